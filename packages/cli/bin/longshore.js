@@ -1,0 +1,10 @@
+#!/usr/bin/env node
+// Committed so that npm can link the command before the first build.
+import("../dist/main.js").then(
+  (m) => m.main(process.argv),
+  (error) => {
+    if (error?.code !== "ERR_MODULE_NOT_FOUND") throw error;
+    process.stderr.write(`longshore is not built yet (${error.message}); run: npm run build\n`);
+    process.exitCode = 2;
+  },
+);
