@@ -1,0 +1,112 @@
+/**
+ * The seam through which all time enters: wall time, durations, sleeps, timers and deadlines.
+ * Real form: {@link systemClock}; virtual form: `VirtualClock`. Nothing else may look at a clock.
+ */
+
+/** A timer that has been set; `cancel` is idempotent and a no-op once the timer has fired. */
+export interface Timer {
+  cancel(): void;
+}
+
+/** Time, as a component sees it. */
+export interface Clock {
+  /** Wall time, for timestamps in API objects. It can jump: never use it to measure a duration. */
+  now(): Date;
+  /** Milliseconds from an arbitrary origin, never decreasing; for back-off, deadlines and metrics. */
+  monotonicMs(): number;
+  /** Resolves after `ms`, or rejects with the signal's reason if that comes first. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  /** Calls `fire` once, `ms` milliseconds from now, unless cancelled before. */
+  timer(ms: number, fire: () => void): Timer;
+  /**
+   * A signal that aborts with a {@link DeadlineError} `ms` from now on this clock, or together with
+   * `parent`. Prefer {@link withDeadline}, which also drops the timer when the work ends early.
+   */
+  deadline(ms: number, parent: AbortSignal): AbortSignal;
+}
+
+/** The reason of a signal whose deadline has passed. */
+export class DeadlineError extends Error {
+  override readonly name = "DeadlineError";
+  /** The length of the deadline that passed, in milliseconds. */
+  readonly afterMs: number;
+  constructor(afterMs: number) {
+    super(`deadline of ${afterMs} ms exceeded`);
+    this.afterMs = afterMs;
+  }
+}
+
+/** Runs `work` with a signal that aborts after `ms`; the timer is dropped as soon as `work` settles. */
+export async function withDeadline<T>(
+  clock: Clock,
+  ms: number,
+  parent: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  parent.throwIfAborted();
+  const controller = new AbortController();
+  const onParentAbort = () => controller.abort(parent.reason);
+  parent.addEventListener("abort", onParentAbort, { once: true });
+  const timer = clock.timer(ms, () => controller.abort(new DeadlineError(ms)));
+  try {
+    return await work(controller.signal);
+  } finally {
+    timer.cancel();
+    parent.removeEventListener("abort", onParentAbort);
+  }
+}
+
+/** Settles like `promise`, or rejects with the signal's reason if that comes first. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) {
+    promise.catch(() => {});
+    return Promise.reject(signal.reason);
+  }
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    const settled = () => signal.removeEventListener("abort", onAbort);
+    promise.then(
+      (value) => {
+        settled();
+        resolve(value);
+      },
+      (error) => {
+        settled();
+        reject(error);
+      },
+    );
+  });
+}
+
+/** `sleep` in terms of `timer`, shared by all clocks. */
+export function sleepOn(clock: Pick<Clock, "timer">, ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      timer.cancel();
+      reject(signal.reason);
+    };
+    const timer = clock.timer(ms, () => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+/** `deadline` in terms of `timer`, shared by all clocks. */
+export function deadlineOn(clock: Pick<Clock, "timer">, ms: number, parent: AbortSignal): AbortSignal {
+  if (parent.aborted) return parent;
+  const controller = new AbortController();
+  const onParentAbort = () => {
+    timer.cancel();
+    controller.abort(parent.reason);
+  };
+  const timer = clock.timer(ms, () => {
+    parent.removeEventListener("abort", onParentAbort);
+    controller.abort(new DeadlineError(ms));
+  });
+  parent.addEventListener("abort", onParentAbort, { once: true });
+  return controller.signal;
+}

@@ -1,0 +1,138 @@
+/**
+ * The seam through which a component touches its machine: files, directories, mounts, block
+ * devices, file systems and programs. Forms: `KernelHost` (mount, losetup, mkfs through execFile),
+ * `UnprivilegedHost` (directories and links instead of mounts and devices) and `SimulatedHost`
+ * (tables in memory, can lose power at any write). Not to be mixed up with VolumeHost, the
+ * interface that volume plugins are given.
+ *
+ * All paths are absolute and normalised; a relative path or one with `..` is refused.
+ */
+
+/** What a path is. Links are not followed. */
+export type FileKind = "file" | "directory" | "symlink" | "socket" | "blockDevice" | "other";
+
+/** Facts about a path. */
+export interface FileStat {
+  readonly kind: FileKind;
+  /** Permission bits, e.g. 0o750. */
+  readonly mode: number;
+  /** Size in bytes (a file's, or a block device's capacity). */
+  readonly sizeBytes: number;
+  /** Identity of the file within the host; changes when it is made anew. */
+  readonly inode: string;
+}
+
+/** One mounted file system or bind mount. */
+export interface Mount {
+  /** The device, or for a bind mount the bound path where the host knows it. */
+  readonly source: string;
+  readonly target: string;
+  /** `ext4`, `xfs`, …, or `bind` where the host cannot tell. */
+  readonly fsType: string;
+  readonly readOnly: boolean;
+}
+
+/** How a write reaches the disk. */
+export interface WriteOptions {
+  /** Permission bits of a new file; default 0o600. */
+  readonly mode?: number;
+}
+
+/** A program to run; never through a shell. */
+export interface ProgramOptions {
+  readonly args: readonly string[];
+  /** The whole environment of the program; default empty but for PATH. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly signal: AbortSignal;
+}
+
+/** How a program ended. */
+export interface ProgramResult {
+  /** Exit code, or -1 when a signal ended it. */
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A failed host operation: which, on what, and the errno-like code (ENOENT, EBUSY, ENOSPC, EPERM, …). */
+export class HostError extends Error {
+  override readonly name = "HostError";
+  readonly operation: string;
+  readonly path: string;
+  readonly code: string;
+  constructor(operation: string, path: string, code: string, cause?: unknown) {
+    super(`${operation} ${path}: ${code}`, { cause });
+    this.operation = operation;
+    this.path = path;
+    this.code = code;
+  }
+}
+
+/** What a component may do to its machine. Every failure is a {@link HostError}. */
+export interface Host {
+  /** Whether this host makes real mounts and devices, stands in with links, or simulates. */
+  readonly form: "kernel" | "unprivileged" | "simulated";
+
+  // Files
+  /** Facts about `path`, or undefined when there is nothing. Links are not followed. */
+  stat(path: string): Promise<FileStat | undefined>;
+  /** The whole file as UTF-8 text, or undefined when it does not exist. */
+  readFile(path: string): Promise<string | undefined>;
+  /** Replaces the file: written beside it, synced, renamed, directory synced. All or nothing, and durable. */
+  writeFileAtomic(path: string, data: string, options?: WriteOptions): Promise<void>;
+  /** Appends and syncs before it resolves. */
+  appendFileDurable(path: string, data: string): Promise<void>;
+  /** Makes the file if need be and gives it this size (sparse). */
+  truncateFile(path: string, sizeBytes: number): Promise<void>;
+  /** Makes the directory and its missing parents (mode of each new one; default 0o750). */
+  makeDirectory(path: string, mode?: number): Promise<void>;
+  /** Names in the directory, sorted; undefined when it does not exist. */
+  readDirectory(path: string): Promise<readonly string[] | undefined>;
+  /** Removes a file, link or socket; a missing one is fine. */
+  removeFile(path: string): Promise<void>;
+  /** Removes an empty directory; a missing one is fine; ENOTEMPTY when it holds anything. */
+  removeDirectory(path: string): Promise<void>;
+  /** Removes a tree but never crosses into a mount: EBUSY when one is below it. */
+  removeTree(path: string): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  symlink(target: string, path: string): Promise<void>;
+  readLink(path: string): Promise<string | undefined>;
+  /** Resolves when something in the directory may have changed (a hint), or rejects when `signal` aborts. */
+  watchDirectory(path: string, signal: AbortSignal): Promise<void>;
+  /** Bytes free and in all of the file system that holds `path`. */
+  usage(path: string): Promise<{ readonly totalBytes: number; readonly availableBytes: number }>;
+
+  // Mounts
+  /** Mounts a device (or, unprivileged, its stand-in directory) on an existing directory. */
+  mountDevice(
+    device: string,
+    target: string,
+    options: { readonly fsType: string; readonly flags?: readonly string[]; readonly readOnly?: boolean },
+  ): Promise<void>;
+  /** Binds an existing path to an existing path of the same kind (directory, or file for a device). */
+  bindMount(source: string, target: string, options?: { readonly readOnly?: boolean }): Promise<void>;
+  /** Unmounts the topmost mount on `target`; EINVAL when nothing is mounted there. */
+  unmount(target: string): Promise<void>;
+  isMountPoint(path: string): Promise<boolean>;
+  /** Mounts at or below `prefix`, in mount order. */
+  listMounts(prefix: string): Promise<readonly Mount[]>;
+
+  // Block devices (unprivileged: the "device" of a backing file is a directory beside it)
+  /** Attaches a loop device to the backing file, or finds the one it has; gives the device's path. */
+  attachLoop(backingFile: string): Promise<string>;
+  /** Detaches the backing file's loop device; fine when there is none; EBUSY while it is in use. */
+  detachLoop(backingFile: string): Promise<void>;
+  /** Device of the backing file, if any. */
+  findLoop(backingFile: string): Promise<string | undefined>;
+  /** The file system on the device: `ext4`, `xfs`, …; undefined when it has none. */
+  fileSystemOf(device: string): Promise<string | undefined>;
+  /** Makes a file system. Refuses (EEXIST) when the device already has one. */
+  format(device: string, fsType: string): Promise<void>;
+  /** Grows the file system on the device, mounted at `mountPath`, to the device's size. */
+  growFileSystem(device: string, mountPath: string): Promise<void>;
+
+  // Programs
+  /** Runs a program to its end; rejects when `signal` aborts (after killing it) or it cannot be started. */
+  runProgram(program: string, options: ProgramOptions): Promise<ProgramResult>;
+}
