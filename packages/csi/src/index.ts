@@ -1,1 +1,3 @@
-export {};
+/** Talking CSI. */
+export * from "./connection.ts";
+export * from "./errors.ts";

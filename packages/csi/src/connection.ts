@@ -1,0 +1,93 @@
+/**
+ * The seam through which components talk to CSI drivers: typed calls by service. Forms: gRPC over
+ * a unix socket, and in process. The generated message types are those of `csi.proto`.
+ */
+import type { DescMethodUnary, DescService, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { Controller, GroupController, Identity, Node } from "./gen/csi_pb.ts";
+
+/** Options of every call. Secrets in requests are never logged. */
+export interface CsiCallOptions {
+  readonly signal: AbortSignal;
+  /** The call's deadline, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** The methods of a service as calls; failures are `CsiCallError`. */
+export type CsiClient<S extends DescService> = {
+  readonly [M in keyof S["method"]]: S["method"][M] extends DescMethodUnary<infer I, infer O>
+    ? (request: MessageInitShape<I>, options: CsiCallOptions) => Promise<MessageShape<O>>
+    : never;
+};
+
+/** The methods of a service as a driver implements them; a missing one answers UNIMPLEMENTED. */
+export type CsiHandlers<S extends DescService> = {
+  readonly [M in keyof S["method"]]?: S["method"][M] extends DescMethodUnary<infer I, infer O>
+    ? (request: MessageShape<I>, signal: AbortSignal) => Promise<MessageInitShape<O>>
+    : never;
+};
+
+/** The services that a driver serves at one endpoint. */
+export interface CsiServices {
+  readonly identity: CsiHandlers<typeof Identity>;
+  readonly controller?: CsiHandlers<typeof Controller>;
+  readonly groupController?: CsiHandlers<typeof GroupController>;
+  readonly node?: CsiHandlers<typeof Node>;
+}
+
+/** A connection to one driver. Opening it does no I/O; each call connects as needed. */
+export interface CsiConnection {
+  readonly identity: CsiClient<typeof Identity>;
+  readonly controller: CsiClient<typeof Controller>;
+  readonly groupController: CsiClient<typeof GroupController>;
+  readonly node: CsiClient<typeof Node>;
+  close(): void;
+}
+
+/** Where a kubelet finds a plugin registrar behind a registration socket (pluginregistration.v1). */
+export interface PluginRegistrationClient {
+  getInfo(options: CsiCallOptions): Promise<{
+    readonly type: string;
+    readonly name: string;
+    /** Socket of the driver; empty: the registration socket itself. */
+    readonly endpoint: string;
+    readonly supportedVersions: readonly string[];
+  }>;
+  notifyRegistrationStatus(
+    status: { readonly pluginRegistered: boolean; readonly error: string },
+    options: CsiCallOptions,
+  ): Promise<void>;
+  close(): void;
+}
+
+/** Opens connections. `endpoint` is a socket's absolute path, or `unix://` and the path. */
+export interface CsiConnector {
+  connect(endpoint: string): CsiConnection;
+  connectRegistration(socketPath: string): PluginRegistrationClient;
+}
+
+/** A server that listens until it is closed; closing removes its socket. */
+export interface CsiServer {
+  readonly endpoint: string;
+  close(): Promise<void>;
+}
+
+/** What a registrar serves on its registration socket. */
+export interface PluginRegistrationHandlers {
+  getInfo(): Promise<{
+    readonly type: string;
+    readonly name: string;
+    readonly endpoint: string;
+    readonly supportedVersions: readonly string[];
+  }>;
+  notifyRegistrationStatus(status: {
+    readonly pluginRegistered: boolean;
+    readonly error: string;
+  }): Promise<void>;
+}
+
+/** Makes sockets: a stale one is removed first, a new one has mode 0600. */
+export interface CsiListener {
+  /** @throws when the path is longer than a unix socket allows, or taken by a live server */
+  serve(endpoint: string, services: CsiServices): Promise<CsiServer>;
+  serveRegistration(socketPath: string, handlers: PluginRegistrationHandlers): Promise<CsiServer>;
+}

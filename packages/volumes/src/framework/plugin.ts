@@ -1,0 +1,164 @@
+/**
+ * The volume plugin interfaces. A plugin implements `VolumePlugin` and as many of the capability
+ * interfaces as it has; the plugin manager finds capabilities by structural test (the type guards
+ * below). Source: spec volume-plugins.md §2.
+ *
+ * Every method may fail; every method that does I/O takes a signal.
+ */
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@longshore/kube";
+import type { VolumeSpec } from "./spec.ts";
+import type { VolumeHost } from "./volume-host.ts";
+
+/** What every plugin has. */
+export interface VolumePlugin {
+  /** Called exactly once, before any other method. */
+  init(host: VolumeHost): Promise<void>;
+  /** A qualified name with exactly one slash, e.g. `kubernetes.io/aws-ebs`. */
+  readonly pluginName: string;
+  /** The plugin's own name of the volume, e.g. `<driver>^<handle>`; the second half of the unique name. */
+  getVolumeName(spec: VolumeSpec): string;
+  canSupport(spec: VolumeSpec): boolean;
+  requiresRemount(spec: VolumeSpec): boolean;
+  newMounter(spec: VolumeSpec, pod: Pod): Promise<Mounter>;
+  newUnmounter(volumeName: string, podUID: string): Promise<Unmounter>;
+  /** Rebuilds a spec that is good for unmounting, from what lies on disk. */
+  constructVolumeSpec(volumeName: string, mountPath: string): Promise<VolumeSpec>;
+  supportsMountOption(): boolean;
+}
+
+/** How the controller attaches. */
+export interface AttachableVolumePlugin extends DeviceMountableVolumePlugin {
+  newAttacher(): Attacher;
+  newDetacher(): Detacher;
+  canAttach(spec: VolumeSpec): Promise<boolean>;
+}
+
+/** How the node mounts a device once for all pods. */
+export interface DeviceMountableVolumePlugin extends VolumePlugin {
+  newDeviceMounter(): DeviceMounter;
+  newDeviceUnmounter(): DeviceUnmounter;
+  canDeviceMount(spec: VolumeSpec): Promise<boolean>;
+}
+
+/** How the persistent-volume controller makes volumes. */
+export interface ProvisionableVolumePlugin extends VolumePlugin {
+  newProvisioner(options: VolumeOptions): Provisioner;
+}
+
+/** How the persistent-volume controller deletes volumes. */
+export interface DeletableVolumePlugin extends VolumePlugin {
+  newDeleter(spec: VolumeSpec): Deleter;
+}
+
+/** How the expand controller grows volumes. */
+export interface ExpandableVolumePlugin extends VolumePlugin {
+  /** Grows the device; gives its new size in bytes. */
+  expandVolumeDevice(
+    spec: VolumeSpec,
+    newSizeBytes: bigint,
+    oldSizeBytes: bigint,
+    signal: AbortSignal,
+  ): Promise<bigint>;
+  requiresFSResize(): boolean;
+}
+
+/** Limits on attached volumes per node, by resource key. */
+export interface VolumePluginWithAttachLimits extends VolumePlugin {
+  getVolumeLimits(): Promise<Readonly<Record<string, number>>>;
+  volumeLimitKey(spec: VolumeSpec): string;
+}
+
+/** What a new volume is to be like. */
+export interface VolumeOptions {
+  readonly reclaimPolicy: "Delete" | "Retain" | "Recycle";
+  readonly mountOptions: readonly string[];
+  readonly pvName: string;
+  readonly pvc: PersistentVolumeClaim;
+  readonly clusterName: string;
+  readonly cloudTags: Readonly<Record<string, string>>;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** Topology terms of a storage class. */
+export type AllowedTopologies = readonly {
+  readonly matchLabelExpressions?: readonly { readonly key: string; readonly values: readonly string[] }[];
+}[];
+
+export interface Provisioner {
+  /** Makes the volume and gives a PV that is not stored yet. Idempotent by `pvName`. */
+  provision(
+    selectedNode: { readonly name: string; readonly labels: Readonly<Record<string, string>> } | undefined,
+    allowedTopologies: AllowedTopologies,
+    signal: AbortSignal,
+  ): Promise<PersistentVolume>;
+}
+
+export interface Deleter {
+  /** Resolves when the volume is gone; a volume already gone is fine. */
+  delete(signal: AbortSignal): Promise<void>;
+}
+
+/** Ownership and size wishes of a mount. */
+export interface MounterArgs {
+  readonly fsGroup?: number;
+  readonly fsGroupChangePolicy?: "OnRootMismatch" | "Always";
+}
+
+export interface Mounter {
+  /** The volume's directory in the pod. */
+  getPath(): string;
+  readonly readOnly: boolean;
+  /** Mounts at `getPath()`. Idempotent: may be called again on a mounted volume. */
+  setUp(args: MounterArgs, signal: AbortSignal): Promise<void>;
+}
+
+export interface Unmounter {
+  getPath(): string;
+  /** Works knowing only volume name and pod UID. Idempotent. */
+  tearDown(signal: AbortSignal): Promise<void>;
+}
+
+export interface DeviceMounter {
+  /** The global mount shared by all pods of a node. */
+  getDeviceMountPath(spec: VolumeSpec): string;
+  mountDevice(
+    spec: VolumeSpec,
+    devicePath: string,
+    deviceMountPath: string,
+    signal: AbortSignal,
+  ): Promise<void>;
+}
+
+export interface Attacher extends DeviceMounter {
+  /** Attaches and gives the device path (empty where the plugin has none). Idempotent. */
+  attach(spec: VolumeSpec, nodeName: string, signal: AbortSignal): Promise<string>;
+  /** For each spec, by plugin volume name, whether it is still attached. */
+  volumesAreAttached(
+    specs: readonly VolumeSpec[],
+    nodeName: string,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<VolumeSpec, boolean>>;
+  /** On the node: waits until the device is usable; gives its path (for CSI: the attachment's name). */
+  waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal): Promise<string>;
+}
+
+export interface DeviceUnmounter {
+  unmountDevice(deviceMountPath: string, signal: AbortSignal): Promise<void>;
+}
+
+export interface Detacher extends DeviceUnmounter {
+  /** `volumeName` is the plugin's own name (`getVolumeName`), not the unique name. Idempotent. */
+  detach(volumeName: string, nodeName: string, signal: AbortSignal): Promise<void>;
+}
+
+const has = (plugin: VolumePlugin, method: string): boolean =>
+  typeof (plugin as unknown as Record<string, unknown>)[method] === "function";
+
+export const isAttachable = (p: VolumePlugin): p is AttachableVolumePlugin => has(p, "newAttacher");
+export const isDeviceMountable = (p: VolumePlugin): p is DeviceMountableVolumePlugin =>
+  has(p, "newDeviceMounter");
+export const isProvisionable = (p: VolumePlugin): p is ProvisionableVolumePlugin => has(p, "newProvisioner");
+export const isDeletable = (p: VolumePlugin): p is DeletableVolumePlugin => has(p, "newDeleter");
+export const isExpandable = (p: VolumePlugin): p is ExpandableVolumePlugin => has(p, "expandVolumeDevice");
+export const hasAttachLimits = (p: VolumePlugin): p is VolumePluginWithAttachLimits =>
+  has(p, "getVolumeLimits");

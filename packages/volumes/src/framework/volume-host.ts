@@ -1,0 +1,51 @@
+/** What a volume plugin is given of its surroundings. Source: spec volume-plugins.md §3. */
+import type { CSIDriver, CSINode, KubeClient, Stored, VolumeAttachment } from "@longshore/kube";
+import type { Host, RuntimeEnv } from "@longshore/runtime";
+
+/** Common to all hosts. */
+export interface VolumeHost extends RuntimeEnv {
+  readonly kube: KubeClient;
+  /** Reads CSIDriver objects; undefined when there is none. Rejects while the cache is not filled. */
+  csiDriver(name: string, signal: AbortSignal): Promise<Stored<CSIDriver> | undefined>;
+  /** Set on a node's host. */
+  readonly kubelet?: KubeletVolumeHost;
+  /** Set on the attach/detach controller's host. */
+  readonly attachDetach?: AttachDetachVolumeHost;
+}
+
+/** The node's side. */
+export interface KubeletVolumeHost {
+  readonly nodeName: string;
+  /** The kubelet root directory, e.g. `/var/lib/kubelet`. */
+  readonly rootDir: string;
+  readonly host: Host;
+  /** Blocks NodeReady with this reason while not undefined. */
+  setKubeletError(reason: string | undefined): void;
+}
+
+/** The controller's side: its caches. */
+export interface AttachDetachVolumeHost {
+  csiNode(name: string): Stored<CSINode> | undefined;
+  volumeAttachment(name: string): Stored<VolumeAttachment> | undefined;
+}
+
+/** Path layout below the kubelet root. Source: spec volume-plugins.md §3, table "Path layout". */
+export const kubeletPaths = {
+  pluginDir: (root: string, pluginName: string) => `${root}/plugins/${pluginName}`,
+  podDir: (root: string, podUID: string) => `${root}/pods/${podUID}`,
+  podVolumesDir: (root: string, podUID: string) => `${root}/pods/${podUID}/volumes`,
+  podVolumeDir: (root: string, podUID: string, pluginName: string, volumeName: string) =>
+    `${root}/pods/${podUID}/volumes/${escapeQualifiedName(pluginName)}/${volumeName}`,
+  registrationDir: (root: string) => `${root}/plugins_registry`,
+  csiSocket: (root: string, driverName: string) => `${root}/plugins/${driverName}/csi.sock`,
+} as const;
+
+/** `kubernetes.io/csi` → `kubernetes.io~csi`, the form that fits into one path element. */
+export function escapeQualifiedName(name: string): string {
+  return name.replaceAll("/", "~");
+}
+
+/** The reverse of {@link escapeQualifiedName}. */
+export function unescapeQualifiedName(name: string): string {
+  return name.replaceAll("~", "/");
+}
