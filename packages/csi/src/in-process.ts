@@ -1,0 +1,208 @@
+/**
+ * The in-process form of the CSI seams: a table from endpoint to services, no socket and no gRPC.
+ * Messages still cross as bytes, so neither side sees the other's objects and defaults are those
+ * of the wire. Runs under a virtual clock: only promises and clock timers.
+ */
+import {
+  type DescMessage,
+  type DescMethodUnary,
+  type DescService,
+  fromBinary,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { abortable, type Clock, DeadlineError, withDeadline } from "@longshore/runtime";
+import type {
+  CsiCallOptions,
+  CsiConnector,
+  CsiHandlers,
+  CsiListener,
+  CsiServer,
+  CsiServices,
+  PluginRegistrationHandlers,
+} from "./connection.ts";
+import { socketPathOf } from "./endpoint.ts";
+import { CsiCallError } from "./errors.ts";
+import { Controller, GroupController, Identity, Node } from "./gen/csi_pb.ts";
+import { Registration } from "./gen/pluginregistration_pb.ts";
+import { connectionOver, dispatch, registrationOver, statusOfFailure, type UnaryTransport } from "./unary.ts";
+
+/** One call on its way, as a fault hook sees it. */
+export interface InProcessCall {
+  /** Path of the socket. */
+  readonly endpoint: string;
+  /** `csi.v1.Controller` and so on. */
+  readonly service: string;
+  /** `CreateVolume` and so on. */
+  readonly rpc: string;
+  readonly request: MessageShape<DescMessage>;
+}
+
+/**
+ * Stands between client and server. To lose a request, throw without calling `proceed`; to lose a
+ * reply, throw after it; see {@link lostReply}.
+ */
+export type InProcessHook = (
+  call: InProcessCall,
+  proceed: () => Promise<MessageShape<DescMessage>>,
+) => Promise<MessageShape<DescMessage>>;
+
+/** Connector and listener in one, with its fault hooks. */
+export interface InProcessCsi extends CsiConnector, CsiListener {
+  /** Puts a hook around every call from now on (the last one is outermost); gives its removal. */
+  intercept(hook: InProcessHook): () => void;
+  /** The server of the endpoint dies: calls in flight end without an answer, new ones find nobody. */
+  crash(endpoint: string): void;
+  /** The endpoints that are being served, sorted. */
+  endpoints(): readonly string[];
+}
+
+/** The failure of a call whose answer (or request) got lost on the way. */
+export function lostReply(rpc: string): CsiCallError {
+  return new CsiCallError(rpc, "UNAVAILABLE", "the connection was lost", { answered: false });
+}
+
+interface Served {
+  readonly handlers: ReadonlyMap<string, CsiHandlers<DescService>>;
+  readonly gone: AbortController;
+}
+
+/** Makes an empty table of endpoints. @param env the clock that deadlines run on */
+export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
+  const table = new Map<string, Served>();
+  const hooks: InProcessHook[] = [];
+
+  function serve(path: string, handlers: Served["handlers"]): CsiServer {
+    if (table.has(path))
+      throw new Error(`socket ${path} is in use by a live server: stop it or choose another`);
+    const served: Served = { handlers, gone: new AbortController() };
+    table.set(path, served);
+    return {
+      endpoint: path,
+      close: async () => {
+        if (table.get(path) === served) crash(path);
+      },
+    };
+  }
+
+  function crash(path: string): void {
+    const served = table.get(path);
+    table.delete(path);
+    served?.gone.abort(new Error("the server went away"));
+  }
+
+  function transportTo(path: string, closed: AbortSignal): UnaryTransport {
+    return async (method, request, options) => {
+      const answer = await callOnce(path, method as DescMethodUnary, request, options, closed);
+      return answer as MessageShape<typeof method.output>;
+    };
+  }
+
+  async function callOnce(
+    path: string,
+    method: DescMethodUnary,
+    request: MessageShape<DescMessage>,
+    options: CsiCallOptions,
+    closed: AbortSignal,
+  ): Promise<MessageShape<DescMessage>> {
+    const unanswered = (
+      code: "UNAVAILABLE" | "CANCELLED" | "DEADLINE_EXCEEDED",
+      detail: string,
+      cause: unknown,
+    ) => new CsiCallError(method.name, code, detail, { answered: false, cause });
+    if (closed.aborted) throw unanswered("CANCELLED", "the connection is closed", closed.reason);
+    const proceed = async () => {
+      const served = table.get(path);
+      if (served === undefined) throw unanswered("UNAVAILABLE", `nothing listens on ${path}`, undefined);
+      const gone = served.gone.signal;
+      const wire = fromBinary(method.input, toBinary(method.input, request));
+      const cancel = new AbortController();
+      const abort = () => cancel.abort();
+      const sources = [gone, closed, signal];
+      for (const source of sources) source.addEventListener("abort", abort, { once: true });
+      try {
+        const handlers = served.handlers.get(method.parent.typeName);
+        const answer = await abortable(
+          abortable(dispatch(handlers, method, wire, cancel.signal), gone),
+          closed,
+        );
+        return fromBinary(method.output, toBinary(method.output, answer));
+      } catch (error) {
+        if (gone.aborted) throw unanswered("UNAVAILABLE", "the connection was lost", error);
+        if (closed.aborted) throw unanswered("CANCELLED", "the connection was closed", error);
+        const { code, message } = statusOfFailure(error);
+        throw new CsiCallError(method.name, code, message, { answered: true });
+      } finally {
+        for (const source of sources) source.removeEventListener("abort", abort);
+      }
+    };
+    let signal = options.signal;
+    try {
+      return await withDeadline(env.clock, options.timeoutMs, options.signal, (callSignal) => {
+        signal = callSignal;
+        const call = { endpoint: path, service: method.parent.typeName, rpc: method.name, request };
+        const run = hooks.reduce<() => Promise<MessageShape<DescMessage>>>(
+          (next, hook) => () => hook(call, next),
+          proceed,
+        );
+        return abortable(run(), callSignal);
+      });
+    } catch (error) {
+      if (error instanceof CsiCallError) throw error;
+      if (error instanceof DeadlineError && !options.signal.aborted) {
+        throw unanswered("DEADLINE_EXCEEDED", `no answer within ${options.timeoutMs} ms`, error);
+      }
+      if (options.signal.aborted) throw unanswered("CANCELLED", "the caller gave up", error);
+      throw unanswered("UNAVAILABLE", "the call failed on the way", error);
+    }
+  }
+
+  return {
+    connect(endpoint) {
+      const closed = new AbortController();
+      return connectionOver(transportTo(socketPathOf(endpoint), closed.signal), () => closed.abort());
+    },
+    connectRegistration(socketPath) {
+      const closed = new AbortController();
+      return registrationOver(transportTo(socketPathOf(socketPath), closed.signal), () => closed.abort());
+    },
+    serve: async (endpoint, services) => serve(socketPathOf(endpoint), handlersOf(services)),
+    serveRegistration: async (socketPath, handlers) =>
+      serve(socketPathOf(socketPath), registrationHandlersOf(handlers)),
+    intercept(hook) {
+      hooks.push(hook);
+      return () => {
+        const at = hooks.indexOf(hook);
+        if (at >= 0) hooks.splice(at, 1);
+      };
+    },
+    crash: (endpoint) => crash(socketPathOf(endpoint)),
+    endpoints: () => [...table.keys()].sort(),
+  };
+}
+
+/** The handlers of a driver by the full name of their service. */
+export function handlersOf(services: CsiServices): ReadonlyMap<string, CsiHandlers<DescService>> {
+  const map = new Map<string, CsiHandlers<DescService>>([[Identity.typeName, services.identity]]);
+  if (services.controller !== undefined) map.set(Controller.typeName, services.controller);
+  if (services.groupController !== undefined) map.set(GroupController.typeName, services.groupController);
+  if (services.node !== undefined) map.set(Node.typeName, services.node);
+  return map;
+}
+
+/** The handlers of a registrar, likewise. */
+export function registrationHandlersOf(
+  handlers: PluginRegistrationHandlers,
+): ReadonlyMap<string, CsiHandlers<DescService>> {
+  const service: CsiHandlers<typeof Registration> = {
+    async getInfo() {
+      const info = await handlers.getInfo();
+      return { ...info, supportedVersions: [...info.supportedVersions] };
+    },
+    async notifyRegistrationStatus(status) {
+      await handlers.notifyRegistrationStatus(status);
+      return {};
+    },
+  };
+  return new Map([[Registration.typeName, service]]);
+}

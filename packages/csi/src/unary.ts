@@ -1,0 +1,88 @@
+/**
+ * What every form of connection shares: a transport is one function that makes a unary call, and
+ * the typed clients are built over it from the service descriptors.
+ */
+import {
+  create,
+  type DescMessage,
+  type DescMethodUnary,
+  type DescService,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import type {
+  CsiCallOptions,
+  CsiClient,
+  CsiConnection,
+  CsiHandlers,
+  PluginRegistrationClient,
+} from "./connection.ts";
+import { CsiCallError, CsiStatusError, type GrpcCode } from "./errors.ts";
+import { Controller, GroupController, Identity, Node } from "./gen/csi_pb.ts";
+import { Registration } from "./gen/pluginregistration_pb.ts";
+
+/** Makes one unary call. Fails with {@link CsiCallError} only. */
+export type UnaryTransport = <I extends DescMessage, O extends DescMessage>(
+  method: DescMethodUnary<I, O>,
+  request: MessageShape<I>,
+  options: CsiCallOptions,
+) => Promise<MessageShape<O>>;
+
+/** The typed calls of `service` over a transport. Streaming methods are left out. */
+export function clientOver<S extends DescService>(service: S, transport: UnaryTransport): CsiClient<S> {
+  const client: Record<string, unknown> = {};
+  for (const method of service.methods) {
+    if (method.methodKind !== "unary") continue;
+    const unary = method as DescMethodUnary;
+    client[method.localName] = (request: MessageInitShape<DescMessage>, options: CsiCallOptions) =>
+      transport(unary, create(unary.input, request), options);
+  }
+  return client as CsiClient<S>;
+}
+
+/** A connection whose calls all go through `transport`. */
+export function connectionOver(transport: UnaryTransport, close: () => void): CsiConnection {
+  return {
+    identity: clientOver(Identity, transport),
+    controller: clientOver(Controller, transport),
+    groupController: clientOver(GroupController, transport),
+    node: clientOver(Node, transport),
+    close,
+  };
+}
+
+/** The registration client over a transport. */
+export function registrationOver(transport: UnaryTransport, close: () => void): PluginRegistrationClient {
+  const client = clientOver(Registration, transport);
+  return {
+    getInfo: (options) => client.getInfo({}, options),
+    async notifyRegistrationStatus(status, options) {
+      await client.notifyRegistrationStatus(status, options);
+    },
+    close,
+  };
+}
+
+/** Calls the handler of `method`; a missing one answers UNIMPLEMENTED (CSI §1, unsupported RPC). */
+export async function dispatch(
+  handlers: CsiHandlers<DescService> | undefined,
+  method: DescMethodUnary,
+  request: MessageShape<DescMessage>,
+  signal: AbortSignal,
+): Promise<MessageShape<DescMessage>> {
+  const handler = (handlers as Record<string, unknown> | undefined)?.[method.localName] as
+    | ((request: MessageShape<DescMessage>, signal: AbortSignal) => Promise<MessageInitShape<DescMessage>>)
+    | undefined;
+  if (handler === undefined) {
+    throw new CsiStatusError("UNIMPLEMENTED", `${method.name} is not implemented by this driver`);
+  }
+  return create(method.output, await handler.call(handlers, request, signal));
+}
+
+/** The status that a handler's failure is answered with; what is not a status leaks nothing. */
+export function statusOfFailure(error: unknown): { readonly code: GrpcCode; readonly message: string } {
+  if (error instanceof CsiStatusError) return { code: error.code, message: error.message };
+  // A driver that forwards a call may pass on what it was answered.
+  if (error instanceof CsiCallError && error.answered) return { code: error.code, message: error.detail };
+  return { code: "INTERNAL", message: "internal error of the driver; its log has the details" };
+}
