@@ -1,1 +1,27 @@
-export {};
+/**
+ * Pure functions between in-tree volume objects and CSI ones.
+ *
+ * The only place where an in-tree field becomes a CSI field. No clock, no client, no log, no dependency; it
+ * never mutates its input and runs in a browser.
+ */
+
+export * from "./default-translator.ts";
+export { TranslationError } from "./errors.ts";
+export { globalMigrationGate, type MigrationGates, migrationGates } from "./gates.ts";
+export type { InTreePlugin } from "./plugin.ts";
+export { awsEbs } from "./plugins/aws-ebs.ts";
+export { azureDisk } from "./plugins/azure-disk.ts";
+export { azureFile } from "./plugins/azure-file.ts";
+export { cinder } from "./plugins/cinder.ts";
+export { gcePd } from "./plugins/gce-pd.ts";
+export { portworx } from "./plugins/portworx.ts";
+export { rbd } from "./plugins/rbd.ts";
+export { vsphere } from "./plugins/vsphere.ts";
+export type { Trace, TraceStep } from "./trace.ts";
+export {
+  createTranslator,
+  type Explained,
+  type ExplainingTranslator,
+  type Translator,
+} from "./translator.ts";
+export type * from "./types.ts";

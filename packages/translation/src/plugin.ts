@@ -1,0 +1,33 @@
+/**
+ * What one plugin knows: its names, its topology key and how its objects read on either side. The
+ * translator has checked, before it calls, that the source is there.
+ */
+
+import type { Trace } from "./trace.ts";
+import type { InTreeSourceName, PersistentVolume, StorageClass, Volume } from "./types.ts";
+
+/** The translation of one in-tree plugin to its CSI driver and back. Pure. */
+export interface InTreePlugin {
+  /** Name of the in-tree plugin, such as `kubernetes.io/aws-ebs`. */
+  readonly inTreeName: string;
+  /** Name of the CSI driver that takes over, such as `ebs.csi.aws.com`. */
+  readonly driverName: string;
+  /** The member of a PersistentVolume spec or a pod's volume that holds this plugin's source. */
+  readonly source: InTreeSourceName;
+  /** The node label by which the driver tells zones apart; absent when it has none. */
+  readonly topologyKey?: string;
+  /** @throws TranslationError */
+  pvToCSI(pv: PersistentVolume, trace: Trace | undefined): PersistentVolume;
+  /** @throws TranslationError */
+  pvToInTree(pv: PersistentVolume, trace: Trace | undefined): PersistentVolume;
+  /** @throws TranslationError */
+  inlineToCSI(volume: Volume, podNamespace: string, trace: Trace | undefined): PersistentVolume;
+  /** @throws TranslationError */
+  storageClassToCSI(storageClass: StorageClass, trace: Trace | undefined): StorageClass;
+  /**
+   * Completes a handle that was written before the volume's place was known, from the ID of the node that
+   * uses it. Absent: handles are complete.
+   * @throws TranslationError
+   */
+  repairVolumeHandle?(volumeHandle: string, nodeID: string): string;
+}

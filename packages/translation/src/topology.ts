@@ -1,0 +1,263 @@
+/**
+ * Where a volume can be reached from, in both vocabularies: the zone and region labels of Kubernetes (the
+ * general ones and their beta forerunners) and the zone key of a CSI driver. Affinities are
+ * rewritten copy on write.
+ */
+
+import { type Fault, isFault, objectLabel, TranslationError } from "./errors.ts";
+import { compareText, trimSpace } from "./go-text.ts";
+import { entry, withEntry } from "./objects.ts";
+import type { Trace } from "./trace.ts";
+import type {
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  ObjectMeta,
+  PersistentVolume,
+  VolumeNodeAffinity,
+} from "./types.ts";
+
+export const ZONE = "topology.kubernetes.io/zone";
+export const REGION = "topology.kubernetes.io/region";
+export const BETA_ZONE = "failure-domain.beta.kubernetes.io/zone";
+export const BETA_REGION = "failure-domain.beta.kubernetes.io/region";
+
+/** Joins the zones of a regional volume in one label. */
+export const ZONE_DELIMITER = "__";
+
+/** Affinity and metadata as they shall be; the same objects where nothing changed. */
+export interface Placement {
+  readonly nodeAffinity: VolumeNodeAffinity | null | undefined;
+  readonly metadata: ObjectMeta | undefined;
+}
+
+/** Gives the region that a list of zones lies in. */
+export type RegionOfZones = (zones: readonly string[]) => string | Fault;
+
+/** Rewrites the zones of an in-tree volume to the driver's key; labels serve where the affinity names none. */
+export function placementToCSI(pv: PersistentVolume, csiZone: string, trace: Trace | undefined): Placement {
+  const metadata = pv.metadata;
+  let nodeAffinity = pv.spec?.nodeAffinity;
+  const [zoneKey, regionKey] = labelFamily(nodeAffinity, metadata);
+  nodeAffinity = moveOrAdd(nodeAffinity, metadata, zoneKey, csiZone, trace);
+  if (regionKey === BETA_REGION && valuesOf(nodeAffinity, BETA_REGION).length > 0) {
+    nodeAffinity = renameKey(nodeAffinity, BETA_REGION, REGION, trace);
+  }
+  return { nodeAffinity, metadata };
+}
+
+/** As `placementToCSI`, for a driver that has a key for regions as well. */
+export function zoneAndRegionToCSI(
+  pv: PersistentVolume,
+  csiZone: string,
+  csiRegion: string,
+  trace: Trace | undefined,
+): Placement {
+  const metadata = pv.metadata;
+  let nodeAffinity = pv.spec?.nodeAffinity;
+  const [zoneKey, regionKey] = labelFamily(nodeAffinity, metadata);
+  nodeAffinity = moveOrAdd(nodeAffinity, metadata, zoneKey, csiZone, trace);
+  nodeAffinity = moveOrAdd(nodeAffinity, metadata, regionKey, csiRegion, trace);
+  return { nodeAffinity, metadata };
+}
+
+/** Rewrites the driver's zones to Kubernetes labels, adds the region and labels the volume, for a way back. */
+export function placementToInTree(
+  pv: PersistentVolume,
+  csiZone: string,
+  regionOf: RegionOfZones | undefined,
+  trace: Trace | undefined,
+): Placement {
+  let metadata = pv.metadata;
+  let nodeAffinity = pv.spec?.nodeAffinity;
+  const [zoneKey, regionKey] = labelFamily(nodeAffinity, metadata);
+  nodeAffinity = renameKey(nodeAffinity, csiZone, zoneKey, trace);
+  metadata = labelFrom(metadata, nodeAffinity, zoneKey, trace);
+  if (regionOf !== undefined) {
+    nodeAffinity = addRegions(pv, nodeAffinity, zoneKey, regionKey, regionOf, trace);
+    metadata = labelRegion(metadata, nodeAffinity, regionKey, trace);
+  }
+  return { nodeAffinity, metadata };
+}
+
+/** As `placementToInTree`, for a driver that has a key for regions as well. */
+export function zoneAndRegionToInTree(
+  pv: PersistentVolume,
+  csiZone: string,
+  csiRegion: string,
+  trace: Trace | undefined,
+): Placement {
+  let metadata = pv.metadata;
+  let nodeAffinity = pv.spec?.nodeAffinity;
+  const [zoneKey, regionKey] = labelFamily(nodeAffinity, metadata);
+  nodeAffinity = renameKey(nodeAffinity, csiZone, zoneKey, trace);
+  nodeAffinity = renameKey(nodeAffinity, csiRegion, regionKey, trace);
+  metadata = labelFrom(metadata, nodeAffinity, zoneKey, trace);
+  metadata = labelFrom(metadata, nodeAffinity, regionKey, trace);
+  return { nodeAffinity, metadata };
+}
+
+/** Which labels this volume speaks: those of its affinity first, then its own; general before beta. */
+function labelFamily(
+  affinity: VolumeNodeAffinity | null | undefined,
+  metadata: ObjectMeta | undefined,
+): readonly [zone: string, region: string] {
+  if (hasKey(affinity, ZONE)) return [ZONE, REGION];
+  if (hasKey(affinity, BETA_ZONE)) return [BETA_ZONE, BETA_REGION];
+  if (entry(metadata?.labels, ZONE) !== undefined) return [ZONE, REGION];
+  if (entry(metadata?.labels, BETA_ZONE) !== undefined) return [BETA_ZONE, BETA_REGION];
+  return [ZONE, REGION];
+}
+
+function moveOrAdd(
+  affinity: VolumeNodeAffinity | null | undefined,
+  metadata: ObjectMeta | undefined,
+  key: string,
+  csiKey: string,
+  trace: Trace | undefined,
+): VolumeNodeAffinity | null | undefined {
+  if (valuesOf(affinity, key).length > 0) return renameKey(affinity, key, csiKey, trace);
+  const label = entry(metadata?.labels, key);
+  if (label === undefined) return affinity;
+  const values = sorted(
+    label
+      .split(ZONE_DELIMITER)
+      .map(trimSpace)
+      .filter((value) => value !== ""),
+  );
+  if (values.length === 0) return affinity;
+  trace?.({
+    from: `metadata.labels[${key}]`,
+    to: `spec.nodeAffinity.required[${csiKey}]`,
+    value: values,
+    why: "the affinity names no zone, so the label does",
+  });
+  const requirement: NodeSelectorRequirement = { key: csiKey, operator: "In", values };
+  const terms = termsOf(affinity);
+  return withTerms(
+    affinity,
+    (terms.length === 0 ? [{}] : terms).map((term) => appendTo(term, requirement)),
+  );
+}
+
+function appendTo(term: NodeSelectorTerm, requirement: NodeSelectorRequirement): NodeSelectorTerm {
+  return { ...term, matchExpressions: [...(term.matchExpressions ?? []), requirement] };
+}
+
+/** In each term that has zones and no region, the region of those zones. */
+function addRegions(
+  pv: PersistentVolume,
+  affinity: VolumeNodeAffinity | null | undefined,
+  zoneKey: string,
+  regionKey: string,
+  regionOf: RegionOfZones,
+  trace: Trace | undefined,
+): VolumeNodeAffinity | null | undefined {
+  let changed = false;
+  const terms = termsOf(affinity).map((term) => {
+    const expressions = term.matchExpressions ?? [];
+    if (expressions.some(({ key }) => key === regionKey)) return term;
+    const zones = expressions.find(({ key }) => key === zoneKey);
+    if (zones === undefined) return term;
+    const region = regionOf(zones.values ?? []);
+    if (isFault(region)) {
+      throw new TranslationError(
+        objectLabel("PersistentVolume", pv.metadata),
+        "spec.nodeAffinity",
+        region.problem,
+        region.remedy,
+      );
+    }
+    changed = true;
+    trace?.({
+      from: `spec.nodeAffinity.required[${zoneKey}]`,
+      to: `spec.nodeAffinity.required[${regionKey}]`,
+      value: region,
+      why: "the region of the zones, as in-tree volumes carry it",
+    });
+    return appendTo(term, { key: regionKey, operator: "In", values: [region] });
+  });
+  return changed ? withTerms(affinity, terms) : affinity;
+}
+
+function labelFrom(
+  metadata: ObjectMeta | undefined,
+  affinity: VolumeNodeAffinity | null | undefined,
+  key: string,
+  trace: Trace | undefined,
+): ObjectMeta | undefined {
+  const values = valuesOf(affinity, key);
+  if (values.length === 0 || entry(metadata?.labels, key) !== undefined) return metadata;
+  const value = values.join(ZONE_DELIMITER);
+  trace?.({
+    from: `spec.nodeAffinity.required[${key}]`,
+    to: `metadata.labels[${key}]`,
+    value,
+    why: "in-tree volumes carry their zones as labels",
+  });
+  return withEntry(metadata, "labels", key, value);
+}
+
+function labelRegion(
+  metadata: ObjectMeta | undefined,
+  affinity: VolumeNodeAffinity | null | undefined,
+  key: string,
+  trace: Trace | undefined,
+): ObjectMeta | undefined {
+  return valuesOf(affinity, key).length === 1 ? labelFrom(metadata, affinity, key, trace) : metadata;
+}
+
+function termsOf(affinity: VolumeNodeAffinity | null | undefined): readonly NodeSelectorTerm[] {
+  return affinity?.required?.nodeSelectorTerms ?? [];
+}
+
+function withTerms(
+  affinity: VolumeNodeAffinity | null | undefined,
+  nodeSelectorTerms: readonly NodeSelectorTerm[],
+): VolumeNodeAffinity {
+  return { ...affinity, required: { ...affinity?.required, nodeSelectorTerms } };
+}
+
+function hasKey(affinity: VolumeNodeAffinity | null | undefined, key: string): boolean {
+  const terms = affinity?.required?.nodeSelectorTerms;
+  if (terms == null) return false;
+  for (const term of terms) {
+    for (const expression of term.matchExpressions ?? []) if (expression.key === key) return true;
+  }
+  return false;
+}
+
+/** The values that the affinity gives for `key` in any term, each once, in order. */
+function valuesOf(affinity: VolumeNodeAffinity | null | undefined, key: string): readonly string[] {
+  const values: string[] = [];
+  for (const term of termsOf(affinity)) {
+    for (const expression of term.matchExpressions ?? []) {
+      if (expression.key === key) values.push(...(expression.values ?? []));
+    }
+  }
+  return values.length < 2 ? values : sorted(values);
+}
+
+function sorted(values: readonly string[]): string[] {
+  return [...new Set(values)].sort(compareText);
+}
+
+function renameKey(
+  affinity: VolumeNodeAffinity | null | undefined,
+  from: string,
+  to: string,
+  trace: Trace | undefined,
+): VolumeNodeAffinity | null | undefined {
+  if (from === to || !hasKey(affinity, from)) return affinity;
+  const terms = termsOf(affinity).map((term): NodeSelectorTerm => {
+    const expressions = term.matchExpressions;
+    if (!expressions?.some(({ key }) => key === from)) return term;
+    return { ...term, matchExpressions: expressions.map((e) => (e.key === from ? { ...e, key: to } : e)) };
+  });
+  trace?.({
+    from: `spec.nodeAffinity.required[${from}]`,
+    to: `spec.nodeAffinity.required[${to}]`,
+    value: valuesOf(affinity, from),
+    why: "the same zones under the other side's key",
+  });
+  return withTerms(affinity, terms);
+}

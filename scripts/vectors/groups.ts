@@ -1,0 +1,18 @@
+/** All groups of vectors; a group joins by being listed here. */
+
+import { translationVectors } from "./translation.ts";
+import type { VectorGroup, VectorHandler } from "./types.ts";
+
+export const vectorGroups: readonly VectorGroup[] = [translationVectors];
+
+/** The table from operation to handler over all groups. */
+export function handlerTable(groups: readonly VectorGroup[] = vectorGroups): ReadonlyMap<string, VectorHandler> {
+  const table = new Map<string, VectorHandler>();
+  for (const group of groups) {
+    for (const [op, handler] of Object.entries(group.handlers)) {
+      if (table.has(op)) throw new Error(`Operation ${op} of group ${group.name} is in another group too`);
+      table.set(op, handler);
+    }
+  }
+  return table;
+}
