@@ -98,6 +98,13 @@ export interface Host {
   rename(from: string, to: string): Promise<void>;
   symlink(target: string, path: string): Promise<void>;
   readLink(path: string): Promise<string | undefined>;
+  /**
+   * Gives everything below `path`, then `path` itself, to the group: owner group `gid`, permission bits or-ed
+   * with 0o660 (0o440 when `readOnly`), directories also with set-gid and 0o110. Links are skipped; an entry
+   * that refuses is skipped too. A host without the right to do so does nothing.
+   * Source: spec volume-plugins.md §6.
+   */
+  chownTree(path: string, gid: number, options?: { readonly readOnly?: boolean }): Promise<void>;
   /** Resolves when something in the directory may have changed (a hint), or rejects when `signal` aborts. */
   watchDirectory(path: string, signal: AbortSignal): Promise<void>;
   /** Bytes free and in all of the file system that holds `path`. */

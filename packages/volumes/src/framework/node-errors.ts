@@ -1,0 +1,25 @@
+/**
+ * What a failed node operation says about the mount. Any other error is final: the call has surely
+ * ended without a mount, so what was prepared for it may be cleaned up.
+ * The kind is read from the outermost error only, so these are never wrapped.
+ * Source: spec volume-plugins.md §2, table "Special errors".
+ */
+
+/** The operation could not begin, for a reason that passes; the recorded mount state stays as it is. */
+export class TransientOperationError extends Error {
+  override readonly name = "TransientOperationError";
+}
+
+/** The operation may have taken effect or may still be running: the volume must be unmounted before it is forgotten. */
+export class UncertainProgressError extends Error {
+  override readonly name = "UncertainProgressError";
+}
+
+/** What the error says about the mount. */
+export type NodeErrorKind = "transient" | "uncertain" | "final";
+
+/** Classifies a failed mount operation by its outermost error. */
+export function nodeErrorKind(error: unknown): NodeErrorKind {
+  if (error instanceof TransientOperationError) return "transient";
+  return error instanceof UncertainProgressError ? "uncertain" : "final";
+}

@@ -1,0 +1,75 @@
+/**
+ * `vol_data.json`: what the CSI plugin remembers of a volume on disk, so that it can be unpublished
+ * and unstaged after a restart from this file alone. Source: spec csi-plugin.md §9.2.
+ */
+import { type Host, HostError } from "@longshore/runtime";
+
+/** The file's name, beside the mount directory. */
+export const volDataFileName = "vol_data.json";
+
+/** The file's content; the pod's file has all keys, the staging file only handle and driver. */
+export interface VolData {
+  readonly specVolID?: string;
+  readonly volumeHandle: string;
+  readonly driverName: string;
+  readonly nodeName?: string;
+  readonly attachmentID?: string;
+  readonly volumeLifecycleMode?: "Persistent" | "Ephemeral";
+}
+
+/** The file is there but cannot be understood. */
+export class VolDataError extends Error {
+  override readonly name = "VolDataError";
+}
+
+/** Writes the file into `directory`, all or nothing. */
+export function writeVolData(host: Host, directory: string, data: VolData): Promise<void> {
+  return host.writeFileAtomic(`${directory}/${volDataFileName}`, `${JSON.stringify(data)}\n`, {
+    mode: 0o644,
+  });
+}
+
+/** Reads the file of `directory`; undefined when there is none. @throws VolDataError when it is damaged */
+export async function readVolData(host: Host, directory: string): Promise<VolData | undefined> {
+  const path = `${directory}/${volDataFileName}`;
+  const text = await host.readFile(path);
+  return text === undefined ? undefined : parseVolData(text, path);
+}
+
+/** Parses the file's text; `path` is for the error. @throws VolDataError */
+export function parseVolData(text: string, path: string): VolData {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new VolDataError(`${path} is not JSON: remove it once nothing is mounted beside it`, { cause });
+  }
+  const data = value as Partial<VolData> | null;
+  if (typeof data?.volumeHandle !== "string" || typeof data.driverName !== "string") {
+    throw new VolDataError(
+      `${path} lacks volumeHandle or driverName: remove it once nothing is mounted beside it`,
+    );
+  }
+  return data as VolData;
+}
+
+/**
+ * Removes a mount directory that is no longer mounted, the data file beside it and their common
+ * parent. A directory that is still a mount point stays, and so does everything beside it.
+ * Source: spec csi-plugin.md §8.3, `removeMountDir`.
+ */
+export async function removeMountDirectory(host: Host, mountPath: string): Promise<void> {
+  if (await host.isMountPoint(mountPath)) return;
+  const parent = mountPath.slice(0, mountPath.lastIndexOf("/"));
+  await removePathOrDirectory(host, mountPath);
+  await host.removeFile(`${parent}/${volDataFileName}`);
+  await host.removeDirectory(parent);
+}
+
+async function removePathOrDirectory(host: Host, path: string): Promise<void> {
+  const stat = await host.stat(path);
+  if (stat === undefined) return;
+  if (stat.kind === "directory") await host.removeDirectory(path);
+  else if (stat.kind === "file" && stat.sizeBytes === 0) await host.removeFile(path);
+  else throw new HostError("removeMountDirectory", path, "ENOTEMPTY");
+}
