@@ -14,7 +14,10 @@ import type { Draft, DraftMap, StorageClass, TopologySelectorTerm } from "./type
 export const CSI_FSTYPE = "csi.storage.k8s.io/fstype";
 
 /** What becomes of one parameter: names and values to write, or nothing where it has no counterpart. */
-export type ParameterRule = (value: string) => readonly (readonly [name: string, value: string])[];
+export type ParameterRule = (
+  value: string,
+  name: string,
+) => readonly (readonly [name: string, value: string])[];
 
 /** `fstype`, which every driver reads under the provisioner's name. */
 export const fsTypeRule: ParameterRule = (value) => [[CSI_FSTYPE, value]];
@@ -30,7 +33,7 @@ export function rewriteParameters(
   for (const [name, value] of Object.entries(parameters ?? {})) {
     const lower = lowerCase(name);
     const rule = Object.hasOwn(rules, lower) ? rules[lower] : undefined;
-    const written = rule?.(value) ?? (dropOthers ? [] : [[name, value] as const]);
+    const written = rule?.(value, name) ?? (dropOthers ? [] : [[name, value] as const]);
     for (const [to, toValue] of written) set(result, to, toValue);
     if (trace !== undefined) traceParameter(trace, name, value, rule !== undefined, written);
   }

@@ -5,11 +5,11 @@
 
 import type { Fault } from "./errors.ts";
 
-const ASCII = /^[\u0000-\u007f]*$/;
+const BEYOND_ASCII = /[\u0080-\uffff]/;
 
 /** Lower case, one code point for one: U+0130 becomes a plain i and a final sigma is no exception. */
 export function lowerCase(text: string): string {
-  if (ASCII.test(text)) return text.toLowerCase();
+  if (!BEYOND_ASCII.test(text)) return text.toLowerCase();
   let lower = "";
   for (const char of text) lower += char === "\u0130" ? "i" : char.toLowerCase();
   return lower;

@@ -7,7 +7,6 @@
 import type { Fault } from "./errors.ts";
 import { textFromUtf8, utf8Bytes } from "./go-text.ts";
 
-const CONTROL = /[\u0000-\u001f\u007f]/;
 const USERINFO = /^[A-Za-z0-9\-._:~!$&'()*+,;=%@]*$/;
 const HOST_ASCII = /^[A-Za-z0-9\-._~!$&'()*+,;=:[\]<>"%\u0080-\u{10ffff}]*$/u;
 const PORT = /^(:[0-9]*)?$/;
@@ -16,17 +15,25 @@ const remedy = "write it as aws://<zone>/vol-<id> or as vol-<id>";
 /** The decoded path of `url`, which must begin with `scheme://`. */
 export function urlPath(url: string, scheme: string): string | Fault {
   const [beforeFragment, fragment] = cut(url, "#");
-  if (CONTROL.test(beforeFragment)) return { problem: "a control character in a URL", remedy };
+  if (hasControlCharacter(beforeFragment)) return { problem: "a control character in a URL", remedy };
   const rest = cut(beforeFragment.slice(`${scheme}://`.length), "?")[0];
   const slash = rest.indexOf("/");
   const authority = slash < 0 ? rest : rest.slice(0, slash);
   const fault = authorityFault(authority);
   if (fault !== undefined) return { problem: fault, remedy };
-  const path = unescape(slash < 0 ? "" : rest.slice(slash));
-  if (path === undefined || unescape(fragment) === undefined) {
+  const path = percentDecoded(slash < 0 ? "" : rest.slice(slash));
+  if (path === undefined || percentDecoded(fragment) === undefined) {
     return { problem: "a percent sign that begins no escape", remedy };
   }
   return path;
+}
+
+function hasControlCharacter(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0x20 || unit === 0x7f) return true;
+  }
+  return false;
 }
 
 function cut(text: string, separator: string): [before: string, after: string] {
@@ -38,7 +45,7 @@ function authorityFault(authority: string): string | undefined {
   const at = authority.lastIndexOf("@");
   if (at >= 0) {
     const userinfo = authority.slice(0, at);
-    if (!USERINFO.test(userinfo) || unescape(userinfo) === undefined)
+    if (!USERINFO.test(userinfo) || percentDecoded(userinfo) === undefined)
       return "invalid user information in a URL";
   }
   return hostFault(authority.slice(at + 1));
@@ -60,7 +67,7 @@ function hostFault(host: string): string | undefined {
 }
 
 /** Percent-decoded text, or `undefined` where a percent sign begins no escape. */
-function unescape(text: string): string | undefined {
+function percentDecoded(text: string): string | undefined {
   if (!text.includes("%")) return text;
   if (/%(?![0-9a-f]{2})/iu.test(text)) return undefined;
   const bytes = text

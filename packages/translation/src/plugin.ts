@@ -16,6 +16,8 @@ export interface InTreePlugin {
   readonly source: InTreeSourceName;
   /** The node label by which the driver tells zones apart; absent when it has none. */
   readonly topologyKey?: string;
+  /** Set when classes cross as they are, so that even a missing one does. */
+  readonly classesUnchanged?: true;
   /** @throws TranslationError */
   pvToCSI(pv: PersistentVolume, trace: Trace | undefined): PersistentVolume;
   /** @throws TranslationError */

@@ -38,7 +38,7 @@ export function placementToCSI(pv: PersistentVolume, csiZone: string, trace: Tra
   const metadata = pv.metadata;
   let nodeAffinity = pv.spec?.nodeAffinity;
   const [zoneKey, regionKey] = labelFamily(nodeAffinity, metadata);
-  nodeAffinity = moveOrAdd(nodeAffinity, metadata, zoneKey, csiZone, trace);
+  nodeAffinity = moveOrAdd(nodeAffinity, metadata, zoneKey, csiZone, splitZones, trace);
   if (regionKey === BETA_REGION && valuesOf(nodeAffinity, BETA_REGION).length > 0) {
     nodeAffinity = renameKey(nodeAffinity, BETA_REGION, REGION, trace);
   }
@@ -55,8 +55,8 @@ export function zoneAndRegionToCSI(
   const metadata = pv.metadata;
   let nodeAffinity = pv.spec?.nodeAffinity;
   const [zoneKey, regionKey] = labelFamily(nodeAffinity, metadata);
-  nodeAffinity = moveOrAdd(nodeAffinity, metadata, zoneKey, csiZone, trace);
-  nodeAffinity = moveOrAdd(nodeAffinity, metadata, regionKey, csiRegion, trace);
+  nodeAffinity = moveOrAdd(nodeAffinity, metadata, zoneKey, csiZone, oneValue, trace);
+  nodeAffinity = moveOrAdd(nodeAffinity, metadata, regionKey, csiRegion, oneValue, trace);
   return { nodeAffinity, metadata };
 }
 
@@ -71,7 +71,7 @@ export function placementToInTree(
   let nodeAffinity = pv.spec?.nodeAffinity;
   const [zoneKey, regionKey] = labelFamily(nodeAffinity, metadata);
   nodeAffinity = renameKey(nodeAffinity, csiZone, zoneKey, trace);
-  metadata = labelFrom(metadata, nodeAffinity, zoneKey, trace);
+  metadata = labelFrom(metadata, nodeAffinity, zoneKey, joinZones, trace);
   if (regionOf !== undefined) {
     nodeAffinity = addRegions(pv, nodeAffinity, zoneKey, regionKey, regionOf, trace);
     metadata = labelRegion(metadata, nodeAffinity, regionKey, trace);
@@ -91,8 +91,8 @@ export function zoneAndRegionToInTree(
   const [zoneKey, regionKey] = labelFamily(nodeAffinity, metadata);
   nodeAffinity = renameKey(nodeAffinity, csiZone, zoneKey, trace);
   nodeAffinity = renameKey(nodeAffinity, csiRegion, regionKey, trace);
-  metadata = labelFrom(metadata, nodeAffinity, zoneKey, trace);
-  metadata = labelFrom(metadata, nodeAffinity, regionKey, trace);
+  metadata = labelFrom(metadata, nodeAffinity, zoneKey, first, trace);
+  metadata = labelFrom(metadata, nodeAffinity, regionKey, first, trace);
   return { nodeAffinity, metadata };
 }
 
@@ -113,14 +113,14 @@ function moveOrAdd(
   metadata: ObjectMeta | undefined,
   key: string,
   csiKey: string,
+  valuesOfLabel: (label: string) => readonly string[],
   trace: Trace | undefined,
 ): VolumeNodeAffinity | null | undefined {
   if (valuesOf(affinity, key).length > 0) return renameKey(affinity, key, csiKey, trace);
   const label = entry(metadata?.labels, key);
   if (label === undefined) return affinity;
   const values = sorted(
-    label
-      .split(ZONE_DELIMITER)
+    valuesOfLabel(label)
       .map(trimSpace)
       .filter((value) => value !== ""),
   );
@@ -139,11 +139,21 @@ function moveOrAdd(
   );
 }
 
+/** The label of a regional disk holds several zones. */
+function splitZones(label: string): readonly string[] {
+  return label.split(ZONE_DELIMITER);
+}
+
+/** Where a label holds one zone, or one region, whatever its text. */
+function oneValue(label: string): readonly string[] {
+  return [label];
+}
+
 function appendTo(term: NodeSelectorTerm, requirement: NodeSelectorRequirement): NodeSelectorTerm {
   return { ...term, matchExpressions: [...(term.matchExpressions ?? []), requirement] };
 }
 
-/** In each term that has zones and no region, the region of those zones. */
+/** In each term without a region, the region of its zones. */
 function addRegions(
   pv: PersistentVolume,
   affinity: VolumeNodeAffinity | null | undefined,
@@ -156,9 +166,8 @@ function addRegions(
   const terms = termsOf(affinity).map((term) => {
     const expressions = term.matchExpressions ?? [];
     if (expressions.some(({ key }) => key === regionKey)) return term;
-    const zones = expressions.find(({ key }) => key === zoneKey);
-    if (zones === undefined) return term;
-    const region = regionOf(zones.values ?? []);
+    const zones = expressions.flatMap((e) => (e.key === zoneKey ? (e.values ?? []) : []));
+    const region = regionOf(zones);
     if (isFault(region)) {
       throw new TranslationError(
         objectLabel("PersistentVolume", pv.metadata),
@@ -183,11 +192,12 @@ function labelFrom(
   metadata: ObjectMeta | undefined,
   affinity: VolumeNodeAffinity | null | undefined,
   key: string,
+  textOf: (values: readonly string[]) => string,
   trace: Trace | undefined,
 ): ObjectMeta | undefined {
   const values = valuesOf(affinity, key);
   if (values.length === 0 || entry(metadata?.labels, key) !== undefined) return metadata;
-  const value = values.join(ZONE_DELIMITER);
+  const value = textOf(values);
   trace?.({
     from: `spec.nodeAffinity.required[${key}]`,
     to: `metadata.labels[${key}]`,
@@ -197,13 +207,21 @@ function labelFrom(
   return withEntry(metadata, "labels", key, value);
 }
 
+function joinZones(values: readonly string[]): string {
+  return values.join(ZONE_DELIMITER);
+}
+
+function first(values: readonly string[]): string {
+  return values[0] as string;
+}
+
 function labelRegion(
   metadata: ObjectMeta | undefined,
   affinity: VolumeNodeAffinity | null | undefined,
   key: string,
   trace: Trace | undefined,
 ): ObjectMeta | undefined {
-  return valuesOf(affinity, key).length === 1 ? labelFrom(metadata, affinity, key, trace) : metadata;
+  return valuesOf(affinity, key).length === 1 ? labelFrom(metadata, affinity, key, first, trace) : metadata;
 }
 
 function termsOf(affinity: VolumeNodeAffinity | null | undefined): readonly NodeSelectorTerm[] {

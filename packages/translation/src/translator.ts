@@ -235,6 +235,7 @@ class PluginTranslator implements Translator {
   ): T & StorageClass {
     const plugin = this.#byInTreeName.get(inTreePluginName);
     if (plugin === undefined) throw this.#unknownPlugin(inTreePluginName);
+    if (plugin.classesUnchanged) return storageClass as T & StorageClass;
     if (storageClass == null) throw missing("StorageClass", "no class was given");
     return plugin.storageClassToCSI(storageClass, trace) as T & StorageClass;
   }

@@ -75,9 +75,9 @@ export const awsEbs: InTreePlugin = {
 const classRules = {
   fstype: fsTypeRule,
   // The in-tree plugin raised an IOPS figure below the disk's minimum; the driver does so only when told.
-  iopspergb: (value: string) =>
+  iopspergb: (value: string, name: string) =>
     [
-      ["iopspergb", value],
+      [name, value],
       ["allowautoiopspergbincrease", "true"],
     ] as const,
 };

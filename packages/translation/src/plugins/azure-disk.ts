@@ -47,7 +47,7 @@ export const azureDisk: InTreePlugin = {
     source.kind = MANAGED;
     for (const [name, value] of Object.entries(csi.volumeAttributes ?? {})) {
       const lower = lowerCase(name);
-      if (lower === "cachingmode") source.cachingMode = value;
+      if (lower === "cachingmode" && value !== "") source.cachingMode = value;
       else if (lower === "fstype" && value !== "") source.fsType = value;
     }
     if (trace !== undefined) traceBack(trace, source);
@@ -56,7 +56,7 @@ export const azureDisk: InTreePlugin = {
 
   inlineToCSI(volume, _podNamespace, trace) {
     const source = volume.azureDisk as AzureDiskSource;
-    const csi = toCSI(source, "azureDisk", () => objectLabel("Volume", volume), trace);
+    const csi = toCSI(withoutEmpty(source), "azureDisk", () => objectLabel("Volume", volume), trace);
     return inlinePersistentVolume(source.diskURI, csi, "ReadWriteOnce", trace);
   },
 
@@ -64,6 +64,11 @@ export const azureDisk: InTreePlugin = {
     return rewriteZonedClass(storageClass, topologyKey, {}, trace, withoutFaultDomains);
   },
 };
+
+/** In a pod's volume an empty caching mode or file system says nothing. */
+function withoutEmpty(source: AzureDiskSource): AzureDiskSource {
+  return { ...source, cachingMode: source.cachingMode || undefined, fsType: source.fsType || undefined };
+}
 
 function toCSI(
   source: AzureDiskSource,

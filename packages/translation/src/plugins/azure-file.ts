@@ -18,6 +18,7 @@ export const azureFile: InTreePlugin = {
   inTreeName: "kubernetes.io/azure-file",
   driverName,
   source: "azureFile",
+  classesUnchanged: true,
 
   pvToCSI(pv, trace) {
     const source = pv.spec?.azureFile as AzureFileSource;

@@ -89,8 +89,8 @@ function toCSI(
 ): Draft<CSIPersistentVolumeSource> {
   traceDriver(trace, path, "spec.csi", driverName);
   trace?.({ from: `${path}.volumeID`, to: "spec.csi.volumeHandle", value: source.volumeID, why: "copied" });
-  traceCommon(trace, path, "spec.csi", source);
-  return csiSource(driverName, source.volumeID, source.fsType, source.readOnly, undefined);
+  traceCommon(trace, path, "spec.csi", { fsType: source.fsType });
+  return csiSource(driverName, source.volumeID, source.fsType, false, undefined);
 }
 
 function addSecret(csi: Draft<CSIPersistentVolumeSource>, name: string, namespace: string): void {

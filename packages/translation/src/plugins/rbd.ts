@@ -85,7 +85,7 @@ export const rbd: InTreePlugin = {
       pool: source.pool || DEFAULT_POOL,
       staticVolume: "true",
     };
-    const csi = csiSource(driverName, source.image, source.fsType, source.readOnly, attributes);
+    const csi = csiSource(driverName, source.image, source.fsType, false, attributes);
     addSecret(csi, source.secretRef == null ? {} : secretReference(source.secretRef.name, podNamespace));
     if (trace !== undefined) {
       trace({
@@ -103,7 +103,6 @@ export const rbd: InTreePlugin = {
   storageClassToCSI(storageClass, trace) {
     const parameters: DraftMap = {
       ...everySecret("namespace", "default"),
-      adminId: DEFAULT_USER,
       migration: "true",
       pool: DEFAULT_POOL,
       ...rewriteParameters(storageClass.parameters, classRules, trace, true),

@@ -40,8 +40,6 @@ export const vsphere: InTreePlugin = {
     const volumePath = entry(csi.volumeAttributes, INITIAL_PATH) ?? "";
     const source: Draft<VsphereVirtualDiskSource> = { volumePath };
     if (csi.fsType) source.fsType = csi.fsType;
-    const policy = entry(csi.volumeAttributes, POLICY);
-    if (policy) source.storagePolicyName = policy;
     if (trace !== undefined) {
       const from = `spec.csi.volumeAttributes[${INITIAL_PATH}]`;
       trace({
@@ -51,12 +49,9 @@ export const vsphere: InTreePlugin = {
         why: "the path the driver reported",
       });
       traceCommon(trace, "spec.csi", "spec.vsphereVolume", { fsType: csi.fsType });
-      tracePolicy(
-        trace,
-        `spec.csi.volumeAttributes[${POLICY}]`,
-        "spec.vsphereVolume.storagePolicyName",
-        policy,
-      );
+      const policy = entry(csi.volumeAttributes, POLICY);
+      const why = "dropped: it takes part in making a disk only";
+      if (policy) trace({ from: `spec.csi.volumeAttributes[${POLICY}]`, to: "", value: policy, why });
     }
     const placement = zoneAndRegionToInTree(pv, zoneKey, regionKey, trace);
     return replaceSource(pv, "csi", "vsphereVolume", source, placement);
