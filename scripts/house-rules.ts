@@ -1,0 +1,59 @@
+/**
+ * Checks the rules of the house that no linter knows: the world outside is reached through the seams alone,
+ * exported names are documented, no package host and no machine path stands in a file.
+ *
+ *   tsx scripts/house-rules.ts      prints `path:line message` for each finding; exits 1 if there is one
+ */
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { undocumentedExports } from "./house-rules/documented.ts";
+import { permissions } from "./house-rules/permissions.ts";
+import { type Permission, reachesPastSeams } from "./house-rules/seams.ts";
+import { type Finding, parse, type Source } from "./house-rules/source.ts";
+import { forbiddenTexts } from "./house-rules/texts.ts";
+
+const files = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], { encoding: "utf8" })
+  .split("\n")
+  .filter((path) => path !== "" && existsSync(path));
+
+const isProduct = (path: string) =>
+  /^packages\/[^/]+\/src\/.*\.tsx?$/.test(path) &&
+  !/\.(test|contract|bench)\.ts$|\/testing\/|\/gen\//.test(path);
+const isText = (path: string) =>
+  /(\.(ts|tsx|js|mjs|json|jsonc|md|sh|ya?ml|proto|html|css|txt)|\/run|\.npmrc)$/.test(path) &&
+  !/(^|\/)vectors\//.test(path);
+
+const sources = new Map<string, Source>();
+const load = (path: string): Source | undefined => {
+  if (!isProduct(path) || !existsSync(path)) return undefined;
+  const source = sources.get(path) ?? parse(path, readFileSync(path, "utf8"));
+  sources.set(path, source);
+  return source;
+};
+
+const findings: Finding[] = [];
+const used = new Set<Permission>();
+for (const path of files.filter(isProduct)) {
+  const source = load(path);
+  if (source !== undefined) findings.push(...reachesPastSeams(source, permissions, used));
+}
+for (const permission of permissions.filter((candidate) => !used.has(candidate))) {
+  findings.push({
+    path: "scripts/house-rules/permissions.ts",
+    line: 1,
+    message: `nothing needs the permission for ${permission.because} (${permission.files.source}): remove it`,
+  });
+}
+for (const name of readdirSync("packages")) {
+  findings.push(...undocumentedExports(`packages/${name}/src/index.ts`, load));
+}
+for (const path of files.filter(isText)) {
+  findings.push(...forbiddenTexts(path, readFileSync(path, "utf8")));
+}
+
+for (const { path, line, message } of findings) process.stdout.write(`${path}:${line} ${message}\n`);
+process.stdout.write(
+  `house rules: ${files.length} files, ${sources.size} sources, ${findings.length} findings\n`,
+);
+// A check that saw nothing must not pass.
+process.exitCode = findings.length > 0 || sources.size === 0 ? 1 : 0;

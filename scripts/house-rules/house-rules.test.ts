@@ -1,0 +1,123 @@
+import { describe, expect, test } from "vitest";
+import { undocumentedExports } from "./documented.ts";
+import { type Permission, reachesPastSeams } from "./seams.ts";
+import { parse } from "./source.ts";
+import { forbiddenTexts } from "./texts.ts";
+
+const path = "packages/volumes/src/attach.ts";
+const messages = (text: string, permissions: readonly Permission[] = []) =>
+  reachesPastSeams(parse(path, text), permissions).map(({ message }) => message.split(" reaches")[0]);
+
+describe("seams", () => {
+  test.each([
+    ["const t = Date.now();", "Date.now"],
+    ["const t = new Date();", "new Date()"],
+    ["const t = performance.now();", "performance"],
+    ["setTimeout(() => {}, 5);", "setTimeout"],
+    ["const later = globalThis.setInterval;", "setInterval"],
+    ["const wait = { with: setImmediate };", "setImmediate"],
+    ["const signal = AbortSignal.timeout(5);", "AbortSignal.timeout"],
+    ["const n = Math.random();", "Math.random"],
+    ["const id = crypto.randomUUID();", "crypto.randomUUID"],
+    ['import { randomUUID } from "node:crypto";', "node:crypto#randomUUID"],
+    ['import { readFile } from "node:fs/promises";', "node:fs/promises"],
+    ['import fs from "fs";', "node:fs"],
+    ['const { readFile } = await import("node:fs/promises");', "node:fs/promises"],
+    ['export { spawn } from "node:child_process";', "node:child_process"],
+    ['import * as grpc from "@grpc/grpc-js";', "@grpc/grpc-js"],
+    ["const home = process.env.HOME;", "process"],
+    ["const body = await fetch(url);", "fetch"],
+    ["console.log(1);", "console"],
+  ])("%s", (text, what) => {
+    expect(messages(text)).toEqual([what]);
+  });
+
+  test.each([
+    "const t = new Date(text);",
+    "clock.setTimeout(5);",
+    'import type { ServerOptions } from "node:http";',
+    'import { type Stats } from "node:fs";',
+    'import { createHash } from "node:crypto";',
+    "const process = start(); process.stop();",
+    "function read(fetch: () => void) { fetch(); }",
+    "interface Node { process(): void; readonly fetch: string }",
+    "class A { setTimeout() {} }",
+    "// Date.now()\nconst text = 'Math.random()';",
+    "const at: Date = clock.now();",
+  ])("may stand: %s", (text) => {
+    expect(messages(text)).toEqual([]);
+  });
+
+  test("names the line", () => {
+    expect(reachesPastSeams(parse(path, "const a = 1;\n\nDate.now();"), [])).toMatchObject([
+      { path, line: 3 },
+    ]);
+  });
+
+  test("a permission covers its files and its reach, and is known to be needed", () => {
+    const may: Permission = { files: /attach\.ts$/, may: ["time"], because: "a test" };
+    const used = new Set<Permission>();
+    const found = reachesPastSeams(parse(path, "Date.now(); Math.random();"), [may], used);
+    expect(found.map(({ message }) => message)).toEqual([
+      "Math.random reaches past the seams (random); use Random",
+    ]);
+    expect([...used]).toEqual([may]);
+    expect(messages("Date.now();", [{ ...may, files: /detach\.ts$/ }])).toEqual(["Date.now"]);
+  });
+});
+
+describe("documented exports", () => {
+  const undocumented = (files: Record<string, string>) =>
+    undocumentedExports("p/index.ts", (file) => {
+      const text = files[file];
+      return text === undefined ? undefined : parse(file, text);
+    }).map(({ path: file, line, message }) => `${file}:${line} ${message.split(" ")[0]}`);
+
+  test("finds what is reachable from the root and has no doc comment", () => {
+    expect(
+      undocumented({
+        "p/index.ts": 'export * from "./all.ts";\nexport { named, type Shape as Form } from "./some.ts";',
+        "p/all.ts": "/** Says so. */\nexport function told() {}\nexport class Untold {}\nfunction inner() {}",
+        "p/some.ts":
+          "/* not a doc */\nexport const named = () => 1;\ninterface Shape {}\nexport type { Shape };\nexport function unreachable() {}",
+      }),
+    ).toEqual(["p/all.ts:3 Untold", "p/some.ts:2 named", "p/some.ts:3 Form"]);
+  });
+
+  test("is content with docs above overloads and lint comments, and with bare constants and aliases", () => {
+    expect(
+      undocumented({
+        "p/index.ts": [
+          "/** Both. */",
+          "// biome-ignore lint: a reason",
+          "export function over(a: string): void;",
+          "export function over(a: number): void;",
+          "export function over(a: unknown): void {}",
+          "export const limit = 5;",
+          "export type Name = string;",
+          'export * from "elsewhere";',
+        ].join("\n"),
+      }),
+    ).toEqual([]);
+  });
+
+  test("survives a circle of re-exports", () => {
+    expect(
+      undocumented({ "p/index.ts": 'export * from "./a.ts";', "p/a.ts": 'export * from "./index.ts";' }),
+    ).toEqual([]);
+  });
+});
+
+describe("texts", () => {
+  const found = (text: string) => forbiddenTexts("a.md", text).length;
+  test("finds package hosts and machine paths", () => {
+    expect(found(`"resolved": "https://${"registry"}.example.org/a.tgz"`)).toBe(1);
+    expect(found(`see ${"/wo"}rk/main/a.ts`)).toBe(1);
+    expect(found(`cd ${"/ho"}me/ann/src`)).toBe(1);
+    expect(found("a\nb")).toBe(0);
+  });
+  test("leaves ordinary paths alone", () => {
+    expect(found("/var/lib/kubelet/root/x and $HOME/work/y and ./work/z")).toBe(0);
+    expect(found("https://kubernetes.io/docs/")).toBe(0);
+  });
+});

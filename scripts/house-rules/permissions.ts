@@ -1,0 +1,54 @@
+/**
+ * Where the repository touches the world outside its seams, and why. Tests, scripts and benchmarks are not
+ * asked. An entry that permits nothing any more is reported too.
+ */
+import type { Permission } from "./seams.ts";
+
+/** The real forms of the seams, and the composition roots. */
+export const permissions: readonly Permission[] = [
+  {
+    files: /^packages\/runtime\/src\/(system-[a-z-]+|random)\.ts$/,
+    may: ["time", "timers", "random"],
+    because: "the real Clock and Random",
+  },
+  {
+    files: /^packages\/runtime\/src\/virtual-clock\.ts$/,
+    may: ["timers"],
+    because: "virtual time moves only once real input and output that is under way has been delivered",
+  },
+  {
+    files: /^packages\/runtime\/src\/(.*\/)?(kernel|unprivileged|node|real)-[a-z-]+\.ts$/,
+    may: ["files", "programs", "network", "process"],
+    because: "the real forms of Host",
+  },
+  {
+    files: /^packages\/kube\/src\/(.*\/)?(http|https|kubeconfig|in-cluster)[a-z-]*\.ts$/,
+    may: ["network", "files", "process"],
+    because: "KubeClient over HTTPS, and the credentials it reads",
+  },
+  {
+    files: /^packages\/csi\/src\/(.*\/)?grpc[a-z-]*\.ts$/,
+    may: ["network", "files", "process", "programs"],
+    because: "CsiConnection over gRPC, whose sockets are files with a mode",
+  },
+  {
+    files: /^packages\/apiserver\/src\/(.*\/)?lmdb[a-z-]*\.ts$/,
+    may: ["files"],
+    because: "the durable store",
+  },
+  {
+    files: /^packages\/(apiserver|dashboard)\/src\/(.*\/)?http[a-z-]*\.ts$/,
+    may: ["network"],
+    because: "servers",
+  },
+  {
+    files: /^packages\/local\/src\/(containers|processes)\/|^packages\/local\/src\/(.*\/)?http[a-z-]*\.ts$/,
+    may: ["network", "files", "programs", "process"],
+    because: "the processes of the local cluster, its pods, and the disk cloud's server",
+  },
+  {
+    files: /^packages\/cli\/src\/(main|run|.*-command)\.ts$|^packages\/cli\/src\/(run|commands)\//,
+    may: ["time", "timers", "random", "files", "programs", "network", "process"],
+    because: "the composition root: flags to real forms of the seams",
+  },
+];

@@ -1,0 +1,27 @@
+/** What no file of the repository holds: hosts that packages come from, and paths of one particular machine. */
+import type { Finding } from "./source.ts";
+
+const never: readonly { readonly pattern: RegExp; readonly message: string }[] = [
+  {
+    // Spelled in parts, so that this file keeps its own rule.
+    pattern: new RegExp(
+      `https?://[\\w.-]*(${["registry", "artifactory", "pkg\\.dev", "debian\\.org", "npmjs", "proxy\\.golang"].join("|")})`,
+    ),
+    message: "names a host that packages come from; the machine's own configuration says which",
+  },
+  {
+    pattern: new RegExp(`(?<![\\w.}$*-])/(${["work", "root", "home/\\w+", "Users/\\w+"].join("|")})/`),
+    message: "holds a path of one particular machine",
+  },
+];
+
+/** Findings in one text file. */
+export function forbiddenTexts(path: string, text: string): Finding[] {
+  return text
+    .split("\n")
+    .flatMap((content, index) =>
+      never
+        .filter(({ pattern }) => pattern.test(content))
+        .map(({ message }) => ({ path, line: index + 1, message })),
+    );
+}
