@@ -1,7 +1,24 @@
 /** The volume subsystem. */
 
+export * from "./csimigration/index.ts";
+export * from "./framework/names.ts";
 export * from "./framework/node-errors.ts";
+export {
+  createOperationExecutor,
+  type OperationEnd,
+  type OperationExecutor,
+  type OperationExecutorOptions,
+  type OperationKey,
+  operationBackoff,
+  type StartResult,
+} from "./framework/operations.ts";
 export * from "./framework/plugin.ts";
+export * from "./framework/plugin-halves.ts";
+export {
+  createVolumePluginManager,
+  PluginLookupError,
+  type VolumePluginManager,
+} from "./framework/plugin-manager.ts";
 export * from "./framework/ports.ts";
 export * from "./framework/spec.ts";
 export * from "./framework/volume-host.ts";
@@ -11,4 +28,20 @@ export {
   type AwsEbsNodeHalfOptions,
   createAwsEbsNodeHalf,
 } from "./plugins/aws-ebs/aws-ebs-node-half.ts";
+export {
+  type AwsEbsPlugin,
+  type AwsEbsPluginOptions,
+  awsEbsPlugin,
+} from "./plugins/aws-ebs/aws-ebs-plugin.ts";
+export { AttachmentError, attachmentFor } from "./plugins/csi/csi-attacher.ts";
+export {
+  attachmentName,
+  CsiVolumeError,
+  csiPluginName,
+  csiSourceOf,
+  csiVolumeName,
+  isAttachmentName,
+  parseCsiVolumeName,
+} from "./plugins/csi/csi-names.ts";
 export { type CsiNodeHalf, type CsiNodeHalfOptions, createCsiNodeHalf } from "./plugins/csi/csi-node-half.ts";
+export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";

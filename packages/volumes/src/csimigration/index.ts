@@ -1,0 +1,8 @@
+/** The migration shim: gates, decisions and spec translation. */
+export { gateDependencyWarnings, gatesOfPlugin, volumeGates, withForcedMigration } from "./gates.ts";
+export {
+  createMigratedPluginManager,
+  type MigratedPluginManager,
+  SpecTranslationError,
+  translateInTreeSpecToCSI,
+} from "./migrated-plugin-manager.ts";

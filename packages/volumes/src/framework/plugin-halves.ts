@@ -1,0 +1,24 @@
+/**
+ * A bundled plugin is assembled from two halves: one works on the node, the other in the
+ * controllers. Source: DESIGN §2, package `volumes`.
+ */
+
+import type { Pod } from "@longshore/kube";
+import type { DeviceMounter, DeviceUnmounter, Mounter, Unmounter } from "./plugin.ts";
+import type { VolumeSpec } from "./spec.ts";
+import type { VolumeHost } from "./volume-host.ts";
+
+/** What the node half gives to the plugin. */
+export interface PluginNodeHalf {
+  newMounter(spec: VolumeSpec, pod: Pod): Promise<Mounter>;
+  newUnmounter(volumeName: string, podUID: string): Promise<Unmounter>;
+  constructVolumeSpec(volumeName: string, mountPath: string): Promise<VolumeSpec>;
+  newDeviceMounter(): DeviceMounter;
+  newDeviceUnmounter(): DeviceUnmounter;
+}
+
+/** What a node half is made from. */
+export interface PluginNodeHalfOptions {
+  /** The host that the plugin was initialised with; called only after `init`. */
+  readonly host: () => VolumeHost;
+}

@@ -1,0 +1,51 @@
+/** Names that the CSI plugin gives. Source: spec csi-plugin.md §1 and §2. */
+import { createHash } from "node:crypto";
+import type { CSIPersistentVolumeSource } from "@longshore/kube";
+import { specName, type VolumeSpec } from "../../framework/spec.ts";
+
+/** The plugin's name. */
+export const csiPluginName = "kubernetes.io/csi";
+
+/** Between driver and handle in a volume's name. */
+const separator = "^";
+
+/** The spec or name is not one of a CSI volume. */
+export class CsiVolumeError extends Error {
+  override readonly name = "CsiVolumeError";
+}
+
+/** The CSI source of a PersistentVolume. @throws CsiVolumeError when the spec has none */
+export function csiSourceOf(spec: VolumeSpec): CSIPersistentVolumeSource {
+  const source = spec.persistentVolume?.spec?.csi;
+  if (source == null) {
+    throw new CsiVolumeError(`volume "${specName(spec)}": spec.persistentVolume.spec.csi is missing`);
+  }
+  return source;
+}
+
+/** `<driver>^<volumeHandle>`. */
+export function csiVolumeName(driver: string, volumeHandle: string): string {
+  return `${driver}${separator}${volumeHandle}`;
+}
+
+/** The reverse; a driver's name has no `^`, so whatever follows the first is the handle. @throws CsiVolumeError */
+export function parseCsiVolumeName(volumeName: string): {
+  readonly driver: string;
+  readonly volumeHandle: string;
+} {
+  const at = volumeName.indexOf(separator);
+  if (at <= 0 || at === volumeName.length - 1) {
+    throw new CsiVolumeError(`volumeName missing expected data: "${volumeName}" is not <driver>^<handle>`);
+  }
+  return { driver: volumeName.slice(0, at), volumeHandle: volumeName.slice(at + 1) };
+}
+
+/** Name of the VolumeAttachment: `csi-` and the SHA-256 of handle, driver and node name in hex. */
+export function attachmentName(volumeHandle: string, driver: string, nodeName: string): string {
+  return `csi-${createHash("sha256").update(`${volumeHandle}${driver}${nodeName}`).digest("hex")}`;
+}
+
+/** Whether the text looks like a name from {@link attachmentName}. */
+export function isAttachmentName(text: string): boolean {
+  return text.startsWith("csi-") && text.length === 68;
+}

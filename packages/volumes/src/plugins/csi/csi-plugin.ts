@@ -1,0 +1,87 @@
+/**
+ * The CSI volume plugin `kubernetes.io/csi`, assembled from its halves: attaching (csi-attacher.ts)
+ * for the controller, mounting (csi-node-half.ts) for the node. It neither provisions, deletes nor
+ * expands: sidecars do. Source: spec csi-plugin.md.
+ */
+import type { CsiConnector } from "@longshore/csi";
+import { invariant } from "@longshore/runtime";
+import type { AttachableVolumePlugin, Attacher, Detacher } from "../../framework/plugin.ts";
+import type { VolumeSpec } from "../../framework/spec.ts";
+import type { VolumeHost } from "../../framework/volume-host.ts";
+import { CsiAttacher } from "./csi-attacher.ts";
+import { CsiVolumeError, csiPluginName, csiSourceOf, csiVolumeName } from "./csi-names.ts";
+import { createCsiNodeHalf } from "./csi-node-half.ts";
+import type { HasCsiDrivers } from "./registered-csi-drivers.ts";
+
+/** What the CSI plugin is made from. */
+export interface CsiPluginOptions {
+  /** Opens connections to drivers; left out in a controller, which has none. */
+  readonly connector?: CsiConnector;
+}
+
+/** The plugin, to be given to `createVolumePluginManager`. */
+export function csiPlugin(options: CsiPluginOptions = {}): AttachableVolumePlugin & HasCsiDrivers {
+  let initialised: VolumeHost | undefined;
+  const host = (): VolumeHost => {
+    invariant(initialised !== undefined, "a volume plugin is initialised before it is used");
+    return initialised;
+  };
+  const never = new AbortController().signal;
+
+  /** A missing CSIDriver object means that attach is required. */
+  const skipAttach = async (driver: string, signal: AbortSignal): Promise<boolean> =>
+    (await host().csiDriver(driver, signal))?.spec.attachRequired === false;
+
+  const csiAttacher = new CsiAttacher(host, skipAttach);
+  const nodeHalf = createCsiNodeHalf({ host, connector: options.connector ?? noConnector });
+
+  return {
+    pluginName: csiPluginName,
+    csiDrivers: nodeHalf.csiDrivers,
+    async init(given) {
+      initialised = given;
+    },
+    getVolumeName(spec) {
+      const { driver, volumeHandle } = csiSourceOf(spec);
+      return csiVolumeName(driver, volumeHandle);
+    },
+    canSupport: (spec) => spec.persistentVolume?.spec?.csi != null || spec.volume?.csi != null,
+    requiresRemount: () => false,
+    supportsMountOption: () => true,
+    newMounter: (spec, pod) => nodeHalf.newMounter(spec, pod),
+    newUnmounter: (volumeName, podUID) => nodeHalf.newUnmounter(volumeName, podUID),
+    constructVolumeSpec: (volumeName, mountPath) => nodeHalf.constructVolumeSpec(volumeName, mountPath),
+    newDeviceMounter: () => nodeHalf.newDeviceMounter(),
+    newDeviceUnmounter: () => nodeHalf.newDeviceUnmounter(),
+    canDeviceMount: async (spec) => !isEphemeral(spec),
+    canAttach: async (spec) => !isEphemeral(spec) && !(await skipAttach(csiSourceOf(spec).driver, never)),
+    newAttacher: (): Attacher => ({
+      getDeviceMountPath: (spec) => nodeHalf.newDeviceMounter().getDeviceMountPath(spec),
+      mountDevice: (spec, devicePath, path, signal) =>
+        nodeHalf.newDeviceMounter().mountDevice(spec, devicePath, path, signal),
+      attach: (spec, nodeName, signal) => csiAttacher.attach(spec, nodeName, signal),
+      volumesAreAttached: (specs, nodeName, signal) =>
+        csiAttacher.volumesAreAttached(specs, nodeName, signal),
+      waitForAttach: (spec, devicePath, signal) => nodeHalf.waitForAttach(spec, devicePath, signal),
+    }),
+    newDetacher: (): Detacher => ({
+      unmountDevice: (path, signal) => nodeHalf.newDeviceUnmounter().unmountDevice(path, signal),
+      detach: (volumeName, nodeName, signal) => csiAttacher.detach(volumeName, nodeName, signal),
+    }),
+  };
+}
+
+/** An inline `csi` source lives and dies with its pod; a migrated inline volume is a PV and persistent. */
+function isEphemeral(spec: VolumeSpec): boolean {
+  return spec.volume?.csi != null;
+}
+
+/** A controller has no drivers to talk to. */
+const noConnector: CsiConnector = {
+  connect: () => {
+    throw new CsiVolumeError("this process has no connection to CSI drivers: mounting is the node agent's");
+  },
+  connectRegistration: () => {
+    throw new CsiVolumeError("this process registers no CSI drivers: registration is the node agent's");
+  },
+};
