@@ -23,9 +23,9 @@ if (homeless.length > 0) throw new Error(`packages without a floor: ${homeless}`
 
 /** What a package may import is what its project references; that must lie below it. */
 const referencesOf = (name) =>
-  JSON.parse(readFileSync(new URL(`packages/${name}/tsconfig.json`, import.meta.url), "utf8")).references?.map(
-    ({ path }) => path.replace("../", ""),
-  ) ?? [];
+  JSON.parse(
+    readFileSync(new URL(`packages/${name}/tsconfig.json`, import.meta.url), "utf8"),
+  ).references?.map(({ path }) => path.replace("../", "")) ?? [];
 
 const floorRules = floors.flatMap((floor, height) =>
   floor.map((name) => {
