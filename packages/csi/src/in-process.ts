@@ -12,20 +12,18 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { abortable, type Clock, DeadlineError, withDeadline } from "@longshore/runtime";
-import type {
-  CsiCallOptions,
-  CsiConnector,
-  CsiHandlers,
-  CsiListener,
-  CsiServer,
-  CsiServices,
-  PluginRegistrationHandlers,
-} from "./connection.ts";
+import type { CsiCallOptions, CsiConnector, CsiHandlers, CsiListener, CsiServer } from "./connection.ts";
 import { socketPathOf } from "./endpoint.ts";
 import { CsiCallError } from "./errors.ts";
-import { Controller, GroupController, Identity, Node } from "./gen/csi_pb.ts";
-import { Registration } from "./gen/pluginregistration_pb.ts";
-import { connectionOver, dispatch, registrationOver, statusOfFailure, type UnaryTransport } from "./unary.ts";
+import {
+  connectionOver,
+  dispatch,
+  handlersOf,
+  registrationHandlersOf,
+  registrationOver,
+  statusOfFailure,
+  type UnaryTransport,
+} from "./unary.ts";
 
 /** One call on its way, as a fault hook sees it. */
 export interface InProcessCall {
@@ -179,30 +177,4 @@ export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
     crash: (endpoint) => crash(socketPathOf(endpoint)),
     endpoints: () => [...table.keys()].sort(),
   };
-}
-
-/** The handlers of a driver by the full name of their service. */
-export function handlersOf(services: CsiServices): ReadonlyMap<string, CsiHandlers<DescService>> {
-  const map = new Map<string, CsiHandlers<DescService>>([[Identity.typeName, services.identity]]);
-  if (services.controller !== undefined) map.set(Controller.typeName, services.controller);
-  if (services.groupController !== undefined) map.set(GroupController.typeName, services.groupController);
-  if (services.node !== undefined) map.set(Node.typeName, services.node);
-  return map;
-}
-
-/** The handlers of a registrar, likewise. */
-export function registrationHandlersOf(
-  handlers: PluginRegistrationHandlers,
-): ReadonlyMap<string, CsiHandlers<DescService>> {
-  const service: CsiHandlers<typeof Registration> = {
-    async getInfo() {
-      const info = await handlers.getInfo();
-      return { ...info, supportedVersions: [...info.supportedVersions] };
-    },
-    async notifyRegistrationStatus(status) {
-      await handlers.notifyRegistrationStatus(status);
-      return {};
-    },
-  };
-  return new Map([[Registration.typeName, service]]);
 }

@@ -3,6 +3,8 @@ export * from "./connection.ts";
 export { CsiEndpointError, socketPathOf } from "./endpoint.ts";
 export * from "./errors.ts";
 export * from "./gen/csi_pb.ts";
+export { grpcConnector } from "./grpc-client.ts";
+export { grpcListener } from "./grpc-server.ts";
 export {
   type InProcessCall,
   type InProcessCsi,
@@ -10,3 +12,6 @@ export {
   inProcessCsi,
   lostReply,
 } from "./in-process.ts";
+export { instrumentedConnection, instrumentedConnector } from "./instrumented.ts";
+export { capabilitiesOf, type DriverCapabilities, driverNameOf, waitUntilReady } from "./probe.ts";
+export { redact, strippedSecret } from "./redact.ts";

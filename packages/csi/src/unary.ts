@@ -15,7 +15,9 @@ import type {
   CsiClient,
   CsiConnection,
   CsiHandlers,
+  CsiServices,
   PluginRegistrationClient,
+  PluginRegistrationHandlers,
 } from "./connection.ts";
 import { CsiCallError, CsiStatusError, type GrpcCode } from "./errors.ts";
 import { Controller, GroupController, Identity, Node } from "./gen/csi_pb.ts";
@@ -79,10 +81,42 @@ export async function dispatch(
   return create(method.output, await handler.call(handlers, request, signal));
 }
 
-/** The status that a handler's failure is answered with; what is not a status leaks nothing. */
-export function statusOfFailure(error: unknown): { readonly code: GrpcCode; readonly message: string } {
-  if (error instanceof CsiStatusError) return { code: error.code, message: error.message };
+/** The status that a handler's failure is answered with; what is not a status (`known`) leaks nothing. */
+export function statusOfFailure(error: unknown): {
+  readonly code: GrpcCode;
+  readonly message: string;
+  readonly known: boolean;
+} {
+  if (error instanceof CsiStatusError) return { code: error.code, message: error.message, known: true };
   // A driver that forwards a call may pass on what it was answered.
-  if (error instanceof CsiCallError && error.answered) return { code: error.code, message: error.detail };
-  return { code: "INTERNAL", message: "internal error of the driver; its log has the details" };
+  if (error instanceof CsiCallError && error.answered) {
+    return { code: error.code, message: error.detail, known: true };
+  }
+  return { code: "INTERNAL", message: "internal error of the driver; its log has the details", known: false };
+}
+
+/** The handlers of a driver by the full name of their service. */
+export function handlersOf(services: CsiServices): ReadonlyMap<string, CsiHandlers<DescService>> {
+  const map = new Map<string, CsiHandlers<DescService>>([[Identity.typeName, services.identity]]);
+  if (services.controller !== undefined) map.set(Controller.typeName, services.controller);
+  if (services.groupController !== undefined) map.set(GroupController.typeName, services.groupController);
+  if (services.node !== undefined) map.set(Node.typeName, services.node);
+  return map;
+}
+
+/** The handlers of a registrar, likewise. */
+export function registrationHandlersOf(
+  handlers: PluginRegistrationHandlers,
+): ReadonlyMap<string, CsiHandlers<DescService>> {
+  const service: CsiHandlers<typeof Registration> = {
+    async getInfo() {
+      const info = await handlers.getInfo();
+      return { ...info, supportedVersions: [...info.supportedVersions] };
+    },
+    async notifyRegistrationStatus(status) {
+      await handlers.notifyRegistrationStatus(status);
+      return {};
+    },
+  };
+  return new Map([[Registration.typeName, service]]);
 }

@@ -1,0 +1,41 @@
+/** Turns protobuf descriptors into what grpc-js expects: paths and byte codecs. */
+import {
+  type DescMessage,
+  type DescMethodUnary,
+  type DescService,
+  fromBinary,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
+
+/** Any message, at the level where grpc-js knows no types. */
+export type AnyMessage = MessageShape<DescMessage>;
+
+/** The longest message taken, in bytes: a ListVolumes page of a large cloud exceeds grpc's 4 MB. */
+export const longestMessageBytes = 64 * 1024 * 1024;
+
+/** The grpc-js definition of one unary method. */
+export function methodDefinition(method: DescMethodUnary): MethodDefinition<AnyMessage, AnyMessage> {
+  const serialize = (schema: DescMessage) => (message: AnyMessage) => Buffer.from(toBinary(schema, message));
+  const deserialize = (schema: DescMessage) => (bytes: Buffer) => fromBinary(schema, bytes);
+  return {
+    path: `/${method.parent.typeName}/${method.name}`,
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: serialize(method.input),
+    requestDeserialize: deserialize(method.input),
+    responseSerialize: serialize(method.output),
+    responseDeserialize: deserialize(method.output),
+  };
+}
+
+/** The grpc-js definition of the unary methods of a service, by method name. */
+export function serviceDefinition(service: DescService): ServiceDefinition {
+  const definition: Record<string, MethodDefinition<AnyMessage, AnyMessage>> = {};
+  for (const method of service.methods) {
+    if (method.methodKind === "unary")
+      definition[method.localName] = methodDefinition(method as DescMethodUnary);
+  }
+  return definition;
+}

@@ -1,0 +1,46 @@
+/**
+ * Messages for logs: what the protocol marks as secret (`csi_secret`, CSI §2) is replaced, at any
+ * depth, found by reflection over the descriptors. `mount_flags` may be sensitive too, though unmarked.
+ */
+import {
+  type DescField,
+  type DescMessage,
+  getOption,
+  hasOption,
+  type JsonValue,
+  type MessageShape,
+  toJson,
+} from "@bufbuild/protobuf";
+import { csi_secret } from "./gen/csi_pb.ts";
+
+/** What stands in a log in place of a secret, as in the reference sidecars. */
+export const strippedSecret = "***stripped***";
+
+/** The JSON form of a message with its secrets replaced by {@link strippedSecret}. */
+export function redact<S extends DescMessage>(schema: S, message: MessageShape<S>): JsonValue {
+  return redactJson(schema, toJson(schema, message));
+}
+
+function redactJson(schema: DescMessage, json: JsonValue): JsonValue {
+  // Well-known types have a JSON form of their own and hold no secrets.
+  if (json === null || typeof json !== "object" || Array.isArray(json)) return json;
+  if (schema.typeName.startsWith("google.protobuf.")) return json;
+  const clean: Record<string, JsonValue> = {};
+  for (const [name, value] of Object.entries(json)) {
+    const field = schema.fields.find((f) => f.jsonName === name);
+    clean[name] = field === undefined ? strippedSecret : redactField(field, value);
+  }
+  return clean;
+}
+
+function redactField(field: DescField, value: JsonValue): JsonValue {
+  if (hasOption(field, csi_secret) && getOption(field, csi_secret)) return strippedSecret;
+  if (field.name === "mount_flags") return strippedSecret;
+  const nested = field.message;
+  if (nested === undefined) return value;
+  if (Array.isArray(value)) return value.map((item) => redactJson(nested, item));
+  if (field.fieldKind === "map" && value !== null && typeof value === "object") {
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, redactJson(nested, item)]));
+  }
+  return redactJson(nested, value);
+}
