@@ -3,42 +3,66 @@
  * joins it with the controller's half. Source: spec csi-plugin.md §8, §9, §12, §13, §15.
  */
 import type { CsiConnector } from "@longshore/csi";
-import type { Pod } from "@longshore/kube";
-import type { DeviceMounter, DeviceUnmounter, Mounter, Unmounter } from "../../framework/plugin.ts";
+import { invariant } from "@longshore/runtime";
+import type { PluginNodeHalf, PluginNodeHalfOptions } from "../../framework/plugin-halves.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
-import type { VolumeHost } from "../../framework/volume-host.ts";
+import { csiDeviceMounter, csiDeviceUnmounter } from "./csi-device-mounter.ts";
+import { csiMounter, csiUnmounter } from "./csi-mounter.ts";
+import { type CsiNodeContext, csiDriverPolicy, csiVolumeOf } from "./csi-node-context.ts";
+import { waitForVolumeAttachment } from "./csi-wait-for-attach.ts";
 import { createRegisteredCsiDrivers, type HasCsiDrivers } from "./registered-csi-drivers.ts";
+import { readVolData, type VolData, VolDataError } from "./vol-data.ts";
 
 /** What the node's half is built from. */
-export interface CsiNodeHalfOptions {
+export interface CsiNodeHalfOptions extends PluginNodeHalfOptions {
   readonly connector: CsiConnector;
-  /** The host given to the plugin's `init`; called only after it. */
-  readonly host: () => VolumeHost;
 }
 
-/** The node's half. `csiDrivers` must also be a property of the assembled plugin. */
-export interface CsiNodeHalf extends HasCsiDrivers {
-  newMounter(spec: VolumeSpec, pod: Pod): Promise<Mounter>;
-  newUnmounter(volumeName: string, podUID: string): Promise<Unmounter>;
-  newDeviceMounter(): DeviceMounter;
-  newDeviceUnmounter(): DeviceUnmounter;
-  constructVolumeSpec(volumeName: string, mountPath: string): Promise<VolumeSpec>;
+/** The node's half. The agent's registration handler fills `csiDrivers`. */
+export interface CsiNodeHalf extends PluginNodeHalf, HasCsiDrivers {
   /** Waits until the VolumeAttachment says attached; gives its name. */
   waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal): Promise<string>;
 }
 
 /** Builds the node's half. */
-export function createCsiNodeHalf(_options: CsiNodeHalfOptions): CsiNodeHalf {
-  const todo = (): never => {
-    throw new Error("being built");
+export function createCsiNodeHalf(options: CsiNodeHalfOptions): CsiNodeHalf {
+  const csiDrivers = createRegisteredCsiDrivers();
+  const context = (): CsiNodeContext => {
+    const volumeHost = options.host();
+    const { kubelet } = volumeHost;
+    invariant(kubelet !== undefined, "the CSI plugin mounts only on a node's host");
+    return { volumeHost, kubelet, connector: options.connector, drivers: csiDrivers };
   };
   return {
-    csiDrivers: createRegisteredCsiDrivers(),
-    newMounter: async () => todo(),
-    newUnmounter: async () => todo(),
-    newDeviceMounter: todo,
-    newDeviceUnmounter: todo,
-    constructVolumeSpec: async () => todo(),
-    waitForAttach: async () => todo(),
+    csiDrivers,
+    newMounter: async (spec, pod) => csiMounter(context(), spec, pod),
+    newUnmounter: (volumeName, podUID) => csiUnmounter(context(), volumeName, podUID),
+    newDeviceMounter: () => csiDeviceMounter(context()),
+    newDeviceUnmounter: () => csiDeviceUnmounter(context()),
+    async constructVolumeSpec(volumeName, mountPath) {
+      const data = await readVolData(context().kubelet.host, mountPath);
+      if (data === undefined) throw new VolDataError(`${mountPath} has no vol_data.json`);
+      return specOfVolData(data, volumeName);
+    },
+    async waitForAttach(spec, _devicePath, signal) {
+      const { source } = csiVolumeOf(spec);
+      const policy = await csiDriverPolicy(context(), source.driver, signal);
+      return policy.attachRequired ? waitForVolumeAttachment(context(), source, signal) : "";
+    },
+  };
+}
+
+/** A spec that is good for unmounting only: no access modes, secrets or attributes are known. */
+export function specOfVolData(data: VolData, volumeName: string): VolumeSpec {
+  return {
+    persistentVolume: {
+      metadata: { name: data.specVolID ?? volumeName },
+      spec: {
+        csi: { driver: data.driverName, volumeHandle: data.volumeHandle },
+        volumeMode: "Filesystem",
+      },
+    },
+    readOnly: false,
+    inlineVolumeSpecForCsiMigration: false,
   };
 }

@@ -45,7 +45,7 @@ export function createRegisteredCsiDrivers(): RegisteredCsiDrivers {
   };
 }
 
-/** A plugin that knows the registered drivers; the node agent's registration handler fills them. */
+/** A plugin that knows the registered drivers. */
 export interface HasCsiDrivers {
   readonly csiDrivers: RegisteredCsiDrivers;
 }

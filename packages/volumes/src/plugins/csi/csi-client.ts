@@ -1,0 +1,110 @@
+/**
+ * Calls to a registered CSI driver's node service, and what their failures say about the volume.
+ * Source: spec csi-plugin.md §12.
+ */
+import {
+  CsiCallError,
+  type CsiCallOptions,
+  type CsiClient,
+  type Node as CsiNodeService,
+  type GrpcCode,
+  NodeServiceCapability_RPC_Type,
+  VolumeCapability_AccessMode_Mode,
+} from "@longshore/csi";
+import { withDeadline } from "@longshore/runtime";
+import { UncertainProgressError } from "../../framework/node-errors.ts";
+import { type CsiNodeContext, csiTimeoutMs } from "./csi-node-context.ts";
+
+/** The driver has not registered on this node (yet). */
+export class DriverNotRegisteredError extends Error {
+  override readonly name = "DriverNotRegisteredError";
+  constructor(driverName: string, nodeName: string) {
+    super(
+      `driver name ${driverName} not found in the list of registered CSI drivers of node ${nodeName}: ` +
+        "start the driver and its node-driver-registrar there",
+    );
+  }
+}
+
+/** A driver's node service as one plugin method uses it. */
+export interface NodeCalls {
+  readonly node: CsiClient<typeof CsiNodeService>;
+  readonly options: CsiCallOptions;
+}
+
+/** @throws DriverNotRegisteredError */
+export function requireDriver(context: CsiNodeContext, driverName: string): string {
+  const driver = context.drivers.get(driverName);
+  if (driver === undefined) throw new DriverNotRegisteredError(driverName, context.kubelet.nodeName);
+  return driver.endpoint;
+}
+
+/** Connects to the driver for the time of `use`, under the deadline of one plugin method. */
+export async function withDriver<T>(
+  context: CsiNodeContext,
+  driverName: string,
+  signal: AbortSignal,
+  use: (calls: NodeCalls) => Promise<T>,
+): Promise<T> {
+  const connection = context.connector.connect(requireDriver(context, driverName));
+  try {
+    return await withDeadline(context.volumeHost.clock, csiTimeoutMs, signal, (methodSignal) =>
+      use({ node: connection.node, options: { signal: methodSignal, timeoutMs: csiTimeoutMs } }),
+    );
+  } finally {
+    connection.close();
+  }
+}
+
+/** Whether the driver stages volumes. */
+export async function stagesVolumes({ node, options }: NodeCalls): Promise<boolean> {
+  const { capabilities } = await node.nodeGetCapabilities({}, options);
+  return capabilities.some(
+    ({ type }) =>
+      type.case === "rpc" && type.value.type === NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME,
+  );
+}
+
+/** After these the driver may still be at work: NodeStageVolume's and NodePublishVolume's rule. */
+const mayBeInProgress: ReadonlySet<GrpcCode> = new Set<GrpcCode>([
+  "CANCELLED",
+  "DEADLINE_EXCEEDED",
+  "UNAVAILABLE",
+  "RESOURCE_EXHAUSTED",
+  "ABORTED",
+]);
+
+/** True once a failed NodeStageVolume or NodePublishVolume has surely ended without effect. */
+export function nodeCallIsFinal(error: unknown): error is CsiCallError {
+  return error instanceof CsiCallError && error.answered && !mayBeInProgress.has(error.code);
+}
+
+/** Runs a stage or publish call; a failure that is not final becomes an {@link UncertainProgressError}. */
+export async function classified(what: string, call: () => Promise<unknown>): Promise<void> {
+  try {
+    await call();
+  } catch (error) {
+    if (nodeCallIsFinal(error)) throw error;
+    throw new UncertainProgressError(what, { cause: error });
+  }
+}
+
+const accessModes: Readonly<Record<string, VolumeCapability_AccessMode_Mode>> = {
+  ReadWriteOnce: VolumeCapability_AccessMode_Mode.SINGLE_NODE_WRITER,
+  ReadWriteOncePod: VolumeCapability_AccessMode_Mode.SINGLE_NODE_WRITER,
+  ReadOnlyMany: VolumeCapability_AccessMode_Mode.MULTI_NODE_READER_ONLY,
+  ReadWriteMany: VolumeCapability_AccessMode_Mode.MULTI_NODE_MULTI_WRITER,
+};
+
+/** The capability of a mounted volume, for NodeStageVolume and NodePublishVolume. */
+export function mountCapability(
+  pvAccessModes: readonly string[] | undefined,
+  fsType: string | undefined,
+  mountFlags: readonly string[],
+) {
+  const mode = accessModes[pvAccessModes?.[0] ?? "ReadWriteOnce"] ?? VolumeCapability_AccessMode_Mode.UNKNOWN;
+  return {
+    accessMode: { mode },
+    accessType: { case: "mount" as const, value: { fsType: fsType ?? "", mountFlags: [...mountFlags] } },
+  };
+}

@@ -1,0 +1,145 @@
+/**
+ * Staging: a volume is mounted once on the node, for all its pods. Source: spec csi-plugin.md §8.
+ *
+ * Invariants
+ *  - `vol_data.json` is on disk before NodeStageVolume is first called, and goes only after the
+ *    volume is certainly not staged: a crash between the two can always be cleaned up.
+ */
+import { resources } from "@longshore/kube";
+import type { DeviceMounter, DeviceUnmounter } from "../../framework/plugin.ts";
+import type { VolumeSpec } from "../../framework/spec.ts";
+import { kubeletPaths } from "../../framework/volume-host.ts";
+import { classified, mountCapability, nodeCallIsFinal, stagesVolumes, withDriver } from "./csi-client.ts";
+import { csiPluginName } from "./csi-names.ts";
+import {
+  type CsiNodeContext,
+  CsiSpecError,
+  csiDriverPolicy,
+  csiVolumeOf,
+  orTransient,
+} from "./csi-node-context.ts";
+import { mountOptionsOf, publishContextOf, secretsOf } from "./csi-node-requests.ts";
+import { readVolData, removeMountDirectory, writeVolData } from "./vol-data.ts";
+
+const globalMount = "globalmount";
+
+/** The staging directory of a PV. */
+export function stagingPath(root: string, pvName: string): string {
+  return `${kubeletPaths.pluginDir(root, csiPluginName)}/pv/${pvName}/${globalMount}`;
+}
+
+/** The staging path of a spec. @throws CsiSpecError when the PV has no name */
+export function stagingPathOf(context: CsiNodeContext, spec: VolumeSpec): string {
+  const { pv } = csiVolumeOf(spec);
+  const name = pv.metadata?.name ?? "";
+  if (name === "") throw new CsiSpecError("a PersistentVolume without metadata.name cannot be staged");
+  return stagingPath(context.kubelet.rootDir, name);
+}
+
+/** Stages volumes. */
+export function csiDeviceMounter(context: CsiNodeContext): DeviceMounter {
+  return {
+    getDeviceMountPath: (spec) => stagingPathOf(context, spec),
+    async mountDevice(spec, _devicePath, deviceMountPath, signal) {
+      const { pv, source } = csiVolumeOf(spec);
+      const { host } = context.kubelet;
+      await withDriver(context, source.driver, signal, async (calls) => {
+        const callSignal = calls.options.signal;
+        const stages = await stagesVolumes(calls);
+        const policy = await csiDriverPolicy(context, source.driver, callSignal);
+        const publishContext = await orTransient(
+          `volume ${source.volumeHandle} has no publish context`,
+          () => (policy.attachRequired ? publishContextOf(context, source, callSignal) : Promise.resolve({})),
+        );
+        const secrets = await orTransient(`volume ${source.volumeHandle}: nodeStageSecretRef`, () =>
+          secretsOf(context, stages ? source.nodeStageSecretRef : undefined, callSignal),
+        );
+        await prepareStaging(context, deviceMountPath, source);
+        if (!stages) return;
+        try {
+          await classified(`NodeStageVolume of ${source.volumeHandle} may be in progress`, () =>
+            calls.node.nodeStageVolume(
+              {
+                volumeId: source.volumeHandle,
+                publishContext,
+                stagingTargetPath: deviceMountPath,
+                volumeCapability: mountCapability(pv.spec?.accessModes, source.fsType, mountOptionsOf(pv)),
+                secrets,
+                volumeContext: { ...source.volumeAttributes },
+              },
+              calls.options,
+            ),
+          );
+        } catch (error) {
+          if (nodeCallIsFinal(error)) await removeMountDirectory(host, deviceMountPath);
+          throw error;
+        }
+      });
+    },
+  };
+}
+
+/** Makes the staging directory and the data file beside it; leaves neither when the file cannot be written. */
+async function prepareStaging(
+  context: CsiNodeContext,
+  deviceMountPath: string,
+  source: { readonly volumeHandle: string; readonly driver: string },
+): Promise<void> {
+  const { host } = context.kubelet;
+  await host.makeDirectory(deviceMountPath, 0o750);
+  try {
+    await writeVolData(host, parentOf(deviceMountPath), {
+      volumeHandle: source.volumeHandle,
+      driverName: source.driver,
+    });
+  } catch (error) {
+    await removeMountDirectory(host, deviceMountPath).catch(() => {});
+    throw error;
+  }
+}
+
+/** Unstages volumes. */
+export function csiDeviceUnmounter(context: CsiNodeContext): DeviceUnmounter {
+  return {
+    async unmountDevice(deviceMountPath, signal) {
+      const { host } = context.kubelet;
+      if ((await host.stat(parentOf(deviceMountPath))) === undefined) return;
+      const { driverName, volumeHandle } = await stagedVolume(context, deviceMountPath, signal);
+      await withDriver(context, driverName, signal, async (calls) => {
+        if (!(await stagesVolumes(calls))) return;
+        await calls.node.nodeUnstageVolume(
+          { volumeId: volumeHandle, stagingTargetPath: deviceMountPath },
+          calls.options,
+        );
+      });
+      await removeMountDirectory(host, deviceMountPath);
+    },
+  };
+}
+
+/** Which volume is staged at the path: from the data file, else from the PV that the path names. */
+async function stagedVolume(
+  context: CsiNodeContext,
+  deviceMountPath: string,
+  signal: AbortSignal,
+): Promise<{ readonly driverName: string; readonly volumeHandle: string }> {
+  const data = await readVolData(context.kubelet.host, parentOf(deviceMountPath)).catch(() => undefined);
+  if (data !== undefined) return data;
+  const match = /\/pv\/([^/]+)\/globalmount$/.exec(deviceMountPath);
+  if (match?.[1] === undefined) {
+    throw new CsiSpecError(`${deviceMountPath} is not a staging path and has no vol_data.json beside it`);
+  }
+  const name = match[1];
+  const pv = await context.volumeHost.kube.get(resources.persistentVolumes, { name }, { signal });
+  const source = pv?.spec?.csi;
+  if (source == null) {
+    throw new CsiSpecError(
+      `nothing says which volume is staged at ${deviceMountPath}: neither vol_data.json nor PersistentVolume ${name}`,
+    );
+  }
+  return { driverName: source.driver, volumeHandle: source.volumeHandle };
+}
+
+function parentOf(path: string): string {
+  return path.slice(0, path.lastIndexOf("/"));
+}

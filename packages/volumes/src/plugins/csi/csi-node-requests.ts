@@ -1,0 +1,71 @@
+/** What stage and publish calls carry besides the volume: publish context, secrets, pod facts, mount options. */
+import { type PersistentVolume, type Pod, resources } from "@longshore/kube";
+import { attachmentName } from "./csi-names.ts";
+import type { CsiNodeContext } from "./csi-node-context.ts";
+
+/** A Secret that a call needs is not there. */
+export class MissingSecretError extends Error {
+  override readonly name = "MissingSecretError";
+}
+
+/** The VolumeAttachment that a call needs is not there. */
+export class MissingAttachmentError extends Error {
+  override readonly name = "MissingAttachmentError";
+}
+
+/**
+ * What the driver's controller returned on attaching. A live GET: the node authorizer lets a
+ * kubelet read single VolumeAttachments of its own.
+ * @throws MissingAttachmentError
+ */
+export async function publishContextOf(
+  context: CsiNodeContext,
+  source: { readonly driver: string; readonly volumeHandle: string },
+  signal: AbortSignal,
+): Promise<Record<string, string>> {
+  const name = attachmentName(source.volumeHandle, source.driver, context.kubelet.nodeName);
+  const attachment = await context.volumeHost.kube.get(resources.volumeAttachments, { name }, { signal });
+  if (attachment === undefined) {
+    throw new MissingAttachmentError(
+      `VolumeAttachment ${name} (volume ${source.volumeHandle}) does not exist: the attach/detach controller makes it`,
+    );
+  }
+  return { ...attachment.status?.attachmentMetadata };
+}
+
+/** The Secret's entries as text; an empty map only when no reference is given. @throws MissingSecretError */
+export async function secretsOf(
+  context: CsiNodeContext,
+  reference: { readonly name?: string; readonly namespace?: string } | undefined,
+  signal: AbortSignal,
+): Promise<Record<string, string>> {
+  if (reference == null) return {};
+  const { name = "", namespace = "" } = reference;
+  const secret = await context.volumeHost.kube.get(resources.secrets, { name, namespace }, { signal });
+  if (secret === undefined)
+    throw new MissingSecretError(`Secret ${namespace}/${name} does not exist: create it`);
+  return Object.fromEntries(
+    Object.entries(secret.data ?? {}).map(([key, base64]) => [
+      key,
+      Buffer.from(base64, "base64").toString("utf8"),
+    ]),
+  );
+}
+
+/** Facts of the pod for the volume context, where the driver asks for them. Source: spec csi-plugin.md §9.4. */
+export function podInfoAttributes(pod: Pod): Record<string, string> {
+  return {
+    "csi.storage.k8s.io/pod.name": pod.metadata?.name ?? "",
+    "csi.storage.k8s.io/pod.namespace": pod.metadata?.namespace ?? "",
+    "csi.storage.k8s.io/pod.uid": pod.metadata?.uid ?? "",
+    "csi.storage.k8s.io/serviceAccount.name": pod.spec?.serviceAccountName ?? "",
+    "csi.storage.k8s.io/ephemeral": "false",
+  };
+}
+
+/** Mount options of a PV, without duplicates and sorted: the beta annotation wins over the field. */
+export function mountOptionsOf(pv: PersistentVolume): readonly string[] {
+  const annotation = pv.metadata?.annotations?.["volume.beta.kubernetes.io/mount-options"];
+  const options = annotation === undefined ? (pv.spec?.mountOptions ?? []) : annotation.split(",");
+  return [...new Set(options.filter((option) => option !== ""))].sort();
+}
