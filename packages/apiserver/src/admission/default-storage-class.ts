@@ -1,0 +1,35 @@
+/** DefaultStorageClass: a claim that names no class gets the cluster's default one. */
+import type { KubeObject, PersistentVolumeClaim } from "@longshore/kube";
+import { forbidden } from "../api/errors.ts";
+import type { AdmissionPlugin } from "./admission.ts";
+
+const marks = [
+  "storageclass.kubernetes.io/is-default-class",
+  "storageclass.beta.kubernetes.io/is-default-class",
+];
+const legacyClass = "volume.beta.kubernetes.io/storage-class";
+
+/** See the file's header. */
+export const defaultStorageClass: AdmissionPlugin = {
+  name: "DefaultStorageClass",
+  onCreate({ store }, { of }, object) {
+    if (of.group !== "" || of.plural !== "persistentvolumeclaims") return object;
+    const claim = object as PersistentVolumeClaim;
+    const named = claim.spec?.storageClassName ?? claim.metadata?.annotations?.[legacyClass];
+    if (named !== undefined) return object;
+    const defaults = store
+      .table("storageclasses.storage.k8s.io")
+      .list()
+      .filter((c) => marks.some((mark) => c.metadata.annotations?.[mark] === "true"));
+    const [only] = defaults;
+    if (only === undefined) return object;
+    if (defaults.length > 1) {
+      throw forbidden(
+        { group: "", resource: "persistentvolumeclaims" },
+        claim.metadata?.name ?? "",
+        `Internal error occurred: ${defaults.length} default StorageClasses were found`,
+      );
+    }
+    return { ...claim, spec: { ...claim.spec, storageClassName: only.metadata.name } } as KubeObject;
+  },
+};

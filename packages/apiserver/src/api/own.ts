@@ -1,0 +1,45 @@
+/**
+ * Takes values into the server. Whatever the server stores or hands out is frozen to its leaves and
+ * shared; what a caller gives is copied once, except for the parts that came from the server
+ * before: those are kept by reference, so an update copies what changed and nothing else.
+ */
+
+/** Every object and array that this server has frozen to its leaves. */
+const owned = new WeakSet<object>();
+
+/**
+ * The value as the server keeps it: deeply frozen, without members that are undefined or null
+ * (the API treats them as absent).
+ */
+export function own<T>(value: T): T {
+  if (typeof value !== "object" || value === null || owned.has(value)) return value;
+  const copy: object = Array.isArray(value) ? value.map(own) : ownObject(value as Record<string, unknown>);
+  Object.freeze(copy);
+  owned.add(copy);
+  return copy as T;
+}
+
+function ownObject(value: Record<string, unknown>): object {
+  const copy: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    const member = value[key];
+    if (member === undefined || member === null || key === "__proto__") continue;
+    copy[key] = typeof member === "object" ? own(member) : member;
+  }
+  return copy;
+}
+
+/** True when both are the same JSON value; shared parts are not looked into. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((item, i) => sameJson(item, b[i]));
+  }
+  const left = a as Record<string, unknown>;
+  const right = b as Record<string, unknown>;
+  const keys = Object.keys(left);
+  if (keys.length !== Object.keys(right).length) return false;
+  return keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]));
+}

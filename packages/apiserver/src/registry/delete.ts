@@ -1,0 +1,224 @@
+/**
+ * Deleting: at once, or marked first while finalizers or a grace period hold the object
+ * (apiserver registry/rest BeforeDelete and registry/generic Store.Delete).
+ */
+import type { KubeObject, Stored } from "@longshore/kube";
+import { badRequest, conflict, invalid, invalidValue, notFound, unsupportedValue } from "../api/errors.ts";
+import { own } from "../api/own.ts";
+import type { Kind } from "./kind.ts";
+import { selectedObjects } from "./list.ts";
+import { apiTime } from "./metadata.ts";
+import {
+  commitOne,
+  existing,
+  groupResource,
+  isDryRun,
+  type KindRequest,
+  type RegistryContext,
+} from "./registry.ts";
+import type { ListAnswer, ObjectAnswer } from "./request.ts";
+
+/** The options of a deletion, from the body or the query. */
+interface DeleteOptions {
+  readonly gracePeriodSeconds?: number;
+  readonly propagationPolicy?: string;
+  readonly orphanDependents?: boolean;
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
+  readonly dryRun?: readonly string[];
+}
+
+/** DELETE of one object. */
+export function deleteObject(context: RegistryContext, request: KindRequest): ObjectAnswer {
+  const options = deleteOptions(request);
+  const old = existing(request);
+  const dry = isDryRun(request) || (options.dryRun?.includes("All") ?? false);
+  return removeObject(context, request, old, options, dry);
+}
+
+/** DELETE of all objects that the selectors choose. */
+export function deleteCollection(context: RegistryContext, request: KindRequest): ListAnswer {
+  const options = deleteOptions(request);
+  const chosen = selectedObjects(request);
+  for (const object of chosen) {
+    const one: KindRequest = {
+      ...request,
+      name: object.metadata.name,
+      ...(object.metadata.namespace === undefined ? {} : { namespace: object.metadata.namespace }),
+    };
+    if (request.table.get(object.metadata.namespace ?? "", object.metadata.name) === undefined) continue;
+    removeObject(context, one, object, options, isDryRun(request));
+  }
+  return { type: "list", items: chosen, resourceVersion: String(context.store.revision) };
+}
+
+function removeObject(
+  context: RegistryContext,
+  request: KindRequest,
+  old: Stored,
+  options: DeleteOptions,
+  dry: boolean,
+): ObjectAnswer {
+  const { of } = request;
+  checkPreconditions(of, old, options);
+  const plan = planDeletion(of, old, options, context.clock.now());
+  const identity = { namespace: old.metadata.namespace ?? "", name: old.metadata.name };
+  if (plan.kind === "remove") {
+    if (!dry) commitOne(context, request, identity, undefined);
+    return { type: "object", code: 200, object: answerFor(of, old) };
+  }
+  if (plan.kind === "keep" || dry)
+    return { type: "object", code: 200, object: plan.kind === "mark" ? own(plan.object) : old };
+  return { type: "object", code: 200, object: commitOne(context, request, identity, plan.object) };
+}
+
+/** What deleting an object comes to. */
+type DeletionPlan =
+  | { readonly kind: "remove" }
+  | { readonly kind: "mark"; readonly object: KubeObject }
+  | { readonly kind: "keep" };
+
+/** Decides: remove at once, mark (or mark anew with a shorter grace period), or leave as it is marked. */
+export function planDeletion(of: Kind, old: Stored, options: DeleteOptions, now: Date): DeletionPlan {
+  const graceSeconds = graceOf(of, old, options.gracePeriodSeconds);
+  const finalizers = finalizersFor(old, options);
+  const { deletionTimestamp, deletionGracePeriodSeconds } = old.metadata;
+  if (deletionTimestamp !== undefined) {
+    if (deletionGracePeriodSeconds !== undefined && deletionGracePeriodSeconds > 0) {
+      // Already going: only sooner is possible.
+      if (options.gracePeriodSeconds === undefined || graceSeconds >= deletionGracePeriodSeconds) {
+        return { kind: "keep" };
+      }
+      if (graceSeconds === 0 && finalizers.length === 0) return { kind: "remove" };
+      const start = Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1000;
+      return mark(old, finalizers, graceSeconds, new Date(start + graceSeconds * 1000));
+    }
+    return finalizers.length === 0 ? { kind: "remove" } : { kind: "keep" };
+  }
+  if (graceSeconds === 0 && finalizers.length === 0) return { kind: "remove" };
+  return mark(old, finalizers, graceSeconds, new Date(now.getTime() + graceSeconds * 1000));
+}
+
+function mark(old: Stored, finalizers: readonly string[], graceSeconds: number, at: Date): DeletionPlan {
+  const first = old.metadata.deletionTimestamp === undefined;
+  const { finalizers: _, ...rest } = old.metadata;
+  const metadata = {
+    ...rest,
+    ...(finalizers.length === 0 ? {} : { finalizers: [...finalizers] }),
+    deletionTimestamp: apiTime(at),
+    deletionGracePeriodSeconds: graceSeconds,
+    ...(first && rest.generation !== undefined && rest.generation > 0
+      ? { generation: rest.generation + 1 }
+      : {}),
+  };
+  let object: KubeObject = { ...old, metadata };
+  if (old.kind === "Namespace") object = { ...object, status: { phase: "Terminating" } } as KubeObject;
+  return { kind: "mark", object };
+}
+
+/** Only pods end gracefully: those that run on a node are given time (core/pod strategy CheckGracefulDelete). */
+function graceOf(of: Kind, old: Stored, asked: number | undefined): number {
+  if (of.kind !== "Pod" || of.group !== "") return 0;
+  const pod = old as Stored & {
+    spec?: { nodeName?: string; terminationGracePeriodSeconds?: number };
+    status?: { phase?: string };
+  };
+  if ((pod.spec?.nodeName ?? "") === "") return 0;
+  if (pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded") return 0;
+  return Math.max(0, asked ?? pod.spec?.terminationGracePeriodSeconds ?? 30);
+}
+
+/** The finalizers after the wish for the dependents is added to them. */
+function finalizersFor(old: Stored, options: DeleteOptions): readonly string[] {
+  const others = (old.metadata.finalizers ?? []).filter((f) => f !== "orphan" && f !== "foregroundDeletion");
+  const policy = options.propagationPolicy ?? (options.orphanDependents === true ? "Orphan" : undefined);
+  if (policy === "Orphan") return [...others, "orphan"];
+  if (policy === "Foreground") return [...others, "foregroundDeletion"];
+  if (policy === "Background" || options.orphanDependents === false) return others;
+  return old.metadata.finalizers ?? [];
+}
+
+/** Removes an object whose last finalizer an update has taken off; undefined when it has to stay. */
+export function finishDeletion(
+  context: RegistryContext,
+  request: KindRequest,
+  identity: { readonly namespace: string; readonly name: string },
+  next: KubeObject,
+): Stored | undefined {
+  const meta = next.metadata;
+  if (meta?.deletionTimestamp === undefined || (meta.finalizers ?? []).length > 0) return undefined;
+  if ((meta.deletionGracePeriodSeconds ?? 0) > 0 || hasSpecFinalizers(next)) return undefined;
+  // The last state is what watchers and the caller are to see.
+  commitOne(context, request, identity, undefined);
+  return own(next) as Stored;
+}
+
+/** Namespaces are held by `spec.finalizers` too. */
+export function hasSpecFinalizers(object: KubeObject): boolean {
+  if (object.kind !== "Namespace") return false;
+  return ((object as { spec?: { finalizers?: readonly string[] } }).spec?.finalizers ?? []).length > 0;
+}
+
+function checkPreconditions(of: Kind, old: Stored, { preconditions }: DeleteOptions): void {
+  if (preconditions === undefined) return;
+  const { uid, resourceVersion } = preconditions;
+  if (uid !== undefined && uid !== old.metadata.uid) {
+    throw conflict(
+      groupResource(of),
+      old.metadata.name,
+      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${old.metadata.uid}`,
+    );
+  }
+  if (resourceVersion !== undefined && resourceVersion !== old.metadata.resourceVersion) {
+    throw conflict(
+      groupResource(of),
+      old.metadata.name,
+      `Precondition failed: ResourceVersion in precondition: ${resourceVersion}, ResourceVersion in object meta: ${old.metadata.resourceVersion}`,
+    );
+  }
+}
+
+function answerFor(of: Kind, object: Stored): KubeObject {
+  if (of.answersDeleted === true) return object;
+  const { name, uid } = object.metadata;
+  const details = { name, ...(of.group === "" ? {} : { group: of.group }), kind: of.plural, uid };
+  return own({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", details } as KubeObject);
+}
+
+const policies: readonly string[] = ["Foreground", "Background", "Orphan"];
+
+function deleteOptions(request: KindRequest): DeleteOptions {
+  const body = (request.body ?? {}) as DeleteOptions & { readonly kind?: string };
+  if (body.kind !== undefined && body.kind !== "DeleteOptions") {
+    throw badRequest(`the body of a DELETE is a DeleteOptions, not a ${body.kind}`);
+  }
+  const { query } = request;
+  const options: DeleteOptions = {
+    ...(query.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: query.gracePeriodSeconds }),
+    ...(query.propagationPolicy === undefined ? {} : { propagationPolicy: query.propagationPolicy }),
+    ...(query.orphanDependents === undefined ? {} : { orphanDependents: query.orphanDependents }),
+    ...body,
+  };
+  const policy = options.propagationPolicy;
+  if (policy !== undefined && options.orphanDependents !== undefined) {
+    throw invalidOptions(
+      invalidValue(
+        "propagationPolicy",
+        policy,
+        "orphanDependents and deletionPropagation cannot be both set",
+      ),
+    );
+  }
+  if (policy !== undefined && !policies.includes(policy)) {
+    throw invalidOptions(unsupportedValue("propagationPolicy", policy, [...policies, "nil"]));
+  }
+  return options;
+}
+
+function invalidOptions(problem: ReturnType<typeof invalidValue>): Error {
+  return invalid("meta.k8s.io", "DeleteOptions", "", [problem]);
+}
+
+/** 404 for what an internal caller could not find. */
+export function missing(of: Kind, name: string): Error {
+  return notFound(groupResource(of), name);
+}

@@ -1,0 +1,54 @@
+/** What the registry knows about a kind: where it is served, and its rules as pure functions. */
+import type { KubeObject, Stored } from "@longshore/kube";
+import type { FieldProblem } from "../api/errors.ts";
+
+/** A kind of the API. */
+export interface Kind {
+  readonly group: string;
+  /** Versions served, the preferred one first. Objects are the same in all of them. */
+  readonly versions: readonly [string, ...string[]];
+  readonly kind: string;
+  readonly plural: string;
+  readonly shortNames?: readonly string[];
+  readonly categories?: readonly string[];
+  readonly namespaced: boolean;
+  /** Served at `/status` too; the status is then changed only there. */
+  readonly statusSubresource?: boolean;
+  /** Writes to `/status` leave labels, annotations, finalizers and owners as they are. */
+  readonly statusKeepsMetadata?: boolean;
+  /** `metadata.generation` counts the changes of the spec. */
+  readonly countsGenerations?: boolean;
+  /** An update must name the version it builds on. */
+  readonly updateNeedsVersion?: boolean;
+  /** An update of an object that does not exist makes it. */
+  readonly createsOnUpdate?: boolean;
+  /** DELETE answers with the object rather than with a Status that names it. */
+  readonly answersDeleted?: boolean;
+  readonly noDeleteCollection?: boolean;
+  /** How names may look; default: a DNS subdomain. */
+  readonly names?: "subdomain" | "label" | "path-segment";
+  /** Fills what the API fills in on reading, for new and stored objects alike. Pure. */
+  readonly defaults?: (object: KubeObject) => KubeObject;
+  /** Shapes a new object before validation: drops status, sets what only the server sets. Pure. */
+  readonly prepareCreate?: (object: KubeObject) => KubeObject;
+  /** Shapes an updated object before validation. Pure. */
+  readonly prepareUpdate?: (next: KubeObject, old: Stored) => KubeObject;
+  readonly prepareStatusUpdate?: (next: KubeObject, old: Stored) => KubeObject;
+  /** Problems of a new or changed object. Pure. */
+  readonly validate?: (object: KubeObject) => readonly FieldProblem[];
+  /** Problems of a change. Pure. */
+  readonly validateUpdate?: (next: KubeObject, old: Stored) => readonly FieldProblem[];
+  readonly validateStatusUpdate?: (next: KubeObject, old: Stored) => readonly FieldProblem[];
+  /** Fields that selectors may use beside metadata.name and metadata.namespace. */
+  readonly fields?: (object: KubeObject) => Readonly<Record<string, string>>;
+}
+
+/** The name of the kind's table in the store, and of its resource in messages. */
+export function resourceKey(kind: Pick<Kind, "group" | "plural">): string {
+  return kind.group === "" ? kind.plural : `${kind.plural}.${kind.group}`;
+}
+
+/** `group/version` of the kind's stored objects. */
+export function storedApiVersion(kind: Pick<Kind, "group" | "versions">): string {
+  return kind.group === "" ? kind.versions[0] : `${kind.group}/${kind.versions[0]}`;
+}

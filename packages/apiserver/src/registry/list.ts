@@ -1,0 +1,207 @@
+/** Lists in pages, and the beginning of watches. */
+import type { KubeObject, Stored } from "@longshore/kube";
+import { apiError, badRequest, expired } from "../api/errors.ts";
+import { TableWatch } from "../watch/table-watch.ts";
+import type { Kind } from "./kind.ts";
+import type { KindRequest, RegistryContext } from "./registry.ts";
+import type { ApiQuery, ListAnswer, WatchAnswer } from "./request.ts";
+import { labelPredicate, parseFieldSelector } from "./selectors.ts";
+
+/** Everything that the request's selectors choose, as of now. */
+export function selectedObjects(request: KindRequest): readonly Stored[] {
+  const objects = objectsOf(request, request.table.list(request.namespace));
+  const selects = selection(request.of, request.query, request.name);
+  return selects === undefined ? objects : objects.filter(selects);
+}
+
+function objectsOf(_request: KindRequest, objects: readonly Stored[]): readonly Stored[] {
+  return objects;
+}
+
+/** The selectors as one predicate; undefined when all is selected. */
+function selection(
+  of: Kind,
+  query: ApiQuery,
+  name: string | undefined,
+): ((object: Stored) => boolean) | undefined {
+  const tests: ((object: Stored) => boolean)[] = [];
+  if (name !== undefined) tests.push((o) => o.metadata.name === name);
+  if (query.labelSelector) tests.push(labelPredicate(query.labelSelector));
+  if (query.fieldSelector) {
+    const selector = parseFieldSelector(query.fieldSelector);
+    const known = new Set(Object.keys(fieldsOf(of, {})));
+    for (const field of selector.names) {
+      if (known.has(field)) continue;
+      throw badRequest(
+        `Unable to find "${of.group === "" ? "" : `${of.group}/`}${of.versions[0]}, Resource=${of.plural}" that match label selector "${query.labelSelector ?? ""}", field selector "${query.fieldSelector}": field label not supported: ${field}`,
+      );
+    }
+    tests.push((o) => selector.matches(fieldsOf(of, o)));
+  }
+  if (tests.length === 0) return undefined;
+  return (object) => tests.every((test) => test(object));
+}
+
+function fieldsOf(of: Kind, object: KubeObject): Readonly<Record<string, string>> {
+  const { name = "", namespace = "" } = object.metadata ?? {};
+  return {
+    "metadata.name": name,
+    ...(of.namespaced ? { "metadata.namespace": namespace } : {}),
+    ...of.fields?.(object),
+  };
+}
+
+/** Where the next page begins: the version of the list, and the key of the last item given. */
+interface ContinueToken {
+  readonly rv: number;
+  readonly after: string;
+}
+
+function keyOf(object: Stored): string {
+  return `${object.metadata.namespace ?? ""}/${object.metadata.name}`;
+}
+
+function encode(token: ContinueToken): string {
+  return Buffer.from(JSON.stringify(token)).toString("base64url");
+}
+
+function decode(text: string): ContinueToken {
+  try {
+    const token = JSON.parse(Buffer.from(text, "base64url").toString()) as ContinueToken;
+    if (Number.isSafeInteger(token.rv) && typeof token.after === "string") return token;
+  } catch {
+    // Falls through to the one failure there is.
+  }
+  throw badRequest("continue key is not valid: it was not given by this server");
+}
+
+/** GET of a collection. */
+export function listPage(context: RegistryContext, request: KindRequest): ListAnswer {
+  const { store } = context;
+  const { query, table } = request;
+  const selects = selection(request.of, query, undefined);
+  const token = query.continue ? decode(query.continue) : undefined;
+  if (token !== undefined && query.resourceVersion && query.resourceVersion !== "0") {
+    throw badRequest("specifying resource version is not allowed when using continue");
+  }
+  const revision = token?.rv ?? listRevision(store.revision, query);
+  const all =
+    revision === undefined ? table.list(request.namespace) : table.snapshot(revision, request.namespace);
+  if (all === undefined) {
+    throw token === undefined
+      ? expired(`The resourceVersion for the provided list is too old.`)
+      : continueExpired(store.revision, token);
+  }
+  const at = revision ?? store.revision;
+  let items = selects === undefined ? all : all.filter(selects);
+  if (token !== undefined) items = items.slice(firstAfter(items, token.after));
+  const limit = query.limit ?? 0;
+  if (limit <= 0 || items.length <= limit) return { type: "list", items, resourceVersion: String(at) };
+  const page = items.slice(0, limit);
+  return {
+    type: "list",
+    items: page,
+    resourceVersion: String(at),
+    continue: encode({ rv: at, after: keyOf(page.at(-1) as Stored) }),
+    ...(selects === undefined ? { remaining: items.length - limit } : {}),
+  };
+}
+
+function firstAfter(items: readonly Stored[], key: string): number {
+  let low = 0;
+  let high = items.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (keyOf(items[middle] as Stored) <= key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function continueExpired(now: number, token: ContinueToken): Error {
+  const error = expired(
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+  );
+  Object.assign(error.status, { metadata: { continue: encode({ rv: now, after: token.after }) } });
+  return error;
+}
+
+/** The exact version that a list asks for; undefined: the newest. */
+function listRevision(current: number, query: ApiQuery): number | undefined {
+  const { resourceVersion = "", resourceVersionMatch = "" } = query;
+  if (resourceVersionMatch !== "" && resourceVersion === "") {
+    throw forbiddenMatch("resourceVersionMatch is forbidden unless resourceVersion is provided");
+  }
+  if (resourceVersion === "") return undefined;
+  const version = parseVersion(resourceVersion);
+  if (resourceVersionMatch === "Exact") {
+    if (version === 0) {
+      throw forbiddenMatch('resourceVersionMatch "exact" is forbidden for resourceVersion "0"');
+    }
+    if (version > current) throw tooLargeVersion(version, current);
+    return version;
+  }
+  if (version > current) throw tooLargeVersion(version, current);
+  // Without a match rule, a page of a limited list is of exactly the version it names (1.20, storage/etcd3).
+  if (resourceVersionMatch === "" && version > 0 && (query.limit ?? 0) > 0) return version;
+  return undefined;
+}
+
+function forbiddenMatch(why: string): Error {
+  return apiError(
+    422,
+    "Invalid",
+    `ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: ${why}`,
+    {
+      group: "meta.k8s.io",
+      kind: "ListOptions",
+      causes: [
+        { reason: "FieldValueForbidden", message: `Forbidden: ${why}`, field: "resourceVersionMatch" },
+      ],
+    },
+  );
+}
+
+function tooLargeVersion(version: number, current: number): Error {
+  const message = `Too large resource version: ${version}, current: ${current}`;
+  return apiError(504, "Timeout", message, {
+    causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
+    retryAfterSeconds: 1,
+  });
+}
+
+function parseVersion(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) {
+    throw badRequest(`invalid resource version ${JSON.stringify(text)}: it must be a decimal number`);
+  }
+  return Number(text);
+}
+
+/** GET with `watch=true`. */
+export function startWatch(context: RegistryContext, request: KindRequest): WatchAnswer {
+  const { store, watches } = context;
+  const { query, table } = request;
+  const selects = selection(request.of, query, request.name) ?? (() => true);
+  const { namespace } = request;
+  const inNamespace =
+    namespace === undefined
+      ? selects
+      : (object: Stored) => object.metadata.namespace === namespace && selects(object);
+  const version = parseVersion(query.resourceVersion || "0");
+  const from = version === 0 ? store.readableRevision : version;
+  const position = table.positionAfter(from);
+  if (position === undefined) {
+    throw expired(`too old resource version: ${from} (${store.revision})`);
+  }
+  const initial = version === 0 ? (table.snapshot(from, namespace) ?? []) : [];
+  const stream = new TableWatch({
+    store,
+    table,
+    position,
+    initial,
+    selects: inNamespace,
+    revision: from,
+  });
+  watches.add(stream, query);
+  return { type: "watch", stream };
+}

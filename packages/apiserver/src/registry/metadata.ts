@@ -1,0 +1,194 @@
+/** The rules of `metadata`, the same for every kind (apiserver registry/rest BeforeCreate and BeforeUpdate). */
+import type { KubeObject, ObjectMeta, OwnerReference, Stored } from "@longshore/kube";
+import type { Clock, Random } from "@longshore/runtime";
+import { badRequest, type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../api/errors.ts";
+import { sameJson } from "../api/own.ts";
+import type { Kind } from "./kind.ts";
+import {
+  generatedName,
+  labelProblems,
+  labelValueProblems,
+  pathSegmentProblems,
+  qualifiedNameProblems,
+  subdomainProblems,
+} from "./names.ts";
+
+/** A time as the API writes it: whole seconds, UTC. */
+export function apiTime(date: Date): string {
+  return `${date.toISOString().slice(0, 19)}Z`;
+}
+
+type Meta = { -readonly [K in keyof ObjectMeta]: ObjectMeta[K] };
+
+/** The metadata of a new object: identity given by the server, what only the server may set taken off. */
+export function metadataForCreate(
+  kind: Kind,
+  given: ObjectMeta | undefined,
+  namespace: string | undefined,
+  env: { readonly clock: Clock; readonly random: Random },
+): ObjectMeta {
+  const meta: Meta = { ...given };
+  if (meta.resourceVersion !== undefined && meta.resourceVersion !== "" && meta.resourceVersion !== "0") {
+    throw badRequest("resourceVersion should not be set on objects to be created");
+  }
+  if (kind.namespaced) meta.namespace = namespaceOf(kind, given, namespace);
+  else delete meta.namespace;
+  if ((meta.name ?? "") === "" && (meta.generateName ?? "") !== "") {
+    meta.name = generatedName(meta.generateName ?? "", env.random);
+  }
+  for (const key of [
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "managedFields",
+  ] as const) {
+    delete meta[key];
+  }
+  delete meta.resourceVersion;
+  delete meta.generation;
+  if (kind.countsGenerations === true) meta.generation = 1;
+  meta.uid = env.random.uuid("uid");
+  meta.creationTimestamp = apiTime(env.clock.now());
+  return withoutEmpty(meta);
+}
+
+function namespaceOf(kind: Kind, given: ObjectMeta | undefined, fromPath: string | undefined): string {
+  const own = given?.namespace ?? "";
+  if (fromPath !== undefined && own !== "" && own !== fromPath) {
+    throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+  }
+  const namespace = fromPath ?? own;
+  if (namespace === "") throw badRequest(`an empty namespace may not be set during creation`);
+  void kind;
+  return namespace;
+}
+
+/** The metadata of a changed object: what the caller may change from `given`, the rest from `old`. */
+export function metadataForUpdate(kind: Kind, given: ObjectMeta | undefined, old: Stored): ObjectMeta {
+  const before = old.metadata;
+  const meta: Meta = { ...given };
+  for (const key of [
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "generateName",
+    "uid",
+    "resourceVersion",
+    "name",
+    "namespace",
+  ] as const) {
+    if (before[key] === undefined) delete meta[key];
+    else (meta as Record<string, unknown>)[key] = before[key];
+  }
+  if (given?.generateName !== undefined) meta.generateName = given.generateName;
+  delete meta.selfLink;
+  delete meta.managedFields;
+  void kind;
+  return withoutEmpty(meta);
+}
+
+/** Without empty maps and lists, which the API does not keep in metadata. */
+function withoutEmpty(meta: Meta): ObjectMeta {
+  for (const key of ["labels", "annotations", "finalizers", "ownerReferences"] as const) {
+    const value = meta[key];
+    if (value === null || (value !== undefined && Object.keys(value).length === 0)) delete meta[key];
+  }
+  if (meta.generateName === "") delete meta.generateName;
+  return meta;
+}
+
+/** Most bytes of all annotations together. */
+const annotationBytesMax = 256 * 1024;
+
+/** Finalizers without a prefix that the API knows. */
+const plainFinalizers: ReadonlySet<string> = new Set(["orphan", "foregroundDeletion", "kubernetes"]);
+
+/** Problems of the metadata of any object. */
+export function metadataProblems(kind: Kind, meta: ObjectMeta): FieldProblem[] {
+  const at = "metadata";
+  const problems: FieldProblem[] = [];
+  if (meta.generateName !== undefined) {
+    const base = meta.generateName.replace(/-+$/, "");
+    if (base !== "" || meta.generateName === "") {
+      problems.push(
+        ...nameProblems(kind, base).map((p) => invalidValue(`${at}.generateName`, meta.generateName, p)),
+      );
+    }
+  }
+  if ((meta.name ?? "") === "") {
+    problems.push(requiredValue(`${at}.name`, "name or generateName is required"));
+  } else {
+    const why = nameProblems(kind, meta.name ?? "");
+    problems.push(...why.map((p) => invalidValue(`${at}.name`, meta.name, p)));
+  }
+  for (const [key, value] of Object.entries(meta.labels ?? {})) {
+    problems.push(...qualifiedNameProblems(key).map((p) => invalidValue(`${at}.labels`, key, p)));
+    problems.push(...labelValueProblems(String(value)).map((p) => invalidValue(`${at}.labels`, value, p)));
+  }
+  let bytes = 0;
+  for (const [key, value] of Object.entries(meta.annotations ?? {})) {
+    problems.push(
+      ...qualifiedNameProblems(key.toLowerCase()).map((p) => invalidValue(`${at}.annotations`, key, p)),
+    );
+    bytes += Buffer.byteLength(key) + Buffer.byteLength(String(value));
+  }
+  if (bytes > annotationBytesMax) {
+    const message = `Too long: must have at most ${annotationBytesMax} bytes`;
+    problems.push({ reason: "FieldValueTooLong", message, field: `${at}.annotations` });
+  }
+  for (const [i, owner] of (meta.ownerReferences ?? []).entries()) {
+    problems.push(...ownerProblems(owner, `${at}.ownerReferences[${i}]`));
+  }
+  for (const [i, finalizer] of (meta.finalizers ?? []).entries()) {
+    problems.push(...finalizerProblems(finalizer, `${at}.finalizers[${i}]`, `${at}.finalizers`));
+  }
+  return problems;
+}
+
+function finalizerProblems(finalizer: string, at: string, list: string): FieldProblem[] {
+  const why = qualifiedNameProblems(finalizer);
+  if (why.length > 0) return why.map((p) => invalidValue(list, finalizer, p));
+  if (!finalizer.includes("/") && !plainFinalizers.has(finalizer)) {
+    return [
+      invalidValue(at, finalizer, "name is neither a standard finalizer name nor is it fully qualified"),
+    ];
+  }
+  return [];
+}
+
+function ownerProblems(owner: OwnerReference, at: string): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  if (!owner.apiVersion)
+    problems.push(invalidValue(`${at}.apiVersion`, owner.apiVersion ?? "", "version must not be empty"));
+  if (!owner.kind) problems.push(invalidValue(`${at}.kind`, owner.kind ?? "", "kind must not be empty"));
+  if (!owner.name) problems.push(invalidValue(`${at}.name`, owner.name ?? "", "name must not be empty"));
+  if (!owner.uid) problems.push(invalidValue(`${at}.uid`, owner.uid ?? "", "uid must not be empty"));
+  return problems;
+}
+
+function nameProblems(kind: Kind, name: string): string[] {
+  if (kind.names === "label") return labelProblems(name);
+  if (kind.names === "path-segment") return pathSegmentProblems(name);
+  return subdomainProblems(name);
+}
+
+/** Problems of a change of metadata. */
+export function metadataUpdateProblems(next: ObjectMeta, old: Stored): FieldProblem[] {
+  if (old.metadata.deletionTimestamp === undefined) return [];
+  const before = old.metadata.finalizers ?? [];
+  const added = (next.finalizers ?? []).filter((finalizer) => !before.includes(finalizer));
+  if (added.length === 0) return [];
+  const list = added.map((finalizer) => JSON.stringify(finalizer)).join(", ");
+  const why = `no new finalizers can be added if the object is being deleted, found new finalizers []string{${list}}`;
+  return [forbiddenValue("metadata.finalizers", why)];
+}
+
+/** True when anything but metadata and status differs. */
+export function specChanged(next: KubeObject, old: KubeObject): boolean {
+  const rest = (o: KubeObject) => {
+    const { metadata: _m, status: _s, ...others } = o as KubeObject & { status?: unknown };
+    return others;
+  };
+  return !sameJson(rest(next), rest(old));
+}

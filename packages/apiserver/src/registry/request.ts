@@ -1,0 +1,98 @@
+/** What the registry is asked, whoever asks: the HTTP layer or the client in the same process. */
+import type { KubeObject, Stored } from "@longshore/kube";
+
+/** Who asks. */
+export interface UserInfo {
+  readonly name: string;
+  readonly groups: readonly string[];
+  readonly uid?: string;
+}
+
+/** The user of in-process clients: may do everything. */
+export const adminUser: UserInfo = {
+  name: "admin",
+  groups: ["system:masters", "system:authenticated"],
+};
+
+/** What is asked for. */
+export type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "deletecollection";
+
+/** Query parameters that the registry understands, as given. */
+export interface ApiQuery {
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  readonly limit?: number;
+  readonly continue?: string;
+  readonly resourceVersion?: string;
+  readonly resourceVersionMatch?: string;
+  readonly timeoutSeconds?: number;
+  readonly allowWatchBookmarks?: boolean;
+  readonly dryRun?: readonly string[];
+  readonly fieldManager?: string;
+  readonly force?: boolean;
+  readonly gracePeriodSeconds?: number;
+  readonly propagationPolicy?: string;
+  readonly orphanDependents?: boolean;
+}
+
+/** The kind of a patch. */
+export type PatchType = "json" | "merge" | "strategic" | "apply";
+
+/** One request. */
+export interface ApiRequest {
+  readonly verb: Verb;
+  readonly group: string;
+  readonly version: string;
+  /** Plural name. */
+  readonly resource: string;
+  readonly subresource?: string;
+  /** Left out for cluster-scoped kinds and for all namespaces. */
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly query: ApiQuery;
+  /** The object, the patch or the DeleteOptions. */
+  readonly body?: unknown;
+  readonly patchType?: PatchType;
+  readonly user: UserInfo;
+}
+
+/** One object, or a Status of success. */
+export interface ObjectAnswer {
+  readonly type: "object";
+  readonly code: 200 | 201;
+  readonly object: KubeObject;
+}
+
+/** One page of a list. */
+export interface ListAnswer {
+  readonly type: "list";
+  readonly items: readonly Stored[];
+  readonly resourceVersion: string;
+  readonly continue?: string;
+  /** Items of the following pages, where known. */
+  readonly remaining?: number;
+}
+
+/** A watch that has begun. */
+export interface WatchAnswer {
+  readonly type: "watch";
+  readonly stream: WatchStream;
+}
+
+/** What the registry gives. Failures are thrown as KubeApiError. */
+export type ApiAnswer = ObjectAnswer | ListAnswer | WatchAnswer;
+
+/** One item of a watch. */
+export type WatchItem =
+  | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: Stored }
+  | { readonly type: "BOOKMARK"; readonly resourceVersion: string }
+  | { readonly type: "ERROR"; readonly status: KubeObject };
+
+/** The items of a watch, taken one by one. Holds nothing back: a reader that is too slow is told so by an ERROR. */
+export interface WatchStream {
+  /** The next item at once, undefined when there is none now, "ended" when none will come. */
+  take(): WatchItem | "ended" | undefined;
+  /** The next item, or undefined at the end. */
+  next(): Promise<WatchItem | undefined>;
+  close(): void;
+}

@@ -1,0 +1,48 @@
+/** Sub-resources: status, binding, eviction, finalize. */
+import type { KubeObject } from "@longshore/kube";
+import { methodNotSupported, unknownResource } from "../api/errors.ts";
+import { own } from "../api/own.ts";
+import { bindPod } from "./binding.ts";
+import { finishDeletion } from "./delete.ts";
+import { evictPod } from "./eviction.ts";
+import { commitOne, existing, groupResource, type KindRequest, type RegistryContext } from "./registry.ts";
+import type { ApiAnswer } from "./request.ts";
+import { bodyObject, patchObject, updateObject } from "./write.ts";
+
+/** Answers a request to a sub-resource. */
+export type SubresourceHandler = (context: RegistryContext, request: KindRequest) => ApiAnswer;
+
+/** The handler of the request's sub-resource. @throws KubeApiError 404 when the kind has none of that name */
+export function subresourceHandler({ of, subresource }: KindRequest): SubresourceHandler {
+  if (subresource === "status" && of.statusSubresource === true) return status;
+  if (of.group === "" && of.kind === "Pod") {
+    if (subresource === "binding") return bindPod;
+    if (subresource === "eviction") return evictPod;
+  }
+  if (of.group === "" && of.kind === "Namespace" && subresource === "finalize") return finalize;
+  throw unknownResource();
+}
+
+function status(context: RegistryContext, request: KindRequest): ApiAnswer {
+  switch (request.verb) {
+    case "get":
+      return { type: "object", code: 200, object: existing(request) };
+    case "update":
+      return updateObject(context, request, true);
+    case "patch":
+      return patchObject(context, request, true);
+    default:
+      throw methodNotSupported(groupResource(request.of), request.verb);
+  }
+}
+
+/** PUT of a namespace's `spec.finalizers`, the last act of its deletion. */
+function finalize(context: RegistryContext, request: KindRequest): ApiAnswer {
+  if (request.verb !== "update") throw methodNotSupported(groupResource(request.of), request.verb);
+  const old = existing(request);
+  const { spec } = bodyObject(request) as KubeObject & { spec?: unknown };
+  const next = own({ ...old, spec: spec ?? {} } as KubeObject);
+  const identity = { namespace: "", name: old.metadata.name };
+  const gone = finishDeletion(context, request, identity, next);
+  return { type: "object", code: 200, object: gone ?? commitOne(context, request, identity, next) };
+}

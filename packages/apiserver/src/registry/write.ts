@@ -1,0 +1,278 @@
+/** Creating, updating and patching objects. */
+import type { KubeObject, Stored } from "@longshore/kube";
+import {
+  alreadyExists,
+  apiError,
+  badRequest,
+  conflict,
+  type FieldProblem,
+  forbidden,
+  invalid,
+  invalidValue,
+  notFound,
+} from "../api/errors.ts";
+import { own, sameJson } from "../api/own.ts";
+import { applyJsonPatch } from "../patch/json-patch.ts";
+import { applyMergePatch } from "../patch/merge-patch.ts";
+import { applyStrategicPatch } from "../patch/strategic-patch.ts";
+import { finishDeletion } from "./delete.ts";
+import { type Kind, storedApiVersion } from "./kind.ts";
+import {
+  metadataForCreate,
+  metadataForUpdate,
+  metadataProblems,
+  metadataUpdateProblems,
+  specChanged,
+} from "./metadata.ts";
+import {
+  commitOne,
+  existing,
+  groupResource,
+  isDryRun,
+  type KindRequest,
+  type RegistryContext,
+} from "./registry.ts";
+import type { ObjectAnswer } from "./request.ts";
+
+type WithStatus = KubeObject & { status?: unknown };
+
+/** POST of a new object. */
+export function createObject(context: RegistryContext, request: KindRequest): ObjectAnswer {
+  const given = bodyObject(request);
+  const { of } = request;
+  if (of.namespaced) requireNamespace(context, request, given);
+  if (
+    request.name !== undefined &&
+    given.metadata?.name !== undefined &&
+    request.name !== given.metadata.name
+  ) {
+    throw nameMismatch(request, given);
+  }
+  const metadata = metadataForCreate(of, given.metadata, request.namespace, context);
+  let object: KubeObject = { ...given, apiVersion: storedApiVersion(of), kind: of.kind, metadata };
+  object = of.defaults?.(object) ?? object;
+  object = of.prepareCreate?.(object) ?? object;
+  object = context.admission.onCreate(context, request, object);
+  const problems = [...metadataProblems(of, object.metadata ?? {}), ...(of.validate?.(object) ?? [])];
+  if (problems.length > 0) throw invalid(of.group, of.kind, metadata.name ?? "", problems);
+  const identity = { namespace: metadata.namespace ?? "", name: metadata.name ?? "" };
+  if (request.table.get(identity.namespace, identity.name) !== undefined) {
+    throw alreadyExists(groupResource(of), identity.name);
+  }
+  if (isDryRun(request)) return { type: "object", code: 201, object: own(object) };
+  return { type: "object", code: 201, object: commitOne(context, request, identity, object) };
+}
+
+/** Objects are made only in a namespace that exists and stays. */
+function requireNamespace(context: RegistryContext, request: KindRequest, given: KubeObject): void {
+  const name = request.namespace ?? given.metadata?.namespace ?? "";
+  if (name === "") return; // Told by the rules of metadata.
+  const namespace = context.store.table("namespaces").get("", name);
+  if (namespace === undefined) throw notFound({ group: "", resource: "namespaces" }, name);
+  if (namespace.metadata.deletionTimestamp !== undefined) {
+    const why = `unable to create new content in namespace ${name} because it is being terminated`;
+    throw forbidden(groupResource(request.of), given.metadata?.name ?? "", why, [
+      {
+        reason: "NamespaceTerminating",
+        message: `namespace ${name} is being terminated`,
+        field: "metadata.namespace",
+      },
+    ]);
+  }
+}
+
+/** PUT of a whole object, or of its status. */
+export function updateObject(context: RegistryContext, request: KindRequest, status = false): ObjectAnswer {
+  const given = bodyObject(request);
+  const name = given.metadata?.name ?? "";
+  if (name !== "" && name !== request.name) throw nameMismatch(request, given);
+  if (name === "") {
+    throw invalid(request.of.group, request.of.kind, "", [
+      invalidValue("metadata.name", "", "name must be given"),
+    ]);
+  }
+  const inBody = given.metadata?.namespace ?? "";
+  if (request.of.namespaced && inBody !== "" && inBody !== request.namespace) {
+    throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+  }
+  const old = request.table.get(request.namespace ?? "", request.name ?? "");
+  if (old === undefined && request.of.createsOnUpdate === true && !status) {
+    return createObject(context, { ...request, body: withoutVersion(given) });
+  }
+  return replace(context, request, existing(request), given, status);
+}
+
+function withoutVersion(object: KubeObject): KubeObject {
+  const { resourceVersion: _, ...metadata } = object.metadata ?? {};
+  return { ...object, metadata };
+}
+
+function nameMismatch(request: KindRequest, given: KubeObject): Error {
+  return badRequest(
+    `the name of the object (${given.metadata?.name}) does not match the name on the URL (${request.name})`,
+  );
+}
+
+/** PATCH of an object or of its status. */
+export function patchObject(context: RegistryContext, request: KindRequest, status = false): ObjectAnswer {
+  if (request.patchType === "apply") {
+    throw apiError(
+      415,
+      "UnsupportedMediaType",
+      "server-side apply is not supported by this server: use a merge or strategic merge patch",
+      {},
+    );
+  }
+  const old = existing(request);
+  const patched = applyPatchTo(request, old);
+  if (typeof patched !== "object" || patched === null || Array.isArray(patched)) {
+    throw invalidPatch("the result of the patch is not an object");
+  }
+  const next = patched as KubeObject;
+  if (next.kind !== old.kind || next.apiVersion !== old.apiVersion) {
+    throw invalidPatch("a patch cannot change kind or apiVersion");
+  }
+  if (next.metadata?.name !== old.metadata.name) throw nameMismatch(request, next);
+  return replace(context, request, old, next, status);
+}
+
+function applyPatchTo(request: KindRequest, old: Stored): unknown {
+  const { body, of } = request;
+  switch (request.patchType) {
+    case "json":
+      return applyJsonPatch(old, body);
+    case "strategic":
+      if (!isObject(body)) throw invalidPatch("a strategic merge patch is an object");
+      return applyStrategicPatch(old, body, of);
+    default:
+      if (!isObject(body)) throw invalidPatch("a merge patch is an object");
+      return applyMergePatch(old, body);
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function invalidPatch(why: string): Error {
+  const problem = invalidValue("patch", why, why);
+  return apiError(422, "Invalid", ` "" is invalid: ${problem.field}: ${problem.message}`, {
+    causes: [{ reason: problem.reason, message: problem.message, field: problem.field }],
+  });
+}
+
+/** Puts `given` in the place of `old` by the rules of the kind. */
+export function replace(
+  context: RegistryContext,
+  request: KindRequest,
+  old: Stored,
+  given: KubeObject,
+  status: boolean,
+): ObjectAnswer {
+  const { of } = request;
+  checkPreconditions(request, old, given);
+  const next = own(status ? shapeStatus(of, given, old) : shape(of, given, old));
+  const admitted = status ? next : own(context.admission.onUpdate(context, request, next, old));
+  const problems = [
+    ...metadataProblems(of, admitted.metadata ?? {}),
+    ...metadataUpdateProblems(admitted.metadata ?? {}, old),
+    ...(status
+      ? (of.validateStatusUpdate?.(admitted, old) ?? [])
+      : [...(of.validate?.(admitted) ?? []), ...(of.validateUpdate?.(admitted, old) ?? [])]),
+  ];
+  if (problems.length > 0) throw invalid(of.group, of.kind, old.metadata.name, dropRepeated(problems));
+  if (sameJson(admitted, old)) return { type: "object", code: 200, object: old };
+  if (isDryRun(request)) return { type: "object", code: 200, object: admitted };
+  const identity = { namespace: old.metadata.namespace ?? "", name: old.metadata.name };
+  const finished = finishDeletion(context, request, identity, admitted);
+  if (finished !== undefined) return { type: "object", code: 200, object: finished };
+  return { type: "object", code: 200, object: commitOne(context, request, identity, admitted) };
+}
+
+function dropRepeated(problems: readonly FieldProblem[]): FieldProblem[] {
+  const seen = new Set<string>();
+  return problems.filter((p) => {
+    const key = `${p.field}\n${p.message}`;
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
+function checkPreconditions(request: KindRequest, old: Stored, given: KubeObject): void {
+  const { of } = request;
+  const { uid, resourceVersion = "" } = given.metadata ?? {};
+  if (uid !== undefined && uid !== "" && uid !== old.metadata.uid) {
+    const path = `/registry/${of.plural}/${of.namespaced ? `${old.metadata.namespace}/` : ""}${old.metadata.name}`;
+    const why = `StorageError: invalid object, Code: 4, Key: ${path}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ${uid}, UID in object meta: ${old.metadata.uid}`;
+    throw conflict(groupResource(of), old.metadata.name, why);
+  }
+  if (resourceVersion === "" || resourceVersion === "0") {
+    if (of.updateNeedsVersion !== true) return;
+    throw apiError(
+      422,
+      "Invalid",
+      `${of.group === "" ? of.plural : `${of.plural}.${of.group}`} "${old.metadata.name}" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update`,
+      {
+        name: old.metadata.name,
+        ...(of.group === "" ? {} : { group: of.group }),
+        kind: of.plural,
+        causes: [
+          {
+            reason: "FieldValueInvalid",
+            message: "Invalid value: 0x0: must be specified for an update",
+            field: "metadata.resourceVersion",
+          },
+        ],
+      },
+    );
+  }
+  if (resourceVersion !== old.metadata.resourceVersion) throw conflict(groupResource(of), old.metadata.name);
+}
+
+function shape(of: Kind, given: KubeObject, old: Stored): KubeObject {
+  let next: WithStatus = {
+    ...given,
+    apiVersion: storedApiVersion(of),
+    kind: of.kind,
+    metadata: metadataForUpdate(of, given.metadata, old),
+  };
+  next = of.defaults?.(next) ?? next;
+  if (of.statusSubresource === true) next = withStatusOf(next, old);
+  next = of.prepareUpdate?.(next, old) ?? next;
+  if (of.countsGenerations === true && specChanged(next, old)) {
+    next = { ...next, metadata: { ...next.metadata, generation: (old.metadata.generation ?? 0) + 1 } };
+  }
+  return next;
+}
+
+function withStatusOf(next: WithStatus, old: WithStatus): WithStatus {
+  const { status: _, ...rest } = next;
+  return old.status === undefined ? rest : { ...rest, status: old.status };
+}
+
+/** A write to the status: everything else stays as it was, but for metadata where the kind allows it. */
+function shapeStatus(of: Kind, given: WithStatus, old: Stored<WithStatus>): KubeObject {
+  const metadata =
+    of.statusKeepsMetadata === true ? old.metadata : metadataForUpdate(of, given.metadata, old);
+  const { status: _, ...rest } = old;
+  let next: WithStatus = { ...rest, metadata };
+  if (given.status !== undefined) next = { ...next, status: given.status };
+  next = of.defaults?.(next) ?? next;
+  return of.prepareStatusUpdate?.(next, old) ?? next;
+}
+
+/** The body as an object of the request's kind. @throws KubeApiError 400 */
+export function bodyObject(request: KindRequest): KubeObject {
+  const { body, of, version } = request;
+  if (!isObject(body)) throw badRequest("the body of the request is not an object");
+  const object = body as KubeObject;
+  const expected = of.group === "" ? version : `${of.group}/${version}`;
+  const apiVersion = object.apiVersion ?? expected;
+  const kind = object.kind ?? of.kind;
+  const served = of.versions.map((v) => (of.group === "" ? v : `${of.group}/${v}`));
+  if (kind !== of.kind || !served.includes(apiVersion)) {
+    throw badRequest(
+      `${kind} in version "${apiVersion.split("/").at(-1)}" cannot be handled as a ${of.kind}: the object is a ${apiVersion} ${kind}, and not a ${expected} ${of.kind}`,
+    );
+  }
+  return own(object);
+}

@@ -1,0 +1,75 @@
+/**
+ * The storage seam of the API server: every object in memory, one revision a commit, a log of
+ * changes per resource from which watches and old lists are served.
+ *
+ * Invariants
+ *  - A commit is atomic and synchronous: nothing can come between a read and the commit after it.
+ *  - What a reader of the log sees is durable; a commit that could not be stored leaves no trace.
+ *  - Objects are frozen and carry the revision of their last change as `metadata.resourceVersion`.
+ */
+import type { KubeObject, Stored } from "@longshore/kube";
+
+/** One object to be stored, or (without `object`) to be removed. */
+export interface Change {
+  /** `plural` or `plural.group`. */
+  readonly resource: string;
+  /** Empty for a cluster-scoped kind. */
+  readonly namespace: string;
+  readonly name: string;
+  readonly object?: KubeObject;
+}
+
+/** A change that has happened. */
+export interface LogEntry {
+  readonly revision: number;
+  readonly type: "ADDED" | "MODIFIED" | "DELETED";
+  readonly namespace: string;
+  readonly name: string;
+  /** The object after the change; for DELETED its last state, at the revision of its deletion. */
+  readonly object: Stored;
+  readonly previous: Stored | undefined;
+}
+
+/** What a commit gave. */
+export interface Commit {
+  readonly revision: number;
+  /** The objects as stored, in the order of the changes; for a removal the last state. */
+  readonly objects: readonly Stored[];
+}
+
+/** The objects of one resource and their history. */
+export interface ObjectTable {
+  get(namespace: string, name: string): Stored | undefined;
+  /** All objects, or those of one namespace, in the order of their keys. */
+  list(namespace?: string): readonly Stored[];
+  /** The objects as they were at `revision`, or undefined when that is no longer known. */
+  snapshot(revision: number, namespace?: string): readonly Stored[] | undefined;
+  /** Place in the log of the first change after `revision`, or undefined when that is no longer known. */
+  positionAfter(revision: number): number | undefined;
+  /** The entry at a place; undefined past the end; "gone" when it is no longer known. */
+  entry(position: number): LogEntry | "gone" | undefined;
+  /** Calls `listener` whenever readable entries were added; gives the way to end that. */
+  onAppend(listener: () => void): () => void;
+}
+
+/** Stores objects. */
+export interface Store {
+  /** Revision of the last commit. */
+  readonly revision: number;
+  /** Revision up to which everything is durable and readable in the logs. */
+  readonly readableRevision: number;
+  /** The table of a resource, `plural` or `plural.group`; made when first asked for. */
+  table(resource: string): ObjectTable;
+  /** Applies all changes as one. */
+  commit(changes: readonly Change[]): Commit;
+  /** Resolves once everything committed so far is durable; undefined when it is already. Rejects with {@link StoreError}. */
+  durable(): Promise<void> | undefined;
+  /** Forgets the history up to `revision`. */
+  compact(revision: number): void;
+  close(): Promise<void>;
+}
+
+/** The store could not be opened, or could not make a commit durable. */
+export class StoreError extends Error {
+  override readonly name = "StoreError";
+}

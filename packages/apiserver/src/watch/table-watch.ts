@@ -1,0 +1,120 @@
+/**
+ * A watch over one table: a place in the table's log, and nothing else. It buffers nothing, so any
+ * number of slow readers costs nothing; one that falls behind the log's memory gets 410.
+ */
+import type { KubeObject, Stored } from "@longshore/kube";
+import { expired } from "../api/errors.ts";
+import { own } from "../api/own.ts";
+import type { WatchItem, WatchStream } from "../registry/request.ts";
+import type { LogEntry, ObjectTable, Store } from "../storage/store.ts";
+
+/** What is watched. */
+export interface TableWatchOptions {
+  readonly store: Store;
+  readonly table: ObjectTable;
+  /** First place in the log to be read. */
+  readonly position: number;
+  /** Objects that are there already, told as ADDED first. */
+  readonly initial: readonly Stored[];
+  readonly selects: (object: Stored) => boolean;
+  /** The revision that the watch has seen when it begins. */
+  readonly revision: number;
+}
+
+/** See {@link WatchStream}. */
+export class TableWatch implements WatchStream {
+  readonly #store: Store;
+  readonly #table: ObjectTable;
+  readonly #selects: (object: Stored) => boolean;
+  readonly #initial: Stored[];
+  #position: number;
+  #revision: number;
+  #bookmarkDue = false;
+  #ended = false;
+  /** The reader has been told why the watch ends. */
+  #failed = false;
+  #waiter: ((item: WatchItem | undefined) => void) | undefined;
+  readonly #unsubscribe: () => void;
+  /** Called once when the watch ends. */
+  onEnd: () => void = () => {};
+
+  constructor(options: TableWatchOptions) {
+    this.#store = options.store;
+    this.#table = options.table;
+    this.#selects = options.selects;
+    this.#initial = options.initial.filter(options.selects).reverse();
+    this.#position = options.position;
+    this.#revision = options.revision;
+    this.#unsubscribe = this.#table.onAppend(() => this.#wake());
+  }
+
+  take(): WatchItem | "ended" | undefined {
+    const first = this.#initial.pop();
+    if (first !== undefined) return { type: "ADDED", object: first };
+    while (!this.#failed) {
+      const entry = this.#table.entry(this.#position);
+      if (entry === undefined) break;
+      if (entry === "gone") return this.#fail();
+      this.#position++;
+      this.#revision = entry.revision;
+      const item = this.#itemOf(entry);
+      if (item !== undefined) return item;
+    }
+    if (this.#bookmarkDue && !this.#failed) {
+      this.#bookmarkDue = false;
+      this.#revision = Math.max(this.#revision, this.#store.readableRevision);
+      return { type: "BOOKMARK", resourceVersion: String(this.#revision) };
+    }
+    return this.#ended || this.#failed ? "ended" : undefined;
+  }
+
+  next(): Promise<WatchItem | undefined> {
+    const item = this.take();
+    if (item === "ended") return Promise.resolve(undefined);
+    if (item !== undefined) return Promise.resolve(item);
+    return new Promise((resolve) => {
+      this.#waiter = resolve;
+    });
+  }
+
+  /** Lets the reader know how far the watch is, as soon as it has read everything before. */
+  bookmark(): void {
+    this.#bookmarkDue = true;
+    this.#wake();
+  }
+
+  close(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#unsubscribe();
+    this.onEnd();
+    this.#wake();
+  }
+
+  #wake(): void {
+    const waiter = this.#waiter;
+    if (waiter === undefined) return;
+    const item = this.take();
+    if (item === undefined) return;
+    this.#waiter = undefined;
+    waiter(item === "ended" ? undefined : item);
+  }
+
+  #fail(): WatchItem {
+    this.#failed = true;
+    this.close();
+    const error = expired(`too old resource version: ${this.#revision} (${this.#store.revision})`);
+    return { type: "ERROR", status: error.status as KubeObject };
+  }
+
+  /** What an entry means to this reader: an object can come into the selection and leave it. */
+  #itemOf(entry: LogEntry): WatchItem | undefined {
+    const before = entry.previous !== undefined && this.#selects(entry.previous);
+    if (entry.type === "DELETED") return before ? { type: "DELETED", object: entry.object } : undefined;
+    const now = this.#selects(entry.object);
+    if (now) return { type: before ? "MODIFIED" : "ADDED", object: entry.object };
+    if (!before || entry.previous === undefined) return undefined;
+    const metadata = { ...entry.previous.metadata, resourceVersion: String(entry.revision) };
+    return { type: "DELETED", object: own({ ...entry.previous, metadata }) };
+  }
+}

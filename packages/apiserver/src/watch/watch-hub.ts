@@ -1,0 +1,54 @@
+/** All open watches of a server: their time limits, their bookmarks, and their end when it stops. */
+import type { Clock, Timer } from "@longshore/runtime";
+import type { ApiQuery } from "../registry/request.ts";
+import type { TableWatch } from "./table-watch.ts";
+
+/** Time between bookmarks of an idle watch, in milliseconds. */
+const bookmarkPeriodMs = 60_000;
+
+/** Keeps the open watches. */
+export class WatchHub {
+  readonly #clock: Clock;
+  readonly #open = new Set<TableWatch>();
+  readonly #bookmarked = new Set<TableWatch>();
+  #bookmarks: Timer | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Takes charge of a watch that has begun. */
+  add(watch: TableWatch, query: ApiQuery): void {
+    this.#open.add(watch);
+    if (query.allowWatchBookmarks === true) {
+      this.#bookmarked.add(watch);
+      this.#bookmarks ??= this.#clock.timer(bookmarkPeriodMs, () => this.#sendBookmarks());
+    }
+    const limit =
+      query.timeoutSeconds !== undefined && query.timeoutSeconds > 0
+        ? this.#clock.timer(query.timeoutSeconds * 1000, () => {
+            if (this.#bookmarked.has(watch)) watch.bookmark();
+            watch.close();
+          })
+        : undefined;
+    watch.onEnd = () => {
+      limit?.cancel();
+      this.#open.delete(watch);
+      this.#bookmarked.delete(watch);
+      if (this.#bookmarked.size === 0) {
+        this.#bookmarks?.cancel();
+        this.#bookmarks = undefined;
+      }
+    };
+  }
+
+  /** Ends all watches. */
+  closeAll(): void {
+    for (const watch of [...this.#open]) watch.close();
+  }
+
+  #sendBookmarks(): void {
+    for (const watch of [...this.#bookmarked]) watch.bookmark();
+    this.#bookmarks = this.#clock.timer(bookmarkPeriodMs, () => this.#sendBookmarks());
+  }
+}
