@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { type LockedPackage, missingOptionalPackages } from "../../scripts/complete-lockfile.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const json = (path: string) => JSON.parse(readFileSync(`${root}${path}`, "utf8"));
@@ -36,6 +37,11 @@ test("the lockfile leaves the package host to the machine", () => {
   const packages = Object.entries<{ resolved?: string; link?: boolean }>(json("package-lock.json").packages);
   const fixed = packages.filter(([, { resolved = "" }]) => /^(https?|git|file):/.test(resolved));
   expect(fixed).toEqual([]);
+});
+
+test("the lockfile holds the optional packages of all platforms (else: tsx scripts/complete-lockfile.ts)", () => {
+  const packages = json("package-lock.json").packages as Record<string, LockedPackage>;
+  expect(Object.keys(missingOptionalPackages(packages))).toEqual([]);
 });
 
 test("every dependency supports the oldest Node that we do", () => {
