@@ -1,1 +1,1 @@
-export {};
+export * from "./convert/index.ts";

@@ -1,0 +1,246 @@
+/**
+ * Converts a stream of manifests: cuts it into objects, translates those that can be, writes all of them.
+ *
+ * Invariants
+ *  - At most one object and one chunk of text are held at a time, whatever the size of the input.
+ *  - An object that cannot be translated is reported and written as it is.
+ *  - A YAML document that is not changed is written byte for byte, comments included.
+ */
+
+import {
+  type ConversionNote,
+  type ConversionOptions,
+  convertObject,
+  type NoteSink,
+} from "./convert-object.ts";
+import { isList, isObject, type KubeObject } from "./kube-object.ts";
+import {
+  JsonListOutput,
+  JsonlOutput,
+  type ManifestOutput,
+  type ManifestWriter,
+  OutputBuffer,
+  type OutputFormat,
+  YamlOutput,
+} from "./manifest-output.ts";
+import { splicedVolume } from "./splice-json.ts";
+import { ManifestSplitter, type PieceSink } from "./splitter.ts";
+import { TextFeed } from "./text-feed.ts";
+import { parseYaml } from "./yaml-text.ts";
+
+/** Settings of a conversion of a whole stream. */
+export interface ManifestOptions extends ConversionOptions {
+  /** The form of the output; absent: that of the input, a `List` for JSON that is not one object a line. */
+  readonly output?: OutputFormat | undefined;
+  /** Receives what there is to tell, in the order of the input. */
+  readonly note: NoteSink;
+}
+
+/** How a conversion ended. */
+export interface ConversionTotals {
+  /** Objects read. */
+  readonly objects: number;
+  /** Objects that were changed. */
+  readonly converted: number;
+  /** Objects that should have been changed and could not be, malformed ones included. */
+  readonly failed: number;
+}
+
+/**
+ * Converts manifests from `input` (YAML documents, JSON, JSON lines or lists of objects, in any mixture) to
+ * `writer`. Resolves when everything was written; rejects only when reading or writing fails.
+ */
+export async function convertManifests(
+  input: AsyncIterable<Uint8Array>,
+  writer: ManifestWriter,
+  options: ManifestOptions,
+): Promise<ConversionTotals> {
+  const out = new OutputBuffer(writer);
+  const conversion = new Conversion(out, options);
+  const splitter = new ManifestSplitter(conversion);
+  const feed = new TextFeed();
+  for await (const chunk of input) {
+    splitter.push(feed.push(chunk));
+    if (out.isFull) await out.flush();
+  }
+  splitter.push(feed.end());
+  splitter.end();
+  conversion.end();
+  await out.flush();
+  return conversion.totals;
+}
+
+class Conversion implements PieceSink {
+  readonly totals = { objects: 0, converted: 0, failed: 0 };
+  readonly #out: OutputBuffer;
+  readonly #options: ManifestOptions;
+  readonly #note: NoteSink;
+  #output: ManifestOutput | undefined;
+
+  constructor(out: OutputBuffer, options: ManifestOptions) {
+    this.#out = out;
+    this.#options = options;
+    this.#note = (note: ConversionNote) => {
+      if (note.kind === "failed") this.totals.failed += 1;
+      options.note(note);
+    };
+  }
+
+  end(): void {
+    this.#outputFor("yaml").end();
+  }
+
+  jsonLine(text: string): boolean {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return false;
+    }
+    const output = this.#outputFor(isObject(value) && isList(value) ? "json" : "jsonl");
+    this.#json(value, text, output, true);
+    return true;
+  }
+
+  json(text: string, line: number): void {
+    this.#parsedJson(text, line);
+  }
+
+  yaml(text: string, line: number): void {
+    const output = this.#outputFor("yaml");
+    const value = this.#parsedYaml(text, line);
+    if (value === failed || value == null) {
+      // Nothing but comments, or not to be understood: only YAML has room for it.
+      if (output instanceof YamlOutput) output.raw(text);
+      return;
+    }
+    if (isObject(value) && isList(value)) {
+      this.#yamlList(value, text, output);
+      return;
+    }
+    const converted = this.#convert(value);
+    if (output instanceof YamlOutput) {
+      if (converted === undefined) output.raw(text);
+      else output.document(text, converted);
+    } else for (const object of converted ?? [value]) output.value(object);
+  }
+
+  listStart(form: "json" | "yaml", head: string): void {
+    const output = this.#outputFor(form);
+    if (form === "yaml" && output instanceof YamlOutput) output.raw(head);
+  }
+
+  listItem(form: "json" | "yaml", text: string, line: number, indent: string): void {
+    if (form === "json") {
+      this.#parsedJson(text, line);
+      return;
+    }
+    const output = this.#outputFor("yaml");
+    const parsed = this.#parsedYaml(text, line);
+    const item = Array.isArray(parsed) ? parsed[0] : failed;
+    const converted = item === failed ? undefined : this.#convert(item);
+    if (output instanceof YamlOutput) {
+      if (converted === undefined) output.raw(text);
+      else output.items(indent, converted);
+    } else if (item !== failed) for (const object of converted ?? [item]) output.value(object);
+  }
+
+  listEnd(form: "json" | "yaml", tail: string, line: number): void {
+    const output = this.#outputFor(form);
+    if (form === "yaml" && output instanceof YamlOutput) output.raw(tail);
+    const kind = /^\s*,?\s*"?kind"?:\s*"?([A-Za-z0-9]+)/m.exec(tail)?.[1];
+    if (kind === undefined || kind.endsWith("List")) return;
+    const text = `its items were taken for the items of a list, but its kind is ${kind}; pass it by`;
+    this.#note({ kind: "failed", object: `object at line ${line}`, text });
+  }
+
+  malformed(_text: string, line: number, reason: string): void {
+    this.#note({ kind: "failed", object: `input at line ${line}`, text: `${reason}; mend it and run again` });
+  }
+
+  #parsedJson(text: string, line: number): void {
+    const output = this.#outputFor("json");
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch (error) {
+      this.malformed(text, line, `it is not JSON (${(error as Error).message})`);
+      return;
+    }
+    this.#json(value, text, output, !text.includes("\n"));
+  }
+
+  #json(value: unknown, text: string, output: ManifestOutput, oneLine: boolean): void {
+    if (isObject(value) && isList(value)) {
+      for (const item of value.items)
+        for (const object of this.#convert(item) ?? [item]) output.value(object);
+      return;
+    }
+    const converted = this.#convert(value);
+    if (converted === undefined) {
+      if (output instanceof YamlOutput) output.value(value);
+      else if (oneLine) output.jsonLine(text);
+      else output.jsonText(text, value);
+      return;
+    }
+    const [first] = converted;
+    const single =
+      converted.length === 1 && first !== undefined && oneLine && !(output instanceof YamlOutput);
+    const spliced = single ? splicedVolume(text, value as KubeObject, first) : undefined;
+    if (spliced !== undefined) output.jsonLine(spliced);
+    else for (const object of converted) output.value(object);
+  }
+
+  #yamlList(
+    list: KubeObject & { readonly items: readonly unknown[] },
+    text: string,
+    output: ManifestOutput,
+  ): void {
+    let changed = false;
+    const items = list.items.flatMap((item): readonly unknown[] => {
+      const converted = this.#convert(item);
+      changed ||= converted !== undefined;
+      return converted ?? [item];
+    });
+    if (!(output instanceof YamlOutput)) for (const item of items) output.value(item);
+    else if (changed) output.document(text, [{ ...list, items }]);
+    else output.raw(text);
+  }
+
+  #parsedYaml(text: string, line: number): unknown {
+    if (/^(?:[ \t]*(?:#.*)?\r?\n?)*$/.test(text)) return undefined;
+    try {
+      return parseYaml(text);
+    } catch (error) {
+      const reason = (error as { reason?: unknown }).reason ?? (error as Error).message;
+      const inText = (error as { mark?: { line?: number } }).mark?.line ?? 0;
+      this.malformed(text, line + inText, `it is not YAML (${String(reason)})`);
+      return failed;
+    }
+  }
+
+  #convert(value: unknown): readonly KubeObject[] | undefined {
+    this.totals.objects += 1;
+    const converted = convertObject(value, this.#options, this.#note);
+    if (converted !== undefined) this.totals.converted += 1;
+    return converted;
+  }
+
+  #outputFor(natural: OutputFormat): ManifestOutput {
+    this.#output ??= outputOf(this.#options.output ?? natural, this.#out);
+    return this.#output;
+  }
+}
+
+const failed = Symbol("malformed");
+
+function outputOf(format: OutputFormat, out: OutputBuffer): ManifestOutput {
+  switch (format) {
+    case "yaml":
+      return new YamlOutput(out);
+    case "json":
+      return new JsonListOutput(out);
+    case "jsonl":
+      return new JsonlOutput(out);
+  }
+}

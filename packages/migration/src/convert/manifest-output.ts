@@ -1,0 +1,143 @@
+/** Writing manifests in the three forms, in large pieces. */
+
+import { formatYaml } from "./yaml-text.ts";
+
+/** Where converted manifests go. */
+export interface ManifestWriter {
+  /** Takes bytes in order; the promise settles when more may come. The bytes are the writer's own. */
+  write(bytes: Uint8Array): void | Promise<void>;
+}
+
+export type OutputFormat = "yaml" | "json" | "jsonl";
+
+const FLUSH_LENGTH = 128 * 1024;
+
+/** Collects text and hands it on once there is enough of it. */
+export class OutputBuffer {
+  readonly #writer: ManifestWriter;
+  #parts: string[] = [];
+  #length = 0;
+
+  constructor(writer: ManifestWriter) {
+    this.#writer = writer;
+  }
+
+  add(text: string): void {
+    this.#parts.push(text);
+    this.#length += text.length;
+  }
+
+  /** True when so much is waiting that it had better be written. */
+  get isFull(): boolean {
+    return this.#length >= FLUSH_LENGTH;
+  }
+
+  async flush(): Promise<void> {
+    if (this.#length === 0) return;
+    const bytes = Buffer.from(this.#parts.join(""), "utf8");
+    this.#parts = [];
+    this.#length = 0;
+    await this.#writer.write(bytes);
+  }
+}
+
+/** One form of output. Lists in YAML stay lists; elsewhere their items are written one by one. */
+export interface ManifestOutput {
+  /** An object as text of one line of JSON. */
+  jsonLine(text: string): void;
+  /** An object as JSON over any number of lines. */
+  jsonText(text: string, value: unknown): void;
+  /** An object. */
+  value(value: unknown): void;
+  end(): void;
+}
+
+/** JSON lines: an object a line. */
+export class JsonlOutput implements ManifestOutput {
+  readonly #out: OutputBuffer;
+  constructor(out: OutputBuffer) {
+    this.#out = out;
+  }
+  jsonLine(text: string): void {
+    this.#out.add(text);
+    this.#out.add("\n");
+  }
+  jsonText(_text: string, value: unknown): void {
+    this.value(value);
+  }
+  value(value: unknown): void {
+    this.jsonLine(JSON.stringify(value));
+  }
+  end(): void {}
+}
+
+/** One `List` over everything. */
+export class JsonListOutput implements ManifestOutput {
+  readonly #out: OutputBuffer;
+  #empty = true;
+  constructor(out: OutputBuffer) {
+    this.#out = out;
+  }
+  jsonLine(text: string): void {
+    this.#out.add(this.#empty ? '{"apiVersion":"v1","kind":"List","items":[\n' : ",\n");
+    this.#out.add(text);
+    this.#empty = false;
+  }
+  jsonText(text: string): void {
+    this.jsonLine(text);
+  }
+  value(value: unknown): void {
+    this.jsonLine(JSON.stringify(value));
+  }
+  end(): void {
+    this.#out.add(this.#empty ? '{"apiVersion":"v1","kind":"List","items":[]}\n' : "\n]}\n");
+  }
+}
+
+/** A stream of YAML documents. */
+export class YamlOutput implements ManifestOutput {
+  readonly #out: OutputBuffer;
+  #empty = true;
+  #endsLine = true;
+  constructor(out: OutputBuffer) {
+    this.#out = out;
+  }
+  jsonLine(text: string): void {
+    this.value(JSON.parse(text));
+  }
+  jsonText(_text: string, value: unknown): void {
+    this.value(value);
+  }
+  value(value: unknown): void {
+    if (!this.#empty) this.raw("---\n");
+    this.raw(formatYaml(value));
+  }
+  /** Text as it stands: a document with its separator, or part of a list. */
+  raw(text: string): void {
+    if (text === "") return;
+    this.#out.add(this.#endsLine ? text : `\n${text}`);
+    this.#endsLine = text.endsWith("\n");
+    this.#empty = false;
+  }
+  /** A translated document in the place of `text`, behind the same separator. */
+  document(text: string, values: readonly unknown[]): void {
+    const separated = /^(?:[ \t]*(?:#.*)?\r?\n|%.*\n)*---/.test(text);
+    for (const [i, value] of values.entries()) {
+      if (i > 0 || separated || !this.#empty) this.raw("---\n");
+      this.raw(formatYaml(value));
+    }
+  }
+  /** Items of a list in block style. */
+  items(indent: string, values: readonly unknown[]): void {
+    for (const value of values) {
+      const lines = formatYaml(value).trimEnd().split("\n");
+      this.raw(`${lines.map((line, i) => itemLine(indent, line, i)).join("\n")}\n`);
+    }
+  }
+  end(): void {}
+}
+
+function itemLine(indent: string, line: string, index: number): string {
+  if (index === 0) return `${indent}- ${line}`;
+  return line === "" ? "" : `${indent}  ${line}`;
+}

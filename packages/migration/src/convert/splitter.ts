@@ -1,0 +1,137 @@
+/**
+ * Cuts a stream of manifests into single objects, without ever holding more than one of them.
+ *
+ * ```text
+ *            first character { or [                     any other
+ *  between ──────────────────────────▶ JSON value   ──────────────▶ YAML document
+ *     ▲         whole lines first           │                           │  ▲
+ *     │                                     │ member `items`            │  │ next "---"
+ *     └─────────────────────────────────────┴──▶ item by item ◀─────────┘──┘
+ * ```
+ *
+ * A `List` is recognised by its member `items` at the top, because its `kind` may come after the items.
+ */
+
+import { JsonScanner } from "./json-scanner.ts";
+import { YamlLines } from "./yaml-lines.ts";
+
+/** Receives the pieces of the input, in order. Lines count from 1. */
+export interface PieceSink {
+  /** One line that looks like a whole JSON object. False: it is none after all, and will come another way. */
+  jsonLine(text: string, line: number): boolean;
+  /** The text of one JSON value, over any number of lines. */
+  json(text: string, line: number): void;
+  /** The text of one YAML document with its separator, directives and comments. */
+  yaml(text: string, line: number): void;
+  /** The opening of a list: its text up to the first item. */
+  listStart(form: "json" | "yaml", head: string): void;
+  /** One item of the list. In YAML its lines, which begin with `indent` and a dash. */
+  listItem(form: "json" | "yaml", text: string, line: number, indent: string): void;
+  /** The end of the list: its text after the last item. */
+  listEnd(form: "json" | "yaml", tail: string, line: number): void;
+  /** Text that is no manifest. Reading goes on behind it. */
+  malformed(text: string, line: number, reason: string): void;
+}
+
+/** Text of which a part has been read; shared by the readers of the two formats. */
+export class TextWindow {
+  text = "";
+  /** Where unread text begins. */
+  at = 0;
+  /** Number of the line at `at`. */
+  line = 1;
+  /** True once no more text will come. */
+  ended = false;
+
+  append(text: string): void {
+    this.text = this.at >= this.text.length ? text : this.text.slice(this.at) + text;
+    this.at = 0;
+  }
+
+  /** Reads up to `end` and returns the text. */
+  take(end: number): string {
+    const taken = this.text.slice(this.at, end);
+    this.at = end;
+    for (let i = taken.indexOf("\n"); i >= 0; i = taken.indexOf("\n", i + 1)) this.line += 1;
+    return taken;
+  }
+
+  /** Reads one line that is known to end at `end`, newline included. */
+  takeLine(end: number): string {
+    const taken = this.text.slice(this.at, end);
+    this.at = end;
+    this.line += 1;
+    return taken;
+  }
+}
+
+const BLANK = /[^ \t\r\n\ufeff]/g;
+
+/** The splitter: push text, then end. */
+export class ManifestSplitter {
+  readonly #window = new TextWindow();
+  readonly #sink: PieceSink;
+  readonly #json: JsonScanner;
+  readonly #yaml: YamlLines;
+  #mode: "between" | "json" | "yaml" = "between";
+
+  constructor(sink: PieceSink) {
+    this.#sink = sink;
+    this.#json = new JsonScanner(this.#window, sink);
+    this.#yaml = new YamlLines(this.#window, sink);
+  }
+
+  push(text: string): void {
+    this.#window.append(text);
+    this.#read();
+  }
+
+  end(): void {
+    this.#window.ended = true;
+    this.#read();
+  }
+
+  #read(): void {
+    for (;;) {
+      if (this.#mode === "between" && !this.#begin()) return;
+      if (this.#mode === "between") continue;
+      if (!(this.#mode === "json" ? this.#json.read() : this.#yaml.read())) return;
+      this.#mode = "between";
+    }
+  }
+
+  /** Decides what begins here; false when there is nothing to read yet. */
+  #begin(): boolean {
+    const window = this.#window;
+    BLANK.lastIndex = window.at;
+    const start = BLANK.exec(window.text)?.index;
+    if (start === undefined) {
+      if (window.ended && window.at < window.text.length)
+        this.#sink.yaml(window.take(window.text.length), window.line);
+      return false;
+    }
+    const char = window.text[start];
+    if (char !== "{" && char !== "[") {
+      this.#yaml.begin();
+      this.#mode = "yaml";
+      return true;
+    }
+    window.take(start);
+    if (char === "{" && this.#wholeLine()) return true;
+    this.#json.begin();
+    this.#mode = "json";
+    return true;
+  }
+
+  /** The common case, JSON lines: offers the whole line at once. */
+  #wholeLine(): boolean {
+    const { text, at, ended, line } = this.#window;
+    const newline = text.indexOf("\n", at);
+    if (newline < 0 && !ended) return false;
+    let end = newline < 0 ? text.length : newline;
+    if (text.charCodeAt(end - 1) === 13) end -= 1;
+    if (text.charCodeAt(end - 1) !== 125 || !this.#sink.jsonLine(text.slice(at, end), line)) return false;
+    this.#window.takeLine(newline < 0 ? text.length : newline + 1);
+    return true;
+  }
+}
