@@ -1,5 +1,40 @@
-/** The controller core: client, objects and resources. */
+/** The controller core: client, informers, work queues, leader election, events, quantities, selectors. */
 export type * from "./api-types.ts";
 export * from "./client.ts";
+export type { KubeEnv } from "./env.ts";
+export {
+  createEventRecorder,
+  type EventRecorder,
+  type EventRecorderOptions,
+  type EventSubject,
+  involvedObject,
+} from "./events/event-recorder.ts";
+export {
+  type Informer,
+  type InformerHandler,
+  type InformerOptions,
+  startInformer,
+} from "./informer/informer.ts";
+export type { IndexFunction } from "./informer/object-cache.ts";
+export { compareResourceVersions } from "./informer/resource-version.ts";
+export { type SharedInformers, sharedInformers } from "./informer/shared-informers.ts";
 export * from "./objects.ts";
+export {
+  formatBytes,
+  parseQuantity,
+  Quantity,
+  QuantityError,
+  type QuantityFormat,
+  quantityOf,
+} from "./quantity/quantity.ts";
+export {
+  type Reconcile,
+  type ReconcileResult,
+  settled,
+  startWorkQueue,
+  TerminalError,
+  type WorkQueue,
+  type WorkQueueOptions,
+} from "./queue/work-queue.ts";
 export { apiVersionOf, type Resource, resources } from "./resources.ts";
+export { type UpdateWithRetryOptions, updateWithRetry } from "./update-with-retry.ts";

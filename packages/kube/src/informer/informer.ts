@@ -1,0 +1,224 @@
+/**
+ * A cache of one resource that follows the API server, and tells handlers what changed.
+ *
+ * Invariants
+ *  - The calls that a handler gets, folded in order, always equal the cache.
+ *  - An object that was made anew under its old name is told as deleted and added, never as updated.
+ *  - A deletion that happened while no watch was open is told as a tombstone, with the last known state.
+ *  - A handler that throws harms neither the cache nor the other handlers.
+ */
+import { abortable, type Component, TaskGroup } from "@longshore/runtime";
+import type { KubeEnv } from "../env.ts";
+import { type KubeObject, keyOf, type ObjectKey, type Stored } from "../objects.ts";
+import type { Resource } from "../resources.ts";
+import { type IndexFunction, ObjectCache } from "./object-cache.ts";
+import { type ReflectorTarget, runReflector } from "./reflector.ts";
+
+/** What to cache and how. */
+export interface InformerOptions<T extends KubeObject> {
+  /** One namespace; all of them when left out. */
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  /** Secondary indexes, by name. */
+  readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
+  /** Shrinks objects before they are kept; `managedFields` are always dropped before. */
+  readonly transform?: (object: Stored<T>) => Stored<T>;
+  /** Every object is told again as updated after this time, in milliseconds; never when left out. */
+  readonly resyncMs?: number;
+}
+
+/** Told of changes, in order and synchronously. Objects are shared: never change them. */
+export interface InformerHandler<T extends KubeObject> {
+  added?(object: Stored<T>): void;
+  updated?(before: Stored<T>, after: Stored<T>): void;
+  deleted?(lastKnown: Stored<T>, how: { readonly tombstone: boolean }): void;
+}
+
+/** A running cache of one resource. */
+export interface Informer<T extends KubeObject> extends Component {
+  get(key: ObjectKey): Stored<T> | undefined;
+  list(): readonly Stored<T>[];
+  /** @throws Error for an index that was not named in the options */
+  byIndex(index: string, value: string): readonly Stored<T>[];
+  /** Adds an index if there is none of that name. */
+  addIndex(name: string, valuesOf: IndexFunction<T>): void;
+  /** True once the first complete list is in the cache and was told to the handlers. */
+  hasSynced(): boolean;
+  /** Resolves once synced; rejects with the signal's reason. */
+  synced(signal: AbortSignal): Promise<void>;
+  /** Registers a handler, tells it what is already there as added, and gives the way to end it. */
+  onChange(handler: InformerHandler<T>): () => void;
+}
+
+/** Starts a cache that follows `resource` until it is stopped. */
+export function startInformer<T extends KubeObject>(
+  env: KubeEnv,
+  resource: Resource<T>,
+  options: InformerOptions<T> = {},
+): Informer<T> {
+  const informer = new CachingInformer(env, resource, options);
+  informer.start();
+  return informer;
+}
+
+type Change<T extends KubeObject> =
+  | { readonly kind: "added"; readonly object: Stored<T> }
+  | { readonly kind: "updated"; readonly before: Stored<T>; readonly after: Stored<T> }
+  | { readonly kind: "deleted"; readonly object: Stored<T>; readonly tombstone: boolean };
+
+class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTarget<T> {
+  readonly #env: KubeEnv;
+  readonly #resource: Resource<T>;
+  readonly #options: InformerOptions<T>;
+  readonly #cache = new ObjectCache<T>();
+  readonly #handlers = new Set<InformerHandler<T>>();
+  readonly #tasks: TaskGroup;
+  #synced = false;
+  #resolveSynced: () => void = () => {};
+  readonly #whenSynced: Promise<void>;
+
+  constructor(env: KubeEnv, resource: Resource<T>, options: InformerOptions<T>) {
+    this.#env = env;
+    this.#resource = resource;
+    this.#options = options;
+    this.#whenSynced = new Promise((resolve) => {
+      this.#resolveSynced = resolve;
+    });
+    this.#tasks = new TaskGroup((error) =>
+      env.logger.error(`informer of ${resource.plural} ended`, { error }),
+    );
+    for (const [name, valuesOf] of Object.entries(options.indexes ?? {})) this.addIndex(name, valuesOf);
+  }
+
+  start(): void {
+    const { transform, resyncMs, indexes: _, ...selection } = this.#options;
+    const shrink = (object: Stored<T>): Stored<T> => {
+      const kept = withoutManagedFields(object);
+      return transform === undefined ? kept : transform(kept);
+    };
+    this.#tasks.spawn((signal) =>
+      runReflector(this.#env, this.#resource, this, { ...selection, transform: shrink }, signal),
+    );
+    if (resyncMs !== undefined) this.#tasks.spawn((signal) => this.#resync(resyncMs, signal));
+  }
+
+  stop(): Promise<void> {
+    return this.#tasks.stop();
+  }
+
+  get(key: ObjectKey): Stored<T> | undefined {
+    return this.#cache.get(key);
+  }
+
+  list(): readonly Stored<T>[] {
+    return this.#cache.list();
+  }
+
+  byIndex(index: string, value: string): readonly Stored<T>[] {
+    return this.#cache.byIndex(index, value);
+  }
+
+  addIndex(name: string, valuesOf: IndexFunction<T>): void {
+    this.#cache.addIndex(name, (object) => {
+      try {
+        return valuesOf(object);
+      } catch (error) {
+        this.#env.logger.error(`index ${name} of ${this.#resource.plural} failed`, { error });
+        return [];
+      }
+    });
+  }
+
+  hasSynced(): boolean {
+    return this.#synced;
+  }
+
+  synced(signal: AbortSignal): Promise<void> {
+    return abortable(this.#whenSynced, signal);
+  }
+
+  onChange(handler: InformerHandler<T>): () => void {
+    // Registered for changes to come only: a notification under way was begun without it.
+    for (const object of this.#cache.list()) this.#tell(handler, { kind: "added", object });
+    this.#handlers.add(handler);
+    return () => {
+      this.#handlers.delete(handler);
+    };
+  }
+
+  replace(items: readonly Stored<T>[]): void {
+    const changes: Change<T>[] = [];
+    const gone = new Set(this.#cache.keys());
+    for (const item of items) {
+      gone.delete(keyOf(item));
+      this.#store(item, changes);
+    }
+    for (const key of gone) {
+      const object = this.#cache.delete(key);
+      if (object !== undefined) changes.push({ kind: "deleted", object, tombstone: true });
+    }
+    this.#notify(changes);
+    this.#synced = true;
+    this.#resolveSynced();
+  }
+
+  apply(type: "ADDED" | "MODIFIED" | "DELETED", object: Stored<T>): void {
+    const changes: Change<T>[] = [];
+    if (type !== "DELETED") this.#store(object, changes);
+    else if (this.#cache.delete(keyOf(object)) !== undefined)
+      changes.push({ kind: "deleted", object, tombstone: false });
+    this.#notify(changes);
+  }
+
+  #store(object: Stored<T>, changes: Change<T>[]): void {
+    const before = this.#cache.get(keyOf(object));
+    const sameObject = before?.metadata.uid === object.metadata.uid;
+    if (sameObject && before?.metadata.resourceVersion === object.metadata.resourceVersion) return;
+    this.#cache.set(object);
+    if (before === undefined) changes.push({ kind: "added", object });
+    else if (sameObject) changes.push({ kind: "updated", before, after: object });
+    else changes.push({ kind: "deleted", object: before, tombstone: true }, { kind: "added", object });
+  }
+
+  #notify(changes: readonly Change<T>[]): void {
+    if (changes.length === 0) return;
+    const handlers = [...this.#handlers];
+    for (const change of changes) {
+      for (const handler of handlers) if (this.#handlers.has(handler)) this.#tell(handler, change);
+    }
+  }
+
+  #tell(handler: InformerHandler<T>, change: Change<T>): void {
+    try {
+      switch (change.kind) {
+        case "added":
+          handler.added?.(change.object);
+          return;
+        case "updated":
+          handler.updated?.(change.before, change.after);
+          return;
+        case "deleted":
+          handler.deleted?.(change.object, { tombstone: change.tombstone });
+      }
+    } catch (error) {
+      this.#env.logger.error(`a handler of ${this.#resource.plural} failed`, { error });
+    }
+  }
+
+  async #resync(periodMs: number, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await this.#env.clock.sleep(periodMs, signal);
+      this.#notify(
+        this.#cache.list().map((object) => ({ kind: "updated", before: object, after: object }) as const),
+      );
+    }
+  }
+}
+
+/** Who set which field, a third of a small object's size and of no use to us. */
+function withoutManagedFields<T extends KubeObject>(object: Stored<T>): Stored<T> {
+  if (object.metadata.managedFields === undefined) return object;
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}

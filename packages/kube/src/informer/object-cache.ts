@@ -1,0 +1,101 @@
+/**
+ * The objects that an informer knows, by key and by index. Knows nothing of the server.
+ *
+ * Invariant: an object is in an index under exactly the values that the index function gave for it
+ * when it was stored, so removing it always finds it again.
+ */
+import { type KubeObject, keyOf, type ObjectKey, type Stored } from "../objects.ts";
+
+/** Gives the values under which an object is found in an index. */
+export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonly string[];
+
+interface Index<T extends KubeObject> {
+  readonly valuesOf: IndexFunction<T>;
+  readonly byValue: Map<string, Map<ObjectKey, Stored<T>>>;
+  readonly valuesByKey: Map<ObjectKey, readonly string[]>;
+}
+
+const none: readonly never[] = [];
+
+/** A map of objects with secondary indexes. */
+export class ObjectCache<T extends KubeObject> {
+  readonly #objects = new Map<ObjectKey, Stored<T>>();
+  readonly #indexes = new Map<string, Index<T>>();
+  /** What `list` last gave, until something changes. */
+  #listed: readonly Stored<T>[] | undefined;
+
+  get(key: ObjectKey): Stored<T> | undefined {
+    return this.#objects.get(key);
+  }
+
+  keys(): readonly ObjectKey[] {
+    return [...this.#objects.keys()];
+  }
+
+  list(): readonly Stored<T>[] {
+    this.#listed ??= [...this.#objects.values()];
+    return this.#listed;
+  }
+
+  /** Objects with `value` in the index; an index that was never added is a mistake of the caller. */
+  byIndex(name: string, value: string): readonly Stored<T>[] {
+    const index = this.#indexes.get(name);
+    if (index === undefined) throw new Error(`informer has no index "${name}": name it in its options`);
+    const found = index.byValue.get(value);
+    return found === undefined ? none : [...found.values()];
+  }
+
+  /** Adds an index over what is there and what will come; a name that is taken is left as it is. */
+  addIndex(name: string, valuesOf: IndexFunction<T>): void {
+    if (this.#indexes.has(name)) return;
+    const index: Index<T> = { valuesOf, byValue: new Map(), valuesByKey: new Map() };
+    this.#indexes.set(name, index);
+    for (const [key, object] of this.#objects) enter(index, key, object);
+  }
+
+  /** Stores the object and gives the one it replaces. */
+  set(object: Stored<T>): Stored<T> | undefined {
+    const key = keyOf(object);
+    const before = this.#objects.get(key);
+    this.#objects.set(key, object);
+    for (const index of this.#indexes.values()) {
+      leave(index, key);
+      enter(index, key, object);
+    }
+    this.#listed = undefined;
+    return before;
+  }
+
+  /** Forgets the object and gives it. */
+  delete(key: ObjectKey): Stored<T> | undefined {
+    const before = this.#objects.get(key);
+    if (before === undefined) return undefined;
+    this.#objects.delete(key);
+    for (const index of this.#indexes.values()) leave(index, key);
+    this.#listed = undefined;
+    return before;
+  }
+}
+
+function enter<T extends KubeObject>(index: Index<T>, key: ObjectKey, object: Stored<T>): void {
+  const values = index.valuesOf(object);
+  if (values.length === 0) return;
+  index.valuesByKey.set(key, values);
+  for (const value of values) {
+    let objects = index.byValue.get(value);
+    if (objects === undefined) {
+      objects = new Map();
+      index.byValue.set(value, objects);
+    }
+    objects.set(key, object);
+  }
+}
+
+function leave<T extends KubeObject>(index: Index<T>, key: ObjectKey): void {
+  for (const value of index.valuesByKey.get(key) ?? none) {
+    const objects = index.byValue.get(value);
+    objects?.delete(key);
+    if (objects?.size === 0) index.byValue.delete(value);
+  }
+  index.valuesByKey.delete(key);
+}

@@ -1,0 +1,229 @@
+/**
+ * Keys that wait to be reconciled.
+ *
+ *     add ──► waiting ──► running ──► settled
+ *              ▲  ▲          │  └─ added meanwhile ──► waiting
+ *              │  └─ delayed ◄── requeueAfterMs, or failed (back-off)
+ *              └── addAfter
+ *
+ * Invariants
+ *  - A key waits at most once and runs at most once at a time; a key added while it runs, runs again.
+ *  - No key is lost: a failed one comes back with growing delays, unless no retry can help.
+ *  - Memory is bounded by the number of keys, not by the number of events.
+ */
+import {
+  type BackoffPolicy,
+  backoffMs,
+  type Component,
+  type RuntimeEnv,
+  TaskGroup,
+  type Timer,
+  withDeadline,
+} from "@longshore/runtime";
+import { isConflict } from "../client.ts";
+import { type QueueMetrics, queueMetrics } from "./queue-metrics.ts";
+
+/** What a reconcile asks for; nothing: the next event will wake the key. */
+export interface ReconcileResult {
+  /** Run the key again after this time, in milliseconds, whatever happens. */
+  readonly requeueAfterMs?: number;
+}
+
+/** Nothing is owed. */
+export const settled: ReconcileResult = {};
+
+/** Thrown by a reconcile when no retry can help before the object changes. */
+export class TerminalError extends Error {
+  override readonly name: string = "TerminalError";
+}
+
+/** Brings the object of one key to the state that is asked for. */
+export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
+
+/** How a queue works. */
+export interface WorkQueueOptions {
+  /** Names the queue in logs and metrics. */
+  readonly name: string;
+  /** Keys that run at the same time; default 1. */
+  readonly workers?: number;
+  /** Delays after failures of one key; default 200 ms to 5 min. */
+  readonly backoff?: BackoffPolicy;
+  /** Deadline of one reconcile, in milliseconds; none when left out. */
+  readonly reconcileTimeoutMs?: number;
+  /** On `stop`, running reconciles may end by themselves for this long before their signal aborts; default 0. */
+  readonly drainMs?: number;
+  readonly reconcile: Reconcile;
+}
+
+/** A running queue. */
+export interface WorkQueue extends Component {
+  /** Runs the key as soon as a worker is free. */
+  add(key: string): void;
+  /** Runs the key after `ms`; of several such wishes the earliest counts. */
+  addAfter(key: string, ms: number): void;
+  /** Forgets the key's failures and its retry: its object is gone. */
+  forget(key: string): void;
+  /** Keys that wait for a worker (not those that are delayed or run). */
+  readonly length: number;
+}
+
+/** Starts a queue and its workers. */
+export function startWorkQueue(env: RuntimeEnv, options: WorkQueueOptions): WorkQueue {
+  return new KeyedWorkQueue(env, options);
+}
+
+const DEFAULT_BACKOFF: BackoffPolicy = { initialMs: 200, maximumMs: 300_000, jitter: 0.1 };
+
+interface Delay {
+  readonly dueMs: number;
+  readonly timer: Timer;
+}
+
+class KeyedWorkQueue implements WorkQueue {
+  readonly #env: RuntimeEnv;
+  readonly #options: WorkQueueOptions;
+  readonly #metrics: QueueMetrics;
+  readonly #tasks: TaskGroup;
+  /** In the order of arrival, with the time of it. */
+  readonly #waiting = new Map<string, number>();
+  readonly #running = new Set<string>();
+  /** Added while running: runs again. */
+  readonly #again = new Set<string>();
+  /** Wishes of `addAfter`. */
+  readonly #delayed = new Map<string, Delay>();
+  /** What the last pass of the key asked for; void once the key runs again. */
+  readonly #retries = new Map<string, Delay>();
+  readonly #failures = new Map<string, number>();
+  #stopping = false;
+  #drained: (() => void) | undefined;
+
+  constructor(env: RuntimeEnv, options: WorkQueueOptions) {
+    this.#env = env;
+    this.#options = options;
+    this.#metrics = queueMetrics(env.meter, options.name);
+    this.#tasks = new TaskGroup((error) => env.logger.error(`queue ${options.name} failed`, { error }));
+  }
+
+  get length(): number {
+    return this.#waiting.size;
+  }
+
+  add(key: string): void {
+    if (this.#stopping) return;
+    this.#metrics.added();
+    if (this.#running.has(key)) {
+      this.#again.add(key);
+      return;
+    }
+    if (!this.#waiting.has(key)) this.#waiting.set(key, this.#env.clock.monotonicMs());
+    this.#metrics.depth(this.#waiting.size);
+    this.#pump();
+  }
+
+  addAfter(key: string, ms: number): void {
+    this.#delay(this.#delayed, key, ms);
+  }
+
+  forget(key: string): void {
+    this.#failures.delete(key);
+    this.#retries.get(key)?.timer.cancel();
+    this.#retries.delete(key);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#waiting.clear();
+    this.#again.clear();
+    for (const delays of [this.#delayed, this.#retries]) {
+      for (const { timer } of delays.values()) timer.cancel();
+      delays.clear();
+    }
+    await this.#drain();
+    await this.#tasks.stop();
+  }
+
+  async #drain(): Promise<void> {
+    const drainMs = this.#options.drainMs ?? 0;
+    if (drainMs <= 0 || this.#running.size === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = this.#env.clock.timer(drainMs, resolve);
+      this.#drained = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+  }
+
+  #delay(delays: Map<string, Delay>, key: string, ms: number): void {
+    if (this.#stopping) return;
+    const dueMs = this.#env.clock.monotonicMs() + Math.max(0, ms);
+    const present = delays.get(key);
+    if (present !== undefined) {
+      if (present.dueMs <= dueMs) return;
+      present.timer.cancel();
+    }
+    const timer = this.#env.clock.timer(Math.max(0, ms), () => {
+      delays.delete(key);
+      this.add(key);
+    });
+    delays.set(key, { dueMs, timer });
+  }
+
+  #pump(): void {
+    const workers = this.#options.workers ?? 1;
+    while (this.#running.size < workers && !this.#stopping) {
+      const first = this.#waiting.entries().next();
+      if (first.done === true) return;
+      const [key, sinceMs] = first.value;
+      this.#waiting.delete(key);
+      this.#running.add(key);
+      this.#retries.get(key)?.timer.cancel();
+      this.#retries.delete(key);
+      this.#metrics.depth(this.#waiting.size);
+      this.#metrics.waited(this.#env.clock.monotonicMs() - sinceMs);
+      this.#tasks.spawn((signal) => this.#run(key, signal));
+    }
+  }
+
+  async #run(key: string, signal: AbortSignal): Promise<void> {
+    const startedMs = this.#env.clock.monotonicMs();
+    try {
+      // One turn later, so that `add` never runs a reconcile before it returns.
+      await Promise.resolve();
+      const result = await this.#reconcile(key, signal);
+      this.#failures.delete(key);
+      if (result.requeueAfterMs !== undefined) this.#delay(this.#retries, key, result.requeueAfterMs);
+    } catch (error) {
+      if (!signal.aborted) this.#onFailure(key, error);
+    } finally {
+      this.#metrics.worked(this.#env.clock.monotonicMs() - startedMs);
+      this.#running.delete(key);
+      if (this.#running.size === 0) this.#drained?.();
+      if (this.#again.delete(key)) this.add(key);
+      this.#pump();
+    }
+  }
+
+  #reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
+    const { reconcile, reconcileTimeoutMs } = this.#options;
+    if (reconcileTimeoutMs === undefined) return reconcile(key, signal);
+    return withDeadline(this.#env.clock, reconcileTimeoutMs, signal, (limited) => reconcile(key, limited));
+  }
+
+  #onFailure(key: string, error: unknown): void {
+    const { name, backoff = DEFAULT_BACKOFF } = this.#options;
+    if (error instanceof TerminalError) {
+      this.#failures.delete(key);
+      this.#env.logger.error(`${name}: ${key} cannot be reconciled`, { key, error });
+      return;
+    }
+    const failures = (this.#failures.get(key) ?? 0) + 1;
+    this.#failures.set(key, failures);
+    const retryInMs = backoffMs(backoff, failures, this.#env.random);
+    // A lost race is part of normal work: the next pass reads anew.
+    const level = isConflict(error) ? "debug" : "warn";
+    this.#env.logger[level](`${name}: ${key} failed`, { key, error, retryInMs: Math.round(retryInMs) });
+    this.#metrics.retried();
+    this.#delay(this.#retries, key, retryInMs);
+  }
+}
