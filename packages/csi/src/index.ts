@@ -1,4 +1,14 @@
 /** Talking CSI. */
+export {
+  create,
+  type DescMessage,
+  equals,
+  fromJson,
+  type JsonValue,
+  type MessageInitShape,
+  type MessageShape,
+  toJson,
+} from "@bufbuild/protobuf";
 export * from "./connection.ts";
 export { CsiEndpointError, socketPathOf } from "./endpoint.ts";
 export * from "./errors.ts";

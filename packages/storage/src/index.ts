@@ -1,1 +1,9 @@
-export {};
+/** Where Kubernetes and CSI meet: capabilities, secrets, names, topology. Pure functions, no controller. */
+export * from "./csi-node.ts";
+export * from "./names.ts";
+export * from "./node-affinity.ts";
+export * from "./secrets.ts";
+export { resolveTemplate, TemplateError } from "./template.ts";
+export * from "./topology.ts";
+export * from "./volume-capability.ts";
+export * from "./well-known.ts";

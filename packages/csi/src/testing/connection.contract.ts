@@ -1,0 +1,295 @@
+/** What every form of the CSI seams must do; run against gRPC over real sockets and in process. */
+import { describe, expect, it } from "vitest";
+import {
+  CsiCallError,
+  type CsiConnector,
+  type CsiListener,
+  type CsiServices,
+  CsiStatusError,
+} from "../index.ts";
+
+/** One form under test. */
+export interface CsiForm {
+  readonly connector: CsiConnector;
+  readonly listener: CsiListener;
+  /** A fresh endpoint. */
+  endpoint(): string;
+}
+
+const never = new AbortController().signal;
+const options = { signal: never, timeoutMs: 5_000 };
+
+/** A driver whose controller half shows every kind of ending. */
+function driver(over: CsiServices["controller"] = {}): CsiServices {
+  return {
+    identity: {
+      getPluginInfo: async () => ({ name: "demo.csi", vendorVersion: "1" }),
+      probe: async () => ({}),
+    },
+    controller: {
+      createVolume: async (request) => ({
+        volume: {
+          volumeId: `vol-${request.name}`,
+          capacityBytes: request.capacityRange?.requiredBytes ?? 0n,
+          volumeContext: request.parameters,
+        },
+      }),
+      ...over,
+    },
+  };
+}
+
+async function failure(call: Promise<unknown>): Promise<CsiCallError> {
+  const error = await call.then(
+    () => undefined,
+    (e: unknown) => e,
+  );
+  expect(error).toBeInstanceOf(CsiCallError);
+  return error as CsiCallError;
+}
+
+export function csiContract(name: string, form: () => CsiForm): void {
+  describe(`CSI connections: ${name}`, () => {
+    it("carries requests and answers, 64-bit sizes included", async () => {
+      const { connector, listener, endpoint } = form();
+      const at = endpoint();
+      const server = await listener.serve(at, driver());
+      const connection = connector.connect(`unix://${at}`);
+      const { volume } = await connection.controller.createVolume(
+        { name: "a", capacityRange: { requiredBytes: 2n ** 60n }, parameters: { type: "gp3" } },
+        options,
+      );
+      expect(volume?.volumeId).toBe("vol-a");
+      expect(volume?.capacityBytes).toBe(2n ** 60n);
+      expect(volume?.volumeContext).toEqual({ type: "gp3" });
+      expect((await connection.identity.probe({}, options)).ready).toBeUndefined();
+      connection.close();
+      await server.close();
+    });
+
+    it("hands on the status that a driver answers with", async () => {
+      const { connector, listener, endpoint } = form();
+      const at = endpoint();
+      const server = await listener.serve(
+        at,
+        driver({
+          deleteVolume: async () => {
+            throw new CsiStatusError("FAILED_PRECONDITION", "volume is in use");
+          },
+        }),
+      );
+      const connection = connector.connect(at);
+      const error = await failure(connection.controller.deleteVolume({ volumeId: "v" }, options));
+      expect(error).toMatchObject({
+        rpc: "DeleteVolume",
+        code: "FAILED_PRECONDITION",
+        detail: "volume is in use",
+        answered: true,
+      });
+      connection.close();
+      await server.close();
+    });
+
+    it.each([
+      ["a service that is not served", "node"],
+      ["a method that is not implemented", "controller"],
+    ] as const)("answers UNIMPLEMENTED to %s", async (_, service) => {
+      const { connector, listener, endpoint } = form();
+      const at = endpoint();
+      const server = await listener.serve(at, driver());
+      const connection = connector.connect(at);
+      const call =
+        service === "node"
+          ? connection.node.nodeGetInfo({}, options)
+          : connection.controller.listVolumes({}, options);
+      const error = await failure(call);
+      expect(error.code).toBe("UNIMPLEMENTED");
+      connection.close();
+      await server.close();
+    });
+
+    it("answers INTERNAL to a handler's defect, without its text", async () => {
+      const { connector, listener, endpoint } = form();
+      const at = endpoint();
+      const server = await listener.serve(
+        at,
+        driver({
+          deleteVolume: async () => {
+            throw new TypeError("password is hunter2");
+          },
+        }),
+      );
+      const connection = connector.connect(at);
+      const error = await failure(connection.controller.deleteVolume({ volumeId: "v" }, options));
+      expect(error.code).toBe("INTERNAL");
+      expect(error.answered).toBe(true);
+      expect(error.message).not.toContain("hunter2");
+      connection.close();
+      await server.close();
+    });
+
+    it("says that nobody answered when nobody listens", async () => {
+      const { connector, endpoint } = form();
+      const connection = connector.connect(endpoint());
+      const error = await failure(connection.identity.probe({}, options));
+      expect(error).toMatchObject({ code: "UNAVAILABLE", answered: false });
+      connection.close();
+    });
+
+    it("ends a call at its deadline, and tells the handler", async () => {
+      const { connector, listener, endpoint } = form();
+      const at = endpoint();
+      let told: () => void = () => {};
+      const handlerTold = new Promise<void>((resolve) => {
+        told = resolve;
+      });
+      const server = await listener.serve(at, driver({ deleteVolume: hanging(() => told()) }));
+      const connection = connector.connect(at);
+      const error = await failure(
+        connection.controller.deleteVolume({ volumeId: "v" }, { signal: never, timeoutMs: 100 }),
+      );
+      expect(error).toMatchObject({ code: "DEADLINE_EXCEEDED", answered: false });
+      await handlerTold;
+      connection.close();
+      await server.close();
+    });
+
+    it("ends a call when its signal aborts, and tells the handler", async () => {
+      const { connector, listener, endpoint } = form();
+      const at = endpoint();
+      const abort = new AbortController();
+      let told: () => void = () => {};
+      const handlerTold = new Promise<void>((resolve) => {
+        told = resolve;
+      });
+      const server = await listener.serve(
+        at,
+        driver({
+          deleteVolume: (request, signal) => {
+            queueMicrotask(() => abort.abort());
+            return hanging(() => told())(request, signal);
+          },
+        }),
+      );
+      const connection = connector.connect(at);
+      const error = await failure(
+        connection.controller.deleteVolume({ volumeId: "v" }, { signal: abort.signal, timeoutMs: 5_000 }),
+      );
+      expect(error).toMatchObject({ code: "CANCELLED", answered: false });
+      await handlerTold;
+      const before = await failure(
+        connection.controller.deleteVolume({ volumeId: "v" }, { signal: abort.signal, timeoutMs: 5_000 }),
+      );
+      expect(before).toMatchObject({ code: "CANCELLED", answered: false });
+      connection.close();
+      await server.close();
+    });
+
+    it("leaves the outcome open when the server dies during a call", async () => {
+      const { connector, listener, endpoint } = form();
+      const at = endpoint();
+      let arrived: () => void = () => {};
+      const inHandler = new Promise<void>((resolve) => {
+        arrived = resolve;
+      });
+      const server = await listener.serve(
+        at,
+        driver({
+          deleteVolume: (request, signal) => {
+            arrived();
+            return hanging(() => {})(request, signal);
+          },
+        }),
+      );
+      const connection = connector.connect(at);
+      const call = failure(connection.controller.deleteVolume({ volumeId: "v" }, options));
+      await inHandler;
+      await server.close();
+      expect((await call).answered).toBe(false);
+      connection.close();
+    });
+
+    it("finds a driver again that was restarted", async () => {
+      const { connector, listener, endpoint } = form();
+      const at = endpoint();
+      const connection = connector.connect(at);
+      await failure(connection.identity.probe({}, options));
+      for (let restart = 0; restart < 2; restart++) {
+        const server = await listener.serve(at, driver());
+        const answer = await untilAnswered(() => connection.identity.getPluginInfo({}, options));
+        expect(answer.name).toBe("demo.csi");
+        await server.close();
+      }
+      connection.close();
+    });
+
+    it("refuses an endpoint that a live server has, and leaves that server alone", async () => {
+      const { connector, listener, endpoint } = form();
+      const at = endpoint();
+      const server = await listener.serve(at, driver());
+      await expect(listener.serve(at, driver())).rejects.toThrow(/in use by a live server/);
+      const connection = connector.connect(at);
+      expect((await connection.identity.getPluginInfo({}, options)).name).toBe("demo.csi");
+      connection.close();
+      await server.close();
+    });
+
+    it("refuses a path that no socket can have, in one sentence", async () => {
+      const { listener } = form();
+      const long = `/tmp/${"x".repeat(110)}/csi.sock`;
+      await expect(listener.serve(long, driver())).rejects.toThrow(/a unix socket takes 107: use a shorter/);
+      await expect(listener.serve("csi.sock", driver())).rejects.toThrow(/absolute path/);
+    });
+
+    it("speaks the registration protocol", async () => {
+      const { connector, listener, endpoint } = form();
+      const at = endpoint();
+      const heard: unknown[] = [];
+      const server = await listener.serveRegistration(at, {
+        getInfo: async () => ({
+          type: "CSIPlugin",
+          name: "demo.csi",
+          endpoint: "/csi/csi.sock",
+          supportedVersions: ["1.0.0"],
+        }),
+        notifyRegistrationStatus: async (status) => {
+          heard.push({ pluginRegistered: status.pluginRegistered, error: status.error });
+        },
+      });
+      const registrar = connector.connectRegistration(at);
+      expect(await registrar.getInfo(options)).toMatchObject({
+        type: "CSIPlugin",
+        name: "demo.csi",
+        endpoint: "/csi/csi.sock",
+        supportedVersions: ["1.0.0"],
+      });
+      await registrar.notifyRegistrationStatus({ pluginRegistered: false, error: "no" }, options);
+      expect(heard).toEqual([{ pluginRegistered: false, error: "no" }]);
+      registrar.close();
+      await server.close();
+    });
+  });
+}
+
+/** A handler that ends only when its call is given up. */
+function hanging(told: () => void) {
+  return (_: unknown, signal: AbortSignal) =>
+    new Promise<never>((_, reject) => {
+      signal.addEventListener("abort", () => {
+        told();
+        reject(new CsiStatusError("CANCELLED", "given up"));
+      });
+    });
+}
+
+/** Repeats a call until somebody answers; the channel reconnects on its own, at most a second later. */
+async function untilAnswered<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof CsiCallError) || error.answered) throw error;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}

@@ -1,0 +1,33 @@
+/** Annotations, labels and finalizers that carry the agreements between storage controllers. */
+
+/** On a claim: which provisioner is to make the volume; written by the persistent-volume controller. */
+export const storageProvisionerAnnotation = "volume.kubernetes.io/storage-provisioner";
+/** The same under its beta name, which Kubernetes up to 1.22 writes and newer ones still do. */
+export const betaStorageProvisionerAnnotation = "volume.beta.kubernetes.io/storage-provisioner";
+/** On a claim or volume: the CSI driver that serves it although its plugin is in-tree (migration design). */
+export const migratedToAnnotation = "pv.kubernetes.io/migrated-to";
+/** On a volume: the provisioner of its class, which made it. */
+export const provisionedByAnnotation = "pv.kubernetes.io/provisioned-by";
+/** On a claim with delayed binding: the node the scheduler chose. */
+export const selectedNodeAnnotation = "volume.kubernetes.io/selected-node";
+/** On a claim or volume: its class, in the form before `spec.storageClassName`. */
+export const betaStorageClassAnnotation = "volume.beta.kubernetes.io/storage-class";
+/** On a CSINode: the in-tree plugins whose volumes this node treats as CSI, comma separated. */
+export const migratedPluginsAnnotation = "storage.alpha.kubernetes.io/migrated-plugins";
+/** On a VolumeAttachment: the node id it was attached with, for detaching when the CSINode is gone. */
+export const nodeIdAnnotation = "csi.alpha.kubernetes.io/node-id";
+/** On a volume: the secret that DeleteVolume gets. Set, if empty, on every volume the provisioner makes. */
+export const deletionSecretNameAnnotation = "volume.kubernetes.io/provisioner-deletion-secret-name";
+/** Namespace of {@link deletionSecretNameAnnotation}. */
+export const deletionSecretNamespaceAnnotation = "volume.kubernetes.io/provisioner-deletion-secret-namespace";
+/** On a volume that the provisioner owns, while its disk may exist (sidecars.md §2.4). */
+export const provisionerFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
+/** On a claim, from before CreateVolume until its volume is stored or certainly gone (DESIGN §6). */
+export const provisioningFinalizer = "longshore.dev/provisioning";
+
+/** The provisioner asked to serve a claim: the GA annotation, else the beta one. */
+export function storageProvisionerOf(
+  annotations: Readonly<Record<string, string>> | undefined,
+): string | undefined {
+  return annotations?.[storageProvisionerAnnotation] ?? annotations?.[betaStorageProvisionerAnnotation];
+}
