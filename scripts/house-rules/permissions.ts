@@ -42,13 +42,18 @@ export const permissions: readonly Permission[] = [
     because: "servers",
   },
   {
-    files: /^packages\/local\/src\/(containers|processes)\/|^packages\/local\/src\/(.*\/)?http[a-z-]*\.ts$/,
+    files: /^packages\/local\/src\/((containers|processes)\/|(.*\/)?(http|process)[a-z-]*\.ts$)/,
     may: ["network", "files", "programs", "process"],
     because: "the processes of the local cluster, its pods, and the disk cloud's server",
   },
   {
-    files: /^packages\/cli\/src\/(main|run|.*-command)\.ts$|^packages\/cli\/src\/(run|commands)\//,
+    files: /^packages\/local\/src\/(.*\/)?[a-z-]+-program\.ts$/,
+    may: ["time", "timers", "files", "process"],
+    because: "what a demonstration's pod runs: a program of its own",
+  },
+  {
+    files: /^packages\/cli\/src\//,
     may: ["time", "timers", "random", "files", "programs", "network", "process"],
-    because: "the composition root: flags to real forms of the seams",
+    because: "the composition root: flags to real forms of the seams, and the terminal",
   },
 ];
