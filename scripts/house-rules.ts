@@ -51,9 +51,8 @@ for (const path of files.filter(isText)) {
   findings.push(...forbiddenTexts(path, readFileSync(path, "utf8")));
 }
 
-for (const { path, line, message } of findings) process.stdout.write(`${path}:${line} ${message}\n`);
-process.stdout.write(
-  `house rules: ${files.length} files, ${sources.size} sources, ${findings.length} findings\n`,
-);
+const lines = findings.map(({ path, line, message }) => `${path}:${line} ${message}`);
+lines.push(`house rules: ${files.length} files, ${sources.size} sources, ${findings.length} findings`);
+process.stdout.write(`${lines.join("\n")}\n`);
 // A check that saw nothing must not pass.
 process.exitCode = findings.length > 0 || sources.size === 0 ? 1 : 0;

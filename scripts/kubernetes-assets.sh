@@ -2,9 +2,9 @@
 # Prints a directory with etcd, kube-apiserver and kube-controller-manager for the tests against real Kubernetes
 # (the envtest convention: the value for KUBEBUILDER_ASSETS).
 #
-# KUBEBUILDER_ASSETS wins where it is set. Otherwise, on Debian 12, etcd is the distribution's and the other two
-# are v1.20.2, built from the distribution's own source package `kubernetes` with its Go 1.19. That version is
-# chosen: CSI migration is beta in it and its controllers still carry the in-tree code.
+# KUBEBUILDER_ASSETS wins where it is set. Otherwise, on Debian, etcd is that of Debian 12 and the other two are
+# v1.20.2, built from its source package `kubernetes` with its Go 1.19. That version is chosen: CSI migration is
+# beta in it and its controllers still carry the in-tree code.
 #
 # Takes about four minutes on two cores, once: the result is kept in the user's cache directory. Safe to run
 # twice at a time. Only the directory goes to stdout, progress to stderr.
@@ -51,13 +51,15 @@ log=$home/build.log
 started=$SECONDS
 
 say "fetching etcd, Go 1.19 and the source package kubernetes (once; kept in $home)"
-open_packages "$work/apt" "$(debian_codename)"
+open_packages "$work/apt" bookworm
 unpack_packages "$work/apt" "$root" etcd-server golang-1.19-go golang-1.19-src rsync libpopt0 libxxhash0 \
   golang-github-modern-go-reflect2-dev
 install -m 755 "$root/usr/bin/etcd" "$assets/etcd"
 
 (cd "$work" && "${packages_apt[@]}" source --download-only kubernetes >>"$log" 2>&1) ||
   die "the source package kubernetes could not be fetched (see $log)"
+compgen -G "$work/kubernetes_*${version#v}*.dsc" >/dev/null ||
+  die "the source package kubernetes is not $version: $(cd "$work" && echo kubernetes_*.dsc)"
 dpkg-source --no-check -x "$work"/kubernetes_*.dsc "$work/kubernetes" >>"$log" 2>&1 ||
   die "the source package kubernetes could not be unpacked (see $log)"
 

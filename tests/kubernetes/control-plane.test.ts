@@ -95,3 +95,34 @@ test("the controller manager binds a claim to its volume", async () => {
     return body.status.phase === "Bound";
   });
 });
+
+test("a killed API server comes back with its objects, the controller manager with other gates", async () => {
+  const name = "/api/v1/namespaces/default/configmaps/kept";
+  const map = { metadata: { name: "kept" }, data: { answer: "42" } };
+  expect((await kubernetes.call("POST", "/api/v1/namespaces/default/configmaps", map)).status).toBe(201);
+  await kubernetes.restartApiServer();
+  expect(await kubernetes.call("GET", name)).toMatchObject({ status: 200, body: { data: map.data } });
+
+  await kubernetes.startControllerManager({
+    controllers: ["persistentvolume-binder", "pvc-protection"],
+    featureGates: { CSIMigration: true, CSIMigrationAWS: true },
+  });
+  const claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+  const storageClass = { metadata: { name: "ebs" }, provisioner: "kubernetes.io/aws-ebs" };
+  const claim = {
+    metadata: { name: "dynamic" },
+    spec: {
+      accessModes: ["ReadWriteOnce"],
+      storageClassName: "ebs",
+      resources: { requests: { storage: "1Gi" } },
+    },
+  };
+  await kubernetes.call("POST", "/apis/storage.k8s.io/v1/storageclasses", storageClass);
+  expect((await kubernetes.call("POST", claims, claim)).status).toBe(201);
+  // Only with the gate on does the claim name the CSI driver as its provisioner.
+  const provisioner = await eventually("the claim has a provisioner", async () => {
+    const { body } = await kubernetes.call("GET", `${claims}/dynamic`);
+    return body.metadata.annotations?.["volume.beta.kubernetes.io/storage-provisioner"] as string | undefined;
+  });
+  expect(provisioner).toBe("ebs.csi.aws.com");
+});
