@@ -12,7 +12,9 @@ import { type Permission, reachesPastSeams } from "./house-rules/seams.ts";
 import { type Finding, parse, type Source } from "./house-rules/source.ts";
 import { forbiddenTexts } from "./house-rules/texts.ts";
 
-const files = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], { encoding: "utf8" })
+const files = execFileSync("git", ["-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard"], {
+  encoding: "utf8",
+})
   .split("\n")
   .filter((path) => path !== "" && existsSync(path));
 

@@ -33,10 +33,14 @@ test("runnable blocks are found, others are not", () => {
   expect(examplesOf(text)).toEqual([{ line: 3, code: `${ours}\n` }]);
 });
 
-const documents = execFileSync("git", ["ls-files", "-co", "--exclude-standard", "*.md"], {
-  cwd: root,
-  encoding: "utf8",
-})
+const documents = execFileSync(
+  "git",
+  ["-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard", "*.md"],
+  {
+    cwd: root,
+    encoding: "utf8",
+  },
+)
   .split("\n")
   .filter((path) => path !== "");
 const examples = documents.flatMap((path) =>
