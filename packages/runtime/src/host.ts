@@ -126,7 +126,10 @@ export interface Host {
   listMounts(prefix: string): Promise<readonly Mount[]>;
 
   // Block devices (unprivileged: the "device" of a backing file is a directory beside it)
-  /** Attaches a loop device to the backing file, or finds the one it has; gives the device's path. */
+  /**
+   * Attaches a loop device to the backing file, or finds the one it has (and lets it see the file's
+   * present size); gives the device's path.
+   */
   attachLoop(backingFile: string): Promise<string>;
   /** Detaches the backing file's loop device; fine when there is none; EBUSY while it is in use. */
   detachLoop(backingFile: string): Promise<void>;

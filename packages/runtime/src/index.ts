@@ -39,5 +39,7 @@ export {
   noMeter,
 } from "./meter.ts";
 export { type Random, SeededRandom, systemRandom } from "./random.ts";
+export { SimulatedDisks, type SimulatedLoop } from "./simulated-disks.ts";
+export { SimulatedHost, type SimulatedHostOptions } from "./simulated-host.ts";
 export { systemClock } from "./system-clock.ts";
 export { VirtualClock, type VirtualRunOptions, VirtualTimeError } from "./virtual-clock.ts";

@@ -1,0 +1,32 @@
+/** Paths as the Host seam takes them: absolute, without `..` and NUL; shared by its three forms. */
+import { posix } from "node:path";
+import { HostError } from "./host.ts";
+
+/** The normalised form of `path`. @throws HostError with EINVAL when it is relative, has `..` or a NUL */
+export function checkedPath(operation: string, path: string): string {
+  if (!path.startsWith("/") || path.includes("\0") || path.split("/").includes("..")) {
+    throw new HostError(operation, path.replaceAll("\0", "\\0"), "EINVAL");
+  }
+  const normal = posix.normalize(path);
+  return normal.length > 1 && normal.endsWith("/") ? normal.slice(0, -1) : normal;
+}
+
+/** The directory that holds `path`; that of `/` is `/`. */
+export function parentOf(path: string): string {
+  return posix.dirname(path);
+}
+
+/** The last element of `path`. */
+export function baseOf(path: string): string {
+  return posix.basename(path);
+}
+
+/** `name` in the directory `path`. */
+export function childOf(path: string, name: string): string {
+  return path === "/" ? `/${name}` : `${path}/${name}`;
+}
+
+/** Whether `path` is `prefix` or below it. */
+export function isAtOrBelow(path: string, prefix: string): boolean {
+  return prefix === "/" || path === prefix || path.startsWith(`${prefix}/`);
+}

@@ -1,0 +1,188 @@
+/**
+ * A file system of the simulation: a tree in memory with a journal, so that power can be lost.
+ *
+ * Invariants
+ *  - Every change is recorded with its undoing until it is committed; losing power undoes from the
+ *    end of the journal backwards, so what remains is always a state that once was.
+ *  - A durable write commits everything before it, as the journal of ext4 does.
+ */
+import { HostError } from "./host.ts";
+
+/** A directory. */
+export interface DirectoryNode {
+  readonly kind: "directory";
+  readonly inode: string;
+  mode: number;
+  readonly entries: Map<string, TreeNode>;
+  /** Goes up with each change of the entries. */
+  version: number;
+  /** Called once at the next change. */
+  readonly watchers: Set<() => void>;
+}
+
+/** A regular file; `sizeBytes` may be larger than its data (sparse). */
+export interface FileNode {
+  readonly kind: "file";
+  readonly inode: string;
+  mode: number;
+  data: string;
+  sizeBytes: number;
+  /** What is on the disk whose backing file this is. */
+  readonly disk: DiskContents;
+}
+
+/** A disk's content: at most one file system. It stays with the disk, whoever mounts it. */
+export interface DiskContents {
+  fileSystem: SimulatedFileSystem | undefined;
+}
+
+/** A symbolic link. */
+export interface LinkNode {
+  readonly kind: "symlink";
+  readonly inode: string;
+  readonly mode: number;
+  readonly target: string;
+}
+
+/** A unix socket's name. */
+export interface SocketNode {
+  readonly kind: "socket";
+  readonly inode: string;
+  readonly mode: number;
+}
+
+/** A loop device's node. */
+export interface DeviceNode {
+  readonly kind: "blockDevice";
+  readonly inode: string;
+  readonly mode: number;
+  readonly path: string;
+}
+
+/** Anything that has a name. */
+export type TreeNode = DirectoryNode | FileNode | LinkNode | SocketNode | DeviceNode;
+
+/** Changes that are kept undoable; older ones count as written back. */
+const journalMax = 20_000;
+
+/** One file system: tree, capacity, journal. */
+export class SimulatedFileSystem {
+  readonly id: string;
+  readonly type: string;
+  sizeBytes: number;
+  readonly root: DirectoryNode;
+  #inodes = 0;
+  #usedBytes = 0;
+  #journal: (() => void)[] = [];
+
+  /** @param id names it within the simulation; part of its inodes */
+  constructor(id: string, type: string, sizeBytes: number) {
+    this.id = id;
+    this.type = type;
+    this.sizeBytes = sizeBytes;
+    this.root = this.newDirectory(0o755);
+  }
+
+  /** Bytes taken by file data. */
+  get usedBytes(): number {
+    return this.#usedBytes;
+  }
+
+  newDirectory(mode: number): DirectoryNode {
+    const watchers = new Set<() => void>();
+    return { kind: "directory", inode: this.#inode(), mode, entries: new Map(), version: 0, watchers };
+  }
+
+  newFile(mode: number): FileNode {
+    const disk: DiskContents = { fileSystem: undefined };
+    return { kind: "file", inode: this.#inode(), mode, data: "", sizeBytes: 0, disk };
+  }
+
+  newLink(target: string): LinkNode {
+    return { kind: "symlink", inode: this.#inode(), mode: 0o777, target };
+  }
+
+  newSocket(mode: number): SocketNode {
+    return { kind: "socket", inode: this.#inode(), mode };
+  }
+
+  /** Gives `name` in `directory` a new meaning, or none. */
+  setEntry(directory: DirectoryNode, name: string, node: TreeNode | undefined): void {
+    const before = directory.entries.get(name);
+    const put = (value: TreeNode | undefined) => {
+      if (value === undefined) directory.entries.delete(name);
+      else directory.entries.set(name, value);
+      changed(directory);
+    };
+    put(node);
+    this.#record(() => put(before));
+  }
+
+  /** Replaces a file's data; `sizeBytes` beyond the data makes it sparse. @throws HostError with ENOSPC */
+  setData(path: string, file: FileNode, data: string, sizeBytes = byteLength(data)): void {
+    const growth = byteLength(data) - byteLength(file.data);
+    if (growth > 0 && this.#usedBytes + growth > this.sizeBytes) throw new HostError("write", path, "ENOSPC");
+    const before = { data: file.data, sizeBytes: file.sizeBytes };
+    const put = (value: typeof before) => {
+      this.#usedBytes += byteLength(value.data) - byteLength(file.data);
+      file.data = value.data;
+      file.sizeBytes = value.sizeBytes;
+    };
+    put({ data, sizeBytes });
+    this.#record(() => put(before));
+  }
+
+  /** Changes permission bits. */
+  setMode(node: DirectoryNode | FileNode, mode: number): void {
+    const before = node.mode;
+    node.mode = mode;
+    this.#record(() => {
+      node.mode = before;
+    });
+  }
+
+  /** A file's last name is gone: its data takes no space any more. */
+  release(node: TreeNode): void {
+    if (node.kind === "file") this.setData("", node, "", 0);
+    if (node.kind === "directory") for (const child of node.entries.values()) this.release(child);
+  }
+
+  /** Everything so far is on the disk. */
+  commit(): void {
+    this.#journal = [];
+  }
+
+  /** Changes that a loss of power may undo. */
+  get uncommitted(): number {
+    return this.#journal.length;
+  }
+
+  /** Undoes what was not committed, but for the first `kept` changes, which reached the disk by luck. */
+  losePower(kept = 0): void {
+    const lost = this.#journal.splice(kept);
+    this.#journal = [];
+    for (const undo of lost.reverse()) undo();
+    this.#journal = [];
+  }
+
+  #record(undo: () => void): void {
+    this.#journal.push(undo);
+    if (this.#journal.length > journalMax) this.#journal.splice(0, journalMax / 2);
+  }
+
+  #inode(): string {
+    return `${this.id}:${++this.#inodes}`;
+  }
+}
+
+function changed(directory: DirectoryNode): void {
+  directory.version++;
+  const waiting = [...directory.watchers];
+  directory.watchers.clear();
+  for (const wake of waiting) wake();
+}
+
+/** Bytes of `text` in UTF-8. */
+export function byteLength(text: string): number {
+  return Buffer.byteLength(text, "utf8");
+}
