@@ -37,4 +37,30 @@ export {
   type WorkQueueOptions,
 } from "./queue/work-queue.ts";
 export { apiVersionOf, type Resource, resources } from "./resources.ts";
+export {
+  escapeFieldValue,
+  FieldMatcher,
+  type FieldRequirement,
+  parseFieldSelector,
+} from "./selectors/field-selector.ts";
+export {
+  labelSelectorMatcher,
+  labelSelectorMatches,
+  parseLabelSelector,
+} from "./selectors/label-selector.ts";
+export { nodeSelectorMatches } from "./selectors/node-selector.ts";
+export {
+  LabelMatcher,
+  type LabelOperator,
+  type LabelRequirement,
+  type Labels,
+  SelectorError,
+} from "./selectors/requirement.ts";
+export {
+  dns1035LabelErrors,
+  dns1123LabelErrors,
+  dns1123SubdomainErrors,
+  labelValueErrors,
+  qualifiedNameErrors,
+} from "./selectors/validation.ts";
 export { type UpdateWithRetryOptions, updateWithRetry } from "./update-with-retry.ts";

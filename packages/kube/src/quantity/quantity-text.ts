@@ -78,10 +78,10 @@ function interpretSuffix(suffix: string): Pick<QuantityParts, "base" | "exponent
   return { base: 10, exponent: Number(suffix.slice(1)), format: "DecimalExponent" };
 }
 
-/** The suffix for `base^exponent`; empty where the format has none for it, as in the reference. */
+/** The suffix for `base^exponent`. Beyond E (10^18) there is only the exponent form; without it the value would be lost. */
 export function suffixOf(base: 2 | 10, exponent: number, format: QuantityFormat): string {
   if (format === "DecimalExponent") return exponent === 0 ? "" : `e${exponent}`;
   const table = base === 2 ? binarySuffixes : decimalSuffixes;
   for (const [suffix, power] of table) if (power === exponent) return suffix;
-  return "";
+  return `e${exponent}`;
 }

@@ -170,8 +170,7 @@ export function parseQuantity(text: string): Quantity {
     const value = BigInt(parts.whole + parts.fraction) * factor;
     if (exponent >= -9 && fitsInt64(value)) {
       const amount: Amount = { small: true, value: sign * value, exponent };
-      const quantity = new Quantity(parts.format, amount);
-      return keepsItsText(parts, quantity.canonical()) ? new Quantity(parts.format, amount, text) : quantity;
+      return new Quantity(parts.format, amount, keepsItsText(parts) ? text : undefined);
     }
   }
   return parseLarge(parts, sign);
@@ -187,11 +186,15 @@ export function formatBytes(bytes: bigint): string {
   return quantityOf(bytes, "BinarySI").toString();
 }
 
-/** True where the text differs from the canonical one in no digit, so that the reference gives it back as it was. */
-function keepsItsText(parts: QuantityParts, form: CanonicalForm): boolean {
-  const exponent = parts.base === 10 ? parts.exponent - parts.fraction.length : parts.exponent;
-  const digits = form.digits.replace("-", "");
-  return digits !== "0" && digits === parts.whole + parts.fraction && exponent === form.exponent;
+/**
+ * True where the reference takes the text for canonical and gives it back as it was. Its test is quick
+ * rather than exact: zeros and points that change nothing stay.
+ */
+function keepsItsText(parts: QuantityParts): boolean {
+  const digits = parts.whole + parts.fraction;
+  if (parts.base === 2) return BigInt(digits) % 8n !== 0n;
+  const exponent = parts.exponent - parts.fraction.length;
+  return exponent % 3 === 0 && !digits.endsWith("000") && !digits.startsWith("0");
 }
 
 /** Places left in an int64, by the reference's estimate; negative: too many, take the decimal form. */
