@@ -1,6 +1,13 @@
 /** The volume subsystem. */
 
+export {
+  type AttachDetachEnv,
+  type AttachDetachOptions,
+  startAttachDetachController,
+} from "./controllers/attach-detach/attach-detach-controller.ts";
+export { migratedPluginsAnnotation } from "./controllers/attach-detach/backend-decision.ts";
 export * from "./csimigration/index.ts";
+export * from "./framework/controller-errors.ts";
 export * from "./framework/names.ts";
 export * from "./framework/node-errors.ts";
 export {

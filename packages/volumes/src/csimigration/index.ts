@@ -5,4 +5,5 @@ export {
   type MigratedPluginManager,
   SpecTranslationError,
   translateInTreeSpecToCSI,
+  withoutCompletedPlugins,
 } from "./migrated-plugin-manager.ts";

@@ -82,3 +82,14 @@ export function translateInTreeSpecToCSI(spec: VolumeSpec, podNamespace: string)
   }
   throw new SpecTranslationError("a volume spec without a source cannot be translated to CSI");
 }
+
+/**
+ * The plugins without those whose in-tree code is switched off: they are not even registered.
+ * Source: spec volume-plugins.md §7.3.
+ */
+export function withoutCompletedPlugins<P extends { readonly pluginName: string }>(
+  plugins: readonly P[],
+  migration: MigratedPluginManager,
+): readonly P[] {
+  return plugins.filter((plugin) => !migration.isMigrationCompleteForPlugin(plugin.pluginName));
+}

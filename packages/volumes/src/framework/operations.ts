@@ -31,6 +31,9 @@ export type StartResult =
   /** The same operation failed and has to wait, in milliseconds. */
   | { readonly kind: "backoff"; readonly retryInMs: number };
 
+/** Whether an operation could start. */
+export type StartCheck = { readonly kind: "free" } | Exclude<StartResult, { readonly kind: "started" }>;
+
 /** How an operation ended. */
 export interface OperationEnd {
   readonly key: OperationKey;
@@ -49,6 +52,8 @@ export interface OperationExecutor extends Component {
     operationName: string,
     run: (signal: AbortSignal) => Promise<void>,
   ): StartResult;
+  /** What {@link startOperation} would answer now. */
+  check(key: OperationKey, operationName: string): StartCheck;
   /** True while an operation with a matching key runs. */
   isOperationPending(key: OperationKey): boolean;
   /** Operations running now. */
@@ -107,19 +112,24 @@ class Executor implements OperationExecutor {
     return this.#matching(key).some((operation) => operation.running);
   }
 
+  check(key: OperationKey, operationName: string): StartCheck {
+    const matching = this.#matching(key);
+    if (matching.some((operation) => operation.running)) return { kind: "pending" };
+    const same = matching.find((operation) => operation.name === operationName);
+    const waitMs = (same?.retryAtMs ?? 0) - this.#env.clock.monotonicMs();
+    return waitMs > 0 ? { kind: "backoff", retryInMs: waitMs } : { kind: "free" };
+  }
+
   startOperation(
     key: OperationKey,
     operationName: string,
     run: (signal: AbortSignal) => Promise<void>,
   ): StartResult {
-    const nowMs = this.#env.clock.monotonicMs();
-    this.#prune(nowMs);
+    this.#prune(this.#env.clock.monotonicMs());
+    const check = this.check(key, operationName);
+    if (check.kind !== "free") return check;
     const matching = this.#matching(key);
-    if (matching.some((operation) => operation.running)) return { kind: "pending" };
     const same = matching.find((operation) => operation.name === operationName);
-    if (same !== undefined && nowMs < same.retryAtMs) {
-      return { kind: "backoff", retryInMs: same.retryAtMs - nowMs };
-    }
     // Whatever else failed on this volume is a different wish: it starts afresh.
     for (const other of matching) if (other !== same) this.#drop(other);
     const operation = same ?? { key, name: operationName, running: false, failures: 0, retryAtMs: 0 };

@@ -16,7 +16,7 @@ import type { DiskCloud } from "../../framework/ports.ts";
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import { createAwsEbsNodeHalf } from "./aws-ebs-node-half.ts";
 import { attachEbs, detachEbs, ebsVolumesAreAttached } from "./ebs-attacher.ts";
-import { provisionEbs } from "./ebs-provisioner.ts";
+import { deleteEbs, provisionEbs } from "./ebs-provisioner.ts";
 import { awsEbsPluginName, diskIdOf, EbsVolumeError, ebsSourceOf } from "./volume-id.ts";
 
 /** Limit of the plugin's volumes on a node that the cloud says nothing about. */
@@ -97,7 +97,7 @@ export function awsEbsPlugin(options: AwsEbsPluginOptions = {}): AwsEbsPlugin {
         provisionEbs(cloud(), volumeOptions, selectedNode, allowedTopologies, signal),
     }),
     newDeleter: (spec) => ({
-      delete: async (signal) => cloud().deleteDisk(diskIdOf(ebsSourceOf(spec).volumeID), signal),
+      delete: async (signal) => deleteEbs(cloud(), ebsSourceOf(spec).volumeID, signal),
     }),
     expandVolumeDevice: async (spec, newSizeBytes, _oldSizeBytes, signal) =>
       cloud().resizeDisk(diskIdOf(ebsSourceOf(spec).volumeID), newSizeBytes, signal),

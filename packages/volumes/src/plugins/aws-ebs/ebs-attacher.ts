@@ -1,5 +1,6 @@
 /** Attaching EBS volumes from the controller, in-tree: the disk cloud is called directly. */
-import type { DiskCloud, Instance } from "../../framework/ports.ts";
+import { DanglingAttachError } from "../../framework/controller-errors.ts";
+import { CloudError, type DiskCloud, type Instance } from "../../framework/ports.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
 import { diskIdOf, EbsVolumeError, ebsSourceOf } from "./volume-id.ts";
 
@@ -15,8 +16,36 @@ export async function attachEbs(
   if (instance === undefined) {
     throw new EbsVolumeError(`error finding instance ${nodeName}: the cloud has none of that name`);
   }
-  const { devicePath } = await cloud.attachDisk(diskIdOf(volumeID), instance.instanceId, signal);
-  return devicePath;
+  const diskId = diskIdOf(volumeID);
+  try {
+    return (await cloud.attachDisk(diskId, instance.instanceId, signal)).devicePath;
+  } catch (error) {
+    if (!(error instanceof CloudError) || error.code !== "InUse") throw error;
+    throw (await danglingAttach(cloud, diskId, instance, error, signal)) ?? error;
+  }
+}
+
+/** The error that says which node has the disk, so that the controller can free it. */
+async function danglingAttach(
+  cloud: DiskCloud,
+  diskId: string,
+  wanted: Instance,
+  cause: CloudError,
+  signal: AbortSignal,
+): Promise<DanglingAttachError | undefined> {
+  const disk = await cloud.describeDisk(diskId, signal);
+  const other = disk?.attachments.find(({ instanceId }) => instanceId !== wanted.instanceId);
+  if (other === undefined) return undefined;
+  const holder = (await cloud.listInstances(signal)).find(
+    ({ instanceId }) => instanceId === other.instanceId,
+  );
+  if (holder === undefined) return undefined;
+  return new DanglingAttachError(
+    `disk ${diskId} is attached to node ${holder.nodeName}, not to ${wanted.nodeName}`,
+    holder.nodeName,
+    other.devicePath,
+    { cause },
+  );
 }
 
 /** Detaches. An instance that is gone holds nothing. Idempotent. */

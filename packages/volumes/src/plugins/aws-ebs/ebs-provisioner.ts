@@ -1,9 +1,10 @@
 /** Making EBS volumes from the persistent-volume controller, in-tree: the disk cloud is called directly. */
 import { type PersistentVolume, parseQuantity } from "@longshore/kube";
+import { DeletedVolumeInUseError } from "../../framework/controller-errors.ts";
 import type { AllowedTopologies, VolumeOptions } from "../../framework/plugin.ts";
-import type { DiskCloud } from "../../framework/ports.ts";
+import { CloudError, type DiskCloud } from "../../framework/ports.ts";
 import { chooseZone, regionLabels, regionOfZone, zoneLabels } from "./ebs-zones.ts";
-import { awsEbsPluginName, EbsVolumeError, ebsVolumeID } from "./volume-id.ts";
+import { awsEbsPluginName, diskIdOf, EbsVolumeError, ebsVolumeID } from "./volume-id.ts";
 
 const gibibyte = 1024n ** 3n;
 const defaultType = "gp2";
@@ -49,6 +50,16 @@ export async function provisionEbs(
     signal,
   );
   return volumeFor(options, parameters, disk.id, disk.zone, `${sizeGiB}Gi`);
+}
+
+/** Deletes the disk; one that is gone is fine. @throws DeletedVolumeInUseError while it is attached */
+export async function deleteEbs(cloud: DiskCloud, volumeID: string, signal: AbortSignal): Promise<void> {
+  try {
+    await cloud.deleteDisk(diskIdOf(volumeID), signal);
+  } catch (error) {
+    if (!(error instanceof CloudError) || error.code !== "InUse") throw error;
+    throw new DeletedVolumeInUseError(`volume ${volumeID} is still attached`, { cause: error });
+  }
 }
 
 function volumeFor(

@@ -1,0 +1,88 @@
+/** What the parts of the attach/detach controller share. */
+import type {
+  CSIDriver,
+  CSINode,
+  EventRecorder,
+  Informer,
+  KubeEnv,
+  Node,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+  Stored,
+  VolumeAttachment,
+} from "@longshore/kube";
+import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
+import type { OperationExecutor } from "../../framework/operations.ts";
+import type { VolumePluginManager } from "../../framework/plugin-manager.ts";
+import type { ActualState, Attachment } from "./actual-state.ts";
+import type { DesiredState } from "./desired-state.ts";
+import type { VolumeOwners } from "./detach-guards.ts";
+import type { VolumeIdentity } from "./volume-identity.ts";
+
+/** A node is managed only if it carries this annotation, with whatever value. */
+export const managedNodeAnnotation = "volumes.kubernetes.io/controller-managed-attach-detach";
+/** A node with this annotation keeps the volumes of finished pods attached. */
+export const keepTerminatedAnnotation = "volumes.kubernetes.io/keep-terminated-pod-volumes";
+
+/** The caches. */
+export interface AttachDetachCaches {
+  readonly pods: Informer<Pod>;
+  readonly nodes: Informer<Node>;
+  readonly claims: Informer<PersistentVolumeClaim>;
+  readonly volumes: Informer<PersistentVolume>;
+  readonly csiNodes: Informer<CSINode>;
+  readonly csiDrivers: Informer<CSIDriver>;
+  readonly attachments: Informer<VolumeAttachment>;
+}
+
+/** Names of the indexes that the caches have. */
+export const cacheIndexes = {
+  podsByNode: "spec.nodeName",
+  podsByClaim: "claim",
+  volumesByIdentity: "volume identity",
+  attachmentsByNode: "attachment node",
+} as const;
+
+/** Settings. */
+export interface AttachDetachSettings {
+  /** Do what Kubernetes 1.20 is recorded to do where ours differs. */
+  readonly compat: boolean;
+  /** Detach by force from nodes that do not confirm the unmount for this long, in ms; undefined: never on time alone. */
+  readonly forceDetachAfterMs: number | undefined;
+}
+
+/** Shared by the parts of one controller. */
+export interface AttachDetachContext {
+  readonly env: KubeEnv;
+  readonly settings: AttachDetachSettings;
+  readonly caches: AttachDetachCaches;
+  readonly plugins: VolumePluginManager;
+  readonly migration: MigratedPluginManager;
+  readonly desired: DesiredState;
+  readonly actual: ActualState;
+  readonly executor: OperationExecutor;
+  readonly events: EventRecorder;
+  identityOfName(uniqueName: string): VolumeIdentity;
+  ownersOf(attachment: Attachment): VolumeOwners;
+  /** Runs a pass soon. */
+  wake(): void;
+  /** Runs a pass after `ms`. */
+  wakeIn(ms: number): void;
+  /** The attachment is gone: pods that still want the volume are decided anew. */
+  onDetached(attachment: Attachment): void;
+}
+
+/** The node, if it is in the cache and managed. */
+export function managedNode(context: AttachDetachContext, name: string): Stored<Node> | undefined {
+  const node = context.caches.nodes.get(name);
+  return node?.metadata.annotations?.[managedNodeAnnotation] === undefined ? undefined : node;
+}
+
+/** VolumeAttachments on a node, as cached. */
+export function attachmentsOn(
+  context: AttachDetachContext,
+  nodeName: string,
+): readonly Stored<VolumeAttachment>[] {
+  return context.caches.attachments.byIndex(cacheIndexes.attachmentsByNode, nodeName);
+}

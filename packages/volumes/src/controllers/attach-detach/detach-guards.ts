@@ -1,0 +1,67 @@
+/**
+ * Why an attachment is not detached (yet). Pure; the rules in the order in which they are asked.
+ * Source: spec controllers.md A7; issue rule "no attachment that could be an unknown volume of a pod
+ * on that node is detached".
+ */
+import type { Node } from "@longshore/kube";
+import type { Attachment } from "./actual-state.ts";
+import type { DesiredState, UndecidedVolume } from "./desired-state.ts";
+import type { ClaimRef } from "./pod-volume-spec.ts";
+import type { VolumeIdentity } from "./volume-identity.ts";
+
+/** Taint of a node that is down for good: its volumes may be taken away. */
+export const outOfServiceTaint = "node.kubernetes.io/out-of-service";
+
+/** What may own a disk: the PVs and claims that have this identity. */
+export interface VolumeOwners {
+  /** PVs with that identity. */
+  readonly pvNames: readonly string[];
+  /** Claims to which those PVs belong. */
+  readonly claims: readonly ClaimRef[];
+  /** Driver of the disk's CSI form, if any, and its in-tree plugin. */
+  readonly inTreePlugin: string | undefined;
+}
+
+/** Whether a pod on the attachment's node wants it attached. */
+export function isWanted(attachment: Attachment, desired: DesiredState): boolean {
+  const { nodeName, uniqueName, identity } = attachment;
+  if (desired.get(nodeName, uniqueName) !== undefined) return true;
+  if (attachment.dangling && desired.wantsIdentity(nodeName, identity)) return true;
+  for (const undecided of desired.undecidedOn(nodeName)) if (undecided.identity === identity) return true;
+  return false;
+}
+
+/** The first unknown volume of a pod on the node that the attachment could be. */
+export function unknownItCouldBe(
+  attachment: Attachment,
+  undecided: Iterable<UndecidedVolume>,
+  owners: VolumeOwners,
+): UndecidedVolume | undefined {
+  for (const unknown of undecided) if (couldBe(attachment, unknown, owners)) return unknown;
+  return undefined;
+}
+
+function couldBe(attachment: Attachment, unknown: UndecidedVolume, owners: VolumeOwners): boolean {
+  if (unknown.identity !== undefined) return unknown.identity === attachment.identity;
+  if (unknown.inTreePlugin !== undefined) return unknown.inTreePlugin === owners.inTreePlugin;
+  if (unknown.pvName === "") return false; // The claim was never bound: nothing of it is attached.
+  if (owners.pvNames.length === 0) return true;
+  if (unknown.pvName !== undefined) return owners.pvNames.includes(unknown.pvName);
+  const { claim } = unknown;
+  if (claim === undefined || owners.claims.length < owners.pvNames.length) return true;
+  return owners.claims.some(({ namespace, name }) => namespace === claim.namespace && name === claim.name);
+}
+
+/** Whether the node says that it uses the disk, under whatever name. */
+export function nodeUses(
+  node: Node,
+  identity: VolumeIdentity,
+  identityOfName: (uniqueName: string) => VolumeIdentity,
+): boolean {
+  return (node.status?.volumesInUse ?? []).some((name) => identityOfName(name) === identity);
+}
+
+/** Whether the node is declared out of service. */
+export function isOutOfService(node: Node | undefined): boolean {
+  return node?.spec?.taints?.some(({ key }) => key === outOfServiceTaint) ?? false;
+}

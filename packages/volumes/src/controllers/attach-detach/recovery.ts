@@ -1,0 +1,119 @@
+/**
+ * Rebuilds the actual state at start: from the node statuses, then from the VolumeAttachments, so
+ * that neither a lost status entry nor an inline volume whose pod vanished meanwhile strands an
+ * attachment. Source: spec controllers.md A6; DESIGN §6 ("the design's known race").
+ */
+import type { PersistentVolume, Stored, VolumeAttachment } from "@longshore/kube";
+import { errorChain } from "@longshore/runtime";
+import { splitUniqueName, uniqueNameOf } from "../../framework/names.ts";
+import { specOfPersistentVolume, type VolumeSpec } from "../../framework/spec.ts";
+import {
+  attachmentName,
+  csiPluginName,
+  csiVolumeName,
+  parseCsiVolumeName,
+} from "../../plugins/csi/csi-names.ts";
+import { type AttachDetachContext, managedNodeAnnotation } from "./context.ts";
+import { csiSpecOf } from "./volume-identity.ts";
+
+/** Fills the actual state from the caches, which have synced. */
+export function recoverActualState(context: AttachDetachContext): void {
+  for (const node of context.caches.nodes.list()) {
+    for (const { name, devicePath } of node.status?.volumesAttached ?? []) {
+      recoverReported(context, node.metadata.name, name, devicePath);
+    }
+    context.actual.clearDirty(node.metadata.name); // The status says it already.
+  }
+  for (const attachment of context.caches.attachments.list()) recoverAttachment(context, attachment);
+}
+
+/** A name in a node's status: attached, without a spec until a pod brings one. */
+function recoverReported(
+  context: AttachDetachContext,
+  nodeName: string,
+  uniqueName: string,
+  devicePath: string,
+): void {
+  try {
+    const { pluginName, volumeName } = splitUniqueName(uniqueName);
+    const identity = context.identityOfName(uniqueName);
+    context.actual.put({
+      nodeName,
+      uniqueName,
+      identity,
+      pluginName,
+      volumeName,
+      spec: undefined,
+      devicePath,
+      confirmed: true,
+    });
+  } catch (error) {
+    context.env.logger.warn("entry of status.volumesAttached not understood", {
+      node: nodeName,
+      error: errorChain(error),
+    });
+  }
+}
+
+/** A VolumeAttachment that no status entry stands for: uncertain. */
+function recoverAttachment(context: AttachDetachContext, attachment: Stored<VolumeAttachment>): void {
+  const { nodeName, attacher } = attachment.spec;
+  const node = context.caches.nodes.get(nodeName);
+  // On a node that is there and attaches for itself, attachments are its own affair.
+  if (node !== undefined && node.metadata.annotations?.[managedNodeAnnotation] === undefined) return;
+  const known = context.actual
+    .on(nodeName)
+    .some(
+      (entry) =>
+        entry.pluginName === csiPluginName &&
+        attachmentNameOf(entry.volumeName, nodeName) === attachment.metadata.name,
+    );
+  if (known) return;
+  const spec = specOfAttachment(context, attachment);
+  const csi = spec?.persistentVolume?.spec?.csi;
+  const named =
+    csi != null &&
+    csi.driver === attacher &&
+    attachmentName(csi.volumeHandle, attacher, nodeName) === attachment.metadata.name;
+  if (!named) {
+    // Not one of ours, or its volume is gone: then its own name is enough to detach it.
+    if (!attachment.metadata.name.startsWith("csi-") || attachment.metadata.name.length !== 68) return;
+  }
+  const volumeName = named ? csiVolumeName(csi.driver, csi.volumeHandle) : attachment.metadata.name;
+  const uniqueName = uniqueNameOf(csiPluginName, volumeName);
+  context.actual.put({
+    nodeName,
+    uniqueName,
+    identity: uniqueName,
+    pluginName: csiPluginName,
+    volumeName,
+    spec: named ? spec : undefined,
+    devicePath: "",
+    confirmed: false,
+  });
+}
+
+function attachmentNameOf(volumeName: string, nodeName: string): string | undefined {
+  try {
+    const { driver, volumeHandle } = parseCsiVolumeName(volumeName);
+    return attachmentName(volumeHandle, driver, nodeName);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The CSI spec behind a VolumeAttachment, or undefined when its volume is not there. */
+function specOfAttachment(
+  context: AttachDetachContext,
+  attachment: Stored<VolumeAttachment>,
+): VolumeSpec | undefined {
+  const { persistentVolumeName, inlineVolumeSpec } = attachment.spec.source;
+  if (inlineVolumeSpec != null) {
+    const csi = inlineVolumeSpec.csi;
+    const name = csi == null ? "" : `${csi.driver}-${csi.volumeHandle}`;
+    const persistentVolume: PersistentVolume = { metadata: { name }, spec: inlineVolumeSpec };
+    return { persistentVolume, readOnly: false, inlineVolumeSpecForCsiMigration: true };
+  }
+  const pv = persistentVolumeName == null ? undefined : context.caches.volumes.get(persistentVolumeName);
+  return pv === undefined ? undefined : csiSpecOf(context.migration, specOfPersistentVolume(pv, false), "");
+}

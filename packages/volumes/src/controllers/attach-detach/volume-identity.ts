@@ -1,0 +1,83 @@
+/**
+ * One disk may go by two unique names: the in-tree one and that of its CSI twin. Its identity is the
+ * CSI name where there is one, so that the two are never taken for different disks: an operation, a
+ * pod's wish or a mount under one name also counts for the other. Pure. Source: DESIGN §6, C1 and C2.
+ */
+import type { PersistentVolume } from "@longshore/kube";
+import { migrationGates } from "@longshore/translation";
+import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
+import { splitUniqueName, type UniqueVolumeName, uniqueNameOf } from "../../framework/names.ts";
+import { specOfPersistentVolume, type VolumeSpec } from "../../framework/spec.ts";
+import { csiPluginName, csiVolumeName } from "../../plugins/csi/csi-names.ts";
+
+/** The canonical name of a disk. */
+export type VolumeIdentity = string;
+
+/** The source of a PV that an in-tree plugin's own volume name stands for; only where the name says all. */
+const sourceOfName: Readonly<Record<string, (name: string) => PersistentVolume["spec"]>> = {
+  "kubernetes.io/aws-ebs": (volumeID) => ({ awsElasticBlockStore: { volumeID } }),
+  "kubernetes.io/cinder": (volumeID) => ({ cinder: { volumeID } }),
+  "kubernetes.io/vsphere-volume": (volumePath) => ({ vsphereVolume: { volumePath } }),
+  "kubernetes.io/portworx-volume": (volumeID) => ({ portworxVolume: { volumeID } }),
+};
+
+/** The unique name of the CSI twin of a translated spec, or undefined when it has no CSI source. */
+export function csiNameOfSpec(spec: VolumeSpec): UniqueVolumeName | undefined {
+  const csi = spec.persistentVolume?.spec?.csi;
+  return csi == null ? undefined : uniqueNameOf(csiPluginName, csiVolumeName(csi.driver, csi.volumeHandle));
+}
+
+/** The CSI form of a spec: itself, its translation, or undefined when it has none. */
+export function csiSpecOf(
+  migration: Pick<MigratedPluginManager, "inTreePluginOf" | "translateInTreeSpecToCSI">,
+  spec: VolumeSpec,
+  podNamespace: string,
+): VolumeSpec | undefined {
+  if (spec.persistentVolume?.spec?.csi != null) return spec;
+  if (migration.inTreePluginOf(spec) === undefined) return undefined;
+  try {
+    return migration.translateInTreeSpecToCSI(spec, podNamespace);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The identity behind a unique name, as far as the name alone tells. */
+export function identityOfName(
+  migration: Pick<MigratedPluginManager, "inTreePluginOf" | "translateInTreeSpecToCSI">,
+  uniqueName: UniqueVolumeName,
+): VolumeIdentity {
+  const split = trySplit(uniqueName);
+  const source = split === undefined ? undefined : sourceOfName[split.pluginName];
+  if (split === undefined || source === undefined) return uniqueName;
+  const spec = source(split.volumeName);
+  const pv: PersistentVolume = { metadata: { name: "" }, ...(spec === undefined ? {} : { spec }) };
+  const csi = csiSpecOf(migration, specOfPersistentVolume(pv, false), "");
+  return (csi === undefined ? undefined : csiNameOfSpec(csi)) ?? uniqueName;
+}
+
+/** The identities that a PV may be known by: that of its CSI form, else nothing. */
+export function identitiesOfVolume(
+  migration: Pick<MigratedPluginManager, "inTreePluginOf" | "translateInTreeSpecToCSI">,
+  pv: PersistentVolume,
+): readonly VolumeIdentity[] {
+  const csi = csiSpecOf(migration, specOfPersistentVolume(pv, false), "");
+  const identity = csi === undefined ? undefined : csiNameOfSpec(csi);
+  return identity === undefined ? [] : [identity];
+}
+
+/** The in-tree plugin whose disks have such an identity: by its own name or by its driver's. */
+export function inTreePluginOfIdentity(identity: VolumeIdentity): string | undefined {
+  return migrationGates.find(
+    ({ inTreeName, driverName }) =>
+      identity.startsWith(`${inTreeName}/`) || identity.startsWith(`${csiPluginName}/${driverName}^`),
+  )?.inTreeName;
+}
+
+function trySplit(uniqueName: UniqueVolumeName): ReturnType<typeof splitUniqueName> | undefined {
+  try {
+    return splitUniqueName(uniqueName);
+  } catch {
+    return undefined;
+  }
+}
