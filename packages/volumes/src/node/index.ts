@@ -1,3 +1,6 @@
+export { migratedPluginsAnnotation, parseMigratedPlugins } from "./csi-node/migrated-plugins.ts";
+export { nodeIDAnnotation } from "./csi-node/node-info.ts";
+export { migrationPendingCondition } from "./migration/node-migration.ts";
 export {
   type MountedVolume,
   type NodeVolumes,
@@ -6,3 +9,5 @@ export {
   type NodeVolumesStatus,
   startNodeVolumes,
 } from "./node-volumes.ts";
+export { PodVolumeError } from "./volume-manager/pod-volumes.ts";
+export { MountTimeoutError, mountTimeoutMs, PodVolumesError } from "./volume-manager/volume-manager.ts";

@@ -3,10 +3,39 @@
  * one component. The kubelet shell owns the Node object, the pods and their containers.
  */
 import type { CsiConnector } from "@longshore/csi";
-import type { KubeClient, NodeCondition, Pod, Stored } from "@longshore/kube";
-import type { Component, FeatureGates, Host, RuntimeEnv } from "@longshore/runtime";
+import {
+  createEventRecorder,
+  type EventRecorder,
+  type Informer,
+  type KubeClient,
+  type Node,
+  type NodeCondition,
+  type Pod,
+  resources,
+  type Stored,
+  startInformer,
+} from "@longshore/kube";
+import {
+  abortable,
+  type Component,
+  type FeatureGates,
+  type Host,
+  type RuntimeEnv,
+  StoppedError,
+  stopAll,
+  TaskGroup,
+} from "@longshore/runtime";
 import type { VolumePlugin } from "../framework/plugin.ts";
+import { createVolumePluginManager } from "../framework/plugin-manager.ts";
 import type { ContainerRuntime } from "../framework/ports.ts";
+import type { VolumeHost } from "../framework/volume-host.ts";
+import { hasCsiDrivers } from "../plugins/csi/registered-csi-drivers.ts";
+import { CsiNodeWriter } from "./csi-node/csi-node-writer.ts";
+import { NodeInfoManager } from "./csi-node/node-info.ts";
+import { NodeMigration } from "./migration/node-migration.ts";
+import { csiRegistrationHandler } from "./registration/csi-registration-handler.ts";
+import { startPluginRegistration } from "./registration/plugin-registration.ts";
+import { VolumeManager } from "./volume-manager/volume-manager.ts";
 
 /** The seams of the node agent's volume side. */
 export type NodeVolumesEnv = RuntimeEnv & {
@@ -70,6 +99,169 @@ export interface NodeVolumes extends Component {
 }
 
 /** Starts it; returns at once and works in the background. */
-export function startNodeVolumes(_env: NodeVolumesEnv, _options: NodeVolumesOptions): NodeVolumes {
-  throw new Error("being built");
+export function startNodeVolumes(env: NodeVolumesEnv, options: NodeVolumesOptions): NodeVolumes {
+  return new RunningNodeVolumes(env, options);
+}
+
+class RunningNodeVolumes implements NodeVolumes {
+  readonly #env: NodeVolumesEnv;
+  readonly #options: NodeVolumesOptions;
+  readonly #tasks: TaskGroup;
+  readonly #events: EventRecorder;
+  readonly #node: Informer<Node>;
+  readonly #csiNode: CsiNodeWriter;
+  readonly #migration: NodeMigration;
+  readonly #parts: Component[];
+  readonly #manager: Promise<VolumeManager | undefined>;
+  #running: VolumeManager | undefined;
+  #pods: readonly Stored<Pod>[] | undefined;
+  #reported: readonly string[] | undefined;
+  #pluginError: string | undefined;
+  #statusTold = true;
+
+  constructor(env: NodeVolumesEnv, options: NodeVolumesOptions) {
+    this.#env = env;
+    this.#options = options;
+    const { nodeName } = options;
+    this.#tasks = new TaskGroup((error) => env.logger.error("node volumes task ended", { error }));
+    this.#events = createEventRecorder(env, { component: "kubelet", host: nodeName });
+    this.#node = startInformer(env, resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
+    this.#csiNode = new CsiNodeWriter(env, nodeName);
+    const onChange = () => this.#statusChanged();
+    this.#migration = new NodeMigration(env, options, {
+      csiNode: this.#csiNode,
+      events: this.#events,
+      onChange,
+    });
+    this.#parts = [this.#events, this.#node];
+    this.#manager = this.#start();
+    this.#tasks.spawn((signal) => this.#migration.run(signal));
+  }
+
+  async #start(): Promise<VolumeManager | undefined> {
+    const env = this.#env;
+    const { nodeName, rootDir } = this.#options;
+    const plugins = await createVolumePluginManager(
+      volumeHostOf(env, this.#options, this),
+      this.#options.plugins,
+    );
+    if (this.#tasks.signal.aborted) return undefined;
+    const csiPlugin: object | undefined = plugins.plugins.find(hasCsiDrivers);
+    const csiDrivers = csiPlugin !== undefined && hasCsiDrivers(csiPlugin) ? csiPlugin.csiDrivers : undefined;
+    const manager = new VolumeManager(
+      {
+        ...env,
+        plugins,
+        migration: this.#migration,
+        events: this.#events,
+        csiDrivers,
+        cachedNode: () => this.#node.get(nodeName),
+      },
+      { nodeName, rootDir, onChange: () => this.#statusChanged() },
+    );
+    this.#running = manager;
+    this.#migration.attach(manager);
+    this.#parts.push(manager);
+    const onNode = (before: Node | undefined, after: Node) => {
+      const attached = (node: Node | undefined) => JSON.stringify(node?.status?.volumesAttached ?? []);
+      if (attached(before) === attached(after)) return;
+      manager.wake();
+      this.#migration.volumesChanged();
+    };
+    this.#node.onChange({ added: (node) => onNode(undefined, node), updated: onNode });
+    if (csiDrivers !== undefined) {
+      const nodeInfo = new NodeInfoManager(env.kube, nodeName, this.#csiNode);
+      const handlers = { CSIPlugin: csiRegistrationHandler(env, csiDrivers, nodeInfo) };
+      this.#parts.push(startPluginRegistration(env, { rootDir, handlers }));
+    }
+    if (this.#pods !== undefined) manager.setPods(this.#pods);
+    if (this.#reported !== undefined) manager.markReportedInUse(this.#reported);
+    manager.start();
+    return manager;
+  }
+
+  async stop(): Promise<void> {
+    await this.#tasks.stop();
+    await this.#manager.catch(() => {});
+    await stopAll(this.#parts.splice(0));
+  }
+
+  setPods(pods: readonly Stored<Pod>[]): void {
+    this.#pods = pods;
+    this.#running?.setPods(pods);
+  }
+
+  async waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal): Promise<void> {
+    const manager = await abortable(this.#manager, signal);
+    if (manager === undefined) throw new StoppedError();
+    await manager.waitForAttachAndMount(pod, signal);
+  }
+
+  mountedVolumes(podUID: string): ReadonlyMap<string, MountedVolume> {
+    return this.#running?.mountedVolumes(podUID) ?? new Map();
+  }
+
+  podVolumesGone(podUID: string): boolean {
+    return this.#running?.podVolumesGone(podUID) ?? false;
+  }
+
+  status(): NodeVolumesStatus {
+    return {
+      volumesInUse: this.volumesInUse(),
+      conditions: this.conditions(),
+      error: this.kubeletError(),
+    };
+  }
+
+  volumesInUse(): readonly string[] | undefined {
+    return this.#running?.volumesInUse();
+  }
+
+  markReportedInUse(names: readonly string[]): void {
+    this.#reported = names;
+    this.#running?.markReportedInUse(names);
+  }
+
+  kubeletError(): string | undefined {
+    return this.#migration.error ?? this.#pluginError;
+  }
+
+  conditions(): readonly NodeCondition[] {
+    return [this.#migration.condition];
+  }
+
+  /** Set by a plugin that keeps the node from being Ready. */
+  setKubeletError(reason: string | undefined): void {
+    this.#pluginError = reason;
+    this.#statusChanged();
+  }
+
+  /** Tells the shell in a turn of its own; several changes at once are told once. */
+  #statusChanged(): void {
+    if (!this.#statusTold || this.#options.onStatusChanged === undefined) return;
+    this.#statusTold = false;
+    void Promise.resolve().then(() => {
+      this.#statusTold = true;
+      if (!this.#tasks.signal.aborted) this.#options.onStatusChanged?.();
+    });
+  }
+}
+
+/** What the plugins see of this node. */
+function volumeHostOf(
+  env: NodeVolumesEnv,
+  { nodeName, rootDir }: NodeVolumesOptions,
+  agent: Pick<RunningNodeVolumes, "setKubeletError">,
+): VolumeHost {
+  return {
+    ...env,
+    // Live: a driver's policy is read rarely, and a stale one would be wrong for a mount's whole life.
+    csiDriver: (name, signal) => env.kube.get(resources.csiDrivers, { name }, { signal }),
+    kubelet: {
+      nodeName,
+      rootDir,
+      host: env.host,
+      setKubeletError: (reason) => agent.setKubeletError(reason),
+    },
+  };
 }

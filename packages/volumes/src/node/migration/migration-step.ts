@@ -1,0 +1,33 @@
+/**
+ * Which way the volumes of one in-tree plugin go on this node: by its in-tree code or by CSI. The
+ * gates say what is wanted; what is still attached or mounted says whether the node may change over.
+ * DESIGN §6: C1 over C5. Nothing changes over while a volume of the plugin is there on the old way.
+ */
+
+/** The way of a plugin's volumes on a node. */
+export type VolumePath = "in-tree" | "csi";
+
+/** What is known of one plugin on this node. */
+export interface MigrationFacts {
+  /** By the gates this agent was started with. */
+  readonly wanted: VolumePath;
+  /** By the CSINode's annotation; undefined: there is no CSINode. */
+  readonly annotated: VolumePath | undefined;
+  /** Names of volumes that are attached or mounted (or may be), by the way they came. */
+  readonly left: Readonly<Record<VolumePath, readonly string[]>>;
+}
+
+/** What is to be done. */
+export type MigrationStep =
+  | { readonly kind: "settled"; readonly path: VolumePath }
+  /** Stay on `path`, for these volumes. */
+  | { readonly kind: "held"; readonly path: VolumePath; readonly volumes: readonly string[] };
+
+/** Decides the way; a node without a CSINode is on whatever way its volumes came. */
+export function decideMigration({ wanted, annotated, left }: MigrationFacts): MigrationStep {
+  const other: VolumePath = wanted === "csi" ? "in-tree" : "csi";
+  if (annotated === wanted) return { kind: "settled", path: wanted };
+  return left[other].length === 0
+    ? { kind: "settled", path: wanted }
+    : { kind: "held", path: other, volumes: left[other] };
+}
