@@ -37,9 +37,9 @@ export type RegionOfZones = (zones: readonly string[]) => string | Fault;
 export function placementToCSI(pv: PersistentVolume, csiZone: string, trace: Trace | undefined): Placement {
   const metadata = pv.metadata;
   let nodeAffinity = pv.spec?.nodeAffinity;
-  const [zoneKey, regionKey] = labelFamily(nodeAffinity, metadata);
+  const { zone: zoneKey, region: regionKey } = labelFamily(nodeAffinity, metadata);
   nodeAffinity = moveOrAdd(nodeAffinity, metadata, zoneKey, csiZone, splitZones, trace);
-  if (regionKey === BETA_REGION && valuesOf(nodeAffinity, BETA_REGION).length > 0) {
+  if (regionKey === BETA_REGION && hasValues(nodeAffinity, BETA_REGION)) {
     nodeAffinity = renameKey(nodeAffinity, BETA_REGION, REGION, trace);
   }
   return { nodeAffinity, metadata };
@@ -54,7 +54,7 @@ export function zoneAndRegionToCSI(
 ): Placement {
   const metadata = pv.metadata;
   let nodeAffinity = pv.spec?.nodeAffinity;
-  const [zoneKey, regionKey] = labelFamily(nodeAffinity, metadata);
+  const { zone: zoneKey, region: regionKey } = labelFamily(nodeAffinity, metadata);
   nodeAffinity = moveOrAdd(nodeAffinity, metadata, zoneKey, csiZone, oneValue, trace);
   nodeAffinity = moveOrAdd(nodeAffinity, metadata, regionKey, csiRegion, oneValue, trace);
   return { nodeAffinity, metadata };
@@ -69,7 +69,7 @@ export function placementToInTree(
 ): Placement {
   let metadata = pv.metadata;
   let nodeAffinity = pv.spec?.nodeAffinity;
-  const [zoneKey, regionKey] = labelFamily(nodeAffinity, metadata);
+  const { zone: zoneKey, region: regionKey } = labelFamily(nodeAffinity, metadata);
   nodeAffinity = renameKey(nodeAffinity, csiZone, zoneKey, trace);
   metadata = labelFrom(metadata, nodeAffinity, zoneKey, joinZones, trace);
   if (regionOf !== undefined) {
@@ -88,7 +88,7 @@ export function zoneAndRegionToInTree(
 ): Placement {
   let metadata = pv.metadata;
   let nodeAffinity = pv.spec?.nodeAffinity;
-  const [zoneKey, regionKey] = labelFamily(nodeAffinity, metadata);
+  const { zone: zoneKey, region: regionKey } = labelFamily(nodeAffinity, metadata);
   nodeAffinity = renameKey(nodeAffinity, csiZone, zoneKey, trace);
   nodeAffinity = renameKey(nodeAffinity, csiRegion, regionKey, trace);
   metadata = labelFrom(metadata, nodeAffinity, zoneKey, first, trace);
@@ -96,16 +96,25 @@ export function zoneAndRegionToInTree(
   return { nodeAffinity, metadata };
 }
 
+/** Names of the labels that a volume speaks. */
+interface LabelFamily {
+  readonly zone: string;
+  readonly region: string;
+}
+
+const GENERAL: LabelFamily = { zone: ZONE, region: REGION };
+const BETA: LabelFamily = { zone: BETA_ZONE, region: BETA_REGION };
+
 /** Which labels this volume speaks: those of its affinity first, then its own; general before beta. */
 function labelFamily(
   affinity: VolumeNodeAffinity | null | undefined,
   metadata: ObjectMeta | undefined,
-): readonly [zone: string, region: string] {
-  if (hasKey(affinity, ZONE)) return [ZONE, REGION];
-  if (hasKey(affinity, BETA_ZONE)) return [BETA_ZONE, BETA_REGION];
-  if (entry(metadata?.labels, ZONE) !== undefined) return [ZONE, REGION];
-  if (entry(metadata?.labels, BETA_ZONE) !== undefined) return [BETA_ZONE, BETA_REGION];
-  return [ZONE, REGION];
+): LabelFamily {
+  if (hasKey(affinity, ZONE)) return GENERAL;
+  if (hasKey(affinity, BETA_ZONE)) return BETA;
+  if (entry(metadata?.labels, ZONE) !== undefined) return GENERAL;
+  if (entry(metadata?.labels, BETA_ZONE) !== undefined) return BETA;
+  return GENERAL;
 }
 
 function moveOrAdd(
@@ -116,7 +125,7 @@ function moveOrAdd(
   valuesOfLabel: (label: string) => readonly string[],
   trace: Trace | undefined,
 ): VolumeNodeAffinity | null | undefined {
-  if (valuesOf(affinity, key).length > 0) return renameKey(affinity, key, csiKey, trace);
+  if (hasValues(affinity, key)) return renameKey(affinity, key, csiKey, trace);
   const label = entry(metadata?.labels, key);
   if (label === undefined) return affinity;
   const values = sorted(
@@ -163,9 +172,11 @@ function addRegions(
   trace: Trace | undefined,
 ): VolumeNodeAffinity | null | undefined {
   let changed = false;
-  const terms = termsOf(affinity).map((term) => {
+  const before = termsOf(affinity);
+  if (before.every((term) => termHasKey(term, regionKey))) return affinity;
+  const terms = before.map((term) => {
     const expressions = term.matchExpressions ?? [];
-    if (expressions.some(({ key }) => key === regionKey)) return term;
+    if (termHasKey(term, regionKey)) return term;
     const zones = expressions.flatMap((e) => (e.key === zoneKey ? (e.values ?? []) : []));
     const region = regionOf(zones);
     if (isFault(region)) {
@@ -188,6 +199,10 @@ function addRegions(
   return changed ? withTerms(affinity, terms) : affinity;
 }
 
+function termHasKey(term: NodeSelectorTerm, key: string): boolean {
+  return term.matchExpressions?.some((expression) => expression.key === key) ?? false;
+}
+
 function labelFrom(
   metadata: ObjectMeta | undefined,
   affinity: VolumeNodeAffinity | null | undefined,
@@ -195,8 +210,9 @@ function labelFrom(
   textOf: (values: readonly string[]) => string,
   trace: Trace | undefined,
 ): ObjectMeta | undefined {
+  if (entry(metadata?.labels, key) !== undefined) return metadata;
   const values = valuesOf(affinity, key);
-  if (values.length === 0 || entry(metadata?.labels, key) !== undefined) return metadata;
+  if (values.length === 0) return metadata;
   const value = textOf(values);
   trace?.({
     from: `spec.nodeAffinity.required[${key}]`,
@@ -221,7 +237,8 @@ function labelRegion(
   key: string,
   trace: Trace | undefined,
 ): ObjectMeta | undefined {
-  return valuesOf(affinity, key).length === 1 ? labelFrom(metadata, affinity, key, first, trace) : metadata;
+  if (entry(metadata?.labels, key) !== undefined || valuesOf(affinity, key).length !== 1) return metadata;
+  return labelFrom(metadata, affinity, key, first, trace);
 }
 
 function termsOf(affinity: VolumeNodeAffinity | null | undefined): readonly NodeSelectorTerm[] {
@@ -235,11 +252,27 @@ function withTerms(
   return { ...affinity, required: { ...affinity?.required, nodeSelectorTerms } };
 }
 
+// The loops below are the hottest of the package and written for speed: no iterators, no closures.
+
 function hasKey(affinity: VolumeNodeAffinity | null | undefined, key: string): boolean {
+  return findKey(affinity, key, 0);
+}
+
+function hasValues(affinity: VolumeNodeAffinity | null | undefined, key: string): boolean {
+  return findKey(affinity, key, 1);
+}
+
+/** True when some term has `key` with at least `valuesMin` values. */
+function findKey(affinity: VolumeNodeAffinity | null | undefined, key: string, valuesMin: number): boolean {
   const terms = affinity?.required?.nodeSelectorTerms;
   if (terms == null) return false;
-  for (const term of terms) {
-    for (const expression of term.matchExpressions ?? []) if (expression.key === key) return true;
+  for (let i = 0; i < terms.length; i++) {
+    const expressions = terms[i]?.matchExpressions;
+    if (expressions == null) continue;
+    for (let j = 0; j < expressions.length; j++) {
+      const expression = expressions[j] as NodeSelectorRequirement;
+      if (expression.key === key && (expression.values?.length ?? 0) >= valuesMin) return true;
+    }
   }
   return false;
 }
@@ -265,17 +298,35 @@ function renameKey(
   to: string,
   trace: Trace | undefined,
 ): VolumeNodeAffinity | null | undefined {
-  if (from === to || !hasKey(affinity, from)) return affinity;
-  const terms = termsOf(affinity).map((term): NodeSelectorTerm => {
-    const expressions = term.matchExpressions;
-    if (!expressions?.some(({ key }) => key === from)) return term;
-    return { ...term, matchExpressions: expressions.map((e) => (e.key === from ? { ...e, key: to } : e)) };
-  });
+  const before = affinity?.required?.nodeSelectorTerms;
+  if (before == null || from === to) return affinity;
+  let after: NodeSelectorTerm[] | undefined;
+  for (let i = 0; i < before.length; i++) {
+    const term = before[i] as NodeSelectorTerm;
+    const renamed = withRenamedKey(term, from, to);
+    if (renamed === term) continue;
+    after ??= before.slice();
+    after[i] = renamed;
+  }
+  if (after === undefined) return affinity;
   trace?.({
     from: `spec.nodeAffinity.required[${from}]`,
     to: `spec.nodeAffinity.required[${to}]`,
     value: valuesOf(affinity, from),
-    why: "the same zones under the other side's key",
+    why: "the same places under the other side's key",
   });
-  return withTerms(affinity, terms);
+  return withTerms(affinity, after);
+}
+
+function withRenamedKey(term: NodeSelectorTerm, from: string, to: string): NodeSelectorTerm {
+  const before = term.matchExpressions;
+  if (before == null) return term;
+  let after: NodeSelectorRequirement[] | undefined;
+  for (let i = 0; i < before.length; i++) {
+    const expression = before[i] as NodeSelectorRequirement;
+    if (expression.key !== from) continue;
+    after ??= before.slice();
+    after[i] = { ...expression, key: to };
+  }
+  return after === undefined ? term : { ...term, matchExpressions: after };
 }

@@ -187,7 +187,7 @@ class Conversion implements PieceSink {
     const single =
       converted.length === 1 && first !== undefined && oneLine && !(output instanceof YamlOutput);
     const spliced = single ? splicedVolume(text, value as KubeObject, first) : undefined;
-    if (spliced !== undefined) output.jsonLine(spliced);
+    if (spliced !== undefined) output.jsonPieces(spliced);
     else for (const object of converted) output.value(object);
   }
 

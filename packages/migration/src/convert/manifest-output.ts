@@ -45,6 +45,8 @@ export class OutputBuffer {
 export interface ManifestOutput {
   /** An object as text of one line of JSON. */
   jsonLine(text: string): void;
+  /** The same in pieces. */
+  jsonPieces(pieces: readonly string[]): void;
   /** An object as JSON over any number of lines. */
   jsonText(text: string, value: unknown): void;
   /** An object. */
@@ -60,6 +62,10 @@ export class JsonlOutput implements ManifestOutput {
   }
   jsonLine(text: string): void {
     this.#out.add(text);
+    this.#out.add("\n");
+  }
+  jsonPieces(pieces: readonly string[]): void {
+    for (const piece of pieces) this.#out.add(piece);
     this.#out.add("\n");
   }
   jsonText(_text: string, value: unknown): void {
@@ -83,6 +89,9 @@ export class JsonListOutput implements ManifestOutput {
     this.#out.add(text);
     this.#empty = false;
   }
+  jsonPieces(pieces: readonly string[]): void {
+    this.jsonLine(pieces.join(""));
+  }
   jsonText(text: string): void {
     this.jsonLine(text);
   }
@@ -104,6 +113,9 @@ export class YamlOutput implements ManifestOutput {
   }
   jsonLine(text: string): void {
     this.value(JSON.parse(text));
+  }
+  jsonPieces(pieces: readonly string[]): void {
+    this.jsonLine(pieces.join(""));
   }
   jsonText(_text: string, value: unknown): void {
     this.value(value);

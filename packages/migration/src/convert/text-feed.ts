@@ -3,6 +3,8 @@
  * the text seldom has to keep a rest.
  */
 
+import { isAscii } from "node:buffer";
+
 const NEWLINE = 10;
 const NOTHING = Buffer.alloc(0);
 
@@ -17,7 +19,8 @@ export class TextFeed {
     const newline = bytes.lastIndexOf(NEWLINE);
     const end = newline >= 0 ? newline + 1 : characterBoundary(bytes);
     this.#rest = end === bytes.length ? NOTHING : Buffer.from(bytes.subarray(end));
-    return bytes.toString("utf8", 0, end);
+    // Plain ASCII, the common case, is copied rather than decoded.
+    return bytes.toString(isAscii(bytes) ? "latin1" : "utf8", 0, end);
   }
 
   /** What is left once the input has ended. */

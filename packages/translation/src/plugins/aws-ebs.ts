@@ -118,7 +118,26 @@ function traceBack(trace: Trace, csi: CSIPersistentVolumeSource, source: AWSElas
 
 /** `aws://<zone>/vol-<id>` gives the ID; anything that is no such URL is taken for the ID itself. */
 function volumeHandle(volumeID: string): string | Fault {
-  if (!volumeID.startsWith("aws://")) return volumeID;
+  if (!volumeID.startsWith(SCHEME)) return volumeID;
+  const id = plainVolumeID(volumeID);
+  return id ?? parsedVolumeID(volumeID);
+}
+
+const SCHEME = "aws://";
+
+/** The ID in the form that Kubernetes itself writes, `aws://us-east-1a/vol-0123abcd`, where it is that simple. */
+function plainVolumeID(volumeID: string): string | undefined {
+  const slash = volumeID.indexOf("/", SCHEME.length);
+  if (!volumeID.startsWith("/vol-", slash)) return undefined;
+  for (let i = SCHEME.length; i < volumeID.length; i++) {
+    const unit = volumeID.charCodeAt(i);
+    const isPlain = (unit >= 97 && unit <= 122) || (unit >= 48 && unit <= 57) || unit === 45 || i === slash;
+    if (!isPlain) return undefined;
+  }
+  return volumeID.slice(slash + 1);
+}
+
+function parsedVolumeID(volumeID: string): string | Fault {
   const path = urlPath(volumeID, "aws");
   if (isFault(path)) return path;
   const id = path.replace(/^\/+|\/+$/g, "");

@@ -32,8 +32,8 @@ export const gcePd: InTreePlugin = {
     const source = pv.spec?.gcePersistentDisk as GCEPersistentDiskSource;
     const csi = toCSI(source, placeOf(pv), "spec.gcePersistentDisk", trace);
     const accessModes = crossedAccessModes(pv.spec?.accessModes, trace);
-    const placement = placementToCSI(pv, topologyKey, trace);
-    return replaceSource(pv, "gcePersistentDisk", "csi", csi, { ...placement, accessModes });
+    const { nodeAffinity, metadata } = placementToCSI(pv, topologyKey, trace);
+    return replaceSource(pv, "gcePersistentDisk", "csi", csi, { nodeAffinity, metadata, accessModes });
   },
 
   pvToInTree(pv, trace) {
