@@ -18,6 +18,12 @@ export {
 export type { IndexFunction } from "./informer/object-cache.ts";
 export { compareResourceVersions } from "./informer/resource-version.ts";
 export { type SharedInformers, sharedInformers } from "./informer/shared-informers.ts";
+export {
+  type LeaderElection,
+  type LeaderElectionOptions,
+  LeadershipLostError,
+  startLeaderElection,
+} from "./leader-election/leader-election.ts";
 export * from "./objects.ts";
 export {
   formatBytes,

@@ -1,0 +1,284 @@
+/**
+ * Leader election on a Lease: of several candidates at most one leads.
+ *
+ *     compete ──acquired──► lead ──lease may lapse, or lead() ended──► let go ──► compete
+ *
+ * Invariants
+ *  - The signal given to `lead` aborts `renewDeadlineMs` after the beginning of the last renewal that
+ *    succeeded; others wait `leaseDurationMs` from when they saw it. So two never lead at once, as
+ *    long as `lead` ends promptly when its signal aborts.
+ *  - Durations are measured on the monotonic clock; the times in the Lease are only compared for change.
+ *  - The lease is released only after `lead` has ended.
+ */
+import {
+  abortable,
+  type Component,
+  errorChain,
+  TaskGroup,
+  type Timer,
+  withDeadline,
+} from "@longshore/runtime";
+import type { Lease } from "kubernetes-types/coordination/v1.js";
+import { isAlreadyExists, isConflict } from "../client.ts";
+import type { KubeEnv } from "../env.ts";
+import type { Stored } from "../objects.ts";
+import { resources } from "../resources.ts";
+import {
+  type Candidate,
+  heldSpec,
+  isHeldByOther,
+  leaseFingerprint,
+  type ObservedLease,
+  releasedSpec,
+} from "./lease-record.ts";
+
+/** What is contended for, and how. */
+export interface LeaderElectionOptions {
+  /** Name of the Lease. */
+  readonly name: string;
+  readonly namespace: string;
+  /** Names this candidate; unique among all. */
+  readonly identity: string;
+  /** Others wait so long after the last renewal they saw, in milliseconds; default 15 s. */
+  readonly leaseDurationMs?: number;
+  /** The leader gives up when it could not renew for so long, in milliseconds; default 10 s. */
+  readonly renewDeadlineMs?: number;
+  /** Pause between attempts, in milliseconds; default 2 s. */
+  readonly retryPeriodMs?: number;
+  /** The work of the leader; ends when the signal aborts. */
+  readonly lead: (signal: AbortSignal) => Promise<void>;
+  /** Told when leadership ended without `stop`, after `lead` has ended. */
+  readonly onLost?: () => void;
+}
+
+/** A running candidate. */
+export interface LeaderElection extends Component {
+  /** True while `lead` may act. */
+  isLeader(): boolean;
+}
+
+/** The lease may be someone else's by now: the reason of the signal given to `lead`. */
+export class LeadershipLostError extends Error {
+  override readonly name = "LeadershipLostError";
+  constructor(lease: string) {
+    super(`leadership of lease ${lease} may have lapsed`);
+  }
+}
+
+/**
+ * Competes for the lease until stopped.
+ * @throws RangeError unless leaseDurationMs > renewDeadlineMs > 1.2 × retryPeriodMs
+ */
+export function startLeaderElection(env: KubeEnv, options: LeaderElectionOptions): LeaderElection {
+  const election = new LeaseElection(env, options);
+  election.start();
+  return election;
+}
+
+/** An attempt is spread by up to this share of the period, so that candidates do not march in step. */
+const JITTER = 0.2;
+
+class LeaseElection implements LeaderElection {
+  readonly #env: KubeEnv;
+  readonly #options: LeaderElectionOptions;
+  readonly #candidate: Candidate;
+  readonly #renewDeadlineMs: number;
+  readonly #retryPeriodMs: number;
+  readonly #tasks: TaskGroup;
+  #leading = false;
+  #observed: ObservedLease | undefined;
+  /** What we last wrote, while we lead. */
+  #held: Stored<Lease> | undefined;
+
+  constructor(env: KubeEnv, options: LeaderElectionOptions) {
+    const { name, namespace, identity, leaseDurationMs = 15_000 } = options;
+    this.#env = env;
+    this.#options = options;
+    this.#candidate = { name, namespace, identity, leaseDurationMs };
+    this.#renewDeadlineMs = options.renewDeadlineMs ?? 10_000;
+    this.#retryPeriodMs = options.retryPeriodMs ?? 2_000;
+    if (leaseDurationMs <= this.#renewDeadlineMs || this.#renewDeadlineMs <= this.#retryPeriodMs * 1.2) {
+      throw new RangeError(
+        `lease ${namespace}/${name}: leaseDurationMs (${leaseDurationMs}) must be above renewDeadlineMs ` +
+          `(${this.#renewDeadlineMs}), and that above 1.2 × retryPeriodMs (${this.#retryPeriodMs})`,
+      );
+    }
+    this.#tasks = new TaskGroup((error) => env.logger.error("leader election ended", { lease: name, error }));
+  }
+
+  start(): void {
+    this.#tasks.spawn((signal) => this.#compete(signal));
+  }
+
+  isLeader(): boolean {
+    return this.#leading;
+  }
+
+  stop(): Promise<void> {
+    return this.#tasks.stop();
+  }
+
+  async #compete(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const acquiredMs = await this.#attempt(signal);
+      if (acquiredMs !== undefined) {
+        await this.#leadUntilLost(acquiredMs, signal);
+        if (!signal.aborted) this.#tellLost();
+      }
+      await this.#pause(signal);
+    }
+  }
+
+  async #leadUntilLost(acquiredMs: number, parent: AbortSignal): Promise<void> {
+    const { logger, clock } = this.#env;
+    const term = new AbortController();
+    const onParentAbort = () => term.abort(parent.reason);
+    parent.addEventListener("abort", onParentAbort, { once: true });
+    if (parent.aborted) onParentAbort();
+    let expiry: Timer | undefined;
+    const leadUntil = (sinceMs: number) => {
+      expiry?.cancel();
+      expiry = clock.timer(sinceMs + this.#renewDeadlineMs - clock.monotonicMs(), () => {
+        this.#leading = false;
+        term.abort(new LeadershipLostError(this.#options.name));
+      });
+    };
+    this.#leading = true;
+    leadUntil(acquiredMs);
+    logger.info("became leader", { lease: this.#options.name, identity: this.#candidate.identity });
+    const work = this.#runLead(term);
+    await this.#renewUntil(term, leadUntil);
+    this.#leading = false;
+    await work;
+    expiry?.cancel();
+    parent.removeEventListener("abort", onParentAbort);
+    await this.#release();
+  }
+
+  /** Runs `lead`; when it ends by itself, the term is over too. */
+  async #runLead(term: AbortController): Promise<void> {
+    try {
+      await this.#options.lead(term.signal);
+    } catch (error) {
+      if (!term.signal.aborted) this.#env.logger.error("the leader failed", { error });
+    }
+    this.#leading = false;
+    term.abort(new LeadershipLostError(this.#options.name));
+  }
+
+  async #renewUntil(term: AbortController, leadUntil: (sinceMs: number) => void): Promise<void> {
+    const signal = term.signal;
+    while (!signal.aborted) {
+      await this.#env.clock.sleep(this.#retryPeriodMs, signal).catch(() => {});
+      if (signal.aborted) return;
+      const renewedMs = await this.#attempt(signal);
+      if (signal.aborted) return;
+      if (renewedMs !== undefined) leadUntil(renewedMs);
+      else if (this.#held === undefined) {
+        // Not a failed call: someone else is in the record.
+        this.#leading = false;
+        term.abort(new LeadershipLostError(this.#options.name));
+      }
+    }
+  }
+
+  /** Takes or renews the lease; gives when the attempt began, or undefined when the lease is not ours. */
+  async #attempt(parent: AbortSignal): Promise<number | undefined> {
+    const startedMs = this.#env.clock.monotonicMs();
+    try {
+      const ours = await withDeadline(this.#env.clock, this.#renewDeadlineMs / 2, parent, (signal) =>
+        abortable(this.#takeOrRenew(signal), signal),
+      );
+      return ours ? startedMs : undefined;
+    } catch (error) {
+      if (!parent.aborted) {
+        this.#env.logger.debug("lease could not be taken or renewed", {
+          lease: this.#options.name,
+          error: errorChain(error),
+        });
+      }
+      return undefined;
+    }
+  }
+
+  async #takeOrRenew(signal: AbortSignal): Promise<boolean> {
+    if (this.#held !== undefined) {
+      try {
+        await this.#write(this.#held, signal);
+        return true;
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+      }
+    }
+    const { name, namespace } = this.#candidate;
+    const lease = await this.#env.kube.get(resources.leases, { name, namespace }, { signal });
+    if (lease === undefined) return await this.#create(signal);
+    const nowMs = this.#env.clock.monotonicMs();
+    const fingerprint = leaseFingerprint(lease);
+    if (this.#observed?.fingerprint !== fingerprint) this.#observed = { fingerprint, sinceMs: nowMs };
+    if (isHeldByOther(lease, this.#candidate, this.#observed, nowMs)) {
+      this.#held = undefined;
+      return false;
+    }
+    try {
+      await this.#write(lease, signal);
+      return true;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      return false;
+    }
+  }
+
+  async #create(signal: AbortSignal): Promise<boolean> {
+    const { name, namespace } = this.#candidate;
+    this.#held = undefined;
+    const lease: Lease = {
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      metadata: { name, namespace },
+      spec: heldSpec(this.#candidate, undefined, this.#env.clock.now()),
+    };
+    try {
+      this.#held = await this.#env.kube.create(resources.leases, lease, { signal });
+      return true;
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      return false;
+    }
+  }
+
+  async #write(lease: Stored<Lease>, signal: AbortSignal): Promise<void> {
+    const spec = { ...lease.spec, ...heldSpec(this.#candidate, lease.spec, this.#env.clock.now()) };
+    this.#held = await this.#env.kube.update(resources.leases, { ...lease, spec }, { signal });
+  }
+
+  /** Lets go, if the lease is still ours; whoever cannot reach the server leaves it to lapse. */
+  async #release(): Promise<void> {
+    const held = this.#held;
+    this.#held = undefined;
+    if (held === undefined) return;
+    const released: Lease = { ...held, spec: releasedSpec(held.spec, this.#env.clock.now()) };
+    const never = new AbortController().signal;
+    try {
+      await withDeadline(this.#env.clock, this.#renewDeadlineMs / 2, never, (signal) =>
+        abortable(this.#env.kube.update(resources.leases, released, { signal }), signal),
+      );
+    } catch (error) {
+      this.#env.logger.debug("lease could not be released", { error: errorChain(error) });
+    }
+  }
+
+  #tellLost(): void {
+    this.#env.logger.warn("leadership ended", { lease: this.#options.name });
+    try {
+      this.#options.onLost?.();
+    } catch (error) {
+      this.#env.logger.error("onLost failed", { error });
+    }
+  }
+
+  async #pause(signal: AbortSignal): Promise<void> {
+    const jitter = (JITTER * this.#retryPeriodMs * this.#env.random.below(1024, "election jitter")) / 1024;
+    await this.#env.clock.sleep(this.#retryPeriodMs + jitter, signal).catch(() => {});
+  }
+}
