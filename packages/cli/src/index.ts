@@ -1,1 +1,2 @@
-export {};
+/** The `longshore` command, for those who embed it. */
+export { main } from "./main.ts";

@@ -1,1 +1,43 @@
-export {};
+/** A whole cluster on one machine: disk cloud, reference driver, nodes, workloads, supervisor, demo. */
+export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from "./cluster/config.ts";
+export { ClusterDirectoryError, readClusterConfig } from "./cluster/files.ts";
+export {
+  createInProcessCluster,
+  type InProcessCluster,
+  type InProcessClusterOptions,
+  type Seams,
+  simulatedPodLogDir,
+} from "./cluster/in-process-cluster.ts";
+export { type ClusterLayout, clusterLayout } from "./cluster/layout.ts";
+export {
+  agentProcess,
+  type ClusterEnv,
+  downCluster,
+  fileGateControl,
+  type OpenCluster,
+  openCluster,
+  type ProcessStatus,
+  processesOf,
+  type SupervisedCluster,
+  signalClusterProcess,
+  upCluster,
+} from "./cluster/process-cluster.ts";
+export { type ClusterStatus, statusOfCluster } from "./cluster/status.ts";
+export { formatFeatureGates } from "./components/effective-gates.ts";
+export type { PodRuntime, PodSandbox } from "./containers/pod-runtime.ts";
+export type { Program, ProgramRun } from "./containers/program-pod-runtime.ts";
+export { type DemoCluster, type DemoOptions, runDemo } from "./demo/demo.ts";
+export { type ProcessDemoOptions, runProcessDemo, writerCommand } from "./demo/process-demo.ts";
+export { acknowledgedRecords, lastRecord, lostRecords, recordLine } from "./demo/records.ts";
+export { type DemoReport, isProof } from "./demo/report.ts";
+export { inTreeStorageClass, writerBudget, writerLabels, writerSet } from "./demo/workload.ts";
+export { createEmbeddedPlatform, type GateControl } from "./platform/embedded-platform.ts";
+export {
+  type ProcessKind,
+  type ProcessOptions,
+  processKinds,
+  type StartedProcess,
+  startComponentProcess,
+} from "./processes/component-processes.ts";
+export { processEnv, processHost } from "./processes/environment.ts";
+export { mayMount } from "./processes/machine.ts";

@@ -1,1 +1,18 @@
 export * from "./convert/index.ts";
+export * from "./crossing/crossing-events.ts";
+export {
+  type CrossingEnv,
+  type CrossingOptions,
+  type CrossingResult,
+  objectsCarryingMarks,
+  PreflightError,
+  preflight,
+  runCrossing,
+  StepTimeoutError,
+} from "./crossing/crossing.ts";
+export { drainNode } from "./crossing/drain.ts";
+export { type CrossingJournal, JournalError, readJournal } from "./crossing/journal.ts";
+export { csiNodeLacks, volumesLeft } from "./crossing/node-state.ts";
+export { type Blocker, type CrossingObservation, findBlockers } from "./crossing/preflight.ts";
+export { type CrossingDirection, type CrossingSubject, crossingSubject, UnknownPluginError } from "./crossing/subject.ts";
+export * from "./platform.ts";

@@ -1,0 +1,73 @@
+/** `longshore run …`: one component as a process of its own. */
+import { runApiServer } from "@longshore/apiserver";
+import { processEnv, processKinds, startComponentProcess } from "@longshore/local";
+import { type Command, Option } from "commander";
+import { interruptible, InterruptedError, untilAborted } from "../exit.ts";
+
+/** Adds the verb. */
+export function registerRunCommand(program: Command): void {
+  const run = program.command("run").description("run one component in the foreground");
+  run
+    .command("apiserver")
+    .description("run the embedded API server")
+    .option("--data-dir <dir>", "where its data, certificates and tokens are kept")
+    .option("--secure-port <port>", "port on the loopback interface, 0 for any", "0")
+    .option("--kubeconfig-out <file>", "write an admin kubeconfig here (mode 0600)")
+    .addOption(new Option("--cluster-dir <dir>").hideHelp())
+    .action(async (options: ApiServerFlags) => {
+      if (options.clusterDir !== undefined) return runOfCluster("apiserver", options.clusterDir);
+      if (options.dataDir === undefined) return run.error("error: --data-dir is required");
+      const { dataDir, securePort, kubeconfigOut } = options;
+      const port = Number(securePort);
+      if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+        return run.error(`error: --secure-port: "${securePort}" is not a port (0 to 65535)`);
+      }
+      await untilInterrupted(async () => {
+        const server = await runApiServer(processEnv("apiserver"), {
+          dataDir,
+          port,
+          ...(kubeconfigOut === undefined ? {} : { kubeconfigOut }),
+        });
+        process.stdout.write(`serving at ${server.url}\n`);
+        return { ended: new Promise<string>(() => {}), stop: () => server.stop() };
+      });
+    });
+  for (const kind of processKinds.filter((k) => k !== "apiserver")) {
+    run
+      .command(kind)
+      .description(`run the ${kind} of a local cluster (started by "longshore cluster up")`)
+      .requiredOption("--cluster-dir <dir>", "the cluster's directory")
+      .option("--node <name>", "the node it belongs to")
+      .action((options: { clusterDir: string; node?: string }) =>
+        runOfCluster(kind, options.clusterDir, options.node),
+      );
+  }
+}
+
+interface ApiServerFlags {
+  readonly dataDir?: string;
+  readonly securePort: string;
+  readonly kubeconfigOut?: string;
+  readonly clusterDir?: string;
+}
+
+function runOfCluster(kind: (typeof processKinds)[number], dir: string, nodeName?: string): Promise<void> {
+  return untilInterrupted(() =>
+    startComponentProcess(kind, { dir, ...(nodeName === undefined ? {} : { nodeName }) }),
+  );
+}
+
+/** Runs a component until SIGTERM or Ctrl-C, which is its ordinary end, or until it ends by itself. */
+async function untilInterrupted(
+  start: () => Promise<{ readonly ended: Promise<string>; stop(): Promise<void> }>,
+): Promise<void> {
+  await interruptible(async (signal) => {
+    const component = await start();
+    const why = await Promise.race([component.ended, untilAborted(signal).then(() => undefined)]);
+    await component.stop();
+    if (why !== undefined) throw new Error(why);
+  }).catch((error) => {
+    if (!(error instanceof InterruptedError)) throw error;
+  });
+  process.exit(process.exitCode ?? 0);
+}

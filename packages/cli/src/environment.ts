@@ -1,0 +1,39 @@
+/** The real forms of the seams for a command, and where local clusters live. */
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type ClusterEnv, mayMount, processHost } from "@longshore/local";
+import { createLogger, noMeter, systemClock, systemRandom } from "@longshore/runtime";
+
+/** The command itself: program and script. */
+export const longshoreCommand: readonly string[] = [
+  process.execPath,
+  fileURLToPath(new URL("../bin/longshore.js", import.meta.url)),
+];
+
+/** The directory of a local cluster unless `--dir` names one. */
+export function defaultClusterDir(): string {
+  const state = process.env.XDG_STATE_HOME ?? join(homedir(), ".local", "state");
+  return join(state, "longshore", "cluster");
+}
+
+/** An absolute, normalised path. */
+export function absolute(path: string): string {
+  return resolve(path);
+}
+
+/** The host form this process may use. */
+export function hostForm(): "kernel" | "unprivileged" {
+  return mayMount() && process.env.LONGSHORE_UNPRIVILEGED !== "1" ? "kernel" : "unprivileged";
+}
+
+/** What cluster commands need; warnings go to stderr in their human form. */
+export function commandEnv(form: "kernel" | "unprivileged" = hostForm()): ClusterEnv {
+  return {
+    clock: systemClock,
+    random: systemRandom,
+    logger: createLogger({ format: "human", level: "warn", destination: "stderr" }),
+    meter: noMeter,
+    host: processHost(form),
+  };
+}

@@ -1,0 +1,57 @@
+/** How a command ends: exit codes, one clear sentence for a failure, Ctrl-C that cleans up. */
+import { errorChain } from "@longshore/runtime";
+
+/** Exit codes of every verb. */
+export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 130 } as const;
+
+/** A failure whose message is meant for the user as it is. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+/** The command was ended by Ctrl-C or SIGTERM and has cleaned up. */
+export class InterruptedError extends Error {
+  override readonly name = "InterruptedError";
+  constructor() {
+    super("interrupted");
+  }
+}
+
+/** Writes one sentence to stderr and gives the exit code. LONGSHORE_DEBUG=1 adds the stack. */
+export function reportFailure(error: unknown): number {
+  if (error instanceof InterruptedError) return exitCodes.interrupted;
+  process.stderr.write(`longshore: ${errorChain(error)}\n`);
+  if (process.env.LONGSHORE_DEBUG === "1" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  return error instanceof UsageError ? exitCodes.usage : exitCodes.failed;
+}
+
+/**
+ * Runs `work` with a signal that aborts on Ctrl-C or SIGTERM, so that it can clean up; a second
+ * Ctrl-C ends the process at once.
+ */
+export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  let asked = false;
+  const interrupt = () => {
+    if (asked) process.exit(exitCodes.interrupted);
+    asked = true;
+    controller.abort(new InterruptedError());
+  };
+  process.on("SIGINT", interrupt);
+  process.on("SIGTERM", interrupt);
+  try {
+    return await work(controller.signal);
+  } catch (error) {
+    if (controller.signal.aborted) throw new InterruptedError();
+    throw error;
+  } finally {
+    process.off("SIGINT", interrupt);
+    process.off("SIGTERM", interrupt);
+  }
+}
+
+/** Resolves when the signal aborts. */
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}

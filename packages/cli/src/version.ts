@@ -1,0 +1,7 @@
+/** The version of this package. */
+import { readFileSync } from "node:fs";
+
+/** As in package.json. */
+export const version: string = JSON.parse(
+  readFileSync(new URL("../package.json", import.meta.url), "utf8"),
+).version;

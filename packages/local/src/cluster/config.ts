@@ -1,0 +1,49 @@
+/** What a local cluster is like, as it is written into its directory. */
+
+/** A node of the local cluster. */
+export interface LocalNode {
+  readonly name: string;
+  readonly zone: string;
+  /** The machine's id at the disk cloud. */
+  readonly instanceId: string;
+}
+
+/** The configuration of a local cluster. */
+export interface ClusterConfig {
+  readonly version: 1;
+  readonly region: string;
+  readonly nodes: readonly LocalNode[];
+  readonly driverName: string;
+  /** Attach limit of each node. */
+  readonly attachLimit: number;
+  /** Loop devices and mounts, or directories and links. */
+  readonly hostForm: "kernel" | "unprivileged";
+  /** Port of the API server on the loopback interface; 0 chooses one. */
+  readonly port: number;
+}
+
+const zones = ["us-east-1a", "us-east-1b", "us-east-1c"] as const;
+
+/** Gates before a crossing: the migration of every plugin is off. */
+export const initialGates: Readonly<Record<string, boolean>> = { CSIMigration: true, CSIMigrationAWS: false };
+
+/** The configuration of a cluster with so many nodes, spread over three zones. */
+export function clusterConfig(
+  nodeCount: number,
+  hostForm: ClusterConfig["hostForm"],
+  options: { readonly port?: number; readonly attachLimit?: number } = {},
+): ClusterConfig {
+  return {
+    version: 1,
+    region: "us-east-1",
+    nodes: Array.from({ length: nodeCount }, (_, index) => ({
+      name: `node-${index + 1}`,
+      zone: zones[index % zones.length] ?? zones[0],
+      instanceId: `i-${(index + 1).toString(16).padStart(17, "0")}`,
+    })),
+    driverName: "ebs.csi.aws.com",
+    attachLimit: options.attachLimit ?? 39,
+    hostForm,
+    port: options.port ?? 0,
+  };
+}

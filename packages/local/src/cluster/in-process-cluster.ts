@@ -1,0 +1,242 @@
+/**
+ * A whole cluster in one process: the same components as the cluster of processes, on the in-process
+ * forms of the seams. Scenario tests and the simulation run it under a virtual clock.
+ *
+ * A component is started, stopped and dropped by name. To drop one is to crash it: nothing of it is
+ * stopped, so `isolate` must have given it seams that can be cut.
+ */
+import { type ApiServer, createApiServer, memoryStore, type Store } from "@longshore/apiserver";
+import { type CsiConnector, type CsiListener, inProcessCsi, type InProcessCsi } from "@longshore/csi";
+import type { KubeClient } from "@longshore/kube";
+import type { CrossingMark, GateValues, Platform } from "@longshore/migration";
+import { type Component, type RuntimeEnv, SimulatedDisks, SimulatedHost } from "@longshore/runtime";
+import type { CloudCaller, DiskCloud } from "@longshore/volumes";
+import { startControllerManager } from "../components/controller-manager.ts";
+import { startCsiDriverController, startCsiDriverOnNode } from "../components/csi-driver.ts";
+import { startNodeAgent } from "../components/node-agent.ts";
+import type { PodRuntime } from "../containers/pod-runtime.ts";
+import { createProgramPodRuntime, type Program } from "../containers/program-pod-runtime.ts";
+import { createDiskCloud, type DiskCloudService } from "../disk-cloud/index.ts";
+import { controlPlane, createEmbeddedPlatform } from "../platform/embedded-platform.ts";
+import { type ClusterConfig, initialGates } from "./config.ts";
+import { bootstrap } from "./process-cluster.ts";
+import { withSocketFiles } from "./socket-files.ts";
+
+/** Everything that a component of the cluster touches. */
+export interface Seams extends RuntimeEnv {
+  readonly kube: KubeClient;
+  readonly host: SimulatedHost;
+  readonly connector: CsiConnector;
+  readonly listener: CsiListener;
+  readonly runtime: PodRuntime;
+  cloudFor(caller: CloudCaller): DiskCloud;
+}
+
+/** Options of {@link createInProcessCluster}. */
+export interface InProcessClusterOptions {
+  readonly config: ClusterConfig;
+  /** What containers can run, by program name; it gets the node's host. */
+  readonly programs: (host: SimulatedHost) => Readonly<Record<string, Program>>;
+  /** Stands between a component (by name, at each start) and its seams. */
+  readonly isolate?: (componentName: string, seams: Seams) => Seams;
+  readonly onMark?: (mark: CrossingMark, signal: AbortSignal) => Promise<void>;
+}
+
+/** The cluster, as its owner handles it. */
+export interface InProcessCluster extends Component {
+  readonly config: ClusterConfig;
+  /** A client that no fault stands before. */
+  readonly kube: KubeClient;
+  readonly cloud: DiskCloudService;
+  readonly csi: InProcessCsi;
+  readonly disks: SimulatedDisks;
+  readonly platform: Platform;
+  /** Every component's name, in the order of start. */
+  readonly componentNames: readonly string[];
+  hostOf(nodeName: string): SimulatedHost;
+  runtimeOf(nodeName: string): PodRuntime;
+  /** Starts a component that does not run. */
+  start(componentName: string): Promise<void>;
+  /** Forgets a running component without stopping it: a crash. */
+  drop(componentName: string): void;
+  /** Stops and starts it. */
+  restart(componentName: string): Promise<void>;
+  /** True while the component runs. */
+  isRunning(componentName: string): boolean;
+  /** The API server starts anew on the same store: every watch breaks. */
+  restartApiServer(): void;
+}
+
+/** Directories of a simulated node. */
+const rootDirOf = (nodeName: string) => `/n/${nodeName}`;
+/** Where containers' output goes, on each node's host. */
+export const simulatedPodLogDir = "/logs";
+
+/** Makes the cluster and starts every component. */
+export async function createInProcessCluster(
+  env: RuntimeEnv,
+  options: InProcessClusterOptions,
+): Promise<InProcessCluster> {
+  const { config } = options;
+  const signal = new AbortController().signal;
+  const store: Store = memoryStore();
+  let api: ApiServer = createApiServer(env, { store });
+  const kube = followingClient(() => api);
+  const disks = new SimulatedDisks();
+  const csi = inProcessCsi(env);
+  const cloudHost = new SimulatedHost({ name: "cloud", disks });
+  const cloud = await createDiskCloud(
+    { ...env, host: cloudHost },
+    {
+      stateDir: "/cloud",
+      instances: config.nodes.map((node) => ({
+        instanceId: node.instanceId,
+        nodeName: node.name,
+        zone: node.zone,
+        region: config.region,
+        attachLimit: config.attachLimit,
+      })),
+    },
+  );
+  const nodes = new Map(
+    config.nodes.map((node) => {
+      const host = new SimulatedHost({ name: node.name, disks });
+      return [node.name, { node, host, runtime: createProgramPodRuntime(options.programs(host)) }];
+    }),
+  );
+  const nodeNamed = (name: string) => {
+    const found = nodes.get(name);
+    if (found === undefined) throw new Error(`no node "${name}" in this cluster`);
+    return found;
+  };
+  const gates = new Map<string, GateValues>();
+  const gatesOf = (name: string) => gates.get(name) ?? initialGates;
+
+  const seamsOf = (componentName: string, nodeName: string | undefined): Seams => {
+    const place = nodeName === undefined ? undefined : nodeNamed(nodeName);
+    const host = place?.host ?? cloudHost;
+    const seams: Seams = {
+      ...env,
+      random: env.random.fork(componentName),
+      logger: env.logger.child({ component: componentName }),
+      kube,
+      host,
+      connector: csi,
+      listener: withSocketFiles(csi, host),
+      runtime: place?.runtime ?? createProgramPodRuntime({}),
+      cloudFor: (caller) => cloud.forCaller(caller),
+    };
+    return options.isolate?.(componentName, seams) ?? seams;
+  };
+
+  const starters = new Map<string, () => Promise<Component>>();
+  starters.set(controlPlane, async () =>
+    startControllerManager(seamsOf(controlPlane, undefined), {
+      gates: gatesOf(controlPlane),
+      identity: controlPlane,
+    }),
+  );
+  starters.set("csi-controller", () =>
+    startCsiDriverController(seamsOf("csi-controller", undefined), {
+      driverName: config.driverName,
+      socket: "/csi.sock",
+    }),
+  );
+  for (const { node } of nodes.values()) {
+    const rootDir = rootDirOf(node.name);
+    starters.set(`csi-node/${node.name}`, () =>
+      startCsiDriverOnNode(seamsOf(`csi-node/${node.name}`, node.name), {
+        driverName: config.driverName,
+        nodeName: node.name,
+        rootDir,
+      }),
+    );
+    starters.set(node.name, async () =>
+      startNodeAgent(seamsOf(node.name, node.name), {
+        nodeName: node.name,
+        instanceId: node.instanceId,
+        zone: node.zone,
+        region: config.region,
+        rootDir,
+        logDir: simulatedPodLogDir,
+        gates: gatesOf(node.name),
+        ebsLimit: config.attachLimit,
+      }),
+    );
+  }
+
+  const running = new Map<string, Component>();
+  const start = async (name: string) => {
+    const starter = starters.get(name);
+    if (starter === undefined) throw new Error(`no component "${name}" in this cluster`);
+    if (!running.has(name)) running.set(name, await starter());
+  };
+  const stop = async (name: string) => {
+    const component = running.get(name);
+    running.delete(name);
+    await component?.stop();
+  };
+  const platform = createEmbeddedPlatform({
+    clock: env.clock,
+    kube,
+    ...(options.onMark === undefined ? {} : { onMark: options.onMark }),
+    control: {
+      readGates: async (name) => gatesOf(name),
+      writeGates: async (name, values) => void gates.set(name, values),
+      restart: async (name) => {
+        await stop(name);
+        await start(name);
+      },
+    },
+  });
+
+  await bootstrap(kube, config, signal);
+  for (const name of starters.keys()) await start(name);
+  return {
+    config,
+    kube,
+    cloud,
+    csi,
+    disks,
+    platform,
+    componentNames: [...starters.keys()],
+    hostOf: (name) => nodeNamed(name).host,
+    runtimeOf: (name) => nodeNamed(name).runtime,
+    start,
+    drop: (name) => void running.delete(name),
+    async restart(name) {
+      await stop(name);
+      await start(name);
+    },
+    isRunning: (name) => running.has(name),
+    restartApiServer() {
+      const before = api;
+      api = createApiServer(env, { store });
+      void before.stop();
+    },
+    async stop() {
+      for (const name of [...running.keys()].reverse()) await stop(name);
+      for (const { runtime } of nodes.values()) runtime.losePower();
+      await cloud.stop();
+      await api.stop();
+    },
+  };
+}
+
+/** A client of whichever API server runs now. */
+function followingClient(api: () => ApiServer): KubeClient {
+  const now = () => api().client();
+  return {
+    get: (resource, ref, options) => now().get(resource, ref, options),
+    list: (resource, options) => now().list(resource, options),
+    watch: (resource, options) => now().watch(resource, options),
+    create: (resource, object, options) => now().create(resource, object, options),
+    update: (resource, object, options) => now().update(resource, object, options),
+    updateStatus: (resource, object, options) => now().updateStatus(resource, object, options),
+    patch: (resource, ref, patch, options) => now().patch(resource, ref, patch, options),
+    delete: (resource, ref, options) => now().delete(resource, ref, options),
+    createSubresource: (resource, ref, subresource, body, options) =>
+      now().createSubresource(resource, ref, subresource, body, options),
+    servedVersion: (resource, options) => now().servedVersion(resource, options),
+  };
+}

@@ -1,0 +1,69 @@
+/**
+ * Where everything of a local cluster lies. Names are short because a unix socket path has room
+ * for about 107 bytes only.
+ */
+
+/** The paths of one cluster directory. */
+export interface ClusterLayout {
+  readonly dir: string;
+  /** What the cluster is like: {@link ClusterConfig}. */
+  readonly configFile: string;
+  readonly kubeconfig: string;
+  /** The API server's data. */
+  readonly apiDir: string;
+  /** The disk cloud's state: disks and call log. */
+  readonly cloudDir: string;
+  readonly cloudSocket: string;
+  /** Pid files, one a process. */
+  readonly runDir: string;
+  /** Output of the processes. */
+  readonly logDir: string;
+  /** Output of the pods' containers. */
+  readonly podLogDir: string;
+  /** Socket of the driver's controller service. */
+  readonly driverSocket: string;
+  /** Gates of `controller-manager` or of a node, by name. */
+  gatesFile(name: string): string;
+  /** The kubelet root directory of a node. */
+  nodeDir(nodeName: string): string;
+  /** State of the pods' processes on a node. */
+  podStateDir(nodeName: string): string;
+  pidFile(processName: string): string;
+  logFile(processName: string): string;
+}
+
+/** The longest path of a unix socket that every platform takes, in bytes. */
+const socketPathBytesMax = 103;
+
+/** The layout below `dir` (absolute, normalised). */
+export function clusterLayout(dir: string): ClusterLayout {
+  return {
+    dir,
+    configFile: `${dir}/cluster.json`,
+    kubeconfig: `${dir}/kubeconfig`,
+    apiDir: `${dir}/api`,
+    cloudDir: `${dir}/cloud`,
+    cloudSocket: `${dir}/cloud.sock`,
+    runDir: `${dir}/run`,
+    logDir: `${dir}/logs`,
+    podLogDir: `${dir}/logs/pods`,
+    driverSocket: `${dir}/csi.sock`,
+    gatesFile: (name) => `${dir}/gates/${name}.json`,
+    nodeDir: (nodeName) => `${dir}/n/${nodeName}`,
+    podStateDir: (nodeName) => `${dir}/p/${nodeName}`,
+    pidFile: (processName) => `${dir}/run/${processName}.json`,
+    logFile: (processName) => `${dir}/logs/${processName}.log`,
+  };
+}
+
+/** Why no cluster can live in the directory, or undefined: its longest socket path must fit. */
+export function layoutProblem(layout: ClusterLayout, nodeNames: readonly string[], driverName: string): string | undefined {
+  for (const nodeName of nodeNames) {
+    const longest = `${layout.nodeDir(nodeName)}/plugins_registry/${driverName}-reg.sock`;
+    const bytes = new TextEncoder().encode(longest).length;
+    if (bytes > socketPathBytesMax) {
+      return `the socket path ${longest} has ${bytes} bytes, the system allows ${socketPathBytesMax}: choose a shorter --dir`;
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,277 @@
+/**
+ * A local cluster of separate processes: brings it up under a supervisor, or opens one that runs.
+ */
+import { createHttpClient, type CSIDriver, isAlreadyExists, type KubeClient, loadKubeconfig, resources } from "@longshore/kube";
+import type { Platform } from "@longshore/migration";
+import { type Component, type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import { inTreeStorageClass } from "../demo/workload.ts";
+import { connectDiskCloud } from "../disk-cloud/index.ts";
+import { controlPlane, createEmbeddedPlatform, type GateControl } from "../platform/embedded-platform.ts";
+import type { ProcessKind } from "../processes/component-processes.ts";
+import { freePort, makeSharedMount } from "../processes/machine.ts";
+import { identifyProcess, isAlive, type ProcessIdentity, signalProcess } from "../processes/process-identity.ts";
+import { type Supervisor, startSupervisor } from "../processes/supervisor.ts";
+import { endClusterProcesses, removeCluster, supervisorName } from "./cleanup.ts";
+import { type ClusterConfig, initialGates } from "./config.ts";
+import { ClusterDirectoryError, readClusterConfig, readGates, readJson, writeClusterConfig, writeGates } from "./files.ts";
+import { type ClusterLayout, clusterLayout, layoutProblem } from "./layout.ts";
+
+/** What a cluster command needs. */
+export interface ClusterEnv extends RuntimeEnv {
+  readonly host: Host;
+}
+
+/** A cluster that runs, as a client of it. */
+export interface OpenCluster {
+  readonly layout: ClusterLayout;
+  readonly config: ClusterConfig;
+  readonly kube: KubeClient & { close(): void };
+  readonly cloud: ReturnType<typeof connectDiskCloud>;
+  readonly control: GateControl;
+  readonly platform: Platform;
+}
+
+/** A cluster that this process supervises. */
+export interface SupervisedCluster extends OpenCluster, Component {}
+
+/** Options of {@link upCluster}. */
+export interface UpOptions {
+  readonly dir: string;
+  readonly config: ClusterConfig;
+  /** Program and first arguments of the longshore command. */
+  readonly command: readonly string[];
+  readonly signal: AbortSignal;
+  readonly onProgress?: (step: string) => void;
+}
+
+const readyWithinMs = 60_000;
+const pollMs = 25;
+
+/** Brings a cluster up and waits until its nodes are ready and its driver is registered on each. */
+export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<SupervisedCluster> {
+  const layout = clusterLayout(options.dir);
+  const progress = options.onProgress ?? (() => {});
+  await claimDirectory(env, layout, options.config);
+  const supervisor = startSupervisor(env);
+  const stop = async () => {
+    await supervisor.stop();
+    const never = new AbortController().signal;
+    await endClusterProcesses(env, layout, { sparePid: process.pid, signal: never });
+    await removeCluster(env, layout, never);
+  };
+  try {
+    const config = await prepare(env, layout, options.config);
+    const supervise = superviseWith(supervisor, layout, options.command);
+    progress("starting API server and disk cloud");
+    supervise("apiserver");
+    supervise("disk-cloud");
+    const cluster = await withDeadline(env.clock, readyWithinMs, options.signal, (signal) =>
+      openWhenServing(env, layout, config, signal),
+    );
+    progress("starting controllers, driver and nodes");
+    await bootstrap(cluster.kube, config, options.signal);
+    supervise("controller-manager");
+    supervise("csi-controller");
+    for (const node of config.nodes) {
+      supervise("csi-node", node.name);
+      supervise("node-agent", node.name);
+    }
+    await withDeadline(env.clock, readyWithinMs, options.signal, (signal) =>
+      nodesReady(env, cluster, signal),
+    );
+    return { ...cluster, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Opens a cluster that runs. @throws ClusterDirectoryError when none does */
+export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenCluster> {
+  const layout = clusterLayout(dir);
+  const config = await readClusterConfig(env.host, layout);
+  const kube = createHttpClient(env, await loadKubeconfig(layout.kubeconfig));
+  const control = fileGateControl(env.host, layout);
+  return {
+    layout,
+    config,
+    kube,
+    control,
+    cloud: connectDiskCloud(env, layout.cloudSocket, { path: "csi", component: "operator" }),
+    platform: createEmbeddedPlatform({ clock: env.clock, kube, control }),
+  };
+}
+
+/** Takes a cluster down, whoever supervises it. @returns false when there was none */
+export async function downCluster(env: ClusterEnv, dir: string, signal: AbortSignal): Promise<boolean> {
+  const layout = clusterLayout(dir);
+  const entries = await env.host.readDirectory(dir);
+  if (entries === undefined) return false;
+  if (!entries.includes("run") && !entries.includes("cluster.json")) {
+    throw new ClusterDirectoryError(`${dir} holds no cluster; nothing was removed`);
+  }
+  await endClusterProcesses(env, layout, { signal });
+  if ((await env.host.stat(dir)) !== undefined) await removeCluster(env, layout, signal);
+  return true;
+}
+
+/** A process of the cluster as its pid file knows it. */
+export interface ProcessStatus {
+  readonly name: string;
+  readonly pid: number;
+  readonly restarts: number;
+  readonly alive: boolean;
+}
+
+/** The processes of the cluster. */
+export async function processesOf(env: Pick<ClusterEnv, "host">, layout: ClusterLayout): Promise<ProcessStatus[]> {
+  const files = (await env.host.readDirectory(layout.runDir)) ?? [];
+  const statuses: ProcessStatus[] = [];
+  for (const file of files.filter((f) => f.endsWith(".json"))) {
+    const record = (await readJson(env.host, `${layout.runDir}/${file}`).catch(() => undefined)) as
+      | (ProcessIdentity & { readonly restarts?: number })
+      | undefined;
+    if (record === undefined) continue; // Being written just now.
+    const name = file.slice(0, -".json".length);
+    statuses.push({ name, pid: record.pid, restarts: record.restarts ?? 0, alive: isAlive(record) });
+  }
+  return statuses;
+}
+
+/** Sends a signal to a process of the cluster; false when it does not run. */
+export async function signalClusterProcess(
+  host: Host,
+  layout: ClusterLayout,
+  processName: string,
+  signal: NodeJS.Signals,
+): Promise<boolean> {
+  const identity = (await readJson(host, layout.pidFile(processName)).catch(() => undefined)) as
+    | ProcessIdentity
+    | undefined;
+  return identity !== undefined && signalProcess(identity, signal);
+}
+
+/** The process of a node's agent. */
+export const agentProcess = (nodeName: string): string => `node-agent-${nodeName}`;
+
+/** Gates in files, restarts by SIGTERM: the supervisor starts the process again. */
+export function fileGateControl(host: Host, layout: ClusterLayout): GateControl {
+  return {
+    readGates: (name) => readGates(host, layout, name),
+    writeGates: (name, values) => writeGates(host, layout, name, values),
+    async restart(name) {
+      await signalClusterProcess(host, layout, name === controlPlane ? name : agentProcess(name), "SIGTERM");
+    },
+  };
+}
+
+/** Takes the directory for this process. @throws ClusterDirectoryError when it is taken or holds other things */
+async function claimDirectory(env: ClusterEnv, layout: ClusterLayout, config: ClusterConfig): Promise<void> {
+  const problem = layoutProblem(
+    layout,
+    config.nodes.map((n) => n.name),
+    config.driverName,
+  );
+  if (problem !== undefined) throw new ClusterDirectoryError(problem);
+  const entries = (await env.host.readDirectory(layout.dir)) ?? [];
+  if (entries.length > 0) {
+    const owner = (await readJson(env.host, layout.pidFile(supervisorName)).catch(() => undefined)) as
+      | ProcessIdentity
+      | undefined;
+    if (owner !== undefined && isAlive(owner)) {
+      throw new ClusterDirectoryError(
+        `a cluster already runs in ${layout.dir} (process ${owner.pid}): use another --dir, or end it with "longshore cluster down --dir ${layout.dir}"`,
+      );
+    }
+    const remedy = entries.includes("cluster.json")
+      ? `clean up what is left of an earlier cluster with "longshore cluster down --dir ${layout.dir}"`
+      : "choose an empty or new directory";
+    throw new ClusterDirectoryError(`${layout.dir} is not empty: ${remedy}`);
+  }
+  await env.host.makeDirectory(layout.runDir, 0o700);
+  const identity = identifyProcess(process.pid);
+  await env.host.writeFileAtomic(layout.pidFile(supervisorName), JSON.stringify({ ...identity, restarts: 0 }));
+}
+
+async function prepare(env: ClusterEnv, layout: ClusterLayout, asked: ClusterConfig): Promise<ClusterConfig> {
+  const config = { ...asked, port: asked.port === 0 ? await freePort() : asked.port };
+  if (config.hostForm === "kernel") await makeSharedMount(layout.dir);
+  for (const dir of [layout.logDir, layout.podLogDir, layout.apiDir, layout.cloudDir]) {
+    await env.host.makeDirectory(dir, 0o750);
+  }
+  for (const node of config.nodes) {
+    await env.host.makeDirectory(layout.nodeDir(node.name), 0o750);
+    await env.host.makeDirectory(layout.podStateDir(node.name), 0o750);
+    await writeGates(env.host, layout, node.name, initialGates);
+  }
+  await writeGates(env.host, layout, controlPlane, initialGates);
+  await writeClusterConfig(env.host, layout, config);
+  return config;
+}
+
+function superviseWith(supervisor: Supervisor, layout: ClusterLayout, command: readonly string[]) {
+  return (kind: ProcessKind, nodeName?: string) => {
+    const name = nodeName === undefined ? kind : `${kind}-${nodeName}`;
+    const node = nodeName === undefined ? [] : ["--node", nodeName];
+    supervisor.supervise({
+      name,
+      argv: [...command, "run", kind, "--cluster-dir", layout.dir, ...node],
+      pidFile: layout.pidFile(name),
+      logFile: layout.logFile(name),
+    });
+  };
+}
+
+async function openWhenServing(
+  env: ClusterEnv,
+  layout: ClusterLayout,
+  config: ClusterConfig,
+  signal: AbortSignal,
+): Promise<OpenCluster> {
+  for (;;) {
+    const kubeconfig = await env.host.stat(layout.kubeconfig);
+    const socket = await env.host.stat(layout.cloudSocket);
+    if (kubeconfig !== undefined && socket !== undefined) {
+      const cluster = await openCluster(env, layout.dir);
+      const serving = await cluster.kube
+        .get(resources.namespaces, { name: "kube-system" }, { signal })
+        .catch(() => undefined);
+      if (serving !== undefined) return { ...cluster, config };
+      cluster.kube.close();
+    }
+    await env.clock.sleep(pollMs, signal);
+  }
+}
+
+/** The objects that a distribution would ship: the driver's CSIDriver and the default class. */
+export async function bootstrap(kube: KubeClient, config: ClusterConfig, signal: AbortSignal): Promise<void> {
+  const driver: CSIDriver = {
+    apiVersion: "storage.k8s.io/v1",
+    kind: "CSIDriver",
+    metadata: { name: config.driverName },
+    spec: { attachRequired: true, podInfoOnMount: false },
+  };
+  const unlessExists = (error: unknown) => {
+    if (!isAlreadyExists(error)) throw error;
+  };
+  await kube.create(resources.csiDrivers, driver, { signal }).catch(unlessExists);
+  await kube.create(resources.storageClasses, inTreeStorageClass, { signal }).catch(unlessExists);
+}
+
+/** Resolves once every node is Ready and lists the driver. */
+export async function nodesReady(
+  env: Pick<RuntimeEnv, "clock">,
+  cluster: Pick<OpenCluster, "kube" | "config">,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const { name } of cluster.config.nodes) {
+    for (;;) {
+      const node = await cluster.kube.get(resources.nodes, { name }, { signal });
+      const csiNode = await cluster.kube.get(resources.csiNodes, { name }, { signal });
+      const ready = node?.status?.conditions?.some((c) => c.type === "Ready" && c.status === "True");
+      const registered = csiNode?.spec.drivers.some((d) => d.name === cluster.config.driverName);
+      if (ready === true && registered === true) break;
+      await env.clock.sleep(pollMs, signal);
+    }
+  }
+}

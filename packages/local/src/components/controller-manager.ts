@@ -1,0 +1,101 @@
+/**
+ * The control plane's controllers in one component, run by whichever replica leads: attach/detach,
+ * persistent volumes, expansion, protection, scheduler and workloads.
+ */
+import { type KubeClient, sharedInformers, startLeaderElection } from "@longshore/kube";
+import { type Component, featureGates, type RuntimeEnv, stopAll } from "@longshore/runtime";
+import {
+  awsEbsPlugin,
+  type CloudCaller,
+  createMigratedPluginManager,
+  csiPlugin,
+  type DiskCloud,
+  gateDependencyWarnings,
+  startAttachDetachController,
+  startExpandController,
+  startPersistentVolumeController,
+  startProtectionControllers,
+  volumeGates,
+} from "@longshore/volumes";
+import { startScheduler } from "../scheduler/scheduler.ts";
+import { startDisruptionController } from "../workloads/disruption-controller.ts";
+import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
+import { publishControlPlaneGates } from "./effective-gates.ts";
+
+/** The seams of the controller manager. */
+export interface ControllerManagerEnv extends RuntimeEnv {
+  readonly kube: KubeClient;
+  /** The provider's disk API, bound to a caller. */
+  cloudFor(caller: CloudCaller): DiskCloud;
+}
+
+/** Options of {@link startControllerManager}. */
+export interface ControllerManagerOptions {
+  /** Gate values over the defaults. */
+  readonly gates: Readonly<Record<string, boolean>>;
+  /** Name of this replica in the election. */
+  readonly identity: string;
+  /** `kubernetes-1.20` selects the recorded behaviour where ours is deliberately different. */
+  readonly compat?: "kubernetes-1.20";
+  /** Called when the lead is lost after it was held; a process exits then. */
+  readonly onLost?: () => void;
+}
+
+/** Starts the controller manager; its controllers run while it leads. */
+export function startControllerManager(
+  env: ControllerManagerEnv,
+  options: ControllerManagerOptions,
+): Component {
+  const gates = featureGates(volumeGates, options.gates);
+  for (const warning of gateDependencyWarnings(gates)) env.logger.warn(warning);
+  return startLeaderElection(env, {
+    name: "longshore-controller-manager",
+    namespace: "kube-system",
+    identity: options.identity,
+    ...(options.onLost === undefined ? {} : { onLost: options.onLost }),
+    lead: async (signal) => {
+      const controllers = startControllers(env, options);
+      try {
+        await publishControlPlaneGates(env.kube, gates.values, signal);
+        await aborted(signal);
+      } finally {
+        await stopAll(controllers);
+      }
+    },
+  });
+}
+
+function startControllers(env: ControllerManagerEnv, options: ControllerManagerOptions): Component[] {
+  const gates = featureGates(volumeGates, options.gates);
+  const migration = createMigratedPluginManager(gates);
+  const informers = sharedInformers(env);
+  const shared = { ...env, informers };
+  const compat = options.compat === undefined ? {} : { compat: options.compat };
+  const pluginsFor = (component: string) => [
+    awsEbsPlugin({ cloud: env.cloudFor({ path: "in-tree", component }) }),
+    csiPlugin(),
+  ];
+  return [
+    informers,
+    startAttachDetachController(shared, {
+      gates,
+      plugins: pluginsFor("attach-detach-controller"),
+      ...compat,
+    }),
+    startPersistentVolumeController(shared, {
+      gates,
+      plugins: pluginsFor("persistent-volume-controller"),
+      ...compat,
+    }),
+    startExpandController(shared, { gates, plugins: pluginsFor("expand-controller") }),
+    startProtectionControllers(shared),
+    startStatefulSetController(shared),
+    startDisruptionController(shared),
+    startScheduler(shared, { migrates: (plugin) => migration.isMigrationEnabledForPlugin(plugin) }),
+  ];
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}

@@ -1,0 +1,87 @@
+/**
+ * The reference driver with its sidecars: on a node with the registrar, as controller with attacher
+ * and provisioner. Driver and sidecars of one place share a process and talk over the driver's socket.
+ */
+import type { CsiConnector, CsiListener } from "@longshore/csi";
+import type { KubeClient } from "@longshore/kube";
+import { type Component, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
+import { startAttacher, startNodeDriverRegistrar, startProvisioner } from "@longshore/sidecars";
+import { type CloudCaller, type DiskCloud, kubeletPaths } from "@longshore/volumes";
+import { createReferenceDriver } from "../driver/index.ts";
+
+/** The seams of a driver. */
+export interface CsiDriverEnv extends RuntimeEnv {
+  readonly host: Host;
+  readonly connector: CsiConnector;
+  readonly listener: CsiListener;
+  cloudFor(caller: CloudCaller): DiskCloud;
+}
+
+/** Options of {@link startCsiDriverOnNode}. */
+export interface CsiDriverOnNodeOptions {
+  readonly driverName: string;
+  readonly nodeName: string;
+  /** The kubelet root directory; driver and registration sockets go to their places below it. */
+  readonly rootDir: string;
+}
+
+/** A component that may come to its end by itself. */
+export interface EndingComponent extends Component {
+  /** Rejects when the component cannot go on; a process exits then and is restarted. */
+  readonly failed: Promise<never>;
+}
+
+/** Starts the node service and its registrar. */
+export async function startCsiDriverOnNode(
+  env: CsiDriverEnv,
+  options: CsiDriverOnNodeOptions,
+): Promise<EndingComponent> {
+  const { driverName, nodeName, rootDir } = options;
+  const socket = kubeletPaths.csiSocket(rootDir, driverName);
+  await env.host.makeDirectory(socket.slice(0, socket.lastIndexOf("/")), 0o750);
+  await env.host.makeDirectory(kubeletPaths.registrationDir(rootDir), 0o755);
+  const cloud = env.cloudFor({ path: "csi", component: driverName });
+  const services = createReferenceDriver({ ...env, cloud }, { driverName, nodeName, services: "node" });
+  const server = await env.listener.serve(socket, services);
+  const connection = env.connector.connect(socket);
+  const registrar = startNodeDriverRegistrar(
+    { ...env, csi: connection },
+    { kubeletRegistrationPath: socket, registrationDir: kubeletPaths.registrationDir(rootDir) },
+  );
+  return {
+    failed: registrar.failed,
+    async stop() {
+      await stopAll([{ stop: () => server.close() }, registrar]);
+      connection.close();
+    },
+  };
+}
+
+/** Options of {@link startCsiDriverController}. */
+export interface CsiDriverControllerOptions {
+  readonly driverName: string;
+  /** Where the controller's socket is made. */
+  readonly socket: string;
+}
+
+/** Starts the controller service with attacher and provisioner. */
+export async function startCsiDriverController(
+  env: CsiDriverEnv & { readonly kube: KubeClient },
+  options: CsiDriverControllerOptions,
+): Promise<Component> {
+  const { driverName, socket } = options;
+  const cloud = env.cloudFor({ path: "csi", component: driverName });
+  const services = createReferenceDriver({ ...env, cloud }, { driverName, services: "controller" });
+  const server = await env.listener.serve(socket, services);
+  const csi = env.connector.connect(socket);
+  const sidecars = [
+    startAttacher({ ...env, csi }, { driverName }),
+    startProvisioner({ ...env, csi }, { driverName }),
+  ];
+  return {
+    async stop() {
+      await stopAll([{ stop: () => server.close() }, ...sidecars]);
+      csi.close();
+    },
+  };
+}

@@ -1,0 +1,40 @@
+/** One node's agent: the kubelet shell with the in-tree and CSI volume plugins. */
+import { type Component, featureGates } from "@longshore/runtime";
+import { awsEbsPlugin, csiPlugin, volumeGates } from "@longshore/volumes";
+import { type KubeletEnv, startKubelet } from "../kubelet/kubelet.ts";
+import { formatFeatureGates } from "./effective-gates.ts";
+
+/** Options of {@link startNodeAgent}. */
+export interface NodeAgentOptions {
+  readonly nodeName: string;
+  /** The machine's id at the provider. */
+  readonly instanceId: string;
+  readonly zone: string;
+  readonly region: string;
+  /** The kubelet root directory. */
+  readonly rootDir: string;
+  readonly logDir: string;
+  /** Gate values over the defaults. */
+  readonly gates: Readonly<Record<string, boolean>>;
+  /** Most volumes of the in-tree EBS plugin on this node. */
+  readonly ebsLimit?: number;
+}
+
+/** Starts a node agent. */
+export function startNodeAgent(env: KubeletEnv, options: NodeAgentOptions): Component {
+  const gates = featureGates(volumeGates, options.gates);
+  return startKubelet(env, {
+    identity: {
+      nodeName: options.nodeName,
+      instanceId: options.instanceId,
+      zone: options.zone,
+      region: options.region,
+      featureGates: formatFeatureGates(gates.values),
+      volumeLimits: { "attachable-volumes-aws-ebs": options.ebsLimit ?? 39 },
+    },
+    rootDir: options.rootDir,
+    logDir: options.logDir,
+    gates,
+    plugins: [awsEbsPlugin(), csiPlugin({ connector: env.connector })],
+  });
+}

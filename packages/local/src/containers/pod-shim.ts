@@ -1,0 +1,113 @@
+/**
+ * The program that holds one pod: it is started by the process runtime in a mount namespace of its
+ * own (where permitted), builds the pod's root, starts the container and records how it ended. It
+ * outlives the node agent. Arguments: the path of the pod's `sandbox.json`.
+ *
+ * The pod's root is an overlay over the machine's, with its changes in memory, so that nothing is
+ * ever created in the machine's own root; volumes are bound into it at their mount paths.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { identifyProcess } from "../processes/process-identity.ts";
+import { expandVariables, mountVariable, type PodSandbox } from "./pod-runtime.ts";
+
+/** What the shim is given. */
+export interface ShimFile {
+  readonly sandbox: PodSandbox;
+  /** True when the shim runs in a mount namespace of its own. */
+  readonly isolated: boolean;
+}
+
+/** Parts of the machine's root that a pod sees where an overlay over the root is not possible. */
+const systemDirectories = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/etc", "/opt", "/proc", "/dev"];
+
+function main(sandboxFile: string): void {
+  const podDir = dirname(sandboxFile);
+  const { sandbox, isolated } = JSON.parse(readFileSync(sandboxFile, "utf8")) as ShimFile;
+  const env: Record<string, string> = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
+  for (const mount of sandbox.mounts) {
+    env[mountVariable(mount.volumeName)] = isolated ? mount.mountPath : mount.hostPath;
+  }
+  Object.assign(env, sandbox.env);
+  const argv = sandbox.argv.map((part) => expandVariables(part, env));
+  const command = isolated ? ["chroot", buildRoot(podDir, sandbox), ...argv] : argv;
+
+  mkdirSync(dirname(sandbox.logFile), { recursive: true, mode: 0o750 });
+  const log = openSync(sandbox.logFile, "a", 0o640);
+  const [program = "", ...args] = command;
+  const child = spawn(program, args, { env, cwd: "/", detached: true, stdio: ["ignore", log, log] });
+  const end = (exitCode: number) => {
+    writeRecord(join(podDir, "exit.json"), { exitCode });
+    process.exit(0);
+  };
+  child.on("error", (error) => {
+    writeFileSync(log, `cannot start ${argv[0]}: ${error.message}\n`);
+    end(127);
+  });
+  child.on("exit", (code, signal) => end(code ?? (signal === "SIGKILL" ? 137 : 143)));
+  if (child.pid !== undefined) {
+    writeRecord(join(podDir, "state.json"), {
+      shim: identifyProcess(process.pid),
+      container: identifyProcess(child.pid),
+    });
+  }
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    process.on(signal, () => child.pid !== undefined && kill(child.pid, "SIGTERM"));
+  }
+}
+
+/** Builds the pod's root directory inside this mount namespace and gives its path. */
+function buildRoot(podDir: string, sandbox: PodSandbox): string {
+  const base = join(podDir, "rootfs");
+  const root = join(base, "root");
+  mkdirSync(base, { recursive: true, mode: 0o755 });
+  run("mount", ["-t", "tmpfs", "-o", "mode=755,size=64m", "tmpfs", base]);
+  for (const part of ["upper", "work", "root"]) mkdirSync(join(base, part), { mode: 0o755 });
+  try {
+    const options = `lowerdir=/,upperdir=${join(base, "upper")},workdir=${join(base, "work")}`;
+    run("mount", ["-t", "overlay", "-o", options, "overlay", root]);
+    for (const path of ["/proc", "/dev"]) run("mount", ["--bind", path, join(root, path)]);
+  } catch {
+    bindSystem(root);
+  }
+  for (const mount of sandbox.mounts) {
+    const target = join(root, mount.mountPath);
+    mkdirSync(target, { recursive: true });
+    run("mount", ["--bind", mount.hostPath, target]);
+    if (mount.readOnly) run("mount", ["-o", "remount,bind,ro", target]);
+  }
+  return root;
+}
+
+/** The fallback where the kernel refuses the overlay: read-only binds of what programs need. */
+function bindSystem(root: string): void {
+  const code = dirname(dirname(new URL(import.meta.url).pathname));
+  for (const path of [...systemDirectories, dirname(process.execPath), code]) {
+    try {
+      mkdirSync(join(root, path), { recursive: true });
+      run("mount", ["--bind", path, join(root, path)]);
+    } catch {
+      // Not every machine has every one of these.
+    }
+  }
+}
+
+function run(program: string, args: readonly string[]): void {
+  execFileSync(program, args, { stdio: ["ignore", "ignore", "pipe"], timeout: 30_000 });
+}
+
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // It has just ended.
+  }
+}
+
+function writeRecord(path: string, record: object): void {
+  writeFileSync(`${path}.new`, JSON.stringify(record), { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}
+
+main(process.argv[2] ?? "");

@@ -1,0 +1,127 @@
+/**
+ * Runs each pod as a child process below a shim, in a mount namespace and root of its own where the
+ * machine permits it (root on Linux); elsewhere the container is told its volumes' paths in the
+ * environment. Real form of {@link PodRuntime}.
+ *
+ * State lies in `<stateDir>/<podUID>/`: `sandbox.json` (what was asked), `state.json` (pids with
+ * start times), `exit.json` (how it ended). A new node agent reads it and goes on.
+ */
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { Clock, Host } from "@longshore/runtime";
+import { isAlive, type ProcessIdentity, signalProcess } from "../processes/process-identity.ts";
+import type { PodRuntime, PodSandbox, PodState } from "./pod-runtime.ts";
+import type { ShimFile } from "./pod-shim.ts";
+
+/** What the runtime needs. */
+export interface ProcessPodRuntimeEnv {
+  readonly clock: Clock;
+  readonly host: Host;
+}
+
+/** Options of {@link createProcessPodRuntime}. */
+export interface ProcessPodRuntimeOptions {
+  /** Directory of the pods' state; made when missing. */
+  readonly stateDir: string;
+}
+
+interface ShimState {
+  readonly shim: ProcessIdentity;
+  readonly container: ProcessIdentity;
+}
+
+const pollMs = 20;
+const startTimeoutMs = 20_000;
+
+/** Makes the runtime; does nothing until it is asked to. */
+export function createProcessPodRuntime(
+  env: ProcessPodRuntimeEnv,
+  options: ProcessPodRuntimeOptions,
+): PodRuntime {
+  const { clock, host } = env;
+  const dirOf = (podUID: string) => `${options.stateDir}/${podUID}`;
+  const isolated = host.form === "kernel";
+
+  const readRecord = async <T>(podUID: string, name: string): Promise<T | undefined> => {
+    const text = await host.readFile(`${dirOf(podUID)}/${name}`);
+    return text === undefined ? undefined : (JSON.parse(text) as T);
+  };
+
+  const state = async (podUID: string): Promise<PodState> => {
+    const shim = await readRecord<ShimState>(podUID, "state.json");
+    if (shim !== undefined && isAlive(shim.container)) return { kind: "running" };
+    const exit = await readRecord<{ exitCode: number }>(podUID, "exit.json");
+    if (exit !== undefined) return { kind: "ended", exitCode: exit.exitCode };
+    // The shim itself was killed: nobody has seen how the container ended.
+    return shim === undefined ? { kind: "absent" } : { kind: "ended", exitCode: 255 };
+  };
+
+  const waitFor = async (holds: () => Promise<boolean>, limitMs: number, signal: AbortSignal) => {
+    const untilMs = clock.monotonicMs() + limitMs;
+    while (!(await holds())) {
+      if (clock.monotonicMs() > untilMs) return false;
+      await clock.sleep(pollMs, signal);
+    }
+    return true;
+  };
+
+  return {
+    async ensureRunning(sandbox: PodSandbox, signal: AbortSignal): Promise<void> {
+      if ((await state(sandbox.podUID)).kind === "running") return;
+      const dir = dirOf(sandbox.podUID);
+      await host.makeDirectory(dir, 0o750);
+      await host.removeFile(`${dir}/exit.json`);
+      await host.removeFile(`${dir}/state.json`);
+      const file: ShimFile = { sandbox, isolated };
+      await host.writeFileAtomic(`${dir}/sandbox.json`, JSON.stringify(file));
+      spawnShim(isolated, `${dir}/sandbox.json`);
+      const started = async () => (await state(sandbox.podUID)).kind !== "absent";
+      if (!(await waitFor(started, startTimeoutMs, signal))) {
+        throw new Error(`pod ${sandbox.namespace}/${sandbox.podName}: its container did not start`);
+      }
+    },
+
+    state,
+
+    async terminate(podUID: string, graceMs: number, signal: AbortSignal): Promise<void> {
+      const shim = await readRecord<ShimState>(podUID, "state.json");
+      if (shim !== undefined) {
+        const gone = async () => !isAlive(shim.container) && !isAlive(shim.shim);
+        signalProcess(shim.container, "SIGTERM", true);
+        if (!(await waitFor(gone, graceMs, signal))) {
+          signalProcess(shim.container, "SIGKILL", true);
+          signalProcess(shim.shim, "SIGKILL");
+          if (!(await waitFor(gone, startTimeoutMs, signal))) {
+            throw new Error(`pod ${podUID}: process ${shim.container.pid} does not end`);
+          }
+        }
+      }
+      await host.removeTree(dirOf(podUID));
+    },
+
+    async list(): Promise<readonly string[]> {
+      return (await host.readDirectory(options.stateDir)) ?? [];
+    },
+
+    async podsWithRunningContainers(): Promise<ReadonlySet<string>> {
+      const running = new Set<string>();
+      for (const podUID of (await host.readDirectory(options.stateDir)) ?? []) {
+        if ((await state(podUID)).kind === "running") running.add(podUID);
+      }
+      return running;
+    },
+  };
+}
+
+/** Starts the shim so that it outlives this process; its own failures show as a pod that does not start. */
+function spawnShim(isolated: boolean, sandboxFile: string): void {
+  const shim = fileURLToPath(new URL("./pod-shim.js", import.meta.url));
+  const command = [process.execPath, shim, sandboxFile];
+  // Slave, so that what the node unmounts later is let go here too (a private namespace would
+  // keep other pods' file systems, and with them their loop devices, alive).
+  const argv = isolated ? ["unshare", "--mount", "--propagation", "slave", ...command] : command;
+  const [program = "", ...args] = argv;
+  const child = spawn(program, args, { detached: true, stdio: "ignore", cwd: "/" });
+  child.on("error", () => {});
+  child.unref();
+}

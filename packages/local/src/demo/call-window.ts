@@ -1,0 +1,62 @@
+/**
+ * Counts the in-tree calls that the disk cloud saw when none should have come: for a node from its
+ * flip until it begins to return, for the whole cluster from the last flip until the return begins.
+ * Pure.
+ */
+import type { CrossingMark } from "@longshore/migration";
+
+/** A call, as far as it matters here. */
+export interface CountedCall {
+  readonly seq: number;
+  readonly path: "in-tree" | "csi";
+  /** Instance the call concerns, if any. */
+  readonly instanceId: string | undefined;
+}
+
+/** A mark and the number of the last call that the cloud had seen when it was made. */
+export interface PlacedMark {
+  readonly mark: CrossingMark;
+  readonly seq: number;
+}
+
+/** In-tree calls inside the windows that the marks open and close. */
+export function inTreeCallsInWindows(
+  calls: readonly CountedCall[],
+  marks: readonly PlacedMark[],
+  instanceOf: (nodeName: string) => string | undefined,
+): CountedCall[] {
+  const windows = windowsOf(marks, instanceOf);
+  return calls.filter(
+    (call) =>
+      call.path === "in-tree" &&
+      windows.some(
+        (w) =>
+          call.seq > w.from &&
+          call.seq <= w.to &&
+          (w.instanceId === undefined || w.instanceId === call.instanceId),
+      ),
+  );
+}
+
+interface Window {
+  /** Undefined: all instances. */
+  readonly instanceId: string | undefined;
+  readonly from: number;
+  readonly to: number;
+}
+
+function windowsOf(
+  marks: readonly PlacedMark[],
+  instanceOf: (nodeName: string) => string | undefined,
+): Window[] {
+  return marks.flatMap(({ mark, seq }, index): Window[] => {
+    const end = (closes: (m: CrossingMark) => boolean) =>
+      marks.slice(index + 1).find((later) => closes(later.mark))?.seq ?? Number.POSITIVE_INFINITY;
+    if (mark.kind === "clusterMigrated") {
+      return [{ instanceId: undefined, from: seq, to: end((m) => m.kind === "clusterReturning") }];
+    }
+    if (mark.kind !== "nodeMigrated") return [];
+    const to = end((m) => m.kind === "nodeReturning" && m.nodeName === mark.nodeName);
+    return [{ instanceId: instanceOf(mark.nodeName) ?? mark.nodeName, from: seq, to }];
+  });
+}

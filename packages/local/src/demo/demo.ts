@@ -1,0 +1,242 @@
+/**
+ * The demo: writers on volumes of the in-tree EBS plugin, the crossing to the CSI driver node by
+ * node, the way back, and the proof that no acknowledged write was lost. It runs on any cluster that
+ * is handed to it: of processes, or in this process.
+ */
+import {
+  type KubeClient,
+  type PersistentVolume,
+  type Pod,
+  type PodDisruptionBudget,
+  resources,
+  type Stored,
+} from "@longshore/kube";
+import { type CrossingDirection, type CrossingEvent, crossingSubject, type Platform, runCrossing } from "@longshore/migration";
+import { type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import { translateInTreePVToCSI } from "@longshore/translation";
+import type { ClusterConfig } from "../cluster/config.ts";
+import { isPodReady } from "../workloads/stateful-set-step.ts";
+import { type CountedCall, inTreeCallsInWindows, type PlacedMark } from "./call-window.ts";
+import { acknowledgedRecords, lostRecords } from "./records.ts";
+import type { DemoReport } from "./report.ts";
+import { writerBudget, writerSet } from "./workload.ts";
+
+/** The cluster that the demo runs on. */
+export interface DemoCluster {
+  readonly config: ClusterConfig;
+  readonly kube: KubeClient;
+  readonly platform: Platform;
+  /** Host on which journal and pods' logs lie. */
+  readonly host: Host;
+  readonly journalFile: string;
+  readonly podLogDir: string;
+  /** Every call that the disk cloud has seen. */
+  cloudCalls(signal: AbortSignal): Promise<readonly CountedCall[]>;
+  /** Attachments that the disk cloud knows. */
+  cloudAttachments(signal: AbortSignal): Promise<number>;
+}
+
+/** Options of {@link runDemo}. */
+export interface DemoOptions {
+  readonly replicas: number;
+  /** Program and arguments of the writer, and of a reader that prints the volume's records. */
+  readonly writerCommand: readonly string[];
+  readonly readerCommand: readonly string[];
+  /** How long the writers write undisturbed between the parts, in milliseconds. */
+  readonly restMs?: number;
+  readonly onStep?: (name: string, ms: number) => void;
+  readonly onCrossing?: (event: CrossingEvent) => void;
+  /** What has been done before, such as bringing the cluster up. */
+  readonly stepsBefore?: readonly { readonly name: string; readonly ms: number }[];
+}
+
+const pollMs = 50;
+const waitWithinMs = 5 * 60_000;
+const namespace = "default";
+
+/** Runs the demo and proves its claims. */
+export async function runDemo(
+  env: RuntimeEnv,
+  cluster: DemoCluster,
+  options: DemoOptions,
+  signal: AbortSignal,
+): Promise<DemoReport> {
+  const startMs = env.clock.monotonicMs();
+  const steps: { name: string; ms: number }[] = [...(options.stepsBefore ?? [])];
+  const marks: PlacedMark[] = [];
+  const nodesOfClaim = new Map<string, string[]>();
+  const { kube } = cluster;
+
+  const step = async <T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+    const fromMs = env.clock.monotonicMs();
+    const result = await withDeadline(env.clock, waitWithinMs, signal, work);
+    const ms = Math.round(env.clock.monotonicMs() - fromMs);
+    steps.push({ name, ms });
+    options.onStep?.(name, ms);
+    return result;
+  };
+  const until = async (holds: () => Promise<boolean>, s: AbortSignal) => {
+    while (!(await holds())) await env.clock.sleep(pollMs, s);
+  };
+  const writers = async (s: AbortSignal) =>
+    (await kube.list(resources.pods, { namespace, labelSelector: "app=writer", signal: s })).items;
+  const writersReady = async (s: AbortSignal) => {
+    const pods = await writers(s);
+    for (const pod of pods) noteNode(nodesOfClaim, pod);
+    return pods.length === options.replicas && pods.every((pod) => isPodReady(pod));
+  };
+  const cross = (direction: CrossingDirection) =>
+    step(direction === "migrate" ? "carry the cluster to CSI" : "carry it back", async (s) => {
+      const platform: Platform = {
+        ...cluster.platform,
+        noteMark: async (mark, markSignal) => {
+          const calls = await cluster.cloudCalls(markSignal);
+          marks.push({ mark, seq: calls.at(-1)?.seq ?? 0 });
+        },
+      };
+      const { journalFile } = cluster;
+      const onEvent = options.onCrossing === undefined ? {} : { onEvent: options.onCrossing };
+      const subject = crossingSubject("aws-ebs");
+      await runCrossing(
+        { ...env, kube, platform, host: cluster.host },
+        { subject, direction, journalFile, ...onEvent },
+        s,
+      );
+      await until(() => writersReady(s), s);
+    });
+
+  await step("start writers on in-tree volumes", async (s) => {
+    await kube.create(resources.podDisruptionBudgets, await servedBudget(kube, s), { signal: s });
+    await kube.create(
+      resources.statefulSets,
+      writerSet({ replicas: options.replicas, command: options.writerCommand }),
+      { signal: s },
+    );
+    await until(() => writersReady(s), s);
+  });
+  const rest = () => env.clock.sleep(options.restMs ?? 500, signal);
+  await rest();
+  await cross("migrate");
+  await rest();
+  await cross("rollback");
+  await rest();
+
+  await step("stop writers", async (s) => {
+    const ref = { namespace, name: "writer" };
+    await kube.patch(resources.statefulSets, ref, { type: "merge", body: { spec: { replicas: 0 } } }, { signal: s });
+    await until(async () => (await writers(s)).length === 0, s);
+  });
+  const volumes = await step("read every volume back", (s) =>
+    Promise.all(
+      Array.from({ length: options.replicas }, (_, ordinal) => checkVolume(env, cluster, options, ordinal, s)),
+    ),
+  );
+  const stranded = await step("look for stranded attachments", async (s) => {
+    await until(async () => (await cluster.cloudAttachments(s)) === 0, s).catch(() => {});
+    const left = await kube.list(resources.volumeAttachments, { signal });
+    return left.items.length + (await cluster.cloudAttachments(signal));
+  });
+  const instanceOf = (name: string) => cluster.config.nodes.find((n) => n.name === name)?.instanceId;
+  const wrong = inTreeCallsInWindows(await cluster.cloudCalls(signal), marks, instanceOf);
+  return {
+    acknowledgedWrites: volumes.reduce((sum, v) => sum + v.acknowledged, 0),
+    lostWrites: volumes.reduce((sum, v) => sum + v.lost, 0),
+    volumes: volumes.map(({ pv, inTreeHandle, csiHandle, podName }) => ({
+      pv,
+      inTreeHandle,
+      csiHandle,
+      nodes: nodesOfClaim.get(podName) ?? [],
+    })),
+    steps,
+    inTreeCallsAfterMigration: wrong.length,
+    strandedAttachments: stranded,
+    elapsedMs:
+      Math.round(env.clock.monotonicMs() - startMs) +
+      (options.stepsBefore ?? []).reduce((sum, s) => sum + s.ms, 0),
+  };
+}
+
+interface CheckedVolume {
+  readonly podName: string;
+  readonly pv: string;
+  readonly inTreeHandle: string;
+  readonly csiHandle: string;
+  readonly acknowledged: number;
+  readonly lost: number;
+}
+
+/** Reads one volume through a new pod on its claim and holds it against what its writers acknowledged. */
+async function checkVolume(
+  env: RuntimeEnv,
+  cluster: DemoCluster,
+  options: DemoOptions,
+  ordinal: number,
+  signal: AbortSignal,
+): Promise<CheckedVolume> {
+  const { kube, host } = cluster;
+  const podName = `writer-${ordinal}`;
+  const claimName = `data-${podName}`;
+  const reader = readerPod(`reader-${ordinal}`, claimName, options.readerCommand);
+  await kube.create(resources.pods, reader, { signal });
+  let done: Stored<Pod> | undefined;
+  const ref = { namespace, name: `reader-${ordinal}` };
+  while (done?.status?.phase !== "Succeeded") {
+    await env.clock.sleep(pollMs, signal);
+    done = await kube.get(resources.pods, ref, { signal });
+    if (done?.status?.phase === "Failed") throw new Error(`the reader of claim ${claimName} failed: look at its log`);
+  }
+  const text = (await readLogs(host, cluster.podLogDir, `reader-${ordinal}`)).join("");
+  await kube.delete(resources.pods, ref, { signal });
+  while ((await kube.get(resources.pods, ref, { signal })) !== undefined) await env.clock.sleep(pollMs, signal);
+  const acknowledged = acknowledgedRecords(await readLogs(host, cluster.podLogDir, podName));
+  const claim = await kube.get(resources.persistentVolumeClaims, { namespace, name: claimName }, { signal });
+  const pv = await kube.get(resources.persistentVolumes, { name: claim?.spec?.volumeName ?? "" }, { signal });
+  if (pv === undefined) throw new Error(`claim ${claimName} has no volume any more`);
+  return {
+    podName,
+    pv: pv.metadata.name,
+    inTreeHandle: pv.spec?.awsElasticBlockStore?.volumeID ?? "",
+    csiHandle: (translateInTreePVToCSI(pv) as PersistentVolume).spec?.csi?.volumeHandle ?? "",
+    acknowledged: acknowledged.size,
+    lost: lostRecords(podName, text, acknowledged).length,
+  };
+}
+
+function readerPod(name: string, claimName: string, command: readonly string[]): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace },
+    spec: {
+      restartPolicy: "Never",
+      terminationGracePeriodSeconds: 0,
+      containers: [{ name: "reader", command: [...command], volumeMounts: [{ name: "data", mountPath: "/data" }] }],
+      volumes: [{ name: "data", persistentVolumeClaim: { claimName } }],
+    },
+  };
+}
+
+/** Logs of every pod that has had this name, one text a pod. */
+async function readLogs(host: Host, podLogDir: string, podName: string): Promise<string[]> {
+  const texts: string[] = [];
+  for (const dir of (await host.readDirectory(podLogDir)) ?? []) {
+    if (!dir.startsWith(`${namespace}_${podName}_`)) continue;
+    for (const file of (await host.readDirectory(`${podLogDir}/${dir}`)) ?? []) {
+      texts.push((await host.readFile(`${podLogDir}/${dir}/${file}`)) ?? "");
+    }
+  }
+  return texts;
+}
+
+/** The budget in the version that the server has. */
+async function servedBudget(kube: KubeClient, signal: AbortSignal): Promise<PodDisruptionBudget> {
+  const version = (await kube.servedVersion(resources.podDisruptionBudgets, { signal })) ?? "v1";
+  return { ...writerBudget, apiVersion: `policy/${version}` as "policy/v1" };
+}
+
+function noteNode(nodesOfClaim: Map<string, string[]>, pod: Stored<Pod>): void {
+  const nodeName = pod.spec?.nodeName;
+  if (nodeName === undefined || !isPodReady(pod)) return;
+  const nodes = nodesOfClaim.get(pod.metadata.name) ?? [];
+  if (nodes.at(-1) !== nodeName) nodesOfClaim.set(pod.metadata.name, [...nodes, nodeName]);
+}

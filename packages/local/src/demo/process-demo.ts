@@ -1,0 +1,79 @@
+/** The demo on a cluster of processes, brought up for it and taken down after it. */
+import { fileURLToPath } from "node:url";
+import type { CrossingEvent } from "@longshore/migration";
+import { clusterConfig } from "../cluster/config.ts";
+import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/process-cluster.ts";
+import { type DemoCluster, runDemo } from "./demo.ts";
+import type { DemoReport } from "./report.ts";
+
+/** Options of {@link runProcessDemo}. */
+export interface ProcessDemoOptions {
+  readonly dir: string;
+  readonly hostForm: "kernel" | "unprivileged";
+  /** Program and first arguments of the longshore command. */
+  readonly command: readonly string[];
+  readonly onStatus?: (text: string) => void;
+  readonly onStep?: (name: string, ms: number) => void;
+  readonly onCrossing?: (event: CrossingEvent) => void;
+}
+
+const nodeCount = 3;
+const writeEveryMs = 20;
+
+/** Runs the demo; the cluster and everything it has made is gone afterwards, whatever happens. */
+export async function runProcessDemo(
+  env: ClusterEnv,
+  options: ProcessDemoOptions,
+  signal: AbortSignal,
+): Promise<DemoReport> {
+  const startMs = env.clock.monotonicMs();
+  const cluster = await upCluster(env, {
+    dir: options.dir,
+    config: clusterConfig(nodeCount, options.hostForm),
+    command: options.command,
+    signal,
+    ...(options.onStatus === undefined ? {} : { onProgress: options.onStatus }),
+  });
+  try {
+    const name = "bring the cluster up";
+    const ms = Math.round(env.clock.monotonicMs() - startMs);
+    options.onStep?.(name, ms);
+    const { dir: _dir, hostForm: _form, command: _command, ...listeners } = options;
+    return await runDemo(
+      env,
+      demoClusterOf(env, cluster),
+      {
+        replicas: nodeCount,
+        writerCommand: writerCommand(),
+        readerCommand: ["/bin/cat", "$(LONGSHORE_MOUNT_DATA)/records"],
+        stepsBefore: [{ name, ms }],
+        ...listeners,
+      },
+      signal,
+    );
+  } finally {
+    options.onStatus?.("taking the cluster down");
+    await cluster.stop();
+  }
+}
+
+/** The writer of the demo as a container's command. */
+export function writerCommand(everyMs: number = writeEveryMs): string[] {
+  const script = fileURLToPath(new URL("./writer-program.js", import.meta.url));
+  return [process.execPath, script, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", String(everyMs)];
+}
+
+function demoClusterOf(env: ClusterEnv, cluster: SupervisedCluster): DemoCluster {
+  const { config, kube, platform, layout, cloud } = cluster;
+  return {
+    config,
+    kube,
+    platform,
+    host: env.host,
+    journalFile: `${layout.dir}/crossing.json`,
+    podLogDir: layout.podLogDir,
+    cloudCalls: (signal) => cloud.calls(0, signal),
+    cloudAttachments: async (signal) =>
+      (await cloud.listDisks(signal)).reduce((sum, disk) => sum + disk.attachments.length, 0),
+  };
+}

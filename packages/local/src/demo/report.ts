@@ -1,0 +1,32 @@
+/** What the demo proves, as it is written with `--json`. */
+
+/** The demo's report. */
+export interface DemoReport {
+  /** Records that reached an acknowledgement file after fsync. */
+  readonly acknowledgedWrites: number;
+  /** Acknowledged records that the next reader of the volume did not find. */
+  readonly lostWrites: number;
+  readonly volumes: readonly {
+    readonly pv: string;
+    readonly inTreeHandle: string;
+    readonly csiHandle: string;
+    /** Nodes on which its pod ran, in order. */
+    readonly nodes: readonly string[];
+  }[];
+  readonly steps: readonly { readonly name: string; readonly ms: number }[];
+  /** In-tree calls at the disk cloud: per node from its flip, everywhere from the last flip until the return begins. */
+  readonly inTreeCallsAfterMigration: number;
+  /** Attachments without a pod at the end, in the API and at the disk cloud. */
+  readonly strandedAttachments: number;
+  readonly elapsedMs: number;
+}
+
+/** The report's verdict: true when nothing was lost, stranded or served by the wrong path. */
+export function isProof(report: DemoReport): boolean {
+  return (
+    report.acknowledgedWrites > 0 &&
+    report.lostWrites === 0 &&
+    report.strandedAttachments === 0 &&
+    report.inTreeCallsAfterMigration === 0
+  );
+}

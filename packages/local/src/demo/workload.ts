@@ -1,0 +1,80 @@
+/** The Kubernetes objects of the demo: an in-tree storage class, a StatefulSet that writes, a budget. */
+import type { PodDisruptionBudget, StatefulSet, StorageClass } from "@longshore/kube";
+
+/** The default storage class of the local cluster: the in-tree EBS plugin, delayed binding. */
+export const inTreeStorageClass: StorageClass = {
+  apiVersion: "storage.k8s.io/v1",
+  kind: "StorageClass",
+  metadata: {
+    name: "gp2",
+    annotations: { "storageclass.kubernetes.io/is-default-class": "true" },
+  },
+  provisioner: "kubernetes.io/aws-ebs",
+  parameters: { type: "gp2", fsType: "ext4" },
+  volumeBindingMode: "WaitForFirstConsumer",
+  allowVolumeExpansion: true,
+};
+
+/** How the writers run. */
+export interface WriterSetOptions {
+  readonly replicas: number;
+  /** Program and arguments of a writer; the volume's directory is `$(LONGSHORE_MOUNT_DATA)`. */
+  readonly command: readonly string[];
+}
+
+/** Labels of the writers. */
+export const writerLabels = { app: "writer" } as const;
+
+/** The StatefulSet of writers, one volume each, no two of them on a node. */
+export function writerSet(options: WriterSetOptions): StatefulSet {
+  return {
+    apiVersion: "apps/v1",
+    kind: "StatefulSet",
+    metadata: { name: "writer", namespace: "default" },
+    spec: {
+      serviceName: "writer",
+      replicas: options.replicas,
+      podManagementPolicy: "Parallel",
+      selector: { matchLabels: writerLabels },
+      template: {
+        metadata: { labels: writerLabels },
+        spec: {
+          terminationGracePeriodSeconds: 5,
+          affinity: {
+            podAntiAffinity: {
+              requiredDuringSchedulingIgnoredDuringExecution: [
+                { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: writerLabels } },
+              ],
+            },
+          },
+          containers: [
+            {
+              name: "writer",
+              command: [...options.command],
+              env: [{ name: "POD_NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } }],
+              volumeMounts: [{ name: "data", mountPath: "/data" }],
+            },
+          ],
+        },
+      },
+      volumeClaimTemplates: [
+        {
+          metadata: { name: "data" },
+          spec: {
+            accessModes: ["ReadWriteOnce"],
+            storageClassName: "gp2",
+            resources: { requests: { storage: "32Mi" } },
+          },
+        },
+      ],
+    },
+  };
+}
+
+/** Lets one writer at a time be evicted. */
+export const writerBudget: PodDisruptionBudget = {
+  apiVersion: "policy/v1",
+  kind: "PodDisruptionBudget",
+  metadata: { name: "writer", namespace: "default" },
+  spec: { maxUnavailable: 1, selector: { matchLabels: writerLabels } },
+};

@@ -1,0 +1,41 @@
+/**
+ * The demo's writer, a program of its own: appends numbered records to a file, syncs each to the
+ * disk, and only then acknowledges it on standard output (a file). Started again it goes on after the
+ * last whole record. Arguments: directory of the volume, name of the volume, milliseconds between two.
+ */
+import { closeSync, fdatasyncSync, fsyncSync, openSync, readFileSync, truncateSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { lastRecord, recordLine } from "./records.ts";
+
+const [directory = "", volume = "", everyMs = "20"] = process.argv.slice(2);
+const path = join(directory, "records");
+
+function existing(): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+let last = lastRecord(volume, existing());
+const whole = Array.from({ length: last }, (_, i) => `${recordLine(volume, i + 1)}\n`).join("").length;
+const file = openSync(path, "a", 0o640);
+truncateSync(path, whole); // What a crash tore off was never acknowledged.
+const directoryFile = openSync(directory, "r");
+fsyncSync(directoryFile);
+closeSync(directoryFile);
+writeSync(1, `start after ${last}\n`);
+
+const timer = setInterval(() => {
+  last++;
+  writeSync(file, `${recordLine(volume, last)}\n`);
+  fdatasyncSync(file);
+  writeSync(1, `ack ${last}\n`);
+}, Number(everyMs));
+
+process.on("SIGTERM", () => {
+  clearInterval(timer);
+  closeSync(file);
+  process.exit(0);
+});

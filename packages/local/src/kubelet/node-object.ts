@@ -1,0 +1,106 @@
+/** The Node object as its agent writes it. Pure. Source: core/v1 Node; spec node-agent.md §8. */
+import type { Node, NodeCondition, Stored } from "@longshore/kube";
+
+/** What a node says of itself. */
+export interface NodeIdentity {
+  readonly nodeName: string;
+  readonly instanceId: string;
+  readonly zone: string;
+  readonly region: string;
+  /** `--feature-gates` form of the gates in effect, so that anyone can see what this agent runs with. */
+  readonly featureGates: string;
+  /** Attach limits of in-tree plugins, by resource key. */
+  readonly volumeLimits: Readonly<Record<string, number>>;
+}
+
+/** The annotation with the gates that an agent or the controller manager runs with. */
+export const featureGatesAnnotation = "longshore.dev/feature-gates";
+
+/** The node's metadata and spec at registration, over what is there already. */
+export function registeredNode(identity: NodeIdentity, current: Stored<Node> | undefined): Node {
+  return {
+    ...(current ?? { apiVersion: "v1", kind: "Node" }),
+    metadata: {
+      ...current?.metadata,
+      name: identity.nodeName,
+      labels: {
+        ...current?.metadata.labels,
+        "kubernetes.io/hostname": identity.nodeName,
+        "kubernetes.io/os": "linux",
+        "topology.kubernetes.io/zone": identity.zone,
+        "topology.kubernetes.io/region": identity.region,
+        "failure-domain.beta.kubernetes.io/zone": identity.zone,
+        "failure-domain.beta.kubernetes.io/region": identity.region,
+      },
+      annotations: {
+        ...current?.metadata.annotations,
+        "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+        [featureGatesAnnotation]: identity.featureGates,
+      },
+    },
+    spec: { ...current?.spec, providerID: `aws:///${identity.zone}/${identity.instanceId}` },
+  };
+}
+
+/** The parts of the status that the agent owns. */
+export interface NodeStatusParts {
+  readonly capacity: Record<string, string>;
+  readonly allocatable: Record<string, string>;
+  readonly conditions: NodeCondition[];
+  readonly volumesInUse?: string[];
+}
+
+/** The status to report; a condition keeps its transition time while its status stays. */
+export function nodeStatusOf(
+  identity: NodeIdentity,
+  current: Stored<Node>,
+  facts: {
+    readonly error: string | undefined;
+    readonly conditions: readonly NodeCondition[];
+    readonly volumesInUse: readonly string[] | undefined;
+    readonly now: Date;
+  },
+): NodeStatusParts {
+  const now = `${facts.now.toISOString().slice(0, 19)}Z`;
+  const ready: NodeCondition =
+    facts.error === undefined
+      ? { type: "Ready", status: "True", reason: "KubeletReady", message: "node agent is posting ready status" }
+      : { type: "Ready", status: "False", reason: "KubeletNotReady", message: facts.error };
+  const own = [...facts.conditions, ready];
+  const others = (current.status?.conditions ?? []).filter((c) => !own.some((o) => o.type === c.type));
+  const conditions = [...others, ...own].map((condition) => {
+    const was = current.status?.conditions?.find((c) => c.type === condition.type);
+    const same = was?.status === condition.status && was.lastTransitionTime !== undefined;
+    return {
+      ...condition,
+      lastHeartbeatTime: now,
+      lastTransitionTime: same ? (was.lastTransitionTime ?? now) : (condition.lastTransitionTime ?? now),
+    };
+  });
+  const resources = {
+    cpu: "2",
+    memory: "4Gi",
+    pods: "110",
+    ...Object.fromEntries(Object.entries(identity.volumeLimits).map(([key, count]) => [key, String(count)])),
+  };
+  return {
+    capacity: resources,
+    allocatable: resources,
+    conditions,
+    ...(facts.volumesInUse === undefined ? {} : { volumesInUse: [...facts.volumesInUse] }),
+  };
+}
+
+/** True when reporting `next` would tell readers something new (heartbeats aside). */
+export function statusDiffers(current: Stored<Node>, next: NodeStatusParts): boolean {
+  const facts = (status: Partial<NodeStatusParts> | undefined) =>
+    JSON.stringify([
+      [...(status?.conditions ?? [])]
+        .map((c) => [c.type, c.status, c.reason, c.message])
+        .sort((a, b) => ((a[0] ?? "") < (b[0] ?? "") ? -1 : 1)),
+      Object.entries(status?.allocatable ?? {}).sort(),
+    ]);
+  if (facts(current.status as Partial<NodeStatusParts>) !== facts(next)) return true;
+  if (next.volumesInUse === undefined) return false;
+  return JSON.stringify(current.status?.volumesInUse ?? []) !== JSON.stringify(next.volumesInUse);
+}

@@ -1,0 +1,187 @@
+/**
+ * The processes of a local cluster: each reads what it needs from the cluster directory, puts the
+ * real forms of the seams together and starts one component. Nothing is decided here.
+ */
+import { runApiServer } from "@longshore/apiserver";
+import { grpcConnector, grpcListener } from "@longshore/csi";
+import { createHttpClient, type KubeClient, loadKubeconfig } from "@longshore/kube";
+import type { Component, Host, RuntimeEnv } from "@longshore/runtime";
+import type { CloudCaller } from "@longshore/volumes";
+import type { ClusterConfig } from "../cluster/config.ts";
+import { readClusterConfig, readGates } from "../cluster/files.ts";
+import { type ClusterLayout, clusterLayout } from "../cluster/layout.ts";
+import { startControllerManager } from "../components/controller-manager.ts";
+import { startCsiDriverController, startCsiDriverOnNode } from "../components/csi-driver.ts";
+import { startNodeAgent } from "../components/node-agent.ts";
+import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
+import { connectDiskCloud, createDiskCloud, serveDiskCloud } from "../disk-cloud/index.ts";
+import { controlPlane } from "../platform/embedded-platform.ts";
+import { processEnv, processHost } from "./environment.ts";
+
+/** The kinds of process of a local cluster. */
+export const processKinds = [
+  "apiserver",
+  "disk-cloud",
+  "controller-manager",
+  "csi-controller",
+  "csi-node",
+  "node-agent",
+] as const;
+
+/** A kind of process. */
+export type ProcessKind = (typeof processKinds)[number];
+
+/** What a process is told. */
+export interface ProcessOptions {
+  /** The cluster directory. */
+  readonly dir: string;
+  /** The node, for the kinds that belong to one. */
+  readonly nodeName?: string;
+}
+
+/** A started process; `ended` settles when it cannot go on by itself. */
+export interface StartedProcess extends Component {
+  readonly ended: Promise<string>;
+}
+
+interface ProcessContext {
+  readonly env: RuntimeEnv;
+  readonly layout: ClusterLayout;
+  readonly config: ClusterConfig;
+  readonly host: Host;
+  readonly options: ProcessOptions;
+}
+
+const starters: Readonly<Record<ProcessKind, (context: ProcessContext) => Promise<StartedProcess>>> = {
+  apiserver: startApiServer,
+  "disk-cloud": startDiskCloud,
+  "controller-manager": startControllers,
+  "csi-controller": startCsiController,
+  "csi-node": startCsiNode,
+  "node-agent": startNode,
+};
+
+/** Starts one process's component. */
+export async function startComponentProcess(
+  kind: ProcessKind,
+  options: ProcessOptions,
+): Promise<StartedProcess> {
+  const layout = clusterLayout(options.dir);
+  const bootHost = processHost("unprivileged"); // Only reads a file: any form will do.
+  const config = await readClusterConfig(bootHost, layout);
+  const env = processEnv(options.nodeName === undefined ? kind : `${kind}/${options.nodeName}`);
+  return starters[kind]({ env, layout, config, host: processHost(config.hostForm), options });
+}
+
+async function startApiServer({ env, layout, config }: ProcessContext): Promise<StartedProcess> {
+  const server = await runApiServer(env, {
+    dataDir: layout.apiDir,
+    port: config.port,
+    kubeconfigOut: layout.kubeconfig,
+  });
+  return running(server);
+}
+
+async function startDiskCloud({ env, layout, config, host }: ProcessContext): Promise<StartedProcess> {
+  const cloud = await createDiskCloud(
+    { ...env, host },
+    { stateDir: layout.cloudDir, instances: cloudInstances(config) },
+  );
+  return running(await serveDiskCloud(cloud, layout.cloudSocket));
+}
+
+async function startControllers(context: ProcessContext): Promise<StartedProcess> {
+  const { env, layout, host } = context;
+  let lost: (why: string) => void = () => {};
+  const ended = new Promise<string>((resolve) => {
+    lost = resolve;
+  });
+  const manager = startControllerManager(
+    { ...env, kube: await kubeClient(context), cloudFor: cloudFor(context) },
+    {
+      gates: await readGates(host, layout, controlPlane),
+      identity: controlPlane,
+      onLost: () => lost("the lead was lost"),
+    },
+  );
+  return { ended, stop: () => manager.stop() };
+}
+
+async function startCsiController(context: ProcessContext): Promise<StartedProcess> {
+  const { env, layout, config, host } = context;
+  const driver = await startCsiDriverController(
+    {
+      ...env,
+      host,
+      kube: await kubeClient(context),
+      connector: grpcConnector(env),
+      listener: grpcListener(env),
+      cloudFor: cloudFor(context),
+    },
+    { driverName: config.driverName, socket: layout.driverSocket },
+  );
+  return running(driver);
+}
+
+async function startCsiNode(context: ProcessContext): Promise<StartedProcess> {
+  const { env, layout, config, host } = context;
+  const node = nodeOf(context);
+  const driver = await startCsiDriverOnNode(
+    { ...env, host, connector: grpcConnector(env), listener: grpcListener(env), cloudFor: cloudFor(context) },
+    { driverName: config.driverName, nodeName: node.name, rootDir: layout.nodeDir(node.name) },
+  );
+  return { ended: driver.failed.catch((error) => String(error)), stop: () => driver.stop() };
+}
+
+async function startNode(context: ProcessContext): Promise<StartedProcess> {
+  const { env, layout, config, host } = context;
+  const node = nodeOf(context);
+  const runtime = createProcessPodRuntime({ ...env, host }, { stateDir: layout.podStateDir(node.name) });
+  const agent = startNodeAgent(
+    { ...env, host, runtime, kube: await kubeClient(context), connector: grpcConnector(env) },
+    {
+      nodeName: node.name,
+      instanceId: node.instanceId,
+      zone: node.zone,
+      region: config.region,
+      rootDir: layout.nodeDir(node.name),
+      logDir: layout.podLogDir,
+      gates: await readGates(host, layout, node.name),
+      ebsLimit: config.attachLimit,
+    },
+  );
+  return running(agent);
+}
+
+/** The cluster's nodes as the disk cloud's instances. */
+export function cloudInstances(config: ClusterConfig) {
+  return config.nodes.map((node) => ({
+    instanceId: node.instanceId,
+    nodeName: node.name,
+    zone: node.zone,
+    region: config.region,
+    attachLimit: config.attachLimit,
+  }));
+}
+
+function cloudFor({ env, layout }: ProcessContext) {
+  return (caller: CloudCaller) => connectDiskCloud(env, layout.cloudSocket, caller);
+}
+
+async function kubeClient({ env, layout }: ProcessContext): Promise<KubeClient> {
+  return createHttpClient(env, await loadKubeconfig(layout.kubeconfig));
+}
+
+function nodeOf({ config, options }: ProcessContext) {
+  const node = config.nodes.find((n) => n.name === options.nodeName);
+  if (node === undefined) {
+    throw new Error(
+      `no node "${options.nodeName}" in ${options.dir}: it has ${config.nodes.map((n) => n.name).join(", ")}`,
+    );
+  }
+  return node;
+}
+
+function running(component: Component): StartedProcess {
+  return { ended: new Promise<string>(() => {}), stop: () => component.stop() };
+}

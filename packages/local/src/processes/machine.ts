@@ -1,0 +1,32 @@
+/** What only the supervising process does to its machine. Real form. */
+import { execFile } from "node:child_process";
+import { createServer } from "node:net";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+
+/** True when this process may mount: root on Linux. Elsewhere clusters use directories and links. */
+export function mayMount(): boolean {
+  return process.platform === "linux" && process.getuid?.() === 0;
+}
+
+/**
+ * Makes the directory a shared mount of its own. Pods' mount namespaces are slaves of it, so that
+ * they let go of what the node unmounts; without it, they would keep loop devices busy.
+ */
+export async function makeSharedMount(dir: string): Promise<void> {
+  await run("mount", ["--bind", dir, dir]);
+  await run("mount", ["--make-shared", dir]);
+}
+
+/** A port of the loopback interface that is free now. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });
+}

@@ -1,0 +1,55 @@
+/**
+ * Processes are known by pid and start time, since a pid alone may have been given to another
+ * program by the time it is looked at. Real form only: reads the machine's process table.
+ */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+/** A process, for good. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** When it started, in a form that only needs to be compared. */
+  readonly startedAt: string;
+}
+
+/** The identity of the process that has this pid now, or undefined when none (or only a zombie) has. */
+export function identifyProcess(pid: number): ProcessIdentity | undefined {
+  if (process.platform !== "linux") return identifyByPs(pid);
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  } catch {
+    return undefined;
+  }
+  // The second field is the command in parentheses and may itself hold blanks and parentheses.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const state = fields[0];
+  const startedAt = fields[19];
+  return startedAt === undefined || state === "Z" || state === "X" ? undefined : { pid, startedAt };
+}
+
+/** True while that very process runs. */
+export function isAlive(identity: ProcessIdentity): boolean {
+  return identifyProcess(identity.pid)?.startedAt === identity.startedAt;
+}
+
+/** Sends a signal to that very process (and, with `group`, to its process group); false when it is gone. */
+export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals, group = false): boolean {
+  if (!isAlive(identity)) return false;
+  try {
+    process.kill(group ? -identity.pid : identity.pid, signal);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
+    throw error;
+  }
+}
+
+function identifyByPs(pid: number): ProcessIdentity | undefined {
+  try {
+    const startedAt = execFileSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" }).trim();
+    return startedAt === "" ? undefined : { pid, startedAt };
+  } catch {
+    return undefined;
+  }
+}

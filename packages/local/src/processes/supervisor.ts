@@ -1,0 +1,124 @@
+/**
+ * Keeps the processes of a local cluster running: starts each in a process group of its own,
+ * restarts what died with back-off and says so, and ends all of them in reverse order.
+ *
+ * Real form. Every process has a pid file with its start time, so that `cluster down` can clean up
+ * after a supervisor that was killed itself.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { backoffMs, type Clock, type Component, type Logger, TaskGroup } from "@longshore/runtime";
+import { identifyProcess, isAlive, type ProcessIdentity, signalProcess } from "./process-identity.ts";
+
+/** A process to keep running. */
+export interface ProcessSpec {
+  readonly name: string;
+  /** Program and arguments. */
+  readonly argv: readonly string[];
+  readonly pidFile: string;
+  readonly logFile: string;
+}
+
+/** The contents of a pid file. */
+export interface PidRecord extends ProcessIdentity {
+  readonly restarts: number;
+}
+
+/** What the supervisor needs. */
+export interface SupervisorEnv {
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A running supervisor. */
+export interface Supervisor extends Component {
+  /** Starts a process and keeps it running. */
+  supervise(spec: ProcessSpec): void;
+}
+
+const restartBackoff = { initialMs: 50, maximumMs: 10_000 };
+/** A process that ran this long is healthy: its next restart is immediate again. */
+const healthyMs = 10_000;
+const killAfterMs = 5000;
+
+/** Starts an empty supervisor. */
+export function startSupervisor(env: SupervisorEnv): Supervisor {
+  const tasks: { readonly spec: ProcessSpec; readonly group: TaskGroup }[] = [];
+  return {
+    supervise(spec) {
+      const group = new TaskGroup((error) => env.logger.error("supervision failed", { process: spec.name, error }));
+      tasks.push({ spec, group });
+      group.spawn((signal) => keepRunning(env, spec, signal));
+    },
+    async stop() {
+      for (const { group } of [...tasks].reverse()) await group.stop();
+    },
+  };
+}
+
+async function keepRunning(env: SupervisorEnv, spec: ProcessSpec, signal: AbortSignal): Promise<void> {
+  let failures = 0;
+  for (let restarts = 0; !signal.aborted; restarts++) {
+    const startedMs = env.clock.monotonicMs();
+    const child = startProcess(spec, restarts);
+    const ended = await exitOf(env, child, signal);
+    rmSync(spec.pidFile, { force: true });
+    if (signal.aborted) return;
+    failures = env.clock.monotonicMs() - startedMs >= healthyMs ? 1 : failures + 1;
+    const delayMs = backoffMs(restartBackoff, failures);
+    env.logger.warn(`${spec.name} ended (${ended}); restarting`, { inMs: delayMs, log: spec.logFile });
+    await env.clock.sleep(delayMs, signal).catch(() => {});
+  }
+}
+
+function startProcess(spec: ProcessSpec, restarts: number): ChildProcess {
+  const log = openSync(spec.logFile, "a", 0o640);
+  const [program = "", ...args] = spec.argv;
+  const child = spawn(program, args, { detached: true, stdio: ["ignore", log, log] });
+  closeSync(log);
+  child.on("error", () => {}); // Seen as an exit below.
+  const identity = child.pid === undefined ? undefined : identifyProcess(child.pid);
+  if (identity !== undefined) {
+    const record: PidRecord = { ...identity, restarts };
+    writeFileSync(spec.pidFile, JSON.stringify(record), { mode: 0o600 });
+  }
+  return child;
+}
+
+/** Resolves when the process has ended; ends it (SIGTERM, then SIGKILL) when `signal` aborts. */
+async function exitOf(env: SupervisorEnv, child: ChildProcess, signal: AbortSignal): Promise<string> {
+  const exited = new Promise<string>((resolve) => {
+    if (child.pid === undefined) return resolve("could not be started");
+    child.on("exit", (code, by) => resolve(by === null ? `exit code ${code}` : by));
+  });
+  let kill: { cancel(): void } | undefined;
+  const end = () => {
+    child.kill("SIGTERM");
+    kill = env.clock.timer(killAfterMs, () => child.kill("SIGKILL"));
+  };
+  if (signal.aborted) end();
+  else signal.addEventListener("abort", end, { once: true });
+  const how = await exited;
+  signal.removeEventListener("abort", end);
+  kill?.cancel();
+  return how;
+}
+
+/** Ends a process known by its pid record: SIGTERM, SIGKILL after a while; resolves when it is gone. */
+export async function endProcess(
+  env: SupervisorEnv,
+  identity: ProcessIdentity,
+  options: { readonly graceMs?: number; readonly signal: AbortSignal },
+): Promise<void> {
+  const graceMs = options.graceMs ?? killAfterMs;
+  const startMs = env.clock.monotonicMs();
+  signalProcess(identity, "SIGTERM");
+  let killed = false;
+  while (isAlive(identity)) {
+    if (!killed && env.clock.monotonicMs() - startMs > graceMs) {
+      signalProcess(identity, "SIGKILL");
+      killed = true;
+    }
+    await env.clock.sleep(20, options.signal);
+  }
+}

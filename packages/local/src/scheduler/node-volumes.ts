@@ -1,0 +1,79 @@
+/**
+ * Volumes as one node will see them: an in-tree volume counts and is placed as CSI on a node whose
+ * migrated-plugins annotation lists its plugin, and as in-tree elsewhere.
+ * Source: spec controllers.md §B7, csi-plugin.md §16.
+ */
+import type { PersistentVolume, Pod, Volume } from "@longshore/kube";
+import { migratedPluginsAnnotation } from "@longshore/storage";
+import {
+  getInTreePluginNameFromSpec,
+  isInlineMigratable,
+  isPVMigratable,
+  translateInTreeInlineVolumeToCSI,
+  translateInTreePVToCSI,
+} from "@longshore/translation";
+import type { ClusterView } from "./cluster-view.ts";
+
+/** A volume that takes one of a node's attachment slots. */
+export interface CountedVolume {
+  /** The limit it counts against: `csi:<driver>` or the in-tree plugin's name. */
+  readonly limit: string;
+  /** Its identity within that limit. */
+  readonly id: string;
+}
+
+/** True when the scheduler and the node agree that the plugin is served by CSI there. */
+export function isMigratedOnNode(view: ClusterView, inTreePluginName: string, nodeName: string): boolean {
+  const listed = view.csiNode(nodeName)?.metadata.annotations?.[migratedPluginsAnnotation];
+  return view.migrates(inTreePluginName) && (listed ?? "").split(",").includes(inTreePluginName);
+}
+
+/** The PV as that node will use it: translated where the node has migrated its plugin. */
+export function volumeOnNode(view: ClusterView, pv: PersistentVolume, nodeName: string): PersistentVolume {
+  if (!isPVMigratable(pv)) return pv;
+  const plugin = getInTreePluginNameFromSpec(pv, null);
+  return isMigratedOnNode(view, plugin, nodeName) ? (translateInTreePVToCSI(pv) as PersistentVolume) : pv;
+}
+
+/** The pod's volumes that take attachment slots on that node; unbound claims are left out. */
+export function countedVolumes(view: ClusterView, pod: Pod, nodeName: string): CountedVolume[] {
+  return (pod.spec?.volumes ?? []).flatMap((volume) => {
+    const source = sourceOf(view, pod, volume);
+    if (source === undefined) return [];
+    const counted = countOnNode(view, source, nodeName);
+    return counted === undefined ? [] : [counted];
+  });
+}
+
+type Source = { readonly pv: PersistentVolume } | { readonly inline: Volume };
+
+function sourceOf(view: ClusterView, pod: Pod, volume: Volume): Source | undefined {
+  const claimName = volume.persistentVolumeClaim?.claimName;
+  if (claimName === undefined) return isInlineMigratable(volume) ? { inline: volume } : undefined;
+  const claim = view.claim(pod.metadata?.namespace ?? "default", claimName);
+  const pv = claim?.spec?.volumeName === undefined ? undefined : view.volume(claim.spec.volumeName);
+  return pv === undefined ? undefined : { pv };
+}
+
+function countOnNode(view: ClusterView, source: Source, nodeName: string): CountedVolume | undefined {
+  const pv =
+    "pv" in source
+      ? volumeOnNode(view, source.pv, nodeName)
+      : inlineOnNode(view, source.inline, nodeName);
+  if (pv?.spec?.csi !== undefined) {
+    return { limit: `csi:${pv.spec.csi.driver}`, id: pv.spec.csi.volumeHandle };
+  }
+  if ("pv" in source) {
+    if (!isPVMigratable(source.pv)) return undefined;
+    const csi = (translateInTreePVToCSI(source.pv) as PersistentVolume).spec?.csi;
+    return { limit: getInTreePluginNameFromSpec(source.pv, null), id: csi?.volumeHandle ?? "" };
+  }
+  const csi = (translateInTreeInlineVolumeToCSI(source.inline, "") as PersistentVolume).spec?.csi;
+  return { limit: getInTreePluginNameFromSpec(null, source.inline), id: csi?.volumeHandle ?? "" };
+}
+
+function inlineOnNode(view: ClusterView, volume: Volume, nodeName: string): PersistentVolume | undefined {
+  const plugin = getInTreePluginNameFromSpec(null, volume);
+  if (!isMigratedOnNode(view, plugin, nodeName)) return undefined;
+  return translateInTreeInlineVolumeToCSI(volume, "") as PersistentVolume;
+}

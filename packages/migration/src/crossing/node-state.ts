@@ -1,0 +1,40 @@
+/** What a crossing reads off a node: pure functions of its objects. Source: spec migration-controllers.md C1, C2. */
+import type { CSINode, Node, VolumeAttachment } from "@longshore/kube";
+import { migratedPluginsAnnotation } from "@longshore/storage";
+import { type CrossingDirection, type CrossingSubject, isVolumeOf } from "./subject.ts";
+
+/** What of the plugin is still in use or attached on the node; empty when nothing is. */
+export function volumesLeft(
+  subject: CrossingSubject,
+  node: Node,
+  attachments: readonly VolumeAttachment[],
+): string[] {
+  const inUse = (node.status?.volumesInUse ?? []).filter((name) => isVolumeOf(subject, name));
+  const attached = (node.status?.volumesAttached ?? [])
+    .map((volume) => volume.name)
+    .filter((name) => isVolumeOf(subject, name));
+  const joined = attachments
+    .filter((va) => va.spec.nodeName === node.metadata?.name && va.spec.attacher === subject.driverName)
+    .map((va) => `VolumeAttachment ${va.metadata?.name ?? ""}`);
+  return [
+    ...inUse.map((name) => `${name} in use`),
+    ...attached.map((name) => `${name} attached`),
+    ...joined,
+  ];
+}
+
+/** What the node's CSINode still lacks for the direction, or undefined when it is as it should be. */
+export function csiNodeLacks(
+  subject: CrossingSubject,
+  direction: CrossingDirection,
+  csiNode: CSINode | undefined,
+): string | undefined {
+  const listed = (csiNode?.metadata?.annotations?.[migratedPluginsAnnotation] ?? "").split(",");
+  const isListed = listed.includes(subject.inTreeName);
+  if (direction === "rollback") return isListed ? "the plugin to leave the migrated-plugins annotation" : undefined;
+  if (csiNode === undefined) return "the CSINode";
+  if (!isListed) return "the plugin in the migrated-plugins annotation";
+  return csiNode.spec.drivers.some((d) => d.name === subject.driverName)
+    ? undefined
+    : `the driver ${subject.driverName} in the CSINode`;
+}
