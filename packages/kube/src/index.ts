@@ -1,6 +1,15 @@
 /** The controller core: client, informers, work queues, leader election, events, quantities, selectors. */
 export type * from "./api-types.ts";
 export * from "./client.ts";
+export {
+  anonymous,
+  type ClusterConfig,
+  ConfigError,
+  type ConfigHost,
+  type Credential,
+  type CredentialSource,
+  fixedCredential,
+} from "./config/cluster-config.ts";
 export type { KubeEnv } from "./env.ts";
 export {
   createEventRecorder,
@@ -9,6 +18,8 @@ export {
   type EventSubject,
   involvedObject,
 } from "./events/event-recorder.ts";
+export type { FlowControl } from "./http/flow-control.ts";
+export { createHttpClient, type HttpClientOptions, type HttpKubeClient } from "./http/http-client.ts";
 export {
   type Informer,
   type InformerHandler,

@@ -18,7 +18,13 @@ import type {
   ServiceAccount,
 } from "kubernetes-types/core/v1.js";
 import type { PodDisruptionBudget } from "kubernetes-types/policy/v1.js";
-import type { CSIDriver, CSINode, StorageClass, VolumeAttachment } from "kubernetes-types/storage/v1.js";
+import type {
+  CSIDriver,
+  CSINode,
+  CSIStorageCapacity,
+  StorageClass,
+  VolumeAttachment,
+} from "kubernetes-types/storage/v1.js";
 import type { KubeObject } from "./objects.ts";
 
 /** Describes one resource of the API. */
@@ -72,6 +78,13 @@ export const resources = {
   ),
   csiNodes: resource<CSINode>("storage.k8s.io", ["v1"], "CSINode", "csinodes", false),
   csiDrivers: resource<CSIDriver>("storage.k8s.io", ["v1", "v1beta1"], "CSIDriver", "csidrivers", false),
+  csiStorageCapacities: resource<CSIStorageCapacity>(
+    "storage.k8s.io",
+    ["v1", "v1beta1"],
+    "CSIStorageCapacity",
+    "csistoragecapacities",
+    true,
+  ),
   leases: resource<Lease>("coordination.k8s.io", ["v1"], "Lease", "leases", true),
   statefulSets: resource<StatefulSet>("apps", ["v1"], "StatefulSet", "statefulsets", true),
   deployments: resource<Deployment>("apps", ["v1"], "Deployment", "deployments", true),

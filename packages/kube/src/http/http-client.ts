@@ -1,0 +1,381 @@
+/**
+ * The KubeClient over HTTPS, to any API server.
+ *
+ * Invariants
+ *  - Every call has a deadline on the clock seam, and ends at once when its signal aborts.
+ *  - A request is repeated only where that is safe (`retry.ts`).
+ *  - Items of lists carry apiVersion and kind, which the server leaves out.
+ *  - A watch ends in good order only when the server ended the stream between two events.
+ */
+import { abortable, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import {
+  type CallOptions,
+  type DeleteOptions,
+  KubeApiError,
+  type KubeClient,
+  KubeTransportError,
+  type ListOptions,
+  type ListPage,
+  type Patch,
+  type WatchEvent,
+  type WatchOptions,
+} from "../client.ts";
+import type { ClusterConfig } from "../config/cluster-config.ts";
+import { type KubeObject, type ObjectRef, refOf, type Stored } from "../objects.ts";
+import { apiVersionOf, type Resource } from "../resources.ts";
+import { type ApiResource, Discovery } from "./discovery.ts";
+import { type FlowControl, TokenBucket } from "./flow-control.ts";
+import {
+  collectionPath,
+  listQuery,
+  objectPath,
+  query,
+  requireNamespace,
+  watchQuery,
+  withKind,
+} from "./request-path.ts";
+import { type FailedAttempt, parseRetryAfter, retryDelayMs } from "./retry.ts";
+import { apiErrorOf, isObjectMissing } from "./status.ts";
+import { type HttpRequest, type HttpResponse, HttpTransport, wasNeverSent } from "./transport.ts";
+import { readWatchEvents } from "./watch-stream.ts";
+
+/** How the client behaves beyond where it talks to. */
+export interface HttpClientOptions {
+  /** Limits the client's requests; unlimited when left out. */
+  readonly flowControl?: FlowControl;
+  /** Deadline of a call that has no shorter one, in milliseconds; default 30 s, for lists twice that. */
+  readonly callTimeoutMs?: number;
+}
+
+/** A client that holds connections. */
+export interface HttpKubeClient extends KubeClient {
+  /** Drops all connections; calls under way fail. */
+  close(): Promise<void>;
+}
+
+/** A client of the API server that `config` names. Connects when first used. */
+export function createHttpClient(
+  env: RuntimeEnv,
+  config: ClusterConfig,
+  options: HttpClientOptions = {},
+): HttpKubeClient {
+  return new HttpClient(env, config, options);
+}
+
+const patchTypes: Readonly<Record<Patch["type"], string>> = {
+  json: "application/json-patch+json",
+  merge: "application/merge-patch+json",
+  strategic: "application/strategic-merge-patch+json",
+  apply: "application/apply-patch+yaml",
+};
+
+interface RawList<T extends KubeObject> {
+  readonly items?: readonly Stored<T>[] | null;
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
+}
+
+class HttpClient implements HttpKubeClient {
+  readonly #env: RuntimeEnv;
+  readonly #config: ClusterConfig;
+  readonly #transport: HttpTransport;
+  readonly #discovery: Discovery;
+  readonly #bucket: TokenBucket | undefined;
+  readonly #callTimeoutMs: number;
+
+  constructor(env: RuntimeEnv, config: ClusterConfig, options: HttpClientOptions) {
+    this.#env = env;
+    this.#config = config;
+    this.#transport = new HttpTransport(config);
+    this.#discovery = new Discovery(env.clock, (path, signal) => this.#fetchResources(path, signal));
+    this.#bucket =
+      options.flowControl === undefined ? undefined : new TokenBucket(env.clock, options.flowControl);
+    this.#callTimeoutMs = options.callTimeoutMs ?? 30_000;
+  }
+
+  close(): Promise<void> {
+    return this.#transport.close();
+  }
+
+  async get<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    { signal }: CallOptions,
+  ): Promise<Stored<T> | undefined> {
+    const path = objectPath(resource, await this.#versionOf(resource, signal), ref);
+    try {
+      return (await this.#call({ method: "GET", path }, signal)) as Stored<T>;
+    } catch (error) {
+      if (isObjectMissing(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async list<T extends KubeObject>(resource: Resource<T>, options: ListOptions): Promise<ListPage<T>> {
+    const version = await this.#versionOf(resource, options.signal);
+    const path = collectionPath(resource, version, options.namespace) + listQuery(options);
+    const timeoutMs = 2 * this.#callTimeoutMs;
+    const raw = (await this.#call({ method: "GET", path }, options.signal, { timeoutMs })) as RawList<T>;
+    const token = raw.metadata?.continue;
+    return {
+      items: (raw.items ?? []).map((item) => withKind(item, resource, version)),
+      resourceVersion: raw.metadata?.resourceVersion ?? "",
+      continue: token === "" ? undefined : token,
+    };
+  }
+
+  async *watch<T extends KubeObject>(
+    resource: Resource<T>,
+    options: WatchOptions,
+  ): AsyncGenerator<WatchEvent<T>> {
+    const version = await this.#versionOf(resource, options.signal);
+    const path = collectionPath(resource, version, options.namespace) + watchQuery(options);
+    const request: HttpRequest = { method: "GET", path };
+    const ended = new AbortController();
+    const onAbort = () => ended.abort(options.signal.reason);
+    options.signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      const response = await this.#withDeadline(this.#callTimeoutMs, request, options.signal, (deadline) => {
+        const forward = () => ended.abort(deadline.reason);
+        deadline.addEventListener("abort", forward, { once: true });
+        return this.#send(request, "watches", deadline, ended.signal).finally(() =>
+          deadline.removeEventListener("abort", forward),
+        );
+      });
+      if (response.code !== 200) throw await this.#apiError(request, response);
+      yield* readWatchEvents<T>(response.body, resource, version);
+    } finally {
+      options.signal.removeEventListener("abort", onAbort);
+      // Closes the connection, also when the reader stops early.
+      ended.abort(new KubeTransportError("the watch was ended by its reader"));
+    }
+  }
+
+  async create<T extends KubeObject>(
+    resource: Resource<T>,
+    object: T,
+    { signal }: CallOptions,
+  ): Promise<Stored<T>> {
+    const version = await this.#versionOf(resource, signal);
+    requireNamespace(resource, object.metadata?.namespace);
+    const path = collectionPath(resource, version, object.metadata?.namespace);
+    return (await this.#call(
+      jsonRequest("POST", path, typed(object, resource, version)),
+      signal,
+    )) as Stored<T>;
+  }
+
+  update<T extends KubeObject>(resource: Resource<T>, object: T, options: CallOptions): Promise<Stored<T>> {
+    return this.#put(resource, object, undefined, options.signal);
+  }
+
+  updateStatus<T extends KubeObject>(
+    resource: Resource<T>,
+    object: T,
+    options: CallOptions,
+  ): Promise<Stored<T>> {
+    return this.#put(resource, object, "status", options.signal);
+  }
+
+  async #put<T extends KubeObject>(
+    resource: Resource<T>,
+    object: T,
+    subresource: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Stored<T>> {
+    const version = await this.#versionOf(resource, signal);
+    const path = objectPath(resource, version, refOf(object), subresource);
+    return (await this.#call(
+      jsonRequest("PUT", path, typed(object, resource, version)),
+      signal,
+    )) as Stored<T>;
+  }
+
+  async patch<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    patch: Patch,
+    options: CallOptions & { readonly subresource?: "status" | "scale" },
+  ): Promise<Stored<T>> {
+    const version = await this.#versionOf(resource, options.signal);
+    const path = objectPath(resource, version, ref, options.subresource);
+    const parameters = query({
+      fieldManager: patch.fieldManager,
+      force: patch.force === undefined ? undefined : String(patch.force),
+    });
+    const request: HttpRequest = {
+      method: "PATCH",
+      path: path + parameters,
+      contentType: patchTypes[patch.type],
+      body: JSON.stringify(patch.body),
+    };
+    return (await this.#call(request, options.signal)) as Stored<T>;
+  }
+
+  async delete<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    options: DeleteOptions,
+  ): Promise<boolean> {
+    const { signal, uid, resourceVersion, gracePeriodSeconds, propagationPolicy } = options;
+    const path = objectPath(resource, await this.#versionOf(resource, signal), ref);
+    const preconditions = {
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    };
+    const body = {
+      apiVersion: "v1",
+      kind: "DeleteOptions",
+      ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
+      ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+      ...(propagationPolicy === undefined ? {} : { propagationPolicy }),
+    };
+    try {
+      await this.#call(jsonRequest("DELETE", path, body), signal);
+      return true;
+    } catch (error) {
+      if (isObjectMissing(error)) return false;
+      throw error;
+    }
+  }
+
+  async createSubresource<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    subresource: string,
+    body: KubeObject,
+    { signal }: CallOptions,
+  ): Promise<KubeObject> {
+    const path = objectPath(resource, await this.#versionOf(resource, signal), ref, subresource);
+    const isEviction = subresource === "eviction";
+    const sent = isEviction ? { ...body, apiVersion: await this.#discovery.evictionVersion(signal) } : body;
+    const request = jsonRequest("POST", path, sent);
+    return (await this.#call(request, signal, { tooManyRequestsIsFinal: isEviction })) as KubeObject;
+  }
+
+  servedVersion(resource: Resource<KubeObject>, { signal }: CallOptions): Promise<string | undefined> {
+    return this.#discovery.servedVersion(resource, signal);
+  }
+
+  /** A resource with one version needs no discovery; one that is not served is asked for all the same, and refused. */
+  async #versionOf(resource: Resource<KubeObject>, signal: AbortSignal): Promise<string> {
+    if (resource.versions.length === 1) return resource.versions[0];
+    return (await this.#discovery.servedVersion(resource, signal)) ?? resource.versions[0];
+  }
+
+  async #fetchResources(path: string, signal: AbortSignal): Promise<readonly ApiResource[] | undefined> {
+    try {
+      const list = (await this.#call({ method: "GET", path }, signal)) as {
+        resources?: readonly ApiResource[];
+      };
+      return list.resources ?? [];
+    } catch (error) {
+      if (error instanceof KubeApiError && error.code === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /** Sends the request, again where that is safe, and gives the parsed answer. */
+  #call(
+    request: HttpRequest,
+    parent: AbortSignal,
+    options: { readonly timeoutMs?: number; readonly tooManyRequestsIsFinal?: boolean } = {},
+  ): Promise<unknown> {
+    const { timeoutMs = this.#callTimeoutMs, tooManyRequestsIsFinal = false } = options;
+    return this.#withDeadline(timeoutMs, request, parent, async (signal) => {
+      for (let attempt = 1; ; attempt++) {
+        let failed: FailedAttempt;
+        let failure: unknown;
+        try {
+          const response = await this.#send(request, "calls", signal, signal);
+          const text = await readAll(response.body);
+          if (response.code >= 200 && response.code < 300) return parseJson(request, text);
+          failure = apiErrorOf(response.code, text, `${request.method} ${request.path.split("?")[0]}`);
+          const retryAfterMs = parseRetryAfter(response.retryAfter, this.#env.clock.now());
+          failed = { kind: "answered", code: response.code, retryAfterMs };
+        } catch (error) {
+          if (!(error instanceof KubeTransportError)) throw error;
+          failure = error;
+          failed = { kind: wasNeverSent(error) ? "notSent" : "broken" };
+        }
+        const delayMs = retryDelayMs({ method: request.method, tooManyRequestsIsFinal }, failed, attempt);
+        if (delayMs === undefined) throw failure;
+        if (delayMs > 0) await this.#env.clock.sleep(delayMs, signal);
+      }
+    });
+  }
+
+  /** One attempt; a credential that is refused is renewed once. */
+  async #send(
+    request: HttpRequest,
+    kind: "calls" | "watches",
+    deadline: AbortSignal,
+    signal: AbortSignal,
+  ): Promise<HttpResponse> {
+    for (let attempt = 1; ; attempt++) {
+      const credential = await abortable(
+        this.#config.credentials.current(this.#env.clock, deadline),
+        deadline,
+      );
+      await this.#bucket?.take(deadline);
+      const response = await this.#transport.send(request, credential, kind, signal);
+      if (response.code !== 401 || attempt > 1) return response;
+      this.#config.credentials.refused();
+      const renewed = await abortable(this.#config.credentials.current(this.#env.clock, deadline), deadline);
+      const changed =
+        renewed.authorization !== credential.authorization ||
+        renewed.certificate?.cert !== credential.certificate?.cert;
+      if (!changed) return response;
+      response.discard();
+    }
+  }
+
+  async #apiError(request: HttpRequest, response: HttpResponse): Promise<KubeApiError> {
+    return apiErrorOf(
+      response.code,
+      await readAll(response.body),
+      `${request.method} ${request.path.split("?")[0]}`,
+    );
+  }
+
+  /** Runs `work` with a deadline; its passing is a transport failure, the caller's own abort stays what it is. */
+  async #withDeadline<R>(
+    ms: number,
+    request: HttpRequest,
+    parent: AbortSignal,
+    work: (signal: AbortSignal) => Promise<R>,
+  ): Promise<R> {
+    try {
+      return await withDeadline(this.#env.clock, ms, parent, work);
+    } catch (error) {
+      if (parent.aborted || error instanceof KubeApiError || error instanceof KubeTransportError) throw error;
+      if ((error as Error | undefined)?.name !== "DeadlineError") throw error;
+      const what = `${request.method} ${this.#config.server}${request.path.split("?")[0]}`;
+      throw new KubeTransportError(`${what}: no answer within ${ms} ms`, { cause: error });
+    }
+  }
+}
+
+function jsonRequest(method: HttpRequest["method"], path: string, body: unknown): HttpRequest {
+  return { method, path, contentType: "application/json", body: JSON.stringify(body) };
+}
+
+/** The object under the version it is sent to. */
+function typed<T extends KubeObject>(object: T, resource: Resource<T>, version: string): T {
+  return { ...object, apiVersion: apiVersionOf(resource, version), kind: resource.kind };
+}
+
+async function readAll(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of body) text += decoder.decode(chunk, { stream: true });
+  return text + decoder.decode();
+}
+
+function parseJson(request: HttpRequest, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const what = `${request.method} ${request.path.split("?")[0]}`;
+    throw new KubeTransportError(`${what}: the answer is not JSON`, { cause: error });
+  }
+}

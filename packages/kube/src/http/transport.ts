@@ -1,0 +1,215 @@
+/**
+ * Sends single HTTP requests over undici: connections, TLS and the mapping of failures. The only file
+ * that knows undici; all time limits come in through signals, undici's own are switched off.
+ */
+import { Agent, type Dispatcher, errors } from "undici";
+import { KubeTransportError } from "../client.ts";
+import type { ClusterConfig, Credential } from "../config/cluster-config.ts";
+
+/** One request. */
+export interface HttpRequest {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Path and query below the server's address. */
+  readonly path: string;
+  readonly contentType?: string;
+  readonly body?: string;
+}
+
+/** An answer whose body is still to be read. */
+export interface HttpResponse {
+  readonly code: number;
+  readonly retryAfter: string | undefined;
+  /** Reading throws what {@link transportError} makes of a broken connection. */
+  readonly body: AsyncIterable<Uint8Array>;
+  /** Drops the connection. */
+  discard(): void;
+}
+
+/** Connections for calls; each watch has one of its own. */
+const CALL_CONNECTIONS = 32;
+const CONNECT_TIMEOUT_MS = 10_000;
+const KEEP_ALIVE_MS = 30_000;
+
+interface Connections {
+  readonly certificate: Credential["certificate"];
+  readonly calls: Agent;
+  readonly watches: Agent;
+}
+
+/** Connections to one server. */
+export class HttpTransport {
+  readonly #config: ClusterConfig;
+  readonly #origin: string;
+  readonly #prefix: string;
+  #connections: Connections | undefined;
+  #closed = false;
+
+  constructor(config: ClusterConfig) {
+    this.#config = config;
+    const url = new URL(config.server);
+    this.#origin = url.origin;
+    this.#prefix = url.pathname.replace(/\/+$/, "");
+  }
+
+  /** Sends the request; `kind` chooses the connections. @throws KubeTransportError, or the signal's reason */
+  async send(
+    request: HttpRequest,
+    credential: Credential,
+    kind: "calls" | "watches",
+    signal: AbortSignal,
+  ): Promise<HttpResponse> {
+    signal.throwIfAborted();
+    if (this.#closed) throw new KubeTransportError("the client is closed");
+    const { authorization } = credential;
+    let response: Dispatcher.ResponseData;
+    try {
+      response = await this.#connectionsFor(credential)[kind].request({
+        origin: this.#origin,
+        path: this.#prefix + request.path,
+        method: request.method,
+        headers: {
+          accept: "application/json",
+          "user-agent": "longshore",
+          ...(authorization === undefined ? {} : { authorization }),
+          ...(request.body === undefined
+            ? {}
+            : { "content-type": request.contentType ?? "application/json" }),
+        },
+        body: request.body ?? null,
+        signal,
+      });
+    } catch (error) {
+      throw this.#failure(request, error, signal);
+    }
+    const header = response.headers["retry-after"];
+    const { body } = response;
+    // A body that is dropped without being read ends with an error nobody waits for.
+    body.on("error", () => {});
+    return {
+      code: response.statusCode,
+      retryAfter: Array.isArray(header) ? header[0] : header,
+      body: this.#bytesOf(request, body, signal),
+      discard: () => body.destroy(),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const connections = this.#connections;
+    this.#connections = undefined;
+    await Promise.all([connections?.calls.destroy(), connections?.watches.destroy()]);
+  }
+
+  async *#bytesOf(
+    request: HttpRequest,
+    body: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
+    try {
+      yield* body;
+    } catch (error) {
+      throw this.#failure(request, error, signal);
+    }
+  }
+
+  #failure(request: HttpRequest, error: unknown, signal: AbortSignal): unknown {
+    if (signal.aborted) return signal.reason;
+    return transportError(`${request.method} ${this.#origin}${this.#prefix}${pathOf(request)}`, error);
+  }
+
+  /** A new client certificate needs new connections; the old ones end when their requests have. */
+  #connectionsFor(credential: Credential): Connections {
+    const { certificate } = credential;
+    const present = this.#connections;
+    if (
+      present !== undefined &&
+      present.certificate?.cert === certificate?.cert &&
+      present.certificate?.key === certificate?.key
+    ) {
+      return present;
+    }
+    void present?.calls.close().catch(() => {});
+    void present?.watches.close().catch(() => {});
+    const connections = {
+      certificate,
+      calls: this.#agent(CALL_CONNECTIONS, certificate),
+      watches: this.#agent(null, certificate),
+    };
+    this.#connections = connections;
+    return connections;
+  }
+
+  #agent(connections: number | null, certificate: Credential["certificate"]): Agent {
+    const { ca, tlsServerName, insecureSkipTlsVerify } = this.#config;
+    return new Agent({
+      connections,
+      pipelining: 1,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: {
+        timeout: CONNECT_TIMEOUT_MS,
+        rejectUnauthorized: insecureSkipTlsVerify !== true,
+        ...(ca === undefined ? {} : { ca }),
+        ...(tlsServerName === undefined ? {} : { servername: tlsServerName }),
+        ...(certificate === undefined ? {} : certificate),
+      },
+    });
+  }
+}
+
+/** The path without its query, which may carry more than a log should. */
+function pathOf(request: HttpRequest): string {
+  return request.path.split("?")[0] ?? "";
+}
+
+const notSentCodes: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** True when no connection came about, so that nothing was sent. */
+export function wasNeverSent(error: unknown): boolean {
+  return error instanceof KubeTransportError && notSentCodes.has(codeOf(error.cause));
+}
+
+/** The error of a request that got no usable answer: what failed, why, and what to look at. */
+export function transportError(request: string, cause: unknown): KubeTransportError {
+  return new KubeTransportError(`${request}: ${explain(cause)}`, { cause });
+}
+
+function explain(cause: unknown): string {
+  const code = codeOf(cause);
+  switch (code) {
+    case "ECONNREFUSED":
+      return "connection refused: is the API server running, and its address right?";
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return "the host name cannot be resolved: check the server's address";
+    case "UND_ERR_CONNECT_TIMEOUT":
+      return "no connection came about in time: check the address and the network";
+    case "ERR_TLS_CERT_ALTNAME_INVALID":
+      return "the server's certificate is for another name: check the address, or set tls-server-name";
+    case "CERT_HAS_EXPIRED":
+      return "the server's certificate has expired";
+  }
+  if (/CERT|SELF_SIGNED|VERIFY|ISSUER/.test(code)) {
+    return "the server's certificate is not trusted: check certificate-authority";
+  }
+  if (cause instanceof errors.SocketError || code === "ECONNRESET" || code === "EPIPE") {
+    return "the connection broke";
+  }
+  return "the request failed";
+}
+
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  if (typeof code === "string") return code;
+  // Several addresses of one host were tried.
+  const first = error instanceof AggregateError ? error.errors[0] : undefined;
+  return first === undefined ? "" : codeOf(first);
+}

@@ -1,0 +1,60 @@
+/** Reads the events of a watch out of the bytes of its answer. */
+import { KubeTransportError, type WatchEvent } from "../client.ts";
+import type { KubeObject, Stored } from "../objects.ts";
+import type { Resource } from "../resources.ts";
+import { LineSplitter } from "./line-splitter.ts";
+import { withKind } from "./request-path.ts";
+import { watchErrorOf } from "./status.ts";
+
+interface RawEvent<T extends KubeObject> {
+  readonly type: string;
+  readonly object: Stored<T>;
+}
+
+/**
+ * The events, until the stream ends.
+ * @throws KubeApiError for an error inside the stream
+ * @throws KubeTransportError when the stream is cut off inside an event, or carries something else
+ */
+export async function* readWatchEvents<T extends KubeObject>(
+  body: AsyncIterable<Uint8Array>,
+  resource: Resource<T>,
+  version: string,
+): AsyncGenerator<WatchEvent<T>> {
+  const splitter = new LineSplitter();
+  for await (const chunk of body) {
+    for (const line of splitter.push(chunk)) yield toEvent(parse<T>(line, resource), resource, version);
+  }
+  if (splitter.isInsideLine) {
+    throw new KubeTransportError(`the watch of ${resource.plural} was cut off inside an event`);
+  }
+}
+
+function parse<T extends KubeObject>(line: string, resource: Resource<T>): RawEvent<T> {
+  try {
+    return JSON.parse(line) as RawEvent<T>;
+  } catch (error) {
+    throw new KubeTransportError(`the watch of ${resource.plural} carries a line that is not JSON`, {
+      cause: error,
+    });
+  }
+}
+
+function toEvent<T extends KubeObject>(
+  event: RawEvent<T>,
+  resource: Resource<T>,
+  version: string,
+): WatchEvent<T> {
+  switch (event.type) {
+    case "ADDED":
+    case "MODIFIED":
+    case "DELETED":
+      return { type: event.type, object: withKind(event.object, resource, version) };
+    case "BOOKMARK":
+      return { type: "BOOKMARK", resourceVersion: event.object.metadata.resourceVersion };
+    case "ERROR":
+      throw watchErrorOf(event.object);
+    default:
+      throw new KubeTransportError(`the watch of ${resource.plural} carries an event "${event.type}"`);
+  }
+}
