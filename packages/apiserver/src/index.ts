@@ -3,3 +3,9 @@ export { type ApiServer, type ApiServerOptions, createApiServer } from "./api-se
 export { adminUser, type UserInfo } from "./registry/request.ts";
 export { memoryStore } from "./storage/object-store.ts";
 export { type Store, StoreError } from "./storage/store.ts";
+export { type AuthenticatorOptions, createAuthenticator } from "./http/authentication.ts";
+export { type CertificateRequest, createAuthority, issueCertificate, type KeyPair } from "./http/certificates.ts";
+export { type ClusterCredentials, ensureCredentials, kubeconfig, writePrivateFile } from "./http/data-dir.ts";
+export { type HttpsOptions, type HttpsServer, serveHttps } from "./http/https.ts";
+export { type RunApiServerOptions, type RunningApiServer, runApiServer } from "./run-api-server.ts";
+export { openLmdbStore } from "./storage/lmdb-store.ts";

@@ -2,6 +2,14 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { FieldProblem } from "../api/errors.ts";
 
+/** How discovery describes a sub-resource. */
+export interface SubresourceInfo {
+  readonly kind: string;
+  readonly group?: string;
+  readonly version?: string;
+  readonly verbs: readonly string[];
+}
+
 /** A kind of the API. */
 export interface Kind {
   readonly group: string;
@@ -14,6 +22,8 @@ export interface Kind {
   readonly namespaced: boolean;
   /** Served at `/status` too; the status is then changed only there. */
   readonly statusSubresource?: boolean;
+  /** Further sub-resources, as discovery names them. */
+  readonly subresources?: Readonly<Record<string, SubresourceInfo>>;
   /** Writes to `/status` leave labels, annotations, finalizers and owners as they are. */
   readonly statusKeepsMetadata?: boolean;
   /** `metadata.generation` counts the changes of the spec. */

@@ -60,6 +60,7 @@ export const builtInKinds: readonly Kind[] = [
     shortNames: ["ns"],
     statusSubresource: true,
     noDeleteCollection: true,
+    subresources: { finalize: { kind: "Namespace", verbs: ["update"] } },
     names: "label",
     fields: (o) => ({ "status.phase": text((o as Loose).status?.phase) }),
   }),
@@ -74,6 +75,10 @@ export const builtInKinds: readonly Kind[] = [
     categories: ["all"],
     statusSubresource: true,
     answersDeleted: true,
+    subresources: {
+      binding: { kind: "Binding", verbs: ["create"] },
+      eviction: { group: "policy", version: "v1beta1", kind: "Eviction", verbs: ["create"] },
+    },
     fields: podFields,
     prepareCreate: (o) => ({ ...o, status: { phase: "Pending", ...(o as Loose).status } }) as KubeObject,
   }),

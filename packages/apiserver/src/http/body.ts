@@ -1,0 +1,55 @@
+/** Reads request bodies: bounded, then decoded. */
+import type { IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
+import { JSON_SCHEMA, load } from "js-yaml";
+import { apiError, badRequest } from "../api/errors.ts";
+
+/** Longest body in bytes (apiserver MaxRequestBodyBytes). */
+export const bodyBytesMax = 3 * 1024 * 1024;
+
+/** The whole body. @throws KubeApiError 413 when it is too long */
+export async function readBody(request: IncomingMessage | Http2ServerRequest): Promise<Buffer> {
+  const announced = Number(request.headers["content-length"] ?? 0);
+  if (announced > bodyBytesMax) throw tooLarge();
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    bytes += (chunk as Buffer).length;
+    if (bytes > bodyBytesMax) throw tooLarge();
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}
+
+function tooLarge(): Error {
+  return apiError(413, "RequestEntityTooLarge", `Request entity too large: limit is ${bodyBytesMax}`);
+}
+
+/** The value that a body of this content type holds. @throws KubeApiError 400 or 415 */
+export function parseBody(body: Buffer, contentType: string): unknown {
+  const text = body.toString("utf8");
+  if (contentType === "application/yaml") {
+    try {
+      return load(text, { schema: JSON_SCHEMA });
+    } catch (error) {
+      throw badRequest(`the body is not YAML: ${(error as Error).message.split("\n")[0]}`);
+    }
+  }
+  if (contentType !== "" && contentType !== "application/json" && !contentType.endsWith("+json")) {
+    throw apiError(
+      415,
+      "UnsupportedMediaType",
+      "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml",
+    );
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw badRequest(`the body of the request is not JSON: ${(error as Error).message}`);
+  }
+}
+
+/** The media type without its parameters, in lower case. */
+export function mediaType(header: string | undefined): string {
+  return (header ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+}

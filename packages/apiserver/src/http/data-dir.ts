@@ -1,0 +1,105 @@
+/**
+ * The data directory of a durable server: its authority, certificates and tokens (each file 0600)
+ * beside the store. Made once, read again on every start.
+ */
+import { randomBytes } from "node:crypto";
+import { chmod, mkdir, open, readFile, rename } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { createAuthority, issueCertificate, type KeyPair } from "./certificates.ts";
+
+/** What a data directory holds beside the store. */
+export interface ClusterCredentials {
+  readonly authority: KeyPair;
+  readonly server: KeyPair;
+  readonly adminToken: string;
+}
+
+/** Names and addresses under which the server may be reached. */
+const serverHosts = ["127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+
+/** The credentials of `dataDir`, made when they are not there yet. */
+export async function ensureCredentials(dataDir: string, now: Date): Promise<ClusterCredentials> {
+  const directory = join(dataDir, "pki");
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const authority = await keyPair(directory, "ca", () => createAuthority("longshore", now));
+  const server = await keyPair(directory, "apiserver", () =>
+    issueCertificate(authority, { commonName: "kube-apiserver", hosts: serverHosts, now }),
+  );
+  const tokenFile = join(directory, "admin-token");
+  let adminToken = await readText(tokenFile);
+  if (adminToken === undefined) {
+    adminToken = randomBytes(32).toString("base64url");
+    await writePrivateFile(tokenFile, adminToken);
+  }
+  return { authority, server, adminToken };
+}
+
+async function keyPair(directory: string, name: string, make: () => Promise<KeyPair>): Promise<KeyPair> {
+  const certificateFile = join(directory, `${name}.crt`);
+  const keyFile = join(directory, `${name}.key`);
+  const certificate = await readText(certificateFile);
+  const key = await readText(keyFile);
+  if (certificate !== undefined && key !== undefined) return { certificate, key };
+  const made = await make();
+  await writePrivateFile(keyFile, made.key);
+  await writePrivateFile(certificateFile, made.certificate);
+  return made;
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** Writes a file that only its owner may read: beside its place, synced, then renamed. */
+export async function writePrivateFile(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const temporary = `${path}.tmp-${process.pid}`;
+  const file = await open(temporary, "w", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await chmod(temporary, 0o600);
+  await rename(temporary, path);
+}
+
+/** A kubeconfig for one user of one cluster. JSON is YAML too. */
+export function kubeconfig(options: {
+  readonly url: string;
+  readonly caCert: string;
+  readonly user: string;
+  readonly token?: string;
+  readonly client?: KeyPair;
+}): string {
+  const base64 = (text: string) => Buffer.from(text).toString("base64");
+  const user = {
+    ...(options.token === undefined ? {} : { token: options.token }),
+    ...(options.client === undefined
+      ? {}
+      : {
+          "client-certificate-data": base64(options.client.certificate),
+          "client-key-data": base64(options.client.key),
+        }),
+  };
+  const config = {
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [
+      {
+        name: "longshore",
+        cluster: { server: options.url, "certificate-authority-data": base64(options.caCert) },
+      },
+    ],
+    users: [{ name: options.user, user }],
+    contexts: [{ name: "longshore", context: { cluster: "longshore", user: options.user } }],
+    "current-context": "longshore",
+  };
+  return `${JSON.stringify(config, null, 2)}\n`;
+}

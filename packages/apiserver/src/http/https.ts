@@ -1,0 +1,94 @@
+/**
+ * The HTTPS front of a server: HTTP/2 and HTTP/1.1 on one port. Plain node:http2, no framework: every
+ * path goes through one function, and watches need the response itself.
+ */
+import { createSecureServer, type Http2ServerRequest, type ServerHttp2Session } from "node:http2";
+import type { IncomingMessage } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import type { RuntimeEnv } from "@longshore/runtime";
+import type { ApiServer } from "../api-server.ts";
+import type { Authenticator, Credentials } from "./authentication.ts";
+import { createHandler } from "./handler.ts";
+
+/** How to serve. */
+export interface HttpsOptions {
+  /** Address to listen on; default the loopback address. */
+  readonly host?: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly authenticate: Authenticator;
+  /** The server's certificate and key, and the authority that signs client certificates; PEM. */
+  readonly certificate: string;
+  readonly key: string;
+  readonly clientCa: string;
+}
+
+/** A server that listens. */
+export interface HttpsServer {
+  readonly url: string;
+  readonly port: number;
+  /** Ends all connections and resolves when the port is free. */
+  close(): Promise<void>;
+}
+
+/** Serves `server` over HTTPS. @throws Error when it cannot listen, saying where */
+export async function serveHttps(env: RuntimeEnv, server: ApiServer, options: HttpsOptions): Promise<HttpsServer> {
+  const host = options.host ?? "127.0.0.1";
+  const handler = createHandler(env, { server, authenticate: options.authenticate, certificateOf });
+  const front = createSecureServer(
+    {
+      allowHTTP1: true,
+      cert: options.certificate,
+      key: options.key,
+      ca: options.clientCa,
+      requestCert: true,
+      rejectUnauthorized: false,
+      settings: { maxConcurrentStreams: 1000 },
+    },
+    (request, response) => void handler(request, response),
+  );
+  const sockets = new Set<Socket>();
+  const sessions = new Set<ServerHttp2Session>();
+  front.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  front.on("session", (session) => {
+    sessions.add(session);
+    session.on("close", () => sessions.delete(session));
+    session.on("error", () => {});
+  });
+  front.on("sessionError", () => {});
+  front.on("tlsClientError", () => {});
+  await new Promise<void>((resolve, reject) => {
+    front.once("error", (cause) =>
+      reject(new Error(`the API server cannot listen on ${host}:${options.port}`, { cause })),
+    );
+    front.listen(options.port, host, resolve);
+  });
+  const { port } = front.address() as AddressInfo;
+  return {
+    port,
+    url: `https://${host}:${port}`,
+    close: () =>
+      new Promise((resolve) => {
+        front.close(() => resolve());
+        for (const session of sessions) session.destroy();
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+/** The subject of a client certificate that our authority has signed. */
+function certificateOf(request: IncomingMessage | Http2ServerRequest): Credentials["certificate"] {
+  const socket = ((request as Http2ServerRequest).stream?.session?.socket ?? request.socket) as TLSSocket;
+  if (socket.authorized !== true) return undefined;
+  const { subject } = socket.getPeerCertificate();
+  if (subject?.CN === undefined) return undefined;
+  const groups = subject.O as string | readonly string[] | undefined;
+  return {
+    commonName: String(subject.CN),
+    organizations: groups === undefined ? [] : typeof groups === "string" ? [groups] : groups,
+  };
+}

@@ -1,0 +1,57 @@
+/** Query parameters as the registry takes them. Those that nobody knows are passed over. */
+import { apiError, badRequest } from "../api/errors.ts";
+import type { ApiQuery } from "../registry/request.ts";
+
+const strings = [
+  "labelSelector",
+  "fieldSelector",
+  "continue",
+  "resourceVersion",
+  "resourceVersionMatch",
+  "fieldManager",
+  "propagationPolicy",
+] as const;
+const numbers = ["limit", "timeoutSeconds", "gracePeriodSeconds"] as const;
+const booleans = ["allowWatchBookmarks", "force", "orphanDependents"] as const;
+
+/** Longest name of a field manager. */
+const fieldManagerMax = 128;
+
+/** @throws KubeApiError 400 or 422 for a value that cannot be */
+export function parseQuery(params: URLSearchParams): ApiQuery {
+  const query: Record<string, unknown> = {};
+  for (const key of strings) {
+    const value = params.get(key);
+    if (value !== null && value !== "") query[key] = value;
+  }
+  for (const key of numbers) {
+    const value = params.get(key);
+    if (value === null || value === "") continue;
+    if (!/^-?\d{1,15}$/.test(value)) {
+      throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax (parameter ${key})`);
+    }
+    query[key] = Number(value);
+  }
+  for (const key of booleans) {
+    const value = params.get(key);
+    if (value !== null) query[key] = isTrue(value);
+  }
+  const dryRun = params.getAll("dryRun").filter((value) => value !== "");
+  if (dryRun.length > 0) query.dryRun = dryRun;
+  if (((query.fieldManager as string | undefined) ?? "").length > fieldManagerMax) throw longManager();
+  return query as ApiQuery;
+}
+
+/** The reading of a flag in a query: present without a value, or anything but `false` and `0`. */
+export function isTrue(value: string): boolean {
+  return value !== "false" && value !== "0";
+}
+
+function longManager(): Error {
+  const message = `Too long: must have at most ${fieldManagerMax} bytes`;
+  return apiError(422, "Invalid", `CreateOptions.meta.k8s.io "" is invalid: fieldManager: ${message}`, {
+    group: "meta.k8s.io",
+    kind: "CreateOptions",
+    causes: [{ reason: "FieldValueTooLong", message, field: "fieldManager" }],
+  });
+}

@@ -1,0 +1,53 @@
+/** Streams a watch: one line of JSON an event. Nothing is buffered beyond what the socket takes. */
+import type { Http2ServerResponse } from "node:http2";
+import type { ServerResponse } from "node:http";
+import type { WatchStream } from "../registry/request.ts";
+import { bookmarkObject, type RenderContext, renderEvent } from "./render.ts";
+
+type Response = ServerResponse | Http2ServerResponse;
+
+/** Most bytes written in one piece. */
+const pieceBytesMax = 64 * 1024;
+
+/** Writes the stream's events until it ends or the client goes away. */
+export async function respondWithWatch(
+  response: Response,
+  stream: WatchStream,
+  context: Omit<RenderContext, "now">,
+  now: () => Date,
+): Promise<void> {
+  const gone = new Promise<"gone">((resolve) => {
+    response.on("close", () => resolve("gone"));
+    response.on("error", () => resolve("gone"));
+  });
+  void gone.then(() => stream.close());
+  response.writeHead(200, { "content-type": "application/json", "cache-control": "no-cache, private" });
+  (response as ServerResponse).flushHeaders?.();
+  let first = true;
+  let piece = "";
+  for (let item = await stream.next(); item !== undefined; ) {
+    const object =
+      item.type === "BOOKMARK"
+        ? bookmarkObject(item.resourceVersion, context as RenderContext)
+        : item.type === "ERROR"
+          ? item.status
+          : item.object;
+    piece += renderEvent(item.type, object, { ...context, now: now() }, first);
+    first = false;
+    const more = piece.length < pieceBytesMax ? stream.take() : undefined;
+    if (more !== undefined && more !== "ended") {
+      item = more;
+      continue;
+    }
+    // The place in the log waits while the socket is full; a reader that never comes back gets 410.
+    if (!(response as ServerResponse).write(piece)) {
+      const drained = new Promise<"drained">((resolve) => {
+        (response as ServerResponse).once("drain", () => resolve("drained"));
+      });
+      if ((await Promise.race([drained, gone])) === "gone") return;
+    }
+    piece = "";
+    item = more === "ended" ? undefined : await stream.next();
+  }
+  response.end();
+}

@@ -1,0 +1,70 @@
+/** A whole durable API server, as `longshore run apiserver` starts it. */
+import type { Component, RuntimeEnv } from "@longshore/runtime";
+import { createApiServer } from "./api-server.ts";
+import { createAuthenticator } from "./http/authentication.ts";
+import { ensureCredentials, kubeconfig, writePrivateFile } from "./http/data-dir.ts";
+import { serveHttps } from "./http/https.ts";
+import { adminUser } from "./registry/request.ts";
+import { openLmdbStore } from "./storage/lmdb-store.ts";
+
+/** Where the server keeps its things and where it listens. */
+export interface RunApiServerOptions {
+  readonly dataDir: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly host?: string;
+  /** Where the administrator's kubeconfig is written (mode 0600). */
+  readonly kubeconfigOut?: string;
+}
+
+/** A running server. */
+export interface RunningApiServer extends Component {
+  readonly url: string;
+  readonly port: number;
+  /** The certificate of the cluster's authority, PEM. */
+  readonly caCert: string;
+  readonly adminToken: string;
+}
+
+/**
+ * Starts the server; it is ready when this resolves.
+ * @throws StoreError when the directory is in use or cannot be written; Error when the port is taken
+ */
+export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions): Promise<RunningApiServer> {
+  const store = await openLmdbStore(options.dataDir);
+  try {
+    const credentials = await ensureCredentials(options.dataDir, env.clock.now());
+    const { adminToken, authority } = credentials;
+    const server = createApiServer(env, { store });
+    await store.durable();
+    const front = await serveHttps(env, server, {
+      port: options.port,
+      ...(options.host === undefined ? {} : { host: options.host }),
+      authenticate: createAuthenticator({ tokens: [{ token: adminToken, user: adminUser }] }),
+      certificate: credentials.server.certificate,
+      key: credentials.server.key,
+      clientCa: authority.certificate,
+    });
+    const caCert = authority.certificate;
+    if (options.kubeconfigOut !== undefined) {
+      const text = kubeconfig({ url: front.url, caCert, user: "admin", token: adminToken });
+      await writePrivateFile(options.kubeconfigOut, text);
+    }
+    await server.start();
+    env.logger.info("API server ready", { url: front.url });
+    return {
+      url: front.url,
+      port: front.port,
+      caCert,
+      adminToken,
+      async stop() {
+        await server.stop();
+        await front.close();
+        await store.close();
+      },
+    };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}

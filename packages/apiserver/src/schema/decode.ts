@@ -1,0 +1,113 @@
+/**
+ * Reads JSON as an object of a kind: what has another type than the API's is refused, members
+ * that the API does not know are dropped, as the real server's decoder does.
+ */
+import { badRequest } from "../api/errors.ts";
+import { structNameOf, structOf, type TypeRef } from "./schema.ts";
+
+/** @throws KubeApiError 400 naming the member and what was expected there */
+export function decodeObject(group: string, kind: string, value: unknown): unknown {
+  try {
+    return decode({ form: "struct", name: structNameOf(group, kind) }, value, kind);
+  } catch (error) {
+    if (!(error instanceof Mismatch)) throw error;
+    throw badRequest(`${kind} in version "v1" cannot be handled as a ${kind}: ${error.message}`);
+  }
+}
+
+/** Like {@link decodeObject}, with the failure as text; undefined when the value can be read. */
+export function decodeProblem(group: string, kind: string, value: unknown): string | undefined {
+  try {
+    decode({ form: "struct", name: structNameOf(group, kind) }, value, kind);
+    return undefined;
+  } catch (error) {
+    if (error instanceof Mismatch) return error.message;
+    throw error;
+  }
+}
+
+class Mismatch extends Error {
+  override readonly name = "Mismatch";
+}
+
+const quantityPattern = /^[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/;
+const timePattern = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
+
+function decode(type: TypeRef, value: unknown, at: string): unknown {
+  if (value === null || value === undefined) return undefined;
+  const given = Array.isArray(value) ? "list" : typeof value;
+  const expect = (what: string): never => {
+    throw new Mismatch(`${at}: expected ${what}, got ${given === "object" ? "an object" : `a ${given}`}`);
+  };
+  switch (type.form) {
+    case "any":
+      return value;
+    case "string":
+      return given === "string" ? value : expect("a string");
+    case "boolean":
+      return given === "boolean" ? value : expect("true or false");
+    case "integer":
+      return Number.isInteger(value) ? value : expect("an integer");
+    case "intOrString":
+      return given === "string" || Number.isInteger(value) ? value : expect("an integer or a string");
+    case "time":
+    case "microTime":
+      if (given !== "string") return expect("a time");
+      if (value === "") return undefined;
+      return timePattern.test(value as string) ? value : expect("a time (RFC 3339)");
+    case "quantity": {
+      const text = given === "number" ? String(value) : value;
+      if (typeof text !== "string" || !quantityPattern.test(text)) {
+        throw new Mismatch(
+          `${at}: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
+        );
+      }
+      return text;
+    }
+    case "list":
+      if (!Array.isArray(value)) return expect("a list");
+      return value.map((item, i) => decode(type.of, item, `${at}[${i}]`) ?? emptyOf(type.of));
+    case "map": {
+      if (given !== "object") return expect("an object");
+      const result: Record<string, unknown> = {};
+      for (const [key, member] of Object.entries(value)) {
+        result[key] = decode(type.of, member, `${at}.${key}`) ?? emptyOf(type.of);
+      }
+      return result;
+    }
+    case "struct": {
+      if (given !== "object") return expect("an object");
+      const struct = structOf(type.name);
+      if (struct === undefined) return value;
+      const result: Record<string, unknown> = {};
+      for (const [key, member] of Object.entries(value)) {
+        const known = struct.get(key);
+        if (known === undefined) continue;
+        const decoded = decode(known.type, member, `${at}.${key}`);
+        if (decoded !== undefined) result[key] = decoded;
+      }
+      return result;
+    }
+  }
+}
+
+/** What a null stands for where there must be something. */
+function emptyOf(type: TypeRef): unknown {
+  switch (type.form) {
+    case "string":
+    case "time":
+    case "microTime":
+      return "";
+    case "quantity":
+      return "0";
+    case "integer":
+    case "intOrString":
+      return 0;
+    case "boolean":
+      return false;
+    case "list":
+      return [];
+    default:
+      return {};
+  }
+}
