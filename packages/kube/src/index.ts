@@ -10,6 +10,8 @@ export {
   type CredentialSource,
   fixedCredential,
 } from "./config/cluster-config.ts";
+export { inClusterConfig } from "./config/in-cluster.ts";
+export { type KubeconfigSource, loadKubeconfig } from "./config/kubeconfig.ts";
 export type { KubeEnv } from "./env.ts";
 export {
   createEventRecorder,
