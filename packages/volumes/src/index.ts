@@ -6,6 +6,21 @@ export {
   startAttachDetachController,
 } from "./controllers/attach-detach/attach-detach-controller.ts";
 export { migratedPluginsAnnotation } from "./controllers/attach-detach/backend-decision.ts";
+export {
+  type ExpandEnv,
+  type ExpandOptions,
+  startExpandController,
+  storageResizerAnnotation,
+} from "./controllers/expand/expand-controller.ts";
+export {
+  type PersistentVolumeEnv,
+  type PersistentVolumeOptions,
+  startPersistentVolumeController,
+} from "./controllers/persistent-volume/persistent-volume-controller.ts";
+export {
+  type ProtectionEnv,
+  startProtectionControllers,
+} from "./controllers/protection/protection-controllers.ts";
 export * from "./csimigration/index.ts";
 export * from "./framework/controller-errors.ts";
 export * from "./framework/names.ts";
