@@ -1,6 +1,6 @@
 /**
  * Translation, in process and from JSON lines to JSON lines, beside what JavaScript itself needs to copy the same
- * objects. Marks: 1 µs a volume in process, 100,000 volumes a second and 150 MB on the command line.
+ * objects. `--volumes=N` for another number than a million. Marks: 1 µs a volume in process, 100,000 volumes a second and 150 MB on the command line.
  */
 
 import { spawn } from "node:child_process";
@@ -11,23 +11,12 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
 import { translateCSIPVToInTree, translateInTreePVToCSI } from "@longshore/translation";
-import { build } from "esbuild";
 import { inTreeVolume } from "./volumes.ts";
 
 const VOLUMES = 1_000_000;
 /** Distinct objects held at once; the million goes over them again and again. */
 const DISTINCT = 10_000;
 const ROUNDS = 5;
-/** Commander is a CommonJS module, which a bundle in ESM form can only load with this. */
-const requireForBundle =
-  'import { createRequire as r } from "node:module"; const require = r(import.meta.url);';
-
-/** Runs the benchmark; `--volumes=N` for a smaller one. */
-export async function run(args: readonly string[]): Promise<void> {
-  const volumes = Number(args.find((arg) => arg.startsWith("--volumes="))?.split("=")[1] ?? VOLUMES);
-  inProcess(volumes);
-  await commandLine(volumes);
-}
 
 function inProcess(volumes: number): void {
   const inTree = Array.from({ length: DISTINCT }, (_, i) => JSON.parse(JSON.stringify(inTreeVolume(i))));
@@ -79,27 +68,8 @@ async function commandLine(volumes: number): Promise<void> {
     await writeVolumes(file, volumes);
     const bytes = statSync(file).size;
     console.log(`JSON lines to JSON lines, ${volumes} volumes, ${Math.round(bytes / volumes)} bytes each`);
-    // Bundled, so that the loader of the sources is not measured too.
-    await build({
-      entryPoints: ["bare-json.ts", "translate-cli.ts"].map((script) =>
-        fileURLToPath(new URL(script, import.meta.url)),
-      ),
-      outdir: directory,
-      outExtension: { ".js": ".mjs" },
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      banner: { js: requireForBundle },
-    });
-    const bare = await runNode([join(directory, "bare-json.mjs"), file]);
-    const ours = await runNode([
-      join(directory, "translate-cli.mjs"),
-      "translate",
-      "-f",
-      file,
-      "-o",
-      "jsonl",
-    ]);
+    const bare = await runNode([scriptPath("bare-json"), file]);
+    const ours = await runNode([scriptPath("translate-cli"), "translate", "-f", file, "-o", "jsonl"]);
     for (const [name, usage] of [
       ["longshore translate", ours],
       ["JSON.parse + JSON.stringify", bare],
@@ -154,3 +124,12 @@ async function runNode(args: readonly string[]): Promise<Usage> {
   const seconds = (performance.now() - start) / 1000;
   return { seconds, cpuSeconds: (userCPUTime + systemCPUTime) / 1e6, rssMb: maxRSS / 1024 };
 }
+
+/** A script of this benchmark, bundled beside this one. */
+function scriptPath(name: string): string {
+  return fileURLToPath(new URL(`./${name}.mjs`, import.meta.url));
+}
+
+const volumes = Number(process.argv.find((arg) => arg.startsWith("--volumes="))?.split("=")[1] ?? VOLUMES);
+inProcess(volumes);
+await commandLine(volumes);
