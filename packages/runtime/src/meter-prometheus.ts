@@ -1,0 +1,52 @@
+/** The real form of the {@link Meter} seam, on prom-client. */
+import * as prometheus from "prom-client";
+import type { Meter, MetricOptions } from "./meter.ts";
+
+/** A meter that can be scraped. */
+export interface PrometheusMeter extends Meter {
+  /** All metrics in the text form of Prometheus. */
+  exposition(): Promise<string>;
+  /** The content type of {@link exposition}. */
+  readonly contentType: string;
+}
+
+/** A meter with a registry of its own. */
+export function createMeter(): PrometheusMeter {
+  const registry = new prometheus.Registry();
+  const describe = (name: string, options: MetricOptions) => {
+    return { name, help: options.help, labelNames: [...(options.labels ?? [])], registers: [registry] };
+  };
+  function once<T extends prometheus.Metric>(name: string, kind: string, make: () => T): T {
+    const present = registry.getSingleMetric(name) as
+      | (prometheus.Metric & { readonly longshoreKind?: string })
+      | undefined;
+    if (present === undefined) return Object.assign(make(), { longshoreKind: kind });
+    if (present.longshoreKind !== kind) {
+      throw new Error(
+        `metric ${name} is a ${present.longshoreKind}, not a ${kind}: give one of them another name`,
+      );
+    }
+    return present as T;
+  }
+  return {
+    contentType: registry.contentType,
+    exposition: () => registry.metrics(),
+    counter(name, options) {
+      const metric = once(name, "counter", () => new prometheus.Counter(describe(name, options)));
+      return { add: (amount, labels = {}) => metric.inc(labels, amount) };
+    },
+    gauge(name, options) {
+      const metric = once(name, "gauge", () => new prometheus.Gauge(describe(name, options)));
+      return { set: (value, labels = {}) => metric.set(labels, value) };
+    },
+    histogram(name, options) {
+      const buckets = options.buckets === undefined ? {} : { buckets: [...options.buckets] };
+      const metric = once(
+        name,
+        "histogram",
+        () => new prometheus.Histogram({ ...describe(name, options), ...buckets }),
+      );
+      return { observe: (value, labels = {}) => metric.observe(labels, value) };
+    },
+  };
+}

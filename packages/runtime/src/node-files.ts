@@ -1,0 +1,297 @@
+/**
+ * The file half of the real hosts, on node:fs.
+ *
+ * Invariants
+ *  - A file is replaced by renaming a synced one over it; a crash leaves the old or the new one and at
+ *    most a temporary file, which is never listed and does not keep its directory from being removed.
+ */
+import { constants, watch } from "node:fs";
+import * as fs from "node:fs/promises";
+import type { FileKind, FileStat } from "./host.ts";
+import { HostError } from "./host.ts";
+import { baseOf, childOf, parentOf } from "./host-paths.ts";
+import { errnoOf, hostStep, isMissing } from "./node-errors.ts";
+
+const temporarySuffix = ".longshore-tmp";
+
+/** A change in the directory's content may go unseen by the watch; then this wakes the watcher. */
+const rescanMs = 10_000;
+
+let temporaries = 0;
+
+/** Whether a directory entry is one of ours that crashed writers leave behind. */
+export function isTemporary(name: string): boolean {
+  return name.startsWith(".") && name.endsWith(temporarySuffix);
+}
+
+/** Facts about what is at `path`, links not followed. */
+export async function statFile(operation: string, path: string): Promise<FileStat | undefined> {
+  return hostStep(operation, path, async () => {
+    try {
+      const stat = await fs.lstat(path, { bigint: true });
+      return {
+        kind: kindOf(stat),
+        mode: Number(stat.mode & 0o7777n),
+        sizeBytes: Number(stat.size),
+        inode: `${stat.dev}:${stat.ino}`,
+      };
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }
+  });
+}
+
+function kindOf(stat: {
+  isFile(): boolean;
+  isDirectory(): boolean;
+  isSymbolicLink(): boolean;
+  isSocket(): boolean;
+  isBlockDevice(): boolean;
+}): FileKind {
+  if (stat.isFile()) return "file";
+  if (stat.isDirectory()) return "directory";
+  if (stat.isSymbolicLink()) return "symlink";
+  if (stat.isSocket()) return "socket";
+  return stat.isBlockDevice() ? "blockDevice" : "other";
+}
+
+/** The file as text; undefined when there is none. */
+export function readText(path: string): Promise<string | undefined> {
+  return hostStep("readFile", path, async () => {
+    try {
+      return await fs.readFile(path, "utf8");
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }
+  });
+}
+
+/** Writes a new file and renames it over `path`; both are on the disk when it resolves. */
+export function writeAtomic(path: string, data: string, mode: number): Promise<void> {
+  return hostStep("writeFileAtomic", path, async () => {
+    const directory = parentOf(path);
+    const temporary = childOf(
+      directory,
+      `.${baseOf(path)}.${process.pid}-${++temporaries}${temporarySuffix}`,
+    );
+    try {
+      const file = await fs.open(temporary, "w", mode);
+      try {
+        await file.writeFile(data);
+        await file.chmod(mode);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await fs.rename(temporary, path);
+    } catch (error) {
+      await fs.rm(temporary, { force: true }).catch(() => {});
+      throw error;
+    }
+    await syncDirectory(directory);
+  });
+}
+
+/** Appends to the file, made with mode 0600 when there is none; on the disk when it resolves. */
+export function appendDurable(path: string, data: string): Promise<void> {
+  return hostStep("appendFileDurable", path, async () => {
+    const isNew = (await statFile("appendFileDurable", path)) === undefined;
+    const file = await fs.open(path, "a", 0o600);
+    try {
+      await file.writeFile(data);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    if (isNew) await syncDirectory(parentOf(path));
+  });
+}
+
+/** Sets the file's size, making it with mode 0600 when there is none. */
+export function setFileSize(path: string, sizeBytes: number): Promise<void> {
+  return hostStep("truncateFile", path, async () => {
+    const file = await fs.open(path, constants.O_WRONLY | constants.O_CREAT, 0o600);
+    try {
+      await file.truncate(sizeBytes);
+    } finally {
+      await file.close();
+    }
+  });
+}
+
+/** Makes the directory and its missing parents with exactly this mode, whatever the umask. */
+export async function makeDirectories(path: string, mode: number): Promise<void> {
+  try {
+    await fs.mkdir(path, { mode });
+    await fs.chmod(path, mode);
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT" && path !== "/") {
+      await makeDirectories(parentOf(path), mode);
+      return makeDirectories(path, mode);
+    }
+    if (errnoOf(error) === "EEXIST" && (await isDirectory(path))) return;
+    throw error;
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return fs.stat(path).then(
+    (stat) => stat.isDirectory(),
+    () => false,
+  );
+}
+
+/** The names in a directory without leftovers of crashed writers, sorted; undefined when it is not there. */
+export async function listNames(path: string): Promise<string[] | undefined> {
+  try {
+    const names = await fs.readdir(path);
+    return names.filter((name) => !isTemporary(name)).sort();
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** Removes a file, link or socket; a missing one is fine. */
+export function unlinkFile(path: string): Promise<void> {
+  return hostStep("removeFile", path, async () => {
+    try {
+      // unlink(2) of a directory is EISDIR on Linux and EPERM on macOS.
+      if ((await statFile("removeFile", path))?.kind === "directory") {
+        throw new HostError("removeFile", path, "EISDIR");
+      }
+      await fs.unlink(path);
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+    }
+  });
+}
+
+/** Removes an empty directory; one that holds only leftovers of crashed writers counts as empty. */
+export function removeEmptyDirectory(path: string): Promise<void> {
+  return hostStep("removeDirectory", path, async () => {
+    try {
+      await fs.rmdir(path);
+    } catch (error) {
+      if (errnoOf(error) === "ENOENT") return;
+      const names = errnoOf(error) === "ENOTEMPTY" ? await fs.readdir(path) : [];
+      if (names.length === 0 || !names.every(isTemporary)) throw error;
+      for (const name of names) await fs.rm(childOf(path, name), { force: true });
+      await fs.rmdir(path);
+    }
+  });
+}
+
+/** The target of a link; undefined when there is no link. */
+export function linkTarget(path: string): Promise<string | undefined> {
+  return hostStep("readLink", path, async () => {
+    try {
+      return await fs.readlink(path);
+    } catch (error) {
+      if (isMissing(error) || errnoOf(error) === "EINVAL") return undefined;
+      throw error;
+    }
+  });
+}
+
+/** Renames; a directory goes only over an empty one, a file over a file. */
+export function renamePath(from: string, to: string): Promise<void> {
+  return hostStep("rename", from, () => fs.rename(from, to));
+}
+
+/** Makes a link. @throws HostError with EEXIST */
+export function makeLink(target: string, path: string): Promise<void> {
+  return hostStep("symlink", path, () => fs.symlink(target, path));
+}
+
+/** See `Host.chownTree`. What refuses is left as it is. */
+export async function chownTree(path: string, gid: number, bits: number): Promise<void> {
+  const stat = await fs.lstat(path).catch(() => undefined);
+  if (stat === undefined || stat.isSymbolicLink()) return;
+  if (stat.isDirectory()) {
+    for (const name of await fs.readdir(path).catch(() => []))
+      await chownTree(childOf(path, name), gid, bits);
+  }
+  try {
+    await fs.chown(path, stat.uid, gid);
+    await fs.chmod(path, (stat.mode & 0o7777) | bits | (stat.isDirectory() ? 0o2110 : 0));
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+  }
+}
+
+/** Bytes of the file system that holds `path`. */
+export function fileSystemUsage(path: string): Promise<{ totalBytes: number; availableBytes: number }> {
+  return hostStep("usage", path, async () => {
+    const stat = await fs.statfs(path);
+    return { totalBytes: stat.blocks * stat.bsize, availableBytes: stat.bavail * stat.bsize };
+  });
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await fs.open(path, constants.O_RDONLY);
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+/**
+ * Watches directories so that no change falls between reading and watching: a directory whose time
+ * stamp is not that of its last reading counts as changed.
+ */
+export class DirectoryWatcher {
+  readonly #seen = new Map<string, bigint>();
+
+  /** To be called before the directory is read. */
+  async willRead(path: string): Promise<void> {
+    const stamp = await stampOf(path);
+    if (stamp === undefined) this.#seen.delete(path);
+    else this.#seen.set(path, stamp);
+  }
+
+  /** See `Host.watchDirectory`. */
+  async wait(path: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const stop = new AbortController();
+    const changed = await hostStep("watchDirectory", path, async () => {
+      if (!(await fs.stat(path)).isDirectory()) throw new HostError("watchDirectory", path, "ENOTDIR");
+      return this.#firstChange(path, AbortSignal.any([signal, stop.signal]));
+    });
+    const before = this.#seen.get(path);
+    const now = await stampOf(path);
+    if (now !== undefined) this.#seen.set(path, now);
+    if (before !== undefined && before !== now) stop.abort();
+    await changed.done;
+    signal.throwIfAborted();
+  }
+
+  /** Armed when it returns; `done` resolves at the first event, after {@link rescanMs} or at the abort. */
+  #firstChange(path: string, signal: AbortSignal): { readonly done: Promise<void> } {
+    const watcher = watch(path);
+    const done = new Promise<void>((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", end);
+        watcher.close();
+        resolve();
+      };
+      const timer = setTimeout(end, rescanMs);
+      watcher.on("change", end);
+      watcher.on("error", end);
+      signal.addEventListener("abort", end, { once: true });
+      if (signal.aborted) end();
+    });
+    return { done };
+  }
+}
+
+async function stampOf(path: string): Promise<bigint | undefined> {
+  return fs.stat(path, { bigint: true }).then(
+    (stat) => stat.mtimeNs + stat.ino * 1_000_000_007n,
+    () => undefined,
+  );
+}

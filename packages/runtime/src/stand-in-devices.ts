@@ -1,0 +1,134 @@
+/**
+ * Block devices without loop devices: the device of a backing file `FILE` is the directory `FILE.d`,
+ * which holds the file system's type (`type`), its files (`fs`) and who has it mounted (`users`).
+ * Detached, the directory is called `FILE.detached`, so that the device path is gone and the data is not.
+ */
+import { createHash } from "node:crypto";
+import * as fs from "node:fs/promises";
+import { HostError } from "./host.ts";
+import { childOf, isAtOrBelow, parentOf } from "./host-paths.ts";
+import { isMissing } from "./node-errors.ts";
+import { writeAtomic } from "./node-files.ts";
+import { mountsOn } from "./stand-in-mounts.ts";
+
+const attachedSuffix = ".d";
+const detachedSuffix = ".detached";
+
+/** The path of the backing file's device, whether or not it is attached. */
+export function deviceOf(backingFile: string): string {
+  return `${backingFile}${attachedSuffix}`;
+}
+
+/** The backing file of a device path; undefined when the path cannot be one. */
+export function backingFileOf(device: string): string | undefined {
+  return device.endsWith(attachedSuffix) ? device.slice(0, -attachedSuffix.length) : undefined;
+}
+
+/** Whether a directory is a device, attached or not: its backing file lies beside it. */
+export async function isDeviceDirectory(path: string): Promise<boolean> {
+  for (const suffix of [attachedSuffix, detachedSuffix]) {
+    if (path.endsWith(suffix) && (await isFile(path.slice(0, -suffix.length)))) return true;
+  }
+  return false;
+}
+
+/** Where the files of the device's file system are. */
+export function filesOf(device: string): string {
+  return childOf(device, "fs");
+}
+
+/** The device whose file system holds `path` (a real path), if any. */
+export async function deviceHolding(path: string): Promise<string | undefined> {
+  for (let at = path; at !== "/"; at = parentOf(at)) {
+    const device = parentOf(at);
+    if (at === filesOf(device) && (await isDeviceDirectory(device))) return device;
+  }
+  return undefined;
+}
+
+/** Makes the device appear. @throws HostError with ENOENT, or EINVAL when the backing file is no file */
+export async function attachDevice(backingFile: string): Promise<string> {
+  const stat = await fs.stat(backingFile);
+  if (!stat.isFile()) throw new HostError("attachLoop", backingFile, "EINVAL");
+  const device = deviceOf(backingFile);
+  if (await isDirectory(device)) return device;
+  try {
+    await fs.rename(`${backingFile}${detachedSuffix}`, device);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    await fs.mkdir(device, { mode: 0o700 });
+  }
+  return device;
+}
+
+/** Makes the device vanish. @throws HostError with EBUSY while it is mounted */
+export async function detachDevice(backingFile: string): Promise<void> {
+  const device = deviceOf(backingFile);
+  if (!(await isDirectory(device))) return;
+  if ((await usersOf(device)).length > 0) throw new HostError("detachLoop", backingFile, "EBUSY");
+  if (await isFile(backingFile)) await fs.rename(device, `${backingFile}${detachedSuffix}`);
+  else await fs.rm(device, { recursive: true, force: true });
+}
+
+/** Whether the device is there. */
+export function isAttached(backingFile: string): Promise<boolean> {
+  return isDirectory(deviceOf(backingFile));
+}
+
+/** The type of the file system on the device. @throws HostError with ENOENT or ENOTBLK */
+export async function fileSystemType(operation: string, device: string): Promise<string | undefined> {
+  await fs.stat(device);
+  if (!(await isDeviceDirectory(device))) throw new HostError(operation, device, "ENOTBLK");
+  try {
+    return await fs.readFile(childOf(device, "type"), "utf8");
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Makes a file system; the type is written last, so that a crash leaves none. */
+export async function makeFileSystem(device: string, fsType: string): Promise<void> {
+  await fs.mkdir(filesOf(device), { recursive: true, mode: 0o755 });
+  await fs.chmod(filesOf(device), 0o755);
+  await writeAtomic(childOf(device, "type"), fsType, 0o600);
+}
+
+/** Notes that the device is mounted on `target`; before the mount is made. */
+export async function addUser(device: string, target: string): Promise<void> {
+  const users = childOf(device, "users");
+  await fs.mkdir(users, { recursive: true, mode: 0o700 });
+  await writeAtomic(childOf(users, keyOf(target)), target, 0o600);
+}
+
+/** The mount points that lead to the device's files. Notes of mounts that never came to be are dropped. */
+export async function usersOf(device: string): Promise<readonly string[]> {
+  const users = childOf(device, "users");
+  const live: string[] = [];
+  for (const name of await fs.readdir(users).catch(() => [])) {
+    const note = childOf(users, name);
+    const target = await fs.readFile(note, "utf8").catch(() => "");
+    const mounts = target === "" ? [] : await mountsOn(target);
+    if (mounts.some((mount) => isAtOrBelow(mount.link, filesOf(device)))) live.push(target);
+    else await fs.rm(note, { force: true });
+  }
+  return live;
+}
+
+function keyOf(target: string): string {
+  return createHash("sha256").update(target).digest("hex").slice(0, 32);
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return fs.stat(path).then(
+    (stat) => stat.isFile(),
+    () => false,
+  );
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return fs.stat(path).then(
+    (stat) => stat.isDirectory(),
+    () => false,
+  );
+}
