@@ -1,0 +1,154 @@
+/** The attacher: serves VolumeAttachments of one driver. Wires informers, queues and reconcilers together. */
+import {
+  createEventRecorder,
+  type Informer,
+  type PersistentVolume,
+  resources,
+  sharedInformers,
+  startWorkQueue,
+  type VolumeAttachment,
+  type WorkQueue,
+} from "@longshore/kube";
+import { type BackoffPolicy, type Component, periodically, stopAll, TaskGroup } from "@longshore/runtime";
+import { byVolume, volumeNameOf } from "../common/attachments.ts";
+import { learnDriver, type SidecarEnv } from "../common/env.ts";
+import { type AttachContext, reconcileAttachment } from "./attach-reconciler.ts";
+import { shouldEnqueue } from "./attach-triggers.ts";
+import { contradicted, listPublished } from "./published-volumes.ts";
+import { reconcileTrivially } from "./trivial-attacher.ts";
+import { reconcileVolumeFinalizer } from "./volume-finalizer.ts";
+
+/** How the attacher works; the defaults are those of the reference (sidecars.md §3). */
+export interface AttacherOptions {
+  /** Deadline of a CSI call, in milliseconds; default 15 s. */
+  readonly timeoutMs?: number;
+  /** Delays after failures of one attachment; default 1 s to 5 min. */
+  readonly backoff?: BackoffPolicy;
+  /** Attachments worked on at the same time; default 10. */
+  readonly workers?: number;
+  /** Every object is looked at again after this time, in milliseconds; default 10 min. */
+  readonly resyncMs?: number;
+  /** Pause between comparisons with the driver's list of volumes, in milliseconds; default 1 min. */
+  readonly reconcileSyncMs?: number;
+  /** Most entries of one page of that list; default 0, the driver decides. */
+  readonly maxEntries?: number;
+  /** File system of a volume that names none; default none. */
+  readonly defaultFsType?: string;
+}
+
+/** Starts the attacher of the driver behind `env.csi`; it waits for the driver in the background. */
+export function startAttacher(env: SidecarEnv, options: AttacherOptions = {}): Component {
+  const tasks = new TaskGroup((error) => env.logger.error("the attacher failed", { error }));
+  const parts: Component[] = [];
+  tasks.spawn((signal) => run(env, options, parts, tasks, signal));
+  return {
+    async stop() {
+      await tasks.stop();
+      await stopAll(parts);
+    },
+  };
+}
+
+async function run(
+  env: SidecarEnv,
+  options: AttacherOptions,
+  parts: Component[],
+  tasks: TaskGroup,
+  signal: AbortSignal,
+): Promise<void> {
+  const {
+    timeoutMs = 15_000,
+    resyncMs = 600_000,
+    backoff = { initialMs: 1000, maximumMs: 300_000 },
+  } = options;
+  const driver = await learnDriver(env, timeoutMs, signal);
+  const logger = env.logger.child({ driver: driver.name, sidecar: "attacher" });
+  const informers = sharedInformers(env);
+  const events = createEventRecorder(env, { component: `external-attacher ${driver.name}` });
+  parts.push(events, informers);
+  const attachments = informers.of(resources.volumeAttachments, { indexes: { byVolume }, resyncMs });
+  const volumes = informers.of(resources.persistentVolumes, { resyncMs });
+  const csiNodes = informers.of(resources.csiNodes);
+  await informers.synced(signal);
+
+  const context: AttachContext & { attachmentsOf: (pvName: string) => readonly unknown[] } = {
+    env: { ...env, logger },
+    driver,
+    events,
+    attachments,
+    volumes,
+    csiNodes,
+    attachmentsOf: (pvName) => attachments.byIndex("byVolume", pvName),
+    forced: new Set(),
+    timeoutMs,
+    defaultFsType: options.defaultFsType ?? "",
+  };
+  const { controller } = driver.capabilities;
+  const attaches = controller.has("PUBLISH_UNPUBLISH_VOLUME");
+  const reconcile = attaches ? reconcileAttachment : reconcileTrivially;
+  const workers = options.workers ?? 10;
+  const attachQueue = startWorkQueue(context.env, {
+    name: "attacher-attachments",
+    workers,
+    backoff,
+    reconcile: (name, passSignal) => reconcile(context, name, passSignal),
+  });
+  const volumeQueue = startWorkQueue(context.env, {
+    name: "attacher-volumes",
+    workers,
+    backoff,
+    reconcile: (name, passSignal) => reconcileVolumeFinalizer(context, name, passSignal),
+  });
+  parts.push(attachQueue, volumeQueue);
+  wake(context, attachQueue, volumeQueue, { attachments, volumes });
+  logger.info("serving VolumeAttachments", { attaches });
+
+  if (attaches && controller.has("LIST_VOLUMES") && controller.has("LIST_VOLUMES_PUBLISHED_NODES")) {
+    const periodMs = options.reconcileSyncMs ?? 60_000;
+    tasks.spawn((loopSignal) =>
+      periodically(
+        { ...env, logger },
+        { name: "comparing with the driver's list", periodMs },
+        loopSignal,
+        async (s) => {
+          const published = await listPublished(context, options.maxEntries ?? 0, { signal: s, timeoutMs });
+          for (const va of contradicted(context, attachments.list(), published)) {
+            context.forced.add(va.metadata.name);
+            attachQueue.add(va.metadata.name);
+          }
+        },
+      ),
+    );
+  }
+}
+
+/** Which changes of objects wake which key. */
+function wake(
+  { driver }: AttachContext,
+  attachQueue: WorkQueue,
+  volumeQueue: WorkQueue,
+  informers: {
+    readonly attachments: Informer<VolumeAttachment>;
+    readonly volumes: Informer<PersistentVolume>;
+  },
+): void {
+  const isOurs = (va: VolumeAttachment) => va.spec?.attacher === driver.name;
+  informers.attachments.onChange({
+    added: (va) => {
+      if (isOurs(va)) attachQueue.add(va.metadata.name);
+    },
+    updated: (before, after) => {
+      if (isOurs(after) && shouldEnqueue(before, after)) attachQueue.add(after.metadata.name);
+    },
+    deleted: (va) => {
+      attachQueue.forget(va.metadata.name);
+      const pvName = volumeNameOf(va);
+      if (isOurs(va) && pvName !== undefined) volumeQueue.add(pvName);
+    },
+  });
+  informers.volumes.onChange({
+    added: (pv) => volumeQueue.add(pv.metadata.name),
+    updated: (_, pv) => volumeQueue.add(pv.metadata.name),
+    deleted: (pv) => volumeQueue.forget(pv.metadata.name),
+  });
+}

@@ -1,0 +1,1 @@
+export { type AttacherOptions, startAttacher } from "./attacher.ts";

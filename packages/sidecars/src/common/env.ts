@@ -1,0 +1,59 @@
+/** What a sidecar of the controller side is given, and what it learns about its driver. */
+import {
+  type CsiCallOptions,
+  type CsiConnection,
+  capabilitiesOf,
+  type DriverCapabilities,
+  driverNameOf,
+  instrumentedConnection,
+  waitUntilReady,
+} from "@longshore/csi";
+import type { KubeEnv } from "@longshore/kube";
+import { type BackoffPolicy, backoffMs, type Clock } from "@longshore/runtime";
+import { getInTreeNameFromCSIName, isMigratedCSIDriverByName } from "@longshore/translation";
+
+/** The seams of a sidecar. */
+export interface SidecarEnv extends KubeEnv {
+  readonly csi: CsiConnection;
+}
+
+/** A driver as its sidecars know it. */
+export interface Driver {
+  readonly name: string;
+  /** The in-tree plugin that migrates to this driver, if one does. */
+  readonly inTreeName: string | undefined;
+  readonly capabilities: DriverCapabilities;
+  /** Its connection, logged and measured. */
+  readonly csi: CsiConnection;
+}
+
+/** Delays between attempts to learn about a driver that fails. */
+const learnBackoff: BackoffPolicy = { initialMs: 1000, maximumMs: 60_000 };
+
+/** Waits for the driver and asks who it is, again and again until it answers (sidecars.md §1). */
+export async function learnDriver(env: SidecarEnv, timeoutMs: number, signal: AbortSignal): Promise<Driver> {
+  const options: CsiCallOptions = { signal, timeoutMs };
+  for (let failures = 1; ; failures++) {
+    try {
+      await waitUntilReady(env, env.csi, options);
+      const name = await driverNameOf(env.csi, options);
+      const capabilities = await capabilitiesOf(env.csi, options);
+      const inTreeName = isMigratedCSIDriverByName(name) ? getInTreeNameFromCSIName(name) : undefined;
+      const csi = instrumentedConnection(env, env.csi, { driver_name: name });
+      return { name, inTreeName, capabilities, csi };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const retryInMs = backoffMs(learnBackoff, failures, env.random);
+      env.logger.warn("the driver does not say who it is", { error, retryInMs });
+      await env.clock.sleep(retryInMs, signal);
+    }
+  }
+}
+
+/** A time as the API writes it: UTC, whole seconds. */
+export function apiTime(clock: Clock): string {
+  return clock
+    .now()
+    .toISOString()
+    .replace(/\.\d{3}Z$/, "Z");
+}

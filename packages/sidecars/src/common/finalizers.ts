@@ -1,0 +1,46 @@
+/**
+ * Adding and removing one finalizer among those of others. Removing names the place, and tests it, so
+ * that a list changed meanwhile makes the patch fail instead of dropping somebody else's.
+ */
+
+/** One step of a JSON patch (RFC 6902). */
+export interface JsonPatchStep {
+  readonly op: "test" | "add" | "remove" | "replace";
+  readonly path: string;
+  readonly value?: unknown;
+}
+
+const path = "/metadata/finalizers";
+
+/** The JSON patch that adds `finalizer`; `null`: the object has no list of finalizers yet. */
+export function addFinalizerPatch(
+  finalizers: readonly string[] | null | undefined,
+  finalizer: string,
+): readonly JsonPatchStep[] {
+  if (finalizers === null || finalizers === undefined) {
+    return [
+      { op: "test", path, value: null },
+      { op: "add", path, value: [finalizer] },
+    ];
+  }
+  if (finalizers.length === 0) {
+    return [
+      { op: "test", path, value: [] },
+      { op: "replace", path, value: [finalizer] },
+    ];
+  }
+  return [{ op: "add", path: `${path}/-`, value: finalizer }];
+}
+
+/** The JSON patch that removes `finalizer`. @throws Error when it is not there */
+export function removeFinalizerPatch(
+  finalizers: readonly string[] | null | undefined,
+  finalizer: string,
+): readonly JsonPatchStep[] {
+  const at = (finalizers ?? []).indexOf(finalizer);
+  if (at < 0) throw new Error(`finalizer "${finalizer}" not found in list`);
+  return [
+    { op: "test", path: `${path}/${at}`, value: finalizer },
+    { op: "remove", path: `${path}/${at}` },
+  ];
+}

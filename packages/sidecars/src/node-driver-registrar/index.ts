@@ -1,0 +1,7 @@
+export {
+  type Registrar,
+  type RegistrarEnv,
+  type RegistrarOptions,
+  RegistrationError,
+  startNodeDriverRegistrar,
+} from "./registrar.ts";

@@ -1,0 +1,86 @@
+/**
+ * The provisioner's decision for one claim (sidecars.md §2.2; DESIGN §6, intent before CreateVolume). Pure.
+ *
+ *     wanted ─► intent stored ─► CreateVolume ─► PV stored ─► intent taken off
+ *                                    │ uncertain: the same call again, also after a restart
+ *                                    │ final:     again with back-off; the intent stays, to spare writes
+ *     claim deleted, or bound elsewhere, with the intent on it: the volume is found by its name and deleted
+ */
+
+/** What is known of one claim. */
+export interface ObservedClaim {
+  /** Its annotations say that this driver provisions it. */
+  readonly ours: boolean;
+  readonly deleting: boolean;
+  /** Bound, to whatever volume. */
+  readonly bound: boolean;
+  /** Our finalizer is on it: CreateVolume may have been called. */
+  readonly intended: boolean;
+  /** The PersistentVolume with this claim's name exists. */
+  readonly pvStored: boolean;
+  readonly classFound: boolean;
+  /** The class waits for the first consumer. */
+  readonly delayed: boolean;
+  readonly selectedNode: string | undefined;
+  /** Whether the selected node exists. */
+  readonly nodeFound: boolean;
+  /** How the last CreateVolume of this process ended; `unknown` after a restart. */
+  readonly lastAnswer: "unknown" | "uncertain" | "final";
+}
+
+/** What one pass over a claim has to do. */
+export type ClaimStep =
+  | { readonly kind: "none" }
+  /** Take the intent off: the volume is stored, or certainly not there. */
+  | { readonly kind: "release" }
+  /** Store the intent if need be, then create the volume. */
+  | { readonly kind: "provision" }
+  /** Make sure that no volume stays behind, then the rest. */
+  | { readonly kind: "abandon"; readonly afterwards: "release" | "reschedule" }
+  /** Take the selected node off, so that another is chosen. */
+  | { readonly kind: "reschedule" }
+  | { readonly kind: "fail"; readonly message: string };
+
+const classMissing: ClaimStep = {
+  kind: "fail",
+  message: "the claim's StorageClass does not exist: create it",
+};
+
+/** What to do now. */
+export function decideClaimStep(claim: ObservedClaim): ClaimStep {
+  return claim.intended ? decideIntended(claim) : decideFresh(claim);
+}
+
+function decideFresh(claim: ObservedClaim): ClaimStep {
+  if (!claim.ours || claim.deleting || claim.bound || claim.pvStored) return { kind: "none" };
+  if (!claim.classFound) return classMissing;
+  if (claim.delayed && claim.selectedNode === undefined) return { kind: "none" };
+  if (claim.selectedNode !== undefined && !claim.nodeFound) return { kind: "reschedule" };
+  return { kind: "provision" };
+}
+
+function decideIntended(claim: ObservedClaim): ClaimStep {
+  if (claim.pvStored) return { kind: "release" };
+  // The intent of another provisioner (in-tree ones keep the same rule), or of ours before it went back.
+  if (!claim.ours && claim.lastAnswer === "unknown") return { kind: "none" };
+  const unwanted = claim.deleting || claim.bound || (!claim.ours && claim.lastAnswer === "final");
+  if (unwanted) {
+    if (isCertainlyGone(claim)) return { kind: "release" };
+    return { kind: "abandon", afterwards: "release" };
+  }
+  if (!claim.classFound) return classMissing;
+  if (claim.delayed && claim.selectedNode === undefined) return { kind: "none" };
+  if (claim.selectedNode !== undefined && !claim.nodeFound) {
+    if (claim.lastAnswer === "final") return { kind: "reschedule" };
+    return { kind: "abandon", afterwards: "reschedule" };
+  }
+  return { kind: "provision" };
+}
+
+/** The node is taken off only after a final answer, so a claim that waits for one has no volume. */
+function isCertainlyGone(claim: ObservedClaim): boolean {
+  if (claim.lastAnswer === "final") return true;
+  return (
+    claim.lastAnswer === "unknown" && claim.classFound && claim.delayed && claim.selectedNode === undefined
+  );
+}

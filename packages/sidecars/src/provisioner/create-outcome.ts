@@ -1,0 +1,47 @@
+/** What a failed CreateVolume means: the provisioner's own reading of gRPC codes (sidecars.md §2.3). */
+import { CsiCallError, type GrpcCode } from "@longshore/csi";
+
+/**
+ * Where an attempt to create a volume stands.
+ *  - `Finished`: the driver is certainly not working on it.
+ *  - `Background`: it may still be; the same call must be repeated until it is resolved.
+ *  - `NoChange`: the driver was not asked in this attempt.
+ *  - `Reschedule`: finished, and another node may do.
+ */
+export type ProvisioningState = "Finished" | "Background" | "NoChange" | "Reschedule";
+
+/** After these the driver may still be creating the volume. RESOURCE_EXHAUSTED is final here, unlike for a kubelet. */
+export const createMayBeInProgress: ReadonlySet<GrpcCode> = new Set<GrpcCode>([
+  "CANCELLED",
+  "DEADLINE_EXCEEDED",
+  "UNAVAILABLE",
+  "ABORTED",
+]);
+
+/** An attempt that made no volume, and where that leaves it. The text is shown to users. */
+export class ProvisionError extends Error {
+  override readonly name = "ProvisionError";
+  readonly state: ProvisioningState;
+  /** The claim is somebody else's business: nothing to report. */
+  readonly ignored: boolean;
+  constructor(
+    state: ProvisioningState,
+    message: string,
+    options?: ErrorOptions & { readonly ignored?: boolean },
+  ) {
+    super(message, options);
+    this.state = state;
+    this.ignored = options?.ignored ?? false;
+  }
+}
+
+/**
+ * @param mayReschedule the volume waits for its consumer and the driver knows topology, so that another node
+ * can make a difference
+ */
+export function stateAfterCreateError(error: unknown, mayReschedule: boolean): ProvisioningState {
+  if (!(error instanceof CsiCallError) || !error.answered) return "Background";
+  if (createMayBeInProgress.has(error.code)) return "Background";
+  if (error.code === "RESOURCE_EXHAUSTED" && mayReschedule) return "Reschedule";
+  return "Finished";
+}

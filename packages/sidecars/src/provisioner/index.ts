@@ -1,0 +1,1 @@
+export { type ProvisionerOptions, startProvisioner } from "./provisioner.ts";

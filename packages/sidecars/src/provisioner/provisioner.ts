@@ -1,0 +1,122 @@
+/** The provisioner: makes volumes for claims of one driver and deletes released ones. Wires its parts together. */
+import { createEventRecorder, keyOf, resources, sharedInformers, startWorkQueue } from "@longshore/kube";
+import { type BackoffPolicy, type Component, stopAll, TaskGroup } from "@longshore/runtime";
+import { byVolume } from "../common/attachments.ts";
+import { learnDriver, type SidecarEnv } from "../common/env.ts";
+import { type ClaimContext, reconcileClaim } from "./claim-reconciler.ts";
+import { reconcileVolume, type VolumeContext } from "./volume-reconciler.ts";
+import type { VolumeSettings } from "./volume-request.ts";
+
+/** How the provisioner works; the defaults are those of the reference (sidecars.md §2.1). */
+export interface ProvisionerOptions extends Partial<VolumeSettings> {
+  /** Deadline of a CSI call, in milliseconds; default 10 s. */
+  readonly timeoutMs?: number;
+  /** Delays after failures of one claim or volume; default 1 s to 5 min. */
+  readonly backoff?: BackoffPolicy;
+  /** Claims, and volumes, worked on at the same time; default 100. */
+  readonly workers?: number;
+  /** Every object is looked at again after this time, in milliseconds; default 15 min. */
+  readonly resyncMs?: number;
+  /** Volumes with policy Delete carry a finalizer, so that none goes before its disk; default true. */
+  readonly protectVolumes?: boolean;
+}
+
+/** Starts the provisioner of the driver behind `env.csi`; it waits for the driver in the background. */
+export function startProvisioner(env: SidecarEnv, options: ProvisionerOptions = {}): Component {
+  const tasks = new TaskGroup((error) => env.logger.error("the provisioner failed", { error }));
+  const parts: Component[] = [];
+  tasks.spawn((signal) => run(env, options, parts, signal));
+  return {
+    async stop() {
+      await tasks.stop();
+      await stopAll(parts);
+    },
+  };
+}
+
+async function run(
+  env: SidecarEnv,
+  options: ProvisionerOptions,
+  parts: Component[],
+  signal: AbortSignal,
+): Promise<void> {
+  const { timeoutMs = 10_000, backoff = { initialMs: 1000, maximumMs: 300_000 }, workers = 100 } = options;
+  const driver = await learnDriver(env, timeoutMs, signal);
+  const logger = env.logger.child({ driver: driver.name, sidecar: "provisioner" });
+  const events = createEventRecorder(env, { component: `external-provisioner ${driver.name}` });
+  const informers = sharedInformers(env);
+  parts.push(events, informers);
+  const { resyncMs = 900_000 } = options;
+  const claims = informers.of(resources.persistentVolumeClaims, { resyncMs });
+  const volumes = informers.of(resources.persistentVolumes, { resyncMs });
+  const storageClasses = informers.of(resources.storageClasses);
+  const csiNodes = informers.of(resources.csiNodes);
+  const nodes = informers.of(resources.nodes);
+  const attachments = informers.of(resources.volumeAttachments, { indexes: { byVolume } });
+  await informers.synced(signal);
+
+  const context: ClaimContext & VolumeContext = {
+    env: { ...env, logger },
+    kube: env.kube,
+    driver,
+    events,
+    settings: {
+      identity: options.identity ?? identityOf(env, driver.name),
+      volumeNamePrefix: options.volumeNamePrefix ?? "pvc",
+      volumeNameUuidLength: options.volumeNameUuidLength ?? -1,
+      strictTopology: options.strictTopology ?? false,
+      immediateTopology: options.immediateTopology ?? true,
+      defaultFsType: options.defaultFsType ?? "",
+      extraCreateMetadata: options.extraCreateMetadata ?? false,
+      controllerPublishReadOnly: options.controllerPublishReadOnly ?? false,
+    },
+    timeoutMs,
+    claims,
+    volumes,
+    storageClasses,
+    storageClass: (name) => storageClasses.get(name),
+    csiNodes: () => csiNodes.list(),
+    nodes: () => nodes.list(),
+    nodeByName: (name) => nodes.get(name),
+    attachedTo: (pvName) => attachments.byIndex("byVolume", pvName).map(({ spec }) => spec.nodeName),
+    attempts: new Map(),
+    infeasibleRetryMs: backoff.maximumMs,
+    protectVolumes: options.protectVolumes ?? true,
+  };
+  const claimQueue = startWorkQueue(context.env, {
+    name: "provisioner-claims",
+    workers,
+    backoff,
+    reconcile: (key, passSignal) => reconcileClaim(context, key, passSignal),
+  });
+  const volumeQueue = startWorkQueue(context.env, {
+    name: "provisioner-volumes",
+    workers,
+    backoff,
+    reconcile: (name, passSignal) => reconcileVolume(context, name, passSignal),
+  });
+  parts.push(claimQueue, volumeQueue);
+  claims.onChange({
+    added: (claim) => claimQueue.add(keyOf(claim)),
+    updated: (_, claim) => claimQueue.add(keyOf(claim)),
+    deleted: (claim) => claimQueue.add(keyOf(claim)),
+  });
+  volumes.onChange({
+    added: (pv) => volumeQueue.add(pv.metadata.name),
+    updated: (_, pv) => volumeQueue.add(pv.metadata.name),
+    deleted: (pv) => volumeQueue.forget(pv.metadata.name),
+  });
+  // A volume still attached when it was released can be deleted once its last attachment ends.
+  attachments.onChange({
+    deleted: ({ spec }) => {
+      const pvName = spec.source.persistentVolumeName;
+      if (pvName !== undefined) volumeQueue.add(pvName);
+    },
+  });
+  logger.info("serving claims");
+}
+
+/** `<unix ms>-<random>-<driver>`, as the reference forms it. */
+function identityOf(env: SidecarEnv, driverName: string): string {
+  return `${env.clock.now().getTime()}-${env.random.below(10_000, "provisioner identity")}-${driverName}`;
+}

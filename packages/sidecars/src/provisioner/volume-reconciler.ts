@@ -1,0 +1,120 @@
+/**
+ * Protects volumes of the driver with a finalizer, and deletes released ones together with their disks.
+ *
+ * Invariants
+ *  - DeleteVolume is called only for a volume that the server itself, asked at that moment, shows as ours,
+ *    Released, with policy Delete, and that no attachment names.
+ *  - The object goes only after the disk.
+ */
+import {
+  type EventRecorder,
+  type Informer,
+  involvedObject,
+  type PersistentVolume,
+  type ReconcileResult,
+  resources,
+  type Stored,
+  settled,
+  updateWithRetry,
+} from "@longshore/kube";
+import { assertNever, errorChain } from "@longshore/runtime";
+import { provisionerFinalizer } from "@longshore/storage";
+import type { SidecarEnv } from "../common/env.ts";
+import { type DeleteContext, deleteVolume } from "./delete-volume.ts";
+import { decideVolumeStep } from "./volume-step.ts";
+
+/** What the reconciler works with. */
+export interface VolumeContext extends DeleteContext {
+  readonly env: SidecarEnv;
+  readonly events: Pick<EventRecorder, "event">;
+  readonly volumes: Pick<Informer<PersistentVolume>, "get">;
+  readonly protectVolumes: boolean;
+}
+
+/** One pass over the volume of this name. */
+export async function reconcileVolume(
+  context: VolumeContext,
+  name: string,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const pv = context.volumes.get(name);
+  if (pv === undefined) return settled;
+  const step = decideVolumeStep(context.driver, pv, context.protectVolumes);
+  switch (step) {
+    case "none":
+      return settled;
+    case "protect":
+      await setProtection(context, name, true, signal);
+      return settled;
+    case "unprotect":
+      await setProtection(context, name, false, signal);
+      return settled;
+    case "delete":
+      return deleteReleased(context, name, signal);
+    default:
+      return assertNever(step);
+  }
+}
+
+async function deleteReleased(
+  context: VolumeContext,
+  name: string,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const { kube } = context.env;
+  const pv = await kube.get(resources.persistentVolumes, { name }, { signal });
+  if (pv === undefined || decideVolumeStep(context.driver, pv, context.protectVolumes) !== "delete")
+    return settled;
+  try {
+    await deleteVolume(context, pv, signal);
+  } catch (error) {
+    if (!signal.aborted) {
+      const subject = involvedObject(resources.persistentVolumes, pv);
+      context.events.event(subject, "Warning", "VolumeFailedDelete", errorChain(error));
+    }
+    throw error;
+  }
+  await kube.delete(resources.persistentVolumes, { name }, { signal, uid: pv.metadata.uid });
+  if ((pv.metadata.finalizers ?? []).includes(provisionerFinalizer)) {
+    await changeFinalizers(context, pv, signal, (finalizers) =>
+      finalizers.filter((f) => f !== provisionerFinalizer),
+    );
+  }
+  return settled;
+}
+
+/** Adds or removes our finalizer, if the volume as it is now still asks for it. */
+async function setProtection(
+  context: VolumeContext,
+  name: string,
+  on: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const pv = await context.env.kube.get(resources.persistentVolumes, { name }, { signal });
+  if (pv === undefined) return;
+  if (decideVolumeStep(context.driver, pv, context.protectVolumes) !== (on ? "protect" : "unprotect")) return;
+  const rest = (pv.metadata.finalizers ?? []).filter((f) => f !== provisionerFinalizer);
+  const metadata = { ...pv.metadata, finalizers: on ? [...rest, provisionerFinalizer] : rest };
+  await context.env.kube.update(resources.persistentVolumes, { ...pv, metadata }, { signal });
+}
+
+async function changeFinalizers(
+  { env }: VolumeContext,
+  pv: Stored<PersistentVolume>,
+  signal: AbortSignal,
+  change: (finalizers: readonly string[]) => string[],
+): Promise<void> {
+  await updateWithRetry(
+    env.kube,
+    resources.persistentVolumes,
+    { name: pv.metadata.name },
+    (current) => {
+      if (current.metadata.uid !== pv.metadata.uid) return undefined;
+      const before = current.metadata.finalizers ?? [];
+      const finalizers = change(before);
+      if (finalizers.length === before.length) return undefined;
+      return { ...current, metadata: { ...current.metadata, finalizers } };
+    },
+    { signal },
+  );
+}

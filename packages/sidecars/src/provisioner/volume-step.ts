@@ -1,0 +1,48 @@
+/** The provisioner's decision for one PersistentVolume (sidecars.md §2.4). Pure. */
+import { isDeleting, type PersistentVolume } from "@longshore/kube";
+import { migratedToAnnotation, provisionedByAnnotation, provisionerFinalizer } from "@longshore/storage";
+import { getInTreePluginNameFromSpec, isPVMigratable } from "@longshore/translation";
+import type { Driver } from "../common/env.ts";
+
+/** What one pass over a volume has to do. */
+export type VolumeStep = "none" | "protect" | "unprotect" | "delete";
+
+type DriverNames = Pick<Driver, "name" | "inTreeName">;
+
+/**
+ * Whether this driver's provisioner answers for the volume. An in-tree one must say `migrated-to`: without it the
+ * persistent-volume controller deletes it, and two deleters are one too many.
+ */
+export function isVolumeOurs(driver: DriverNames, pv: PersistentVolume): boolean {
+  const annotations = pv.metadata?.annotations;
+  if (isPVMigratable(pv))
+    return isOfOurPlugin(driver, pv) && annotations?.[migratedToAnnotation] === driver.name;
+  if (pv.spec?.csi?.driver !== driver.name) return false;
+  const provisionedBy = annotations?.[provisionedByAnnotation];
+  return provisionedBy === undefined || provisionedBy === driver.name;
+}
+
+function isOfOurPlugin({ inTreeName }: DriverNames, pv: PersistentVolume): boolean {
+  return inTreeName !== undefined && getInTreePluginNameFromSpec(pv, undefined) === inTreeName;
+}
+
+/** What to do now. @param protectVolumes whether volumes with policy Delete carry our finalizer */
+export function decideVolumeStep(
+  driver: DriverNames,
+  pv: PersistentVolume,
+  protectVolumes: boolean,
+): VolumeStep {
+  const isProtected = (pv.metadata?.finalizers ?? []).includes(provisionerFinalizer);
+  if (!isVolumeOurs(driver, pv)) {
+    // In-tree again, or still: what we left on it is taken off, so that a return to in-tree can end.
+    const isLeftOver = isProtected && isPVMigratable(pv) && isOfOurPlugin(driver, pv);
+    return isLeftOver ? "unprotect" : "none";
+  }
+  const isToBeDeleted = pv.spec?.persistentVolumeReclaimPolicy === "Delete";
+  if (isProtected && (!isToBeDeleted || !protectVolumes)) return "unprotect";
+  const phase = pv.status?.phase;
+  if (isToBeDeleted && phase === "Released" && (!isDeleting(pv) || isProtected)) return "delete";
+  if (isToBeDeleted && phase === "Bound" && protectVolumes && !isProtected && !isDeleting(pv))
+    return "protect";
+  return "none";
+}
