@@ -325,7 +325,7 @@ export class VolumeManager implements VolumesInHand {
     const { uniqueName } = volume;
     if (this.#desired.podOf(uniqueName, pod.podUID) !== undefined) return;
     if (!this.#populator.mayUnmount(pod.podUID) || this.#driverMissing(volume)) return;
-    this.#start(uniqueName, pod.podUID, "volume_unmount", due, (signal) =>
+    void this.#start(uniqueName, pod.podUID, "volume_unmount", due, (signal) =>
       unmountVolume(this.#operations, volume, pod, signal),
     );
   }
@@ -337,7 +337,7 @@ export class VolumeManager implements VolumesInHand {
     const actual = this.#actual.get(uniqueName);
     if (actual?.attachVerified !== true) {
       if (this.#mayVerify(volume, due)) {
-        this.#start(uniqueName, undefined, "verify_controller_attached_volume", due, async (signal) => {
+        void this.#start(uniqueName, undefined, "verify_controller_attached_volume", due, async (signal) => {
           await verifyControllerAttached(this.#operations, volume, wish.spec, signal);
         });
       }
@@ -390,7 +390,7 @@ export class VolumeManager implements VolumesInHand {
       return;
     }
     if (this.#driverMissing(volume)) return;
-    this.#start(uniqueName, undefined, "unmount_device", due, (signal) =>
+    void this.#start(uniqueName, undefined, "unmount_device", due, (signal) =>
       unmountDevice(this.#operations, volume, signal),
     );
   }
@@ -407,7 +407,7 @@ export class VolumeManager implements VolumesInHand {
     });
     if (isMountedAnew) forget();
     else if (this.#populator.mayUnmount(podUID)) {
-      this.#start(path, podUID, "volume_unmount", due, async (signal) => {
+      void this.#start(path, podUID, "volume_unmount", due, async (signal) => {
         await (await plugin.newUnmounter(volumeName, podUID)).tearDown(signal);
         forget();
       });

@@ -17,9 +17,10 @@ export class Wakeup {
     signal.throwIfAborted();
     if (!this.#dirty) {
       await new Promise<void>((resolve) => {
-        const timer = ms === undefined ? undefined : clock.timer(ms, resolve);
+        const timer = ms === undefined ? undefined : clock.timer(ms, () => end());
         const end = () => {
           timer?.cancel();
+          signal.removeEventListener("abort", end);
           resolve();
         };
         this.#ring = end;

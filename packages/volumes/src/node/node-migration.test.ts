@@ -1,0 +1,236 @@
+/** Flipping the gates of a node that was not drained: C1 over C5, in both directions. DESIGN §6. */
+import { resources } from "@longshore/kube";
+import { describe, expect, it } from "vitest";
+import { migrationPendingCondition } from "./migration/node-migration.ts";
+import { csiName, driverName, inTreeName, NodeWorld, type RunningAgent } from "./testing/node-world.ts";
+
+const off = { CSIMigration: true, CSIMigrationAWS: false };
+const on = { CSIMigration: true, CSIMigrationAWS: true };
+const plugin = "kubernetes.io/aws-ebs";
+
+interface Direction {
+  readonly name: string;
+  readonly before: Readonly<Record<string, boolean>>;
+  readonly after: Readonly<Record<string, boolean>>;
+  readonly listedBefore: string | undefined;
+  readonly listedAfter: string | undefined;
+  readonly oldName: (id: string) => string;
+  readonly newName: (id: string) => string;
+  attachOld(world: NodeWorld, id: string): Promise<unknown>;
+  detachOld(world: NodeWorld, id: string): Promise<unknown>;
+  attachNew(world: NodeWorld, id: string): Promise<unknown>;
+}
+
+const attachInTree = (world: NodeWorld, id: string) => world.attachInTree(id);
+const detachInTree = (world: NodeWorld, id: string) => world.reportDetached(inTreeName(id));
+const attachCsi = (world: NodeWorld, id: string) => world.attachCsi(id);
+const detachCsi = (world: NodeWorld, id: string) => world.detachCsi(id);
+
+const directions: readonly Direction[] = [
+  {
+    name: "to CSI",
+    before: off,
+    after: on,
+    listedBefore: undefined,
+    listedAfter: plugin,
+    oldName: inTreeName,
+    newName: csiName,
+    attachOld: attachInTree,
+    detachOld: detachInTree,
+    attachNew: attachCsi,
+  },
+  {
+    name: "back to in-tree",
+    before: on,
+    after: off,
+    listedBefore: plugin,
+    listedAfter: undefined,
+    oldName: csiName,
+    newName: inTreeName,
+    attachOld: attachCsi,
+    detachOld: detachCsi,
+    attachNew: attachInTree,
+  },
+];
+
+/** A node with one volume mounted the old way. */
+async function nodeWithVolume(direction: Direction) {
+  const world = await NodeWorld.create();
+  await world.serveDriver();
+  await world.volume("vol-1");
+  await world.volume("vol-2");
+  const agent = world.start(direction.before);
+  const pod = await world.pod("p", ["vol-1"]);
+  await direction.attachOld(world, "vol-1");
+  await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+  world.running.add(pod.metadata.uid);
+  return { world, agent, pod };
+}
+
+async function isReady(world: NodeWorld, agent: RunningAgent): Promise<boolean> {
+  return agent.volumes.kubeletError() === undefined && (await world.condition("Ready"))?.status === "True";
+}
+
+async function nodeEvents(world: NodeWorld): Promise<readonly string[]> {
+  const { items } = await world.kube.list(resources.events, world);
+  return items.filter((event) => event.involvedObject.kind === "Node").map((event) => event.reason ?? "");
+}
+
+describe.each(directions)("gates flipped $name", (direction) => {
+  it("take effect at once on a node without volumes", async () => {
+    const world = await NodeWorld.create();
+    await world.serveDriver();
+    const first = world.start(direction.before);
+    await world.until("ready", () => isReady(world, first));
+    expect(await world.migratedPlugins()).toBe(direction.listedBefore);
+    await first.stop();
+    const second = world.start(direction.after);
+    await world.until("ready", () => isReady(world, second));
+    expect(await world.migratedPlugins()).toBe(direction.listedAfter);
+    expect((await world.condition(migrationPendingCondition))?.status).toBe("False");
+    await second.stop();
+  });
+
+  it("are held back while a volume is mounted, told, and take effect when the last is gone", async () => {
+    const { world, agent: first, pod } = await nodeWithVolume(direction);
+    const mounts = await world.mounts();
+    await first.stop();
+    const second = world.start(direction.after);
+    await world.until("ready", () => isReady(world, second));
+    await world.clock.advance(60_000);
+    expect(await world.migratedPlugins()).toBe(direction.listedBefore);
+    const condition = await world.condition(migrationPendingCondition);
+    expect(condition?.status).toBe("True");
+    expect(condition?.message).toContain(direction.oldName("vol-1"));
+    expect(await nodeEvents(world)).toEqual([migrationPendingCondition]);
+    expect(await world.mounts()).toEqual(mounts);
+    expect(second.volumes.mountedVolumes(pod.metadata.uid).size).toBe(1);
+
+    // A new pod goes the old way too, as long as the node has not changed over.
+    const late = await world.pod("late", ["vol-2"]);
+    await world.until("late in use", async () =>
+      ((await world.node()).status?.volumesInUse ?? []).includes(direction.oldName("vol-2")),
+    );
+    await direction.attachOld(world, "vol-2");
+    await world.clock.run(second.volumes.waitForAttachAndMount(late, world.signal));
+
+    world.running.clear();
+    await world.deletePod("p");
+    await world.deletePod("late");
+    await world.until("unmounted", async () => (await world.mounts()).length === 0);
+    await world.clock.advance(30_000);
+    // Unmounted but still attached the old way.
+    expect(await world.migratedPlugins()).toBe(direction.listedBefore);
+    await direction.detachOld(world, "vol-1");
+    await world.clock.advance(30_000);
+    expect(await world.migratedPlugins()).toBe(direction.listedBefore);
+    await direction.detachOld(world, "vol-2");
+    await world.until(
+      "changed over",
+      async () => (await world.migratedPlugins()) === direction.listedAfter,
+      10_000,
+    );
+    await world.until(
+      "told",
+      async () => (await world.condition(migrationPendingCondition))?.status === "False",
+    );
+    await world.until("event", async () => (await nodeEvents(world)).includes("VolumeMigrationSwitched"));
+
+    const next = await world.pod("next", ["vol-1"]);
+    await world.until("in use the new way", async () =>
+      ((await world.node()).status?.volumesInUse ?? []).includes(direction.newName("vol-1")),
+    );
+    await direction.attachNew(world, "vol-1");
+    await world.clock.run(second.volumes.waitForAttachAndMount(next, world.signal));
+    await second.stop();
+  });
+
+  it("take a pod along that was waiting for its volume, once nothing is attached", async () => {
+    const { world, agent: first } = await nodeWithVolume(direction);
+    await first.stop();
+    const second = world.start(direction.after);
+    await world.until("ready", () => isReady(world, second));
+    const waiting = await world.pod("waiting", ["vol-2"]);
+    await world.until("waiting in use", async () =>
+      ((await world.node()).status?.volumesInUse ?? []).includes(direction.oldName("vol-2")),
+    );
+    world.running.clear();
+    await world.deletePod("p");
+    await world.until("unmounted", async () => (await world.mounts()).length === 0);
+    await direction.detachOld(world, "vol-1");
+    await world.until("in use the new way", async () => {
+      const inUse = (await world.node()).status?.volumesInUse ?? [];
+      return inUse.length === 1 && inUse[0] === direction.newName("vol-2");
+    });
+    expect(await world.migratedPlugins()).toBe(direction.listedAfter);
+    await direction.attachNew(world, "vol-2");
+    await world.clock.run(second.volumes.waitForAttachAndMount(waiting, world.signal));
+    await second.stop();
+  });
+
+  it("are held back through a crash, and when the CSINode is lost", async () => {
+    const { world, agent: first, pod } = await nodeWithVolume(direction);
+    first.crash();
+    await world.kube.delete(resources.csiNodes, { name: "node-1" }, world);
+    const second = world.start(direction.after);
+    await world.until("ready", () => isReady(world, second));
+    expect(await world.migratedPlugins()).toBe(direction.listedBefore);
+    second.crash();
+    const third = world.start(direction.after);
+    await world.until("mounted", () => third.volumes.mountedVolumes(pod.metadata.uid).size === 1);
+    expect(await world.migratedPlugins()).toBe(direction.listedBefore);
+    await third.stop();
+  });
+
+  it("flipped back before anything happened change nothing", async () => {
+    const { world, agent: first, pod } = await nodeWithVolume(direction);
+    await first.stop();
+    const second = world.start(direction.after);
+    await world.until("ready", () => isReady(world, second));
+    await second.stop();
+    const third = world.start(direction.before);
+    await world.until("mounted", () => third.volumes.mountedVolumes(pod.metadata.uid).size === 1);
+    await world.until(
+      "told",
+      async () => (await world.condition(migrationPendingCondition))?.status === "False",
+    );
+    expect(await world.migratedPlugins()).toBe(direction.listedBefore);
+    await third.stop();
+  });
+});
+
+describe("going back to in-tree", () => {
+  it("does not wait for a volume whose PersistentVolume is CSI's own", async () => {
+    const world = await NodeWorld.create();
+    await world.serveDriver();
+    await world.volume("vol-1", { csi: { driver: driverName, volumeHandle: "vol-1", fsType: "ext4" } });
+    const first = world.start(on);
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.attachCsi("vol-1");
+    await world.clock.run(first.volumes.waitForAttachAndMount(pod, world.signal));
+    world.running.add(pod.metadata.uid);
+    await first.stop();
+    const second = world.start(off);
+    await world.until("ready", () => isReady(world, second));
+    expect(await world.migratedPlugins()).toBeUndefined();
+    await world.until("mounted", () => second.volumes.mountedVolumes(pod.metadata.uid).size === 1);
+    expect(await world.mounts()).toHaveLength(2);
+    await second.stop();
+  });
+
+  it("waits for the VolumeAttachment of a volume that the status no longer names", async () => {
+    const { world, agent: first } = await nodeWithVolume(directions[1] as Direction);
+    await first.stop();
+    const second = world.start(off);
+    await world.until("ready", () => isReady(world, second));
+    world.running.clear();
+    await world.deletePod("p");
+    await world.until("unmounted", async () => (await world.mounts()).length === 0);
+    await world.reportDetached(csiName("vol-1"));
+    await world.clock.advance(60_000);
+    expect(await world.migratedPlugins()).toBe(plugin);
+    await world.detachCsi("vol-1");
+    await world.until("changed over", async () => (await world.migratedPlugins()) === undefined, 10_000);
+    await second.stop();
+  });
+});

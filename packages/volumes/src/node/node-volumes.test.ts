@@ -1,0 +1,590 @@
+/** The node agent's ordering guarantees. Source: spec node-agent.md §11 and csi-plugin.md §17. */
+import { resources } from "@longshore/kube";
+import { HostError } from "@longshore/runtime";
+import { describe, expect, it } from "vitest";
+import { nodeIDAnnotation } from "./csi-node/node-info.ts";
+import {
+  csiName,
+  driverName,
+  inTreeName,
+  NodeWorld,
+  nodeName,
+  type RunningAgent,
+  registrationSocket,
+  rootDir,
+} from "./testing/node-world.ts";
+import { failOnce, testDriver } from "./testing/test-driver.ts";
+
+const csiOn = { CSIMigration: true, CSIMigrationAWS: true };
+const staging = (id: string) => `plugins/kubernetes.io/csi/pv/pv-${id}/globalmount`;
+const published = (uid: string, id: string) => `pods/${uid}/volumes/kubernetes.io~csi/pv-${id}/mount`;
+const globalMount = (id: string) => `plugins/kubernetes.io/aws-ebs/mounts/aws/us-east-1a/${id}`;
+const bound = (uid: string, id: string) => `pods/${uid}/volumes/kubernetes.io~aws-ebs/pv-${id}`;
+
+/** A migrated node with a registered driver. */
+async function migratedNode(): Promise<{ world: NodeWorld; agent: RunningAgent }> {
+  const world = await NodeWorld.create();
+  await world.serveDriver();
+  const agent = world.start(csiOn);
+  await world.until("registered", () => world.registrations.length > 0);
+  return { world, agent };
+}
+
+async function inUse(world: NodeWorld): Promise<readonly string[]> {
+  return (await world.node()).status?.volumesInUse ?? [];
+}
+
+async function exists(world: NodeWorld, path: string): Promise<boolean> {
+  return (await world.host.stat(`${rootDir}/${path}`)) !== undefined;
+}
+
+describe("an in-tree EBS volume", () => {
+  it("is mounted once reported in use and attached, and unmounted when the pod is gone", async () => {
+    const world = await NodeWorld.create();
+    await world.volume("vol-1");
+    const agent = world.start();
+    const pod = await world.pod("p", ["vol-1"]);
+    const { uid } = pod.metadata;
+    await world.until("in use", async () => (await inUse(world)).includes(inTreeName("vol-1")));
+    expect(await world.mounts()).toEqual([]);
+    await world.attachInTree("vol-1");
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    expect(await world.mounts()).toEqual([globalMount("vol-1"), bound(uid, "vol-1")]);
+    expect(agent.volumes.mountedVolumes(uid)).toEqual(
+      new Map([["data-vol-1", { path: `${rootDir}/${bound(uid, "vol-1")}`, readOnly: false }]]),
+    );
+    await world.deletePod("p");
+    await world.until("gone", () => agent.volumes.podVolumesGone(uid));
+    await world.until("not in use", async () => (await inUse(world)).length === 0);
+    expect(await world.mounts()).toEqual([]);
+    await agent.stop();
+  });
+
+  it("keeps its file system and data when it is mounted again", async () => {
+    const world = await NodeWorld.create();
+    await world.volume("vol-1");
+    const agent = world.start();
+    await world.attachInTree("vol-1");
+    const first = await world.pod("a", ["vol-1"]);
+    await world.clock.run(agent.volumes.waitForAttachAndMount(first, world.signal));
+    await world.host.appendFileDurable(`${rootDir}/${bound(first.metadata.uid, "vol-1")}/data`, "written");
+    await world.deletePod("a");
+    await world.until("gone", () => agent.volumes.podVolumesGone(first.metadata.uid));
+    const second = await world.pod("b", ["vol-1"]);
+    await world.clock.run(agent.volumes.waitForAttachAndMount(second, world.signal));
+    const path = `${rootDir}/${bound(second.metadata.uid, "vol-1")}/data`;
+    expect(await world.host.readFile(path)).toBe("written");
+    await agent.stop();
+  });
+
+  it("stays mounted while a container of a deleted pod still runs", async () => {
+    const world = await NodeWorld.create();
+    await world.volume("vol-1");
+    const agent = world.start();
+    await world.attachInTree("vol-1");
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    world.running.add(pod.metadata.uid);
+    await world.deletePod("p");
+    await world.clock.advance(60_000);
+    expect(await world.mounts()).toHaveLength(2);
+    world.running.delete(pod.metadata.uid);
+    await world.until("gone", () => agent.volumes.podVolumesGone(pod.metadata.uid), 5_000);
+    await agent.stop();
+  });
+
+  it.each(["running", "gone"])("is found again after a crash when its pod is %s", async (fate) => {
+    const world = await NodeWorld.create();
+    await world.volume("vol-1");
+    const first = world.start();
+    await world.attachInTree("vol-1");
+    const pod = await world.pod("p", ["vol-1"]);
+    const { uid } = pod.metadata;
+    await world.clock.run(first.volumes.waitForAttachAndMount(pod, world.signal));
+    first.crash();
+    if (fate === "gone") await world.deletePod("p");
+    else world.running.add(uid);
+    const second = world.start();
+    if (fate === "gone") {
+      await world.until("gone", () => second.volumes.podVolumesGone(uid));
+      await world.until("not in use", async () => (await inUse(world)).length === 0);
+      expect(await world.mounts()).toEqual([]);
+    } else {
+      await world.until("mounted", () => second.volumes.mountedVolumes(uid).size === 1);
+      expect(await world.mounts()).toEqual([globalMount("vol-1"), bound(uid, "vol-1")]);
+      expect(world.postedInUse.every((names) => names.includes(inTreeName("vol-1")))).toBe(true);
+    }
+    await second.stop();
+  });
+
+  it("is not unmounted under a running pod when a restarted agent cannot read the claim", async () => {
+    const world = await NodeWorld.create();
+    await world.volume("vol-1");
+    const first = world.start();
+    await world.attachInTree("vol-1");
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.clock.run(first.volumes.waitForAttachAndMount(pod, world.signal));
+    world.running.add(pod.metadata.uid);
+    first.crash();
+    const ref = { namespace: "default", name: "claim-vol-1" };
+    const body = { status: { phase: "Lost" } };
+    const patch = { type: "merge" as const, body };
+    const options = { subresource: "status" as const, signal: world.signal };
+    await world.kube.patch(resources.persistentVolumeClaims, ref, patch, options);
+    const second = world.start();
+    await world.clock.advance(120_000);
+    expect(await world.mounts()).toHaveLength(2);
+    expect(await inUse(world)).toEqual([inTreeName("vol-1")]);
+    await second.stop();
+  });
+
+  it("that lost its pod between device mount and bind mount is unmounted after a crash", async () => {
+    const world = await NodeWorld.create();
+    await world.volume("vol-1");
+    const device = await world.disk("vol-1");
+    const path = `${rootDir}/${globalMount("vol-1")}`;
+    await world.host.makeDirectory(path);
+    await world.host.format(device, "ext4");
+    await world.host.mountDevice(device, path, { fsType: "ext4" });
+    await world.reportAttached(inTreeName("vol-1"), device);
+    const agent = world.start();
+    await world.until("unmounted", async () => (await world.mounts()).length === 0);
+    await world.until("out of use", () => agent.volumes.volumesInUse()?.length === 0);
+    expect(world.postedInUse.length === 0 || world.postedInUse[0]?.includes(inTreeName("vol-1"))).toBe(true);
+    await agent.stop();
+  });
+});
+
+describe("a CSI volume", () => {
+  it("is staged before it is published, and leaves volumesInUse after unpublish and unstage", async () => {
+    const { world, agent } = await migratedNode();
+    await world.volume("vol-1");
+    const pod = await world.pod("p", ["vol-1"]);
+    const { uid } = pod.metadata;
+    await world.attachCsi("vol-1");
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    expect(await world.mounts()).toEqual([staging("vol-1"), published(uid, "vol-1")]);
+    const inUseAtUnstage: (readonly string[])[] = [];
+    world.driver.before = async (rpc) => {
+      if (rpc === "NodeUnstageVolume") inUseAtUnstage.push(await inUse(world));
+    };
+    await world.deletePod("p");
+    await world.until("not in use", async () => (await inUse(world)).length === 0);
+    expect(inUseAtUnstage).toEqual([[csiName("vol-1")]]);
+    expect(world.driver.calls).toEqual([
+      "NodeGetInfo",
+      "NodeStageVolume vol-1",
+      "NodePublishVolume vol-1",
+      "NodeUnpublishVolume vol-1",
+      "NodeUnstageVolume vol-1",
+    ]);
+    expect(await exists(world, "plugins/kubernetes.io/csi/pv/pv-vol-1")).toBe(false);
+    expect(await exists(world, `pods/${uid}/volumes/kubernetes.io~csi/pv-vol-1`)).toBe(false);
+    await agent.stop();
+  });
+
+  it("is unstaged only after every pod's unpublish", async () => {
+    const { world, agent } = await migratedNode();
+    await world.volume("vol-1");
+    const pods = [await world.pod("a", ["vol-1"]), await world.pod("b", ["vol-1"])];
+    await world.attachCsi("vol-1");
+    for (const pod of pods) await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    world.driver.calls.length = 0;
+    failOnce(world.driver, "NodeUnpublishVolume", "INTERNAL");
+    await world.deletePod("a");
+    await world.deletePod("b");
+    await world.until("not in use", async () => (await inUse(world)).length === 0);
+    expect(world.driver.calls).toEqual([
+      "NodeUnpublishVolume vol-1",
+      "NodeUnpublishVolume vol-1",
+      "NodeUnpublishVolume vol-1",
+      "NodeUnstageVolume vol-1",
+    ]);
+    await agent.stop();
+  });
+
+  it("is not mounted before the posted volumesInUse names it", async () => {
+    const { world, agent } = await migratedNode();
+    world.posting = false;
+    await world.volume("vol-1");
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.attachCsi("vol-1");
+    await world.clock.advance(60_000);
+    expect(world.driver.calls).toEqual(["NodeGetInfo"]);
+    world.posting = true;
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    expect(world.driver.calls).toContain("NodePublishVolume vol-1");
+    await agent.stop();
+  });
+
+  it("is not mounted while volumesAttached names another form of it", async () => {
+    const { world, agent } = await migratedNode();
+    await world.volume("vol-1");
+    await world.pod("p", ["vol-1"]);
+    await world.attachInTree("vol-1");
+    await world.clock.advance(60_000);
+    expect(world.driver.calls).toEqual(["NodeGetInfo"]);
+    await agent.stop();
+  });
+
+  it("is unpublished when publishing was uncertain and its pod is deleted, and never starts it", async () => {
+    const { world, agent } = await migratedNode();
+    await world.volume("vol-1");
+    const pod = await world.pod("p", ["vol-1"]);
+    world.driver.before = (rpc) => {
+      // Published, but the answer never comes.
+      if (rpc === "NodePublishVolume") return new Promise(() => {});
+    };
+    await world.attachCsi("vol-1");
+    await world.until("publishing", () => world.driver.calls.includes("NodePublishVolume vol-1"));
+    await world.clock.advance(121_000);
+    expect(agent.volumes.mountedVolumes(pod.metadata.uid).size).toBe(0);
+    await world.deletePod("p");
+    await world.until("not in use", async () => (await inUse(world)).length === 0);
+    expect(world.driver.calls.slice(-2)).toEqual(["NodeUnpublishVolume vol-1", "NodeUnstageVolume vol-1"]);
+    expect(agent.volumes.podVolumesGone(pod.metadata.uid)).toBe(true);
+    await agent.stop();
+  });
+
+  it.each([
+    { code: "DEADLINE_EXCEEDED" as const, kept: true },
+    { code: "INVALID_ARGUMENT" as const, kept: false },
+  ])("after a failed stage with $code its directory is kept: $kept", async ({ code, kept }) => {
+    const { world, agent } = await migratedNode();
+    await world.volume("vol-1");
+    const pod = await world.pod("p", ["vol-1"]);
+    failOnce(world.driver, "NodeStageVolume", code);
+    await world.attachCsi("vol-1");
+    await world.until("staging failed", () => world.driver.calls.includes("NodeStageVolume vol-1"));
+    await world.clock.settle();
+    expect(await exists(world, staging("vol-1"))).toBe(kept);
+    expect(await exists(world, "plugins/kubernetes.io/csi/pv/pv-vol-1/vol_data.json")).toBe(kept);
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    await agent.stop();
+  });
+
+  it("that failed to stage for good and whose pod went is not unstaged", async () => {
+    const { world, agent } = await migratedNode();
+    await world.volume("vol-1");
+    await world.pod("p", ["vol-1"]);
+    failOnce(world.driver, "NodeStageVolume", "INVALID_ARGUMENT");
+    await world.attachCsi("vol-1");
+    await world.until("staging failed", () => world.driver.calls.includes("NodeStageVolume vol-1"));
+    await world.deletePod("p");
+    await world.until("not in use", async () => (await inUse(world)).length === 0);
+    expect(world.driver.calls).not.toContain("NodeUnstageVolume vol-1");
+    await agent.stop();
+  });
+
+  it("waits for its driver to register, to be mounted and to be unmounted", async () => {
+    const world = await NodeWorld.create();
+    const first = world.start(csiOn);
+    await world.volume("vol-1");
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.attachCsi("vol-1");
+    await world.clock.advance(30_000);
+    expect(first.volumes.mountedVolumes(pod.metadata.uid).size).toBe(0);
+    await world.serveDriver();
+    await world.until("mounted", () => first.volumes.mountedVolumes(pod.metadata.uid).size === 1, 7_000);
+    await world.removeRegistration();
+    await world.until("deregistered", async () => {
+      const csiNode = await world.kube.get(resources.csiNodes, { name: nodeName }, world);
+      return csiNode?.spec.drivers.length === 0;
+    });
+    await world.deletePod("p");
+    await world.clock.advance(60_000);
+    expect(first.volumes.podVolumesGone(pod.metadata.uid)).toBe(false);
+    expect(await inUse(world)).toEqual([csiName("vol-1")]);
+    await world.placeRegistration();
+    await world.until("not in use", async () => (await inUse(world)).length === 0, 10_000);
+    await first.stop();
+  });
+
+  it("of a driver without attach needs no VolumeAttachment", async () => {
+    const { world, agent } = await migratedNode();
+    await world.kube.create(
+      resources.csiDrivers,
+      {
+        apiVersion: "storage.k8s.io/v1",
+        kind: "CSIDriver",
+        metadata: { name: driverName },
+        spec: { attachRequired: false, podInfoOnMount: true },
+      },
+      world,
+    );
+    world.driver.device = await world.disk("vol-1");
+    const source = {
+      driver: driverName,
+      volumeHandle: "vol-1",
+      fsType: "ext4",
+      volumeAttributes: { color: "blue" },
+      nodePublishSecretRef: { namespace: "default", name: "s" },
+    };
+    await world.volume("vol-1", { csi: source });
+    const secret = { metadata: { name: "s", namespace: "default" }, data: { key: "aGVsbG8=" } };
+    await world.kube.create(resources.secrets, { apiVersion: "v1", kind: "Secret", ...secret }, world);
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    expect(await inUse(world)).toEqual([]);
+    expect(world.requests.filter((request) => request.endsWith("volumeattachments"))).toEqual([]);
+    expect(world.driver.lastPublish).toEqual({
+      context: {
+        color: "blue",
+        "csi.storage.k8s.io/pod.name": "p",
+        "csi.storage.k8s.io/pod.namespace": "default",
+        "csi.storage.k8s.io/pod.uid": pod.metadata.uid,
+        "csi.storage.k8s.io/serviceAccount.name": pod.spec?.serviceAccountName ?? "",
+        "csi.storage.k8s.io/ephemeral": "false",
+      },
+      publishContext: {},
+      secrets: { key: "hello" },
+      readonly: false,
+    });
+    await agent.stop();
+  });
+
+  it("whose files cannot be given to the fsGroup is unpublished with its pod", async () => {
+    const world = await NodeWorld.create();
+    const chown = world.host.chownTree.bind(world.host);
+    let refuse = true;
+    world.host.chownTree = async (path, gid, options) => {
+      if (refuse) throw new HostError("chownTree", path, "EIO");
+      await chown(path, gid, options);
+    };
+    await world.serveDriver();
+    const agent = world.start(csiOn);
+    await world.volume("vol-1");
+    const pod = await world.pod("p", ["vol-1"], { securityContext: { fsGroup: 1000 } });
+    await world.attachCsi("vol-1");
+    await world.until("published", () => world.driver.calls.includes("NodePublishVolume vol-1"));
+    await world.clock.settle();
+    expect(agent.volumes.mountedVolumes(pod.metadata.uid).size).toBe(0);
+    await world.deletePod("p");
+    await world.until("not in use", async () => (await inUse(world)).length === 0);
+    expect(world.driver.calls).toContain("NodeUnpublishVolume vol-1");
+    expect(await world.mounts()).toEqual([]);
+    refuse = false;
+    await agent.stop();
+  });
+
+  it("is not mounted by an attachment that is being deleted, although it says attached", async () => {
+    const { world, agent } = await migratedNode();
+    await world.volume("vol-1");
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.attachCsi("vol-1");
+    const page = await world.kube.list(resources.volumeAttachments, world);
+    const name = page.items[0]?.metadata.name ?? "";
+    const patch = { type: "merge" as const, body: { metadata: { finalizers: ["test/hold"] } } };
+    await world.kube.patch(resources.volumeAttachments, { name }, patch, world);
+    await world.kube.delete(resources.volumeAttachments, { name }, world);
+    const wait = agent.volumes.waitForAttachAndMount(pod, world.signal);
+    await expect(world.clock.run(wait)).rejects.toThrow(/being deleted/);
+    expect(world.driver.calls).toEqual(["NodeGetInfo"]);
+    await agent.stop();
+  });
+
+  const crashPoints = [
+    "NodeStageVolume",
+    "NodePublishVolume",
+    "NodeUnpublishVolume",
+    "NodeUnstageVolume",
+  ] as const;
+  describe.each(crashPoints)("with a crash at %s", (crashPoint) => {
+    it.each(["before", "after"] as const)("%s the driver's work, leaves nothing behind", async (when) => {
+      const { world, agent } = await migratedNode();
+      await world.volume("vol-1");
+      const pod = await world.pod("p", ["vol-1"]);
+      const { uid } = pod.metadata;
+      let crashed = false;
+      world.driver[when] = (rpc) => {
+        if (rpc !== crashPoint || crashed) return;
+        crashed = true;
+        agent.crash();
+        if (when === "before") return new Promise(() => {});
+      };
+      await world.attachCsi("vol-1");
+      const isEnd = crashPoint.startsWith("NodeUn");
+      if (isEnd) {
+        await world.until("mounted", () => agent.volumes.mountedVolumes(uid).size === 1);
+        await world.deletePod("p");
+      }
+      await world.until("crashed", () => crashed);
+      const second = world.start(csiOn);
+      if (!isEnd) {
+        await world.until("mounted after all", () => second.volumes.mountedVolumes(uid).size === 1);
+        await world.deletePod("p");
+      }
+      await world.until("not in use", async () => (await inUse(world)).length === 0);
+      expect(await world.mounts()).toEqual([]);
+      expect(second.volumes.podVolumesGone(uid)).toBe(true);
+      expect(await exists(world, "plugins/kubernetes.io/csi/pv/pv-vol-1")).toBe(false);
+      await second.stop();
+    });
+  });
+
+  it.each(["NodeStageVolume", "NodePublishVolume"] as const)(
+    "whose pod goes while the agent is down after a crash in %s is unpublished and unstaged",
+    async (crashPoint) => {
+      const { world, agent } = await migratedNode();
+      await world.volume("vol-1");
+      await world.pod("p", ["vol-1"]);
+      let crashed = false;
+      world.driver.after = (rpc) => {
+        if (rpc !== crashPoint || crashed) return;
+        crashed = true;
+        agent.crash();
+      };
+      await world.attachCsi("vol-1");
+      await world.until("crashed", () => crashed);
+      await world.deletePod("p");
+      const second = world.start(csiOn);
+      await world.until("not in use", async () => (await inUse(world)).length === 0);
+      expect(await world.mounts()).toEqual([]);
+      expect(world.driver.calls.at(-1)).toBe("NodeUnstageVolume vol-1");
+      await second.stop();
+    },
+  );
+});
+
+describe("registration", () => {
+  it("writes node ID, labels and CSINode before it says so, and survives a restart", async () => {
+    const { world, agent } = await migratedNode();
+    expect(world.registrations).toEqual([{ pluginRegistered: true, error: "" }]);
+    const node = await world.node();
+    expect(node.metadata.annotations?.[nodeIDAnnotation]).toBe(`{"${driverName}":"i-1"}`);
+    expect(node.metadata.labels?.["topology.ebs.csi.aws.com/zone"]).toBe("us-east-1a");
+    const csiNode = await world.kube.get(resources.csiNodes, { name: nodeName }, world);
+    expect(csiNode?.spec.drivers).toEqual([
+      {
+        name: driverName,
+        nodeID: "i-1",
+        topologyKeys: ["topology.ebs.csi.aws.com/zone"],
+        allocatable: { count: 25 },
+      },
+    ]);
+    expect(csiNode?.metadata.ownerReferences).toEqual([
+      { apiVersion: "v1", kind: "Node", name: nodeName, uid: node.metadata.uid },
+    ]);
+    await agent.stop();
+    const second = world.start(csiOn);
+    await world.until("registered again", () => world.registrations.length === 2);
+    await second.stop();
+  });
+
+  it("that fails in NodeGetInfo leaves nothing and notifies false", async () => {
+    const world = await NodeWorld.create();
+    failOnce(world.driver, "NodeGetInfo", "INTERNAL");
+    await world.serveDriver();
+    const agent = world.start(csiOn);
+    await world.until("told", () => world.registrations.length > 0);
+    expect(world.registrations[0]?.pluginRegistered).toBe(false);
+    expect((await world.node()).metadata.annotations?.[nodeIDAnnotation]).toBeUndefined();
+    await world.until("initialised", () => agent.volumes.kubeletError() === undefined);
+    const csiNode = await world.kube.get(resources.csiNodes, { name: nodeName }, world);
+    expect(csiNode?.spec.drivers).toEqual([]);
+    // Not tried again by itself: the registrar makes its socket anew.
+    await world.clock.advance(60_000);
+    expect(world.registrations).toHaveLength(1);
+    await world.placeRegistration();
+    await world.until("registered", () => world.registrations[1]?.pluginRegistered === true);
+    await agent.stop();
+  });
+
+  it("of a socket made anew follows the deregistration of the old one", async () => {
+    const { world, agent } = await migratedNode();
+    const seen: string[] = [];
+    world.driver.before = async (rpc) => {
+      if (rpc !== "NodeGetInfo") return;
+      const csiNode = await world.kube.get(resources.csiNodes, { name: nodeName }, world);
+      seen.push(`${csiNode?.spec.drivers.length} drivers at NodeGetInfo`);
+    };
+    await world.placeRegistration();
+    await world.until("registered again", () => world.registrations.length === 2);
+    expect(seen).toEqual(["0 drivers at NodeGetInfo"]);
+    await agent.stop();
+  });
+
+  it("with an equal version is refused while the old one is registered", async () => {
+    const { world, agent } = await migratedNode();
+    const other = `${rootDir}/plugins_registry/other-reg.sock`;
+    await world.csi.serveRegistration(other, {
+      getInfo: async () => ({
+        type: "CSIPlugin",
+        name: driverName,
+        endpoint: "/elsewhere.sock",
+        supportedVersions: ["1.0.0"],
+      }),
+      notifyRegistrationStatus: async ({ pluginRegistered, error }) => {
+        world.registrations.push({ pluginRegistered, error });
+      },
+    });
+    world.host.placeSocket(other);
+    await world.until("refused", () => world.registrations.length === 2);
+    expect(world.registrations[1]?.error).toMatch(/already registered with version 1\.0\.0/);
+    await agent.stop();
+  });
+
+  it("ends with its socket", async () => {
+    const { world, agent } = await migratedNode();
+    await world.host.removeFile(registrationSocket);
+    await world.until("deregistered", async () => {
+      const csiNode = await world.kube.get(resources.csiNodes, { name: nodeName }, world);
+      return csiNode?.spec.drivers.length === 0;
+    });
+    await world.until("annotation gone", async () => {
+      return (await world.node()).metadata.annotations?.[nodeIDAnnotation] === undefined;
+    });
+    await agent.stop();
+  });
+
+  it("refuses a topology that collides with a label", async () => {
+    const world = await NodeWorld.create();
+    const patch = {
+      type: "merge" as const,
+      body: { metadata: { labels: { "topology.ebs.csi.aws.com/zone": "us-east-1b" } } },
+    };
+    await world.kube.patch(resources.nodes, { name: nodeName }, patch, world);
+    await world.serveDriver(testDriver(world.host));
+    const agent = world.start(csiOn);
+    await world.until("refused", () => world.registrations.length === 1);
+    expect(world.registrations[0]?.error).toMatch(/topology value collision/);
+    expect((await world.node()).metadata.annotations?.[nodeIDAnnotation]).toBeUndefined();
+    await agent.stop();
+  });
+});
+
+describe("the node", () => {
+  it("is not Ready before the annotation is in place, also when the API server is down at start", async () => {
+    const world = await NodeWorld.create();
+    world.apiDown = new Error("the API server is down");
+    const agent = world.start(csiOn);
+    await world.clock.advance(30_000);
+    expect(agent.volumes.kubeletError()).toMatch(/^Failed to initialize CSINode: the API server is down/);
+    world.apiDown = undefined;
+    const readyWithout: boolean[] = [];
+    await world.until("ready", async () => {
+      const ready = (await world.condition("Ready"))?.status === "True";
+      if (ready) readyWithout.push((await world.migratedPlugins()) !== "kubernetes.io/aws-ebs");
+      return ready;
+    });
+    expect(readyWithout).toEqual([false]);
+    await agent.stop();
+  });
+
+  it("goes quiet when there is nothing to do", async () => {
+    const { world, agent } = await migratedNode();
+    await world.volume("vol-1");
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.attachCsi("vol-1");
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    await world.clock.advance(10_000);
+    world.requests.length = 0;
+    const before = (await world.node()).metadata.resourceVersion;
+    await world.clock.advance(600_000);
+    // The informer of the own Node lists and watches by itself.
+    expect(world.requests.filter((request) => !/^(watch|list) nodes$/.test(request))).toEqual([]);
+    expect((await world.node()).metadata.resourceVersion).toBe(before);
+    expect(world.driver.calls).toEqual(["NodeGetInfo", "NodeStageVolume vol-1", "NodePublishVolume vol-1"]);
+    await agent.stop();
+  });
+});

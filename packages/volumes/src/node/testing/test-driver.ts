@@ -1,0 +1,114 @@
+/** A CSI driver for tests: stages and publishes on the host that it is given, and records its calls. */
+import {
+  type CsiServices,
+  CsiStatusError,
+  type GrpcCode,
+  NodeServiceCapability_RPC_Type,
+} from "@longshore/csi";
+import type { Host } from "@longshore/runtime";
+
+/** What a test may do to the driver. */
+export interface TestDriver {
+  readonly services: CsiServices;
+  /** Calls in order, e.g. `NodeStageVolume vol-1`. */
+  readonly calls: string[];
+  /** The last NodePublishVolume's volume context and secrets. */
+  lastPublish:
+    | { context: Record<string, string>; publishContext: Record<string, string>; readonly: boolean }
+    | undefined;
+  /** Device of a volume that comes without a publish context. */
+  device: string;
+  /** Runs before the call does anything; may throw or wait. */
+  before: (rpc: string, volumeId: string) => Promise<void> | void;
+  /** Runs after the call did its work, before it answers. */
+  after: (rpc: string, volumeId: string) => Promise<void> | void;
+}
+
+/** Makes a driver; `staging: false` leaves the stage capability out. */
+export function testDriver(
+  host: Host,
+  options: { nodeID?: string; staging?: boolean; zone?: string } = {},
+): TestDriver {
+  const driver: TestDriver = {
+    services: { identity: {} },
+    calls: [],
+    lastPublish: undefined,
+    device: "",
+    before: () => {},
+    after: () => {},
+  };
+  const call = async (rpc: string, volumeId: string, work: () => Promise<void>) => {
+    driver.calls.push(`${rpc} ${volumeId}`);
+    await driver.before(rpc, volumeId);
+    await work();
+    await driver.after(rpc, volumeId);
+    return {};
+  };
+  const rpcs = options.staging === false ? [] : [NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME];
+  Object.assign(driver, {
+    services: {
+      identity: {},
+      node: {
+        nodeGetInfo: async () => {
+          driver.calls.push("NodeGetInfo");
+          await driver.before("NodeGetInfo", "");
+          return {
+            nodeId: options.nodeID ?? "i-1",
+            maxVolumesPerNode: 25n,
+            accessibleTopology: {
+              segments: { "topology.ebs.csi.aws.com/zone": options.zone ?? "us-east-1a" },
+            },
+          };
+        },
+        nodeGetCapabilities: async () => ({
+          capabilities: rpcs.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
+        }),
+        nodeStageVolume: (r) =>
+          call("NodeStageVolume", r.volumeId, async () => {
+            const device = r.publishContext.devicePath ?? driver.device;
+            if ((await host.fileSystemOf(device)) === undefined) await host.format(device, "ext4");
+            if (await host.isMountPoint(r.stagingTargetPath)) return;
+            await host.mountDevice(device, r.stagingTargetPath, { fsType: "ext4" });
+          }),
+        nodePublishVolume: (r) =>
+          call("NodePublishVolume", r.volumeId, async () => {
+            driver.lastPublish = {
+              context: { ...r.volumeContext },
+              publishContext: { ...r.publishContext },
+              secrets: { ...r.secrets },
+              readonly: r.readonly,
+            };
+            if (await host.isMountPoint(r.targetPath)) return;
+            await host.makeDirectory(r.targetPath);
+            if (r.stagingTargetPath !== "")
+              await host.bindMount(r.stagingTargetPath, r.targetPath, { readOnly: r.readonly });
+          }),
+        nodeUnpublishVolume: (r) =>
+          call("NodeUnpublishVolume", r.volumeId, async () => {
+            if (await host.isMountPoint(r.targetPath)) await host.unmount(r.targetPath);
+            await host.removeDirectory(r.targetPath);
+          }),
+        nodeUnstageVolume: (r) =>
+          call("NodeUnstageVolume", r.volumeId, async () => {
+            if (await host.isMountPoint(r.stagingTargetPath)) await host.unmount(r.stagingTargetPath);
+          }),
+      },
+    } satisfies CsiServices,
+  });
+  return driver;
+}
+
+/** Fails the named call once with the code. */
+export function failOnce(
+  driver: TestDriver,
+  rpc: string,
+  code: GrpcCode,
+  when: "before" | "after" = "before",
+): void {
+  let failed = false;
+  driver[when] = (called) => {
+    if (called !== rpc || failed) return;
+    failed = true;
+    throw new CsiStatusError(code, "as the test wants");
+  };
+}
