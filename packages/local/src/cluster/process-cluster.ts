@@ -90,7 +90,7 @@ export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<Su
 export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenCluster> {
   const layout = clusterLayout(dir);
   const config = await readClusterConfig(env.host, layout);
-  const kube = createHttpClient(env, await loadKubeconfig(layout.kubeconfig));
+  const kube = createHttpClient(env, await loadKubeconfig(env.host, { path: layout.kubeconfig }));
   const control = fileGateControl(env.host, layout);
   return {
     layout,

@@ -77,17 +77,15 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
   ];
   return [
     informers,
-    startAttachDetachController(shared, {
-      gates,
-      plugins: pluginsFor("attach-detach-controller"),
-      ...compat,
-    }),
-    startPersistentVolumeController(shared, {
-      gates,
-      plugins: pluginsFor("persistent-volume-controller"),
-      ...compat,
-    }),
-    startExpandController(shared, { gates, plugins: pluginsFor("expand-controller") }),
+    startAttachDetachController(
+      { ...shared, plugins: pluginsFor("attach-detach-controller") },
+      { gates, ...compat },
+    ),
+    startPersistentVolumeController(
+      { ...shared, plugins: pluginsFor("persistent-volume-controller") },
+      { gates, ...compat },
+    ),
+    startExpandController({ ...shared, plugins: pluginsFor("expand-controller") }, { gates }),
     startProtectionControllers(shared),
     startStatefulSetController(shared),
     startDisruptionController(shared),

@@ -75,8 +75,8 @@ export async function startCsiDriverController(
   const server = await env.listener.serve(socket, services);
   const csi = env.connector.connect(socket);
   const sidecars = [
-    startAttacher({ ...env, csi }, { driverName }),
-    startProvisioner({ ...env, csi }, { driverName }),
+    startAttacher({ ...env, csi }),
+    startProvisioner({ ...env, csi }),
   ];
   return {
     async stop() {

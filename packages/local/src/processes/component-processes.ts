@@ -168,8 +168,8 @@ function cloudFor({ env, layout }: ProcessContext) {
   return (caller: CloudCaller) => connectDiskCloud(env, layout.cloudSocket, caller);
 }
 
-async function kubeClient({ env, layout }: ProcessContext): Promise<KubeClient> {
-  return createHttpClient(env, await loadKubeconfig(layout.kubeconfig));
+async function kubeClient({ env, layout, host }: ProcessContext): Promise<KubeClient> {
+  return createHttpClient(env, await loadKubeconfig(host, { path: layout.kubeconfig }));
 }
 
 function nodeOf({ config, options }: ProcessContext) {

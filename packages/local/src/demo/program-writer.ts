@@ -1,0 +1,41 @@
+/**
+ * The demo's writer and reader as programs of the in-process cluster: the same records, the same
+ * promise (synced before acknowledged), through the node's Host.
+ */
+import type { Clock, SimulatedHost } from "@longshore/runtime";
+import type { Program } from "../containers/program-pod-runtime.ts";
+import { lastRecord, recordLine } from "./records.ts";
+
+/** Names of the programs, to be used as container commands. */
+export const writerProgram = "writer";
+export const readerProgram = "reader";
+
+/** The programs on a node. */
+export function demoPrograms(clock: Clock, host: SimulatedHost): Readonly<Record<string, Program>> {
+  const say = async (logFile: string, line: string) => {
+    await host.makeDirectory(logFile.slice(0, logFile.lastIndexOf("/")));
+    await host.appendFileDurable(logFile, `${line}\n`);
+  };
+  return {
+    [writerProgram]: async ({ sandbox, args, signal }) => {
+      const [directory = "", volume = "", everyMs = "1000"] = args;
+      const path = `${directory}/records`;
+      const text = (await host.readFile(path)) ?? "";
+      let last = lastRecord(volume, text);
+      const whole = Array.from({ length: last }, (_, i) => `${recordLine(volume, i + 1)}\n`).join("");
+      if (whole !== text) await host.writeFileAtomic(path, whole); // What a crash tore off was never acknowledged.
+      await say(sandbox.logFile, `start after ${last}`);
+      for (;;) {
+        await clock.sleep(Number(everyMs), signal);
+        await host.appendFileDurable(path, `${recordLine(volume, last + 1)}\n`);
+        last++;
+        await say(sandbox.logFile, `ack ${last}`);
+      }
+    },
+    [readerProgram]: async ({ sandbox, args }) => {
+      const text = (await host.readFile(`${args[0]}/records`)) ?? "";
+      await say(sandbox.logFile, text.trimEnd());
+      return 0;
+    },
+  };
+}

@@ -1,0 +1,204 @@
+/** A cluster of real processes for one test: one node, one writer, brought up and checked at the end. */
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { resources } from "@longshore/kube";
+import {
+  acknowledgedRecords,
+  type ClusterEnv,
+  clusterConfig,
+  lostRecords,
+  mayMount,
+  processHost,
+  type SupervisedCluster,
+  signalClusterProcess,
+  upCluster,
+  writerBudget,
+  writerSet,
+} from "@longshore/local";
+import { crossingSubject, runCrossing } from "@longshore/migration";
+import { noMeter, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
+import { expect } from "vitest";
+import { machineStateBelow, nothing } from "./machine-state.ts";
+
+/** The command as a user has it, built. */
+export const longshoreCommand = [
+  process.execPath,
+  fileURLToPath(new URL("../../../packages/cli/bin/longshore.js", import.meta.url)),
+];
+
+const writerScript = fileURLToPath(
+  new URL("../../../packages/local/dist/demo/writer-program.js", import.meta.url),
+);
+const never = new AbortController().signal;
+
+/** A directory whose path is short enough for sockets. */
+export function shortDirectory(): string {
+  return realpathSync(mkdtempSync(join(tmpdir(), "ls-")));
+}
+
+/** The cluster under test. */
+export class TestCluster {
+  readonly env: ClusterEnv;
+  readonly cluster: SupervisedCluster;
+  readonly dir: string;
+
+  private constructor(env: ClusterEnv, cluster: SupervisedCluster, dir: string) {
+    this.env = env;
+    this.cluster = cluster;
+    this.dir = dir;
+  }
+
+  /** Brings it up with one writer that is running. */
+  static async up(nodes = 1): Promise<TestCluster> {
+    const form = mayMount() ? "kernel" : "unprivileged";
+    const env: ClusterEnv = {
+      clock: systemClock,
+      random: systemRandom,
+      logger: silentLogger,
+      meter: noMeter,
+      host: processHost(form),
+    };
+    const dir = shortDirectory();
+    const config = clusterConfig(nodes, form);
+    const cluster = await upCluster(env, { dir, config, command: longshoreCommand, signal: never });
+    const test = new TestCluster(env, cluster, dir);
+    await cluster.kube.create(
+      resources.podDisruptionBudgets,
+      { ...writerBudget },
+      { signal: never },
+    );
+    await cluster.kube.create(
+      resources.statefulSets,
+      writerSet({
+        replicas: 1,
+        command: [process.execPath, writerScript, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "10"],
+      }),
+      { signal: never },
+    );
+    await test.writerRuns();
+    return test;
+  }
+
+  get kube() {
+    return this.cluster.kube;
+  }
+
+  /** Waits until `holds`, on a value, for at most a minute. */
+  async until(what: string, holds: () => Promise<boolean>, withinMs = 60_000): Promise<void> {
+    const untilMs = performance.now() + withinMs;
+    while (!(await holds().catch(() => false))) {
+      if (performance.now() > untilMs) throw new Error(`${what}: not within ${withinMs} ms`);
+      await systemClock.sleep(10, never);
+    }
+  }
+
+  /** Waits until the writer has acknowledged ten records more. */
+  async writerRuns(): Promise<void> {
+    let before: number | undefined;
+    await this.until("the writer writes", async () => {
+      const pod = await this.kube.get(resources.pods, { namespace: "default", name: "writer-0" }, { signal: never });
+      if (pod?.status?.phase !== "Running" || pod.metadata.deletionTimestamp !== undefined) return false;
+      const count = (await this.acknowledged()).size;
+      before ??= count;
+      return count >= before + 10;
+    });
+  }
+
+  async acknowledged(): Promise<ReadonlySet<number>> {
+    return acknowledgedRecords(await this.#logs("writer-0"));
+  }
+
+  /** Signals a process of the cluster; it must be running. */
+  async signal(processName: string, signal: NodeJS.Signals): Promise<void> {
+    const { host } = this.env;
+    expect(await signalClusterProcess(host, this.cluster.layout, processName, signal)).toBe(true);
+  }
+
+  /** Runs a crossing in this process. */
+  async cross(direction: "migrate" | "rollback", onStep?: (step: string) => void): Promise<void> {
+    const { kube, platform, layout } = this.cluster;
+    await runCrossing(
+      { ...this.env, kube, platform },
+      {
+        subject: crossingSubject("aws-ebs"),
+        direction,
+        journalFile: `${layout.dir}/crossing.json`,
+        ...(onStep === undefined ? {} : { onEvent: (e) => e.kind === "stepStarted" && onStep(e.step) }),
+      },
+      never,
+    );
+  }
+
+  /** Asks for the writer's pod to be made anew. */
+  async restartWriter(): Promise<void> {
+    await this.kube.delete(resources.pods, { namespace: "default", name: "writer-0" }, { signal: never });
+  }
+
+  /** Stops the writer, reads its volume back and expects every acknowledged record; then nothing attached. */
+  async expectNothingLost(): Promise<void> {
+    const { kube } = this;
+    const set = { namespace: "default", name: "writer" };
+    await kube.patch(resources.statefulSets, set, { type: "merge", body: { spec: { replicas: 0 } } }, { signal: never });
+    const gone = (name: string) =>
+      this.until(`${name} is gone`, async () =>
+        (await kube.get(resources.pods, { namespace: "default", name }, { signal: never })) === undefined,
+      );
+    await gone("writer-0");
+    const reader = { namespace: "default", name: "reader" };
+    await kube.create(
+      resources.pods,
+      {
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: reader,
+        spec: {
+          restartPolicy: "Never",
+          containers: [
+            {
+              name: "reader",
+              command: ["/bin/cat", "$(LONGSHORE_MOUNT_DATA)/records"],
+              volumeMounts: [{ name: "data", mountPath: "/data" }],
+            },
+          ],
+          volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data-writer-0" } }],
+        },
+      },
+      { signal: never },
+    );
+    await this.until("the reader is done", async () =>
+      (await kube.get(resources.pods, reader, { signal: never }))?.status?.phase === "Succeeded",
+    );
+    const acknowledged = await this.acknowledged();
+    expect(acknowledged.size).toBeGreaterThan(0);
+    expect(lostRecords("writer-0", (await this.#logs("reader")).join(""), acknowledged)).toEqual([]);
+    await kube.delete(resources.pods, reader, { signal: never });
+    await gone("reader");
+    await this.until("nothing is attached", async () => {
+      const attachments = await kube.list(resources.volumeAttachments, { signal: never });
+      const disks = await this.cluster.cloud.listDisks(never);
+      return attachments.items.length === 0 && disks.every((d) => d.attachments.length === 0);
+    });
+  }
+
+  /** Takes it down and expects the machine as it was. */
+  async down(): Promise<void> {
+    await this.cluster.stop();
+    expect(machineStateBelow(this.dir)).toEqual(nothing);
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  async #logs(podName: string): Promise<string[]> {
+    const { host } = this.env;
+    const { podLogDir } = this.cluster.layout;
+    const texts: string[] = [];
+    for (const dir of (await host.readDirectory(podLogDir)) ?? []) {
+      if (!dir.startsWith(`default_${podName}_`)) continue;
+      for (const file of (await host.readDirectory(`${podLogDir}/${dir}`)) ?? []) {
+        texts.push((await host.readFile(`${podLogDir}/${dir}/${file}`)) ?? "");
+      }
+    }
+    return texts;
+  }
+}
