@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
-import type * as core from "kubernetes-types/core/v1";
-import type * as storage from "kubernetes-types/storage/v1";
+import type * as core from "kubernetes-types/core/v1.js";
+import type * as storage from "kubernetes-types/storage/v1.js";
 import { describe, expect, test } from "vitest";
 import { vectorFile } from "../../../scripts/vectors/location.ts";
 import type { PersistentVolume, StorageClass, Volume } from "./index.ts";
@@ -121,16 +121,14 @@ const sources: fc.Arbitrary<Partial<NonNullable<PersistentVolume["spec"]>>> = fc
   fc.record({ portworxVolume: fc.record({ volumeID: fc.string() }) }),
   fc.record({ rbd: fc.record({ image: fc.string(), monitors: fc.array(fc.string()), pool: fc.string() }) }),
 );
-const volumes = fc
-  .tuple(anyMember, anyMember, sources, anyMember)
-  .map(([top, spec, source, metadata]) =>
-    deepFreeze({
-      kind: "PersistentVolume",
-      ...top,
-      metadata: { name: "pv", inner: metadata },
-      spec: { ...spec, ...source },
-    }),
-  );
+const volumes = fc.tuple(anyMember, anyMember, sources, anyMember).map(([top, spec, source, metadata]) =>
+  deepFreeze({
+    kind: "PersistentVolume",
+    ...top,
+    metadata: { name: "pv", inner: metadata },
+    spec: { ...spec, ...source },
+  }),
+);
 
 describe("laws over generated volumes", () => {
   test("untouched parts of the output are the objects of the input", () => {
