@@ -1,0 +1,144 @@
+import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { SeededRandom } from "@longshore/runtime";
+import { expect, test } from "vitest";
+import type { ConfigMap } from "../api-types.ts";
+import { type KubeClient, KubeTransportError } from "../client.ts";
+import { resources } from "../resources.ts";
+import { AdversarialServer } from "../testing/adversarial-server.ts";
+import { virtualEnv } from "../testing/test-env.ts";
+import { startInformer } from "./informer.ts";
+import { sharedInformers } from "./shared-informers.ts";
+
+const signal = new AbortController().signal;
+
+const aConfigMap = (name: string, data: Record<string, string> = {}): ConfigMap => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name, namespace: "default" },
+  data,
+});
+
+function world() {
+  const env = virtualEnv();
+  const kube = createApiServer(env, { store: memoryStore() }).client();
+  return { ...env, kube };
+}
+
+test("a handler that comes late is told what is there; one that leaves is told nothing more", async () => {
+  const env = world();
+  await env.kube.create(resources.configMaps, aConfigMap("a"), { signal });
+  const informer = startInformer(env, resources.configMaps);
+  await env.clock.run(informer.synced(signal));
+  const told: string[] = [];
+  const leave = informer.onChange({
+    added: (object) => told.push(`added ${object.metadata.name}`),
+    deleted: (object, { tombstone }) => told.push(`deleted ${object.metadata.name} ${tombstone}`),
+  });
+  expect(told).toEqual(["added a"]);
+  await env.kube.delete(resources.configMaps, { name: "a", namespace: "default" }, { signal });
+  await env.clock.settle();
+  expect(told).toEqual(["added a", "deleted a false"]);
+  leave();
+  await env.kube.create(resources.configMaps, aConfigMap("b"), { signal });
+  await env.clock.settle();
+  expect(told).toHaveLength(2);
+  expect(informer.get("default/b")?.metadata.name).toBe("b");
+  await informer.stop();
+});
+
+test("a handler that throws harms neither the others nor the cache", async () => {
+  const env = world();
+  const informer = startInformer(env, resources.configMaps);
+  const told: string[] = [];
+  informer.onChange({
+    added() {
+      throw new Error("no");
+    },
+  });
+  informer.onChange({ added: (object) => told.push(object.metadata.name) });
+  await env.kube.create(resources.configMaps, aConfigMap("a"), { signal });
+  await env.clock.run(informer.synced(signal));
+  expect(told).toEqual(["a"]);
+  expect(informer.list()).toHaveLength(1);
+  await informer.stop();
+});
+
+test("managed fields are dropped and objects shrunk before they are kept", async () => {
+  const env = world();
+  const metadata = { name: "a", namespace: "default", managedFields: [{ manager: "someone" }] };
+  await env.kube.create(resources.configMaps, { ...aConfigMap("a", { large: "x" }), metadata }, { signal });
+  const informer = startInformer(env, resources.configMaps, {
+    transform: ({ data: _, ...rest }) => rest,
+  });
+  await env.clock.run(informer.synced(signal));
+  const kept = informer.get("default/a");
+  expect(kept?.metadata).not.toHaveProperty("managedFields");
+  expect(kept).not.toHaveProperty("data");
+  await informer.stop();
+});
+
+test("a deletion in a gap is told as a tombstone with the last known object", async () => {
+  const env = virtualEnv();
+  const server = new AdversarialServer(env.clock, new SeededRandom(1));
+  server.write("a", "1");
+  const informer = startInformer({ ...env, kube: server.client() }, resources.configMaps);
+  const told: unknown[] = [];
+  informer.onChange({ deleted: (object, how) => told.push([object.data?.value, how.tombstone]) });
+  await env.clock.advance(1000);
+  const snapshot = server.snapshot();
+  server.write("b", "1");
+  await env.clock.advance(1000);
+  server.restore({ ...snapshot, objects: new Map() });
+  await env.clock.advance(10 * 60_000);
+  expect(told).toEqual([
+    ["1", true],
+    ["1", true],
+  ]);
+  expect(informer.list()).toEqual([]);
+  await informer.stop();
+});
+
+test("a server that never answers is asked again, with growing pauses, and never twice at once", async () => {
+  const env = virtualEnv();
+  let lists = 0;
+  const kube = {
+    list: async () => {
+      lists++;
+      throw new KubeTransportError("connection refused");
+    },
+  } as unknown as KubeClient;
+  const informer = startInformer({ ...env, kube }, resources.configMaps);
+  await env.clock.advance(30 * 60_000);
+  expect(informer.hasSynced()).toBe(false);
+  // Every 30 to 45 seconds once the back-off is at its end.
+  expect(lists).toBeGreaterThan(35);
+  expect(lists).toBeLessThan(75);
+  await informer.stop();
+  await env.clock.advance(30 * 60_000);
+  expect(lists).toBeLessThan(75);
+});
+
+test("resync tells every object again", async () => {
+  const env = world();
+  await env.kube.create(resources.configMaps, aConfigMap("a"), { signal });
+  const informer = startInformer(env, resources.configMaps, { resyncMs: 60_000 });
+  let updates = 0;
+  informer.onChange({ updated: (before, after) => expect(++updates && before).toBe(after) });
+  await env.clock.advance(150_000);
+  expect(updates).toBe(2);
+  await informer.stop();
+});
+
+test("shared informers start each list once and gather indexes", async () => {
+  const env = world();
+  await env.kube.create(resources.configMaps, aConfigMap("a", { owner: "x" }), { signal });
+  const informers = sharedInformers(env);
+  const first = informers.of(resources.configMaps);
+  const second = informers.of(resources.configMaps, { indexes: { owner: (o) => [o.data?.owner ?? ""] } });
+  expect(second).toBe(first);
+  expect(informers.of(resources.configMaps, { namespace: "other" })).not.toBe(first);
+  await env.clock.run(informers.synced(signal));
+  expect(first.byIndex("owner", "x").map((o) => o.metadata.name)).toEqual(["a"]);
+  expect(() => first.byIndex("unknown", "x")).toThrow(/no index "unknown"/);
+  await informers.stop();
+});
