@@ -16,11 +16,13 @@ export function volumesLeft(
   const joined = attachments
     .filter((va) => va.spec.nodeName === node.metadata?.name && va.spec.attacher === subject.driverName)
     .map((va) => `VolumeAttachment ${va.metadata?.name ?? ""}`);
-  return [
-    ...inUse.map((name) => `${name} in use`),
-    ...attached.map((name) => `${name} attached`),
-    ...joined,
-  ];
+  return [...inUse.map((name) => `${name} in use`), ...attached.map((name) => `${name} attached`), ...joined];
+}
+
+/** In-tree names of the plugins that the node serves through CSI: its migrated-plugins annotation. */
+export function migratedPluginsOf(csiNode: CSINode | undefined): string[] {
+  const text = csiNode?.metadata?.annotations?.[migratedPluginsAnnotation] ?? "";
+  return text.split(",").filter((name) => name !== "");
 }
 
 /** What the node's CSINode still lacks for the direction, or undefined when it is as it should be. */
@@ -29,9 +31,9 @@ export function csiNodeLacks(
   direction: CrossingDirection,
   csiNode: CSINode | undefined,
 ): string | undefined {
-  const listed = (csiNode?.metadata?.annotations?.[migratedPluginsAnnotation] ?? "").split(",");
-  const isListed = listed.includes(subject.inTreeName);
-  if (direction === "rollback") return isListed ? "the plugin to leave the migrated-plugins annotation" : undefined;
+  const isListed = migratedPluginsOf(csiNode).includes(subject.inTreeName);
+  if (direction === "rollback")
+    return isListed ? "the plugin to leave the migrated-plugins annotation" : undefined;
   if (csiNode === undefined) return "the CSINode";
   if (!isListed) return "the plugin in the migrated-plugins annotation";
   return csiNode.spec.drivers.some((d) => d.name === subject.driverName)
