@@ -40,6 +40,8 @@ export interface VolumesInHand {
     path: VolumePath,
     plugin: { readonly inTreeName: string; readonly driverName: string },
   ): boolean;
+  /** Unique names of the plugin's volumes that are desired, or are or may be mounted. */
+  namesOf(inTreeName: string): readonly string[];
   /** The plugin's way changed (or is about to): what is wanted but not there must be decided anew. */
   redecide(): void;
 }
@@ -133,7 +135,11 @@ export class NodeMigration {
 
   /** Something was unmounted or detached: look again whether a held plugin can change over. */
   volumesChanged(): void {
-    if (this.#plugins.some((plugin) => plugin.heldBy.length > 0)) this.#wake();
+    const held = this.#plugins.filter(({ path, wanted }) => path !== wanted);
+    for (const { inTreeName, heardOf } of held) {
+      for (const name of this.#inHand?.namesOf(inTreeName) ?? []) heardOf.add(name);
+    }
+    if (held.length > 0) this.#wake();
   }
 
   /** Initialises, then changes held plugins over as they become free; ends when none is left. */

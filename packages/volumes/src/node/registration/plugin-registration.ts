@@ -125,7 +125,11 @@ export function startPluginRegistration(
   }
 
   tasks.spawn(async (signal) => {
-    const loop = { name: "plugin socket scan", periodMs: 0, backoff: { initialMs: 1000, maximumMs: 30_000 } };
+    const loop = {
+      name: "plugin socket scan",
+      periodMs: 10,
+      backoff: { initialMs: 1000, maximumMs: 30_000 },
+    };
     await periodically(env, loop, signal, async () => {
       await env.host.makeDirectory(directory, 0o755);
       // The watch begins before the look, so that nothing that comes in between is missed.

@@ -251,6 +251,12 @@ export class VolumeManager implements VolumesInHand {
     return this.#restored && this.#leftovers.every((leftover) => leftover.plugin.pluginName !== pluginName);
   }
 
+  namesOf(inTreeName: string): readonly string[] {
+    return [...this.#desired.volumes(), ...this.#actual.volumes()]
+      .filter(({ origin }) => origin === inTreeName)
+      .map(({ uniqueName }) => uniqueName);
+  }
+
   redecide(): void {
     const { manager } = this.#env.migration;
     for (const { uniqueName, origin, plugin } of [...this.#desired.volumes()]) {

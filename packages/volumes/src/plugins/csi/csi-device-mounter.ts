@@ -19,7 +19,7 @@ import {
   orTransient,
 } from "./csi-node-context.ts";
 import { mountOptionsOf, publishContextOf, secretsOf } from "./csi-node-requests.ts";
-import { readVolData, removeMountDirectory, writeVolData } from "./vol-data.ts";
+import { readVolData, removeMountDirectory, removeUnmountedDirectory, writeVolData } from "./vol-data.ts";
 
 const globalMount = "globalmount";
 
@@ -112,7 +112,7 @@ export function csiDeviceUnmounter(context: CsiNodeContext): DeviceUnmounter {
           calls.options,
         );
       });
-      await removeMountDirectory(host, deviceMountPath);
+      await removeUnmountedDirectory(host, deviceMountPath);
     },
   };
 }

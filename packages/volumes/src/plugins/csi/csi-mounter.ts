@@ -30,7 +30,14 @@ import {
   orTransient,
 } from "./csi-node-context.ts";
 import { mountOptionsOf, podInfoAttributes, publishContextOf, secretsOf } from "./csi-node-requests.ts";
-import { readVolData, removeMountDirectory, type VolData, VolDataError, writeVolData } from "./vol-data.ts";
+import {
+  readVolData,
+  removeMountDirectory,
+  removeUnmountedDirectory,
+  type VolData,
+  VolDataError,
+  writeVolData,
+} from "./vol-data.ts";
 
 /** The directory of a volume in a pod; the mount is its child `mount`. */
 export function podVolumeDirectory(context: CsiNodeContext, podUID: string, volumeName: string): string {
@@ -185,7 +192,8 @@ export async function csiUnmounter(
           node.nodeUnpublishVolume({ volumeId: data.volumeHandle, targetPath: path }, options),
         );
       }
-      await removeMountDirectory(host, path);
+      // Kubernetes calls it done even when it is still mounted; a detach would then lose data.
+      await removeUnmountedDirectory(host, path);
     },
   };
 }

@@ -53,6 +53,19 @@ export function parseVolData(text: string, path: string): VolData {
   return data as VolData;
 }
 
+/** The driver said that it is done, but the path is still mounted. */
+export class StillMountedError extends Error {
+  override readonly name = "StillMountedError";
+}
+
+/** Like {@link removeMountDirectory}, after an unmount that must have worked. @throws StillMountedError */
+export async function removeUnmountedDirectory(host: Host, mountPath: string): Promise<void> {
+  if (await host.isMountPoint(mountPath)) {
+    throw new StillMountedError(`${mountPath} is still mounted although the driver unmounted it`);
+  }
+  await removeMountDirectory(host, mountPath);
+}
+
 /**
  * Removes a mount directory that is no longer mounted, the data file beside it and their common
  * parent. A directory that is still a mount point stays, and so does everything beside it.
