@@ -42,6 +42,11 @@ export const permissions: readonly Permission[] = [
     because: "servers",
   },
   {
+    files: /^packages\/dashboard\/src\/(page\/[a-z-]+|http-page-files)\.ts$/,
+    may: ["files", "network"],
+    because: "the dashboard's page, which runs in a browser, and its files",
+  },
+  {
     files: /^packages\/local\/src\/((containers|processes)\/|(.*\/)?(http|process)[a-z-]*\.ts$)/,
     may: ["network", "files", "programs", "process"],
     because: "the processes of the local cluster, its pods, and the disk cloud's server",

@@ -9,7 +9,6 @@ import { registerDashboardCommand } from "./commands/dashboard.ts";
 import { registerDemoCommand } from "./commands/demo.ts";
 import { registerMigrateCommands } from "./commands/migrate.ts";
 import { registerRunCommand } from "./commands/run.ts";
-import { registerSimCommand } from "./commands/sim.ts";
 import { registerTranslateCommand } from "./commands/translate.ts";
 import { exitCodes, reportFailure } from "./exit.ts";
 import { version } from "./version.ts";
@@ -27,7 +26,6 @@ export async function main(argv: readonly string[]): Promise<void> {
     registerTranslateCommand,
     registerDemoCommand,
     registerRunCommand,
-    registerSimCommand,
     registerDashboardCommand,
     registerCompletionCommand,
   ]) {

@@ -61,5 +61,13 @@ export function table(rows: readonly (readonly string[])[]): string {
   for (const row of rows) {
     for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length);
   }
-  return rows.map((row) => `${row.map((c, i) => c.padEnd(widths[i] ?? 0)).join("   ").trimEnd()}\n`).join("");
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((c, i) => c.padEnd(widths[i] ?? 0))
+          .join("   ")
+          .trimEnd()}\n`,
+    )
+    .join("");
 }

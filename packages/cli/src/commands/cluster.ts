@@ -18,6 +18,7 @@ import { volumeGates } from "@longshore/volumes";
 import type { Command } from "commander";
 import { absolute, commandEnv, defaultClusterDir, hostForm, longshoreCommand } from "../environment.ts";
 import { interruptible, UsageError, untilAborted } from "../exit.ts";
+import { wholeNumber } from "../flags.ts";
 import { createProgress, seconds, table } from "../terminal.ts";
 
 interface DirFlag {
@@ -49,7 +50,9 @@ export function registerClusterCommand(program: Command): void {
   verb("status", "show processes, nodes and volumes")
     .option("--json", "as JSON")
     .action((flags: DirFlag & { json?: boolean }) => interruptible((signal) => status(flags, signal)));
-  verb("kubeconfig", "print the path of the cluster's kubeconfig").action((flags: DirFlag) => kubeconfig(flags));
+  verb("kubeconfig", "print the path of the cluster's kubeconfig").action((flags: DirFlag) =>
+    kubeconfig(flags),
+  );
   const node = cluster.command("node").description("handle one node's agent");
   for (const [name, description, signalName] of [
     ["restart", "restart the node's agent", "SIGTERM"],
@@ -169,13 +172,19 @@ async function kubeconfig(flags: DirFlag): Promise<void> {
   process.stdout.write(`${cluster.layout.kubeconfig}\n`);
 }
 
-async function signalNode(nodeName: string, flags: DirFlag, signalName: "SIGTERM" | "SIGKILL"): Promise<void> {
+async function signalNode(
+  nodeName: string,
+  flags: DirFlag,
+  signalName: "SIGTERM" | "SIGKILL",
+): Promise<void> {
   const { host } = commandEnv();
   const cluster = await openCluster(commandEnv(), dirOf(flags));
   cluster.kube.close();
   const config = await readClusterConfig(host, cluster.layout);
   if (!config.nodes.some((n) => n.name === nodeName)) {
-    throw new UsageError(`no node "${nodeName}": the cluster has ${config.nodes.map((n) => n.name).join(", ")}`);
+    throw new UsageError(
+      `no node "${nodeName}": the cluster has ${config.nodes.map((n) => n.name).join(", ")}`,
+    );
   }
   if (!(await signalClusterProcess(host, cluster.layout, agentProcess(nodeName), signalName))) {
     throw new Error(`the agent of ${nodeName} does not run just now: see "longshore cluster status"`);
@@ -211,10 +220,4 @@ async function setGates(
   } finally {
     cluster.kube.close();
   }
-}
-
-function wholeNumber(flag: string, text: string, least: number, most: number): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new UsageError(`${flag}: "${text}" is not a whole number from ${least} to ${most}`);
 }

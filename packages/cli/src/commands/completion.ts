@@ -10,7 +10,9 @@ export function registerCompletionCommand(program: Command): void {
     .command("completion")
     .description("print a completion script: source <(longshore completion bash)")
     .addArgument(new Argument("<shell>").choices(shells))
-    .action((shell: Shell) => process.stdout.write(completionScript(program, shell)));
+    .action((shell: Shell) => {
+      process.stdout.write(completionScript(program, shell));
+    });
 }
 
 /** The script for a shell. */

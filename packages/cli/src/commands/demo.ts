@@ -28,7 +28,8 @@ export function registerDemoCommand(program: Command): void {
 
 async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
   const progress = createProgress(flags.quiet);
-  const dir = flags.dir === undefined ? realpathSync(mkdtempSync(join(tmpdir(), "longshore-"))) : absolute(flags.dir);
+  const dir =
+    flags.dir === undefined ? realpathSync(mkdtempSync(join(tmpdir(), "longshore-"))) : absolute(flags.dir);
   const form = hostForm();
   const how = form === "kernel" ? "loop devices, ext4 and mounts" : "directories and links (no root)";
   progress.line(pc.bold(`A Kubernetes cluster of three nodes on this machine, with ${how}`));

@@ -1,6 +1,12 @@
 /** `longshore migrate` and `longshore rollback`: carry a cluster across and back. */
 import { openCluster } from "@longshore/local";
-import { type CrossingDirection, type CrossingResult, crossingSubject, preflight, runCrossing } from "@longshore/migration";
+import {
+  type CrossingDirection,
+  type CrossingResult,
+  crossingSubject,
+  preflight,
+  runCrossing,
+} from "@longshore/migration";
 import type { Command } from "commander";
 import pc from "picocolors";
 import { absolute, commandEnv, defaultClusterDir } from "../environment.ts";
@@ -19,7 +25,11 @@ interface CrossingFlags {
 /** Adds the two verbs. */
 export function registerMigrateCommands(program: Command): void {
   const verbs: readonly (readonly [string, CrossingDirection, string])[] = [
-    ["migrate", "migrate", "carry the cluster's volumes of an in-tree plugin to its CSI driver, node by node"],
+    [
+      "migrate",
+      "migrate",
+      "carry the cluster's volumes of an in-tree plugin to its CSI driver, node by node",
+    ],
     ["rollback", "rollback", "carry the cluster back to the in-tree plugin, node by node"],
   ];
   for (const [name, direction, description] of verbs) {

@@ -2,7 +2,7 @@
 import { runApiServer } from "@longshore/apiserver";
 import { processEnv, processKinds, startComponentProcess } from "@longshore/local";
 import { type Command, Option } from "commander";
-import { interruptible, InterruptedError, untilAborted } from "../exit.ts";
+import { InterruptedError, interruptible, untilAborted } from "../exit.ts";
 
 /** Adds the verb. */
 export function registerRunCommand(program: Command): void {

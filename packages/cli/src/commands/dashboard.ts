@@ -1,0 +1,50 @@
+/** `longshore dashboard`: a web page that shows a cluster and its crossing, live. */
+import { startDashboard } from "@longshore/dashboard";
+import { resources } from "@longshore/kube";
+import { openCluster } from "@longshore/local";
+import { withDeadline } from "@longshore/runtime";
+import type { Command } from "commander";
+import { absolute, commandEnv, defaultClusterDir } from "../environment.ts";
+import { interruptible, untilAborted } from "../exit.ts";
+import { wholeNumber } from "../flags.ts";
+
+interface DashboardFlags {
+  readonly dir?: string;
+  readonly port: string;
+}
+
+const answersWithinMs = 10_000;
+
+/** Adds the verb. */
+export function registerDashboardCommand(program: Command): void {
+  program
+    .command("dashboard")
+    .description("show a cluster and its crossing in the browser, live, until Ctrl-C")
+    .option("--dir <dir>", `the cluster's directory (default: ${defaultClusterDir()})`)
+    .option("--port <port>", "port on the loopback interface, 0 for any", "0")
+    .action((flags: DashboardFlags) => interruptible((signal) => dashboard(flags, signal)));
+}
+
+async function dashboard(flags: DashboardFlags, signal: AbortSignal): Promise<void> {
+  const port = wholeNumber("--port", flags.port, 0, 65_535);
+  const dir = absolute(flags.dir ?? defaultClusterDir());
+  const env = commandEnv();
+  const { kube } = await openCluster(env, dir);
+  try {
+    // An informer would wait for the cluster for ever; whoever gave the wrong directory should hear of it.
+    await withDeadline(env.clock, answersWithinMs, signal, (deadline) =>
+      kube.list(resources.nodes, { limit: 1, signal: deadline }),
+    ).catch((cause) => {
+      if (signal.aborted) throw cause;
+      throw new Error(`the cluster in ${dir} does not answer: see "longshore cluster status --dir ${dir}"`, {
+        cause,
+      });
+    });
+    const server = await startDashboard({ ...env, kube }, { port });
+    process.stdout.write(`${server.url}\n`);
+    await untilAborted(signal);
+    await server.stop();
+  } finally {
+    kube.close();
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * What the page shows, as it goes over the wire: a compact picture of the cluster, made for one look.
+ * Lists are sorted, so that two pictures of the same cluster are equal, and cut at {@link listMax}.
+ */
+
+/** Most entries of one list in a picture. */
+export const listMax = 500;
+
+/** By which code a volume is attached. */
+export type AttachPath = "in-tree" | "csi";
+
+/** The picture. */
+export interface DashboardState {
+  /** False until every list has come in once. */
+  readonly complete: boolean;
+  readonly plugins: readonly PluginState[];
+  readonly nodes: readonly NodeState[];
+  /** Pods that no node has been chosen for. */
+  readonly pendingPods: readonly PodState[];
+  readonly volumes: readonly VolumeState[];
+  readonly attachments: readonly AttachmentState[];
+  /** Newest first. */
+  readonly events: readonly EventState[];
+  /** What was counted, also where a list was cut. */
+  readonly totals: {
+    readonly nodes: number;
+    readonly pods: number;
+    readonly volumes: number;
+    readonly attachments: number;
+  };
+}
+
+/** How far an in-tree plugin has been carried over. */
+export interface PluginState {
+  /** e.g. `kubernetes.io/aws-ebs`. */
+  readonly name: string;
+  readonly nodesMigrated: number;
+  readonly nodes: number;
+}
+
+/** A node. */
+export interface NodeState {
+  readonly name: string;
+  readonly zone: string;
+  readonly ready: "True" | "False" | "Unknown";
+  readonly cordon: "none" | "crossing" | "administrator";
+  readonly migratedPlugins: readonly string[];
+  readonly drivers: readonly string[];
+  /** From `status.volumesAttached`. */
+  readonly attached: readonly NodeVolumeState[];
+  /** From `status.volumesInUse`. */
+  readonly inUse: readonly NodeVolumeState[];
+  readonly pods: readonly PodState[];
+}
+
+/** A volume as a node's status names it. */
+export interface NodeVolumeState {
+  readonly uniqueName: string;
+  readonly path: AttachPath;
+  /** The claim where it is known, else what the volume is called there. */
+  readonly label: string;
+}
+
+/** A pod. */
+export interface PodState {
+  /** `namespace/name`. */
+  readonly name: string;
+  /** Its phase, or `Terminating`. */
+  readonly phase: string;
+  readonly ready: boolean;
+  readonly claims: readonly string[];
+}
+
+/** A PersistentVolume. */
+export interface VolumeState {
+  readonly name: string;
+  /** `namespace/name`; empty for none. */
+  readonly claim: string;
+  readonly phase: string;
+  readonly form: "in-tree" | "csi" | "other";
+  /** In-tree plugin or driver; empty for other forms. */
+  readonly owner: string;
+  readonly handle: string;
+  /** What the driver calls a volume of in-tree form; empty when it cannot be translated or is not of that form. */
+  readonly csiHandle: string;
+  readonly attachedTo: readonly { readonly node: string; readonly path: AttachPath }[];
+}
+
+/** A VolumeAttachment. */
+export interface AttachmentState {
+  readonly name: string;
+  readonly driver: string;
+  readonly node: string;
+  /** The PV's name; `inline` for a volume inside a pod's spec. */
+  readonly volume: string;
+  readonly phase: "attaching" | "attached" | "detaching" | "failed";
+  readonly error: string;
+}
+
+/** An event. */
+export interface EventState {
+  readonly id: string;
+  /** RFC 3339; empty when the event has no time. */
+  readonly time: string;
+  readonly type: "Normal" | "Warning";
+  readonly reason: string;
+  /** `Kind namespace/name`. */
+  readonly object: string;
+  readonly message: string;
+  readonly count: number;
+}
