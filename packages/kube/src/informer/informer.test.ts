@@ -142,3 +142,47 @@ test("shared informers start each list once and gather indexes", async () => {
   expect(() => first.byIndex("unknown", "x")).toThrow(/no index "unknown"/);
   await informers.stop();
 });
+
+test("an object made anew under its old name in a gap is told as deleted and added", async () => {
+  const env = virtualEnv();
+  const server = new AdversarialServer(env.clock, new SeededRandom(1));
+  server.write("a", "old");
+  const before = server.snapshot();
+  server.delete("a");
+  server.write("a", "new");
+  const informer = startInformer({ ...env, kube: server.client() }, resources.configMaps);
+  const told: string[] = [];
+  informer.onChange({
+    added: (object) => told.push(`added ${object.data?.value}`),
+    updated: () => told.push("updated"),
+    deleted: (object, { tombstone }) => told.push(`deleted ${object.data?.value} ${tombstone}`),
+  });
+  await env.clock.advance(1000);
+  server.restore(before);
+  await env.clock.advance(10 * 60_000);
+  expect(told).toEqual(["added new", "deleted new true", "added old"]);
+  await informer.stop();
+});
+
+test("an event that is older than what was seen is a repetition and changes nothing", async () => {
+  const env = virtualEnv();
+  const version = (resourceVersion: string) => ({
+    ...aConfigMap("a", { version: resourceVersion }),
+    metadata: { name: "a", namespace: "default", uid: "u", resourceVersion },
+  });
+  const never = new Promise<never>(() => {});
+  const kube = {
+    list: async () => ({ items: [], resourceVersion: "9", continue: undefined }),
+    async *watch() {
+      yield { type: "ADDED", object: version("10") };
+      yield { type: "MODIFIED", object: version("100") };
+      yield { type: "MODIFIED", object: version("10") };
+      yield { type: "DELETED", object: version("11") };
+      await never;
+    },
+  } as unknown as KubeClient;
+  const informer = startInformer({ ...env, kube }, resources.configMaps);
+  await env.clock.advance(1000);
+  expect(informer.get("default/a")?.data).toEqual({ version: "100" });
+  await informer.stop();
+});

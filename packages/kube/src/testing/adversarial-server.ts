@@ -163,6 +163,7 @@ export class AdversarialServer {
     const generation = this.#generation;
     const endsMs = this.#clock.monotonicMs() + (options.timeoutSeconds ?? 300) * 1000;
     let position = Number(options.resourceVersion);
+    const sent: Change[] = [];
     if (this.#fails()) throw broken();
     if (position < this.#compacted || this.#fails()) throw expired();
     let nextBookmarkMs = this.#clock.monotonicMs() + 60_000;
@@ -181,7 +182,8 @@ export class AdversarialServer {
       for (const change of changes.slice(0, 1 + this.#random.below(4, "batch"))) {
         yield change;
         position = versionOf(change.object);
-        if (this.#fails()) yield change;
+        sent.push(change);
+        if (this.#fails()) yield sent[this.#random.below(sent.length, "repeated")] ?? change;
         if (this.#fails()) throw broken();
       }
       if (this.#clock.monotonicMs() >= nextBookmarkMs && changes.length === 0) {

@@ -1,0 +1,164 @@
+import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { expect, test } from "vitest";
+import { type KubeClient, KubeTransportError } from "../client.ts";
+import { resources } from "../resources.ts";
+import { virtualEnv } from "../testing/test-env.ts";
+import { startLeaderElection } from "./leader-election.ts";
+
+const signal = new AbortController().signal;
+
+function world() {
+  const env = virtualEnv();
+  const kube = createApiServer(env, { store: memoryStore() }).client();
+  const log: string[] = [];
+  const leading = new Set<string>();
+  let together = 0;
+  /** A candidate whose connection can be cut. */
+  const candidate = (identity: string) => {
+    const link = { isUp: true };
+    const election = startLeaderElection(
+      { ...env, kube: cuttable(kube, link) },
+      {
+        name: "test",
+        namespace: "default",
+        identity,
+        async lead(term) {
+          log.push(`${identity} leads`);
+          leading.add(identity);
+          together = Math.max(together, leading.size);
+          await new Promise<void>((resolve) =>
+            term.addEventListener("abort", () => resolve(), { once: true }),
+          );
+          leading.delete(identity);
+          log.push(`${identity} ends`);
+        },
+        onLost: () => log.push(`${identity} lost`),
+      },
+    );
+    return { ...election, link, election };
+  };
+  return { env, kube, log, candidate, together: () => together };
+}
+
+function cuttable(kube: KubeClient, link: { isUp: boolean }): KubeClient {
+  return new Proxy(kube, {
+    get(target, name) {
+      const method = Reflect.get(target, name) as (...args: unknown[]) => unknown;
+      return (...args: unknown[]) =>
+        link.isUp ? method.apply(target, args) : Promise.reject(new KubeTransportError("cut off"));
+    },
+  });
+}
+
+test("one of two leads; when it stops, the other takes over at once", async () => {
+  const { env, log, candidate, kube } = world();
+  const a = candidate("a");
+  await env.clock.advance(1000);
+  const b = candidate("b");
+  await env.clock.advance(60_000);
+  expect(log).toEqual(["a leads"]);
+  expect([a.election.isLeader(), b.election.isLeader()]).toEqual([true, false]);
+  await a.election.stop();
+  const lease = await kube.get(resources.leases, { name: "test", namespace: "default" }, { signal });
+  expect(lease?.spec?.holderIdentity).toBe("");
+  await env.clock.advance(3000);
+  expect(log).toEqual(["a leads", "a ends", "b leads"]);
+  const taken = await kube.get(resources.leases, { name: "test", namespace: "default" }, { signal });
+  expect(taken?.spec).toMatchObject({ holderIdentity: "b", leaseDurationSeconds: 15, leaseTransitions: 1 });
+  await b.election.stop();
+});
+
+test("a leader that is cut off ends before another begins, and comes back as a candidate", async () => {
+  const { env, log, candidate, together } = world();
+  const a = candidate("a");
+  await env.clock.advance(1000);
+  const b = candidate("b");
+  await env.clock.advance(30_000);
+  a.link.isUp = false;
+  await env.clock.advance(60_000);
+  expect(log).toEqual(["a leads", "a ends", "a lost", "b leads"]);
+  expect(together()).toBe(1);
+  a.link.isUp = true;
+  b.link.isUp = false;
+  await env.clock.advance(60_000);
+  expect(log.slice(4)).toEqual(["b ends", "b lost", "a leads"]);
+  expect(together()).toBe(1);
+  await a.election.stop();
+  await b.election.stop();
+});
+
+test("jumps of the wall clock change nothing", async () => {
+  const { env, log, candidate } = world();
+  const a = candidate("a");
+  await env.clock.advance(1000);
+  const b = candidate("b");
+  await env.clock.advance(30_000);
+  env.clock.jumpWall(3_600_000);
+  await env.clock.advance(30_000);
+  env.clock.jumpWall(-7_200_000);
+  await env.clock.advance(30_000);
+  expect(log).toEqual(["a leads"]);
+  await a.election.stop();
+  await b.election.stop();
+});
+
+test("a short outage is survived", async () => {
+  const { env, log, candidate } = world();
+  const a = candidate("a");
+  await env.clock.advance(30_000);
+  a.link.isUp = false;
+  await env.clock.advance(7000);
+  a.link.isUp = true;
+  await env.clock.advance(60_000);
+  expect(log).toEqual(["a leads"]);
+  await a.election.stop();
+});
+
+test("whose lease was taken by another ends its term at the next renewal", async () => {
+  const { env, log, candidate, kube } = world();
+  const a = candidate("a");
+  await env.clock.advance(5000);
+  const lease = await kube.get(resources.leases, { name: "test", namespace: "default" }, { signal });
+  if (lease === undefined) throw new Error("no lease");
+  await kube.update(
+    resources.leases,
+    { ...lease, spec: { ...lease.spec, holderIdentity: "thief" } },
+    { signal },
+  );
+  await env.clock.advance(3000);
+  expect(log).toEqual(["a leads", "a ends", "a lost"]);
+  await a.election.stop();
+});
+
+test("a leader whose work fails lets go and competes again", async () => {
+  const env = virtualEnv();
+  const kube = createApiServer(env, { store: memoryStore() }).client();
+  let terms = 0;
+  let lost = 0;
+  const election = startLeaderElection(
+    { ...env, kube },
+    {
+      name: "test",
+      namespace: "default",
+      identity: "a",
+      async lead() {
+        terms++;
+        throw new Error("broken");
+      },
+      onLost: () => lost++,
+    },
+  );
+  await env.clock.advance(10_000);
+  expect(terms).toBeGreaterThan(2);
+  expect(lost).toBe(terms);
+  await election.stop();
+});
+
+test("durations that cannot work are refused", () => {
+  const env = virtualEnv();
+  const kube = createApiServer(env, { store: memoryStore() }).client();
+  const options = { name: "test", namespace: "default", identity: "a", lead: async () => {} };
+  expect(() => startLeaderElection({ ...env, kube }, { ...options, renewDeadlineMs: 15_000 })).toThrow(
+    RangeError,
+  );
+});
