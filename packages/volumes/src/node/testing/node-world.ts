@@ -94,10 +94,18 @@ export class NodeWorld {
     }
   }
 
-  /** Starts the agent with a shell that posts its status and follows the pods. */
-  start(gates: Readonly<Record<string, boolean>> = {}): RunningAgent {
+  /**
+   * Starts the agent with a shell that posts its status and follows the pods.
+   * @param onCall told of each call that the agent makes to API server, host and drivers, before it
+   *   is made and after it took effect; may crash the agent
+   */
+  start(
+    gates: Readonly<Record<string, boolean>> = {},
+    onCall: (call: string, when: "before" | "after") => void = () => {},
+  ): RunningAgent {
     let dead = false;
-    const alive = <T extends object>(target: T): T => killable(target, () => dead);
+    const life: Life = { isDead: () => dead, onCall };
+    const alive = <T extends object>(target: T): T => killable(target, life);
     const kube = this.#faulty(alive(this.kube));
     const host = alive(this.host as SimulatedHost);
     let volumes: NodeVolumes | undefined;
@@ -385,30 +393,43 @@ export class NodeWorld {
 export const csiName = (id: string) => `kubernetes.io/csi/${driverName}^${id}`;
 export const inTreeName = (id: string) => `kubernetes.io/aws-ebs/aws://us-east-1a/${id}`;
 
+interface Life {
+  isDead(): boolean;
+  onCall(call: string, when: "before" | "after"): void;
+}
+
 /** Once dead, methods are never answered and have no effect. */
-function killable<T extends object>(target: T, dead: () => boolean): T {
+function killable<T extends object>(target: T, life: Life): T {
+  const never = () => new Promise<never>(() => {});
   return new Proxy(target, {
     get(object, key) {
       const member = Reflect.get(object, key, object) as unknown;
       if (typeof member !== "function") return member;
       return (...args: unknown[]) => {
-        if (dead()) return new Promise(() => {});
+        if (life.isDead()) return never();
+        if (key === "connect" || key === "connectRegistration") {
+          return killableConnection(member.apply(object, args) as object, life);
+        }
+        life.onCall(String(key), "before");
+        if (life.isDead()) return never();
         const result = member.apply(object, args) as unknown;
-        if (key === "connect" || key === "connectRegistration")
-          return killableConnection(result as object, dead);
-        return result instanceof Promise
-          ? result.finally(() => (dead() ? new Promise(() => {}) : undefined))
-          : result;
+        if (!(result instanceof Promise)) return result;
+        const settled = () => {
+          if (!life.isDead()) life.onCall(String(key), "after");
+          return life.isDead() ? never() : undefined;
+        };
+        return result.finally(settled);
       };
     },
   });
 }
 
-function killableConnection(connection: object, dead: () => boolean): object {
-  return new Proxy(connection, {
+/** A connection's services are made killable; a registration client is one itself. */
+function killableConnection(connection: object, life: Life): object {
+  return new Proxy(killable(connection, life), {
     get(object, key) {
       const member = Reflect.get(object, key, object) as unknown;
-      return typeof member === "object" && member !== null ? killable(member, dead) : member;
+      return typeof member === "object" && member !== null ? killable(member, life) : member;
     },
   });
 }

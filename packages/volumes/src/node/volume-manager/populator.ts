@@ -25,6 +25,8 @@ export interface PopulatorEnv extends RuntimeEnv {
   readonly migration: NodeMigration;
   readonly desired: DesiredState;
   readonly actual: ActualState;
+  /** Pods of directories found on disk that tell nothing of their volume. */
+  leftoverPods(): readonly string[];
 }
 
 interface PodState {
@@ -196,12 +198,17 @@ export class Populator {
 
   /** Takes wishes of ended pods out. @returns whether the runtime has to be asked again later */
   async #removeEnded(signal: AbortSignal): Promise<boolean> {
-    const { desired, actual, runtime } = this.#env;
+    const { desired, actual, runtime, leftoverPods } = this.#env;
     const isEnded = (uid: string): boolean => {
       const state = this.#pods.get(uid);
       return state === undefined || hasEnded(state.pod);
     };
-    const concerned = new Set([...desired.podUIDs(), ...actual.podUIDs(), ...this.#pods.keys()]);
+    const concerned = new Set([
+      ...desired.podUIDs(),
+      ...actual.podUIDs(),
+      ...leftoverPods(),
+      ...this.#pods.keys(),
+    ]);
     for (const uid of [...this.#over]) if (!concerned.has(uid)) this.#over.delete(uid);
     const ended = [...concerned].filter((uid) => isEnded(uid) && !this.#over.has(uid));
     if (ended.length === 0) return false;

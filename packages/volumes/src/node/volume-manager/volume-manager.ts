@@ -119,7 +119,8 @@ export class VolumeManager implements VolumesInHand {
     this.#onChange = options.onChange;
     const actual = this.#actual;
     this.#operations = { ...env, ...options, actual, isReportedInUse: (name) => this.#reported.has(name) };
-    this.#populator = new Populator({ ...env, desired: this.#desired, actual });
+    const leftoverPods = () => this.#leftovers.map(({ podUID }) => podUID);
+    this.#populator = new Populator({ ...env, desired: this.#desired, actual, leftoverPods });
     this.#executor = createOperationExecutor(env, { onEnd: (end) => this.#operationEnded(end) });
     this.#tasks = new TaskGroup((error) => env.logger.error("volume manager task ended", { error }));
   }
@@ -291,6 +292,7 @@ export class VolumeManager implements VolumesInHand {
     signal.removeEventListener("abort", stop);
     signal.throwIfAborted();
     this.#restored = true;
+    this.#populate.wake();
     this.#changed();
   }
 
