@@ -2,6 +2,7 @@
  * The life cycle of everything that runs: `start(env, options) → Component`. `stop` resolves once
  * all work has ended; a crash is dropping the component. Constructors do no I/O.
  */
+import { setMaxListeners } from "node:events";
 import { type BackoffPolicy, backoffMs } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import type { Logger } from "./logger.ts";
@@ -31,6 +32,7 @@ export class TaskGroup implements Component {
   /** @param onError told of a task that failed for another reason than being stopped */
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError;
+    setMaxListeners(0, this.#controller.signal); // One listener a running call: many are no leak.
   }
 
   /** Aborts when the group is stopped. */

@@ -10,8 +10,8 @@
 import * as fs from "node:fs/promises";
 import { type FileStat, type Host, HostError, type Mount, type ProgramOptions } from "./host.ts";
 import { baseOf, checkedPath, childOf, isAtOrBelow, parentOf } from "./host-paths.ts";
+import { type LoopDevice, loopDevices } from "./kernel-loop-devices.ts";
 import { KeyedLock } from "./keyed-lock.ts";
-import { type LoopDevice, loopDevices } from "./loop-devices.ts";
 import { type MountInfo, mountsBelow, parseMountInfo } from "./mountinfo.ts";
 import { hostStep, isMissing } from "./node-errors.ts";
 import * as files from "./node-files.ts";

@@ -11,6 +11,7 @@ import type { FileKind, FileStat } from "./host.ts";
 import { HostError } from "./host.ts";
 import { baseOf, childOf, parentOf } from "./host-paths.ts";
 import { errnoOf, hostStep, isMissing } from "./node-errors.ts";
+import { systemClock } from "./system-clock.ts";
 
 const temporarySuffix = ".longshore-tmp";
 
@@ -274,12 +275,12 @@ export class DirectoryWatcher {
     const watcher = watch(path);
     const done = new Promise<void>((resolve) => {
       const end = () => {
-        clearTimeout(timer);
+        timer.cancel();
         signal.removeEventListener("abort", end);
         watcher.close();
         resolve();
       };
-      const timer = setTimeout(end, rescanMs);
+      const timer = systemClock.timer(rescanMs, end);
       watcher.on("change", end);
       watcher.on("error", end);
       signal.addEventListener("abort", end, { once: true });

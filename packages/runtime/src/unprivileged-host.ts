@@ -11,8 +11,8 @@ import { KeyedLock } from "./keyed-lock.ts";
 import { hostStep, isMissing } from "./node-errors.ts";
 import * as files from "./node-files.ts";
 import { runProgram } from "./node-programs.ts";
-import * as devices from "./stand-in-devices.ts";
-import * as mounts from "./stand-in-mounts.ts";
+import * as devices from "./unprivileged-devices.ts";
+import * as mounts from "./unprivileged-mounts.ts";
 
 const fileSystemTypes: ReadonlySet<string> = new Set(["ext4", "ext3", "xfs", "btrfs"]);
 
@@ -77,6 +77,7 @@ class UnprivilegedHost implements Host {
     const checked = await this.#writable("removeFile", path);
     await this.#refuseMountPoint("removeFile", checked);
     await files.unlinkFile(checked);
+    await hostStep("removeFile", path, () => devices.forgetDetached(checked));
   }
 
   async removeDirectory(path: string): Promise<void> {

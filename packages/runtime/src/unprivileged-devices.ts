@@ -9,7 +9,7 @@ import { HostError } from "./host.ts";
 import { childOf, isAtOrBelow, parentOf } from "./host-paths.ts";
 import { isMissing } from "./node-errors.ts";
 import { writeAtomic } from "./node-files.ts";
-import { mountsOn } from "./stand-in-mounts.ts";
+import { mountsOn } from "./unprivileged-mounts.ts";
 
 const attachedSuffix = ".d";
 const detachedSuffix = ".detached";
@@ -68,6 +68,11 @@ export async function detachDevice(backingFile: string): Promise<void> {
   if ((await usersOf(device)).length > 0) throw new HostError("detachLoop", backingFile, "EBUSY");
   if (await isFile(backingFile)) await fs.rename(device, `${backingFile}${detachedSuffix}`);
   else await fs.rm(device, { recursive: true, force: true });
+}
+
+/** The backing file was removed: what was on its detached device goes with it. */
+export async function forgetDetached(backingFile: string): Promise<void> {
+  await fs.rm(`${backingFile}${detachedSuffix}`, { recursive: true, force: true });
 }
 
 /** Whether the device is there. */
