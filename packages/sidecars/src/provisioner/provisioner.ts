@@ -4,6 +4,7 @@ import { type BackoffPolicy, type Component, stopAll, TaskGroup } from "@longsho
 import { byVolume } from "../common/attachments.ts";
 import { learnDriver, type SidecarEnv } from "../common/env.ts";
 import { type ClaimContext, reconcileClaim } from "./claim-reconciler.ts";
+import { shouldEnqueueClaim } from "./claim-triggers.ts";
 import { reconcileVolume, type VolumeContext } from "./volume-reconciler.ts";
 import type { VolumeSettings } from "./volume-request.ts";
 
@@ -98,7 +99,9 @@ async function run(
   parts.push(claimQueue, volumeQueue);
   claims.onChange({
     added: (claim) => claimQueue.add(keyOf(claim)),
-    updated: (_, claim) => claimQueue.add(keyOf(claim)),
+    updated: (before, claim) => {
+      if (shouldEnqueueClaim(before, claim)) claimQueue.add(keyOf(claim));
+    },
     deleted: (claim) => claimQueue.add(keyOf(claim)),
   });
   volumes.onChange({

@@ -1,0 +1,124 @@
+/** A cluster without controllers and a driver, in one process under a virtual clock, for tests of the sidecars. */
+import { type InProcessCsi, inProcessCsi } from "@longshore/csi";
+import type {
+  KubeClient,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  StorageClass,
+  VolumeAttachment,
+} from "@longshore/kube";
+import { resources } from "@longshore/kube";
+import { noMeter, type RuntimeEnv, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
+// Tests stand outside the floors: the embedded API server is the real thing to test against.
+import { createApiServer, memoryStore } from "../../../apiserver/src/index.ts";
+import type { SidecarEnv } from "../common/env.ts";
+import { FakeCloud, type FakeDriverOptions, fakeDriver } from "./fake-driver.ts";
+
+const socket = "/csi/csi.sock";
+
+/** Everything a test needs. */
+export interface World {
+  readonly clock: VirtualClock;
+  readonly kube: KubeClient;
+  readonly csi: InProcessCsi;
+  readonly cloud: FakeCloud;
+  readonly signal: AbortSignal;
+  /** Seams of one sidecar; `kube` may be wrapped. */
+  env(kube?: KubeClient): SidecarEnv;
+  /** Lets time pass until `condition` gives something other than `undefined` or `false`. */
+  eventually<T>(what: string, condition: () => Promise<T | undefined | false>, withinMs?: number): Promise<T>;
+}
+
+/** Makes a world with the driver listening. */
+export async function sidecarWorld(options: FakeDriverOptions = {}): Promise<World> {
+  const clock = new VirtualClock();
+  const runtime: RuntimeEnv = { clock, random: new SeededRandom(7), logger: silentLogger, meter: noMeter };
+  const server = createApiServer(runtime, { store: memoryStore() });
+  const csi = inProcessCsi({ clock });
+  const cloud = new FakeCloud();
+  await csi.serve(socket, fakeDriver(cloud, options));
+  const kube = server.client();
+  const signal = new AbortController().signal;
+  return {
+    clock,
+    kube,
+    csi,
+    cloud,
+    signal,
+    env: (wrapped = kube) => ({ ...runtime, kube: wrapped, csi: csi.connect(socket) }),
+    async eventually(what, condition, withinMs = 30 * 60_000) {
+      const untilMs = clock.monotonicMs() + withinMs;
+      for (;;) {
+        await clock.settle();
+        const found = await condition();
+        if (found !== undefined && found !== false) return found;
+        if (clock.monotonicMs() >= untilMs) throw new Error(`not within ${withinMs} ms: ${what}`);
+        await clock.advance(250);
+      }
+    },
+  };
+}
+
+/** A node with the driver on it. */
+export async function addNode({ kube, signal }: World, name: string, zone: string): Promise<void> {
+  const labels = { "topology.ebs.csi.aws.com/zone": zone, "topology.kubernetes.io/zone": zone };
+  await kube.create(resources.nodes, { metadata: { name, labels } }, { signal });
+  const driver = {
+    name: "ebs.csi.aws.com",
+    nodeID: `i-${name}`,
+    topologyKeys: ["topology.ebs.csi.aws.com/zone"],
+  };
+  await kube.create(resources.csiNodes, { metadata: { name }, spec: { drivers: [driver] } }, { signal });
+}
+
+/** A class of the driver, or of the in-tree plugin that migrates to it. */
+export const aStorageClass = (over: Partial<StorageClass> = {}): StorageClass => ({
+  metadata: { name: "gp2" },
+  provisioner: "ebs.csi.aws.com",
+  reclaimPolicy: "Delete",
+  volumeBindingMode: "Immediate",
+  ...over,
+});
+
+/** A claim of class `gp2`, annotated for the driver. */
+export const aClaim = (
+  over: { readonly name?: string; readonly annotations?: Record<string, string> } = {},
+): PersistentVolumeClaim => ({
+  metadata: {
+    name: over.name ?? "data-web-0",
+    namespace: "default",
+    annotations: over.annotations ?? { "volume.beta.kubernetes.io/storage-provisioner": "ebs.csi.aws.com" },
+  },
+  spec: {
+    accessModes: ["ReadWriteOnce"],
+    resources: { requests: { storage: "1Gi" } },
+    storageClassName: "gp2",
+  },
+});
+
+/** An in-tree EBS volume. */
+export const anInTreeVolume = (
+  over: { readonly annotations?: Record<string, string> } = {},
+): PersistentVolume => ({
+  metadata: {
+    name: "pv-1",
+    annotations: over.annotations ?? { "pv.kubernetes.io/migrated-to": "ebs.csi.aws.com" },
+  },
+  spec: {
+    capacity: { storage: "1Gi" },
+    accessModes: ["ReadWriteOnce"],
+    persistentVolumeReclaimPolicy: "Delete",
+    awsElasticBlockStore: { volumeID: "aws://us-east-1a/vol-9", fsType: "ext4" },
+  },
+});
+
+/** An attachment of `pv-1` to `node-a`. */
+export const anAttachment = (over: Partial<VolumeAttachment["spec"]> = {}): VolumeAttachment => ({
+  metadata: { name: "csi-1" },
+  spec: {
+    attacher: "ebs.csi.aws.com",
+    nodeName: "node-a",
+    source: { persistentVolumeName: "pv-1" },
+    ...over,
+  },
+});
