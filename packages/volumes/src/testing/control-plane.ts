@@ -2,6 +2,7 @@
  * A control plane under a virtual clock for tests: the embedded API server in memory, builders of
  * objects, and the parts of the world that controllers talk to.
  */
+import { setMaxListeners } from "node:events";
 import {
   apiVersionOf,
   type CSINode,
@@ -27,6 +28,12 @@ import {
 } from "@longshore/runtime";
 import { createApiServer, memoryStore } from "../../../apiserver/src/index.ts";
 
+function unboundedSignal(): AbortSignal {
+  const { signal } = new AbortController();
+  setMaxListeners(0, signal);
+  return signal;
+}
+
 /** A line that was logged at warn or error. */
 export interface LoggedLine {
   readonly level: "warn" | "error";
@@ -40,7 +47,7 @@ export class ControlPlane {
   readonly logged: LoggedLine[] = [];
   readonly env: RuntimeEnv;
   readonly kube: KubeClient;
-  readonly signal = new AbortController().signal;
+  readonly signal = unboundedSignal();
   readonly #components: Component[] = [];
 
   constructor(seed = 1) {
@@ -224,9 +231,7 @@ export async function aBoundEbsVolume(
  * The simplest attacher: what is there becomes attached at once, what is deleted goes at once.
  * `hold` keeps new attachments undecided.
  */
-export function startInstantAttacher(
-  plane: ControlPlane,
-): Component & { hold: boolean; readonly attachedNow: () => Promise<readonly string[]> } {
+export function startInstantAttacher(plane: ControlPlane): Component & { hold: boolean } {
   const controller = new AbortController();
   const { signal } = controller;
   const attach = async (attachment: Stored<VolumeAttachment>): Promise<void> => {
@@ -253,8 +258,6 @@ export function startInstantAttacher(
   })().catch(() => {});
   const attacher = {
     hold: false,
-    attachedNow: async () =>
-      (await plane.list(resources.volumeAttachments)).map(({ spec }) => `${spec.nodeName}`),
     async stop() {
       controller.abort(new Error("stopped"));
       await run;
