@@ -81,10 +81,14 @@ function fieldType(type: string, prefix: string): string {
 
 const lines: string[] = [];
 for (const { prefix, text } of texts) {
-  const clean = text.replace(/\/\*\*[\s\S]*?\*\//g, "").replace(/\{\s*\n\s*(\[name: string\]: [^\n]*)\n\s*\}/g, "{ $1 }");
+  const clean = text
+    .replace(/\/\*\*[\s\S]*?\*\//g, "")
+    .replace(/\{\s*\n\s*(\[name: string\]: [^\n]*)\n\s*\}/g, "{ $1 }");
   for (const [, name, body = ""] of clean.matchAll(/^export interface (\w+) \{\n([\s\S]*?)^\}/gm)) {
     const fields: string[] = [];
-    for (const [, field, optional, type = ""] of body.matchAll(/^\s*(?:readonly )?"?([\w$-]+)"?(\??): (.*);$/gm)) {
+    for (const [, field, optional, type = ""] of body.matchAll(
+      /^\s*(?:readonly )?"?([\w$-]+)"?(\??): (.*);$/gm,
+    )) {
       if (later.has(`${prefix}.${name}.${field}`)) continue;
       const required = optional === "" ? "!" : "";
       fields.push(`${field}${required}:${fieldType(type, prefix)}`);

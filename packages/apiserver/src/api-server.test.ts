@@ -42,7 +42,14 @@ describe("the embedded API server, in process", () => {
     const name = "pv-1";
     await kube.create(
       resources.persistentVolumes,
-      { metadata: { name }, spec: { capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"] } },
+      {
+        metadata: { name },
+        spec: {
+          capacity: { storage: "1Gi" },
+          accessModes: ["ReadWriteOnce"],
+          awsElasticBlockStore: { volumeID: "vol-1" },
+        },
+      },
       { signal },
     );
     expect(await kube.delete(resources.persistentVolumes, { name }, { signal })).toBe(true);

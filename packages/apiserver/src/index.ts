@@ -1,11 +1,16 @@
 /** An embedded Kubernetes API server: in memory or durable, in process or over HTTPS. */
 export { type ApiServer, type ApiServerOptions, createApiServer } from "./api-server.ts";
-export { adminUser, type UserInfo } from "./registry/request.ts";
-export { memoryStore } from "./storage/object-store.ts";
-export { type Store, StoreError } from "./storage/store.ts";
 export { type AuthenticatorOptions, createAuthenticator } from "./http/authentication.ts";
-export { type CertificateRequest, createAuthority, issueCertificate, type KeyPair } from "./http/certificates.ts";
+export {
+  type CertificateRequest,
+  createAuthority,
+  issueCertificate,
+  type KeyPair,
+} from "./http/certificates.ts";
 export { type ClusterCredentials, ensureCredentials, kubeconfig, writePrivateFile } from "./http/data-dir.ts";
 export { type HttpsOptions, type HttpsServer, serveHttps } from "./http/https.ts";
+export { adminUser, type UserInfo } from "./registry/request.ts";
 export { type RunApiServerOptions, type RunningApiServer, runApiServer } from "./run-api-server.ts";
 export { openLmdbStore } from "./storage/lmdb-store.ts";
+export { memoryStore } from "./storage/object-store.ts";
+export { type Store, StoreError } from "./storage/store.ts";

@@ -2,7 +2,7 @@
  * The failures that clients see: meta/v1 Status bodies with the texts of Kubernetes 1.20
  * (apimachinery api/errors), thrown as {@link KubeApiError}.
  */
-import { KubeApiError, type Status, type StatusCause } from "@longshore/kube";
+import { isDeleting, KubeApiError, type KubeObject, type Status, type StatusCause } from "@longshore/kube";
 
 /** Names a resource in a message: `statefulsets.apps`, or `pods` for the core group. */
 export interface GroupResource {
@@ -49,9 +49,11 @@ export function unknownResource(): KubeApiError {
   return apiError(404, "NotFound", "the server could not find the requested resource", {});
 }
 
-/** 409: an object of that name exists. */
-export function alreadyExists(of: GroupResource, name: string): KubeApiError {
-  return apiError(409, "AlreadyExists", `${qualified(of)} "${name}" already exists`, detailsOf(of, name));
+/** 409: an object of that name exists, perhaps not for long. */
+export function alreadyExists(of: GroupResource, name: string, there: KubeObject): KubeApiError {
+  const going = isDeleting(there) ? "object is being deleted: " : "";
+  const message = `${going}${qualified(of)} "${name}" already exists`;
+  return apiError(409, "AlreadyExists", message, detailsOf(of, name));
 }
 
 /** The reason of a conflict that comes from an old `resourceVersion`. */

@@ -7,7 +7,9 @@ import type { UserInfo } from "../registry/request.ts";
 export interface Credentials {
   readonly authorization: string | undefined;
   /** Subject of a client certificate that our own authority has signed. */
-  readonly certificate: { readonly commonName: string; readonly organizations: readonly string[] } | undefined;
+  readonly certificate:
+    | { readonly commonName: string; readonly organizations: readonly string[] }
+    | undefined;
 }
 
 /** Says who asks. @throws KubeApiError 401 for credentials that are not valid */

@@ -15,7 +15,14 @@ export interface ClusterCredentials {
 }
 
 /** Names and addresses under which the server may be reached. */
-const serverHosts = ["127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+const serverHosts = [
+  "127.0.0.1",
+  "::1",
+  "localhost",
+  "kubernetes",
+  "kubernetes.default",
+  "kubernetes.default.svc",
+];
 
 /** The credentials of `dataDir`, made when they are not there yet. */
 export async function ensureCredentials(dataDir: string, now: Date): Promise<ClusterCredentials> {

@@ -75,7 +75,13 @@ export function resourceList(kinds: KindTable, group: string, version: string): 
   if (served.length === 0) return undefined;
   const resources = served.flatMap(resourcesOf);
   if (group === "") {
-    resources.push({ name: "bindings", singularName: "", namespaced: true, kind: "Binding", verbs: ["create"] });
+    resources.push({
+      name: "bindings",
+      singularName: "",
+      namespaced: true,
+      kind: "Binding",
+      verbs: ["create"],
+    });
   }
   resources.sort((a, b) => (a.name < b.name ? -1 : 1));
   return {
@@ -94,7 +100,16 @@ export function rootPaths(kinds: KindTable): object {
     paths.add(`/apis/${group}`);
     for (const version of versions) paths.add(`/apis/${group}/${version}`);
   }
-  for (const path of ["/healthz", "/healthz/ping", "/livez", "/livez/ping", "/openapi/v2", "/readyz", "/readyz/ping", "/version"]) {
+  for (const path of [
+    "/healthz",
+    "/healthz/ping",
+    "/livez",
+    "/livez/ping",
+    "/openapi/v2",
+    "/readyz",
+    "/readyz/ping",
+    "/version",
+  ]) {
     paths.add(path);
   }
   return { paths: [...paths] };

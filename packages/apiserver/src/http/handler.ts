@@ -4,8 +4,8 @@ import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { KubeApiError, type KubeObject, type Status } from "@longshore/kube";
 import { errorChain, type RuntimeEnv } from "@longshore/runtime";
-import type { ApiServer } from "../api-server.ts";
 import { apiError, badRequest, unknownResource } from "../api/errors.ts";
+import type { ApiServer } from "../api-server.ts";
 import type { Kind } from "../registry/kind.ts";
 import type { ApiRequest, PatchType, UserInfo, Verb } from "../registry/request.ts";
 import { decodeObject } from "../schema/decode.ts";
@@ -91,7 +91,14 @@ async function handleResource(
   const form = negotiate(header(request, "accept"));
   const includeObject = url.searchParams.get("includeObject") ?? undefined;
   const { version, watch: _, ...target } = path;
-  const base: ApiRequest = { ...target, verb, version, query: parseQuery(url.searchParams), user };
+  const base: ApiRequest = {
+    ...target,
+    verb,
+    version,
+    query: parseQuery(url.searchParams),
+    user,
+    fromWire: true,
+  };
   const asked = await withBody(base, of, request);
   if (!server.running) throw apiError(503, "ServiceUnavailable", "the API server is stopping");
   const answer = server.registry.handle(asked);
@@ -125,7 +132,8 @@ async function withBody(base: ApiRequest, of: Kind, request: Request): Promise<A
   const type = mediaType(header(request, "content-type"));
   if (base.verb === "patch") {
     const patchType = patchTypes[type];
-    if (patchType === undefined) throw apiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {});
+    if (patchType === undefined)
+      throw apiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {});
     const body = await readBody(request);
     if (patchType === "apply") return { ...base, patchType, body: parseBody(body, "application/yaml") };
     return { ...base, patchType, body: parsePatch(body, patchType) };
@@ -177,7 +185,9 @@ function verbOf(method: string, path: ResourcePath, params: URLSearchParams): Ve
       return named ? "get" : "list";
     }
     case "POST":
-      return !named || (path.subresource !== undefined && path.subresource !== "status") ? "create" : undefined;
+      return !named || (path.subresource !== undefined && path.subresource !== "status")
+        ? "create"
+        : undefined;
     case "PUT":
       return named ? "update" : undefined;
     case "PATCH":
@@ -198,7 +208,12 @@ function checkSubresource(of: Kind, { subresource, resource }: ResourcePath): vo
 }
 
 function methodNotAllowed(): Error {
-  return apiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {});
+  return apiError(
+    405,
+    "MethodNotAllowed",
+    "the server does not allow this method on the requested resource",
+    {},
+  );
 }
 
 /** Discovery, health and version. */
@@ -225,7 +240,8 @@ async function handlePath(
   let document: object | undefined;
   if (trimmed === "/") document = rootPaths(kinds);
   else if (trimmed === "/version") document = versionDocument;
-  else if (trimmed === "/api") document = coreVersions(header(request, "host") ?? header(request, ":authority") ?? "");
+  else if (trimmed === "/api")
+    document = coreVersions(header(request, "host") ?? header(request, ":authority") ?? "");
   else if (trimmed === "/apis") document = groupList(kinds);
   else if (root === "api" && version === "") document = resourceList(kinds, "", group);
   else if (root === "apis" && version === "") document = oneGroup(kinds, group);
@@ -234,7 +250,8 @@ async function handlePath(
     if (path.startsWith("/openapi/v3")) {
       return send(request, response, 404, JSON.stringify(rootPaths(kinds)), "application/json");
     }
-    if ((root === "api" || root === "apis") && kinds.all().some((kind) => kind.group === group)) throw unknownResource();
+    if ((root === "api" || root === "apis") && kinds.all().some((kind) => kind.group === group))
+      throw unknownResource();
     return send(request, response, 404, "404 page not found\n", "text/plain; charset=utf-8");
   }
   if (request.method !== "GET" && request.method !== "HEAD") throw methodNotAllowed();
@@ -255,7 +272,11 @@ function send(
   headers: Readonly<Record<string, string>> = {},
 ): void {
   let bytes = Buffer.from(body as string);
-  const all: Record<string, string> = { "content-type": type, "cache-control": "no-cache, private", ...headers };
+  const all: Record<string, string> = {
+    "content-type": type,
+    "cache-control": "no-cache, private",
+    ...headers,
+  };
   if (bytes.length >= gzipBytesMin && /\bgzip\b/.test(header(request, "accept-encoding") ?? "")) {
     bytes = gzipSync(bytes, { level: 4 });
     all["content-encoding"] = "gzip";

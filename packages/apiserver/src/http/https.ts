@@ -2,8 +2,9 @@
  * The HTTPS front of a server: HTTP/2 and HTTP/1.1 on one port. Plain node:http2, no framework: every
  * path goes through one function, and watches need the response itself.
  */
-import { createSecureServer, type Http2ServerRequest, type ServerHttp2Session } from "node:http2";
+
 import type { IncomingMessage } from "node:http";
+import { createSecureServer, type Http2ServerRequest, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { RuntimeEnv } from "@longshore/runtime";
@@ -33,7 +34,11 @@ export interface HttpsServer {
 }
 
 /** Serves `server` over HTTPS. @throws Error when it cannot listen, saying where */
-export async function serveHttps(env: RuntimeEnv, server: ApiServer, options: HttpsOptions): Promise<HttpsServer> {
+export async function serveHttps(
+  env: RuntimeEnv,
+  server: ApiServer,
+  options: HttpsOptions,
+): Promise<HttpsServer> {
   const host = options.host ?? "127.0.0.1";
   const handler = createHandler(env, { server, authenticate: options.authenticate, certificateOf });
   const front = createSecureServer(

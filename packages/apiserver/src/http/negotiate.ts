@@ -10,7 +10,11 @@ export interface AnswerForm {
   readonly version: string;
 }
 
-const transformed: ReadonlySet<string> = new Set(["Table", "PartialObjectMetadata", "PartialObjectMetadataList"]);
+const transformed: ReadonlySet<string> = new Set([
+  "Table",
+  "PartialObjectMetadata",
+  "PartialObjectMetadataList",
+]);
 
 /** The first form of `accept` that we can give. @throws KubeApiError 406 when there is none */
 export function negotiate(accept: string | undefined): AnswerForm {

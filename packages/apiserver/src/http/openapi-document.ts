@@ -57,7 +57,10 @@ function definitionName(struct: string): string {
 /** The document for these kinds. */
 export function openApiDocument(kinds: readonly Kind[]): OpenApiDocument {
   const definitions: Record<string, Schema> = {
-    [quantityName]: { type: "string", description: "A quantity: a number with an optional suffix, such as 10Gi." },
+    [quantityName]: {
+      type: "string",
+      description: "A quantity: a number with an optional suffix, such as 10Gi.",
+    },
     [intOrStringName]: { type: "string", format: "int-or-string" },
     [`${metaPrefix}meta.v1.Time`]: { type: "string", format: "date-time" },
     [`${metaPrefix}meta.v1.MicroTime`]: { type: "string", format: "date-time" },
@@ -85,11 +88,7 @@ function addKind(definitions: Record<string, Schema>, kind: Kind, gvk: GroupVers
   definitions[name] = { ...schema, "x-kubernetes-group-version-kind": [gvk] };
 }
 
-function addPaths(
-  paths: Record<string, Record<string, Operation>>,
-  kind: Kind,
-  gvk: GroupVersionKind,
-): void {
+function addPaths(paths: Record<string, Record<string, Operation>>, kind: Kind, gvk: GroupVersionKind): void {
   const root = kind.group === "" ? `/api/${gvk.version}` : `/apis/${kind.group}/${gvk.version}`;
   const collection = `${root}/${kind.namespaced ? "namespaces/{namespace}/" : ""}${kind.plural}`;
   const operation = (verb: string, ...parameters: readonly string[]): Operation => ({

@@ -34,7 +34,9 @@ function optional(number: number, content: string | Part | undefined): Part {
 function extensions(number: number, object: object): Part {
   return Object.entries(object)
     .filter(([key]) => key.startsWith("x-"))
-    .flatMap(([key, value]) => [...field(number, [...field(1, key), ...field(2, field(2, JSON.stringify(value)))])]);
+    .flatMap(([key, value]) => [
+      ...field(number, [...field(1, key), ...field(2, field(2, JSON.stringify(value)))]),
+    ]);
 }
 
 function schema(s: Schema): Part {
@@ -52,7 +54,9 @@ function schema(s: Schema): Part {
 }
 
 function namedSchemas(schemas: Readonly<Record<string, Schema>>): Part {
-  return Object.entries(schemas).flatMap(([name, s]) => [...field(1, [...field(1, name), ...field(2, schema(s))])]);
+  return Object.entries(schemas).flatMap(([name, s]) => [
+    ...field(1, [...field(1, name), ...field(2, schema(s))]),
+  ]);
 }
 
 function operation(o: Operation): Part {
@@ -77,7 +81,9 @@ const verbNumbers: Readonly<Record<string, number>> = { get: 2, put: 3, post: 4,
 /** The document as bytes. */
 export function openApiProtobuf(document: OpenApiDocument): Uint8Array {
   const paths = Object.entries(document.paths).flatMap(([name, operations]) => {
-    const item = Object.entries(operations).flatMap(([verb, o]) => [...field(verbNumbers[verb] ?? 2, operation(o))]);
+    const item = Object.entries(operations).flatMap(([verb, o]) => [
+      ...field(verbNumbers[verb] ?? 2, operation(o)),
+    ]);
     return [...field(2, [...field(1, name), ...field(2, item)])];
   });
   const { info } = document;

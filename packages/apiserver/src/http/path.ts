@@ -18,7 +18,8 @@ export function resourcePath(path: string): ResourcePath | undefined {
   const decoded = parts.map(decode);
   const [root, ...rest] = decoded;
   if (root === "api" && rest.length >= 2) return inVersion("", rest[0] as string, rest.slice(1));
-  if (root === "apis" && rest.length >= 3) return inVersion(rest[0] as string, rest[1] as string, rest.slice(2));
+  if (root === "apis" && rest.length >= 3)
+    return inVersion(rest[0] as string, rest[1] as string, rest.slice(2));
   return undefined;
 }
 

@@ -28,7 +28,9 @@ export function parseQuery(params: URLSearchParams): ApiQuery {
     const value = params.get(key);
     if (value === null || value === "") continue;
     if (!/^-?\d{1,15}$/.test(value)) {
-      throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax (parameter ${key})`);
+      throw badRequest(
+        `strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax (parameter ${key})`,
+      );
     }
     query[key] = Number(value);
   }

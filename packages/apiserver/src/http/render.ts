@@ -70,7 +70,12 @@ export function renderList(answer: ListAnswer, context: RenderContext): string {
   if (form.as === "Table") return JSON.stringify({ ...tableOf(answer.items, context), metadata });
   if (form.as === "PartialObjectMetadataList") {
     const items = answer.items.map((item) => partial(item, context));
-    return JSON.stringify({ kind: "PartialObjectMetadataList", apiVersion: metaVersion(form), metadata, items });
+    return JSON.stringify({
+      kind: "PartialObjectMetadataList",
+      apiVersion: metaVersion(form),
+      metadata,
+      items,
+    });
   }
   if (form.as !== undefined) throw badRequest(`you requested ${form.as}, but this is a list`);
   const apiVersion = kind.group === "" ? version : `${kind.group}/${version}`;
@@ -79,7 +84,12 @@ export function renderList(answer: ListAnswer, context: RenderContext): string {
 }
 
 /** One event of a watch: a line of JSON. `first` rows of a table stream carry the columns. */
-export function renderEvent(type: string, object: KubeObject, context: RenderContext, first: boolean): string {
+export function renderEvent(
+  type: string,
+  object: KubeObject,
+  context: RenderContext,
+  first: boolean,
+): string {
   if (type === "ERROR") return `{"type":"ERROR","object":${textOf(object)}}\n`;
   if (context.form.as === "Table") {
     const { columnDefinitions, ...table } = tableOf([object as Stored], context);

@@ -104,7 +104,9 @@ const columns: Readonly<Record<string, readonly Column[]>> = {
     text("Reclaim Policy", (o) => o.spec?.persistentVolumeReclaimPolicy ?? ""),
     text("Status", (o) => (deleting(o) ? "Terminating" : (o.status?.phase ?? ""))),
     text("Claim", (o) =>
-      o.spec?.claimRef === undefined ? "" : `${o.spec.claimRef.namespace ?? ""}/${o.spec.claimRef.name ?? ""}`,
+      o.spec?.claimRef === undefined
+        ? ""
+        : `${o.spec.claimRef.namespace ?? ""}/${o.spec.claimRef.name ?? ""}`,
     ),
     text("StorageClass", classOf),
     text("Reason", (o) => o.status?.reason ?? ""),
@@ -210,9 +212,14 @@ const columns: Readonly<Record<string, readonly Column[]>> = {
     text("Last Seen", eventAge),
     text("Type", (o) => o.type ?? ""),
     text("Reason", (o) => o.reason ?? ""),
-    text("Object", (o) => `${String(o.involvedObject?.kind ?? "").toLowerCase()}/${o.involvedObject?.name ?? ""}`),
+    text(
+      "Object",
+      (o) => `${String(o.involvedObject?.kind ?? "").toLowerCase()}/${o.involvedObject?.name ?? ""}`,
+    ),
     wide("Subobject", (o) => o.involvedObject?.fieldPath ?? ""),
-    wide("Source", (o) => [o.source?.component ?? o.reportingComponent, o.source?.host].filter(Boolean).join(", ")),
+    wide("Source", (o) =>
+      [o.source?.component ?? o.reportingComponent, o.source?.host].filter(Boolean).join(", "),
+    ),
     text("Message", (o) => String(o.message ?? "").trim()),
     wide("First Seen", (o, now) => age(o.firstTimestamp ?? o.eventTime, now)),
     wide("Count", (o) => o.series?.count ?? o.count ?? 1),

@@ -1,6 +1,7 @@
 /** Streams a watch: one line of JSON an event. Nothing is buffered beyond what the socket takes. */
-import type { Http2ServerResponse } from "node:http2";
+
 import type { ServerResponse } from "node:http";
+import type { Http2ServerResponse } from "node:http2";
 import type { WatchStream } from "../registry/request.ts";
 import { bookmarkObject, type RenderContext, renderEvent } from "./render.ts";
 

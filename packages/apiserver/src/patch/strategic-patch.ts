@@ -90,7 +90,9 @@ function mergeList(
   }
   if (mergeKey === undefined) return patch;
   if (patch.some((item) => isMap(item) && item.$patch === "replace" && item[mergeKey] === undefined)) {
-    return patch.filter((item) => !(isMap(item) && item.$patch === "replace")).map((i) => withoutDirectives(asMap(i)));
+    return patch
+      .filter((item) => !(isMap(item) && item.$patch === "replace"))
+      .map((i) => withoutDirectives(asMap(i)));
   }
   // What the patch adds comes first, as in the reference, unless an order is given.
   const result = [...original];
@@ -105,7 +107,8 @@ function mergeList(
     if (item.$patch === "delete") {
       if (at >= 0) result.splice(at, 1);
     } else if (at >= 0) {
-      result[at] = item.$patch === "replace" ? withoutDirectives(item) : mergeMap(asMap(result[at]), item, itemType);
+      result[at] =
+        item.$patch === "replace" ? withoutDirectives(item) : mergeMap(asMap(result[at]), item, itemType);
     } else {
       added.push(mergeMap({}, item, itemType));
     }
@@ -124,7 +127,11 @@ function retainKeys(result: Record<string, unknown>, patch: Json): void {
 }
 
 /** Items in the order that is wished for; items that it does not name keep their place behind their neighbour. */
-function ordered(items: readonly unknown[], order: readonly unknown[], mergeKey: string | undefined): unknown[] {
+function ordered(
+  items: readonly unknown[],
+  order: readonly unknown[],
+  mergeKey: string | undefined,
+): unknown[] {
   const keyOf = (item: unknown) => (mergeKey !== undefined && isMap(item) ? item[mergeKey] : item);
   const keys = order.map(keyOf);
   const place = (item: unknown) => keys.findIndex((key) => sameJson(key, keyOf(item)));

@@ -79,6 +79,7 @@ type DeletionPlan =
 
 /** Decides: remove at once, mark (or mark anew with a shorter grace period), or leave as it is marked. */
 export function planDeletion(of: Kind, old: Stored, options: DeleteOptions, now: Date): DeletionPlan {
+  if (of.kind === "Namespace" && of.group === "") return planNamespaceDeletion(old, now);
   const graceSeconds = graceOf(of, old, options.gracePeriodSeconds);
   const finalizers = finalizersFor(old, options);
   const { deletionTimestamp, deletionGracePeriodSeconds } = old.metadata;
@@ -98,6 +99,16 @@ export function planDeletion(of: Kind, old: Stored, options: DeleteOptions, now:
   return mark(old, finalizers, graceSeconds, new Date(now.getTime() + graceSeconds * 1000));
 }
 
+/** A namespace goes when its content is gone: until then its own finalizers, in the spec, hold it. */
+function planNamespaceDeletion(old: Stored, now: Date): DeletionPlan {
+  const held = hasSpecFinalizers(old) || (old.metadata.finalizers ?? []).length > 0;
+  if (old.metadata.deletionTimestamp !== undefined) return { kind: held ? "keep" : "remove" };
+  const { status } = old as KubeObject & { status?: object };
+  const metadata = { ...old.metadata, deletionTimestamp: apiTime(now) };
+  const object = { ...old, metadata, status: { ...status, phase: "Terminating" } } as KubeObject;
+  return { kind: "mark", object };
+}
+
 function mark(old: Stored, finalizers: readonly string[], graceSeconds: number, at: Date): DeletionPlan {
   const first = old.metadata.deletionTimestamp === undefined;
   const { finalizers: _, ...rest } = old.metadata;
@@ -110,9 +121,7 @@ function mark(old: Stored, finalizers: readonly string[], graceSeconds: number, 
       ? { generation: rest.generation + 1 }
       : {}),
   };
-  let object: KubeObject = { ...old, metadata };
-  if (old.kind === "Namespace") object = { ...object, status: { phase: "Terminating" } } as KubeObject;
-  return { kind: "mark", object };
+  return { kind: "mark", object: { ...old, metadata } };
 }
 
 /** Only pods end gracefully: those that run on a node are given time (core/pod strategy CheckGracefulDelete). */

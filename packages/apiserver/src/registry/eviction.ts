@@ -2,7 +2,14 @@
  * POST to a pod's `eviction`: deletes it if the disruption budgets allow (core/pod/storage
  * EvictionREST). Bodies of policy/v1 and policy/v1beta1 are taken alike.
  */
-import type { KubeObject, LabelSelector, Pod, PodDisruptionBudget, Stored } from "@longshore/kube";
+import {
+  type KubeObject,
+  type LabelSelector,
+  labelSelectorMatches,
+  type Pod,
+  type PodDisruptionBudget,
+  type Stored,
+} from "@longshore/kube";
 import { apiError, badRequest, internalError, methodNotSupported } from "../api/errors.ts";
 import { own } from "../api/own.ts";
 import { deleteObject } from "./delete.ts";
@@ -70,17 +77,9 @@ function budgetsOf(context: RegistryContext, pod: Stored<Pod>): readonly Stored<
 
 /** An empty selector chooses nothing in policy/v1beta1, the stored version. */
 function selects(selector: LabelSelector | undefined, labels: Readonly<Record<string, string>>): boolean {
-  if (selector === undefined) return false;
-  const { matchLabels = {}, matchExpressions = [] } = selector;
+  const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
   if (Object.keys(matchLabels).length === 0 && matchExpressions.length === 0) return false;
-  if (Object.entries(matchLabels).some(([key, value]) => labels[key] !== value)) return false;
-  return matchExpressions.every(({ key, operator, values = [] }) => {
-    const value = labels[key];
-    if (operator === "Exists") return value !== undefined;
-    if (operator === "DoesNotExist") return value === undefined;
-    if (operator === "In") return value !== undefined && values.includes(value);
-    return value === undefined || !values.includes(value);
-  });
+  return labelSelectorMatches(selector, labels);
 }
 
 /** Takes one disruption from the budget. @throws KubeApiError 429 when it allows none */

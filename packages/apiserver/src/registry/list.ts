@@ -5,7 +5,7 @@ import { TableWatch } from "../watch/table-watch.ts";
 import type { Kind } from "./kind.ts";
 import type { KindRequest, RegistryContext } from "./registry.ts";
 import type { ApiQuery, ListAnswer, WatchAnswer } from "./request.ts";
-import { labelPredicate, parseFieldSelector } from "./selectors.ts";
+import { fieldSelector, labelPredicate } from "./selectors.ts";
 
 /** Everything that the request's selectors choose, as of now. */
 export function selectedObjects(request: KindRequest): readonly Stored[] {
@@ -28,7 +28,7 @@ function selection(
   if (name !== undefined) tests.push((o) => o.metadata.name === name);
   if (query.labelSelector) tests.push(labelPredicate(query.labelSelector));
   if (query.fieldSelector) {
-    const selector = parseFieldSelector(query.fieldSelector);
+    const selector = fieldSelector(query.fieldSelector);
     const known = new Set(Object.keys(fieldsOf(of, {})));
     for (const field of selector.names) {
       if (known.has(field)) continue;

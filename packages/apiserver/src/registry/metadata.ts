@@ -1,7 +1,14 @@
 /** The rules of `metadata`, the same for every kind (apiserver registry/rest BeforeCreate and BeforeUpdate). */
 import type { KubeObject, ObjectMeta, OwnerReference, Stored } from "@longshore/kube";
 import type { Clock, Random } from "@longshore/runtime";
-import { badRequest, type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../api/errors.ts";
+import {
+  apiError,
+  badRequest,
+  type FieldProblem,
+  forbiddenValue,
+  invalidValue,
+  requiredValue,
+} from "../api/errors.ts";
 import { sameJson } from "../api/own.ts";
 import type { Kind } from "./kind.ts";
 import {
@@ -29,7 +36,7 @@ export function metadataForCreate(
 ): ObjectMeta {
   const meta: Meta = { ...given };
   if (meta.resourceVersion !== undefined && meta.resourceVersion !== "" && meta.resourceVersion !== "0") {
-    throw badRequest("resourceVersion should not be set on objects to be created");
+    throw apiError(500, "", "resourceVersion should not be set on objects to be created");
   }
   if (kind.namespaced) meta.namespace = namespaceOf(kind, given, namespace);
   else delete meta.namespace;
@@ -45,7 +52,6 @@ export function metadataForCreate(
     delete meta[key];
   }
   delete meta.resourceVersion;
-  delete meta.generation;
   if (kind.countsGenerations === true) meta.generation = 1;
   meta.uid = env.random.uuid("uid");
   meta.creationTimestamp = apiTime(env.clock.now());

@@ -53,6 +53,8 @@ export interface ApiRequest {
   /** The object, the patch or the DeleteOptions. */
   readonly body?: unknown;
   readonly patchType?: PatchType;
+  /** The body is what some client wrote, not an object of our own types. */
+  readonly fromWire?: boolean;
   readonly user: UserInfo;
 }
 

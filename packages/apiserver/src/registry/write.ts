@@ -15,6 +15,7 @@ import { own, sameJson } from "../api/own.ts";
 import { applyJsonPatch } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
 import { applyStrategicPatch } from "../patch/strategic-patch.ts";
+import { decodeObject, decodeProblem } from "../schema/decode.ts";
 import { finishDeletion } from "./delete.ts";
 import { type Kind, storedApiVersion } from "./kind.ts";
 import {
@@ -56,9 +57,8 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
   const problems = [...metadataProblems(of, object.metadata ?? {}), ...(of.validate?.(object) ?? [])];
   if (problems.length > 0) throw invalid(of.group, of.kind, metadata.name ?? "", problems);
   const identity = { namespace: metadata.namespace ?? "", name: metadata.name ?? "" };
-  if (request.table.get(identity.namespace, identity.name) !== undefined) {
-    throw alreadyExists(groupResource(of), identity.name);
-  }
+  const there = request.table.get(identity.namespace, identity.name);
+  if (there !== undefined) throw alreadyExists(groupResource(of), identity.name, there);
   if (isDryRun(request)) return { type: "object", code: 201, object: own(object) };
   return { type: "object", code: 201, object: commitOne(context, request, identity, object) };
 }
@@ -124,7 +124,7 @@ export function patchObject(context: RegistryContext, request: KindRequest, stat
     );
   }
   const old = existing(request);
-  const patched = applyPatchTo(request, old);
+  const patched = decoded(request, applyPatchTo(request, old));
   if (typeof patched !== "object" || patched === null || Array.isArray(patched)) {
     throw invalidPatch("the result of the patch is not an object");
   }
@@ -133,7 +133,21 @@ export function patchObject(context: RegistryContext, request: KindRequest, stat
     throw invalidPatch("a patch cannot change kind or apiVersion");
   }
   if (next.metadata?.name !== old.metadata.name) throw nameMismatch(request, next);
+  if (next.metadata.uid !== old.metadata.uid) {
+    throw invalid(request.of.group, request.of.kind, old.metadata.name, [
+      invalidValue("metadata.uid", next.metadata.uid ?? "", "field is immutable"),
+    ]);
+  }
   return replace(context, request, old, next, status);
+}
+
+/** What came over the wire is held to the schema: unknown members go, wrong types are refused. */
+function decoded(request: KindRequest, patched: unknown): unknown {
+  if (request.fromWire !== true) return patched;
+  const { group, kind } = request.of;
+  const problem = decodeProblem(group, kind, patched);
+  if (problem !== undefined) throw invalidPatch(problem);
+  return decodeObject(group, kind, patched);
 }
 
 function applyPatchTo(request: KindRequest, old: Stored): unknown {

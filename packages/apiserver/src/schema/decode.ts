@@ -2,6 +2,7 @@
  * Reads JSON as an object of a kind: what has another type than the API's is refused, members
  * that the API does not know are dropped, as the real server's decoder does.
  */
+import { parseQuantity } from "@longshore/kube";
 import { badRequest } from "../api/errors.ts";
 import { structNameOf, structOf, type TypeRef } from "./schema.ts";
 
@@ -62,7 +63,7 @@ function decode(type: TypeRef, value: unknown, at: string): unknown {
           `${at}: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
         );
       }
-      return text;
+      return parseQuantity(text).toString();
     }
     case "list":
       if (!Array.isArray(value)) return expect("a list");

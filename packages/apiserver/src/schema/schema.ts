@@ -3,7 +3,17 @@ import { typeTexts } from "./gen/types.ts";
 
 /** The type of a member or an item. */
 export type TypeRef =
-  | { readonly form: "string" | "integer" | "boolean" | "quantity" | "time" | "microTime" | "intOrString" | "any" }
+  | {
+      readonly form:
+        | "string"
+        | "integer"
+        | "boolean"
+        | "quantity"
+        | "time"
+        | "microTime"
+        | "intOrString"
+        | "any";
+    }
   | { readonly form: "list" | "map"; readonly of: TypeRef }
   | { readonly form: "struct"; readonly name: string };
 

@@ -7,7 +7,13 @@ import { join } from "node:path";
 import type { Stored } from "@longshore/kube";
 import { type Database, open, type RootDatabase } from "lmdb";
 import { takeDirectoryLock } from "./directory-lock.ts";
-import { type DurableCommit, ObjectStore, type Persistence, type StoredState, type StoreOptions } from "./object-store.ts";
+import {
+  type DurableCommit,
+  ObjectStore,
+  type Persistence,
+  type StoredState,
+  type StoreOptions,
+} from "./object-store.ts";
 import { type Store, StoreError } from "./store.ts";
 
 /** Key of the revision of the last commit; no object has such a key. */
@@ -30,7 +36,9 @@ export async function openLmdbStore(directory: string, options: StoreOptions = {
   } catch (cause) {
     release?.();
     if (cause instanceof StoreError) throw cause;
-    throw new StoreError(`the data directory ${directory} cannot be opened: check that it can be written`, { cause });
+    throw new StoreError(`the data directory ${directory} cannot be opened: check that it can be written`, {
+      cause,
+    });
   }
 }
 
@@ -67,7 +75,10 @@ class LmdbPersistence implements Persistence {
 
 function load(root: Database<string, string>): StoredState {
   const objects: StoredState["objects"][number][] = [];
-  for (const { key, value } of root.getRange({ start: `o${separator}`, end: `o${String.fromCharCode(separator.charCodeAt(0) + 1)}` })) {
+  for (const { key, value } of root.getRange({
+    start: `o${separator}`,
+    end: `o${String.fromCharCode(separator.charCodeAt(0) + 1)}`,
+  })) {
     const [, resource = "", namespace = "", ...name] = String(key).split(separator);
     objects.push({ resource, namespace, name: name.join(separator), object: JSON.parse(value) as Stored });
   }

@@ -28,10 +28,17 @@ export const realEnv: RuntimeEnv = {
 };
 
 /** Starts a server in memory on a free port. */
-export async function serveForTest(options: Partial<ApiServerOptions> = {}, env = realEnv): Promise<TestServer> {
+export async function serveForTest(
+  options: Partial<ApiServerOptions> = {},
+  env = realEnv,
+): Promise<TestServer> {
   const now = env.clock.now();
   const authority = await createAuthority("test", now);
-  const own = await issueCertificate(authority, { commonName: "test", hosts: ["127.0.0.1", "localhost"], now });
+  const own = await issueCertificate(authority, {
+    commonName: "test",
+    hosts: ["127.0.0.1", "localhost"],
+    now,
+  });
   const server = createApiServer(env, { store: memoryStore(), ...options });
   const front = await serveHttps(env, server, {
     port: 0,

@@ -1,0 +1,260 @@
+/** The smaller kinds of the core group, and leases and budgets. */
+import type { KubeObject, Stored } from "@longshore/kube";
+import { type FieldProblem, invalidValue } from "../../api/errors.ts";
+import { sameJson } from "../../api/own.ts";
+import type { Kind } from "../kind.ts";
+import {
+  canonicalQuantities,
+  immutable,
+  type Loose,
+  type LooseObject,
+  mapItems,
+  withDefaults,
+  withMember,
+  without,
+} from "./shaping.ts";
+
+const text = (value: unknown): string => (value === undefined ? "" : String(value));
+const spec = (object: KubeObject): Loose => (object as LooseObject).spec ?? {};
+
+function core(kind: string, plural: string, rest: Partial<Kind>): Kind {
+  return { group: "", versions: ["v1"], kind, plural, namespaced: true, ...rest };
+}
+
+/** Namespace. `spec.finalizers` hold it until its content is gone. */
+export const namespace = core("Namespace", "namespaces", {
+  namespaced: false,
+  shortNames: ["ns"],
+  statusSubresource: true,
+  answersDeleted: true,
+  noDeleteCollection: true,
+  subresources: { finalize: { kind: "Namespace", verbs: ["update"] } },
+  names: "label",
+  fields: (o) => ({ "status.phase": text((o as LooseObject).status?.phase) }),
+  prepareCreate: (o) => {
+    const finalizers: readonly string[] = spec(o).finalizers ?? [];
+    const all = finalizers.includes("kubernetes") ? finalizers : [...finalizers, "kubernetes"];
+    return { ...o, spec: { ...spec(o), finalizers: all }, status: { phase: "Active" } } as KubeObject;
+  },
+  // Only `finalize` changes the spec.
+  prepareUpdate: (next, old) => ({ ...next, spec: spec(old) }) as KubeObject,
+});
+
+const notReady = { key: "node.kubernetes.io/not-ready", effect: "NoSchedule" };
+const emptyNodeInfo = {
+  machineID: "",
+  systemUUID: "",
+  bootID: "",
+  kernelVersion: "",
+  osImage: "",
+  containerRuntimeVersion: "",
+  kubeletVersion: "",
+  kubeProxyVersion: "",
+  operatingSystem: "",
+  architecture: "",
+};
+
+/** Node. */
+export const node = core("Node", "nodes", {
+  namespaced: false,
+  shortNames: ["no"],
+  statusSubresource: true,
+  fields: (o) => ({ "spec.unschedulable": String(spec(o).unschedulable ?? false) }),
+  defaults: (o) =>
+    withMember(withDefaults(o as LooseObject, { spec: {}, status: {} }), "status", (status) => {
+      const canonical = withMember(
+        withMember(status, "capacity", canonicalQuantities),
+        "allocatable",
+        canonicalQuantities,
+      );
+      const filled = withDefaults(canonical, {
+        daemonEndpoints: { kubeletEndpoint: { Port: 0 } },
+        nodeInfo: emptyNodeInfo,
+        // What can be allocated is all there is, until the kubelet says less.
+        ...(canonical.capacity === undefined ? {} : { allocatable: canonical.capacity }),
+      });
+      return withMember(filled, "nodeInfo", (info) => withDefaults(info, emptyNodeInfo));
+    }),
+  // TaintNodesByCondition: nothing is scheduled before the node is known to be ready.
+  prepareCreate: (o) => {
+    const taints: readonly Loose[] = spec(o).taints ?? [];
+    if (taints.some((t) => t.key === notReady.key && t.effect === notReady.effect)) return o;
+    return { ...o, spec: { ...spec(o), taints: [...taints, notReady] } } as KubeObject;
+  },
+});
+
+/** Turns the plain values of `stringData` into `data`. */
+function secretDefaults(object: KubeObject): KubeObject {
+  const secret = withDefaults(object as LooseObject, { type: "Opaque" });
+  if (secret.stringData === undefined) return secret;
+  const encoded = Object.entries(secret.stringData as Record<string, string>).map(
+    ([key, value]) => [key, Buffer.from(value).toString("base64")] as const,
+  );
+  return {
+    ...without(secret, "stringData"),
+    data: { ...secret.data, ...Object.fromEntries(encoded) },
+  } as KubeObject;
+}
+
+const keyPattern = /^[-._a-zA-Z0-9]+$/;
+const keyRule =
+  "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+/** Most bytes of all values of a Secret or ConfigMap. */
+const dataBytesMax = 1024 * 1024;
+
+function dataProblems(object: KubeObject): FieldProblem[] {
+  const { data = {}, binaryData = {}, kind } = object as LooseObject;
+  const problems: FieldProblem[] = [];
+  let bytes = 0;
+  for (const [map, name] of [
+    [data, "data"],
+    [binaryData, "binaryData"],
+  ] as const) {
+    for (const [key, value] of Object.entries(map as Record<string, string>)) {
+      if (!keyPattern.test(key)) problems.push(invalidValue(`${name}[${key}]`, key, keyRule));
+      const encoded = kind === "Secret" || name === "binaryData";
+      bytes += encoded ? Math.floor((String(value).length * 3) / 4) : Buffer.byteLength(String(value));
+    }
+  }
+  for (const key of Object.keys(data)) {
+    if (Object.hasOwn(binaryData, key)) {
+      problems.push(invalidValue(`data[${key}]`, key, "duplicate of key present in binaryData"));
+    }
+  }
+  if (bytes > dataBytesMax) {
+    const message = `Too long: must have at most ${dataBytesMax} bytes`;
+    problems.push({ reason: "FieldValueTooLong", message, field: kind === "Secret" ? "data" : "[]" });
+  }
+  return problems;
+}
+
+/** What is marked immutable stays as it is. */
+function dataUpdateProblems(next: KubeObject, old: Stored): FieldProblem[] {
+  const [now, before] = [next as LooseObject, old as LooseObject];
+  const problems: FieldProblem[] = [];
+  if (now.kind === "Secret" && now.type !== before.type)
+    problems.push(invalidValue("type", now.type, immutable));
+  if (before.immutable !== true) return problems;
+  const why = "field is immutable when `immutable` is set";
+  for (const key of ["immutable", "data", "binaryData"]) {
+    if (!sameJson(now[key], before[key]))
+      problems.push({ reason: "FieldValueForbidden", message: `Forbidden: ${why}`, field: key });
+  }
+  return problems;
+}
+
+/** Secret. */
+export const secret = core("Secret", "secrets", {
+  fields: (o) => ({ type: text((o as LooseObject).type) }),
+  defaults: secretDefaults,
+  validate: dataProblems,
+  validateUpdate: dataUpdateProblems,
+});
+
+/** ConfigMap. */
+export const configMap = core("ConfigMap", "configmaps", {
+  shortNames: ["cm"],
+  validate: dataProblems,
+  validateUpdate: dataUpdateProblems,
+});
+
+function eventFields(object: KubeObject): Readonly<Record<string, string>> {
+  const { involvedObject = {}, reason, type, source, reportingComponent } = object as LooseObject;
+  const fields: Record<string, string> = {
+    reason: text(reason),
+    type: text(type),
+    source: text(source?.component ?? reportingComponent),
+    reportingComponent: text(reportingComponent),
+  };
+  for (const key of ["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"]) {
+    fields[`involvedObject.${key}`] = text(involvedObject[key]);
+  }
+  return fields;
+}
+
+/** Events of cluster-scoped objects live in the default namespace, others in their object's. */
+function eventProblems(object: KubeObject): FieldProblem[] {
+  const { involvedObject = {}, metadata } = object as LooseObject;
+  const about = involvedObject.namespace ?? "";
+  const where = metadata?.namespace;
+  if (about === "" ? where === "default" || where === "kube-system" : about === where) return [];
+  return [invalidValue("involvedObject.namespace", about, "does not match event.namespace")];
+}
+
+/** Event. */
+export const event = core("Event", "events", {
+  shortNames: ["ev"],
+  createsOnUpdate: true,
+  fields: eventFields,
+  defaults: (o) =>
+    withDefaults(o as LooseObject, { source: {}, reportingComponent: "", reportingInstance: "" }),
+  validate: eventProblems,
+});
+
+/** Service, as far as it is stored. */
+export const service = core("Service", "services", {
+  shortNames: ["svc"],
+  categories: ["all"],
+  statusSubresource: true,
+  defaults: (o) =>
+    withMember(withDefaults(o as LooseObject, { spec: {}, status: { loadBalancer: {} } }), "spec", (given) =>
+      withMember(withDefaults(given, { type: "ClusterIP", sessionAffinity: "None" }), "ports", (ports) =>
+        mapItems(ports, (port) => withDefaults(port, { protocol: "TCP", targetPort: port.port })),
+      ),
+    ),
+});
+
+/** ServiceAccount. */
+export const serviceAccount = core("ServiceAccount", "serviceaccounts", {
+  shortNames: ["sa"],
+  answersDeleted: true,
+});
+
+function leaseProblems(object: KubeObject): FieldProblem[] {
+  const { leaseDurationSeconds, leaseTransitions } = spec(object);
+  const problems: FieldProblem[] = [];
+  if (leaseDurationSeconds !== undefined && leaseDurationSeconds <= 0) {
+    problems.push(invalidValue("spec.leaseDurationSeconds", leaseDurationSeconds, "must be greater than 0"));
+  }
+  if (leaseTransitions !== undefined && leaseTransitions < 0) {
+    // The wording is the reference's.
+    problems.push(invalidValue("spec.leaseTransitions", leaseTransitions, "must to greater or equal than 0"));
+  }
+  return problems;
+}
+
+/** Lease. */
+export const lease: Kind = {
+  group: "coordination.k8s.io",
+  versions: ["v1"],
+  kind: "Lease",
+  plural: "leases",
+  namespaced: true,
+  createsOnUpdate: true,
+  updateNeedsVersion: true,
+  validate: leaseProblems,
+};
+
+/**
+ * PodDisruptionBudget. Kubernetes 1.20 serves policy/v1beta1; policy/v1 is there too, for clients
+ * that know nothing else.
+ */
+export const podDisruptionBudget: Kind = {
+  group: "policy",
+  versions: ["v1beta1", "v1"],
+  kind: "PodDisruptionBudget",
+  plural: "poddisruptionbudgets",
+  shortNames: ["pdb"],
+  namespaced: true,
+  statusSubresource: true,
+  countsGenerations: true,
+  prepareCreate: (o) =>
+    ({
+      ...o,
+      status: { disruptionsAllowed: 0, currentHealthy: 0, desiredHealthy: 0, expectedPods: 0 },
+    }) as KubeObject,
+  validate: (o) =>
+    spec(o).minAvailable !== undefined && spec(o).maxUnavailable !== undefined
+      ? [invalidValue("spec", spec(o), "minAvailable and maxUnavailable cannot be both set")]
+      : [],
+};

@@ -1,0 +1,130 @@
+/** Pod (kubernetes pkg/registry/core/pod, pkg/apis/core/validation ValidatePodUpdate). */
+import type { KubeObject, Stored } from "@longshore/kube";
+import { type FieldProblem, forbiddenValue, invalidValue } from "../../api/errors.ts";
+import { sameJson } from "../../api/own.ts";
+import type { Kind } from "../kind.ts";
+import { podSpecDefaults, podSpecProblems } from "./pod-spec.ts";
+import {
+  immutable,
+  type Loose,
+  type LooseObject,
+  mapItems,
+  withDefaults,
+  withMember,
+  without,
+} from "./shaping.ts";
+
+const text = (value: unknown): string => (value === undefined ? "" : String(value));
+
+function fields(object: KubeObject): Readonly<Record<string, string>> {
+  const { spec, status } = object as LooseObject;
+  return {
+    "spec.nodeName": text(spec?.nodeName),
+    "spec.restartPolicy": text(spec?.restartPolicy),
+    "spec.schedulerName": text(spec?.schedulerName),
+    "spec.serviceAccountName": text(spec?.serviceAccountName),
+    "status.phase": text(status?.phase),
+    "status.podIP": text(status?.podIP),
+    "status.nominatedNodeName": text(status?.nominatedNodeName),
+  };
+}
+
+/** BestEffort: nothing asked for; Guaranteed: every container limited in both and asking for all of it. */
+function qosClass(spec: Loose): string {
+  const containers: readonly Loose[] = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
+  const some = (r: Loose | undefined) => r !== undefined && (r.cpu !== undefined || r.memory !== undefined);
+  if (!containers.some((c) => some(c.resources?.requests) || some(c.resources?.limits))) return "BestEffort";
+  const guaranteed = containers.every(({ resources: { requests = {}, limits = {} } = {} }) =>
+    ["cpu", "memory"].every((key) => limits[key] !== undefined && limits[key] === requests[key]),
+  );
+  return guaranteed ? "Guaranteed" : "Burstable";
+}
+
+function prepareCreate(object: KubeObject): KubeObject {
+  const pod = object as LooseObject;
+  return { ...pod, status: { phase: "Pending", qosClass: qosClass(pod.spec ?? {}) } } as KubeObject;
+}
+
+const updateRule =
+  "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds` or `spec.tolerations` (only additions to existing tolerations)";
+
+/** The spec without what may be changed. */
+function fixedPart(spec: Loose): Loose {
+  let fixed = without(without(spec, "activeDeadlineSeconds"), "tolerations");
+  for (const list of ["containers", "initContainers"]) {
+    fixed = withMember(fixed, list, (items) => mapItems(items, (container) => without(container, "image")));
+  }
+  return fixed;
+}
+
+function validateUpdate(next: KubeObject, old: Stored): readonly FieldProblem[] {
+  const [spec, before] = [(next as LooseObject).spec ?? {}, (old as LooseObject).spec ?? {}];
+  if (spec === before || sameJson(spec, before)) return [];
+  const problems: FieldProblem[] = [];
+  const kept: readonly Loose[] = spec.tolerations ?? [];
+  const tolerations: readonly Loose[] = before.tolerations ?? [];
+  if (
+    !tolerations.every((toleration) =>
+      kept.some((k) => sameJson(without(k, "tolerationSeconds"), without(toleration, "tolerationSeconds"))),
+    )
+  ) {
+    problems.push(
+      forbiddenValue(
+        "spec.tolerations",
+        "existing toleration can not be modified except its tolerationSeconds",
+      ),
+    );
+  }
+  if (before.activeDeadlineSeconds !== undefined && spec.activeDeadlineSeconds === undefined) {
+    problems.push(
+      invalidValue(
+        "spec.activeDeadlineSeconds",
+        undefined,
+        "must not update from a positive integer to nil value",
+      ),
+    );
+  }
+  if (!sameJson(fixedPart(spec), fixedPart(before))) problems.push(forbiddenValue("spec", updateRule));
+  return problems;
+}
+
+/** A status update cannot move the pod. */
+function validateStatusUpdate(next: KubeObject, old: Stored): readonly FieldProblem[] {
+  const nominated = (next as LooseObject).spec?.nodeName;
+  const was = (old as LooseObject).spec?.nodeName;
+  return nominated === was ? [] : [invalidValue("status.nodeName", nominated, immutable)];
+}
+
+/** See the file's header. */
+export const pod: Kind = {
+  group: "",
+  versions: ["v1"],
+  kind: "Pod",
+  plural: "pods",
+  shortNames: ["po"],
+  categories: ["all"],
+  namespaced: true,
+  statusSubresource: true,
+  answersDeleted: true,
+  subresources: {
+    binding: { kind: "Binding", verbs: ["create"] },
+    eviction: { group: "policy", version: "v1beta1", kind: "Eviction", verbs: ["create"] },
+  },
+  fields,
+  defaults: (object) =>
+    withMember(withDefaults(object as LooseObject, { spec: {} }), "spec", (spec) =>
+      withDefaults(podSpecDefaults(spec), { enableServiceLinks: true }),
+    ),
+  prepareCreate,
+  // Status belongs to the sub-resource, and qosClass to the server.
+  prepareStatusUpdate: (next, old) => {
+    const { status = {} } = next as LooseObject;
+    const qos = (old as LooseObject).status?.qosClass;
+    return qos === undefined || status.qosClass !== undefined
+      ? next
+      : ({ ...next, status: { ...status, qosClass: qos } } as KubeObject);
+  },
+  validate: (object) => podSpecProblems((object as LooseObject).spec ?? {}, "spec"),
+  validateUpdate,
+  validateStatusUpdate,
+};
