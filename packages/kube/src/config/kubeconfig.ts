@@ -91,6 +91,7 @@ async function readKubeconfig(host: ConfigHost, path: string): Promise<string> {
 }
 
 function parseDocument(text: string, path: string): Fields {
+  if (text.trim() === "") throw new ConfigError(`kubeconfig ${path} is empty`);
   let document: unknown;
   try {
     document = load(text);
@@ -101,7 +102,6 @@ function parseDocument(text: string, path: string): Fields {
       `kubeconfig ${path} is not valid YAML${line === undefined ? "" : ` (line ${line + 1})`}`,
     );
   }
-  if (document === undefined || document === null) throw new ConfigError(`kubeconfig ${path} is empty`);
   return new Fields(document, path);
 }
 

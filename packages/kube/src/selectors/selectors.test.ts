@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { vectorFile } from "../../../../scripts/vectors/location.ts";
+import { runVectors } from "../../../../scripts/vectors/run.ts";
+import { parseFieldSelector } from "./field-selector.ts";
+import { labelSelectorMatches, parseLabelSelector } from "./label-selector.ts";
+import { nodeSelectorMatches } from "./node-selector.ts";
+import { SelectorError } from "./requirement.ts";
+
+test("every recorded answer about selectors and names", async () => {
+  const reports: string[] = [];
+  const { passed } = await runVectors([vectorFile("selectors")], (line) => reports.push(line));
+  expect(reports).toEqual([]);
+  expect(passed).toBeGreaterThan(700);
+});
+
+test("a selector that is missing matches nothing, an empty one everything", () => {
+  expect(labelSelectorMatches(undefined, { a: "b" })).toBe(false);
+  expect(labelSelectorMatches({}, { a: "b" })).toBe(true);
+  expect(parseLabelSelector("").matches(undefined)).toBe(true);
+  expect(nodeSelectorMatches({ metadata: { name: "n" } }, undefined)).toBe(true);
+  expect(nodeSelectorMatches({ metadata: { name: "n" } }, { nodeSelectorTerms: [{}] })).toBe(false);
+});
+
+test("an inherited property is no label", () => {
+  expect(parseLabelSelector("constructor").matches({})).toBe(false);
+  expect(parseFieldSelector("constructor=").matches({})).toBe(true);
+});
+
+test("a mistake is named together with the selector it is in", () => {
+  expect(() => parseLabelSelector("a in b")).toThrow(SelectorError);
+  expect(() => parseLabelSelector("a in b")).toThrow(/"a in b".*'b'/);
+  expect(() => parseFieldSelector("spec.nodeName")).toThrow(/FIELD=VALUE/);
+});
