@@ -32,7 +32,7 @@ export function commandEnv(form: "kernel" | "unprivileged" = hostForm()): Cluste
   return {
     clock: systemClock,
     random: systemRandom,
-    logger: createLogger({ format: "human", level: "warn", destination: "stderr" }),
+    logger: createLogger({ format: "human", level: "warn" }),
     meter: noMeter,
     host: processHost(form),
   };
