@@ -3,7 +3,7 @@ import { ConfigError } from "./cluster-config.ts";
 
 /** A mapping of the document, with the words by which to name it in an error. */
 export class Fields {
-  /** File and path of the mapping, such as `/home/a/.kube/config: users[admin].user`. */
+  /** File and path of the mapping, such as `/etc/cluster/config: users[admin].user`. */
   readonly where: string;
   readonly #values: Readonly<Record<string, unknown>>;
 

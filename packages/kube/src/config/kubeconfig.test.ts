@@ -39,7 +39,7 @@ ${user.replace(/^/gm, "    ")}
 
 const load = (text: string, host = machine({}), context?: string) =>
   loadKubeconfig(host, {
-    path: "/home/a/.kube/config",
+    path: "/etc/cluster/config",
     text,
     environment: { PATH: "/bin" },
     ...(context === undefined ? {} : { context }),
@@ -65,7 +65,7 @@ test("inline data: authority, certificate, key", async () => {
 
 test("files, relative to the kubeconfig; a token file is read again as it rotates", async () => {
   const files: Record<string, string> = {
-    "/home/a/.kube/pki/ca.crt": pem("CERTIFICATE"),
+    "/etc/cluster/pki/ca.crt": pem("CERTIFICATE"),
     "/run/token": "first\n",
   };
   const config = await load(
@@ -113,7 +113,7 @@ test("a program gives the credential until it expires or is refused", async () =
   config.credentials.refused();
   expect(await current()).toBe("Bearer token-3");
   expect(runs[0]).toEqual([
-    "/home/a/.kube/bin/get-token",
+    "/etc/cluster/bin/get-token",
     ["--cluster", "one"],
     "eu",
     "/bin",
@@ -166,7 +166,7 @@ test.each([
 ])("%s is refused, naming file, field and remedy", async (_, text, message) => {
   await expect(load(text)).rejects.toThrow(ConfigError);
   await expect(load(text)).rejects.toThrow(message);
-  await expect(load(text)).rejects.toThrow("/home/a/.kube/config");
+  await expect(load(text)).rejects.toThrow("/etc/cluster/config");
 });
 
 test("names that lead nowhere are told together with those that are there", async () => {

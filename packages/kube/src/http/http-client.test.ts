@@ -11,7 +11,9 @@ import {
   isExpired,
   KubeApiError,
   KubeTransportError,
+  type Node,
   resources,
+  type Stored,
 } from "../index.ts";
 import { realEnv } from "../testing/test-env.ts";
 
@@ -29,7 +31,7 @@ interface World {
 
 /** A client and a server that answers with `handle`. */
 async function serve(
-  handle: (request: IncomingMessage, response: ServerResponse, body: string) => void,
+  handle: (request: IncomingMessage, response: ServerResponse, body: string) => unknown,
   options: HttpClientOptions & { readonly env?: RuntimeEnv; readonly credentials?: CredentialSource } = {},
 ): Promise<World> {
   const requests: string[] = [];
@@ -74,7 +76,7 @@ const status = (code: number, reason: string, details?: object) => ({
   message: reason,
   details,
 });
-const node = (resourceVersion: string) => ({
+const node = (resourceVersion: string): Stored<Node> => ({
   apiVersion: "v1",
   kind: "Node",
   metadata: { name: "n", uid: "u", resourceVersion },

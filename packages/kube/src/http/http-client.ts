@@ -25,6 +25,7 @@ import { type KubeObject, type ObjectRef, refOf, type Stored } from "../objects.
 import { apiVersionOf, type Resource } from "../resources.ts";
 import { type ApiResource, Discovery } from "./discovery.ts";
 import { type FlowControl, TokenBucket } from "./flow-control.ts";
+import { type HttpRequest, type HttpResponse, HttpTransport, wasNeverSent } from "./http-transport.ts";
 import {
   collectionPath,
   listQuery,
@@ -36,7 +37,6 @@ import {
 } from "./request-path.ts";
 import { type FailedAttempt, parseRetryAfter, retryDelayMs } from "./retry.ts";
 import { apiErrorOf, isObjectMissing } from "./status.ts";
-import { type HttpRequest, type HttpResponse, HttpTransport, wasNeverSent } from "./transport.ts";
 import { readWatchEvents } from "./watch-stream.ts";
 
 /** How the client behaves beyond where it talks to. */
