@@ -52,13 +52,14 @@ function volumeRow(volume: VolumeState): HTMLElement {
   const where = volume.attachedTo.map(({ node, path: by }) => path(by, node));
   const handles = [element("code", {}, volume.handle || "–")];
   if (volume.csiHandle !== "") {
-    handles.push(element("span", { class: "quiet" }, " → "), element("code", {}, volume.csiHandle));
+    const csi = element("code", {}, volume.csiHandle);
+    handles.push(element("div", { class: "quiet" }, "for the driver: ", csi));
   }
   return element(
     "tr",
     {},
     element("th", { scope: "row" }, volume.claim || "–"),
-    element("td", {}, element("code", {}, volume.name)),
+    element("td", { class: "nowrap" }, element("code", {}, volume.name)),
     element("td", {}, volume.phase),
     element("td", { class: "nowrap" }, volume.form === "other" ? "–" : volume.owner),
     element("td", {}, ...handles),

@@ -1,0 +1,255 @@
+/** The dashboard in a real browser, fed by a real API server. Skipped, saying so, where chromium is missing. */
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { type Dashboard, startDashboard } from "@longshore/dashboard";
+import { type KubeClient, type Node, resources, type Stored } from "@longshore/kube";
+import { noMeter, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+const executablePath = process.env.LONGSHORE_CHROMIUM ?? "/usr/bin/chromium";
+const hasBrowser = existsSync(executablePath);
+if (!hasBrowser) console.warn(`no browser at ${executablePath}: the dashboard is not tested in one`);
+
+const args = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const signal = new AbortController().signal;
+const ebs = "kubernetes.io/aws-ebs";
+const driver = "ebs.csi.aws.com";
+
+describe.skipIf(!hasBrowser)("the dashboard in a browser", () => {
+  let kube: KubeClient;
+  let dashboard: Dashboard;
+  let browser: Browser;
+  let page: Page;
+  const problems: string[] = [];
+  // Kept when a directory is named, to be looked at.
+  const kept = process.env.LONGSHORE_SCREENSHOTS;
+  const shots = kept ?? mkdtempSync(join(tmpdir(), "longshore-shots-"));
+
+  beforeAll(async () => {
+    const root = fileURLToPath(new URL("../../", import.meta.url));
+    execFileSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, "-b", "packages/dashboard"], {
+      cwd: root,
+    });
+    const env = { clock: systemClock, random: systemRandom, logger: silentLogger, meter: noMeter };
+    kube = createApiServer(env, { store: memoryStore() }).client();
+    await populate(kube);
+    dashboard = await startDashboard({ ...env, kube });
+    browser = await chromium.launch({ executablePath, args });
+    page = await browser.newPage({ viewport: { width: 1280, height: 1000 }, colorScheme: "light" });
+    page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") problems.push(message.text());
+    });
+    page.on("pageerror", (error) => problems.push(String(error)));
+    await page.goto(dashboard.url);
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await dashboard?.stop();
+    if (kept === undefined) rmSync(shots, { recursive: true, force: true });
+  });
+
+  const shoot = (name: string) => page.screenshot({ path: join(shots, name), fullPage: true });
+  const card = (name: string) => page.locator("article", { has: page.getByRole("heading", { name }) });
+
+  test("shows the cluster as it is", async () => {
+    await page.getByRole("status").getByText("live").waitFor();
+    await expect.poll(() => page.locator("article").count()).toBe(3);
+    expect(await card("node-1").textContent()).toMatch(/Ready[\s\S]*us-east-1a[\s\S]*writer-0 · Running/);
+    expect(await page.locator("#crossing").textContent()).toContain("in-tree on every node");
+    const row = page.getByRole("row", { name: /default\/data-writer-0/ });
+    expect(await row.textContent()).toContain("aws://us-east-1a/vol-0a1b2c3d4e5f60000");
+    expect(await row.textContent()).toContain("node-1 · in-tree");
+    await shoot("light.png");
+  });
+
+  test("follows a crossing without being loaded again", async () => {
+    await page.evaluate(() => document.body.setAttribute("data-same-page", "yes"));
+    await carry(kube, "node-1", 0);
+    await card("node-1").getByText("kubernetes.io/aws-ebs", { exact: true }).waitFor();
+    await expect.poll(() => page.locator("#crossing").textContent()).toContain("CSI on 1 of 3 nodes");
+    const row = page.getByRole("row", { name: /default\/data-writer-0/ });
+    await expect.poll(() => row.textContent()).toContain("node-1 · CSI");
+    await changeNode(kube, "node-2", (node) => ({
+      ...node,
+      metadata: {
+        ...node.metadata,
+        annotations: { "longshore.dev/cordoned-for-crossing": "aws-ebs" },
+      },
+      spec: { ...node.spec, unschedulable: true },
+    }));
+    await card("node-2").getByText("cordoned").waitFor();
+    expect(await page.evaluate(() => document.body.getAttribute("data-same-page"))).toBe("yes");
+    await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+    await shoot("dark.png");
+  });
+
+  test("fits a narrow screen, and every heading and table has a name", async () => {
+    await page.setViewportSize({ width: 390, height: 800 });
+    const overflow = await page.evaluate(
+      () => document.body.scrollWidth - document.documentElement.clientWidth,
+    );
+    expect(overflow).toBeLessThanOrEqual(0);
+    await shoot("narrow.png");
+    for (const name of ["Crossing", "Nodes", "Volumes", "VolumeAttachments", "Events"]) {
+      expect(await page.getByRole("region", { name, exact: true }).count(), name).toBe(1);
+    }
+    await page.setViewportSize({ width: 1280, height: 1000 });
+  });
+
+  test("markup in an object stays text", async () => {
+    await kube.create(resources.nodes, { metadata: { name: "node-9", labels: {} }, spec: {} }, { signal });
+    await anEvent(kube, "evil", "Warning", "<img src=x onerror=alert(1)>");
+    await page.getByText("<img src=x onerror=alert(1)>").waitFor();
+    expect(await page.locator("#events img").count()).toBe(0);
+  });
+
+  test("broke no rule of its own content security policy", () => {
+    expect(problems).toEqual([]);
+  });
+
+  test("says so when it has lost the connection", async () => {
+    await dashboard.stop();
+    await page.getByRole("status").getByText("no connection").waitFor();
+    await shoot("lost.png");
+  });
+});
+
+const handle = (i: number) => `vol-0a1b2c3d4e5f6${String(i).padStart(4, "0")}`;
+const zoneOf = (i: number) => `us-east-1${"abc"[i]}`;
+
+/** Three nodes with a writer each, before the crossing. */
+async function populate(kube: KubeClient): Promise<void> {
+  for (const i of [0, 1, 2]) {
+    const name = `node-${i + 1}`;
+    await kube.create(
+      resources.nodes,
+      { metadata: { name, labels: { "topology.kubernetes.io/zone": zoneOf(i) } }, spec: {} },
+      { signal },
+    );
+    await reportVolumes(kube, name, `${ebs}/aws://${zoneOf(i)}/${handle(i)}`);
+    await kube.create(
+      resources.csiNodes,
+      { metadata: { name }, spec: { drivers: [{ name: driver, nodeID: `i-${i}` }] } },
+      { signal },
+    );
+    await kube.create(
+      resources.persistentVolumes,
+      {
+        metadata: { name: `pvc-5f0c1d2e-${i}` },
+        spec: {
+          capacity: { storage: "1Gi" },
+          accessModes: ["ReadWriteOnce"],
+          claimRef: { namespace: "default", name: `data-writer-${i}` },
+          persistentVolumeReclaimPolicy: "Delete",
+          awsElasticBlockStore: { volumeID: `aws://${zoneOf(i)}/${handle(i)}`, fsType: "ext4" },
+        },
+      },
+      { signal },
+    );
+    const pod = await kube.create(
+      resources.pods,
+      {
+        metadata: { name: `writer-${i}`, namespace: "default" },
+        spec: {
+          nodeName: name,
+          containers: [{ name: "writer", image: "writer" }],
+          volumes: [{ name: "data", persistentVolumeClaim: { claimName: `data-writer-${i}` } }],
+        },
+      },
+      { signal },
+    );
+    await kube.updateStatus(
+      resources.pods,
+      { ...pod, status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } },
+      { signal },
+    );
+    await anEvent(
+      kube,
+      `attached-${i}`,
+      "Normal",
+      `AttachVolume.Attach succeeded for volume "pvc-5f0c1d2e-${i}"`,
+    );
+  }
+}
+
+/** What the crossing of one node leaves in the API. */
+async function carry(kube: KubeClient, name: string, i: number): Promise<void> {
+  const csiNode = await kube.get(resources.csiNodes, { name }, { signal });
+  if (csiNode === undefined) throw new Error("no CSINode");
+  const annotations = { "storage.alpha.kubernetes.io/migrated-plugins": ebs };
+  await kube.update(
+    resources.csiNodes,
+    { ...csiNode, metadata: { ...csiNode.metadata, annotations } },
+    { signal },
+  );
+  await reportVolumes(kube, name, `kubernetes.io/csi/${driver}^${handle(i)}`);
+  const va = await kube.create(
+    resources.volumeAttachments,
+    {
+      metadata: { name: "csi-3f786850e387550fdab836ed7e6dc881de23001b" },
+      spec: { attacher: driver, nodeName: name, source: { persistentVolumeName: `pvc-5f0c1d2e-${i}` } },
+    },
+    { signal },
+  );
+  await kube.updateStatus(resources.volumeAttachments, { ...va, status: { attached: true } }, { signal });
+}
+
+function reportVolumes(kube: KubeClient, name: string, uniqueName: string): Promise<void> {
+  return changeNode(
+    kube,
+    name,
+    (node) => ({
+      ...node,
+      status: {
+        ...node.status,
+        conditions: [{ type: "Ready", status: "True" }],
+        volumesAttached: [{ name: uniqueName, devicePath: "" }],
+        volumesInUse: [uniqueName],
+      },
+    }),
+    "status",
+  );
+}
+
+async function changeNode(
+  kube: KubeClient,
+  name: string,
+  change: (node: Stored<Node>) => Node,
+  part?: "status",
+): Promise<void> {
+  const node = await kube.get(resources.nodes, { name }, { signal });
+  if (node === undefined) throw new Error(`no node ${name}`);
+  const changed = change(node);
+  if (part === "status") await kube.updateStatus(resources.nodes, changed, { signal });
+  else await kube.update(resources.nodes, changed, { signal });
+}
+
+async function anEvent(kube: KubeClient, name: string, type: string, message: string): Promise<void> {
+  await kube.create(
+    resources.events,
+    {
+      metadata: { name, namespace: "default" },
+      involvedObject: { kind: "Pod", namespace: "default", name: "writer-0" },
+      type,
+      reason: "SuccessfulAttachVolume",
+      message,
+      lastTimestamp: new Date().toISOString(),
+    },
+    { signal },
+  );
+}
