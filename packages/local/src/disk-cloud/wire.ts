@@ -1,0 +1,79 @@
+/**
+ * The disk cloud's protocol: `POST /v1/OPERATION` with the caller and the arguments as JSON, answered
+ * with `{result}` or `{error: {code, message}}`. Sizes are decimal strings.
+ */
+import { type CloudCaller, CloudError, type CloudErrorCode } from "@longshore/volumes";
+
+/** A request's body. */
+export interface WireRequest {
+  readonly caller: CloudCaller;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+/** An answer's body. */
+export type WireAnswer =
+  | { readonly result: unknown }
+  | { readonly error: { readonly code: CloudErrorCode; readonly message: string } };
+
+/** HTTP status of each failure, for whoever looks at the traffic; the client reads the body. */
+export const statusOf: Readonly<Record<CloudErrorCode, number>> = {
+  NotFound: 404,
+  InUse: 409,
+  AlreadyExists: 409,
+  LimitExceeded: 409,
+  InvalidArgument: 400,
+  ZoneMismatch: 400,
+  Throttled: 429,
+  NoSpace: 507,
+  Unavailable: 503,
+};
+
+/** JSON with sizes as strings. An `undefined` result becomes null. */
+export function encode(body: WireRequest | WireAnswer): string {
+  return JSON.stringify(body, (_, value) => (typeof value === "bigint" ? value.toString() : value));
+}
+
+/** The reverse of {@link encode}: `sizeBytes` fields become bigints again. */
+export function decode(text: string): unknown {
+  return JSON.parse(text, (key, value) =>
+    key === "sizeBytes" && typeof value === "string" ? bytesOf(value) : value,
+  );
+}
+
+function bytesOf(text: string): bigint {
+  if (!/^-?\d{1,30}$/.test(text)) throw new CloudError("InvalidArgument", "sizeBytes is not a number");
+  return BigInt(text);
+}
+
+/** The body of a request. @throws CloudError InvalidArgument naming the field */
+export function parseRequest(text: string): WireRequest {
+  let body: Partial<WireRequest> | null;
+  try {
+    body = decode(text) as Partial<WireRequest> | null;
+  } catch (cause) {
+    if (cause instanceof CloudError) throw cause;
+    throw new CloudError("InvalidArgument", "the request is not JSON: see the protocol", { cause });
+  }
+  const caller: Partial<CloudCaller> = body?.caller ?? {};
+  if (caller.path !== "in-tree" && caller.path !== "csi") {
+    throw new CloudError("InvalidArgument", "caller.path of the request must be in-tree or csi");
+  }
+  if (typeof caller.component !== "string" || caller.component === "") {
+    throw new CloudError("InvalidArgument", "caller.component of the request is missing");
+  }
+  return { caller: { path: caller.path, component: caller.component }, args: body?.args ?? {} };
+}
+
+/** A string argument. @throws CloudError InvalidArgument */
+export function textArg(args: WireRequest["args"], name: string): string {
+  const value = args[name];
+  if (typeof value !== "string") throw new CloudError("InvalidArgument", `argument ${name} must be a string`);
+  return value;
+}
+
+/** A size argument. @throws CloudError InvalidArgument */
+export function sizeArg(args: WireRequest["args"]): bigint {
+  const value = args.sizeBytes;
+  if (typeof value !== "bigint") throw new CloudError("InvalidArgument", "argument sizeBytes must be a size");
+  return value;
+}
