@@ -1,12 +1,19 @@
 /** All groups of vectors; a group joins by being listed here. */
 
+import { attacherVectors } from "./attacher.ts";
 import { quantityVectors } from "./quantity.ts";
 import { selectorVectors } from "./selectors.ts";
 import { storageVectors } from "./storage.ts";
 import { translationVectors } from "./translation.ts";
 import type { VectorGroup, VectorHandler } from "./types.ts";
 
-export const vectorGroups: readonly VectorGroup[] = [translationVectors, storageVectors, quantityVectors, selectorVectors];
+export const vectorGroups: readonly VectorGroup[] = [
+  translationVectors,
+  storageVectors,
+  quantityVectors,
+  selectorVectors,
+  attacherVectors,
+];
 
 /** The table from operation to handler over all groups. */
 export function handlerTable(groups: readonly VectorGroup[] = vectorGroups): ReadonlyMap<string, VectorHandler> {

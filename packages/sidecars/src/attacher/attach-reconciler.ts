@@ -88,18 +88,17 @@ export async function reconcileAttachment(
 async function attach(context: AttachContext, va: Attachment, signal: AbortSignal): Promise<void> {
   const { driver, env } = context;
   const volume = await volumeToAttach(context, va, signal);
-  const { capabilities } = driver;
+  const { controller } = driver.capabilities;
+  const support = { singleNodeMultiWriter: controller.has("SINGLE_NODE_MULTI_WRITER") };
+  const volumeCapability = attachCapability(volume.spec, support, context.defaultFsType);
+  const secrets = await secretValues(env.kube, volume.csi.controllerPublishSecretRef ?? undefined, signal);
   const nodeId = nodeIdFor(context.csiNodes.get(va.spec.nodeName), driver.name, va.spec.nodeName);
   const request = {
     volumeId: volume.csi.volumeHandle,
     nodeId,
-    volumeCapability: attachCapability(
-      volume.spec,
-      { singleNodeMultiWriter: capabilities.controller.has("SINGLE_NODE_MULTI_WRITER") },
-      context.defaultFsType,
-    ),
-    readonly: volume.csi.readOnly === true && capabilities.controller.has("PUBLISH_READONLY"),
-    secrets: await secretValues(env.kube, volume.csi.controllerPublishSecretRef ?? undefined, signal),
+    volumeCapability,
+    readonly: volume.csi.readOnly === true && controller.has("PUBLISH_READONLY"),
+    secrets,
     volumeContext: volume.csi.volumeAttributes ?? {},
   };
   await storeIntent(context, va, nodeId, signal);
@@ -116,11 +115,9 @@ async function detach(context: AttachContext, va: Attachment, signal: AbortSigna
   const source = sourceOf(va);
   const volume =
     "inline" in source ? volumeOfSpec(source.inline) : volumeOfPv(knownVolume(context, source.pvName));
-  const request = {
-    volumeId: volume.csi.volumeHandle,
-    nodeId: nodeIdFor(context.csiNodes.get(va.spec.nodeName), driver.name, va.spec.nodeName, va),
-    secrets: await secretValues(env.kube, volume.csi.controllerPublishSecretRef ?? undefined, signal),
-  };
+  const secrets = await secretValues(env.kube, volume.csi.controllerPublishSecretRef ?? undefined, signal);
+  const nodeId = nodeIdFor(context.csiNodes.get(va.spec.nodeName), driver.name, va.spec.nodeName, va);
+  const request = { volumeId: volume.csi.volumeHandle, nodeId, secrets };
   await driver.csi.controller.controllerUnpublishVolume(request, callOptions(context, signal));
   await dropFinalizer(context, va, signal);
 }
