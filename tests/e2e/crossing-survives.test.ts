@@ -15,7 +15,8 @@ describe("a crossing survives", () => {
   });
   afterEach(() => test.down());
 
-  const nodeStatus = async () => (await test.kube.get(resources.nodes, { name: node }, { signal: never }))?.status;
+  const nodeStatus = async () =>
+    (await test.kube.get(resources.nodes, { name: node }, { signal: never }))?.status;
 
   /** Over and back, with the writer running after each part. */
   const thereAndBack = async () => {
@@ -30,11 +31,16 @@ describe("a crossing survives", () => {
     await test.cross("migrate");
     await test.writerRuns();
     // Stopped before the new pod's volume is attached, the agent cannot mount it before it is killed.
-    const before = (await test.kube.get(resources.pods, { namespace: "default", name: "writer-0" }, { signal: never }))
-      ?.metadata.uid;
+    const before = (
+      await test.kube.get(resources.pods, { namespace: "default", name: "writer-0" }, { signal: never })
+    )?.metadata.uid;
     await test.restartWriter();
     await test.until("the new pod's volume is wanted", async () => {
-      const pod = await test.kube.get(resources.pods, { namespace: "default", name: "writer-0" }, { signal: never });
+      const pod = await test.kube.get(
+        resources.pods,
+        { namespace: "default", name: "writer-0" },
+        { signal: never },
+      );
       return pod !== undefined && pod.metadata.uid !== before && pod.spec?.nodeName === node;
     });
     await test.signal(agentProcess(node), "SIGSTOP");
@@ -50,7 +56,7 @@ describe("a crossing survives", () => {
   });
 
   it("kill -9 of the node agent between unmount and detach", async () => {
-    await test.cluster.cloud.setKnobs({ detachDisk: { delayMs: 1500 } }, never);
+    await test.cluster.cloud.setKnobs("detachDisk", { delayMs: 1500 }, never);
     const crossing = test.cross("migrate");
     await test.until("the volume is unmounted and still attached", async () => {
       const status = await nodeStatus();
@@ -59,7 +65,7 @@ describe("a crossing survives", () => {
     });
     await test.signal(agentProcess(node), "SIGKILL");
     await crossing;
-    await test.cluster.cloud.setKnobs({}, never);
+    await test.cluster.cloud.setKnobs("detachDisk", {}, never);
     await test.writerRuns();
     await test.cross("rollback");
     await test.writerRuns();
@@ -88,10 +94,14 @@ describe("a crossing survives", () => {
       .cross("migrate", (step) => {
         if (step === "drain") killed = test.signal("apiserver", "SIGKILL");
       })
-      .then(() => false, () => true);
+      .then(
+        () => false,
+        () => true,
+      );
     await killed;
     // A crossing whose API server went away may end; begun again, it goes on.
-    if (interrupted) await test.until("the crossing is resumed", () => test.cross("migrate").then(() => true));
+    if (interrupted)
+      await test.until("the crossing is resumed", () => test.cross("migrate").then(() => true));
     await test.writerRuns();
     await test.cross("rollback");
     await test.writerRuns();
@@ -109,7 +119,10 @@ describe("a crossing survives", () => {
       const attachments = await test.kube.list(resources.volumeAttachments, { signal: never });
       return attachments.items.some((va) => va.status?.attached === true);
     });
-    await test.until("the volume is in use", async () => ((await nodeStatus())?.volumesAttached ?? []).length > 0);
+    await test.until(
+      "the volume is in use",
+      async () => ((await nodeStatus())?.volumesAttached ?? []).length > 0,
+    );
     await test.signal(`csi-node-${node}`, "SIGKILL");
     await test.writerRuns();
     await test.cross("rollback");

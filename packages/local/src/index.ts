@@ -6,7 +6,6 @@ export {
   type InProcessCluster,
   type InProcessClusterOptions,
   type Seams,
-  simulatedPodLogDir,
 } from "./cluster/in-process-cluster.ts";
 export { type ClusterLayout, clusterLayout } from "./cluster/layout.ts";
 export {
@@ -24,10 +23,12 @@ export {
 } from "./cluster/process-cluster.ts";
 export { type ClusterStatus, statusOfCluster } from "./cluster/status.ts";
 export { formatFeatureGates } from "./components/effective-gates.ts";
+export { readPodLogs } from "./containers/pod-logs.ts";
 export type { PodRuntime, PodSandbox } from "./containers/pod-runtime.ts";
 export type { Program, ProgramRun } from "./containers/program-pod-runtime.ts";
 export { type DemoCluster, type DemoOptions, runDemo } from "./demo/demo.ts";
 export { type ProcessDemoOptions, runProcessDemo, writerCommand } from "./demo/process-demo.ts";
+export { demoPrograms, readerProgram, writerProgram } from "./demo/in-process-programs.ts";
 export { acknowledgedRecords, lastRecord, lostRecords, recordLine } from "./demo/records.ts";
 export { type DemoReport, isProof } from "./demo/report.ts";
 export { inTreeStorageClass, writerBudget, writerLabels, writerSet } from "./demo/workload.ts";

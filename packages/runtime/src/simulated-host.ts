@@ -331,6 +331,11 @@ export class SimulatedHost implements Host {
   }
 
   async listMounts(prefix: string): Promise<readonly Mount[]> {
+    return this.mountsBelow(prefix);
+  }
+
+  /** Mounts at or below `prefix` at this instant, for those who watch a simulation. */
+  mountsBelow(prefix: string): readonly Mount[] {
     const below = this.#find("listMounts", prefix, true)?.path ?? checkedPath("listMounts", prefix);
     return this.#mounts.list
       .filter((mount) => isAtOrBelow(mount.target, below))

@@ -1,1 +1,3 @@
-export {};
+/** Seeded simulation of crossings, with the contract checked at every step. */
+export { type SimulationOptions, type SimulationResult, simulateCrossing } from "./crossing-simulation.ts";
+export { badDay, type FaultRates } from "./faults.ts";

@@ -11,6 +11,7 @@ import {
   lostRecords,
   mayMount,
   processHost,
+  readPodLogs,
   type SupervisedCluster,
   signalClusterProcess,
   upCluster,
@@ -64,11 +65,7 @@ export class TestCluster {
     const config = clusterConfig(nodes, form);
     const cluster = await upCluster(env, { dir, config, command: longshoreCommand, signal: never });
     const test = new TestCluster(env, cluster, dir);
-    await cluster.kube.create(
-      resources.podDisruptionBudgets,
-      { ...writerBudget },
-      { signal: never },
-    );
+    await cluster.kube.create(resources.podDisruptionBudgets, { ...writerBudget }, { signal: never });
     await cluster.kube.create(
       resources.statefulSets,
       writerSet({
@@ -98,7 +95,11 @@ export class TestCluster {
   async writerRuns(): Promise<void> {
     let before: number | undefined;
     await this.until("the writer writes", async () => {
-      const pod = await this.kube.get(resources.pods, { namespace: "default", name: "writer-0" }, { signal: never });
+      const pod = await this.kube.get(
+        resources.pods,
+        { namespace: "default", name: "writer-0" },
+        { signal: never },
+      );
       if (pod?.status?.phase !== "Running" || pod.metadata.deletionTimestamp !== undefined) return false;
       const count = (await this.acknowledged()).size;
       before ??= count;
@@ -140,10 +141,17 @@ export class TestCluster {
   async expectNothingLost(): Promise<void> {
     const { kube } = this;
     const set = { namespace: "default", name: "writer" };
-    await kube.patch(resources.statefulSets, set, { type: "merge", body: { spec: { replicas: 0 } } }, { signal: never });
+    await kube.patch(
+      resources.statefulSets,
+      set,
+      { type: "merge", body: { spec: { replicas: 0 } } },
+      { signal: never },
+    );
     const gone = (name: string) =>
-      this.until(`${name} is gone`, async () =>
-        (await kube.get(resources.pods, { namespace: "default", name }, { signal: never })) === undefined,
+      this.until(
+        `${name} is gone`,
+        async () =>
+          (await kube.get(resources.pods, { namespace: "default", name }, { signal: never })) === undefined,
       );
     await gone("writer-0");
     const reader = { namespace: "default", name: "reader" };
@@ -167,8 +175,9 @@ export class TestCluster {
       },
       { signal: never },
     );
-    await this.until("the reader is done", async () =>
-      (await kube.get(resources.pods, reader, { signal: never }))?.status?.phase === "Succeeded",
+    await this.until(
+      "the reader is done",
+      async () => (await kube.get(resources.pods, reader, { signal: never }))?.status?.phase === "Succeeded",
     );
     const acknowledged = await this.acknowledged();
     expect(acknowledged.size).toBeGreaterThan(0);
@@ -189,16 +198,7 @@ export class TestCluster {
     rmSync(this.dir, { recursive: true, force: true });
   }
 
-  async #logs(podName: string): Promise<string[]> {
-    const { host } = this.env;
-    const { podLogDir } = this.cluster.layout;
-    const texts: string[] = [];
-    for (const dir of (await host.readDirectory(podLogDir)) ?? []) {
-      if (!dir.startsWith(`default_${podName}_`)) continue;
-      for (const file of (await host.readDirectory(`${podLogDir}/${dir}`)) ?? []) {
-        texts.push((await host.readFile(`${podLogDir}/${dir}/${file}`)) ?? "");
-      }
-    }
-    return texts;
+  #logs(podName: string): Promise<string[]> {
+    return readPodLogs(this.env.host, this.cluster.layout.podLogDir, "default", podName);
   }
 }

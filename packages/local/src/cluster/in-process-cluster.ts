@@ -7,13 +7,14 @@
  */
 import { type ApiServer, createApiServer, memoryStore, type Store } from "@longshore/apiserver";
 import { type CsiConnector, type CsiListener, inProcessCsi, type InProcessCsi } from "@longshore/csi";
-import type { KubeClient } from "@longshore/kube";
+import type { KubeClient, KubeObject, Resource, Stored } from "@longshore/kube";
 import type { CrossingMark, GateValues, Platform } from "@longshore/migration";
 import { type Component, type RuntimeEnv, SimulatedDisks, SimulatedHost } from "@longshore/runtime";
 import type { CloudCaller, DiskCloud } from "@longshore/volumes";
 import { startControllerManager } from "../components/controller-manager.ts";
 import { startCsiDriverController, startCsiDriverOnNode } from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
+import { readPodLogs } from "../containers/pod-logs.ts";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import { createProgramPodRuntime, type Program } from "../containers/program-pod-runtime.ts";
 import { createDiskCloud, type DiskCloudService } from "../disk-cloud/index.ts";
@@ -53,8 +54,11 @@ export interface InProcessCluster extends Component {
   readonly platform: Platform;
   /** Every component's name, in the order of start. */
   readonly componentNames: readonly string[];
+  /** Objects as they are stored at this instant, for those who watch. */
+  objects<T extends KubeObject>(resource: Resource<T>): readonly Stored<T>[];
   hostOf(nodeName: string): SimulatedHost;
-  runtimeOf(nodeName: string): PodRuntime;
+  /** Logs of every pod that has had this name in the default namespace, on whatever node. */
+  podLogs(podName: string): Promise<readonly string[]>;
   /** Starts a component that does not run. */
   start(componentName: string): Promise<void>;
   /** Forgets a running component without stopping it: a crash. */
@@ -70,7 +74,7 @@ export interface InProcessCluster extends Component {
 /** Directories of a simulated node. */
 const rootDirOf = (nodeName: string) => `/n/${nodeName}`;
 /** Where containers' output goes, on each node's host. */
-export const simulatedPodLogDir = "/logs";
+const podLogDir = "/logs";
 
 /** Makes the cluster and starts every component. */
 export async function createInProcessCluster(
@@ -158,7 +162,7 @@ export async function createInProcessCluster(
         zone: node.zone,
         region: config.region,
         rootDir,
-        logDir: simulatedPodLogDir,
+        logDir: podLogDir,
         gates: gatesOf(node.name),
         ebsLimit: config.attachLimit,
       }),
@@ -200,8 +204,16 @@ export async function createInProcessCluster(
     disks,
     platform,
     componentNames: [...starters.keys()],
+    objects: <T extends KubeObject>(resource: Resource<T>) => {
+      const table = resource.group === "" ? resource.plural : `${resource.plural}.${resource.group}`;
+      return store.table(table).list() as readonly Stored<T>[];
+    },
     hostOf: (name) => nodeNamed(name).host,
-    runtimeOf: (name) => nodeNamed(name).runtime,
+    async podLogs(podName) {
+      const hosts = [...nodes.values()].map(({ host }) => host);
+      const logs = hosts.map((host) => readPodLogs(host, podLogDir, "default", podName));
+      return (await Promise.all(logs)).flat();
+    },
     start,
     drop: (name) => void running.delete(name),
     async restart(name) {

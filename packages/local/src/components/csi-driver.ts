@@ -27,8 +27,8 @@ export interface CsiDriverOnNodeOptions {
 
 /** A component that may come to its end by itself. */
 export interface EndingComponent extends Component {
-  /** Rejects when the component cannot go on; a process exits then and is restarted. */
-  readonly failed: Promise<never>;
+  /** Resolves with the reason when the component cannot go on; a process exits then and is restarted. */
+  readonly failed: Promise<Error>;
 }
 
 /** Starts the node service and its registrar. */

@@ -26,10 +26,11 @@ export interface DemoCluster {
   readonly config: ClusterConfig;
   readonly kube: KubeClient;
   readonly platform: Platform;
-  /** Host on which journal and pods' logs lie. */
+  /** Host on which the journal lies. */
   readonly host: Host;
   readonly journalFile: string;
-  readonly podLogDir: string;
+  /** Logs of every pod that has had this name in the default namespace. */
+  podLogs(podName: string): Promise<readonly string[]>;
   /** Every call that the disk cloud has seen. */
   cloudCalls(signal: AbortSignal): Promise<readonly CountedCall[]>;
   /** Attachments that the disk cloud knows. */
@@ -173,7 +174,7 @@ async function checkVolume(
   ordinal: number,
   signal: AbortSignal,
 ): Promise<CheckedVolume> {
-  const { kube, host } = cluster;
+  const { kube } = cluster;
   const podName = `writer-${ordinal}`;
   const claimName = `data-${podName}`;
   const reader = readerPod(`reader-${ordinal}`, claimName, options.readerCommand);
@@ -185,10 +186,10 @@ async function checkVolume(
     done = await kube.get(resources.pods, ref, { signal });
     if (done?.status?.phase === "Failed") throw new Error(`the reader of claim ${claimName} failed: look at its log`);
   }
-  const text = (await readLogs(host, cluster.podLogDir, `reader-${ordinal}`)).join("");
+  const text = (await cluster.podLogs(`reader-${ordinal}`)).join("");
   await kube.delete(resources.pods, ref, { signal });
   while ((await kube.get(resources.pods, ref, { signal })) !== undefined) await env.clock.sleep(pollMs, signal);
-  const acknowledged = acknowledgedRecords(await readLogs(host, cluster.podLogDir, podName));
+  const acknowledged = acknowledgedRecords(await cluster.podLogs(podName));
   const claim = await kube.get(resources.persistentVolumeClaims, { namespace, name: claimName }, { signal });
   const pv = await kube.get(resources.persistentVolumes, { name: claim?.spec?.volumeName ?? "" }, { signal });
   if (pv === undefined) throw new Error(`claim ${claimName} has no volume any more`);
@@ -214,18 +215,6 @@ function readerPod(name: string, claimName: string, command: readonly string[]):
       volumes: [{ name: "data", persistentVolumeClaim: { claimName } }],
     },
   };
-}
-
-/** Logs of every pod that has had this name, one text a pod. */
-async function readLogs(host: Host, podLogDir: string, podName: string): Promise<string[]> {
-  const texts: string[] = [];
-  for (const dir of (await host.readDirectory(podLogDir)) ?? []) {
-    if (!dir.startsWith(`${namespace}_${podName}_`)) continue;
-    for (const file of (await host.readDirectory(`${podLogDir}/${dir}`)) ?? []) {
-      texts.push((await host.readFile(`${podLogDir}/${dir}/${file}`)) ?? "");
-    }
-  }
-  return texts;
 }
 
 /** The budget in the version that the server has. */

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { CrossingEvent } from "@longshore/migration";
 import { clusterConfig } from "../cluster/config.ts";
 import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/process-cluster.ts";
+import { readPodLogs } from "../containers/pod-logs.ts";
 import { type DemoCluster, runDemo } from "./demo.ts";
 import type { DemoReport } from "./report.ts";
 
@@ -71,7 +72,7 @@ function demoClusterOf(env: ClusterEnv, cluster: SupervisedCluster): DemoCluster
     platform,
     host: env.host,
     journalFile: `${layout.dir}/crossing.json`,
-    podLogDir: layout.podLogDir,
+    podLogs: (podName) => readPodLogs(env.host, layout.podLogDir, "default", podName),
     cloudCalls: (signal) => cloud.calls(0, signal),
     cloudAttachments: async (signal) =>
       (await cloud.listDisks(signal)).reduce((sum, disk) => sum + disk.attachments.length, 0),

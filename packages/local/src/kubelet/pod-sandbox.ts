@@ -1,6 +1,7 @@
 /** Turns a pod and its mounted volumes into what the pod runtime is given. Pure. */
 import type { Container, Pod, Stored } from "@longshore/kube";
 import type { MountedVolume } from "@longshore/volumes";
+import { podLogFile } from "../containers/pod-logs.ts";
 import type { PodSandbox, SandboxMount } from "../containers/pod-runtime.ts";
 
 /** The pod asks for something that this node cannot give; the message names the field. */
@@ -39,7 +40,7 @@ export function sandboxOf(
     argv,
     env: environmentOf(pod, container),
     mounts: mountsOf(pod, container, mounted),
-    logFile: `${logDir}/${namespace}_${pod.metadata.name}_${pod.metadata.uid}/${container.name}.log`,
+    logFile: podLogFile(logDir, { namespace, name: pod.metadata.name, uid: pod.metadata.uid }, container.name),
   };
 }
 

@@ -130,7 +130,7 @@ async function startCsiNode(context: ProcessContext): Promise<StartedProcess> {
     { ...env, host, connector: grpcConnector(env), listener: grpcListener(env), cloudFor: cloudFor(context) },
     { driverName: config.driverName, nodeName: node.name, rootDir: layout.nodeDir(node.name) },
   );
-  return { ended: driver.failed.catch((error) => String(error)), stop: () => driver.stop() };
+  return { ended: driver.failed.then((error) => error.message), stop: () => driver.stop() };
 }
 
 async function startNode(context: ProcessContext): Promise<StartedProcess> {

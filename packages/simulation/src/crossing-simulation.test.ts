@@ -1,0 +1,24 @@
+import { describe, expect, it } from "vitest";
+import { simulateCrossing } from "./crossing-simulation.ts";
+
+describe("a simulated crossing", () => {
+  it("keeps the contract when nothing fails, and takes its time on the virtual clock only", async () => {
+    const result = await simulateCrossing({ seed: 1, crashes: false, rates: { lostRequest: 0, lostReply: 0, delay: 0, delayMsMax: 1 } });
+    expect(result.violations).toEqual([]);
+    expect(result.acknowledgedWrites).toBeGreaterThan(0);
+  });
+
+  it("gives the same trace for the same seed", async () => {
+    const [first, second] = [await simulateCrossing({ seed: 7 }), await simulateCrossing({ seed: 7 })];
+    expect(second).toEqual(first);
+    expect((await simulateCrossing({ seed: 8 })).traceHash).not.toBe(first.traceHash);
+  });
+
+  it("keeps the contract over seeds of crashes and lost replies", { timeout: 600_000 }, async () => {
+    const seeds = Number(process.env.LONGSHORE_SIM_SEEDS ?? "200");
+    for (let seed = 1; seed <= seeds; seed++) {
+      const result = await simulateCrossing({ seed });
+      expect(result.violations, `replay with: longshore sim --seed ${seed}`).toEqual([]);
+    }
+  });
+});

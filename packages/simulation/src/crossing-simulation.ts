@@ -1,0 +1,363 @@
+/**
+ * One seeded simulation of a crossing and its way back: components crash and come back at random
+ * moments, requests and replies get lost, calls take their time. The contract is checked at every
+ * step; once the faults end, everything must come to rest in the right state.
+ *
+ * Invariant: the same seed gives the same trace, line by line.
+ */
+import { resources } from "@longshore/kube";
+import {
+  acknowledgedRecords,
+  clusterConfig,
+  createInProcessCluster,
+  demoPrograms,
+  type InProcessCluster,
+  lostRecords,
+  readerProgram,
+  writerBudget,
+  writerProgram,
+  writerSet,
+} from "@longshore/local";
+import { type CrossingDirection, crossingSubject, runCrossing } from "@longshore/migration";
+import {
+  type Logger,
+  noMeter,
+  type Random,
+  type RuntimeEnv,
+  SeededRandom,
+  SimulatedHost,
+  silentLogger,
+  VirtualClock,
+} from "@longshore/runtime";
+import type { CloudCaller, DiskCloud } from "@longshore/volumes";
+import { ContractWatch, type WorldView } from "./contract.ts";
+import { Life } from "./cut.ts";
+import { badDay, type FaultRates, faultyGate } from "./faults.ts";
+
+/** What to simulate. */
+export interface SimulationOptions {
+  readonly seed: number;
+  /** Default 2 nodes with one writer each. */
+  readonly nodes?: number;
+  /** Default {@link badDay}; undefined rates mean no lost or slow calls. */
+  readonly rates?: FaultRates;
+  /** Whether components crash; default true. */
+  readonly crashes?: boolean;
+  /** Told of every line of the trace. */
+  readonly onTrace?: (line: string) => void;
+  readonly logger?: Logger;
+}
+
+/** How a simulation went. */
+export interface SimulationResult {
+  readonly seed: number;
+  /** Empty: the contract held. */
+  readonly violations: readonly string[];
+  readonly crashes: number;
+  readonly faults: number;
+  /** Calls at the seams, each a step at which the contract was checked. */
+  readonly steps: number;
+  readonly acknowledgedWrites: number;
+  /** Virtual milliseconds. */
+  readonly elapsedMs: number;
+  /** A sum over the trace; equal for equal runs. */
+  readonly traceHash: string;
+}
+
+const calmWithinMs = 30 * 60_000;
+const crossingWithinMs = 4 * 60 * 60_000;
+
+/** Runs one seed. Never throws for what the simulated world does; a stuck world is a violation of C8. */
+export async function simulateCrossing(options: SimulationOptions): Promise<SimulationResult> {
+  const clock = new VirtualClock();
+  const run = new Simulation(clock, new SeededRandom(options.seed), options);
+  try {
+    await clock.run(run.play(), { limitMs: crossingWithinMs + calmWithinMs * 2 });
+  } catch (error) {
+    run.watch.report("C8", error instanceof Error ? error.message : String(error));
+  }
+  return run.result();
+}
+
+class Simulation {
+  readonly watch = new ContractWatch();
+  readonly #clock: VirtualClock;
+  readonly #random: Random;
+  readonly #options: SimulationOptions;
+  readonly #lives = new Map<string, Life>();
+  readonly #signal = new AbortController().signal;
+  #cluster: InProcessCluster | undefined;
+  #healed = false;
+  #crashes = 0;
+  #faults = 0;
+  #steps = 0;
+  #acknowledged = 0;
+  #hash = 0x811c9dc5;
+
+  constructor(clock: VirtualClock, random: Random, options: SimulationOptions) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#options = options;
+  }
+
+  result(): SimulationResult {
+    return {
+      seed: this.#options.seed,
+      violations: this.watch.violations,
+      crashes: this.#crashes,
+      faults: this.#faults,
+      steps: this.#steps,
+      acknowledgedWrites: this.#acknowledged,
+      elapsedMs: Math.round(this.#clock.monotonicMs()),
+      traceHash: this.#hash.toString(16).padStart(8, "0"),
+    };
+  }
+
+  async play(): Promise<void> {
+    const env: RuntimeEnv = {
+      clock: this.#clock,
+      random: this.#random.fork("cluster"),
+      logger: this.#options.logger ?? silentLogger,
+      meter: noMeter,
+    };
+    const nodes = this.#options.nodes ?? 2;
+    this.#healed = true; // The cluster comes up in peace.
+    const gate = faultyGate(
+      { clock: this.#clock, random: this.#random.fork("faults") },
+      () => (this.#healed ? undefined : (this.#options.rates ?? badDay)),
+      (call, fault) => {
+        if (fault !== undefined) this.#faults++;
+        if (fault !== undefined) this.#trace(`${call.component} ${call.seam}.${call.method} ${fault}`);
+        this.#step();
+      },
+    );
+    const cluster = await createInProcessCluster(env, {
+      config: clusterConfig(nodes, "unprivileged"),
+      programs: (host) => demoPrograms(this.#clock, host),
+      isolate: (name, seams) => {
+        const life = new Life(name, gate);
+        this.#lives.set(name, life);
+        return life.seams({ ...seams, cloudFor: (caller) => this.#observed(caller, seams.cloudFor(caller)) });
+      },
+    });
+    this.#cluster = cluster;
+    await this.#startWriters(cluster, nodes);
+    await this.#writersRun(cluster, nodes);
+    this.#healed = false;
+    const ended = new AbortController();
+    const crashes =
+      this.#options.crashes === false ? Promise.resolve() : this.#crashAtRandom(cluster, ended.signal);
+    await this.#cross(env, cluster, "migrate");
+    await this.#clock.sleep(5000, this.#signal);
+    await this.#cross(env, cluster, "rollback");
+    this.#healed = true;
+    ended.abort(new Error("healed"));
+    await crashes;
+    for (const name of cluster.componentNames) if (!cluster.isRunning(name)) await cluster.start(name);
+    await this.#writersRun(cluster, nodes);
+    await this.#expectNothingLost(cluster, nodes);
+    await this.#expectNothingStranded(cluster);
+    await cluster.stop();
+  }
+
+  async #startWriters(cluster: InProcessCluster, replicas: number): Promise<void> {
+    const { kube } = cluster;
+    await kube.create(resources.podDisruptionBudgets, writerBudget, { signal: this.#signal });
+    const command = [writerProgram, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "700"];
+    await kube.create(resources.statefulSets, writerSet({ replicas, command }), { signal: this.#signal });
+  }
+
+  /** Waits until every writer has acknowledged something new. */
+  async #writersRun(cluster: InProcessCluster, replicas: number): Promise<void> {
+    for (let ordinal = 0; ordinal < replicas; ordinal++) {
+      const before = (await this.#acks(cluster, ordinal)).size;
+      await this.#until(`writer-${ordinal} writes`, async () => (await this.#acks(cluster, ordinal)).size > before);
+    }
+  }
+
+  /** Runs the crossing; where it ends in an error, it is begun again, as an administrator would. */
+  async #cross(env: RuntimeEnv, cluster: InProcessCluster, direction: CrossingDirection): Promise<void> {
+    this.#trace(`crossing: ${direction}`);
+    const host = new SimulatedHost({ name: `operator-${direction}` });
+    for (;;) {
+      try {
+        await runCrossing(
+          { ...env, kube: cluster.kube, platform: cluster.platform, host },
+          {
+            subject: crossingSubject("aws-ebs"),
+            direction,
+            journalFile: "/crossing.json",
+            onEvent: (e) => this.#trace(`crossing: ${e.kind} ${e.step} ${e.nodeName ?? ""}`),
+          },
+          this.#signal,
+        );
+        return;
+      } catch (error) {
+        this.#trace(`crossing ended: ${error instanceof Error ? error.message : String(error)}`);
+        if (this.#clock.monotonicMs() > crossingWithinMs) throw error;
+        await this.#clock.sleep(2000, this.#signal);
+      }
+    }
+  }
+
+  async #crashAtRandom(cluster: InProcessCluster, until: AbortSignal): Promise<void> {
+    const random = this.#random.fork("crashes");
+    const comeBacks: Promise<void>[] = [];
+    const pause = (ms: number) => this.#clock.sleep(ms, until).then(() => true, () => false);
+    while (await pause(200 + random.below(6000, "until the next crash"))) {
+      const victims = [...cluster.componentNames, "apiserver"];
+      const name = victims[random.below(victims.length, "victim")] ?? "apiserver";
+      if (name === "apiserver") {
+        this.#crashes++;
+        this.#trace("crash apiserver");
+        cluster.restartApiServer();
+        continue;
+      }
+      if (!cluster.isRunning(name)) continue;
+      this.#crashes++;
+      this.#trace(`crash ${name}`);
+      cluster.drop(name);
+      for (const endpoint of this.#lives.get(name)?.cut() ?? []) cluster.csi.crash(endpoint);
+      const downMs = 50 + random.below(3000, "time down");
+      comeBacks.push(
+        this.#clock.sleep(downMs, this.#signal).then(async () => {
+          this.#trace(`start ${name}`);
+          await cluster.start(name);
+        }),
+      );
+    }
+    await Promise.all(comeBacks);
+  }
+
+  async #expectNothingLost(cluster: InProcessCluster, replicas: number): Promise<void> {
+    const { kube } = cluster;
+    const signal = this.#signal;
+    const set = { namespace: "default", name: "writer" };
+    await kube.patch(resources.statefulSets, set, { type: "merge", body: { spec: { replicas: 0 } } }, { signal });
+    await this.#until("the writers end", async () => (await kube.list(resources.pods, { signal })).items.length === 0);
+    for (let ordinal = 0; ordinal < replicas; ordinal++) {
+      const name = `reader-${ordinal}`;
+      await kube.create(
+        resources.pods,
+        {
+          apiVersion: "v1",
+          kind: "Pod",
+          metadata: { name, namespace: "default" },
+          spec: {
+            restartPolicy: "Never",
+            containers: [
+              {
+                name: "reader",
+                command: [readerProgram, "$(LONGSHORE_MOUNT_DATA)"],
+                volumeMounts: [{ name: "data", mountPath: "/data" }],
+              },
+            ],
+            volumes: [{ name: "data", persistentVolumeClaim: { claimName: `data-writer-${ordinal}` } }],
+          },
+        },
+        { signal },
+      );
+      const ref = { namespace: "default", name };
+      await this.#until(`${name} is done`, async () =>
+        (await kube.get(resources.pods, ref, { signal }))?.status?.phase === "Succeeded",
+      );
+      const acknowledged = await this.#acks(cluster, ordinal);
+      const lost = lostRecords(`writer-${ordinal}`, (await cluster.podLogs(name)).join(""), acknowledged);
+      this.#acknowledged += acknowledged.size;
+      if (lost.length > 0) this.watch.report("C3", `writer-${ordinal} lost ${lost.length} acknowledged records`);
+      await kube.delete(resources.pods, ref, { signal });
+    }
+  }
+
+  async #expectNothingStranded(cluster: InProcessCluster): Promise<void> {
+    const signal = this.#signal;
+    await this.#until("nothing is attached", async () => {
+      const attachments = await cluster.kube.list(resources.volumeAttachments, { signal });
+      return attachments.items.length === 0 && this.#world(cluster).attachments.length === 0;
+    }).catch((error: unknown) => this.watch.report("C4", error instanceof Error ? error.message : String(error)));
+    const volumes = await cluster.kube.list(resources.persistentVolumes, { signal });
+    const named = new Set(
+      volumes.items.map((pv) => pv.spec?.awsElasticBlockStore?.volumeID.split("/").at(-1) ?? ""),
+    );
+    for (const diskId of this.#world(cluster).disks) {
+      if (!named.has(diskId)) this.watch.report("C4", `disk ${diskId} has no volume`);
+    }
+  }
+
+  async #until(what: string, holds: () => Promise<boolean>): Promise<void> {
+    const untilMs = this.#clock.monotonicMs() + calmWithinMs;
+    while (!(await holds().catch(() => false))) {
+      if (this.#clock.monotonicMs() > untilMs) throw new Error(`${what}: not within half an hour without faults`);
+      await this.#clock.sleep(200, this.#signal);
+    }
+  }
+
+  /** Every call at a seam is a step: whatever it changed, the contract must hold after it. */
+  #step(): void {
+    this.#steps++;
+    const cluster = this.#cluster;
+    if (cluster === undefined) return;
+    this.watch.check(this.#world(cluster));
+    for (const violation of cluster.disks.violations) this.watch.report("C2", violation);
+  }
+
+  /** The cloud with every change of an attachment seen, whoever lives to see its answer. */
+  #observed(caller: CloudCaller, cloud: DiskCloud): DiskCloud {
+    const changed = (op: "attach" | "detach", diskId: string, instanceId: string) => {
+      const cluster = this.#cluster;
+      const nodeName = cluster?.config.nodes.find((n) => n.instanceId === instanceId)?.name;
+      if (cluster === undefined || nodeName === undefined) return;
+      this.#trace(`${caller.path} ${op} ${diskId} ${nodeName}`);
+      this.watch.attachmentChanged({ op, path: caller.path, diskId, nodeName }, this.#world(cluster));
+    };
+    return {
+      createDisk: (request, signal) => cloud.createDisk(request, signal),
+      deleteDisk: (diskId, signal) => cloud.deleteDisk(diskId, signal),
+      resizeDisk: (diskId, sizeBytes, signal) => cloud.resizeDisk(diskId, sizeBytes, signal),
+      describeDisk: (diskId, signal) => cloud.describeDisk(diskId, signal),
+      listDisks: (signal) => cloud.listDisks(signal),
+      describeInstance: (nodeName, signal) => cloud.describeInstance(nodeName, signal),
+      listInstances: (signal) => cloud.listInstances(signal),
+      attachDisk: async (diskId, instanceId, signal) => {
+        const attachment = await cloud.attachDisk(diskId, instanceId, signal);
+        changed("attach", diskId, instanceId);
+        return attachment;
+      },
+      detachDisk: async (diskId, instanceId, signal) => {
+        await cloud.detachDisk(diskId, instanceId, signal);
+        changed("detach", diskId, instanceId);
+      },
+    };
+  }
+
+  #world(cluster: InProcessCluster): WorldView {
+    const disks = cluster.cloud.disks();
+    const nodeOf = (instanceId: string) =>
+      cluster.config.nodes.find((n) => n.instanceId === instanceId)?.name ?? instanceId;
+    return {
+      attachments: disks.flatMap((disk) =>
+        disk.attachments.map((a) => ({
+          diskId: disk.id,
+          nodeName: nodeOf(a.instanceId),
+          devicePath: a.devicePath,
+        })),
+      ),
+      mounts: new Map(cluster.config.nodes.map((n) => [n.name, cluster.hostOf(n.name).mountsBelow("/n")])),
+      csiNodes: cluster.objects(resources.csiNodes),
+      volumes: cluster.objects(resources.persistentVolumes),
+      disks: new Set(disks.map((disk) => disk.id)),
+    };
+  }
+
+  async #acks(cluster: InProcessCluster, ordinal: number): Promise<ReadonlySet<number>> {
+    return acknowledgedRecords(await cluster.podLogs(`writer-${ordinal}`));
+  }
+
+  #trace(line: string): void {
+    const text = `${Math.round(this.#clock.monotonicMs())} ${line}`;
+    for (let i = 0; i < text.length; i++) {
+      this.#hash = Math.imul(this.#hash ^ text.charCodeAt(i), 0x01000193) >>> 0;
+    }
+    this.#options.onTrace?.(text);
+  }
+}

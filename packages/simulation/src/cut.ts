@@ -1,0 +1,153 @@
+/**
+ * A crash: the component is cut off from all its seams at once and forgotten. Nothing that it had
+ * begun goes on, whatever it awaits never settles, and none of its timers fires.
+ */
+import type { CsiConnection, CsiConnector, CsiListener, CsiServer } from "@longshore/csi";
+import type { Seams } from "@longshore/local";
+import type { Clock } from "@longshore/runtime";
+
+/** What stands before every call of a component: runs the call, or loses it. */
+export type CallGate = <T>(call: SeamCall, proceed: () => Promise<T>) => Promise<T>;
+
+/** A call at a seam. */
+export interface SeamCall {
+  readonly component: string;
+  readonly seam: "kube" | "host" | "csi" | "cloud" | "runtime";
+  readonly method: string;
+}
+
+/** One life of a component, from its start to its end or crash. */
+export class Life {
+  readonly #component: string;
+  readonly #gate: CallGate;
+  readonly #endpoints = new Set<string>();
+  #cut = false;
+
+  constructor(component: string, gate: CallGate) {
+    this.#component = component;
+    this.#gate = gate;
+  }
+
+  /** Ends the life at once. Gives the endpoints that it served, whose connections break now. */
+  cut(): readonly string[] {
+    this.#cut = true;
+    return [...this.#endpoints];
+  }
+
+  /** The seams as this life sees them. */
+  seams(seams: Seams): Seams {
+    return {
+      ...seams,
+      clock: this.#clock(seams.clock),
+      kube: this.#wrap("kube", seams.kube),
+      host: this.#wrap("host", seams.host),
+      runtime: this.#wrap("runtime", seams.runtime),
+      connector: this.#connector(seams.connector),
+      listener: this.#listener(seams.listener),
+      cloudFor: (caller) => this.#wrap("cloud", seams.cloudFor(caller)),
+    };
+  }
+
+  /** Settles like `work`, unless the life ends first: then never. */
+  #alive<T>(work: Promise<T>): Promise<T> {
+    if (this.#cut) {
+      work.catch(() => {});
+      return new Promise(() => {});
+    }
+    return new Promise((resolve, reject) => {
+      work.then(
+        (value) => this.#cut || resolve(value),
+        (error) => this.#cut || reject(error),
+      );
+    });
+  }
+
+  #clock(clock: Clock): Clock {
+    const whileAlive = (fire: () => void) => () => {
+      if (!this.#cut) fire();
+    };
+    return {
+      now: () => clock.now(),
+      monotonicMs: () => clock.monotonicMs(),
+      sleep: (ms, signal) => this.#alive(clock.sleep(ms, signal)),
+      timer: (ms, fire) => clock.timer(ms, whileAlive(fire)),
+      deadline: (ms, parent) => clock.deadline(ms, parent),
+    };
+  }
+
+  /** The object with every call gated: asynchronous ones and streams; the rest as it is. */
+  #wrap<T extends object>(seam: SeamCall["seam"], target: T): T {
+    return new Proxy(target, {
+      get: (_target, property) => {
+        const member = Reflect.get(target, property, target) as unknown;
+        if (typeof member !== "function" || typeof property !== "string") return member;
+        return (...args: unknown[]) => this.#call(seam, property, () => Reflect.apply(member, target, args));
+      },
+    });
+  }
+
+  #call(seam: SeamCall["seam"], method: string, run: () => unknown): unknown {
+    if (method === "watch") return this.#stream(run() as AsyncIterable<unknown>);
+    if (this.#cut) return new Promise(() => {});
+    if (isSynchronous(method)) return run();
+    const call = { component: this.#component, seam, method };
+    return this.#alive(this.#gate(call, async () => run()));
+  }
+
+  async *#stream(source: AsyncIterable<unknown>): AsyncGenerator<unknown> {
+    const iterator = source[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        const next = await this.#alive(iterator.next());
+        if (next.done === true) return;
+        yield next.value;
+      }
+    } finally {
+      await iterator.return?.();
+    }
+  }
+
+  #connector(connector: CsiConnector): CsiConnector {
+    const services = ["identity", "controller", "groupController", "node"] as const;
+    return {
+      connect: (endpoint) => {
+        const connection = connector.connect(endpoint);
+        const wrapped: Partial<Record<(typeof services)[number], unknown>> = {};
+        for (const service of services) wrapped[service] = this.#wrap("csi", connection[service]);
+        return { ...wrapped, close: () => connection.close() } as CsiConnection;
+      },
+      connectRegistration: (socketPath) => {
+        const client = connector.connectRegistration(socketPath);
+        const wrapped = this.#wrap("csi", client);
+        return {
+          getInfo: (options) => wrapped.getInfo(options),
+          notifyRegistrationStatus: (status, options) => wrapped.notifyRegistrationStatus(status, options),
+          close: () => client.close(),
+        };
+      },
+    };
+  }
+
+  #listener(listener: CsiListener): CsiListener {
+    const remember = (server: CsiServer): CsiServer => {
+      this.#endpoints.add(server.endpoint);
+      return {
+        endpoint: server.endpoint,
+        close: async () => {
+          this.#endpoints.delete(server.endpoint);
+          await server.close();
+        },
+      };
+    };
+    return {
+      serve: async (endpoint, services) => remember(await this.#alive(listener.serve(endpoint, services))),
+      serveRegistration: async (path, handlers) =>
+        remember(await this.#alive(listener.serveRegistration(path, handlers))),
+    };
+  }
+}
+
+/** The few members of the seams that answer at once. */
+function isSynchronous(method: string): boolean {
+  return method === "placeSocket";
+}
