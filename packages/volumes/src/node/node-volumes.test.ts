@@ -231,10 +231,8 @@ describe("a CSI volume", () => {
     const { world, agent } = await migratedNode();
     await world.volume("vol-1");
     const pod = await world.pod("p", ["vol-1"]);
-    world.driver.before = (rpc) => {
-      // Published, but the answer never comes.
-      if (rpc === "NodePublishVolume") return new Promise(() => {});
-    };
+    // The answer never comes.
+    world.driver.before = (rpc) => (rpc === "NodePublishVolume" ? new Promise(() => {}) : undefined);
     await world.attachCsi("vol-1");
     await world.until("publishing", () => world.driver.calls.includes("NodePublishVolume vol-1"));
     await world.clock.advance(121_000);
@@ -397,10 +395,10 @@ describe("a CSI volume", () => {
       const { uid } = pod.metadata;
       let crashed = false;
       world.driver[when] = (rpc) => {
-        if (rpc !== crashPoint || crashed) return;
+        if (rpc !== crashPoint || crashed) return undefined;
         crashed = true;
         agent.crash();
-        if (when === "before") return new Promise(() => {});
+        return when === "before" ? new Promise(() => {}) : undefined;
       };
       await world.attachCsi("vol-1");
       const isEnd = crashPoint.startsWith("NodeUn");
@@ -444,6 +442,45 @@ describe("a CSI volume", () => {
       await second.stop();
     },
   );
+});
+
+describe("a machine that lost power", () => {
+  it.each([
+    { way: "in-tree", gates: {}, fate: "stays" },
+    { way: "in-tree", gates: {}, fate: "goes" },
+    { way: "csi", gates: csiOn, fate: "stays" },
+    { way: "csi", gates: csiOn, fate: "goes" },
+  ])("has its $way volume back when the pod $fate", async ({ way, gates, fate }) => {
+    const world = await NodeWorld.create();
+    await world.serveDriver();
+    await world.volume("vol-1");
+    const first = world.start(gates);
+    const pod = await world.pod("p", ["vol-1"]);
+    const { uid } = pod.metadata;
+    if (way === "csi") await world.attachCsi("vol-1");
+    else await world.attachInTree("vol-1");
+    await world.clock.run(first.volumes.waitForAttachAndMount(pod, world.signal));
+    const file = `${first.volumes.mountedVolumes(uid).get("data-vol-1")?.path}/data`;
+    await world.host.appendFileDurable(file, "written");
+    first.crash();
+    world.host.losePower();
+    expect(await world.mounts()).toEqual([]);
+    // The provider attaches the disk again at boot, under the same name.
+    await world.disk("vol-1");
+    await world.host.makeDirectory(`${rootDir}/plugins_registry`);
+    await world.placeRegistration();
+    if (fate === "goes") await world.deletePod("p");
+    const second = world.start(gates);
+    if (fate === "stays") {
+      await world.until("mounted", () => second.volumes.mountedVolumes(uid).size === 1);
+      expect(await world.host.readFile(file)).toBe("written");
+      await world.deletePod("p");
+    }
+    await world.until("not in use", async () => (await inUse(world)).length === 0);
+    await world.until("gone", () => second.volumes.podVolumesGone(uid));
+    expect(await world.mounts()).toEqual([]);
+    await second.stop();
+  });
 });
 
 describe("registration", () => {

@@ -242,6 +242,8 @@ export class NodeWorld {
   /** Makes a disk with a device; gives the device's path. */
   async disk(id: string): Promise<string> {
     await this.host.truncateFile(`/disks/${id}`, 1 << 20);
+    // A provider's disks outlive a loss of power.
+    await this.host.writeFileAtomic("/disks/durable", "");
     return this.host.attachLoop(`/disks/${id}`);
   }
 

@@ -14,7 +14,12 @@ export interface TestDriver {
   readonly calls: string[];
   /** The last NodePublishVolume's volume context and secrets. */
   lastPublish:
-    | { context: Record<string, string>; publishContext: Record<string, string>; readonly: boolean }
+    | {
+        context: Record<string, string>;
+        publishContext: Record<string, string>;
+        secrets: Record<string, string>;
+        readonly: boolean;
+      }
     | undefined;
   /** Device of a volume that comes without a publish context. */
   device: string;

@@ -1,6 +1,8 @@
 /**
- * Where the in-tree EBS plugin mounts a device for the whole node:
- * `<root>/plugins/kubernetes.io/aws-ebs/mounts/<volume id>`, with `://` of the id written as `/`.
+ * Where the in-tree EBS plugin mounts a device for the whole node: below
+ * `<root>/plugins/kubernetes.io/aws-ebs/mounts`, the path names the volume id.
+ *
+ *   vol-1 ↔ vol-1      aws://zone/vol-1 ↔ aws/zone/vol-1      aws:///vol-1 ↔ aws/vol-1
  */
 import { kubeletPaths } from "../../framework/volume-host.ts";
 import { awsEbsPluginName, EbsVolumeError } from "./volume-id.ts";
@@ -12,7 +14,7 @@ export function globalMountsDirectory(root: string): string {
 
 /** The global mount of a volume. @throws EbsVolumeError for an id that would leave the directory */
 export function globalMountPath(root: string, volumeID: string): string {
-  const relative = volumeID.replace("://", "/");
+  const relative = volumeID.replace(/^aws:\/\/\/?/, "aws/");
   if (relative.split("/").some((part) => part === "" || part === "." || part === "..")) {
     throw new EbsVolumeError(`volumeID "${volumeID}": expected vol-… or aws://<zone>/vol-…`);
   }
@@ -24,5 +26,7 @@ export function volumeIDOfGlobalMount(root: string, path: string): string | unde
   const prefix = `${globalMountsDirectory(root)}/`;
   if (!path.startsWith(prefix)) return undefined;
   const relative = path.slice(prefix.length);
-  return relative.startsWith("aws/") ? `aws://${relative.slice("aws/".length)}` : relative;
+  if (!relative.startsWith("aws/")) return relative;
+  const rest = relative.slice("aws/".length);
+  return rest.includes("/") ? `aws://${rest}` : `aws:///${rest}`;
 }
