@@ -93,6 +93,15 @@ describe.skipIf(!hasBrowser)("the dashboard in a browser", () => {
       spec: { ...node.spec, unschedulable: true },
     }));
     await card("node-2").getByText("cordoned").waitFor();
+    await kube.create(
+      resources.pods,
+      {
+        metadata: { name: "writer-3", namespace: "default" },
+        spec: { containers: [{ name: "writer", image: "writer" }] },
+      },
+      { signal },
+    );
+    await page.locator("#pending").getByText("writer-3 · Pending").waitFor();
     expect(await page.evaluate(() => document.body.getAttribute("data-same-page"))).toBe("yes");
     await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
     await shoot("dark.png");

@@ -60,6 +60,12 @@ export function nodeCard(node: NodeState): HTMLElement {
   );
 }
 
+/** Pods that no node has been chosen for. */
+export function pendingPods(pods: readonly PodState[]): HTMLElement {
+  const items = pods.map((pod) => element("li", {}, podBadge(pod)));
+  return element("div", { class: "card pending" }, "Waiting for a node:", element("ul", {}, ...items));
+}
+
 function readyBadge(node: NodeState): HTMLElement {
   if (node.ready === "True") return element("span", { class: "badge good" }, "Ready");
   return element("span", { class: "badge bad" }, node.ready === "False" ? "NotReady" : "Unknown");

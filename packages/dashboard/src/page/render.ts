@@ -1,7 +1,7 @@
 /** Draws pictures of the cluster into the page. */
 import type { AttachmentState, DashboardState, EventState, VolumeState } from "../state.ts";
 import { element, keyedChildren } from "./dom.ts";
-import { nodeCard, path, pluginRow } from "./node-card.ts";
+import { nodeCard, path, pendingPods, pluginRow } from "./node-card.ts";
 
 /** Gives the function that shows a picture. */
 export function createRenderer(page: Document): (state: DashboardState) => void {
@@ -12,12 +12,14 @@ export function createRenderer(page: Document): (state: DashboardState) => void 
   };
   const crossing = keyedChildren(place("crossing"), pluginRow);
   const nodes = keyedChildren(place("nodes"), nodeCard);
+  const pending = keyedChildren(place("pending"), pendingPods);
   const volumes = tableIn(place("volumes"), volumeColumns, volumeRow, "no volumes yet");
   const attachments = tableIn(place("attachments"), attachmentColumns, attachmentRow, "nothing is attached");
   const events = tableIn(place("events"), eventColumns, eventRow, "no events yet");
   return (state) => {
     crossing(state.plugins.map((plugin) => ({ key: plugin.name, value: plugin })));
     nodes(state.nodes.map((node) => ({ key: node.name, value: node })));
+    pending(state.pendingPods.length === 0 ? [] : [{ key: "pending", value: state.pendingPods }]);
     volumes(state.volumes, (volume) => volume.name, state.totals.volumes);
     attachments(state.attachments, (attachment) => attachment.name, state.totals.attachments);
     events(state.events, (event) => event.id, state.events.length);
@@ -62,7 +64,7 @@ function volumeRow(volume: VolumeState): HTMLElement {
     element("td", { class: "nowrap" }, element("code", {}, volume.name)),
     element("td", {}, volume.phase),
     element("td", { class: "nowrap" }, volume.form === "other" ? "–" : volume.owner),
-    element("td", {}, ...handles),
+    element("td", { class: "handle" }, ...handles),
     element(
       "td",
       { class: "nowrap" },
