@@ -2,9 +2,13 @@
 import type { KubeClient, KubeObject } from "@longshore/kube";
 import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { admissionChain } from "./admission/admission.ts";
+import { persistentVolumeClaimResize } from "./admission/claim-resize.ts";
 import { defaultStorageClass } from "./admission/default-storage-class.ts";
+import { podDefaults, serviceAccountRequired } from "./admission/pod-defaults.ts";
 import { storageObjectInUseProtection } from "./admission/storage-protection.ts";
 import { InProcessClient } from "./client/in-process-client.ts";
+import { startGarbageCollector } from "./controllers/garbage-collector.ts";
+import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
 import { builtInKinds } from "./registry/kinds/index.ts";
 import { apiTime } from "./registry/metadata.ts";
 import { KindTable, Registry } from "./registry/registry.ts";
@@ -15,6 +19,10 @@ import { WatchHub } from "./watch/watch-hub.ts";
 /** How the server is made. */
 export interface ApiServerOptions {
   readonly store: Store;
+  /** Whether the server collects garbage and empties namespaces itself; default true. */
+  readonly controllers?: boolean;
+  /** Whether a pod's service account must exist, as in a cluster that has a controller making them; default false. */
+  readonly requireServiceAccounts?: boolean;
 }
 
 /** The server. Its clients work from the moment it is made. */
@@ -39,20 +47,31 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     random: env.random.fork("apiserver"),
     store: options.store,
     kinds: new KindTable(builtInKinds),
-    admission: admissionChain([storageObjectInUseProtection, defaultStorageClass]),
+    admission: admissionChain([
+      ...(options.requireServiceAccounts === true ? [serviceAccountRequired] : []),
+      podDefaults,
+      defaultStorageClass,
+      persistentVolumeClaimResize,
+      storageObjectInUseProtection,
+    ]),
     watches,
   });
   ensureNamespaces(registry);
   let running = true;
+  let ends: (() => void)[] = [];
   const server: ApiServer = {
     registry,
     get running() {
       return running;
     },
     client: (user = adminUser) => new InProcessClient(server, user),
-    start: async () => {},
-    stop: async () => {
+    async start() {
+      if (options.controllers === false || ends.length > 0) return;
+      ends = [startGarbageCollector(env, registry), startNamespaceLifecycle(env, registry)];
+    },
+    async stop() {
       running = false;
+      for (const end of ends.splice(0)) end();
       watches.closeAll();
     },
   };

@@ -61,7 +61,7 @@ async function handle(
   const path = resourcePath(url.pathname);
   if (path === undefined) return handlePath(options.server, user, url, request, response);
   const of = options.server.registry.context.kinds.find(path.group, path.resource);
-  const verb = verbOf(request.method ?? "GET", path, url.searchParams);
+  const verb = verbOf(request.method ?? "GET", path, url.searchParams, of);
   if (!mayDoAll(user)) throw resourceForbidden(user, verb ?? "get", path);
   if (of === undefined || !of.versions.includes(path.version)) {
     const groupKnown = options.server.registry.context.kinds.all().some((kind) => kind.group === path.group);
@@ -69,7 +69,10 @@ async function handle(
     throw unknownResource();
   }
   checkSubresource(of, path);
-  if (verb === undefined) throw methodNotAllowed();
+  const subresource = of.subresources?.[path.subresource ?? ""];
+  if (verb === undefined || (subresource !== undefined && !subresource.verbs.includes(verb))) {
+    throw methodNotAllowed();
+  }
   await handleResource(env, options.server, user, { of, path, verb, url }, request, response);
 }
 
@@ -173,8 +176,15 @@ function decodeBody(of: Kind, body: unknown): unknown {
   return kind === undefined || kind === of.kind ? decodeObject(of.group, of.kind, body) : body;
 }
 
-function verbOf(method: string, path: ResourcePath, params: URLSearchParams): Verb | undefined {
+function verbOf(
+  method: string,
+  path: ResourcePath,
+  params: URLSearchParams,
+  of: Kind | undefined,
+): Verb | undefined {
   const named = path.name !== undefined;
+  // Objects that live in a namespace are read across all of them, but written in one.
+  const acrossNamespaces = of?.namespaced === true && path.namespace === undefined;
   switch (method) {
     case "GET":
     case "HEAD": {
@@ -185,6 +195,7 @@ function verbOf(method: string, path: ResourcePath, params: URLSearchParams): Ve
       return named ? "get" : "list";
     }
     case "POST":
+      if (!named && acrossNamespaces) return undefined;
       return !named || (path.subresource !== undefined && path.subresource !== "status")
         ? "create"
         : undefined;
@@ -194,17 +205,17 @@ function verbOf(method: string, path: ResourcePath, params: URLSearchParams): Ve
       return named ? "patch" : undefined;
     case "DELETE":
       if (path.subresource !== undefined) return undefined;
-      return named ? "delete" : "deletecollection";
+      if (named) return "delete";
+      return acrossNamespaces || of?.noDeleteCollection === true ? undefined : "deletecollection";
     default:
       return undefined;
   }
 }
 
-function checkSubresource(of: Kind, { subresource, resource }: ResourcePath): void {
+function checkSubresource(of: Kind, { subresource }: ResourcePath): void {
   if (subresource === undefined) return;
   const known = { ...of.subresources, ...(of.statusSubresource === true ? { status: true } : {}) };
   if (!Object.hasOwn(known, subresource)) throw unknownResource();
-  void resource;
 }
 
 function methodNotAllowed(): Error {

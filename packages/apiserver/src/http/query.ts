@@ -1,5 +1,5 @@
 /** Query parameters as the registry takes them. Those that nobody knows are passed over. */
-import { apiError, badRequest } from "../api/errors.ts";
+import { apiError, badRequest, invalid } from "../api/errors.ts";
 import type { ApiQuery } from "../registry/request.ts";
 
 const strings = [
@@ -38,7 +38,8 @@ export function parseQuery(params: URLSearchParams): ApiQuery {
     const value = params.get(key);
     if (value !== null) query[key] = isTrue(value);
   }
-  const dryRun = params.getAll("dryRun").filter((value) => value !== "");
+  const dryRun = params.getAll("dryRun");
+  if (dryRun.some((value) => value !== "All")) throw unknownDryRun(dryRun);
   if (dryRun.length > 0) query.dryRun = dryRun;
   if (((query.fieldManager as string | undefined) ?? "").length > fieldManagerMax) throw longManager();
   return query as ApiQuery;
@@ -47,6 +48,14 @@ export function parseQuery(params: URLSearchParams): ApiQuery {
 /** The reading of a flag in a query: present without a value, or anything but `false` and `0`. */
 export function isTrue(value: string): boolean {
   return value !== "false" && value !== "0";
+}
+
+function unknownDryRun(given: readonly string[]): Error {
+  const shown = `[]string{${given.map((value) => JSON.stringify(value)).join(", ")}}`;
+  const message = `Unsupported value: ${shown}: supported values: "All"`;
+  return invalid("meta.k8s.io", "CreateOptions", "", [
+    { reason: "FieldValueNotSupported", message, field: "dryRun" },
+  ]);
 }
 
 function longManager(): Error {

@@ -50,7 +50,8 @@ function mergeMap(original: Json, patch: Json, type: TypeRef): Json {
     if (key.startsWith(orderPrefix)) {
       const field = key.slice(orderPrefix.length);
       if (Object.hasOwn(patch, field) || result[field] === undefined) continue;
-      result[field] = ordered(asList(result[field]), asList(value), ruleOf(type, field).mergeKey);
+      const items = asList(result[field]);
+      result[field] = ordered(items, asList(value), items, ruleOf(type, field).mergeKey);
       continue;
     }
     const merged = mergeMember(result[key], value, key, patch, type);
@@ -70,7 +71,7 @@ function mergeMember(before: unknown, value: unknown, key: string, patch: Json, 
     const order = patch[`${orderPrefix}${key}`];
     const itemType: TypeRef = memberType.form === "list" ? memberType.of : { form: "any" };
     const merged = mergeList(withoutItems(asList(before), gone), value, rule.mergeKey, itemType);
-    return order === undefined ? merged : ordered(merged, asList(order), rule.mergeKey);
+    return ordered(merged, order === undefined ? value : asList(order), asList(before), rule.mergeKey);
   }
   if (!isMap(value)) return value;
   // What is deleted whole leaves no empty object behind.
@@ -94,7 +95,6 @@ function mergeList(
       .filter((item) => !(isMap(item) && item.$patch === "replace"))
       .map((i) => withoutDirectives(asMap(i)));
   }
-  // What the patch adds comes first, as in the reference, unless an order is given.
   const result = [...original];
   const added: unknown[] = [];
   for (const item of patch) {
@@ -126,23 +126,32 @@ function retainKeys(result: Record<string, unknown>, patch: Json): void {
   for (const key of Object.keys(result)) if (!keys.includes(key)) delete result[key];
 }
 
-/** Items in the order that is wished for; items that it does not name keep their place behind their neighbour. */
+/**
+ * Merges the order of the patch with the one there was: what `order` names stands in its order;
+ * the rest keeps its place before what it stood before, and otherwise comes last
+ * (strategicpatch normalizeElementOrder).
+ */
 function ordered(
   items: readonly unknown[],
   order: readonly unknown[],
+  original: readonly unknown[],
   mergeKey: string | undefined,
 ): unknown[] {
   const keyOf = (item: unknown) => (mergeKey !== undefined && isMap(item) ? item[mergeKey] : item);
-  const keys = order.map(keyOf);
-  const place = (item: unknown) => keys.findIndex((key) => sameJson(key, keyOf(item)));
-  const wished = items.filter((item) => place(item) >= 0).sort((a, b) => place(a) - place(b));
+  const placeIn = (list: readonly unknown[]) => {
+    const keys = list.map(keyOf);
+    return (item: unknown) => keys.findIndex((key) => sameJson(key, keyOf(item)));
+  };
+  const inOrder = placeIn(order);
+  const before = placeIn(original);
+  const named = items.filter((item) => inOrder(item) >= 0).sort((a, b) => inOrder(a) - inOrder(b));
+  const others = items.filter((item) => inOrder(item) < 0).sort((a, b) => before(a) - before(b));
   const result: unknown[] = [];
-  const next = [...wished];
-  for (const item of items) {
-    if (place(item) < 0) result.push(item);
-    else result.push(next.shift());
+  while (named.length > 0 && others.length > 0) {
+    const [other, item] = [before(others[0]), before(named[0])];
+    result.push(other >= 0 && item >= 0 && other < item ? others.shift() : named.shift());
   }
-  return result;
+  return [...result, ...others, ...named];
 }
 
 function withoutItems(items: readonly unknown[], gone: readonly unknown[]): readonly unknown[] {

@@ -1,11 +1,11 @@
 /** POST to a pod's `binding`: gives it its node (core/pod/storage BindingREST). */
 import type { KubeObject, Pod, Stored } from "@longshore/kube";
 import {
+  apiError,
   badRequest,
   conflict,
   invalid,
   methodNotSupported,
-  requiredValue,
   unsupportedValue,
 } from "../api/errors.ts";
 import { own } from "../api/own.ts";
@@ -35,7 +35,7 @@ export function bindPod(context: RegistryContext, request: KindRequest): ObjectA
     ]);
   }
   if (name === "") {
-    throw invalid("", "Binding", binding.metadata?.name ?? "", [requiredValue("target.name")]);
+    throw apiError(500, "", "target.name: Required value");
   }
   if (binding.metadata?.name !== undefined && binding.metadata.name !== request.name) {
     throw badRequest("name in URL does not match name in Binding object");

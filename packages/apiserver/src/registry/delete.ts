@@ -3,7 +3,7 @@
  * (apiserver registry/rest BeforeDelete and registry/generic Store.Delete).
  */
 import type { KubeObject, Stored } from "@longshore/kube";
-import { badRequest, conflict, invalid, invalidValue, notFound, unsupportedValue } from "../api/errors.ts";
+import { apiError, conflict, invalid, invalidValue, unsupportedValue } from "../api/errors.ts";
 import { own } from "../api/own.ts";
 import type { Kind } from "./kind.ts";
 import { selectedObjects } from "./list.ts";
@@ -62,18 +62,25 @@ function removeObject(
   checkPreconditions(of, old, options);
   const plan = planDeletion(of, old, options, context.clock.now());
   const identity = { namespace: old.metadata.namespace ?? "", name: old.metadata.name };
+  if (plan.kind === "markAndRemove" && !dry) {
+    const marked = commitOne(context, request, identity, plan.object);
+    commitOne(context, request, identity, undefined);
+    return { type: "object", code: 200, object: marked };
+  }
   if (plan.kind === "remove") {
     if (!dry) commitOne(context, request, identity, undefined);
     return { type: "object", code: 200, object: answerFor(of, old) };
   }
   if (plan.kind === "keep" || dry)
-    return { type: "object", code: 200, object: plan.kind === "mark" ? own(plan.object) : old };
+    return { type: "object", code: 200, object: "object" in plan ? own(plan.object) : old };
   return { type: "object", code: 200, object: commitOne(context, request, identity, plan.object) };
 }
 
 /** What deleting an object comes to. */
 type DeletionPlan =
   | { readonly kind: "remove" }
+  /** A pod that ends at once: watchers see its mark before it goes. */
+  | { readonly kind: "markAndRemove"; readonly object: KubeObject }
   | { readonly kind: "mark"; readonly object: KubeObject }
   | { readonly kind: "keep" };
 
@@ -89,14 +96,17 @@ export function planDeletion(of: Kind, old: Stored, options: DeleteOptions, now:
       if (options.gracePeriodSeconds === undefined || graceSeconds >= deletionGracePeriodSeconds) {
         return { kind: "keep" };
       }
-      if (graceSeconds === 0 && finalizers.length === 0) return { kind: "remove" };
       const start = Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1000;
-      return mark(old, finalizers, graceSeconds, new Date(start + graceSeconds * 1000));
+      const marked = mark(old, finalizers, graceSeconds, new Date(start + graceSeconds * 1000));
+      return graceSeconds === 0 && finalizers.length === 0
+        ? { kind: "markAndRemove", object: marked.object }
+        : marked;
     }
     return finalizers.length === 0 ? { kind: "remove" } : { kind: "keep" };
   }
-  if (graceSeconds === 0 && finalizers.length === 0) return { kind: "remove" };
-  return mark(old, finalizers, graceSeconds, new Date(now.getTime() + graceSeconds * 1000));
+  const marked = mark(old, finalizers, graceSeconds, new Date(now.getTime() + graceSeconds * 1000));
+  if (graceSeconds > 0 || finalizers.length > 0) return marked;
+  return isGraceful(of) ? { kind: "markAndRemove", object: marked.object } : { kind: "remove" };
 }
 
 /** A namespace goes when its content is gone: until then its own finalizers, in the spec, hold it. */
@@ -124,9 +134,14 @@ function mark(old: Stored, finalizers: readonly string[], graceSeconds: number, 
   return { kind: "mark", object: { ...old, metadata } };
 }
 
-/** Only pods end gracefully: those that run on a node are given time (core/pod strategy CheckGracefulDelete). */
+/** Only pods end gracefully. */
+function isGraceful(of: Kind): boolean {
+  return of.kind === "Pod" && of.group === "";
+}
+
+/** Those that run on a node are given time (core/pod strategy CheckGracefulDelete). */
 function graceOf(of: Kind, old: Stored, asked: number | undefined): number {
-  if (of.kind !== "Pod" || of.group !== "") return 0;
+  if (!isGraceful(of)) return 0;
   const pod = old as Stored & {
     spec?: { nodeName?: string; terminationGracePeriodSeconds?: number };
     status?: { phase?: string };
@@ -170,16 +185,18 @@ export function hasSpecFinalizers(object: KubeObject): boolean {
 function checkPreconditions(of: Kind, old: Stored, { preconditions }: DeleteOptions): void {
   if (preconditions === undefined) return;
   const { uid, resourceVersion } = preconditions;
+  // The reference names the kind here, not the resource.
+  const named = { group: of.group, resource: of.kind };
   if (uid !== undefined && uid !== old.metadata.uid) {
     throw conflict(
-      groupResource(of),
+      named,
       old.metadata.name,
       `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${old.metadata.uid}`,
     );
   }
   if (resourceVersion !== undefined && resourceVersion !== old.metadata.resourceVersion) {
     throw conflict(
-      groupResource(of),
+      named,
       old.metadata.name,
       `Precondition failed: ResourceVersion in precondition: ${resourceVersion}, ResourceVersion in object meta: ${old.metadata.resourceVersion}`,
     );
@@ -198,7 +215,7 @@ const policies: readonly string[] = ["Foreground", "Background", "Orphan"];
 function deleteOptions(request: KindRequest): DeleteOptions {
   const body = (request.body ?? {}) as DeleteOptions & { readonly kind?: string };
   if (body.kind !== undefined && body.kind !== "DeleteOptions") {
-    throw badRequest(`the body of a DELETE is a DeleteOptions, not a ${body.kind}`);
+    throw apiError(500, "", `the body of a DELETE is a DeleteOptions, not a ${body.kind}`);
   }
   const { query } = request;
   const options: DeleteOptions = {
@@ -225,9 +242,4 @@ function deleteOptions(request: KindRequest): DeleteOptions {
 
 function invalidOptions(problem: ReturnType<typeof invalidValue>): Error {
   return invalid("meta.k8s.io", "DeleteOptions", "", [problem]);
-}
-
-/** 404 for what an internal caller could not find. */
-export function missing(of: Kind, name: string): Error {
-  return notFound(groupResource(of), name);
 }

@@ -91,14 +91,10 @@ function spend(
 ): void {
   const status = budget.status ?? ({} as NonNullable<PodDisruptionBudget["status"]>);
   if ((status.observedGeneration ?? 0) < (budget.metadata.generation ?? 0)) {
-    throw tooMany(
-      "Cannot evict pod as it would violate the pod's disruption budget.",
-      {
-        reason: "DisruptionBudget",
-        message: `The disruption budget ${budget.metadata.name} is still being processed by the server.`,
-      },
-      10,
-    );
+    throw tooMany("Cannot evict pod as it would violate the pod's disruption budget.", {
+      reason: "DisruptionBudget",
+      message: `The disruption budget ${budget.metadata.name} is still being processed by the server.`,
+    });
   }
   const allowed = status.disruptionsAllowed ?? 0;
   if (allowed < 0 || Object.keys(status.disruptedPods ?? {}).length > disruptedPodsMax) {
@@ -123,13 +119,6 @@ function spend(
   ]);
 }
 
-function tooMany(
-  message: string,
-  cause: { reason: string; message: string },
-  retryAfterSeconds?: number,
-): Error {
-  return apiError(429, "TooManyRequests", message, {
-    causes: [cause],
-    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-  });
+function tooMany(message: string, cause: { reason: string; message: string }): Error {
+  return apiError(429, "TooManyRequests", message, { causes: [cause] });
 }

@@ -1,21 +1,25 @@
 /** Lists in pages, and the beginning of watches. */
 import type { KubeObject, Stored } from "@longshore/kube";
-import { apiError, badRequest, expired } from "../api/errors.ts";
+import {
+  apiError,
+  badRequest,
+  expired,
+  type FieldProblem,
+  forbiddenValue,
+  invalid,
+  unsupportedValue,
+} from "../api/errors.ts";
 import { TableWatch } from "../watch/table-watch.ts";
 import type { Kind } from "./kind.ts";
 import type { KindRequest, RegistryContext } from "./registry.ts";
-import type { ApiQuery, ListAnswer, WatchAnswer } from "./request.ts";
+import type { ApiQuery, ListAnswer, WatchAnswer, WatchItem, WatchStream } from "./request.ts";
 import { fieldSelector, labelPredicate } from "./selectors.ts";
 
 /** Everything that the request's selectors choose, as of now. */
 export function selectedObjects(request: KindRequest): readonly Stored[] {
-  const objects = objectsOf(request, request.table.list(request.namespace));
+  const objects = request.table.list(request.namespace);
   const selects = selection(request.of, request.query, request.name);
   return selects === undefined ? objects : objects.filter(selects);
-}
-
-function objectsOf(_request: KindRequest, objects: readonly Stored[]): readonly Stored[] {
-  return objects;
 }
 
 /** The selectors as one predicate; undefined when all is selected. */
@@ -29,24 +33,30 @@ function selection(
   if (query.labelSelector) tests.push(labelPredicate(query.labelSelector));
   if (query.fieldSelector) {
     const selector = fieldSelector(query.fieldSelector);
-    const known = new Set(Object.keys(fieldsOf(of, {})));
-    for (const field of selector.names) {
-      if (known.has(field)) continue;
-      throw badRequest(
-        `Unable to find "${of.group === "" ? "" : `${of.group}/`}${of.versions[0]}, Resource=${of.plural}" that match label selector "${query.labelSelector ?? ""}", field selector "${query.fieldSelector}": field label not supported: ${field}`,
-      );
-    }
+    for (const field of selector.names) checkField(of, field);
     tests.push((o) => selector.matches(fieldsOf(of, o)));
   }
   if (tests.length === 0) return undefined;
   return (object) => tests.every((test) => test(object));
 }
 
+/** @throws KubeApiError 400 for a field that selectors of the kind may not use */
+function checkField(of: Kind, field: string): void {
+  if (field === "metadata.name" || field === "metadata.namespace") return;
+  const own = of.fields?.({});
+  if (own !== undefined && Object.hasOwn(own, field)) return;
+  throw badRequest(
+    own === undefined
+      ? `"${field}" is not a known field selector: only "metadata.name", "metadata.namespace"`
+      : `field label not supported: ${field}`,
+  );
+}
+
 function fieldsOf(of: Kind, object: KubeObject): Readonly<Record<string, string>> {
   const { name = "", namespace = "" } = object.metadata ?? {};
   return {
     "metadata.name": name,
-    ...(of.namespaced ? { "metadata.namespace": namespace } : {}),
+    "metadata.namespace": namespace,
     ...of.fields?.(object),
   };
 }
@@ -80,11 +90,12 @@ export function listPage(context: RegistryContext, request: KindRequest): ListAn
   const { store } = context;
   const { query, table } = request;
   const selects = selection(request.of, query, undefined);
+  const asked = listRevision(store.revision, query);
   const token = query.continue ? decode(query.continue) : undefined;
   if (token !== undefined && query.resourceVersion && query.resourceVersion !== "0") {
     throw badRequest("specifying resource version is not allowed when using continue");
   }
-  const revision = token?.rv ?? listRevision(store.revision, query);
+  const revision = token?.rv ?? asked;
   const all =
     revision === undefined ? table.list(request.namespace) : table.snapshot(revision, request.namespace);
   if (all === undefined) {
@@ -95,7 +106,8 @@ export function listPage(context: RegistryContext, request: KindRequest): ListAn
   const at = revision ?? store.revision;
   let items = selects === undefined ? all : all.filter(selects);
   if (token !== undefined) items = items.slice(firstAfter(items, token.after));
-  const limit = query.limit ?? 0;
+  // A list of any version comes from a cache in the reference, which knows no pages.
+  const limit = query.resourceVersion === "0" ? 0 : (query.limit ?? 0);
   if (limit <= 0 || items.length <= limit) return { type: "list", items, resourceVersion: String(at) };
   const page = items.slice(0, limit);
   return {
@@ -129,8 +141,16 @@ function continueExpired(now: number, token: ContinueToken): Error {
 /** The exact version that a list asks for; undefined: the newest. */
 function listRevision(current: number, query: ApiQuery): number | undefined {
   const { resourceVersion = "", resourceVersionMatch = "" } = query;
+  if (resourceVersionMatch !== "" && query.continue !== undefined) {
+    throw forbiddenMatch("resourceVersionMatch is forbidden when continue is provided");
+  }
   if (resourceVersionMatch !== "" && resourceVersion === "") {
     throw forbiddenMatch("resourceVersionMatch is forbidden unless resourceVersion is provided");
+  }
+  if (!["", "Exact", "NotOlderThan"].includes(resourceVersionMatch)) {
+    throw invalidListOptions(
+      unsupportedValue("resourceVersionMatch", resourceVersionMatch, ["Exact", "NotOlderThan", ""]),
+    );
   }
   if (resourceVersion === "") return undefined;
   const version = parseVersion(resourceVersion);
@@ -148,18 +168,11 @@ function listRevision(current: number, query: ApiQuery): number | undefined {
 }
 
 function forbiddenMatch(why: string): Error {
-  return apiError(
-    422,
-    "Invalid",
-    `ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: ${why}`,
-    {
-      group: "meta.k8s.io",
-      kind: "ListOptions",
-      causes: [
-        { reason: "FieldValueForbidden", message: `Forbidden: ${why}`, field: "resourceVersionMatch" },
-      ],
-    },
-  );
+  return invalidListOptions(forbiddenValue("resourceVersionMatch", why));
+}
+
+function invalidListOptions(problem: FieldProblem): Error {
+  return invalid("meta.k8s.io", "ListOptions", "", [problem]);
 }
 
 function tooLargeVersion(version: number, current: number): Error {
@@ -172,7 +185,7 @@ function tooLargeVersion(version: number, current: number): Error {
 
 function parseVersion(text: string): number {
   if (!/^\d{1,15}$/.test(text)) {
-    throw badRequest(`invalid resource version ${JSON.stringify(text)}: it must be a decimal number`);
+    throw apiError(500, "", `invalid resource version ${JSON.stringify(text)}: it must be a decimal number`);
   }
   return Number(text);
 }
@@ -187,11 +200,16 @@ export function startWatch(context: RegistryContext, request: KindRequest): Watc
     namespace === undefined
       ? selects
       : (object: Stored) => object.metadata.namespace === namespace && selects(object);
+  if (query.resourceVersionMatch !== undefined) {
+    throw forbiddenMatch("resourceVersionMatch is forbidden for watch");
+  }
   const version = parseVersion(query.resourceVersion || "0");
   const from = version === 0 ? store.readableRevision : version;
   const position = table.positionAfter(from);
   if (position === undefined) {
-    throw expired(`too old resource version: ${from} (${store.revision})`);
+    // The stream opens all the same, and says so in its one event.
+    const error = expired(`too old resource version: ${from} (${store.revision})`);
+    return { type: "watch", stream: failedStream(error.status as KubeObject) };
   }
   const initial = version === 0 ? (table.snapshot(from, namespace) ?? []) : [];
   const stream = new TableWatch({
@@ -204,4 +222,13 @@ export function startWatch(context: RegistryContext, request: KindRequest): Watc
   });
   watches.add(stream, query);
   return { type: "watch", stream };
+}
+
+function failedStream(status: KubeObject): WatchStream {
+  const items: WatchItem[] = [{ type: "ERROR", status }];
+  return {
+    take: () => items.pop() ?? "ended",
+    next: async () => items.pop(),
+    close: () => void items.pop(),
+  };
 }

@@ -38,7 +38,7 @@ export function metadataForCreate(
   if (meta.resourceVersion !== undefined && meta.resourceVersion !== "" && meta.resourceVersion !== "0") {
     throw apiError(500, "", "resourceVersion should not be set on objects to be created");
   }
-  if (kind.namespaced) meta.namespace = namespaceOf(kind, given, namespace);
+  if (kind.namespaced) meta.namespace = namespaceOf(given, namespace);
   else delete meta.namespace;
   if ((meta.name ?? "") === "" && (meta.generateName ?? "") !== "") {
     meta.name = generatedName(meta.generateName ?? "", env.random);
@@ -58,19 +58,18 @@ export function metadataForCreate(
   return withoutEmpty(meta);
 }
 
-function namespaceOf(kind: Kind, given: ObjectMeta | undefined, fromPath: string | undefined): string {
+function namespaceOf(given: ObjectMeta | undefined, fromPath: string | undefined): string {
   const own = given?.namespace ?? "";
   if (fromPath !== undefined && own !== "" && own !== fromPath) {
     throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
   }
   const namespace = fromPath ?? own;
   if (namespace === "") throw badRequest(`an empty namespace may not be set during creation`);
-  void kind;
   return namespace;
 }
 
 /** The metadata of a changed object: what the caller may change from `given`, the rest from `old`. */
-export function metadataForUpdate(kind: Kind, given: ObjectMeta | undefined, old: Stored): ObjectMeta {
+export function metadataForUpdate(given: ObjectMeta | undefined, old: Stored): ObjectMeta {
   const before = old.metadata;
   const meta: Meta = { ...given };
   for (const key of [
@@ -90,7 +89,6 @@ export function metadataForUpdate(kind: Kind, given: ObjectMeta | undefined, old
   if (given?.generateName !== undefined) meta.generateName = given.generateName;
   delete meta.selfLink;
   delete meta.managedFields;
-  void kind;
   return withoutEmpty(meta);
 }
 

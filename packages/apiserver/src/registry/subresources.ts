@@ -5,8 +5,10 @@ import { own } from "../api/own.ts";
 import { bindPod } from "./binding.ts";
 import { finishDeletion } from "./delete.ts";
 import { evictPod } from "./eviction.ts";
+import { metadataForUpdate } from "./metadata.ts";
 import { commitOne, existing, groupResource, type KindRequest, type RegistryContext } from "./registry.ts";
 import type { ApiAnswer } from "./request.ts";
+import { scale } from "./scale.ts";
 import { bodyObject, patchObject, updateObject } from "./write.ts";
 
 /** Answers a request to a sub-resource. */
@@ -19,6 +21,7 @@ export function subresourceHandler({ of, subresource }: KindRequest): Subresourc
     if (subresource === "binding") return bindPod;
     if (subresource === "eviction") return evictPod;
   }
+  if (subresource === "scale" && of.subresources?.scale !== undefined) return scale;
   if (of.group === "" && of.kind === "Namespace" && subresource === "finalize") return finalize;
   throw unknownResource();
 }
@@ -40,8 +43,14 @@ function status(context: RegistryContext, request: KindRequest): ApiAnswer {
 function finalize(context: RegistryContext, request: KindRequest): ApiAnswer {
   if (request.verb !== "update") throw methodNotSupported(groupResource(request.of), request.verb);
   const old = existing(request);
-  const { spec } = bodyObject(request) as KubeObject & { spec?: unknown };
-  const next = own({ ...old, spec: spec ?? {} } as KubeObject);
+  const { spec, metadata } = bodyObject(request) as KubeObject & {
+    spec?: { finalizers?: readonly string[] };
+  };
+  const next = own({
+    ...old,
+    metadata: metadataForUpdate(metadata, old),
+    spec: (spec?.finalizers ?? []).length === 0 ? {} : spec,
+  } as KubeObject);
   const identity = { namespace: "", name: old.metadata.name };
   const gone = finishDeletion(context, request, identity, next);
   return { type: "object", code: 200, object: gone ?? commitOne(context, request, identity, next) };

@@ -87,13 +87,13 @@ export function updateObject(context: RegistryContext, request: KindRequest, sta
   const name = given.metadata?.name ?? "";
   if (name !== "" && name !== request.name) throw nameMismatch(request, given);
   if (name === "") {
-    throw invalid(request.of.group, request.of.kind, "", [
-      invalidValue("metadata.name", "", "name must be given"),
-    ]);
+    throw badRequest(
+      `the name of the object (${request.name} based on URL) was undeterminable: name must be provided`,
+    );
   }
   const inBody = given.metadata?.namespace ?? "";
   if (request.of.namespaced && inBody !== "" && inBody !== request.namespace) {
-    throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+    throw namespaceMismatch(request, inBody);
   }
   const old = request.table.get(request.namespace ?? "", request.name ?? "");
   if (old === undefined && request.of.createsOnUpdate === true && !status) {
@@ -110,6 +110,12 @@ function withoutVersion(object: KubeObject): KubeObject {
 function nameMismatch(request: KindRequest, given: KubeObject): Error {
   return badRequest(
     `the name of the object (${given.metadata?.name}) does not match the name on the URL (${request.name})`,
+  );
+}
+
+function namespaceMismatch(request: KindRequest, given: string): Error {
+  return badRequest(
+    `the namespace of the object (${given}) does not match the namespace on the request (${request.namespace})`,
   );
 }
 
@@ -133,6 +139,9 @@ export function patchObject(context: RegistryContext, request: KindRequest, stat
     throw invalidPatch("a patch cannot change kind or apiVersion");
   }
   if (next.metadata?.name !== old.metadata.name) throw nameMismatch(request, next);
+  if (request.of.namespaced && next.metadata.namespace !== old.metadata.namespace) {
+    throw namespaceMismatch(request, next.metadata.namespace ?? "");
+  }
   if (next.metadata.uid !== old.metadata.uid) {
     throw invalid(request.of.group, request.of.kind, old.metadata.name, [
       invalidValue("metadata.uid", next.metadata.uid ?? "", "field is immutable"),
@@ -247,15 +256,20 @@ function shape(of: Kind, given: KubeObject, old: Stored): KubeObject {
     ...given,
     apiVersion: storedApiVersion(of),
     kind: of.kind,
-    metadata: metadataForUpdate(of, given.metadata, old),
+    metadata: metadataForUpdate(given.metadata, old),
   };
   next = of.defaults?.(next) ?? next;
   if (of.statusSubresource === true) next = withStatusOf(next, old);
   next = of.prepareUpdate?.(next, old) ?? next;
-  if (of.countsGenerations === true && specChanged(next, old)) {
+  if (of.countsGenerations === true && (specChanged(next, old) || annotationsCount(of, next, old))) {
     next = { ...next, metadata: { ...next.metadata, generation: (old.metadata.generation ?? 0) + 1 } };
   }
   return next;
+}
+
+/** A Deployment's annotations count as its spec does (apps/deployment strategy). */
+function annotationsCount(of: Kind, next: KubeObject, old: Stored): boolean {
+  return of.kind === "Deployment" && !sameJson(next.metadata?.annotations, old.metadata.annotations);
 }
 
 function withStatusOf(next: WithStatus, old: WithStatus): WithStatus {
@@ -265,8 +279,7 @@ function withStatusOf(next: WithStatus, old: WithStatus): WithStatus {
 
 /** A write to the status: everything else stays as it was, but for metadata where the kind allows it. */
 function shapeStatus(of: Kind, given: WithStatus, old: Stored<WithStatus>): KubeObject {
-  const metadata =
-    of.statusKeepsMetadata === true ? old.metadata : metadataForUpdate(of, given.metadata, old);
+  const metadata = of.statusKeepsMetadata === true ? old.metadata : metadataForUpdate(given.metadata, old);
   const { status: _, ...rest } = old;
   let next: WithStatus = { ...rest, metadata };
   if (given.status !== undefined) next = { ...next, status: given.status };

@@ -40,6 +40,15 @@ function qosClass(spec: Loose): string {
   return guaranteed ? "Guaranteed" : "Burstable";
 }
 
+/** The address in both of its forms, and a past for every container. */
+function statusDefaults(status: Loose): Loose {
+  const first = status.podIP && status.podIPs?.[0]?.ip !== status.podIP;
+  const addressed = first ? { ...status, podIPs: [{ ip: status.podIP }] } : status;
+  return withMember(addressed, "containerStatuses", (list) =>
+    mapItems(list, (container) => withDefaults(container, { state: {}, lastState: {} })),
+  );
+}
+
 function prepareCreate(object: KubeObject): KubeObject {
   const pod = object as LooseObject;
   return { ...pod, status: { phase: "Pending", qosClass: qosClass(pod.spec ?? {}) } } as KubeObject;
@@ -84,6 +93,13 @@ function validateUpdate(next: KubeObject, old: Stored): readonly FieldProblem[] 
       ),
     );
   }
+  const counts = (list: string) => (spec[list] ?? []).length !== (before[list] ?? []).length;
+  const resized = ["containers", "initContainers"].filter(counts);
+  if (resized.length > 0) {
+    return resized.map((list) =>
+      forbiddenValue(`spec.${list}`, "pod updates may not add or remove containers"),
+    );
+  }
   if (!sameJson(fixedPart(spec), fixedPart(before))) problems.push(forbiddenValue("spec", updateRule));
   return problems;
 }
@@ -112,8 +128,12 @@ export const pod: Kind = {
   },
   fields,
   defaults: (object) =>
-    withMember(withDefaults(object as LooseObject, { spec: {} }), "spec", (spec) =>
-      withDefaults(podSpecDefaults(spec), { enableServiceLinks: true }),
+    withMember(
+      withMember(withDefaults(object as LooseObject, { spec: {} }), "spec", (spec) =>
+        withDefaults(podSpecDefaults(spec), { enableServiceLinks: true }),
+      ),
+      "status",
+      statusDefaults,
     ),
   prepareCreate,
   // Status belongs to the sub-resource, and qosClass to the server.

@@ -60,6 +60,13 @@ function workload(kind: string, plural: string, shortName: string, rest: Partial
     namespaced: true,
     statusSubresource: true,
     countsGenerations: true,
+    ...(plural === "daemonsets"
+      ? {}
+      : {
+          subresources: {
+            scale: { group: "autoscaling", version: "v1", kind: "Scale", verbs: ["get", "patch", "update"] },
+          },
+        }),
     ...rest,
   };
 }

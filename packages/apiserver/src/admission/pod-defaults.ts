@@ -1,0 +1,51 @@
+/** Priority, DefaultTolerationSeconds and ServiceAccount: what a cluster adds to every new pod. */
+import type { KubeObject, Pod } from "@longshore/kube";
+import { forbidden } from "../api/errors.ts";
+import type { AdmissionPlugin } from "./admission.ts";
+
+const unready = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+/** Adds priority zero, and lets a pod stay for five minutes on a node that is lost. */
+export const podDefaults: AdmissionPlugin = {
+  name: "DefaultTolerationSeconds",
+  onCreate(_context, { of }, object) {
+    if (of.group !== "" || of.plural !== "pods") return object;
+    const pod = object as Pod;
+    const tolerations = pod.spec?.tolerations ?? [];
+    const missing = unready.filter(
+      (key) =>
+        !tolerations.some(
+          (t) => (t.key ?? "") === "" || (t.key === key && (t.effect ?? "NoExecute") === "NoExecute"),
+        ),
+    );
+    const added = missing.map((key) => ({
+      key,
+      operator: "Exists",
+      effect: "NoExecute",
+      tolerationSeconds: 300,
+    }));
+    const spec = {
+      priority: 0,
+      preemptionPolicy: "PreemptLowerPriority",
+      ...pod.spec,
+      ...(added.length === 0 ? {} : { tolerations: [...tolerations, ...added] }),
+    };
+    return { ...pod, spec } as KubeObject;
+  },
+};
+
+/** Refuses pods whose service account is not there. */
+export const serviceAccountRequired: AdmissionPlugin = {
+  name: "ServiceAccount",
+  onCreate({ store }, { of }, object) {
+    if (of.group !== "" || of.plural !== "pods") return object;
+    const pod = object as Pod;
+    const name = pod.spec?.serviceAccountName || "default";
+    const namespace = pod.metadata?.namespace ?? "";
+    if (store.table("serviceaccounts").get(namespace, name) === undefined) {
+      const why = `error looking up service account ${namespace}/${name}: serviceaccount "${name}" not found`;
+      throw forbidden({ group: "", resource: "pods" }, pod.metadata?.name ?? "", why);
+    }
+    return { ...pod, spec: { ...pod.spec, serviceAccountName: name, serviceAccount: name } } as KubeObject;
+  },
+};

@@ -1,0 +1,74 @@
+/** The `scale` sub-resource of workloads: autoscaling/v1 Scale over `spec.replicas`. */
+import type { KubeObject, LabelSelector, Stored } from "@longshore/kube";
+import { labelSelectorMatcher } from "@longshore/kube";
+import { badRequest, conflict, invalid, invalidValue, methodNotSupported } from "../api/errors.ts";
+import { own } from "../api/own.ts";
+import { applyJsonPatch } from "../patch/json-patch.ts";
+import { applyMergePatch } from "../patch/merge-patch.ts";
+import { existing, groupResource, type KindRequest, type RegistryContext } from "./registry.ts";
+import type { ObjectAnswer } from "./request.ts";
+import { replace } from "./write.ts";
+
+interface Workload extends KubeObject {
+  readonly spec?: { readonly replicas?: number; readonly selector?: LabelSelector };
+  readonly status?: { readonly replicas?: number };
+}
+
+interface Scale extends KubeObject {
+  readonly spec?: { readonly replicas?: number };
+}
+
+/** GET, PUT and PATCH of the scale. */
+export function scale(context: RegistryContext, request: KindRequest): ObjectAnswer {
+  const workload = existing(request) as Stored<Workload>;
+  switch (request.verb) {
+    case "get":
+      return { type: "object", code: 200, object: scaleOf(workload) };
+    case "update":
+      return setScale(context, request, workload, (request.body ?? {}) as Scale);
+    case "patch": {
+      const patch = request.patchType === "json" ? applyJsonPatch : applyMergePatch;
+      return setScale(context, request, workload, patch(scaleOf(workload), request.body) as Scale);
+    }
+    default:
+      throw methodNotSupported(groupResource(request.of), request.verb);
+  }
+}
+
+function setScale(
+  context: RegistryContext,
+  request: KindRequest,
+  workload: Stored<Workload>,
+  wanted: Scale,
+): ObjectAnswer {
+  const replicas = wanted.spec?.replicas ?? 0;
+  const { name } = workload.metadata;
+  if (!Number.isInteger(replicas)) throw badRequest("spec.replicas must be an integer");
+  if (replicas < 0) {
+    throw invalid("autoscaling", "Scale", name, [
+      invalidValue("spec.replicas", replicas, "must be greater than or equal to 0"),
+    ]);
+  }
+  const { resourceVersion = "" } = wanted.metadata ?? {};
+  if (resourceVersion !== "" && resourceVersion !== workload.metadata.resourceVersion) {
+    throw conflict(groupResource(request.of), name);
+  }
+  const next = { ...workload, spec: { ...workload.spec, replicas } };
+  const { object } = replace(context, request, workload, next, false);
+  return { type: "object", code: 200, object: scaleOf(object as Stored<Workload>) };
+}
+
+function scaleOf(workload: Stored<Workload>): KubeObject {
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = workload.metadata;
+  const { selector } = workload.spec ?? {};
+  return own({
+    kind: "Scale",
+    apiVersion: "autoscaling/v1",
+    metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
+    spec: { replicas: workload.spec?.replicas ?? 0 },
+    status: {
+      replicas: workload.status?.replicas ?? 0,
+      ...(selector === undefined ? {} : { selector: labelSelectorMatcher(selector).toString() }),
+    },
+  } as KubeObject);
+}
