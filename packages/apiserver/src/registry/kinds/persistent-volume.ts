@@ -26,10 +26,16 @@ const reclaimPolicies = ["Delete", "Recycle", "Retain"];
 /** How a volume is given to pods. */
 export const volumeModes = ["Block", "Filesystem"];
 
-/** The spec of a volume, filled and canonical; also that of an inline volume in a VolumeAttachment. */
+/** The spec of a volume, filled and canonical. */
 export function volumeSpecDefaults(spec: Loose): Loose {
-  const filled = withDefaults(spec, { persistentVolumeReclaimPolicy: "Retain", volumeMode: "Filesystem" });
-  return persistentSourceDefaults(withMember(filled, "capacity", canonicalQuantities));
+  return inlineVolumeSpecDefaults(
+    withDefaults(spec, { persistentVolumeReclaimPolicy: "Retain", volumeMode: "Filesystem" }),
+  );
+}
+
+/** That of an inline volume in a VolumeAttachment: policy and mode stay as they are (vectors kcm-migration). */
+export function inlineVolumeSpecDefaults(spec: Loose): Loose {
+  return persistentSourceDefaults(withMember(spec, "capacity", canonicalQuantities));
 }
 
 /** Problems of a volume's spec. */

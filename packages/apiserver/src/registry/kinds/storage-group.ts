@@ -11,7 +11,7 @@ import {
 import { sameJson } from "../../api/own.ts";
 import type { Kind } from "../kind.ts";
 import { qualifiedNameProblems } from "../names.ts";
-import { volumeSpecDefaults, volumeSpecProblems } from "./persistent-volume.ts";
+import { inlineVolumeSpecDefaults, volumeSpecProblems } from "./persistent-volume.ts";
 import {
   immutable,
   type Loose,
@@ -113,7 +113,8 @@ export const volumeAttachment: Kind = {
     withMember(
       withMember(object as LooseObject, "status", (status) => withDefaults(status, { attached: false })),
       "spec",
-      (s) => withMember(s, "source", (source) => withMember(source, "inlineVolumeSpec", volumeSpecDefaults)),
+      (s) =>
+        withMember(s, "source", (source) => withMember(source, "inlineVolumeSpec", inlineVolumeSpecDefaults)),
     ),
   prepareCreate: (object) => ({ ...object, status: { attached: false } }) as KubeObject,
   validate: validateAttachment,
