@@ -138,6 +138,36 @@ describe("an in-tree EBS volume", () => {
     await second.stop();
   });
 
+  it("whose device never appears is given up with its pod", async () => {
+    const world = await NodeWorld.create();
+    await world.volume("vol-1");
+    const agent = world.start();
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.reportAttached(inTreeName("vol-1"), "/dev/loop99");
+    const wait = agent.volumes.waitForAttachAndMount(pod, world.signal);
+    await expect(world.clock.run(wait)).rejects.toThrow(/unmounted volumes=\[data-vol-1\]/);
+    await world.deletePod("p");
+    await world.until("gone", () => agent.volumes.podVolumesGone(pod.metadata.uid), 5_000);
+    await world.until("not in use", async () => (await inUse(world)).length === 0, 5_000);
+    await agent.stop();
+  });
+
+  it("is offered to no container of a pod that ends", async () => {
+    const world = await NodeWorld.create();
+    await world.volume("vol-1");
+    const agent = world.start();
+    await world.attachInTree("vol-1");
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    world.running.add(pod.metadata.uid);
+    const ref = { namespace: "default", name: "p" };
+    await world.kube.delete(resources.pods, ref, { signal: world.signal, gracePeriodSeconds: 30 });
+    await world.clock.advance(1000);
+    expect(agent.volumes.mountedVolumes(pod.metadata.uid).size).toBe(0);
+    expect(await world.mounts()).toHaveLength(2);
+    await agent.stop();
+  });
+
   it("that lost its pod between device mount and bind mount is unmounted after a crash", async () => {
     const world = await NodeWorld.create();
     await world.volume("vol-1");

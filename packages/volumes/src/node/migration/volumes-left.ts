@@ -3,7 +3,7 @@
  * tell. A node may not list VolumeAttachments, so the single one of each volume that it has heard of
  * is looked up by name.
  */
-import { type KubeClient, type Node, resources, type Stored } from "@longshore/kube";
+import { KubeApiError, type KubeClient, type Node, resources, type Stored } from "@longshore/kube";
 import type { Host } from "@longshore/runtime";
 import { splitUniqueName, uniqueNameOf } from "../../framework/names.ts";
 import { escapeQualifiedName, kubeletPaths } from "../../framework/volume-host.ts";
@@ -69,10 +69,16 @@ export async function observeVolumesLeft(
   return { "in-tree": [...inTree].sort(), csi };
 }
 
-function attachmentOf(env: VolumesLeftEnv, uniqueName: string, signal: AbortSignal) {
+async function attachmentOf(env: VolumesLeftEnv, uniqueName: string, signal: AbortSignal) {
   const { driver, volumeHandle } = parseCsiVolumeName(splitUniqueName(uniqueName).volumeName);
   const name = attachmentName(volumeHandle, driver, env.nodeName);
-  return env.kube.get(resources.volumeAttachments, { name }, { signal });
+  try {
+    return await env.kube.get(resources.volumeAttachments, { name }, { signal });
+  } catch (error) {
+    // The node authorizer answers Forbidden for whatever is not related to the node, existing or not.
+    if (error instanceof KubeApiError && error.code === 403) return undefined;
+    throw error;
+  }
 }
 
 /** A PV whose source is CSI's to begin with never crosses. Whatever cannot be read counts as one that does. */

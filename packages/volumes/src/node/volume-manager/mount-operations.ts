@@ -53,12 +53,16 @@ export async function verifyControllerAttached(
   return true;
 }
 
-/** Mounts the volume's device if need be, and the volume in the pod. */
+/**
+ * Mounts the volume's device if need be, and the volume in the pod.
+ * @param giveUp ends the wait for the device, and nothing else: a mount that has begun is finished
+ */
 export async function mountVolume(
   env: OperationEnv,
   volume: DesiredVolume,
   { pod, spec }: DesiredPod,
   signal: AbortSignal,
+  giveUp: AbortSignal,
 ): Promise<void> {
   const { uniqueName, plugin } = volume;
   const affinity = spec.persistentVolume?.spec?.nodeAffinity?.required;
@@ -68,7 +72,7 @@ export async function mountVolume(
     );
   }
   const mounter = await plugin.newMounter(spec, pod);
-  const devicePath = await waitForAttach(env, volume, spec, signal);
+  const devicePath = await waitForAttach(env, volume, spec, signal, giveUp);
   await mountDevice(env, volume, spec, devicePath, signal);
   const mount: Omit<ActualPod, "state"> = {
     podUID: pod.metadata.uid,
@@ -99,12 +103,13 @@ function waitForAttach(
   { uniqueName, plugin, attachable }: DesiredVolume,
   spec: VolumeSpec,
   signal: AbortSignal,
+  giveUp: AbortSignal,
 ): Promise<string> {
   const reported = env.actual.get(uniqueName)?.devicePath ?? "";
   if (!attachable || !isAttachable(plugin)) return Promise.resolve(reported);
   const attacher = plugin.newAttacher();
   return withDeadline(env.clock, waitForAttachTimeoutMs, signal, (waitSignal) =>
-    attacher.waitForAttach(spec, reported, waitSignal),
+    attacher.waitForAttach(spec, reported, AbortSignal.any([waitSignal, giveUp])),
   );
 }
 

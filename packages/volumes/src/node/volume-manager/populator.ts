@@ -95,6 +95,12 @@ export class Populator {
     return this.#pods.has(podUID);
   }
 
+  /** The pod is bound here and may (still) start containers. */
+  mayStart(podUID: string): boolean {
+    const state = this.#pods.get(podUID);
+    return state !== undefined && !hasEnded(state.pod);
+  }
+
   /** Pods that are gone or ended, and of which the runtime has no container. */
   get over(): ReadonlySet<string> {
     return this.#over;

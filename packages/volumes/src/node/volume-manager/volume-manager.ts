@@ -29,6 +29,7 @@ import {
   type Host,
   periodically,
   type RuntimeEnv,
+  StoppedError,
   TaskGroup,
   withDeadline,
 } from "@longshore/runtime";
@@ -105,6 +106,8 @@ export class VolumeManager implements VolumesInHand {
   readonly #mountErrors = new Map<string, Map<string, string>>();
   readonly #mountsInFlight = new Map<string, number>();
   readonly #verifyAt = new Map<string, number>();
+  /** Mounts in flight that wait for a device or attachment: to be given up when the pod goes. */
+  readonly #attachWaits = new Set<{ uniqueName: string; podUID: string; giveUp: AbortController }>();
   #leftovers: readonly LeftoverDirectory[] = [];
   /** Names kept in `volumesInUse` for directories that could not be understood. */
   #carriedOver: readonly string[] = [];
@@ -191,6 +194,9 @@ export class VolumeManager implements VolumesInHand {
 
   mountedVolumes(podUID: string): ReadonlyMap<string, { readonly path: string; readonly readOnly: boolean }> {
     const mounted = new Map<string, { readonly path: string; readonly readOnly: boolean }>();
+    // From the moment a pod is known to end, no container of it may start: whoever read the mounts
+    // before that counts in the runtime, which is asked after it.
+    if (!this.#populator.mayStart(podUID)) return mounted;
     for (const volume of this.#desired.volumesOf(podUID)) {
       const actual = this.#actual.podOf(volume.uniqueName, podUID);
       if (actual?.state !== "mounted") continue;
@@ -315,6 +321,9 @@ export class VolumeManager implements VolumesInHand {
   /** One pass over all volumes. @returns milliseconds until the next one is due, or undefined */
   #pass(): number | undefined {
     const due: number[] = [];
+    for (const { uniqueName, podUID, giveUp } of this.#attachWaits) {
+      if (this.#desired.podOf(uniqueName, podUID) === undefined) giveUp.abort(new StoppedError());
+    }
     for (const volume of this.#actual.volumes()) {
       for (const pod of volume.pods.values()) this.#unmountIfUnwanted(volume, pod, due);
     }
@@ -353,12 +362,16 @@ export class VolumeManager implements VolumesInHand {
     }
     if (actual.pods.get(uid)?.state === "mounted" || this.#driverMissing(wish)) return;
     const started = this.#start(uniqueName, undefined, "volume_mount", due, async (signal) => {
+      const wait = { uniqueName, podUID: uid, giveUp: new AbortController() };
+      this.#attachWaits.add(wait);
       try {
-        await mountVolume(this.#operations, volume, wish, signal);
+        await mountVolume(this.#operations, volume, wish, signal, wait.giveUp.signal);
         this.#mountErrors.get(uid)?.delete(uniqueName);
       } catch (error) {
-        this.#mountFailed(wish, uniqueName, error);
+        if (!wait.giveUp.signal.aborted) this.#mountFailed(wish, uniqueName, error);
         throw error;
+      } finally {
+        this.#attachWaits.delete(wait);
       }
     });
     if (started === undefined) return;
