@@ -1,6 +1,7 @@
 /** All groups of vectors; a group joins by being listed here. */
 
 import { attacherVectors } from "./attacher.ts";
+import { provisionerVectors } from "./provisioner.ts";
 import { quantityVectors } from "./quantity.ts";
 import { selectorVectors } from "./selectors.ts";
 import { storageVectors } from "./storage.ts";
@@ -13,6 +14,7 @@ export const vectorGroups: readonly VectorGroup[] = [
   quantityVectors,
   selectorVectors,
   attacherVectors,
+  provisionerVectors,
 ];
 
 /** The table from operation to handler over all groups. */

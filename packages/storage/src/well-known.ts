@@ -20,6 +20,10 @@ export const nodeIdAnnotation = "csi.alpha.kubernetes.io/node-id";
 export const deletionSecretNameAnnotation = "volume.kubernetes.io/provisioner-deletion-secret-name";
 /** Namespace of {@link deletionSecretNameAnnotation}. */
 export const deletionSecretNamespaceAnnotation = "volume.kubernetes.io/provisioner-deletion-secret-namespace";
+/** On a volume: the secret that ControllerModifyVolume gets, when its class names one. */
+export const modifySecretNameAnnotation = "volume.kubernetes.io/controller-modify-secret-name";
+/** Namespace of {@link modifySecretNameAnnotation}. */
+export const modifySecretNamespaceAnnotation = "volume.kubernetes.io/controller-modify-secret-namespace";
 /** On a volume that the provisioner owns, while its disk may exist (sidecars.md §2.4). */
 export const provisionerFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
 /** On a claim, from before CreateVolume until its volume is stored or certainly gone (DESIGN §6). */

@@ -10,7 +10,7 @@ import {
   translateInTreePVToCSI,
   translateInTreeStorageClassToCSI,
 } from "@longshore/translation";
-import { secretValues } from "../common/secret-values.ts";
+import { SecretMissingError, secretValues } from "../common/secret-values.ts";
 import type { AttemptContext } from "./provision-volume.ts";
 
 /** The volume cannot be deleted as it is. The text is shown to users. */
@@ -28,7 +28,7 @@ export interface DeleteContext extends AttemptContext {
 
 /**
  * Deletes the disk. That it is gone already must be no error to the driver (CSI, DeleteVolume).
- * @throws VolumeDeleteError, SecretMissingError, CsiCallError
+ * @throws VolumeDeleteError, CsiCallError
  */
 export async function deleteVolume(
   context: DeleteContext,
@@ -43,7 +43,13 @@ export async function deleteVolume(
     throw new VolumeDeleteError("the driver cannot delete volumes (CREATE_DELETE_VOLUME)");
   }
   const name = pv.metadata?.name ?? "";
-  const secrets = await secretValues(context.kube, secretOf(context, pv, migrated), signal);
+  const secrets = await secretValues(context.kube, secretOf(context, pv, migrated), signal).catch(
+    (error: unknown) => {
+      // A namespace that is being removed takes the secret first: the driver may manage without.
+      if (error instanceof SecretMissingError) return {};
+      throw error;
+    },
+  );
   const [node] = context.attachedTo(name);
   if (node !== undefined)
     throw new VolumeDeleteError(`persistentvolume ${name} is still attached to node ${node}`);

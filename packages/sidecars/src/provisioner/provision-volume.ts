@@ -6,6 +6,8 @@ import {
   deletionSecretNameAnnotation,
   deletionSecretNamespaceAnnotation,
   migratedToAnnotation,
+  modifySecretNameAnnotation,
+  modifySecretNamespaceAnnotation,
   storageProvisionerOf,
   volumeNodeAffinity,
 } from "@longshore/storage";
@@ -20,6 +22,8 @@ export interface AttemptContext {
   readonly settings: VolumeSettings;
   /** Deadline of a CSI call, in milliseconds. */
   readonly timeoutMs: number;
+  /** Behaves as the reference does where Longshore deliberately does not (`--compat=reference`). */
+  readonly likeReference?: boolean;
 }
 
 /**
@@ -60,6 +64,8 @@ export async function createVolume(
     return { pv: translateCSIPVToInTree(pv) as PersistentVolume, volumeId: volume.volumeId };
   } catch (cause) {
     const problem = "the volume cannot be translated to its in-tree form";
+    // The reference cannot delete what it cannot translate, so it asks for the volume again for ever.
+    if (context.likeReference) throw new ProvisionError("Background", problem, { cause });
     await removeUnwanted(context, prepared, volume.volumeId, problem, signal);
     throw new ProvisionError("Finished", problem, { cause });
   }
@@ -129,6 +135,12 @@ function volumeObject(
       annotations: {
         [deletionSecretNameAnnotation]: prepared.deletionSecret?.name ?? "",
         [deletionSecretNamespaceAnnotation]: prepared.deletionSecret?.namespace ?? "",
+        ...(prepared.modifySecret === undefined
+          ? {}
+          : {
+              [modifySecretNameAnnotation]: prepared.modifySecret.name,
+              [modifySecretNamespaceAnnotation]: prepared.modifySecret.namespace,
+            }),
       },
     },
     spec: {
@@ -147,6 +159,9 @@ function volumeObject(
         ...prepared.refs,
       },
       ...(claim.spec?.volumeMode === undefined ? {} : { volumeMode: claim.spec.volumeMode }),
+      ...(claim.spec?.volumeAttributesClassName
+        ? { volumeAttributesClassName: claim.spec.volumeAttributesClassName }
+        : {}),
       ...(reclaimPolicy === undefined ? {} : { persistentVolumeReclaimPolicy: reclaimPolicy }),
       ...(affinity === undefined ? {} : { nodeAffinity: affinity }),
     },

@@ -20,6 +20,8 @@ export interface ProvisionerOptions extends Partial<VolumeSettings> {
   readonly resyncMs?: number;
   /** Volumes with policy Delete carry a finalizer, so that none goes before its disk; default true. */
   readonly protectVolumes?: boolean;
+  /** `reference`: the recorded behaviour of external-provisioner wherever ours is deliberately different. */
+  readonly compat?: "reference";
 }
 
 /** Starts the provisioner of the driver behind `env.csi`; it waits for the driver in the background. */
@@ -72,6 +74,7 @@ async function run(
       controllerPublishReadOnly: options.controllerPublishReadOnly ?? false,
     },
     timeoutMs,
+    likeReference: options.compat === "reference",
     claims,
     volumes,
     storageClasses,

@@ -6,9 +6,11 @@ import type { CreateVolumeRequestSchema, MessageInitShape } from "@longshore/csi
 import {
   type CSINode,
   type KubeClient,
+  type KubeObject,
   type Node,
   type PersistentVolumeClaim,
   parseQuantity,
+  type Resource,
   type SecretReference,
   type StorageClass,
   type Stored,
@@ -75,6 +77,7 @@ export interface PreparedVolume {
   readonly migrated: boolean;
   readonly refs: VolumeSecretRefs;
   readonly deletionSecret: Required<SecretReference> | undefined;
+  readonly modifySecret: Required<SecretReference> | undefined;
   /** The driver knows topology and a node is chosen, so that another node may do when this one does not. */
   readonly mayReschedule: boolean;
 }
@@ -120,6 +123,7 @@ export async function prepareVolume(
     const refOf = (kind: SecretKind) => secretReference(kind, parameters, pvName, templateClaim);
     return {
       provisioner: refOf("Provisioner"),
+      modify: refOf("ControllerModify"),
       volume: withoutUndefined({
         controllerPublishSecretRef: refOf("ControllerPublish"),
         nodeStageSecretRef: refOf("NodeStage"),
@@ -129,14 +133,13 @@ export async function prepareVolume(
       }),
     };
   });
-  const driverParameters = unchanged("the class's parameters cannot be used", () =>
-    stripParameters(parameters),
-  );
+  const driverParameters = finished(() => stripParameters(parameters));
   if (settings.extraCreateMetadata) {
     driverParameters["csi.storage.k8s.io/pvc/name"] = templateClaim.name;
     driverParameters["csi.storage.k8s.io/pvc/namespace"] = templateClaim.namespace;
     driverParameters["csi.storage.k8s.io/pv/name"] = pvName;
   }
+  const mutableParameters = await mutableParametersOf(context, claim, signal);
   const secrets = await secretValues(context.kube, refs.provisioner, signal).catch((cause: unknown) => {
     throw new ProvisionError("NoChange", "the provisioner's secret cannot be read", { cause });
   });
@@ -148,6 +151,7 @@ export async function prepareVolume(
       volumeCapabilities,
       parameters: driverParameters,
       secrets,
+      ...(mutableParameters === undefined ? {} : { mutableParameters }),
       ...(topology === undefined ? {} : { accessibilityRequirements: topology }),
     },
     requiredBytes,
@@ -157,6 +161,7 @@ export async function prepareVolume(
     migrated,
     refs: refs.volume,
     deletionSecret: refs.provisioner,
+    modifySecret: refs.modify,
     mayReschedule: hasTopology && selectedNode !== undefined,
   };
 }
@@ -177,9 +182,45 @@ function refuseUnsupported({ capabilities }: Driver, claim: PersistentVolumeClai
   if (!capabilities.controller.has("CREATE_DELETE_VOLUME")) {
     throw new Error("the driver cannot create volumes (CREATE_DELETE_VOLUME)");
   }
+  if ((claim.spec?.volumeAttributesClassName ?? "") !== "" && !capabilities.controller.has("MODIFY_VOLUME")) {
+    throw new Error("spec.volumeAttributesClassName: the driver cannot modify volumes (MODIFY_VOLUME)");
+  }
   if (claim.spec?.selector !== undefined && claim.spec.selector !== null) {
     throw new Error("spec.selector is not supported with dynamic provisioning: remove it");
   }
+}
+
+interface VolumeAttributesClass extends KubeObject {
+  readonly driverName?: string;
+  readonly parameters?: Readonly<Record<string, string>>;
+}
+
+const volumeAttributesClasses: Resource<VolumeAttributesClass> = {
+  group: "storage.k8s.io",
+  versions: ["v1", "v1beta1"],
+  plural: "volumeattributesclasses",
+  kind: "VolumeAttributesClass",
+  namespaced: false,
+};
+
+/** The parameters of the claim's VolumeAttributesClass; undefined when it names none. */
+async function mutableParametersOf(
+  { kube, driver }: RequestContext,
+  claim: PersistentVolumeClaim,
+  signal: AbortSignal,
+): Promise<Record<string, string> | undefined> {
+  const name = claim.spec?.volumeAttributesClassName ?? "";
+  if (name === "") return undefined;
+  const found = await kube.get(volumeAttributesClasses, { name }, { signal });
+  if (found === undefined)
+    throw new ProvisionError("NoChange", `VolumeAttributesClass "${name}" not found: create it`);
+  if (found.driverName !== driver.name) {
+    throw new ProvisionError(
+      "Finished",
+      `VolumeAttributesClass "${name}" is of another driver: choose one of ${driver.name}`,
+    );
+  }
+  return { ...found.parameters };
 }
 
 function asCsiClass(storageClass: StorageClass): StorageClass {
