@@ -77,7 +77,10 @@ export function startGarbageCollector(env: RuntimeEnv, registry: Registry): () =
       return;
     const left = owners.filter((owner) => isThere(owner, suspect.namespace) !== false);
     if (left.length === owners.length) return;
-    if (left.length > 0) return setOwners(suspect, object, left);
+    if (left.length > 0) {
+      setOwners(suspect, object, left);
+      return;
+    }
     const body = { propagationPolicy: "Background", preconditions: { uid: object.metadata.uid } };
     call({ verb: "delete", body, ...target(suspect) }, suspect.kind);
   }

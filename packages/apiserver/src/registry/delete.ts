@@ -8,14 +8,7 @@ import { own } from "../api/own.ts";
 import type { Kind } from "./kind.ts";
 import { selectedObjects } from "./list.ts";
 import { apiTime } from "./metadata.ts";
-import {
-  commitOne,
-  existing,
-  groupResource,
-  isDryRun,
-  type KindRequest,
-  type RegistryContext,
-} from "./registry.ts";
+import { commitOne, existing, isDryRun, type KindRequest, type RegistryContext } from "./registry.ts";
 import type { ListAnswer, ObjectAnswer } from "./request.ts";
 
 /** The options of a deletion, from the body or the query. */
@@ -76,12 +69,18 @@ function removeObject(
   return { type: "object", code: 200, object: commitOne(context, request, identity, plan.object) };
 }
 
+/** An object that stays for a while, marked. */
+interface Marked {
+  readonly kind: "mark";
+  readonly object: KubeObject;
+}
+
 /** What deleting an object comes to. */
 type DeletionPlan =
   | { readonly kind: "remove" }
   /** A pod that ends at once: watchers see its mark before it goes. */
   | { readonly kind: "markAndRemove"; readonly object: KubeObject }
-  | { readonly kind: "mark"; readonly object: KubeObject }
+  | Marked
   | { readonly kind: "keep" };
 
 /** Decides: remove at once, mark (or mark anew with a shorter grace period), or leave as it is marked. */
@@ -119,7 +118,7 @@ function planNamespaceDeletion(old: Stored, now: Date): DeletionPlan {
   return { kind: "mark", object };
 }
 
-function mark(old: Stored, finalizers: readonly string[], graceSeconds: number, at: Date): DeletionPlan {
+function mark(old: Stored, finalizers: readonly string[], graceSeconds: number, at: Date): Marked {
   const first = old.metadata.deletionTimestamp === undefined;
   const { finalizers: _, ...rest } = old.metadata;
   const metadata = {
