@@ -49,14 +49,19 @@ export function fixedCredential(credential: Credential): CredentialSource {
 /** Files are read again after this time, so that a rotated one is picked up (client-go: one minute). */
 const REREAD_MS = 60_000;
 
-/** A credential made by `read`, and made again every minute or when it was refused. */
+/** A credential made by `read`, and made again every minute or when it was refused. A failed `read` leaves the old one. */
 export function rereadCredential(read: (signal: AbortSignal) => Promise<Credential>): CredentialSource {
   let cached: { readonly credential: Credential; readonly readMs: number } | undefined;
   return {
     async current(clock, signal) {
       const nowMs = clock.monotonicMs();
       if (cached === undefined || nowMs - cached.readMs >= REREAD_MS) {
-        cached = { credential: await read(signal), readMs: nowMs };
+        try {
+          cached = { credential: await read(signal), readMs: nowMs };
+        } catch (error) {
+          // A file that is being replaced; what we have may still do.
+          if (cached === undefined) throw error;
+        }
       }
       return cached.credential;
     },

@@ -3,7 +3,7 @@
  * credential plugins"). Its output is secret and appears in no error.
  */
 import { posix } from "node:path";
-import { withDeadline } from "@longshore/runtime";
+import { abortable, withDeadline } from "@longshore/runtime";
 import { ConfigError, type ConfigHost, type Credential, type CredentialSource } from "./cluster-config.ts";
 import type { Fields } from "./fields.ts";
 
@@ -51,6 +51,9 @@ export function execCredential(host: ConfigHost, exec: Fields, context: ExecCont
     command.includes("/") && !command.startsWith("/") ? posix.join(context.directory, command) : command;
   const hint = exec.text("installHint");
   let cached: Cached | undefined;
+  /** One run serves all who wait for it. */
+  let running: Promise<Cached> | undefined;
+  const never = new AbortController().signal;
 
   const run = async (signal: AbortSignal): Promise<Cached> => {
     const result = await host
@@ -72,7 +75,11 @@ export function execCredential(host: ConfigHost, exec: Fields, context: ExecCont
       const isFresh =
         cached !== undefined &&
         (cached.expires === undefined || cached.expires.getTime() > clock.now().getTime());
-      if (!isFresh || cached === undefined) cached = await withDeadline(clock, DEADLINE_MS, parent, run);
+      if (isFresh && cached !== undefined) return cached.credential;
+      running ??= withDeadline(clock, DEADLINE_MS, never, run).finally(() => {
+        running = undefined;
+      });
+      cached = await abortable(running, parent);
       return cached.credential;
     },
     refused() {

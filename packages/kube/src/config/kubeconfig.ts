@@ -78,6 +78,7 @@ export async function loadKubeconfig(host: ConfigHost, source: KubeconfigSource)
 }
 
 async function readKubeconfig(host: ConfigHost, path: string): Promise<string> {
+  if (!path.startsWith("/")) throw new ConfigError(`kubeconfig ${path}: the path must be absolute`);
   let text: string | undefined;
   try {
     text = await host.readFile(path);

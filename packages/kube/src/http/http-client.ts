@@ -20,7 +20,7 @@ import {
   type WatchEvent,
   type WatchOptions,
 } from "../client.ts";
-import type { ClusterConfig } from "../config/cluster-config.ts";
+import type { ClusterConfig, Credential } from "../config/cluster-config.ts";
 import { type KubeObject, type ObjectRef, refOf, type Stored } from "../objects.ts";
 import { apiVersionOf, type Resource } from "../resources.ts";
 import { type ApiResource, Discovery } from "./discovery.ts";
@@ -312,20 +312,26 @@ class HttpClient implements HttpKubeClient {
     signal: AbortSignal,
   ): Promise<HttpResponse> {
     for (let attempt = 1; ; attempt++) {
-      const credential = await abortable(
-        this.#config.credentials.current(this.#env.clock, deadline),
-        deadline,
-      );
+      const credential = await this.#credential(deadline);
       await this.#bucket?.take(deadline);
       const response = await this.#transport.send(request, credential, kind, signal);
       if (response.code !== 401 || attempt > 1) return response;
       this.#config.credentials.refused();
-      const renewed = await abortable(this.#config.credentials.current(this.#env.clock, deadline), deadline);
+      const renewed = await this.#credential(deadline);
       const changed =
         renewed.authorization !== credential.authorization ||
         renewed.certificate?.cert !== credential.certificate?.cert;
       if (!changed) return response;
       response.discard();
+    }
+  }
+
+  async #credential(deadline: AbortSignal): Promise<Credential> {
+    try {
+      return await abortable(this.#config.credentials.current(this.#env.clock, deadline), deadline);
+    } catch (error) {
+      if (deadline.aborted) throw deadline.reason;
+      throw new KubeTransportError(`no credential for ${this.#config.server}`, { cause: error });
     }
   }
 

@@ -197,6 +197,10 @@ function explain(cause: unknown): string {
     case "CERT_HAS_EXPIRED":
       return "the server's certificate has expired";
   }
+  if (code.startsWith("ERR_OSSL")) return "a certificate or key of the kubeconfig cannot be used";
+  if (code === "EPROTO" || code === "ERR_SSL_WRONG_VERSION_NUMBER") {
+    return "the server does not speak TLS on this port: check its address";
+  }
   if (/CERT|SELF_SIGNED|VERIFY|ISSUER/.test(code)) {
     return "the server's certificate is not trusted: check certificate-authority";
   }
