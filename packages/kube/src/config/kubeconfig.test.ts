@@ -121,6 +121,41 @@ test("a program gives the credential until it expires or is refused", async () =
   ]);
 });
 
+test("calls that wait for a program share one run, and one that leaves does not end it", async () => {
+  let finish: (() => void) | undefined;
+  let runs = 0;
+  const host = machine({}, async () => {
+    runs++;
+    await new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    return { code: 0, stdout: '{"status":{"token":"t"}}', stderr: "" };
+  });
+  const { credentials } = await load(
+    kubeconfig("exec: { apiVersion: client.authentication.k8s.io/v1, command: get-token }"),
+    host,
+  );
+  const clock = new VirtualClock();
+  const leaving = new AbortController();
+  const first = credentials.current(clock, leaving.signal);
+  const second = credentials.current(clock, signal);
+  leaving.abort(new Error("enough"));
+  await expect(first).rejects.toThrow("enough");
+  finish?.();
+  expect(await second).toEqual({ authorization: "Bearer t" });
+  expect(runs).toBe(1);
+});
+
+test("a token file that is missing for a moment leaves the old token", async () => {
+  const files: Record<string, string> = { "/run/token": "first" };
+  const { credentials } = await load(kubeconfig("tokenFile: /run/token"), machine(files));
+  const clock = new VirtualClock();
+  await credentials.current(clock, signal);
+  delete files["/run/token"];
+  await clock.advance(60_000);
+  expect(await credentials.current(clock, signal)).toEqual({ authorization: "Bearer first" });
+});
+
 test("what a program prints is in no error", async () => {
   const host = machine({}, async () => ({ code: 0, stdout: "secret-token", stderr: "secret-too" }));
   const config = await load(
