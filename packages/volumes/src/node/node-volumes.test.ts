@@ -474,6 +474,43 @@ describe("a CSI volume", () => {
   );
 });
 
+describe("an inline in-tree volume", () => {
+  const inlinePod = (world: NodeWorld) =>
+    world.pod("p", [], {
+      containers: [{ name: "c", image: "i", volumeMounts: [{ name: "data", mountPath: "/data" }] }],
+      volumes: [{ name: "data", awsElasticBlockStore: { volumeID: "vol-9", fsType: "ext4" } }],
+    });
+
+  it("is mounted in-tree under its name in the pod", async () => {
+    const world = await NodeWorld.create();
+    const agent = world.start();
+    const pod = await inlinePod(world);
+    await world.reportAttached("kubernetes.io/aws-ebs/vol-9", await world.disk("vol-9"));
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    expect(await world.mounts()).toEqual([
+      "plugins/kubernetes.io/aws-ebs/mounts/vol-9",
+      `pods/${pod.metadata.uid}/volumes/kubernetes.io~aws-ebs/data`,
+    ]);
+    await agent.stop();
+  });
+
+  it("goes by CSI on a migrated node, and is found again after a crash", async () => {
+    const { world, agent } = await migratedNode();
+    const pod = await inlinePod(world);
+    const { uid } = pod.metadata;
+    await world.attachCsi("vol-9");
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    expect([...agent.volumes.mountedVolumes(uid).keys()]).toEqual(["data"]);
+    agent.crash();
+    await world.deletePod("p");
+    const second = world.start(csiOn);
+    await world.until("not in use", async () => (await inUse(world)).length === 0);
+    expect(await world.mounts()).toEqual([]);
+    expect(world.driver.calls.slice(-2)).toEqual(["NodeUnpublishVolume vol-9", "NodeUnstageVolume vol-9"]);
+    await second.stop();
+  });
+});
+
 describe("a machine that lost power", () => {
   it.each([
     { way: "in-tree", gates: {}, fate: "stays" },
