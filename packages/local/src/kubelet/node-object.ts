@@ -1,5 +1,5 @@
 /** The Node object as its agent writes it. Pure. Source: core/v1 Node; spec node-agent.md §8. */
-import type { Node, NodeCondition, Stored } from "@longshore/kube";
+import type { Node, NodeAddress, NodeCondition, NodeSystemInfo, Stored } from "@longshore/kube";
 
 /** What a node says of itself. */
 export interface NodeIdentity {
@@ -47,8 +47,13 @@ export interface NodeStatusParts {
   readonly capacity: Record<string, string>;
   readonly allocatable: Record<string, string>;
   readonly conditions: NodeCondition[];
+  readonly addresses: NodeAddress[];
+  readonly nodeInfo: NodeSystemInfo;
   readonly volumesInUse?: string[];
 }
+
+/** The version that a node of this project reports; the API it keeps to is that of Kubernetes 1.20. */
+const kubeletVersion = "v1.20.2+longshore";
 
 /** The status to report; a condition keeps its transition time while its status stays. */
 export function nodeStatusOf(
@@ -87,6 +92,22 @@ export function nodeStatusOf(
     capacity: resources,
     allocatable: resources,
     conditions,
+    addresses: [
+      { type: "InternalIP", address: "127.0.0.1" },
+      { type: "Hostname", address: identity.nodeName },
+    ],
+    nodeInfo: {
+      machineID: identity.instanceId,
+      systemUUID: identity.instanceId,
+      bootID: "",
+      kernelVersion: "",
+      osImage: "Longshore local node",
+      containerRuntimeVersion: "process://1",
+      kubeletVersion,
+      kubeProxyVersion: kubeletVersion,
+      operatingSystem: "linux",
+      architecture: "",
+    },
     ...(facts.volumesInUse === undefined ? {} : { volumesInUse: [...facts.volumesInUse] }),
   };
 }
