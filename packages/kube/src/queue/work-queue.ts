@@ -16,6 +16,7 @@ import {
   backoffMs,
   type Component,
   type RuntimeEnv,
+  StoppedError,
   TaskGroup,
   type Timer,
   withDeadline,
@@ -86,7 +87,8 @@ class KeyedWorkQueue implements WorkQueue {
   readonly #tasks: TaskGroup;
   /** In the order of arrival, with the time of it. */
   readonly #waiting = new Map<string, number>();
-  readonly #running = new Set<string>();
+  /** Each pass has a signal of its own: one for all would gather a listener from every call of every worker. */
+  readonly #running = new Map<string, AbortController>();
   /** Added while running: runs again. */
   readonly #again = new Set<string>();
   /** Wishes of `addAfter`. */
@@ -139,6 +141,7 @@ class KeyedWorkQueue implements WorkQueue {
       delays.clear();
     }
     await this.#drain();
+    for (const pass of this.#running.values()) pass.abort(new StoppedError());
     await this.#tasks.stop();
   }
 
@@ -176,12 +179,13 @@ class KeyedWorkQueue implements WorkQueue {
       if (first.done === true) return;
       const [key, sinceMs] = first.value;
       this.#waiting.delete(key);
-      this.#running.add(key);
+      const pass = new AbortController();
+      this.#running.set(key, pass);
       this.#retries.get(key)?.timer.cancel();
       this.#retries.delete(key);
       this.#metrics.depth(this.#waiting.size);
       this.#metrics.waited(this.#env.clock.monotonicMs() - sinceMs);
-      this.#tasks.spawn((signal) => this.#run(key, signal));
+      this.#tasks.spawn(() => this.#run(key, pass.signal));
     }
   }
 
