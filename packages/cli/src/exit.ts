@@ -1,5 +1,5 @@
 /** How a command ends: exit codes, one clear sentence for a failure, Ctrl-C that cleans up. */
-import { errorChain } from "@longshore/runtime";
+import { errorChain, systemClock } from "@longshore/runtime";
 
 /** Exit codes of every verb. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 130 } as const;
@@ -25,16 +25,23 @@ export function reportFailure(error: unknown): number {
   return error instanceof UsageError ? exitCodes.usage : exitCodes.failed;
 }
 
+/** A signal that comes so soon after the first is the same one: npx and terminals both pass Ctrl-C on. */
+const sameSignalWithinMs = 1000;
+
 /**
  * Runs `work` with a signal that aborts on Ctrl-C or SIGTERM, so that it can clean up; a second
  * Ctrl-C ends the process at once.
  */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
-  let asked = false;
+  let askedMs: number | undefined;
   const interrupt = () => {
-    if (asked) process.exit(exitCodes.interrupted);
-    asked = true;
+    const nowMs = systemClock.monotonicMs();
+    if (askedMs !== undefined) {
+      if (nowMs - askedMs > sameSignalWithinMs) process.exit(exitCodes.interrupted);
+      return;
+    }
+    askedMs = nowMs;
     controller.abort(new InterruptedError());
   };
   process.on("SIGINT", interrupt);

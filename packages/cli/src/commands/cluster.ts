@@ -1,6 +1,6 @@
 /** `longshore cluster …`: a local cluster as a tool. */
 import { spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync } from "node:fs";
+import { appendFileSync, closeSync, mkdirSync, openSync } from "node:fs";
 import {
   agentProcess,
   clusterConfig,
@@ -13,9 +13,9 @@ import {
   statusOfCluster,
   upCluster,
 } from "@longshore/local";
-import { featureGates, parseFeatureGates } from "@longshore/runtime";
+import { createLogger, featureGates, type Logger, parseFeatureGates } from "@longshore/runtime";
 import { volumeGates } from "@longshore/volumes";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { absolute, commandEnv, defaultClusterDir, hostForm, longshoreCommand } from "../environment.ts";
 import { interruptible, UsageError, untilAborted } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";
@@ -29,6 +29,7 @@ interface UpFlags extends DirFlag {
   readonly nodes: string;
   readonly port: string;
   readonly detach?: boolean;
+  readonly logInDir?: boolean;
 }
 
 /** Adds the verbs. */
@@ -43,6 +44,7 @@ export function registerClusterCommand(program: Command): void {
     .option("--nodes <count>", "number of nodes", "3")
     .option("--port <port>", "port of the API server on the loopback interface, 0 for any", "0")
     .option("--detach", "return once the cluster is up; end it with `longshore cluster down`")
+    .addOption(new Option("--log-in-dir").hideHelp())
     .action((flags: UpFlags) => interruptible((signal) => up(flags, signal)));
   verb("down", "end the cluster and remove everything it has made").action((flags: DirFlag) =>
     interruptible((signal) => down(flags, signal)),
@@ -86,7 +88,7 @@ async function up(flags: UpFlags, signal: AbortSignal): Promise<void> {
   const dir = dirOf(flags);
   if (flags.detach === true) return upDetached(dir, flags, signal);
   const progress = createProgress();
-  const env = commandEnv();
+  const env = flags.logInDir === true ? { ...commandEnv(), logger: loggerInDir(dir) } : commandEnv();
   const startMs = env.clock.monotonicMs();
   const cluster = await upCluster(env, {
     dir,
@@ -102,16 +104,29 @@ async function up(flags: UpFlags, signal: AbortSignal): Promise<void> {
   await cluster.stop();
 }
 
+/** What a supervisor says once nobody listens any more. */
+function loggerInDir(dir: string): Logger {
+  const write = (line: string) => {
+    try {
+      appendFileSync(`${dir}/logs/supervisor.log`, line, { mode: 0o640 });
+    } catch {
+      process.stderr.write(line); // Not made yet, or gone already.
+    }
+  };
+  return createLogger({ format: "human", level: "info", destination: { write } });
+}
+
 /** Starts `cluster up` in a session of its own and waits until it is up or has failed. */
 async function upDetached(dir: string, flags: UpFlags, signal: AbortSignal): Promise<void> {
   const env = commandEnv();
-  const log = `${dir}.log`;
+  // Not inside the directory, which must be empty, and of this attempt alone.
+  const log = `${dir}.up-${process.pid}.log`;
   mkdirSync(log.slice(0, log.lastIndexOf("/")), { recursive: true });
   const output = openSync(log, "w", 0o600);
   const [program = "", ...args] = longshoreCommand;
   const child = spawn(
     program,
-    [...args, "cluster", "up", "--dir", dir, "--nodes", flags.nodes, "--port", flags.port],
+    [...args, "cluster", "up", "--dir", dir, "--nodes", flags.nodes, "--port", flags.port, "--log-in-dir"],
     { detached: true, stdio: ["ignore", output, output], cwd: "/" },
   );
   closeSync(output);
@@ -122,9 +137,9 @@ async function upDetached(dir: string, flags: UpFlags, signal: AbortSignal): Pro
   child.on("error", () => {
     exited = true;
   });
+  signal.addEventListener("abort", () => child.kill("SIGTERM"), { once: true });
   const text = async () => (await env.host.readFile(log)) ?? "";
   while (!exited && !(await text()).includes("export KUBECONFIG=")) {
-    if (signal.aborted) child.kill("SIGTERM");
     await env.clock.sleep(50, new AbortController().signal);
   }
   const said = await text();

@@ -15,30 +15,62 @@ export function registerCompletionCommand(program: Command): void {
     });
 }
 
+/** What can follow one command. */
+interface Place {
+  /** The sub-commands that lead to it, e.g. `["cluster", "up"]`; empty for the command itself. */
+  readonly path: readonly string[];
+  readonly verbs: readonly { readonly name: string; readonly description: string }[];
+  /** Words that its first argument may be. */
+  readonly choices: readonly string[];
+  readonly options: readonly {
+    readonly long: string;
+    readonly description: string;
+    readonly takesValue: boolean;
+  }[];
+}
+
 /** The script for a shell. */
 export function completionScript(program: Command, shell: Shell): string {
-  const words = new Map<string, readonly string[]>();
-  collect(program, [], words);
-  return shell === "fish" ? fishScript(words) : bashScript(words, shell);
+  const places = placesOf(program, []);
+  return shell === "fish" ? fishScript(places) : bashScript(places, shell);
 }
 
-/** Every command path with the sub-commands and options that can follow it. */
-function collect(command: Command, path: readonly string[], words: Map<string, readonly string[]>): void {
-  const options = command.options.filter((o) => !o.hidden && o.long != null).map((o) => o.long as string);
-  words.set(path.join(" "), [...command.commands.map((c) => c.name()), ...options, "--help"]);
-  for (const child of command.commands) collect(child, [...path, child.name()], words);
+function placesOf(command: Command, path: readonly string[]): Place[] {
+  const verbs = command.commands.map((verb) => ({ name: verb.name(), description: verb.description() }));
+  const options = command.options.flatMap(({ hidden, long, description, required, optional }) =>
+    hidden || long == null ? [] : { long, description, takesValue: required || optional },
+  );
+  const choices = command.registeredArguments[0]?.argChoices ?? [];
+  return [
+    { path, verbs, options, choices },
+    ...command.commands.flatMap((verb) => placesOf(verb, [...path, verb.name()])),
+  ];
 }
 
-function bashScript(words: ReadonlyMap<string, readonly string[]>, shell: "bash" | "zsh"): string {
-  const cases = [...words].map(([path, next]) => `    "${path}") words="${next.join(" ")}" ;;`).join("\n");
+/** After an option that takes a value nothing is offered: the shell then completes a file name. */
+function bashScript(places: readonly Place[], shell: "bash" | "zsh"): string {
+  const known = places.filter((p) => p.path.length > 0).map((p) => `"${p.path.join(" ")}"`);
+  const valued = places.flatMap((p) =>
+    p.options.filter((o) => o.takesValue).map((o) => `"${[...p.path, o.long].join(" ")}"`),
+  );
+  const cases = places.map(({ path, verbs, choices, options }) => {
+    const words = [...verbs.map((v) => v.name), ...choices, ...options.map((o) => o.long), "--help"];
+    return `    "${path.join(" ")}") words="${words.join(" ")}" ;;`;
+  });
   const zsh = shell === "zsh" ? "autoload -U +X bashcompinit && bashcompinit\n" : "";
   return `${zsh}_longshore() {
-  local path="" word words=""
+  local place="" word="" last="" words=""
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$word" in -*) ;; *) path="\${path:+$path }$word" ;; esac
+    last="$word"
+    case "\${place:+$place }$word" in
+      ${known.join("|")}) place="\${place:+$place }$word" ;;
+    esac
   done
-  case "$path" in
-${cases}
+  case "\${place:+$place }$last" in
+    ${valued.join("|")}) return ;;
+  esac
+  case "$place" in
+${cases.join("\n")}
   esac
   COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
 }
@@ -46,15 +78,24 @@ complete -o default -F _longshore longshore
 `;
 }
 
-function fishScript(words: ReadonlyMap<string, readonly string[]>): string {
-  const lines = [...words].flatMap(([path, next]) => {
-    const condition =
-      path === "" ? "__fish_use_subcommand" : `__fish_seen_subcommand_from ${path.split(" ").at(-1)}`;
-    return next.map((word) =>
-      word.startsWith("--")
-        ? `complete -c longshore -n "${condition}" -l ${word.slice(2)}`
-        : `complete -c longshore -f -n "${condition}" -a ${word}`,
-    );
+function fishScript(places: readonly Place[]): string {
+  const lines = places.flatMap(({ path, verbs, choices, options }) => {
+    const seen = path.map((name) => `__fish_seen_subcommand_from ${name}`);
+    const notDeeper =
+      verbs.length === 0 ? [] : [`not __fish_seen_subcommand_from ${verbs.map((v) => v.name).join(" ")}`];
+    const condition = [...seen, ...notDeeper].join("; and ");
+    const start = `complete -c longshore -n '${condition}'`;
+    return [
+      ...verbs.map((v) => `${start} -f -a ${v.name} -d ${quoted(v.description)}`),
+      ...choices.map((choice) => `${start} -f -a ${choice}`),
+      ...options.map(
+        (o) => `${start} -l ${o.long.slice(2)}${o.takesValue ? " -r" : ""} -d ${quoted(o.description)}`,
+      ),
+    ];
   });
   return `${lines.join("\n")}\n`;
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 }

@@ -13,7 +13,7 @@ export class ClusterDirectoryError extends Error {
 export async function readClusterConfig(host: Host, layout: ClusterLayout): Promise<ClusterConfig> {
   const config = (await readJson(host, layout.configFile)) as ClusterConfig | undefined;
   if (config === undefined) {
-    throw new ClusterDirectoryError(`no cluster in ${layout.dir}: start one with "longshore cluster up"`);
+    throw new ClusterDirectoryError(`no cluster in ${layout.dir}: start one with "longshore cluster up --dir ${layout.dir}"`);
   }
   if (config.version !== 1) {
     throw new ClusterDirectoryError(

@@ -1,0 +1,87 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { main } from "./main.ts";
+
+let said: { out: string; err: string };
+let exitCode: typeof process.exitCode;
+beforeEach(() => {
+  exitCode = process.exitCode;
+  process.exitCode = undefined;
+  said = { out: "", err: "" };
+  vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    said.out += String(text);
+    return true;
+  });
+  vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+    said.err += String(text);
+    return true;
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  process.exitCode = exitCode;
+});
+
+const longshore = (...args: readonly string[]) => main(["node", "longshore", ...args]);
+
+test.each([
+  ["an unknown verb", ["clutser"], "Did you mean cluster?"],
+  ["an unknown verb below one", ["cluster", "stauts"], "Did you mean status?"],
+  ["an unknown option", ["cluster", "up", "--prot", "1"], "Did you mean --port?"],
+  ["a missing option", ["migrate"], "required option '--plugin <name>'"],
+  ["a missing argument", ["cluster", "node", "restart"], "missing required argument 'node'"],
+  ["an argument too many", ["dashboard", "here"], "too many arguments"],
+  ["an unknown plugin", ["migrate", "--plugin", "ebs"], "choose one of aws-ebs, gce-pd"],
+  ["a number that is none", ["cluster", "up", "--nodes", "many"], '--nodes: "many" is not a whole number'],
+  ["a port that is none", ["dashboard", "--port", "65536"], "is not a whole number from 0 to 65535"],
+  ["a seed that is none", ["sim", "--seed", "1.5"], '--seed: "1.5" is not a whole number'],
+  ["an unknown shell", ["completion", "ksh"], "bash, zsh, fish"],
+  ["an unknown form", ["translate", "-f", "-", "--to", "intree"], "csi, in-tree"],
+  ["a component's missing option", ["run", "apiserver"], "--data-dir is required"],
+  ["no verb", [], "Usage: longshore"],
+] as const)("%s is wrong usage", async (_name, args, words) => {
+  await longshore(...args);
+  expect(said.err).toContain(words);
+  expect(said.out).toBe("");
+  expect(process.exitCode).toBe(2);
+});
+
+test.each([
+  "cluster status",
+  "cluster kubeconfig",
+  "cluster gates",
+  "cluster node restart node-1",
+  "migrate --plugin aws-ebs",
+  "rollback --plugin aws-ebs",
+  "dashboard",
+])("where there is no cluster, %s fails with the remedy", async (line) => {
+  await longshore(...line.split(" "), "--dir", "/nowhere/at/all");
+  expect(said.err).toBe(
+    'longshore: no cluster in /nowhere/at/all: start one with "longshore cluster up --dir /nowhere/at/all"\n',
+  );
+  expect(process.exitCode).toBe(1);
+});
+
+test("the version and every help page are no failure", async () => {
+  await longshore("--version");
+  expect(said.out).toMatch(/^\d+\.\d+\.\d+\n$/);
+  for (const path of [[], ["cluster"], ["cluster", "up"], ["migrate"], ["run", "apiserver"], ["sim"]]) {
+    said.out = "";
+    await longshore(...path, "--help");
+    expect(said.out).toContain(`Usage: longshore ${path.join(" ")}`.trim());
+    expect(process.exitCode).toBe(0);
+  }
+});
+
+test("every option and verb says what it is", async () => {
+  const { createProgram } = await import("./main.ts");
+  const silent: string[] = [];
+  const look = (command: ReturnType<typeof createProgram>, path: string) => {
+    if (command.description() === "") silent.push(path);
+    for (const option of command.options) {
+      if (option.description === "" && !option.hidden) silent.push(`${path} ${option.flags}`);
+    }
+    for (const verb of command.commands) look(verb, `${path} ${verb.name()}`);
+  };
+  look(createProgram(), "longshore");
+  expect(silent).toEqual([]);
+});
