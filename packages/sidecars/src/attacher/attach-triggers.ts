@@ -1,5 +1,6 @@
 /** Which changes of objects wake the attacher. */
 import type { VolumeAttachment } from "@longshore/kube";
+import { nodeIdAnnotation } from "@longshore/storage";
 
 /**
  * Whether a changed VolumeAttachment is looked at again. What the attacher itself writes about failures must
@@ -30,4 +31,21 @@ function stableJson(value: unknown): string {
     const entries = Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1));
     return entries.length === 0 ? undefined : Object.fromEntries(entries);
   });
+}
+
+/**
+ * Whether the change is the attacher's own intent and nothing else: its finalizer and the node id. The pass that wrote
+ * it goes on by itself; woken by it, each attachment would be published twice.
+ */
+export function isOwnIntent(before: VolumeAttachment, after: VolumeAttachment, finalizer: string): boolean {
+  const wasHeld = before.metadata?.finalizers?.includes(finalizer) ?? false;
+  const isHeld = after.metadata?.finalizers?.includes(finalizer) ?? false;
+  if (wasHeld || !isHeld) return false;
+  return sameBesideErrors(withoutIntent(before, finalizer), withoutIntent(after, finalizer));
+}
+
+function withoutIntent(va: VolumeAttachment, finalizer: string): VolumeAttachment {
+  const { [nodeIdAnnotation]: _, ...annotations } = va.metadata?.annotations ?? {};
+  const finalizers = (va.metadata?.finalizers ?? []).filter((f) => f !== finalizer);
+  return { ...va, metadata: { ...va.metadata, annotations, finalizers } };
 }

@@ -10,10 +10,11 @@ import {
   type WorkQueue,
 } from "@longshore/kube";
 import { type BackoffPolicy, type Component, periodically, stopAll, TaskGroup } from "@longshore/runtime";
+import { attacherFinalizer } from "@longshore/storage";
 import { byVolume, volumeNameOf } from "../common/attachments.ts";
 import { learnDriver, type SidecarEnv } from "../common/env.ts";
 import { type AttachContext, reconcileAttachment } from "./attach-reconciler.ts";
-import { shouldEnqueue } from "./attach-triggers.ts";
+import { isOwnIntent, shouldEnqueue } from "./attach-triggers.ts";
 import { contradicted, listPublished } from "./published-volumes.ts";
 import { reconcileTrivially } from "./trivial-attacher.ts";
 import { reconcileVolumeFinalizer } from "./volume-finalizer.ts";
@@ -132,13 +133,15 @@ function wake(
     readonly volumes: Informer<PersistentVolume>;
   },
 ): void {
+  const finalizer = attacherFinalizer(driver.name);
   const isOurs = (va: VolumeAttachment) => va.spec?.attacher === driver.name;
   informers.attachments.onChange({
     added: (va) => {
       if (isOurs(va)) attachQueue.add(va.metadata.name);
     },
     updated: (before, after) => {
-      if (isOurs(after) && shouldEnqueue(before, after)) attachQueue.add(after.metadata.name);
+      if (isOurs(after) && shouldEnqueue(before, after) && !isOwnIntent(before, after, finalizer))
+        attachQueue.add(after.metadata.name);
     },
     deleted: (va) => {
       attachQueue.forget(va.metadata.name);
