@@ -1,4 +1,6 @@
 /** What tests against real Kubernetes share. */
+
+export { connectAs, createWithStatus, realEnv, signal } from "./clients.ts";
 export {
   type ApiAnswer,
   type ControllerManagerOptions,
@@ -8,3 +10,5 @@ export {
   type TestUser,
 } from "./control-plane.ts";
 export { eventually } from "./processes.ts";
+export { type Machine, machine, type Provider, region, startProvider, zone } from "./provider.ts";
+export { grant } from "./rights.ts";
