@@ -1,0 +1,104 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { decideClaimStep, type ObservedClaim } from "./claim-step.ts";
+
+const wanted: ObservedClaim = {
+  ours: true,
+  deleting: false,
+  bound: false,
+  intended: false,
+  pvStored: false,
+  classFound: true,
+  delayed: false,
+  selectedNode: undefined,
+  nodeFound: false,
+  lastAnswer: "unknown",
+};
+const intended: ObservedClaim = { ...wanted, intended: true };
+const waiting = { delayed: true, selectedNode: undefined };
+const nodeGone = { delayed: true, selectedNode: "node-1", nodeFound: false };
+
+const cases: readonly [name: string, claim: ObservedClaim, step: string][] = [
+  ["a new claim of ours is provisioned", wanted, "provision"],
+  ["another's claim is left alone", { ...wanted, ours: false }, "none"],
+  ["a claim that is deleted before anything happened is left alone", { ...wanted, deleting: true }, "none"],
+  ["a bound claim is left alone", { ...wanted, bound: true }, "none"],
+  ["a claim whose volume is stored waits to be bound", { ...wanted, pvStored: true }, "none"],
+  ["a missing class is a failure to report", { ...wanted, classFound: false }, "fail"],
+  ["with delayed binding the scheduler comes first", { ...wanted, ...waiting }, "none"],
+  ["a chosen node that does not exist is given back", { ...wanted, ...nodeGone }, "reschedule"],
+  ["after a restart the call is repeated", intended, "provision"],
+  ["once the volume is stored the intent goes", { ...intended, pvStored: true }, "release"],
+  ["and goes also when the claim is no longer ours", { ...intended, ours: false, pvStored: true }, "release"],
+  ["another provisioner's intent is not touched", { ...intended, ours: false }, "none"],
+  ["nor when its claim is deleted", { ...intended, ours: false, deleting: true }, "none"],
+  [
+    "an uncertain creation goes on though the claim went back to in-tree",
+    { ...intended, ours: false, lastAnswer: "uncertain" },
+    "provision",
+  ],
+  ["a refused one lets such a claim go", { ...intended, ours: false, lastAnswer: "final" }, "release"],
+  ["a deleted claim's volume is looked for", { ...intended, deleting: true }, "abandon release"],
+  ["a claim bound elsewhere needs no second volume", { ...intended, bound: true }, "abandon release"],
+  [
+    "a deleted claim whose creation was refused goes at once",
+    { ...intended, deleting: true, lastAnswer: "final" },
+    "release",
+  ],
+  ["so does one whose node was given back", { ...intended, deleting: true, ...waiting }, "release"],
+  [
+    "but not while its call is uncertain",
+    { ...intended, deleting: true, ...waiting, lastAnswer: "uncertain" },
+    "abandon release",
+  ],
+  [
+    "a node that vanished with the outcome unknown leaves no volume there",
+    { ...intended, ...nodeGone },
+    "abandon reschedule",
+  ],
+  [
+    "a node that vanished after a refusal is given back",
+    { ...intended, ...nodeGone, lastAnswer: "final" },
+    "reschedule",
+  ],
+  ["a refused claim is tried again", { ...intended, lastAnswer: "final" }, "provision"],
+];
+
+describe("the decision for a claim", () => {
+  it.each(cases)("%s", (_, claim, step) => {
+    const decided = decideClaimStep(claim);
+    expect(decided.kind === "abandon" ? `abandon ${decided.afterwards}` : decided.kind).toBe(step);
+  });
+
+  const anyClaim = fc.record({
+    ours: fc.boolean(),
+    deleting: fc.boolean(),
+    bound: fc.boolean(),
+    intended: fc.boolean(),
+    pvStored: fc.boolean(),
+    classFound: fc.boolean(),
+    delayed: fc.boolean(),
+    selectedNode: fc.constantFrom(undefined, "node-1"),
+    nodeFound: fc.boolean(),
+    lastAnswer: fc.constantFrom("unknown", "uncertain", "final"),
+  }) as fc.Arbitrary<ObservedClaim>;
+
+  it("never lets go of a volume that may exist", () => {
+    fc.assert(
+      fc.property(anyClaim, (claim) => {
+        const { kind } = decideClaimStep(claim);
+        const mayExist = claim.intended && !claim.pvStored && claim.lastAnswer === "uncertain";
+        return !mayExist || (kind !== "release" && kind !== "reschedule");
+      }),
+    );
+  });
+
+  it("never begins a volume for a claim that does not want one", () => {
+    fc.assert(
+      fc.property(anyClaim, (claim) => {
+        const isUnwanted = claim.deleting || claim.bound || claim.pvStored;
+        return !isUnwanted || decideClaimStep(claim).kind !== "provision";
+      }),
+    );
+  });
+});
