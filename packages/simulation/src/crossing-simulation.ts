@@ -248,6 +248,7 @@ class Simulation {
             containers: [
               {
                 name: "reader",
+                image: "host",
                 command: [readerProgram, "$(LONGSHORE_MOUNT_DATA)"],
                 volumeMounts: [{ name: "data", mountPath: "/data" }],
               },

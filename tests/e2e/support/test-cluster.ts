@@ -166,6 +166,7 @@ export class TestCluster {
           containers: [
             {
               name: "reader",
+              image: "host",
               command: ["/bin/cat", "$(LONGSHORE_MOUNT_DATA)/records"],
               volumeMounts: [{ name: "data", mountPath: "/data" }],
             },

@@ -19,6 +19,7 @@ import {
 } from "@longshore/volumes";
 import { startScheduler } from "../scheduler/scheduler.ts";
 import { startDisruptionController } from "../workloads/disruption-controller.ts";
+import { startNodeLifecycleController } from "../workloads/node-lifecycle-controller.ts";
 import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
 import { publishControlPlaneGates } from "./effective-gates.ts";
 
@@ -89,6 +90,7 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
     startProtectionControllers(shared),
     startStatefulSetController(shared),
     startDisruptionController(shared),
+    startNodeLifecycleController(shared),
     startScheduler(shared, { migrates: (plugin) => migration.isMigrationEnabledForPlugin(plugin) }),
   ];
 }

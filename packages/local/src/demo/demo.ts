@@ -211,7 +211,7 @@ function readerPod(name: string, claimName: string, command: readonly string[]):
     spec: {
       restartPolicy: "Never",
       terminationGracePeriodSeconds: 0,
-      containers: [{ name: "reader", command: [...command], volumeMounts: [{ name: "data", mountPath: "/data" }] }],
+      containers: [{ name: "reader", image: "host", command: [...command], volumeMounts: [{ name: "data", mountPath: "/data" }] }],
       volumes: [{ name: "data", persistentVolumeClaim: { claimName } }],
     },
   };

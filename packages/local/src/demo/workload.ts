@@ -50,6 +50,7 @@ export function writerSet(options: WriterSetOptions): StatefulSet {
           containers: [
             {
               name: "writer",
+              image: "host",
               command: [...options.command],
               env: [{ name: "POD_NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } }],
               volumeMounts: [{ name: "data", mountPath: "/data" }],

@@ -63,6 +63,8 @@ export interface DiskCloudAdmin {
 /** The cloud. Stopping it leaves disks and devices as they are. */
 export interface DiskCloudService extends Component, DiskCloudAdmin {
   forCaller(caller: CloudCaller): DiskCloud;
+  /** The disks as they are at this instant, for those who watch. Not a call, so not logged. */
+  disks(): readonly Disk[];
 }
 
 /** The attach limit of an instance that is registered without one: that of most EBS-only Nitro instances. */
@@ -119,6 +121,10 @@ class LocalDiskCloud implements DiskCloudService {
       else if (disk.instanceId !== undefined) await this.#finishAttach(disk);
       else await this.#finishCreate(disk);
     }
+  }
+
+  disks(): readonly Disk[] {
+    return this.#disks().map(record.toDisk);
   }
 
   async stop(): Promise<void> {

@@ -37,6 +37,8 @@ function workloadProblems(object: KubeObject): FieldProblem[] {
       invalidValue("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"),
     );
   }
+  // A StatefulSet's template may mount volumes that only its claim templates bring; 1.20 leaves it to the pods.
+  if (object.kind === "StatefulSet") return problems;
   return [...problems, ...podSpecProblems(template.spec ?? {}, "spec.template.spec")];
 }
 
