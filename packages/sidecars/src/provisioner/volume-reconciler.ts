@@ -10,16 +10,17 @@ import {
   type EventRecorder,
   type Informer,
   involvedObject,
+  isNotFound,
   type PersistentVolume,
   type ReconcileResult,
   resources,
   type Stored,
   settled,
-  updateWithRetry,
 } from "@longshore/kube";
 import { assertNever, errorChain } from "@longshore/runtime";
 import { provisionerFinalizer } from "@longshore/storage";
 import type { SidecarEnv } from "../common/env.ts";
+import { addFinalizerPatch, removeFinalizerPatch } from "../common/finalizers.ts";
 import { type DeleteContext, deleteVolume } from "./delete-volume.ts";
 import { decideVolumeStep } from "./volume-step.ts";
 
@@ -75,11 +76,8 @@ async function deleteReleased(
     throw error;
   }
   await kube.delete(resources.persistentVolumes, { name }, { signal, uid: pv.metadata.uid });
-  if ((pv.metadata.finalizers ?? []).includes(provisionerFinalizer)) {
-    await changeFinalizers(context, pv, signal, (finalizers) =>
-      finalizers.filter((f) => f !== provisionerFinalizer),
-    );
-  }
+  const after = await kube.get(resources.persistentVolumes, { name }, { signal });
+  if (after?.metadata.uid === pv.metadata.uid) await patchFinalizer(context, after, false, signal);
   return settled;
 }
 
@@ -93,28 +91,24 @@ async function setProtection(
   const pv = await context.env.kube.get(resources.persistentVolumes, { name }, { signal });
   if (pv === undefined) return;
   if (decideVolumeStep(context.driver, pv, context.protectVolumes) !== (on ? "protect" : "unprotect")) return;
-  const rest = (pv.metadata.finalizers ?? []).filter((f) => f !== provisionerFinalizer);
-  const metadata = { ...pv.metadata, finalizers: on ? [...rest, provisionerFinalizer] : rest };
-  await context.env.kube.update(resources.persistentVolumes, { ...pv, metadata }, { signal });
+  await patchFinalizer(context, pv, on, signal);
 }
 
-async function changeFinalizers(
+/** With a patch, since the reference's role may not update volumes. One that comes too late fails, and is retried. */
+async function patchFinalizer(
   { env }: VolumeContext,
   pv: Stored<PersistentVolume>,
+  on: boolean,
   signal: AbortSignal,
-  change: (finalizers: readonly string[]) => string[],
 ): Promise<void> {
-  await updateWithRetry(
-    env.kube,
-    resources.persistentVolumes,
-    { name: pv.metadata.name },
-    (current) => {
-      if (current.metadata.uid !== pv.metadata.uid) return undefined;
-      const before = current.metadata.finalizers ?? [];
-      const finalizers = change(before);
-      if (finalizers.length === before.length) return undefined;
-      return { ...current, metadata: { ...current.metadata, finalizers } };
-    },
-    { signal },
-  );
+  const { name, finalizers } = pv.metadata;
+  const isOn = (finalizers ?? []).includes(provisionerFinalizer);
+  if (isOn === on) return;
+  const change = on ? addFinalizerPatch : removeFinalizerPatch;
+  const body = change(finalizers, provisionerFinalizer);
+  try {
+    await env.kube.patch(resources.persistentVolumes, { name }, { type: "json", body }, { signal });
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
 }
