@@ -29,6 +29,8 @@ export interface Attachment {
   readonly dangling: boolean;
   /** Listed in the node's `status.volumesAttached`, or about to be. */
   reported: boolean;
+  /** A detach was tried and failed: it may have been done all the same, so it takes an attach to be sure. */
+  detachTried: boolean;
   /** Monotonic time of the first pass that wanted it detached. */
   detachRequestedAtMs: number | undefined;
 }
@@ -74,6 +76,7 @@ export class ActualState {
     if (entry.confirmed) {
       present.devicePath = entry.devicePath;
       present.detachRequestedAtMs = undefined;
+      present.detachTried = false;
       if (!present.confirmed || !present.reported) this.#dirtyNodes.add(entry.nodeName);
       present.confirmed = true;
       present.reported = true;
@@ -104,6 +107,13 @@ export class ActualState {
       .sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
+  /** After a failed detach a pod wants the volume again: it has to be attached anew before it is reported. */
+  doubt(attachment: Attachment): void {
+    this.setReported(attachment, false);
+    attachment.confirmed = false;
+    attachment.detachTried = false;
+  }
+
   markDirty(nodeName: string): void {
     this.#dirtyNodes.add(nodeName);
   }
@@ -126,6 +136,7 @@ export class ActualState {
       ...entry,
       dangling: entry.dangling ?? false,
       reported: entry.confirmed,
+      detachTried: false,
       detachRequestedAtMs: undefined,
     };
     this.#byKey.set(keyOf(entry.nodeName, entry.uniqueName), attachment);

@@ -78,7 +78,10 @@ function decideDetach(context: AttachDetachContext, attachment: Attachment): Det
   const pending = executor.isOperationPending(key);
   if (isWanted(attachment, desired)) {
     attachment.detachRequestedAtMs = undefined;
-    if (!pending) context.actual.setReported(attachment, true);
+    if (!pending) {
+      if (attachment.detachTried) context.actual.doubt(attachment);
+      context.actual.setReported(attachment, true);
+    }
     return undefined;
   }
   if (pending) return { kind: "wait" };

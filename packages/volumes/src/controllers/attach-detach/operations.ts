@@ -139,6 +139,7 @@ export async function detachVolume(
     }
     const plugin = context.plugins.findAttachablePluginByName(attachment.pluginName);
     if (plugin === undefined) throw new Error(`volume plugin ${attachment.pluginName} cannot detach`);
+    attachment.detachTried = true;
     await plugin.newDetacher().detach(attachment.volumeName, attachment.nodeName, signal);
     if (attachment.pluginName !== csiPluginName) await deleteMigratedAttachment(context, attachment, signal);
   } catch (error) {

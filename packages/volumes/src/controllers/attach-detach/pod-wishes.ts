@@ -139,7 +139,9 @@ async function backendFor(
   if (twin !== undefined) {
     const attached = context.actual
       .ofIdentity(twin)
-      .find((attachment) => attachment.nodeName === nodeName && attachment.confirmed);
+      .find(
+        (attachment) => attachment.nodeName === nodeName && attachment.confirmed && !attachment.detachTried,
+      );
     if (attached !== undefined) return { kind: attached.pluginName === csiPluginName ? "csi" : "in-tree" };
     const before = wishBefore(history, volume);
     if (
