@@ -181,7 +181,11 @@ export async function aBoundEbsVolume(
   plane: ControlPlane,
   name: string,
   volumeID: string,
-  options: { readonly pv?: object; readonly annotations?: Record<string, string> } = {},
+  options: {
+    readonly pv?: object;
+    readonly annotations?: Record<string, string>;
+    readonly storageClassName?: string;
+  } = {},
 ): Promise<{ pv: Stored<PersistentVolume>; pvc: Stored<PersistentVolumeClaim> }> {
   const pvc = await plane.create(resources.persistentVolumeClaims, {
     metadata: {
@@ -195,7 +199,7 @@ export async function aBoundEbsVolume(
     spec: {
       accessModes: ["ReadWriteOnce"],
       resources: { requests: { storage: "5Gi" } },
-      storageClassName: "",
+      storageClassName: options.storageClassName ?? "",
       volumeMode: "Filesystem",
       volumeName: `pv-${name}`,
     },
@@ -218,7 +222,7 @@ export async function aBoundEbsVolume(
         uid: pvc.metadata.uid,
       },
       persistentVolumeReclaimPolicy: "Retain",
-      storageClassName: "",
+      storageClassName: options.storageClassName ?? "",
       volumeMode: "Filesystem",
       ...options.pv,
     },

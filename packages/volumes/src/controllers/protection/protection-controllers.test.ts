@@ -1,0 +1,62 @@
+/** The protection controllers against the embedded API server, under the virtual clock. */
+import { resources } from "@longshore/kube";
+import { afterEach, describe, expect, it } from "vitest";
+import { aBoundEbsVolume, aPod, ControlPlane } from "../../testing/control-plane.ts";
+import { isUsed, startProtectionControllers } from "./protection-controllers.ts";
+
+const planes: ControlPlane[] = [];
+afterEach(async () => {
+  for (const plane of planes.splice(0)) await plane.stop();
+});
+
+describe("protection", () => {
+  it("keeps a claim while a scheduled pod uses it, and its volume while it is bound", async () => {
+    const plane = new ControlPlane();
+    planes.push(plane);
+    await aBoundEbsVolume(plane, "a", "vol-a");
+    await plane.create(resources.pods, aPod("p", "n1", { persistentVolumeClaim: { claimName: "a" } }));
+    plane.running(startProtectionControllers({ ...plane.env, kube: plane.kube }));
+    await plane.pass(1_000);
+    await plane.delete(resources.persistentVolumeClaims, "a", "default");
+    await plane.delete(resources.persistentVolumes, "pv-a");
+    await plane.pass(60_000);
+    const claim = await plane.get(resources.persistentVolumeClaims, "a", "default");
+    expect(claim?.metadata.finalizers).toEqual(["kubernetes.io/pvc-protection"]);
+    expect(await plane.get(resources.persistentVolumes, "pv-a")).toBeDefined();
+
+    await plane.delete(resources.pods, "p", "default");
+    await plane.pass(1_000);
+    expect(await plane.get(resources.persistentVolumeClaims, "a", "default")).toBeUndefined();
+    expect(await plane.get(resources.persistentVolumes, "pv-a")).toBeDefined(); // Still says Bound.
+    await plane.merge(
+      resources.persistentVolumes,
+      { name: "pv-a" },
+      { status: { phase: "Released" } },
+      "status",
+    );
+    await plane.pass(1_000);
+    expect(await plane.get(resources.persistentVolumes, "pv-a")).toBeUndefined();
+  });
+
+  const claim = { metadata: { namespace: "default", name: "a" } };
+  const pod = (fields: object, volume: object = { persistentVolumeClaim: { claimName: "a" } }) => {
+    const base = aPod("p", "n1", volume);
+    return { ...base, ...fields };
+  };
+  it.each([
+    ["a running pod", pod({}), true],
+    ["a finished pod", pod({ status: { phase: "Succeeded" } }), true],
+    ["an unscheduled pod", { ...pod({}), spec: { ...pod({}).spec, nodeName: "" } }, false],
+    ["another claim", pod({}, { persistentVolumeClaim: { claimName: "b" } }), false],
+    ["another namespace", pod({ metadata: { name: "p", namespace: "x" } }), false],
+  ])("%s", (_name, user, used) => {
+    expect(isUsed(claim, [user as never])).toBe(used);
+  });
+  it.each([
+    ["Running", true],
+    ["Failed", false],
+  ])("a generic ephemeral volume of a pod that is %s", (phase, used) => {
+    const user = pod({ status: { phase } }, { ephemeral: { volumeClaimTemplate: {} } });
+    expect(isUsed({ metadata: { namespace: "default", name: "p-v" } }, [user as never])).toBe(used);
+  });
+});
