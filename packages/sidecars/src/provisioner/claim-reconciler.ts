@@ -243,7 +243,7 @@ function isInTheWay(error: ProvisionError): boolean {
 /** Writes the intent unless it is there. A stale claim loses, and is looked at again. */
 async function storeIntent(context: ClaimContext, claim: Claim, signal: AbortSignal): Promise<Claim> {
   const finalizers = claim.metadata.finalizers ?? [];
-  if (finalizers.includes(provisioningFinalizer)) return claim;
+  if (finalizers.includes(provisioningFinalizer) || context.likeReference === true) return claim;
   const metadata = { ...claim.metadata, finalizers: [...finalizers, provisioningFinalizer] };
   return context.env.kube.update(resources.persistentVolumeClaims, { ...claim, metadata }, { signal });
 }
