@@ -1,4 +1,3 @@
-export { migratedPluginsAnnotation, parseMigratedPlugins } from "./csi-node/migrated-plugins.ts";
 export { nodeIDAnnotation } from "./csi-node/node-info.ts";
 export { migrationPendingCondition } from "./migration/node-migration.ts";
 export {

@@ -1,15 +1,12 @@
 /** The node agent's pure rules, as tables. */
+import { migratedPluginsAnnotation, migratedPluginsOf } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
 import { TransientOperationError, UncertainProgressError } from "../framework/node-errors.ts";
 import { globalMountPath, volumeIDOfGlobalMount } from "../plugins/aws-ebs/ebs-global-mount.ts";
 import { fsGroupApplies } from "../plugins/csi/csi-mounter.ts";
 import { parseVolData } from "../plugins/csi/vol-data.ts";
 import { withDriver } from "./csi-node/csi-node-writer.ts";
-import {
-  migratedPluginsAnnotation,
-  parseMigratedPlugins,
-  withMigratedPlugins,
-} from "./csi-node/migrated-plugins.ts";
+import { withMigratedPlugins } from "./csi-node/migrated-plugins.ts";
 import { installOnNode, nodeIDAnnotation, uninstallFromNode } from "./csi-node/node-info.ts";
 import { decideMigration, type MigrationFacts } from "./migration/migration-step.ts";
 import { highestSupportedVersion, isLowerVersion } from "./registration/csi-versions.ts";
@@ -25,11 +22,16 @@ describe("migrated-plugins annotation", () => {
     { current: "a,b", plugins: ["b"], value: "b" },
     { current: "a", plugins: [], value: undefined },
   ])("$current with $plugins becomes $value", ({ current, plugins, value }) => {
-    const before = current === undefined ? undefined : { [migratedPluginsAnnotation]: current, other: "x" };
+    const annotations = {
+      other: "x",
+      ...(current !== undefined && { [migratedPluginsAnnotation]: current }),
+    };
+    const before = { metadata: { name: "n", annotations }, spec: { drivers: [] } };
     const after = withMigratedPlugins(before, new Set(plugins));
-    expect(after?.[migratedPluginsAnnotation]).toBe(value);
+    expect(after.metadata?.annotations?.[migratedPluginsAnnotation]).toBe(value);
+    expect(after.metadata?.annotations?.other).toBe("x");
     if (value === current) expect(after).toBe(before);
-    expect(parseMigratedPlugins(value)).toEqual(new Set(plugins));
+    expect(migratedPluginsOf(after)).toEqual(new Set(plugins));
   });
 });
 

@@ -96,9 +96,7 @@ export class CsiNodeWriter {
 
   #withAnnotation(node: CSINode): CSINode {
     if (this.#migrated === undefined) return node;
-    const annotations = withMigratedPlugins(node.metadata?.annotations, this.#migrated);
-    if (annotations === node.metadata?.annotations) return node;
-    return { ...node, metadata: { ...node.metadata, annotations: { ...annotations } } };
+    return withMigratedPlugins(node, this.#migrated);
   }
 
   async #emptyNode(signal: AbortSignal): Promise<CSINode> {

@@ -17,13 +17,13 @@ import {
   resources,
 } from "@longshore/kube";
 import { backoffMs, errorChain, type FeatureGates, type Host, type RuntimeEnv } from "@longshore/runtime";
+import { migratedPluginsOf } from "@longshore/storage";
 import { migrationGates } from "@longshore/translation";
 import {
   createMigratedPluginManager,
   type MigratedPluginManager,
 } from "../../csimigration/migrated-plugin-manager.ts";
 import { type CsiNodeWriter, NodeMissingError } from "../csi-node/csi-node-writer.ts";
-import { migratedPluginsAnnotation, parseMigratedPlugins } from "../csi-node/migrated-plugins.ts";
 import { decideMigration, type MigrationStep, type VolumePath } from "./migration-step.ts";
 import { observeVolumesLeft } from "./volumes-left.ts";
 
@@ -185,7 +185,7 @@ export class NodeMigration {
 
   async #initialiseOnce(signal: AbortSignal): Promise<void> {
     const csiNode = await this.#csiNode.read(signal);
-    const listed = parseMigratedPlugins(csiNode?.metadata.annotations?.[migratedPluginsAnnotation]);
+    const listed = migratedPluginsOf(csiNode);
     for (const plugin of this.#plugins) {
       const annotated = csiNode && (listed.has(plugin.inTreeName) ? "csi" : "in-tree");
       this.#take(plugin, await this.#decide(plugin, annotated, signal));

@@ -21,11 +21,11 @@ import {
   silentLogger,
   VirtualClock,
 } from "@longshore/runtime";
+import { migratedPluginsAnnotation } from "@longshore/storage";
 import { volumeGates } from "../../csimigration/gates.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { attachmentName } from "../../plugins/csi/csi-names.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
-import { migratedPluginsAnnotation } from "../csi-node/migrated-plugins.ts";
 import { type NodeVolumes, startNodeVolumes } from "../node-volumes.ts";
 import { type TestDriver, testDriver } from "./test-driver.ts";
 
