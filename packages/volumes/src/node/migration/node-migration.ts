@@ -24,6 +24,7 @@ import {
   type MigratedPluginManager,
 } from "../../csimigration/migrated-plugin-manager.ts";
 import { type CsiNodeWriter, NodeMissingError } from "../csi-node/csi-node-writer.ts";
+import { Wakeup } from "../wakeup.ts";
 import { decideMigration, type MigrationStep, type VolumePath } from "./migration-step.ts";
 import { observeVolumesLeft } from "./volumes-left.ts";
 
@@ -61,6 +62,7 @@ interface PluginState {
 }
 
 const initialBackoff = { initialMs: 15, maximumMs: 5_000, factor: 6, jitter: 0.1 };
+const changeBackoff = { initialMs: 1000, maximumMs: 60_000 };
 /** How often a held plugin is looked at again although nothing seems to have happened. */
 const recheckMs = 2_000;
 
@@ -78,7 +80,7 @@ export class NodeMigration {
   #initialised = false;
   #error: string | undefined = "CSINode is not yet initialized";
   #condition: NodeCondition;
-  #wake: () => void = () => {};
+  readonly #wakeup = new Wakeup();
 
   constructor(
     env: Env,
@@ -139,17 +141,15 @@ export class NodeMigration {
     for (const { inTreeName, heardOf } of held) {
       for (const name of this.#inHand?.namesOf(inTreeName) ?? []) heardOf.add(name);
     }
-    if (held.length > 0) this.#wake();
+    if (held.length > 0) this.#wakeup.wake();
   }
 
   /** Initialises, then changes held plugins over as they become free; ends when none is left. */
   async run(signal: AbortSignal): Promise<void> {
     await this.#initialise(signal);
-    for (let failures = 0; this.#plugins.some((plugin) => plugin.path !== plugin.wanted); ) {
-      await this.#pause(
-        failures === 0 ? recheckMs : backoffMs({ initialMs: 1000, maximumMs: 60_000 }, failures),
-        signal,
-      );
+    let failures = 0;
+    while (this.#plugins.some((plugin) => plugin.path !== plugin.wanted)) {
+      await this.#wakeup.wait(this.#env.clock, recheckMs, signal);
       try {
         for (const plugin of this.#plugins) {
           if (plugin.path !== plugin.wanted) await this.#tryChangeOver(plugin, signal);
@@ -159,6 +159,7 @@ export class NodeMigration {
         signal.throwIfAborted();
         failures++;
         this.#env.logger.warn("changing a plugin over failed", { error: errorChain(error) });
+        await this.#env.clock.sleep(backoffMs(changeBackoff, failures), signal);
       }
     }
   }
@@ -288,21 +289,6 @@ export class NodeMigration {
       metadata: { name: nodeName, uid: nodeName },
     };
     this.#events.event(node, type, reason, message);
-  }
-
-  /** Until `ms` have passed or something changed. */
-  async #pause(ms: number, signal: AbortSignal): Promise<void> {
-    const controller = new AbortController();
-    const end = () => controller.abort();
-    signal.addEventListener("abort", end, { once: true });
-    this.#wake = end;
-    try {
-      await this.#env.clock.sleep(ms, controller.signal).catch(() => {});
-    } finally {
-      this.#wake = () => {};
-      signal.removeEventListener("abort", end);
-    }
-    signal.throwIfAborted();
   }
 }
 

@@ -31,6 +31,7 @@ import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { RegisteredCsiDrivers } from "../../plugins/csi/registered-csi-drivers.ts";
 import type { VolumePath } from "../migration/migration-step.ts";
 import type { NodeMigration, VolumesInHand } from "../migration/node-migration.ts";
+import { Wakeup } from "../wakeup.ts";
 import { ActualState } from "./actual-state.ts";
 import { DesiredState } from "./desired-state.ts";
 import { Leftovers } from "./leftovers.ts";
@@ -39,7 +40,6 @@ import { usedPluginVolumes } from "./pod-volumes.ts";
 import { Populator } from "./populator.ts";
 import { Reconciler } from "./reconciler.ts";
 import { ReportedInUse } from "./reported-in-use.ts";
-import { Wakeup } from "./wakeup.ts";
 
 /** How long a pod waits for its volumes, in milliseconds. */
 export const mountTimeoutMs = 123_000;
