@@ -33,7 +33,9 @@ export async function endClusterProcesses(
 ): Promise<void> {
   const files = (await env.host.readDirectory(layout.runDir)) ?? [];
   const names = files.filter((f) => f.endsWith(".json")).map((f) => f.slice(0, -".json".length));
-  const supervisorFirst = [...names].sort((a, b) => Number(b === supervisorName) - Number(a === supervisorName));
+  const supervisorFirst = [...names].sort(
+    (a, b) => Number(b === supervisorName) - Number(a === supervisorName),
+  );
   for (const name of supervisorFirst) {
     const identity = (await readJson(env.host, layout.pidFile(name)).catch(() => undefined)) as
       | ProcessIdentity
@@ -48,7 +50,11 @@ export async function endClusterProcesses(
 }
 
 /** Removes everything that the cluster has left on the machine, and its directory. */
-export async function removeCluster(env: CleanupEnv, layout: ClusterLayout, signal: AbortSignal): Promise<void> {
+export async function removeCluster(
+  env: CleanupEnv,
+  layout: ClusterLayout,
+  signal: AbortSignal,
+): Promise<void> {
   const { host } = env;
   for (const node of (await host.readDirectory(`${layout.dir}/p`)) ?? []) {
     const runtime = createProcessPodRuntime(env, { stateDir: layout.podStateDir(node) });

@@ -13,7 +13,9 @@ export class ClusterDirectoryError extends Error {
 export async function readClusterConfig(host: Host, layout: ClusterLayout): Promise<ClusterConfig> {
   const config = (await readJson(host, layout.configFile)) as ClusterConfig | undefined;
   if (config === undefined) {
-    throw new ClusterDirectoryError(`no cluster in ${layout.dir}: start one with "longshore cluster up --dir ${layout.dir}"`);
+    throw new ClusterDirectoryError(
+      `no cluster in ${layout.dir}: start one with "longshore cluster up --dir ${layout.dir}"`,
+    );
   }
   if (config.version !== 1) {
     throw new ClusterDirectoryError(
@@ -24,7 +26,11 @@ export async function readClusterConfig(host: Host, layout: ClusterLayout): Prom
 }
 
 /** Writes the configuration of a new cluster. */
-export async function writeClusterConfig(host: Host, layout: ClusterLayout, config: ClusterConfig): Promise<void> {
+export async function writeClusterConfig(
+  host: Host,
+  layout: ClusterLayout,
+  config: ClusterConfig,
+): Promise<void> {
   await host.writeFileAtomic(layout.configFile, `${JSON.stringify(config, undefined, 2)}\n`);
 }
 
@@ -51,8 +57,11 @@ export async function readJson(host: Host, path: string): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new ClusterDirectoryError(`${path} is damaged (not JSON): remove it, or the whole cluster directory`, {
-      cause: error,
-    });
+    throw new ClusterDirectoryError(
+      `${path} is damaged (not JSON): remove it, or the whole cluster directory`,
+      {
+        cause: error,
+      },
+    );
   }
 }

@@ -6,7 +6,7 @@
  * stopped, so `isolate` must have given it seams that can be cut.
  */
 import { type ApiServer, createApiServer, memoryStore, type Store } from "@longshore/apiserver";
-import { type CsiConnector, type CsiListener, inProcessCsi, type InProcessCsi } from "@longshore/csi";
+import { type CsiConnector, type CsiListener, type InProcessCsi, inProcessCsi } from "@longshore/csi";
 import type { KubeClient, KubeObject, Resource, Stored } from "@longshore/kube";
 import type { CrossingMark, GateValues, Platform } from "@longshore/migration";
 import { type Component, type RuntimeEnv, SimulatedDisks, SimulatedHost } from "@longshore/runtime";

@@ -57,7 +57,11 @@ export function clusterLayout(dir: string): ClusterLayout {
 }
 
 /** Why no cluster can live in the directory, or undefined: its longest socket path must fit. */
-export function layoutProblem(layout: ClusterLayout, nodeNames: readonly string[], driverName: string): string | undefined {
+export function layoutProblem(
+  layout: ClusterLayout,
+  nodeNames: readonly string[],
+  driverName: string,
+): string | undefined {
   for (const nodeName of nodeNames) {
     const longest = `${layout.nodeDir(nodeName)}/plugins_registry/${driverName}-reg.sock`;
     const bytes = new TextEncoder().encode(longest).length;

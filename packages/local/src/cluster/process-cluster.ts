@@ -1,20 +1,43 @@
 /**
  * A local cluster of separate processes: brings it up under a supervisor, or opens one that runs.
  */
-import { createHttpClient, type CSIDriver, isAlreadyExists, type KubeClient, loadKubeconfig, resources } from "@longshore/kube";
+
+import { grpcConnector } from "@longshore/csi";
+import {
+  type CSIDriver,
+  createHttpClient,
+  isAlreadyExists,
+  type KubeClient,
+  loadKubeconfig,
+  resources,
+} from "@longshore/kube";
 import type { Platform } from "@longshore/migration";
-import { type Component, type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import type { Component, Host, RuntimeEnv } from "@longshore/runtime";
 import { inTreeStorageClass } from "../demo/workload.ts";
 import { connectDiskCloud } from "../disk-cloud/index.ts";
+import { embeddedBlockers } from "../platform/embedded-blockers.ts";
 import { controlPlane, createEmbeddedPlatform, type GateControl } from "../platform/embedded-platform.ts";
 import type { ProcessKind } from "../processes/component-processes.ts";
 import { freePort, makeSharedMount } from "../processes/machine.ts";
-import { identifyProcess, isAlive, type ProcessIdentity, signalProcess } from "../processes/process-identity.ts";
+import {
+  identifyProcess,
+  isAlive,
+  type ProcessIdentity,
+  signalProcess,
+} from "../processes/process-identity.ts";
 import { type Supervisor, startSupervisor } from "../processes/supervisor.ts";
 import { endClusterProcesses, removeCluster, supervisorName } from "./cleanup.ts";
 import { type ClusterConfig, initialGates } from "./config.ts";
-import { ClusterDirectoryError, readClusterConfig, readGates, readJson, writeClusterConfig, writeGates } from "./files.ts";
+import {
+  ClusterDirectoryError,
+  readClusterConfig,
+  readGates,
+  readJson,
+  writeClusterConfig,
+  writeGates,
+} from "./files.ts";
 import { type ClusterLayout, clusterLayout, layoutProblem } from "./layout.ts";
+import { requireRoom, whileStarting } from "./start-failure.ts";
 
 /** What a cluster command needs. */
 export interface ClusterEnv extends RuntimeEnv {
@@ -51,6 +74,7 @@ const pollMs = 25;
 export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<SupervisedCluster> {
   const layout = clusterLayout(options.dir);
   const progress = options.onProgress ?? (() => {});
+  await requireRoom(layout.dir);
   await claimDirectory(env, layout, options.config);
   const supervisor = startSupervisor(env);
   const stop = async () => {
@@ -65,7 +89,15 @@ export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<Su
     progress("starting API server and disk cloud");
     supervise("apiserver");
     supervise("disk-cloud");
-    const cluster = await withDeadline(env.clock, readyWithinMs, options.signal, (signal) =>
+    const waitFor = <T>(waitingFor: string, work: (signal: AbortSignal) => Promise<T>) =>
+      whileStarting(
+        env,
+        supervisor,
+        { dir: layout.dir, withinMs: readyWithinMs, waitingFor },
+        options.signal,
+        work,
+      );
+    const cluster = await waitFor("API server and disk cloud", (signal) =>
       openWhenServing(env, layout, config, signal),
     );
     progress("starting controllers, driver and nodes");
@@ -76,9 +108,7 @@ export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<Su
       supervise("csi-node", node.name);
       supervise("node-agent", node.name);
     }
-    await withDeadline(env.clock, readyWithinMs, options.signal, (signal) =>
-      nodesReady(env, cluster, signal),
-    );
+    await waitFor("the nodes and their driver", (signal) => nodesReady(env, cluster, signal));
     return { ...cluster, stop };
   } catch (error) {
     await stop();
@@ -92,14 +122,11 @@ export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenClu
   const config = await readClusterConfig(env.host, layout);
   const kube = createHttpClient(env, await loadKubeconfig(env.host, { path: layout.kubeconfig }));
   const control = fileGateControl(env.host, layout);
-  return {
-    layout,
-    config,
-    kube,
-    control,
-    cloud: connectDiskCloud(env, layout.cloudSocket, { path: "csi", component: "operator" }),
-    platform: createEmbeddedPlatform({ clock: env.clock, kube, control }),
-  };
+  const cloud = connectDiskCloud(env, layout.cloudSocket, { path: "csi", component: "operator" });
+  const blockers = (signal: AbortSignal) =>
+    embeddedBlockers({ clock: env.clock, connector: grpcConnector(env), cloud }, { layout, config }, signal);
+  const platform = createEmbeddedPlatform({ clock: env.clock, kube, control, blockers });
+  return { layout, config, kube, control, cloud, platform };
 }
 
 /** Takes a cluster down, whoever supervises it. @returns false when there was none */
@@ -124,7 +151,10 @@ export interface ProcessStatus {
 }
 
 /** The processes of the cluster. */
-export async function processesOf(env: Pick<ClusterEnv, "host">, layout: ClusterLayout): Promise<ProcessStatus[]> {
+export async function processesOf(
+  env: Pick<ClusterEnv, "host">,
+  layout: ClusterLayout,
+): Promise<ProcessStatus[]> {
   const files = (await env.host.readDirectory(layout.runDir)) ?? [];
   const statuses: ProcessStatus[] = [];
   for (const file of files.filter((f) => f.endsWith(".json"))) {
@@ -190,7 +220,10 @@ async function claimDirectory(env: ClusterEnv, layout: ClusterLayout, config: Cl
   }
   await env.host.makeDirectory(layout.runDir, 0o700);
   const identity = identifyProcess(process.pid);
-  await env.host.writeFileAtomic(layout.pidFile(supervisorName), JSON.stringify({ ...identity, restarts: 0 }));
+  await env.host.writeFileAtomic(
+    layout.pidFile(supervisorName),
+    JSON.stringify({ ...identity, restarts: 0 }),
+  );
 }
 
 async function prepare(env: ClusterEnv, layout: ClusterLayout, asked: ClusterConfig): Promise<ClusterConfig> {
@@ -269,7 +302,7 @@ export async function nodesReady(
       const node = await cluster.kube.get(resources.nodes, { name }, { signal });
       const csiNode = await cluster.kube.get(resources.csiNodes, { name }, { signal });
       const ready = node?.status?.conditions?.some((c) => c.type === "Ready" && c.status === "True");
-      const registered = csiNode?.spec.drivers.some((d) => d.name === cluster.config.driverName);
+      const registered = csiNode?.spec.drivers?.some((d) => d.name === cluster.config.driverName);
       if (ready === true && registered === true) break;
       await env.clock.sleep(pollMs, signal);
     }

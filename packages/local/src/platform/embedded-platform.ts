@@ -3,7 +3,7 @@
  * component), and what is in effect is what control plane and nodes say of themselves in the API.
  */
 import { type KubeClient, resources } from "@longshore/kube";
-import type { CrossingMark, GateValues, Platform } from "@longshore/migration";
+import type { Blocker, CrossingMark, GateValues, Platform } from "@longshore/migration";
 import { type Clock, parseFeatureGates, withDeadline } from "@longshore/runtime";
 import { readControlPlaneGates } from "../components/effective-gates.ts";
 import { featureGatesAnnotation } from "../kubelet/node-object.ts";
@@ -25,6 +25,8 @@ export interface EmbeddedPlatformEnv {
   readonly clock: Clock;
   readonly kube: KubeClient;
   readonly control: GateControl;
+  /** What of the cluster's own processes stands in the way of a crossing. */
+  readonly blockers?: (signal: AbortSignal) => Promise<readonly Blocker[]>;
   /** Told of the crossing's marks. */
   readonly onMark?: (mark: CrossingMark, signal: AbortSignal) => Promise<void>;
 }
@@ -77,6 +79,7 @@ export function createEmbeddedPlatform(env: EmbeddedPlatformEnv): Platform {
       setGates(controlPlane, values, (s) => readControlPlaneGates(env.kube, s), signal),
     setNodeGates: (nodeName, values, signal) =>
       setGates(nodeName, values, (s) => nodeGates(nodeName, s), signal),
+    blockers: async (signal) => (await env.blockers?.(signal)) ?? [],
     async noteMark(mark, signal) {
       await env.onMark?.(mark, signal);
     },

@@ -1,6 +1,8 @@
 /** What only the supervising process does to its machine. Real form. */
 import { execFile } from "node:child_process";
+import { statfs } from "node:fs/promises";
 import { createServer } from "node:net";
+import { dirname } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
@@ -29,4 +31,16 @@ export function freePort(): Promise<number> {
       server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
     });
   });
+}
+
+/** Bytes that a file below the path may still take; the path itself need not exist yet. */
+export async function freeBytesAt(path: string): Promise<number> {
+  for (let existing = path; ; existing = dirname(existing)) {
+    try {
+      const { bavail, bsize } = await statfs(existing);
+      return bavail * bsize;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT" || existing === dirname(existing)) throw error;
+    }
+  }
 }

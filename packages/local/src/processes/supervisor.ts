@@ -34,7 +34,12 @@ export interface SupervisorEnv {
 export interface Supervisor extends Component {
   /** Starts a process and keeps it running. */
   supervise(spec: ProcessSpec): void;
+  /** A process that has ended {@link failingAfter} times in a row without having been healthy. */
+  failing(): { readonly spec: ProcessSpec; readonly ended: string } | undefined;
 }
+
+/** So many ends in a row, and a process counts as one that cannot run. */
+export const failingAfter = 4;
 
 const restartBackoff = { initialMs: 50, maximumMs: 10_000 };
 /** A process that ran this long is healthy: its next restart is immediate again. */
@@ -43,12 +48,19 @@ const killAfterMs = 5000;
 
 /** Starts an empty supervisor. */
 export function startSupervisor(env: SupervisorEnv): Supervisor {
-  const tasks: { readonly spec: ProcessSpec; readonly group: TaskGroup }[] = [];
+  const tasks: { readonly spec: ProcessSpec; readonly group: TaskGroup; readonly health: Health }[] = [];
   return {
     supervise(spec) {
-      const group = new TaskGroup((error) => env.logger.error("supervision failed", { process: spec.name, error }));
-      tasks.push({ spec, group });
-      group.spawn((signal) => keepRunning(env, spec, signal));
+      const group = new TaskGroup((error) =>
+        env.logger.error("supervision failed", { process: spec.name, error }),
+      );
+      const health: Health = { failures: 0, ended: "" };
+      tasks.push({ spec, group, health });
+      group.spawn((signal) => keepRunning(env, spec, health, signal));
+    },
+    failing() {
+      const found = tasks.find(({ health }) => health.failures >= failingAfter);
+      return found === undefined ? undefined : { spec: found.spec, ended: found.health.ended };
     },
     async stop() {
       for (const { group } of [...tasks].reverse()) await group.stop();
@@ -56,16 +68,29 @@ export function startSupervisor(env: SupervisorEnv): Supervisor {
   };
 }
 
-async function keepRunning(env: SupervisorEnv, spec: ProcessSpec, signal: AbortSignal): Promise<void> {
-  let failures = 0;
+/** How a process has fared. */
+interface Health {
+  /** Ends in a row of runs that were too short. */
+  failures: number;
+  /** How it ended last. */
+  ended: string;
+}
+
+async function keepRunning(
+  env: SupervisorEnv,
+  spec: ProcessSpec,
+  health: Health,
+  signal: AbortSignal,
+): Promise<void> {
   for (let restarts = 0; !signal.aborted; restarts++) {
     const startedMs = env.clock.monotonicMs();
     const child = startProcess(spec, restarts);
     const ended = await exitOf(env, child, signal);
     rmSync(spec.pidFile, { force: true });
     if (signal.aborted) return;
-    failures = env.clock.monotonicMs() - startedMs >= healthyMs ? 1 : failures + 1;
-    const delayMs = backoffMs(restartBackoff, failures);
+    health.failures = env.clock.monotonicMs() - startedMs >= healthyMs ? 1 : health.failures + 1;
+    health.ended = ended;
+    const delayMs = backoffMs(restartBackoff, health.failures);
     env.logger.warn(`${spec.name} ended (${ended}); restarting`, { inMs: delayMs, log: spec.logFile });
     await env.clock.sleep(delayMs, signal).catch(() => {});
   }

@@ -177,7 +177,7 @@ function hasAttachmentSlots(view: ClusterView, pod: Pod, node: Stored<Node>): st
 
 function attachmentLimit(view: ClusterView, node: Stored<Node>, limit: string): number | undefined {
   if (limit.startsWith("csi:")) {
-    const driver = view.csiNode(node.metadata.name)?.spec.drivers.find((d) => `csi:${d.name}` === limit);
+    const driver = view.csiNode(node.metadata.name)?.spec.drivers?.find((d) => `csi:${d.name}` === limit);
     return driver?.allocatable?.count;
   }
   const value = node.status?.allocatable?.[`attachable-volumes-${limit.slice(limit.indexOf("/") + 1)}`];

@@ -2,8 +2,9 @@
  * A minimal scheduler: filters nodes, prefers the one with the fewest pods, lets delayed claims be
  * provisioned for the chosen node, then binds. Source: spec controllers.md §B7.
  *
- * Invariant: one pod at a time, and a pod that was bound here counts on its node before the cache
- * has seen it, so that two pods never take the same last slot.
+ * Invariant: one pod at a time, and a pod counts on the node chosen for it from that moment on, while
+ * its claims are still being provisioned and before the cache has seen it bound, so that two pods
+ * never take the same last slot.
  */
 import {
   createEventRecorder,
@@ -45,8 +46,14 @@ export function startScheduler(env: WorkloadsEnv, options: SchedulerOptions): Co
     classes: env.informers.of(resources.storageClasses),
     csiNodes: env.informers.of(resources.csiNodes),
   };
-  /** Pods bound here, by key, until the cache shows them on their node. */
+  /** Pods with the node chosen for them, by key, until the cache shows them there. */
   const assumed = new Map<string, Stored<Pod>>();
+  /** Pods that have been bound here. */
+  const bound = new Set<string>();
+  const forget = (key: string) => {
+    assumed.delete(key);
+    bound.delete(key);
+  };
   const events = createEventRecorder(env, { component: "default-scheduler" });
   const view: ClusterView = {
     get nodes() {
@@ -67,32 +74,30 @@ export function startScheduler(env: WorkloadsEnv, options: SchedulerOptions): Co
   const reconcile = async (key: string, signal: AbortSignal): Promise<ReconcileResult> => {
     await Promise.all(Object.values(caches).map((cache) => cache.synced(signal)));
     const pod = caches.pods.get(key);
-    if (pod === undefined || pod.spec?.nodeName !== undefined || isDeleting(pod) || assumed.has(key)) {
+    if (pod === undefined || pod.spec?.nodeName !== undefined || isDeleting(pod)) {
+      forget(key);
       return settled;
     }
+    if (bound.has(key)) return settled;
+    assumed.delete(key);
     const choice = chooseNode(view, pod);
     if (choice.node === undefined) {
       events.event(pod, "Warning", "FailedScheduling", choice.reason);
       return { requeueAfterMs: retryMs };
     }
-    if (!(await bindClaims(env, view, pod, choice.node.metadata.name, signal))) {
-      return { requeueAfterMs: retryMs };
-    }
-    await bindPod(env, pod, choice.node.metadata.name, signal);
-    assumed.set(key, { ...pod, spec: { ...pod.spec, nodeName: choice.node.metadata.name } } as Stored<Pod>);
-    events.event(
-      pod,
-      "Normal",
-      "Scheduled",
-      `Successfully assigned ${key} to ${choice.node.metadata.name}`,
-    );
+    const nodeName = choice.node.metadata.name;
+    assumed.set(key, { ...pod, spec: { ...pod.spec, nodeName } } as Stored<Pod>);
+    if (!(await bindClaims(env, view, pod, nodeName, signal))) return { requeueAfterMs: retryMs };
+    await bindPod(env, pod, nodeName, signal);
+    bound.add(key);
+    events.event(pod, "Normal", "Scheduled", `Successfully assigned ${key} to ${nodeName}`);
     return settled;
   };
 
   const queue = startWorkQueue(env, { name: "scheduler", workers: 1, reconcile });
   const wakePod = (pod: Stored<Pod>) => {
     if (pod.spec?.nodeName === undefined) return queue.add(keyOf(pod));
-    assumed.delete(keyOf(pod));
+    forget(keyOf(pod));
   };
   const wakeAll = () => {
     for (const pod of caches.pods.list()) if (pod.spec?.nodeName === undefined) queue.add(keyOf(pod));
@@ -103,7 +108,7 @@ export function startScheduler(env: WorkloadsEnv, options: SchedulerOptions): Co
       added: wakePod,
       updated: (_, pod) => wakePod(pod),
       deleted: (pod) => {
-        assumed.delete(keyOf(pod));
+        forget(keyOf(pod));
         wakeAll();
       },
     }),

@@ -1,0 +1,100 @@
+/**
+ * Why a cluster did not come up, in one sentence: a process that cannot run and its last words, a
+ * disk that is full, or a wait that took too long.
+ */
+import { type Clock, DeadlineError, type Host, withDeadline } from "@longshore/runtime";
+import { freeBytesAt } from "../processes/machine.ts";
+import type { Supervisor } from "../processes/supervisor.ts";
+
+/** The cluster did not come up; nothing of it is left. */
+export class ClusterStartError extends Error {
+  override readonly name = "ClusterStartError";
+}
+
+/** Room that a new cluster needs: its store, logs and the first volumes. */
+const freeBytesMin = 64 * 1024 * 1024;
+/** With less than this nothing can be written any more. */
+const fullBelowBytes = 1024 * 1024;
+const pollMs = 100;
+
+/** Refuses a directory on a disk without room. @throws ClusterStartError */
+export async function requireRoom(dir: string): Promise<void> {
+  const free = await freeBytesAt(dir);
+  if (free >= freeBytesMin) return;
+  throw new ClusterStartError(
+    `the disk that holds ${dir} has ${mebibytes(free)} left, a cluster needs ${mebibytes(freeBytesMin)}: make room there, or choose another --dir`,
+  );
+}
+
+/** What is being waited for. */
+export interface StartWait {
+  readonly dir: string;
+  readonly withinMs: number;
+  /** For the sentence: "the cluster is not up after 60 s, waiting for …". */
+  readonly waitingFor: string;
+}
+
+/** Waits for `work`; gives up as soon as a process turns out unable to run. @throws ClusterStartError */
+export async function whileStarting<T>(
+  env: { readonly clock: Clock; readonly host: Host },
+  supervisor: Supervisor,
+  wait: StartWait,
+  parent: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const done = new AbortController();
+  const signal = AbortSignal.any([parent, done.signal]);
+  try {
+    return await withDeadline(env.clock, wait.withinMs, signal, (deadline) =>
+      Promise.race([work(deadline), processFails(env, supervisor, wait.dir, deadline)]),
+    );
+  } catch (error) {
+    if (!(error instanceof DeadlineError) || parent.aborted) throw error;
+    throw new ClusterStartError(
+      `the cluster is not up after ${wait.withinMs / 1000} s, waiting for ${wait.waitingFor}: this machine may be too busy; run "longshore cluster up" again`,
+      { cause: error },
+    );
+  } finally {
+    done.abort();
+  }
+}
+
+/** Never resolves. @throws ClusterStartError */
+async function processFails(
+  env: { readonly clock: Clock; readonly host: Host },
+  supervisor: Supervisor,
+  dir: string,
+  signal: AbortSignal,
+): Promise<never> {
+  for (;;) {
+    const failing = supervisor.failing();
+    if (failing !== undefined) {
+      const { spec, ended } = failing;
+      if ((await freeBytesAt(dir)) < fullBelowBytes) {
+        throw new ClusterStartError(
+          `${spec.name} cannot run because the disk that holds ${dir} is full: make room there, or choose another --dir`,
+        );
+      }
+      const words = lastWords((await env.host.readFile(spec.logFile)) ?? "") || ended;
+      throw new ClusterStartError(
+        `${spec.name} cannot run (${words}): correct that and start the cluster again`,
+      );
+    }
+    await env.clock.sleep(pollMs, signal);
+  }
+}
+
+/** The last thing that a process said, without the dress of a log line. */
+export function lastWords(log: string): string {
+  const line = log.trimEnd().split("\n").at(-1)?.trim() ?? "";
+  try {
+    const { message, error } = JSON.parse(line) as { message?: string; error?: unknown };
+    return [message, typeof error === "string" ? error : undefined].filter((part) => part).join(": ");
+  } catch {
+    return line.replace(/^longshore: /, "");
+  }
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.floor(bytes / 1024 / 1024)} MiB`;
+}
