@@ -36,7 +36,7 @@ export function csiNodeLacks(
     return isListed ? "the plugin to leave the migrated-plugins annotation" : undefined;
   if (csiNode === undefined) return "the CSINode";
   if (!isListed) return "the plugin in the migrated-plugins annotation";
-  return csiNode.spec.drivers.some((d) => d.name === subject.driverName)
+  return csiNode.spec.drivers?.some((d) => d.name === subject.driverName) === true
     ? undefined
     : `the driver ${subject.driverName} in the CSINode`;
 }

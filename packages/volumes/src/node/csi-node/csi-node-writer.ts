@@ -118,16 +118,21 @@ export class CsiNodeWriter {
 /** The object with the driver's entry as it should be. */
 export function withDriver(node: CSINode, name: string, info: DriverInfo): CSINode {
   const entry = entryOf(name, info);
-  const existing = node.spec.drivers.find((driver) => driver.name === name);
+  const existing = driversOf(node).find((driver) => driver.name === name);
   if (existing !== undefined && sameEntry(existing, entry)) return node;
-  const others = node.spec.drivers.filter((driver) => driver.name !== name);
+  const others = driversOf(node).filter((driver) => driver.name !== name);
   return { ...node, spec: { ...node.spec, drivers: [...others, entry] } };
 }
 
 function withoutDriver(node: CSINode, name: string): CSINode {
-  const drivers = node.spec.drivers.filter((driver) => driver.name !== name);
-  if (drivers.length === node.spec.drivers.length) return node;
+  const drivers = driversOf(node).filter((driver) => driver.name !== name);
+  if (drivers.length === driversOf(node).length) return node;
   return { ...node, spec: { ...node.spec, drivers } };
+}
+
+/** A Kubernetes API server gives an empty list of drivers as null, whatever the type says. */
+function driversOf(node: CSINode): readonly CSINodeDriver[] {
+  return node.spec.drivers ?? [];
 }
 
 function entryOf(name: string, { nodeID, maxVolumes, topology }: DriverInfo): CSINodeDriver {

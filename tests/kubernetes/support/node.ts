@@ -1,0 +1,152 @@
+/**
+ * One node of the real cluster, as its own user (`system:node:NAME`, so that Node authorisation and
+ * NodeRestriction have their say): our node agent, and on demand the reference driver with its
+ * registrar, all on real sockets in a root directory of its own.
+ */
+import { readFile, writeFile } from "node:fs/promises";
+import { type CsiListener, grpcConnector, grpcListener } from "@longshore/csi";
+import type { Node } from "@longshore/kube";
+import { type HttpKubeClient, resources, type Stored } from "@longshore/kube";
+import {
+  type EndingComponent,
+  startCsiDriverOnNode,
+} from "../../../packages/local/src/components/csi-driver.ts";
+import { startNodeAgent } from "../../../packages/local/src/components/node-agent.ts";
+import {
+  createProgramPodRuntime,
+  type Program,
+} from "../../../packages/local/src/containers/program-pod-runtime.ts";
+import { connectAs, realEnv, signal } from "./clients.ts";
+import type { ControlPlane, TestUser } from "./control-plane.ts";
+import { type Machine, type Provider, region } from "./provider.ts";
+
+/** The user that a node's agent is; to be named in the control plane's options. */
+export function nodeUser(nodeName: string): TestUser {
+  return { name: `system:node:${nodeName}`, groups: ["system:nodes"] };
+}
+
+/** What a node runs with. */
+export interface TestNodeOptions {
+  readonly kubernetes: ControlPlane;
+  readonly provider: Provider;
+  readonly machine: Machine;
+  readonly driverName: string;
+}
+
+/** A node. */
+export interface TestNode {
+  readonly rootDir: string;
+  readonly registrationSocket: string;
+  /** What kubelets told the registrar, in order; true: the driver is registered. */
+  readonly registrations: readonly boolean[];
+  /** Starts the agent, or starts it again with other gates. */
+  startAgent(gates: Readonly<Record<string, boolean>>): Promise<void>;
+  stopAgent(): Promise<void>;
+  startDriver(): Promise<EndingComponent>;
+  stopDriver(): Promise<void>;
+  /** Ends everything, pods too. */
+  stop(): Promise<void>;
+}
+
+/** Makes a node on which nothing runs yet. */
+export async function createTestNode(options: TestNodeOptions): Promise<TestNode> {
+  const { kubernetes, provider, machine, driverName } = options;
+  const { nodeName, instanceId, zone } = machine;
+  const rootDir = `${provider.directory}/${nodeName}`;
+  const kube = await connectAs(kubernetes, nodeUser(nodeName).name);
+  const runtime = createProgramPodRuntime({ [appenderProgram]: appender });
+  const registrations: boolean[] = [];
+  const env = {
+    ...realEnv,
+    kube,
+    host: provider.host,
+    connector: grpcConnector(realEnv),
+    listener: notingRegistrations(grpcListener(realEnv), registrations),
+    runtime,
+    cloudFor: provider.cloud.forCaller.bind(provider.cloud),
+  };
+  let agent: ReturnType<typeof startNodeAgent> | undefined;
+  let driver: EndingComponent | undefined;
+  const stopAgent = async () => {
+    await agent?.stop();
+    agent = undefined;
+  };
+  const stopDriver = async () => {
+    await driver?.stop();
+    driver = undefined;
+  };
+  return {
+    rootDir,
+    registrationSocket: `${rootDir}/plugins_registry/${driverName}-reg.sock`,
+    async startAgent(gates) {
+      await stopAgent();
+      const logDir = `${rootDir}/logs`;
+      agent = startNodeAgent(env, { nodeName, instanceId, zone, region, rootDir, logDir, gates });
+    },
+    registrations,
+    stopAgent,
+    async startDriver() {
+      driver = await startCsiDriverOnNode(env, { driverName, nodeName, rootDir });
+      return driver;
+    },
+    stopDriver,
+    async stop() {
+      runtime.losePower();
+      await stopAgent();
+      await stopDriver();
+      await kube.close();
+    },
+  };
+}
+
+function notingRegistrations(listener: CsiListener, registrations: boolean[]): CsiListener {
+  return {
+    serve: (endpoint, services) => listener.serve(endpoint, services),
+    serveRegistration: (socketPath, handlers) =>
+      listener.serveRegistration(socketPath, {
+        getInfo: () => handlers.getInfo(),
+        async notifyRegistrationStatus(status) {
+          await handlers.notifyRegistrationStatus(status);
+          registrations.push(status.pluginRegistered);
+        },
+      }),
+  };
+}
+
+/** The command of a container that adds a line to the file `lines` on its volume `data`, and runs on. */
+export const appenderProgram = "appender";
+
+const appender: Program = async ({ sandbox, env, signal: stopped }) => {
+  const path = `${env.LONGSHORE_MOUNT_DATA}/lines`;
+  const before = await readFile(path, "utf8").catch(() => "");
+  await writeFile(path, `${before}${sandbox.podName}\n`);
+  await new Promise((resolve) => stopped.addEventListener("abort", resolve, { once: true }));
+  return 0;
+};
+
+/** What is kept of a node's and its volumes' history: each as it was stored, in the order of storing. */
+export interface NodeHistory {
+  readonly nodes: readonly Stored<Node>[];
+  stop(): Promise<void>;
+}
+
+/** Records every state of the node from now on. */
+export function recordNode(kube: HttpKubeClient, nodeName: string): NodeHistory {
+  const controller = new AbortController();
+  const nodes: Stored<Node>[] = [];
+  const watching = (async () => {
+    const selection = { fieldSelector: `metadata.name=${nodeName}` };
+    const { resourceVersion } = await kube.list(resources.nodes, { signal, ...selection });
+    const events = kube.watch(resources.nodes, { signal: controller.signal, resourceVersion, ...selection });
+    for await (const event of events) if (event.type !== "BOOKMARK") nodes.push(event.object);
+  })().catch((error: unknown) => {
+    if (!controller.signal.aborted) throw error;
+  });
+  return {
+    nodes,
+    async stop() {
+      controller.abort();
+      await watching;
+    },
+  };
+}
