@@ -63,6 +63,8 @@ export class NodeWorld {
   /** Every `volumesInUse` as posted. */
   readonly postedInUse: string[][] = [];
   driver: TestDriver = testDriver(this.host);
+  /** True: a registrar that is told of a failure makes its socket anew, as a restarted one does. */
+  registrarRestarts = false;
   /** False: the shell does not post the node's status. */
   posting = true;
   /** Set: every call to the API server fails with it. */
@@ -229,6 +231,9 @@ export class NodeWorld {
       notifyRegistrationStatus: async (status) => {
         const { pluginRegistered, error } = status;
         this.registrations.push({ pluginRegistered, error });
+        if (!pluginRegistered && this.registrarRestarts) {
+          void this.clock.sleep(1000, this.signal).then(() => this.placeRegistration(versions));
+        }
       },
     });
     this.host.placeSocket(registrationSocket);
