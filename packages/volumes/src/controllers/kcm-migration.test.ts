@@ -296,7 +296,10 @@ async function attachAll(plane: ControlPlane): Promise<void> {
 
 // Observing
 
-async function observePod(plane: ControlPlane, pod: string): Promise<object & { backend: string }> {
+async function observePod(
+  plane: ControlPlane,
+  pod: string,
+): Promise<{ backend: string; volumeAttachments: unknown[] }> {
   const { nodeName, volume } = recording.input.pods[pod] as { nodeName: string; volume: object };
   const attachments = (await plane.list(resources.volumeAttachments)).filter(
     ({ spec }) =>

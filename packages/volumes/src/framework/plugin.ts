@@ -68,6 +68,19 @@ export interface VolumePluginWithAttachLimits extends VolumePlugin {
   volumeLimitKey(spec: VolumeSpec): string;
 }
 
+/** An attachment as the provider knows it. */
+export interface ListedAttachment {
+  /** The plugin's own name of the volume. */
+  readonly volumeName: string;
+  readonly nodeName: string;
+  readonly devicePath: string;
+}
+
+/** Can say what is attached, so that an attach that was in flight when a controller died is found again. */
+export interface AttachmentListingVolumePlugin extends VolumePlugin {
+  listAttachments(signal: AbortSignal): Promise<readonly ListedAttachment[]>;
+}
+
 /** What a new volume is to be like. */
 export interface VolumeOptions {
   readonly reclaimPolicy: "Delete" | "Retain" | "Recycle";
@@ -160,5 +173,7 @@ export const isDeviceMountable = (p: VolumePlugin): p is DeviceMountableVolumePl
 export const isProvisionable = (p: VolumePlugin): p is ProvisionableVolumePlugin => has(p, "newProvisioner");
 export const isDeletable = (p: VolumePlugin): p is DeletableVolumePlugin => has(p, "newDeleter");
 export const isExpandable = (p: VolumePlugin): p is ExpandableVolumePlugin => has(p, "expandVolumeDevice");
+export const listsAttachments = (p: VolumePlugin): p is AttachmentListingVolumePlugin =>
+  has(p, "listAttachments");
 export const hasAttachLimits = (p: VolumePlugin): p is VolumePluginWithAttachLimits =>
   has(p, "getVolumeLimits");

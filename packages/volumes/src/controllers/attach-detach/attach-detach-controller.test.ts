@@ -450,6 +450,22 @@ describe("restart", () => {
     expect(cloud.calls).toEqual(["detach vol-known i-n1", "detach vol-unknown i-n1"]);
   });
 
+  it("finds an in-tree attachment that nothing tells of, unless it is CSI's or nobody's", async () => {
+    const { plane, cloud, start } = world();
+    await withNodes(plane, ["n1"]);
+    await aBoundEbsVolume(plane, "a", "aws://us-east-1a/vol-a");
+    await aBoundEbsVolume(plane, "c", "vol-c");
+    await plane.create(resources.volumeAttachments, {
+      metadata: { name: attachmentName("vol-c", driver, "n1"), finalizers: ["external-attacher/x"] },
+      spec: { attacher: driver, nodeName: "n1", source: { persistentVolumeName: "pv-c" } },
+    });
+    for (const disk of ["vol-a", "vol-c", "vol-foreign"]) await cloud.attachDisk(disk, "i-n1");
+    cloud.calls.length = 0;
+    start();
+    await plane.pass(2_000);
+    expect(cloud.calls).toEqual(["detach vol-a i-n1"]);
+  });
+
   it("A9: an in-tree detach also deletes the VolumeAttachment that migration would have made", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);

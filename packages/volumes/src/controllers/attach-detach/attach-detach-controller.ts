@@ -50,8 +50,10 @@ import {
 } from "./context.ts";
 import { DesiredState, type PodWish } from "./desired-state.ts";
 import { statusMatchesReport } from "./node-status-writer.ts";
+import { operationTimeoutMs } from "./operations.ts";
 import { claimOfPodVolume, isPodTerminated } from "./pod-volume-spec.ts";
 import { podWishes } from "./pod-wishes.ts";
+import { recoverUnreported } from "./recover-unreported.ts";
 import { recoverActualState } from "./recovery.ts";
 import { verifyAttached } from "./verify-attached.ts";
 import { identitiesOfVolume, identityOfName, inTreePluginOfIdentity } from "./volume-identity.ts";
@@ -139,6 +141,7 @@ class AttachDetachController implements Component {
     const context = await this.#createContext();
     recoverActualState(context);
     this.#subscribe(context);
+    this.#tasks.spawn((within) => this.#findUnreported(context, within));
     const verifyPeriodMs = this.#options.verifyPeriodMs ?? defaultVerifyPeriodMs;
     let verifyAtMs = this.#env.clock.monotonicMs() + verifyPeriodMs;
     let failures = 0;
@@ -161,6 +164,19 @@ class AttachDetachController implements Component {
         this.#wakeIn(backoffMs(operationBackoff, failures));
       }
       await this.#nextWake(signal);
+    }
+  }
+
+  /** Now, and once more when every call of an earlier controller must have ended. */
+  async #findUnreported(context: AttachDetachContext, signal: AbortSignal): Promise<void> {
+    let failures = 0;
+    for (const pauseMs of [0, operationTimeoutMs]) {
+      await this.#env.clock.sleep(pauseMs, signal);
+      while (!(await recoverUnreported(context, signal))) {
+        failures++;
+        await this.#env.clock.sleep(backoffMs(operationBackoff, failures), signal);
+      }
+      this.#wake();
     }
   }
 

@@ -38,20 +38,23 @@ describe("the agreement of controller and kubelet", () => {
     ["gates off", { csiNode: node(plugin), gates: "off" }, "error", "in-tree"],
     ["complete", { csiNode: undefined, gates: "complete" }, "csi"],
   ];
-  it.each(cases)("%s", (_name, fields, kind, compatKind = kind) => {
-    const question: BackendQuestion = {
-      inTreePlugin: plugin,
-      driver,
-      nodeName: "n",
-      gates: "on",
-      csiNode: undefined,
-      driverHasAttachments: false,
-      compat: false,
-      ...fields,
-    };
-    expect(decideBackend(question).kind).toBe(kind);
-    expect(decideBackend({ ...question, compat: true }).kind).toBe(compatKind);
-  });
+  it.each(cases.map(([name, fields, kind, compat = kind]) => ({ name, fields, kind, compatKind: compat })))(
+    "$name",
+    ({ fields, kind, compatKind }) => {
+      const question: BackendQuestion = {
+        inTreePlugin: plugin,
+        driver,
+        nodeName: "n",
+        gates: "on",
+        csiNode: undefined,
+        driverHasAttachments: false,
+        compat: false,
+        ...fields,
+      };
+      expect(decideBackend(question).kind).toBe(kind);
+      expect(decideBackend({ ...question, compat: true }).kind).toBe(compatKind);
+    },
+  );
   it("asks the node unless that cannot matter", () => {
     expect([needsCsiNode("on", false), needsCsiNode("off", false), needsCsiNode("complete", false)]).toEqual([
       true,

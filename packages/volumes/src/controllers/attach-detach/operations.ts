@@ -9,12 +9,13 @@ import { DanglingAttachError } from "../../framework/controller-errors.ts";
 import { splitUniqueName } from "../../framework/names.ts";
 import type { AttachableVolumePlugin, Attacher } from "../../framework/plugin.ts";
 import { specName } from "../../framework/spec.ts";
-import { attachmentName, csiPluginName, parseCsiVolumeName } from "../../plugins/csi/csi-names.ts";
+import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { Attachment } from "./actual-state.ts";
 import type { AttachDetachContext } from "./context.ts";
 import type { DesiredVolume } from "./desired-state.ts";
 import { isWanted, nodeUses } from "./detach-guards.ts";
 import { driverIsAtWork } from "./pod-wishes.ts";
+import { csiAttachmentName } from "./volume-identity.ts";
 
 /** Names of the operations, for back-off and metrics. */
 export const operationNames = { attach: "volume_attach", detach: "volume_detach" } as const;
@@ -188,18 +189,6 @@ async function deleteMigratedAttachment(
   const name = csiAttachmentName(attachment.identity, attachment.nodeName);
   if (name === undefined) return;
   await context.env.kube.delete(resources.volumeAttachments, { name }, { signal });
-}
-
-/** Name of the VolumeAttachment of a disk whose identity is a CSI name. */
-function csiAttachmentName(identity: string, nodeName: string): string | undefined {
-  const prefix = `${csiPluginName}/`;
-  if (!identity.startsWith(prefix)) return undefined;
-  try {
-    const { driver, volumeHandle } = parseCsiVolumeName(identity.slice(prefix.length));
-    return attachmentName(volumeHandle, driver, nodeName);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Tells every pod that waits for the volume. */

@@ -8,7 +8,12 @@ import { migrationGates } from "@longshore/translation";
 import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
 import { splitUniqueName, type UniqueVolumeName, uniqueNameOf } from "../../framework/names.ts";
 import { specOfPersistentVolume, type VolumeSpec } from "../../framework/spec.ts";
-import { csiPluginName, csiVolumeName } from "../../plugins/csi/csi-names.ts";
+import {
+  attachmentName,
+  csiPluginName,
+  csiVolumeName,
+  parseCsiVolumeName,
+} from "../../plugins/csi/csi-names.ts";
 
 /** The canonical name of a disk. */
 export type VolumeIdentity = string;
@@ -72,6 +77,18 @@ export function inTreePluginOfIdentity(identity: VolumeIdentity): string | undef
     ({ inTreeName, driverName }) =>
       identity.startsWith(`${inTreeName}/`) || identity.startsWith(`${csiPluginName}/${driverName}^`),
   )?.inTreeName;
+}
+
+/** Name of the VolumeAttachment of a disk whose identity is a CSI name. */
+export function csiAttachmentName(identity: string, nodeName: string): string | undefined {
+  const prefix = `${csiPluginName}/`;
+  if (!identity.startsWith(prefix)) return undefined;
+  try {
+    const { driver, volumeHandle } = parseCsiVolumeName(identity.slice(prefix.length));
+    return attachmentName(volumeHandle, driver, nodeName);
+  } catch {
+    return undefined;
+  }
 }
 
 function trySplit(uniqueName: UniqueVolumeName): ReturnType<typeof splitUniqueName> | undefined {

@@ -6,6 +6,7 @@ import { invariant } from "@longshore/runtime";
 import type {
   AttachableVolumePlugin,
   Attacher,
+  AttachmentListingVolumePlugin,
   DeletableVolumePlugin,
   Detacher,
   ExpandableVolumePlugin,
@@ -15,7 +16,7 @@ import type {
 import type { DiskCloud } from "../../framework/ports.ts";
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import { createAwsEbsNodeHalf } from "./aws-ebs-node-half.ts";
-import { attachEbs, detachEbs, ebsVolumesAreAttached } from "./ebs-attacher.ts";
+import { attachEbs, detachEbs, ebsVolumesAreAttached, listEbsAttachments } from "./ebs-attacher.ts";
 import { deleteEbs, provisionEbs } from "./ebs-provisioner.ts";
 import { awsEbsPluginName, diskIdOf, EbsVolumeError, ebsSourceOf } from "./volume-id.ts";
 
@@ -36,6 +37,7 @@ export type AwsEbsPlugin = AttachableVolumePlugin &
   ProvisionableVolumePlugin &
   DeletableVolumePlugin &
   ExpandableVolumePlugin &
+  AttachmentListingVolumePlugin &
   VolumePluginWithAttachLimits;
 
 /** The plugin, to be given to `createVolumePluginManager`. */
@@ -92,6 +94,8 @@ export function awsEbsPlugin(options: AwsEbsPluginOptions = {}): AwsEbsPlugin {
         detach: async (volumeName, nodeName, signal) => detachEbs(cloud(), volumeName, nodeName, signal),
       };
     },
+    listAttachments: async (signal) =>
+      options.cloud === undefined ? [] : listEbsAttachments(options.cloud, signal),
     newProvisioner: (volumeOptions) => ({
       provision: async (selectedNode, allowedTopologies, signal) =>
         provisionEbs(cloud(), volumeOptions, selectedNode, allowedTopologies, signal),

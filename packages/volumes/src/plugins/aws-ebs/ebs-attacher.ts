@@ -1,8 +1,9 @@
 /** Attaching EBS volumes from the controller, in-tree: the disk cloud is called directly. */
 import { DanglingAttachError } from "../../framework/controller-errors.ts";
+import type { ListedAttachment } from "../../framework/plugin.ts";
 import { CloudError, type DiskCloud, type Instance } from "../../framework/ports.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
-import { diskIdOf, EbsVolumeError, ebsSourceOf } from "./volume-id.ts";
+import { diskIdOf, EbsVolumeError, ebsSourceOf, ebsVolumeID } from "./volume-id.ts";
 
 /** Attaches, and gives the device's path on the instance. Idempotent. */
 export async function attachEbs(
@@ -75,6 +76,21 @@ export async function ebsVolumesAreAttached(
     answers.set(spec, attached);
   }
   return answers;
+}
+
+/** Every disk that is attached to an instance that the cloud knows. */
+export async function listEbsAttachments(
+  cloud: DiskCloud,
+  signal: AbortSignal,
+): Promise<readonly ListedAttachment[]> {
+  const instances = await cloud.listInstances(signal);
+  const nodeOf = new Map(instances.map(({ instanceId, nodeName }) => [instanceId, nodeName]));
+  return (await cloud.listDisks(signal)).flatMap(({ id, zone, attachments }) =>
+    attachments.flatMap(({ instanceId, devicePath }) => {
+      const nodeName = nodeOf.get(instanceId);
+      return nodeName === undefined ? [] : [{ volumeName: ebsVolumeID(zone, id), nodeName, devicePath }];
+    }),
+  );
 }
 
 function instanceOf(cloud: DiskCloud, nodeName: string, signal: AbortSignal): Promise<Instance | undefined> {

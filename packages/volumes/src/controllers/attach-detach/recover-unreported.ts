@@ -1,0 +1,79 @@
+/**
+ * Finds in-tree attachments that no API object tells of: an attach that was in flight when an earlier
+ * controller died leaves neither a VolumeAttachment nor an entry in a node's status, and if its pod is
+ * gone as well, nobody would ever detach it; on another node CSI could then never attach the disk.
+ *
+ * Only disks of PersistentVolumes count, on managed nodes, and the provider is asked only while some
+ * node is not migrated: with all of them migrated, no in-tree code runs (C5).
+ */
+
+import { errorChain, withDeadline } from "@longshore/runtime";
+import { splitUniqueName, uniqueNameOf, uniqueVolumeName } from "../../framework/names.ts";
+import { type ListedAttachment, listsAttachments, type VolumePlugin } from "../../framework/plugin.ts";
+import { specOfPersistentVolume } from "../../framework/spec.ts";
+import { operationKey } from "./attach-detach-pass.ts";
+import { listsPlugin } from "./backend-decision.ts";
+import { type AttachDetachContext, cacheIndexes, managedNode } from "./context.ts";
+import { csiAttachmentName } from "./volume-identity.ts";
+
+/** Deadline of one question to a provider, in milliseconds. */
+const listTimeoutMs = 30_000;
+
+/** Asks the plugins and records as uncertain what nothing else tells of. False: a provider did not answer. */
+export async function recoverUnreported(context: AttachDetachContext, signal: AbortSignal): Promise<boolean> {
+  let complete = true;
+  for (const plugin of context.plugins.plugins) {
+    if (!listsAttachments(plugin) || !mayBeAtWork(context, plugin)) continue;
+    try {
+      const listed = await withDeadline(context.env.clock, listTimeoutMs, signal, (within) =>
+        plugin.listAttachments(within),
+      );
+      for (const attachment of listed) adopt(context, plugin, attachment);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      complete = false;
+      context.env.logger.warn("attachments not listed", {
+        plugin: plugin.pluginName,
+        error: errorChain(error),
+      });
+    }
+  }
+  return complete;
+}
+
+/** Whether any managed node still uses the plugin's in-tree code. */
+function mayBeAtWork(context: AttachDetachContext, plugin: VolumePlugin): boolean {
+  return context.caches.nodes.list().some(({ metadata: { name } }) => {
+    const csiNode = context.caches.csiNodes.get(name);
+    const migrated = csiNode !== undefined && listsPlugin(csiNode, plugin.pluginName);
+    return !migrated && managedNode(context, name) !== undefined;
+  });
+}
+
+function adopt(context: AttachDetachContext, plugin: VolumePlugin, listed: ListedAttachment): void {
+  const { nodeName, devicePath } = listed;
+  if (managedNode(context, nodeName) === undefined) return;
+  const identity = context.identityOfName(uniqueNameOf(plugin.pluginName, listed.volumeName));
+  if (context.actual.ofIdentity(identity).some((known) => known.nodeName === nodeName)) return;
+  const attachment = csiAttachmentName(identity, nodeName);
+  if (attachment !== undefined && context.caches.attachments.get(attachment) !== undefined) return;
+  const volume = context.caches.volumes
+    .byIndex(cacheIndexes.volumesByIdentity, identity)
+    .find((pv) => plugin.canSupport(specOfPersistentVolume(pv, false)));
+  if (volume === undefined) return;
+  const spec = specOfPersistentVolume(volume, false);
+  if (context.executor.isOperationPending(operationKey(identity, nodeName, spec))) return;
+  const uniqueName = uniqueVolumeName(plugin, spec, "");
+  const { volumeName } = splitUniqueName(uniqueName);
+  context.env.logger.warn("attachment found that nothing tells of", { volume: uniqueName, node: nodeName });
+  context.actual.put({
+    nodeName,
+    uniqueName,
+    identity,
+    pluginName: plugin.pluginName,
+    volumeName,
+    spec,
+    devicePath,
+    confirmed: false,
+  });
+}
