@@ -1,0 +1,202 @@
+import * as fs from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { HostError } from "./host.ts";
+import { kernelHost } from "./kernel-host.ts";
+import { KeyedLock } from "./keyed-lock.ts";
+import { mountsBelow, parseMountInfo } from "./mountinfo.ts";
+import { codeOfText } from "./node-errors.ts";
+import { unprivilegedHost } from "./unprivileged-host.ts";
+
+const never = new AbortController().signal;
+let dir: string;
+beforeEach(async () => {
+  dir = await fs.realpath(await fs.mkdtemp(`${tmpdir()}/longshore-real-`));
+});
+afterEach(() => fs.rm(dir, { recursive: true, force: true }));
+
+describe("programs", () => {
+  const host = kernelHost();
+
+  test("run without a shell, with exactly the environment they are given", async () => {
+    const result = await host.runProgram(process.execPath, {
+      args: ["-e", "console.log(process.argv[1], process.env.A, process.env.HOME); process.exit(3)", "$A; *"],
+      env: { A: "1" },
+      cwd: dir,
+      signal: never,
+    });
+    expect(result).toEqual({ code: 3, stdout: "$A; * 1 undefined\n", stderr: "" });
+  });
+
+  test("one that a signal ended has code -1", async () => {
+    const result = await host.runProgram(process.execPath, {
+      args: ["-e", "process.kill(process.pid, 'SIGKILL'); setInterval(() => {}, 1000)"],
+      signal: never,
+    });
+    expect(result.code).toBe(-1);
+  });
+
+  test("giving up kills it and rejects with the reason", async () => {
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const running = host.runProgram(process.execPath, {
+      args: ["-e", "setInterval(() => {}, 1000)"],
+      signal: controller.signal,
+    });
+    controller.abort(reason);
+    await expect(running).rejects.toBe(reason);
+    await expect(host.runProgram("true", { args: [], signal: controller.signal })).rejects.toBe(reason);
+  });
+});
+
+describe("leftovers of a crash", () => {
+  test("a writer's temporary file is not listed and does not keep its directory", async () => {
+    const host = kernelHost();
+    await host.makeDirectory(`${dir}/d`);
+    await fs.writeFile(`${dir}/d/.vol_data.json.1-1.longshore-tmp`, "{");
+    expect(await host.readDirectory(`${dir}/d`)).toEqual([]);
+    await host.removeDirectory(`${dir}/d`);
+    expect(await host.stat(`${dir}/d`)).toBeUndefined();
+  });
+
+  test.each([
+    ["before anything moved", (_m: string, record: string) => fs.mkdir(record)],
+    [
+      "after the directory was put aside",
+      async (m: string, record: string) => {
+        await fs.mkdir(record);
+        await fs.writeFile(`${record}/mounts.json`, "[]");
+        await fs.rename(m, `${record}/under`);
+      },
+    ],
+  ])("a mount point of the unprivileged host heals: %s", async (_when, crash) => {
+    const host = unprivilegedHost();
+    const m = `${dir}/parent/m`;
+    await host.makeDirectory(m);
+    await host.makeDirectory(`${dir}/source`);
+    await host.writeFileAtomic(`${m}/below`, "x");
+    await crash(m, `${dir}/parent/.m.longshore-mount`);
+    expect(await host.isMountPoint(m)).toBe(false);
+    expect(await host.listMounts(dir)).toEqual([]);
+    await host.makeDirectory(m);
+    expect(await host.readFile(`${m}/below`)).toBe("x");
+    await host.bindMount(`${dir}/source`, m);
+    expect(await host.isMountPoint(m)).toBe(true);
+    await host.unmount(m);
+    expect(await host.readFile(`${m}/below`)).toBe("x");
+    await host.removeFile(`${m}/below`);
+    await host.removeDirectory(m);
+    await host.removeDirectory(`${dir}/parent`);
+  });
+
+  test("a crash that leaves only the record does not keep the parent from going", async () => {
+    const host = unprivilegedHost();
+    await host.makeDirectory(`${dir}/parent`);
+    await fs.mkdir(`${dir}/parent/.m.longshore-mount`);
+    await host.removeDirectory(`${dir}/parent`);
+    expect(await host.stat(`${dir}/parent`)).toBeUndefined();
+  });
+});
+
+describe("unprivileged host", () => {
+  test("what one process mounts, another sees and unmounts", async () => {
+    const [one, two] = [unprivilegedHost(), unprivilegedHost()];
+    await one.truncateFile(`${dir}/disk`, 1024);
+    const device = await one.attachLoop(`${dir}/disk`);
+    await one.format(device, "ext4");
+    await one.makeDirectory(`${dir}/m`);
+    await one.mountDevice(device, `${dir}/m`, { fsType: "ext4" });
+    expect(await two.isMountPoint(`${dir}/m`)).toBe(true);
+    await expect(two.detachLoop(`${dir}/disk`)).rejects.toMatchObject({ code: "EBUSY" });
+    await two.unmount(`${dir}/m`);
+    await two.detachLoop(`${dir}/disk`);
+    expect(await one.findLoop(`${dir}/disk`)).toBeUndefined();
+    await one.removeFile(`${dir}/disk`);
+    await one.removeDirectory(`${dir}/m`);
+    expect(await fs.readdir(dir)).toEqual([]);
+  });
+});
+
+describe("mountinfo", () => {
+  const text = [
+    "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw",
+    "30 22 7:0 / /work/a\\040b rw,relatime shared:2 - ext4 /dev/loop0 rw",
+    "31 22 7:0 /sub /work/bind ro,relatime shared:2 - ext4 /dev/loop0 rw",
+    "32 22 8:1 /srv/data /work/part rw - ext4 /dev/sda1 rw",
+    "33 22 0:50 /inner /other rw - tmpfs tmpfs ro",
+    "garbage",
+    "",
+  ].join("\n");
+
+  test("is parsed, with escapes, read-only from mount or file system", () => {
+    const infos = parseMountInfo(text);
+    expect(infos).toHaveLength(5);
+    expect(infos.map(({ target, readOnly }) => [target, readOnly])).toEqual([
+      ["/", false],
+      ["/work/a b", false],
+      ["/work/bind", true],
+      ["/work/part", false],
+      ["/other", true],
+    ]);
+  });
+
+  test("a bind mount of a part is named by the path of the part", () => {
+    expect(mountsBelow(parseMountInfo(text), "/work").map(({ source, target }) => [source, target])).toEqual([
+      ["/dev/loop0", "/work/a b"],
+      ["/work/a b/sub", "/work/bind"],
+      ["/srv/data", "/work/part"],
+    ]);
+    expect(mountsBelow(parseMountInfo(text), "/other")).toMatchObject([{ source: "tmpfs" }]);
+  });
+});
+
+test.each([
+  ["umount: /m: not mounted.", "EINVAL"],
+  ["umount: /m: target is busy.", "EBUSY"],
+  ["mount: /m: /dev/loop0 already mounted on /m.", "EBUSY"],
+  ["mount: /m: permission denied.", "EPERM"],
+  ["mount: /m: must be superuser to use mount.", "EPERM"],
+  ["mount: /m: wrong fs type, bad option, bad superblock on /dev/loop0, missing codepage.", "EINVAL"],
+  ["mount: /m: unknown filesystem type 'nosuch'.", "ENODEV"],
+  ["mount: /m: mount point does not exist.", "ENOENT"],
+  ["mount: /m: mount point is not a directory.", "ENOTDIR"],
+  ["mount: /m: can't read superblock on /dev/loop0.", "EIO"],
+  ["resize2fs: Permission denied to resize filesystem", "EPERM"],
+  ["mkfs.ext4: No space left on device while writing", "ENOSPC"],
+  ["losetup: /dev/loop0: write-protected", "EROFS"],
+  ["something else", "EIO"],
+])("%j means %s", (text, code) => {
+  expect(codeOfText(text)).toBe(code);
+});
+
+test("a HostError says which operation, on what, and why, with its cause", () => {
+  const cause = new Error("cause");
+  const error = new HostError("unmount", "/m", "EBUSY", cause);
+  expect(error).toMatchObject({
+    message: "unmount /m: EBUSY",
+    operation: "unmount",
+    path: "/m",
+    code: "EBUSY",
+    cause,
+  });
+});
+
+test("a keyed lock runs the work of one key in order, other keys at the same time, failures or not", async () => {
+  const lock = new KeyedLock();
+  const log: string[] = [];
+  let open: () => void = () => {};
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const first = lock.run("a", async () => {
+    await gate;
+    log.push("a1");
+    throw new Error("a1 failed");
+  });
+  const second = lock.run("a", async () => log.push("a2"));
+  await lock.run("b", async () => log.push("b1"));
+  open();
+  await expect(first).rejects.toThrow("a1 failed");
+  await second;
+  expect(log).toEqual(["b1", "a1", "a2"]);
+});
