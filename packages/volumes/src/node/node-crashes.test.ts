@@ -42,13 +42,15 @@ async function crossing(
   const calls: string[] = [];
   let current = from;
   let faulted = false;
+  // An agent that is being stopped is not started again by the one who drops it.
+  let stopping = false;
   // Undefined between a crash and the next start.
   let running: RunningAgent | undefined;
   const launch = () => {
     const agent = world.start(current, (call, when) => {
       if (when === "before") calls.push(call);
       const moment = fault?.what === "crash before" ? "before" : "after";
-      if (faulted || when !== moment || calls.length !== fault?.at) return;
+      if (faulted || stopping || when !== moment || calls.length !== fault?.at) return;
       faulted = true;
       if (fault.what === "lost answer to") {
         const error = lostAnswer(call);
@@ -63,7 +65,9 @@ async function crossing(
   };
   const stop = async () => {
     const agent = running;
+    stopping = true;
     await world.clock.run(Promise.resolve(agent?.stop()));
+    stopping = false;
     return agent !== undefined;
   };
   const livePod = async (name: string, marker: string, expected: string) => {
