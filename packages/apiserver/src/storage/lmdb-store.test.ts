@@ -1,0 +1,130 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openLmdbStore } from "./lmdb-store.ts";
+import { ObjectStore, type Persistence } from "./object-store.ts";
+import { StoreError } from "./store.ts";
+
+const aConfigMap = (name: string, text = "1") => ({
+  resource: "configmaps",
+  namespace: "n",
+  name,
+  object: { kind: "ConfigMap", metadata: { name, namespace: "n", uid: name }, data: { text } },
+});
+
+describe("the durable store", () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), "store-"));
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  it("has after a restart what it had before", async () => {
+    const before = await openLmdbStore(directory);
+    before.commit([aConfigMap("a"), aConfigMap("b")]);
+    before.commit([{ resource: "configmaps", namespace: "n", name: "a" }]);
+    before.commit([aConfigMap("b", "2")]);
+    await before.durable();
+    await before.close();
+
+    const after = await openLmdbStore(directory);
+    expect(after.revision).toBe(3);
+    expect(after.table("configmaps").list("n")).toMatchObject([{ metadata: { name: "b", resourceVersion: "3" }, data: { text: "2" } }]);
+    expect(after.table("configmaps").positionAfter(2)).toBeUndefined();
+    expect(after.table("configmaps").positionAfter(3)).toBe(0);
+    await after.close();
+  });
+
+  it("keeps a second one out of its directory, and lets it in afterwards", async () => {
+    const first = await openLmdbStore(directory);
+    await expect(openLmdbStore(directory)).rejects.toThrow(
+      `the data directory ${directory} is in use by process ${process.pid}: stop that process or choose another directory`,
+    );
+    await first.close();
+    await (await openLmdbStore(directory)).close();
+  });
+
+  it("says in one sentence that it cannot be opened", async () => {
+    const file = join(directory, "file");
+    await writeFile(file, "");
+    await expect(openLmdbStore(join(file, "data"))).rejects.toThrow(/cannot be opened: check that it can be written/);
+  });
+
+  it("keeps every acknowledged write when its process is killed", async () => {
+    const writer = new URL("../testing/writer.ts", import.meta.url).pathname;
+    for (let round = 0; round < 2; round++) {
+      const child = spawn(process.execPath, ["--import", "tsx", writer, directory], { stdio: ["ignore", "pipe", "inherit"] });
+      const acknowledged: string[] = [];
+      for await (const line of createInterface(child.stdout)) {
+        if (line !== "open") acknowledged.push(line);
+        if (acknowledged.length === 200) child.kill("SIGKILL");
+      }
+      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+      const store = await openLmdbStore(directory);
+      const kept = new Set(store.table("configmaps").list().map((o) => o.metadata.name));
+      expect(acknowledged.length).toBeGreaterThanOrEqual(200);
+      expect(acknowledged.filter((name) => !kept.has(name))).toEqual([]);
+      await store.close();
+      await rm(join(directory, "objects.mdb"), { recursive: true });
+    }
+  });
+});
+
+/** A disk whose writes the test lets end. */
+class SlowDisk implements Persistence {
+  readonly groups: { readonly size: number; end(error?: Error): void }[] = [];
+  persist(commits: readonly unknown[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.groups.push({ size: commits.length, end: (error) => (error === undefined ? resolve() : reject(error)) });
+    });
+  }
+  async close(): Promise<void> {}
+}
+
+describe("commits on their way to the disk", () => {
+  it("go there in groups, and are read by watches only once they are there", async () => {
+    const disk = new SlowDisk();
+    const store = new ObjectStore({}, disk);
+    store.commit([aConfigMap("a")]);
+    store.commit([aConfigMap("b")]);
+    store.commit([aConfigMap("c")]);
+    expect(disk.groups.map((g) => g.size)).toEqual([1]);
+    expect(store.table("configmaps").entry(0)).toBeUndefined();
+    const all = store.durable();
+    disk.groups[0]?.end();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(store.table("configmaps").entry(0)).toMatchObject({ name: "a" });
+    expect(store.table("configmaps").entry(1)).toBeUndefined();
+    expect(disk.groups.map((g) => g.size)).toEqual([1, 2]);
+    disk.groups[1]?.end();
+    await all;
+    expect(store.readableRevision).toBe(3);
+    expect(store.durable()).toBeUndefined();
+  });
+
+  it("are taken back, with all that was built on them, when the disk refuses", async () => {
+    const disk = new SlowDisk();
+    const store = new ObjectStore({}, disk);
+    store.commit([aConfigMap("kept")]);
+    const first = store.durable();
+    disk.groups[0]?.end();
+    await first;
+    store.commit([aConfigMap("kept", "changed")]);
+    const second = store.durable();
+    store.commit([aConfigMap("later")]);
+    const third = store.durable();
+    disk.groups[1]?.end(new Error("ENOSPC"));
+    await expect(second).rejects.toBeInstanceOf(StoreError);
+    await expect(third).rejects.toBeInstanceOf(StoreError);
+    expect(store.table("configmaps").list()).toMatchObject([{ metadata: { name: "kept" }, data: { text: "1" } }]);
+    store.commit([aConfigMap("again")]);
+    const fourth = store.durable();
+    disk.groups[2]?.end();
+    await fourth;
+    expect(store.table("configmaps").entry(1)).toMatchObject({ name: "again", type: "ADDED", revision: 4 });
+  });
+});
