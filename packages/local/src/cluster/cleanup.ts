@@ -56,20 +56,28 @@ export async function removeCluster(
   signal: AbortSignal,
 ): Promise<void> {
   const { host } = env;
+  const left: string[] = [];
   for (const node of (await host.readDirectory(`${layout.dir}/p`)) ?? []) {
     const runtime = createProcessPodRuntime(env, { stateDir: layout.podStateDir(node) });
-    for (const podUID of await runtime.list(signal)) await runtime.terminate(podUID, 1000, signal);
+    for (const podUID of await runtime.list(signal)) {
+      await runtime.terminate(podUID, 1000, signal).catch((error) => left.push(errorChain(error)));
+    }
   }
-  const left: string[] = [];
-  for (const mount of [...(await host.listMounts(layout.dir))].reverse()) {
-    await retry(env, signal, () => host.unmount(mount.target)).catch((error) => left.push(errorChain(error)));
-  }
+  const unmountBelow = async (isOurs: (target: string) => boolean) => {
+    const targets = (await host.listMounts(layout.dir)).map((mount) => mount.target).filter(isOurs);
+    for (const target of targets.reverse()) {
+      await retry(env, signal, () => host.unmount(target)).catch((error) => left.push(errorChain(error)));
+    }
+  };
+  await unmountBelow((target) => target !== layout.dir);
   const disks = `${layout.cloudDir}/disks`;
   for (const name of (await host.readDirectory(disks)) ?? []) {
     await retry(env, signal, () => host.detachLoop(`${disks}/${name}`)).catch((error) =>
       left.push(errorChain(error)),
     );
   }
+  // The directory's own mount comes last: a loop device holds its backing file open on it.
+  await unmountBelow((target) => target === layout.dir);
   if (left.length > 0) {
     throw new CleanupError(
       `${layout.dir} is not clean (${left.join("; ")}): end what uses it and run "longshore cluster down" again`,

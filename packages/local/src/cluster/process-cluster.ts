@@ -77,7 +77,9 @@ export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<Su
   await requireRoom(layout.dir);
   await claimDirectory(env, layout, options.config);
   const supervisor = startSupervisor(env);
+  let client: OpenCluster["kube"] | undefined;
   const stop = async () => {
+    client?.close();
     await supervisor.stop();
     const never = new AbortController().signal;
     await endClusterProcesses(env, layout, { sparePid: process.pid, signal: never });
@@ -100,6 +102,7 @@ export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<Su
     const cluster = await waitFor("API server and disk cloud", (signal) =>
       openWhenServing(env, layout, config, signal),
     );
+    client = cluster.kube;
     progress("starting controllers, driver and nodes");
     await bootstrap(cluster.kube, config, options.signal);
     supervise("controller-manager");

@@ -27,7 +27,8 @@ export interface ProcessPodRuntimeOptions {
 
 interface ShimState {
   readonly shim: ProcessIdentity;
-  readonly container: ProcessIdentity;
+  /** Absent when the container had ended before it could be looked at. */
+  readonly container?: ProcessIdentity;
 }
 
 const pollMs = 20;
@@ -49,11 +50,12 @@ export function createProcessPodRuntime(
 
   const state = async (podUID: string): Promise<PodState> => {
     const shim = await readRecord<ShimState>(podUID, "state.json");
-    if (shim !== undefined && isAlive(shim.container)) return { kind: "running" };
+    if (shim?.container !== undefined && isAlive(shim.container)) return { kind: "running" };
     const exit = await readRecord<{ exitCode: number }>(podUID, "exit.json");
     if (exit !== undefined) return { kind: "ended", exitCode: exit.exitCode };
-    // The shim itself was killed: nobody has seen how the container ended.
-    return shim === undefined ? { kind: "absent" } : { kind: "ended", exitCode: 255 };
+    if (shim === undefined) return { kind: "absent" };
+    // It may be about to write how the container ended; once it is gone too, nobody has seen it.
+    return isAlive(shim.shim) ? { kind: "running" } : { kind: "ended", exitCode: 255 };
   };
 
   const waitFor = async (holds: () => Promise<boolean>, limitMs: number, signal: AbortSignal) => {
@@ -86,13 +88,15 @@ export function createProcessPodRuntime(
     async terminate(podUID: string, graceMs: number, signal: AbortSignal): Promise<void> {
       const shim = await readRecord<ShimState>(podUID, "state.json");
       if (shim !== undefined) {
-        const gone = async () => !isAlive(shim.container) && !isAlive(shim.shim);
-        signalProcess(shim.container, "SIGTERM", true);
+        const { container } = shim;
+        const processes = container === undefined ? [shim.shim] : [container, shim.shim];
+        const gone = async () => !processes.some(isAlive);
+        if (container !== undefined) signalProcess(container, "SIGTERM", true);
         if (!(await waitFor(gone, graceMs, signal))) {
-          signalProcess(shim.container, "SIGKILL", true);
+          if (container !== undefined) signalProcess(container, "SIGKILL", true);
           signalProcess(shim.shim, "SIGKILL");
           if (!(await waitFor(gone, startTimeoutMs, signal))) {
-            throw new Error(`pod ${podUID}: process ${shim.container.pid} does not end`);
+            throw new Error(`pod ${podUID}: its processes ${processes.map((p) => p.pid).join(", ")} do not end`);
           }
         }
       }
