@@ -182,7 +182,7 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         await host.makeDirectory(`${dir}/t/sub`, 0o700);
         await host.writeFileAtomic(`${dir}/t/sub/f`, "", { mode: 0o600 });
         await host.symlink("nowhere", `${dir}/t/link`);
-        await host.chownTree(`${dir}/t`, process.getgid?.() ?? 0);
+        await host.chownTree(`${dir}/t`, process.getegid?.() ?? 0);
         expect((await host.stat(`${dir}/t/sub/f`))?.mode).toBe(0o660);
         expect((await host.stat(`${dir}/t/sub`))?.mode).toBe(0o2770);
         expect((await host.stat(`${dir}/t`))?.mode).toBe(0o2770);
