@@ -70,7 +70,11 @@ for (const version of ["1.20", "1.32"]) {
     });
 
     /** Its home is the test's own: kubectl caches what it discovers. */
-    const env = () => ({ PATH: process.env.PATH ?? "", HOME: directory, KUBECONFIG: join(directory, "kubeconfig") });
+    const env = () => ({
+      PATH: process.env.PATH ?? "",
+      HOME: directory,
+      KUBECONFIG: join(directory, "kubeconfig"),
+    });
 
     async function kubectl(...args: readonly string[]): Promise<string> {
       return (await run(program ?? "", [...args], { env: env() })).stdout;
@@ -103,7 +107,13 @@ for (const version of ["1.20", "1.32"]) {
       expect(await kubectl("apply", "-f", file)).toBe("persistentvolume/pv-1 created\n");
       expect(await kubectl("apply", "-f", file)).toContain("persistentvolume/pv-1");
       const table = await kubectl("get", "pv", "pv-1");
-      expect(table.split("\n")[1]?.trim().split(/\s+/).slice(0, 5)).toEqual(["pv-1", "1Gi", "RWO", "Retain", "Pending"]);
+      expect(table.split("\n")[1]?.trim().split(/\s+/).slice(0, 5)).toEqual([
+        "pv-1",
+        "1Gi",
+        "RWO",
+        "Retain",
+        "Pending",
+      ]);
       expect(await kubectl("describe", "pv", "pv-1")).toMatch(/VolumeID:\s+aws:\/\/us-east-1a\/vol-1/);
     });
 
@@ -134,7 +144,10 @@ for (const version of ["1.20", "1.32"]) {
       await kubectl("patch", "cm", "cm", "--type=merge", "-p", '{"data":{"b":"2"}}');
       await kubectl("patch", "cm", "cm", "--type=json", "-p", '[{"op":"remove","path":"/data/a"}]');
       await kubectl("patch", "cm", "cm", "-p", '{"data":{"c":"3"}}');
-      expect(JSON.parse(await kubectl("get", "cm", "cm", "-o", "jsonpath={.data}"))).toEqual({ b: "2", c: "3" });
+      expect(JSON.parse(await kubectl("get", "cm", "cm", "-o", "jsonpath={.data}"))).toEqual({
+        b: "2",
+        c: "3",
+      });
     });
 
     it("watches: what is there, then what changes", async () => {

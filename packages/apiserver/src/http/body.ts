@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import { JSON_SCHEMA, load } from "js-yaml";
 import { apiError, badRequest } from "../api/errors.ts";
+import { objectFromProtobuf } from "../schema/protobuf.ts";
 
 /** Longest body in bytes (apiserver MaxRequestBodyBytes). */
 export const bodyBytesMax = 3 * 1024 * 1024;
@@ -27,6 +28,7 @@ function tooLarge(): Error {
 
 /** The value that a body of this content type holds. @throws KubeApiError 400 or 415 */
 export function parseBody(body: Buffer, contentType: string): unknown {
+  if (contentType === "application/vnd.kubernetes.protobuf") return objectFromProtobuf(body);
   const text = body.toString("utf8");
   if (contentType === "application/yaml") {
     try {
@@ -39,7 +41,7 @@ export function parseBody(body: Buffer, contentType: string): unknown {
     throw apiError(
       415,
       "UnsupportedMediaType",
-      "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml",
+      "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf",
     );
   }
   try {

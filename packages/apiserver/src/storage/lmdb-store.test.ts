@@ -33,7 +33,9 @@ describe("the durable store", () => {
 
     const after = await openLmdbStore(directory);
     expect(after.revision).toBe(3);
-    expect(after.table("configmaps").list("n")).toMatchObject([{ metadata: { name: "b", resourceVersion: "3" }, data: { text: "2" } }]);
+    expect(after.table("configmaps").list("n")).toMatchObject([
+      { metadata: { name: "b", resourceVersion: "3" }, data: { text: "2" } },
+    ]);
     expect(after.table("configmaps").positionAfter(2)).toBeUndefined();
     expect(after.table("configmaps").positionAfter(3)).toBe(0);
     await after.close();
@@ -51,13 +53,17 @@ describe("the durable store", () => {
   it("says in one sentence that it cannot be opened", async () => {
     const file = join(directory, "file");
     await writeFile(file, "");
-    await expect(openLmdbStore(join(file, "data"))).rejects.toThrow(/cannot be opened: check that it can be written/);
+    await expect(openLmdbStore(join(file, "data"))).rejects.toThrow(
+      /cannot be opened: check that it can be written/,
+    );
   });
 
   it("keeps every acknowledged write when its process is killed", async () => {
     const writer = new URL("../testing/writer.ts", import.meta.url).pathname;
     for (let round = 0; round < 2; round++) {
-      const child = spawn(process.execPath, ["--import", "tsx", writer, directory], { stdio: ["ignore", "pipe", "inherit"] });
+      const child = spawn(process.execPath, ["--import", "tsx", writer, directory], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
       const acknowledged: string[] = [];
       for await (const line of createInterface(child.stdout)) {
         if (line !== "open") acknowledged.push(line);
@@ -65,7 +71,12 @@ describe("the durable store", () => {
       }
       if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
       const store = await openLmdbStore(directory);
-      const kept = new Set(store.table("configmaps").list().map((o) => o.metadata.name));
+      const kept = new Set(
+        store
+          .table("configmaps")
+          .list()
+          .map((o) => o.metadata.name),
+      );
       expect(acknowledged.length).toBeGreaterThanOrEqual(200);
       expect(acknowledged.filter((name) => !kept.has(name))).toEqual([]);
       await store.close();
@@ -79,7 +90,10 @@ class SlowDisk implements Persistence {
   readonly groups: { readonly size: number; end(error?: Error): void }[] = [];
   persist(commits: readonly unknown[]): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.groups.push({ size: commits.length, end: (error) => (error === undefined ? resolve() : reject(error)) });
+      this.groups.push({
+        size: commits.length,
+        end: (error) => (error === undefined ? resolve() : reject(error)),
+      });
     });
   }
   async close(): Promise<void> {}
@@ -120,7 +134,9 @@ describe("commits on their way to the disk", () => {
     disk.groups[1]?.end(new Error("ENOSPC"));
     await expect(second).rejects.toBeInstanceOf(StoreError);
     await expect(third).rejects.toBeInstanceOf(StoreError);
-    expect(store.table("configmaps").list()).toMatchObject([{ metadata: { name: "kept" }, data: { text: "1" } }]);
+    expect(store.table("configmaps").list()).toMatchObject([
+      { metadata: { name: "kept" }, data: { text: "1" } },
+    ]);
     store.commit([aConfigMap("again")]);
     const fourth = store.durable();
     disk.groups[2]?.end();
