@@ -3,82 +3,20 @@
  * kube-controller-manager 1.20.2 was recorded to do: exactly under `compat`, and with the differences
  * of docs/decisions/0003 in the default mode.
  */
-import { existsSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { gunzipSync } from "node:zlib";
-import {
-  type PersistentVolume,
-  type PersistentVolumeClaim,
-  resources,
-  type StorageClass,
-  type VolumeAttachment,
-} from "@longshore/kube";
+import { resources, type StorageClass } from "@longshore/kube";
 import { type Component, featureGates } from "@longshore/runtime";
 import { afterEach, describe, expect, it } from "vitest";
 import { volumeGates } from "../csimigration/gates.ts";
 import { awsEbsPlugin } from "../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../plugins/csi/csi-plugin.ts";
 import { ControlPlane } from "../testing/control-plane.ts";
+import { type Level, loadRecording, type RecordedEvent, type RecordedPod } from "../testing/kcm-recording.ts";
 import { startAttachDetachController } from "./attach-detach/attach-detach-controller.ts";
 import { startExpandController } from "./expand/expand-controller.ts";
 import { startPersistentVolumeController } from "./persistent-volume/persistent-volume-controller.ts";
 import { startProtectionControllers } from "./protection/protection-controllers.ts";
 
-interface RecordedEvent {
-  readonly type: string;
-  readonly reason: string;
-  readonly message: string;
-  readonly kind?: string;
-}
-interface RecordedPod {
-  readonly backend: "csi" | "in-tree" | "none";
-  readonly events: readonly RecordedEvent[];
-  readonly skipped: readonly string[];
-  readonly uniqueVolumeNames: readonly string[];
-  readonly volumeAttachments: readonly VolumeAttachment[];
-}
-interface RecordedObject {
-  readonly annotations: Readonly<Record<string, string>>;
-  readonly phase: string;
-  readonly finalizers?: readonly string[];
-  readonly conditions?: readonly { readonly type: string; readonly status: string }[] | null;
-}
-interface Level {
-  readonly featureGates: Readonly<Record<string, boolean>>;
-  readonly attach: Readonly<Record<string, RecordedPod>>;
-  readonly attachmentsLeftAfterPodsDeleted: readonly unknown[];
-  readonly volumesAttached: Readonly<
-    Record<
-      string,
-      { attached: readonly { name: string; devicePath: string }[]; afterPodsDeleted: readonly unknown[] }
-    >
-  >;
-  readonly claims: Readonly<
-    Record<
-      string,
-      { pv?: RecordedObject | null; pvc: RecordedObject | null; events: readonly RecordedEvent[] }
-    >
-  >;
-  readonly restart?: {
-    readonly to: string;
-    readonly changes: Readonly<
-      Record<string, { before: Record<string, string>; after: Record<string, string> }>
-    >;
-  };
-}
-interface Recording {
-  readonly plugin: string;
-  readonly csiDriver: string;
-  readonly input: {
-    readonly nodes: Readonly<Record<string, { name: string; csiNode: object | null }>>;
-    readonly pods: Readonly<Record<string, { nodeName: string; volume: object }>>;
-    readonly pvcs: Readonly<Record<string, PersistentVolumeClaim>>;
-    readonly pvs: Readonly<Record<string, PersistentVolume>>;
-  };
-  readonly levels: Readonly<Record<string, Level>>;
-}
-
-const recording = load("aws-ebs");
+const recording = loadRecording("aws-ebs");
 const levels = Object.keys(recording.levels);
 const namespace = "m-aws-ebs";
 const compat = "kubernetes-1.20" as const;
@@ -397,14 +335,4 @@ function sorted(annotations: Readonly<Record<string, string>> | undefined): Reco
 
 function mapValues<V, W>(object: Readonly<Record<string, V>>, change: (value: V) => W): Record<string, W> {
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
-}
-
-/** The shared vectors where they are, else the copy in the repository. */
-function load(plugin: string): Recording {
-  const path = (relative: string) => fileURLToPath(new URL(`../../../../${relative}`, import.meta.url));
-  const shared = path(`../shared/vectors/kcm-migration/${plugin}.json`);
-  if (existsSync(shared)) return JSON.parse(readFileSync(shared, "utf8"));
-  return JSON.parse(
-    gunzipSync(readFileSync(path(`tests/vectors-data/kcm-migration/${plugin}.json.gz`))).toString(),
-  );
 }
