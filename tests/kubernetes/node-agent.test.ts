@@ -13,11 +13,12 @@ import {
   machine,
   nodeUser,
   type Provider,
-  recordNode,
+  record,
   signal,
   startControlPlane,
   startProvider,
   type TestNode,
+  versionWhen,
   zone,
 } from "./support/index.ts";
 
@@ -67,7 +68,7 @@ const withDriver = (name: string) =>
   });
 
 test("the migrated plugins are in the CSINode before the node turns Ready", async () => {
-  const history = recordNode(kube, one.nodeName);
+  const history = await record(kube, resources.nodes);
   await node1.startAgent(gatesOn);
   const node = await ready(one.nodeName);
   await history.stop();
@@ -77,12 +78,8 @@ test("the migrated plugins are in the CSINode before the node turns Ready", asyn
   expect(csiNode?.metadata.ownerReferences).toEqual([
     { apiVersion: "v1", kind: "Node", name: one.nodeName, uid: node.metadata.uid },
   ]);
-  // One etcd stands behind both objects, so their versions tell which was stored first.
-  const firstReady = history.nodes.find(isReady);
-  expect(Number(firstReady?.metadata.resourceVersion)).toBeGreaterThan(
-    Number(csiNode?.metadata.resourceVersion),
-  );
-  expect(history.nodes.map(isReady).slice(0, 1)).toEqual([false]);
+  expect(versionWhen(history.states, isReady)).toBeGreaterThan(Number(csiNode?.metadata.resourceVersion));
+  expect(history.states.map(isReady)[0]).toBe(false);
 });
 
 test("a driver that registers is in CSINode and Node", async () => {

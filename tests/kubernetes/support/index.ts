@@ -9,7 +9,8 @@ export {
   startControlPlane,
   type TestUser,
 } from "./control-plane.ts";
-export { appenderProgram, createTestNode, nodeUser, recordNode, type TestNode } from "./node.ts";
+export { type History, record, versionWhen } from "./history.ts";
+export { appenderProgram, createTestNode, nodeUser, type TestNode } from "./node.ts";
 export { eventually } from "./processes.ts";
 export { type Machine, machine, type Provider, region, startProvider, zone } from "./provider.ts";
-export { grant } from "./rights.ts";
+export { bindRole, grant } from "./rights.ts";

@@ -5,8 +5,6 @@
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { type CsiListener, grpcConnector, grpcListener } from "@longshore/csi";
-import type { Node } from "@longshore/kube";
-import { type HttpKubeClient, resources, type Stored } from "@longshore/kube";
 import {
   type EndingComponent,
   startCsiDriverOnNode,
@@ -16,7 +14,7 @@ import {
   createProgramPodRuntime,
   type Program,
 } from "../../../packages/local/src/containers/program-pod-runtime.ts";
-import { connectAs, realEnv, signal } from "./clients.ts";
+import { connectAs, realEnv } from "./clients.ts";
 import type { ControlPlane, TestUser } from "./control-plane.ts";
 import { type Machine, type Provider, region } from "./provider.ts";
 
@@ -123,30 +121,3 @@ const appender: Program = async ({ sandbox, env, signal: stopped }) => {
   await new Promise((resolve) => stopped.addEventListener("abort", resolve, { once: true }));
   return 0;
 };
-
-/** What is kept of a node's and its volumes' history: each as it was stored, in the order of storing. */
-export interface NodeHistory {
-  readonly nodes: readonly Stored<Node>[];
-  stop(): Promise<void>;
-}
-
-/** Records every state of the node from now on. */
-export function recordNode(kube: HttpKubeClient, nodeName: string): NodeHistory {
-  const controller = new AbortController();
-  const nodes: Stored<Node>[] = [];
-  const watching = (async () => {
-    const selection = { fieldSelector: `metadata.name=${nodeName}` };
-    const { resourceVersion } = await kube.list(resources.nodes, { signal, ...selection });
-    const events = kube.watch(resources.nodes, { signal: controller.signal, resourceVersion, ...selection });
-    for await (const event of events) if (event.type !== "BOOKMARK") nodes.push(event.object);
-  })().catch((error: unknown) => {
-    if (!controller.signal.aborted) throw error;
-  });
-  return {
-    nodes,
-    async stop() {
-      controller.abort();
-      await watching;
-    },
-  };
-}

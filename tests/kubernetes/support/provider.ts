@@ -17,6 +17,9 @@ export interface Machine {
 export const region = "us-east-1";
 export const zone = "us-east-1a";
 
+/** The caller by whose name a test makes disks. */
+export const operator = "test";
+
 /** A machine in the first zone. */
 export function machine(nodeName: string): Machine {
   return { nodeName, instanceId: `i-${nodeName}`, zone };
@@ -52,9 +55,9 @@ export async function startProvider(machines: readonly Machine[]): Promise<Provi
     host,
     cloud,
     async makeDisk(name) {
-      const operator = cloud.forCaller({ path: "in-tree", component: "test" });
+      const caller = cloud.forCaller({ path: "in-tree", component: operator });
       const request = { name, zone, sizeBytes: 2n ** 30n, type: "gp2", tags: {} };
-      return (await operator.createDisk(request, signal)).id;
+      return (await caller.createDisk(request, signal)).id;
     },
     attachedTo(diskId) {
       const disk = cloud.disks().find(({ id }) => id === diskId);

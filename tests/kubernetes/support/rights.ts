@@ -33,27 +33,32 @@ const provisioner: readonly Rule[] = [
 
 const roles = { attacher, provisioner } as const;
 
+const rbac = "/apis/rbac.authorization.k8s.io/v1";
+
 /** Gives a user the rights of these sidecars. */
 export async function grant(
   kubernetes: ControlPlane,
   user: string,
   ...sidecars: readonly (keyof typeof roles)[]
 ): Promise<void> {
-  const rbac = "/apis/rbac.authorization.k8s.io/v1";
   for (const sidecar of sidecars) {
     const name = `external-${sidecar}-runner`;
-    const role = { metadata: { name }, rules: roles[sidecar] };
-    const binding = {
-      metadata: { name },
-      subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: user }],
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
-    };
-    for (const [path, body] of [
-      ["clusterroles", role],
-      ["clusterrolebindings", binding],
-    ] as const) {
-      const { status, body: answer } = await kubernetes.call("POST", `${rbac}/${path}`, body);
-      if (status !== 201) throw new Error(`${path} ${name}: ${status} ${answer.message}`);
-    }
+    await create(kubernetes, "clusterroles", { metadata: { name }, rules: roles[sidecar] });
+    await bindRole(kubernetes, user, name);
   }
+}
+
+/** Gives a user the rights of a cluster role that there is. */
+export async function bindRole(kubernetes: ControlPlane, user: string, role: string): Promise<void> {
+  const apiGroup = "rbac.authorization.k8s.io";
+  await create(kubernetes, "clusterrolebindings", {
+    metadata: { name: `${role}:${user}` },
+    subjects: [{ apiGroup, kind: "User", name: user }],
+    roleRef: { apiGroup, kind: "ClusterRole", name: role },
+  });
+}
+
+async function create(kubernetes: ControlPlane, plural: string, object: object): Promise<void> {
+  const { status, body } = await kubernetes.call("POST", `${rbac}/${plural}`, object);
+  if (status !== 201) throw new Error(`${plural}: ${status} ${body.message}`);
 }
