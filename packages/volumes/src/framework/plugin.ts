@@ -167,13 +167,20 @@ export interface Detacher extends DeviceUnmounter {
 const has = (plugin: VolumePlugin, method: string): boolean =>
   typeof (plugin as unknown as Record<string, unknown>)[method] === "function";
 
+/** Whether the plugin attaches volumes from the controller. */
 export const isAttachable = (p: VolumePlugin): p is AttachableVolumePlugin => has(p, "newAttacher");
+/** Whether the plugin mounts a device once for all pods of a node. */
 export const isDeviceMountable = (p: VolumePlugin): p is DeviceMountableVolumePlugin =>
   has(p, "newDeviceMounter");
+/** Whether the plugin makes volumes. */
 export const isProvisionable = (p: VolumePlugin): p is ProvisionableVolumePlugin => has(p, "newProvisioner");
+/** Whether the plugin deletes volumes. */
 export const isDeletable = (p: VolumePlugin): p is DeletableVolumePlugin => has(p, "newDeleter");
+/** Whether the plugin grows volumes from the controller. */
 export const isExpandable = (p: VolumePlugin): p is ExpandableVolumePlugin => has(p, "expandVolumeDevice");
+/** Whether the plugin can list what its provider has attached. */
 export const listsAttachments = (p: VolumePlugin): p is AttachmentListingVolumePlugin =>
   has(p, "listAttachments");
+/** Whether the plugin knows how many volumes a node takes. */
 export const hasAttachLimits = (p: VolumePlugin): p is VolumePluginWithAttachLimits =>
   has(p, "getVolumeLimits");

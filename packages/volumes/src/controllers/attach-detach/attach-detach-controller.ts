@@ -17,7 +17,6 @@ import {
   keyOf,
   type Node,
   type Pod,
-  resources,
   type SharedInformers,
   type Stored,
   sharedInformers,
@@ -41,6 +40,7 @@ import type { VolumePlugin } from "../../framework/plugin.ts";
 import { createVolumePluginManager } from "../../framework/plugin-manager.ts";
 import { ActualState, type Attachment } from "./actual-state.ts";
 import { attachDetachPass } from "./attach-detach-pass.ts";
+import { startCaches } from "./caches.ts";
 import {
   type AttachDetachCaches,
   type AttachDetachContext,
@@ -51,7 +51,7 @@ import {
 import { DesiredState, type PodWish } from "./desired-state.ts";
 import { statusMatchesReport } from "./node-status-writer.ts";
 import { operationTimeoutMs } from "./operations.ts";
-import { claimOfPodVolume, isPodTerminated } from "./pod-volume-spec.ts";
+import { isPodTerminated } from "./pod-volume-spec.ts";
 import { podWishes } from "./pod-wishes.ts";
 import { recoverUnreported } from "./recover-unreported.ts";
 import { recoverActualState } from "./recovery.ts";
@@ -418,29 +418,6 @@ class AttachDetachController implements Component {
     }
     this.#wakeAtMs = Number.POSITIVE_INFINITY;
   }
-}
-
-function startCaches(informers: SharedInformers): AttachDetachCaches {
-  return {
-    pods: informers.of(resources.pods, {
-      indexes: {
-        [cacheIndexes.podsByNode]: (pod) => (pod.spec?.nodeName === undefined ? [] : [pod.spec.nodeName]),
-        [cacheIndexes.podsByClaim]: (pod) =>
-          (pod.spec?.volumes ?? []).flatMap((volume) => {
-            const claim = claimOfPodVolume(pod, volume);
-            return claim === undefined ? [] : [`${claim.namespace}/${claim.name}`];
-          }),
-      },
-    }),
-    nodes: informers.of(resources.nodes),
-    claims: informers.of(resources.persistentVolumeClaims),
-    volumes: informers.of(resources.persistentVolumes),
-    csiNodes: informers.of(resources.csiNodes),
-    csiDrivers: informers.of(resources.csiDrivers),
-    attachments: informers.of(resources.volumeAttachments, {
-      indexes: { [cacheIndexes.attachmentsByNode]: ({ spec }) => [spec.nodeName] },
-    }),
-  };
 }
 
 /** A recovered attachment gets the spec that a pod brings. */

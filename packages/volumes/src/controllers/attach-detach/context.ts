@@ -41,7 +41,6 @@ export const cacheIndexes = {
   podsByNode: "spec.nodeName",
   podsByClaim: "claim",
   volumesByIdentity: "volume identity",
-  attachmentsByNode: "attachment node",
 } as const;
 
 /** Settings. */
@@ -77,12 +76,4 @@ export interface AttachDetachContext {
 export function managedNode(context: AttachDetachContext, name: string): Stored<Node> | undefined {
   const node = context.caches.nodes.get(name);
   return node?.metadata.annotations?.[managedNodeAnnotation] === undefined ? undefined : node;
-}
-
-/** VolumeAttachments on a node, as cached. */
-export function attachmentsOn(
-  context: AttachDetachContext,
-  nodeName: string,
-): readonly Stored<VolumeAttachment>[] {
-  return context.caches.attachments.byIndex(cacheIndexes.attachmentsByNode, nodeName);
 }

@@ -1,0 +1,26 @@
+/** The caches of the attach/detach controller and their indexes. */
+import { resources, type SharedInformers } from "@longshore/kube";
+import { type AttachDetachCaches, cacheIndexes } from "./context.ts";
+import { claimOfPodVolume } from "./pod-volume-spec.ts";
+
+/** Starts them, or finds them among those that the process shares. */
+export function startCaches(informers: SharedInformers): AttachDetachCaches {
+  return {
+    pods: informers.of(resources.pods, {
+      indexes: {
+        [cacheIndexes.podsByNode]: (pod) => (pod.spec?.nodeName === undefined ? [] : [pod.spec.nodeName]),
+        [cacheIndexes.podsByClaim]: (pod) =>
+          (pod.spec?.volumes ?? []).flatMap((volume) => {
+            const claim = claimOfPodVolume(pod, volume);
+            return claim === undefined ? [] : [`${claim.namespace}/${claim.name}`];
+          }),
+      },
+    }),
+    nodes: informers.of(resources.nodes),
+    claims: informers.of(resources.persistentVolumeClaims),
+    volumes: informers.of(resources.persistentVolumes),
+    csiNodes: informers.of(resources.csiNodes),
+    csiDrivers: informers.of(resources.csiDrivers),
+    attachments: informers.of(resources.volumeAttachments),
+  };
+}
