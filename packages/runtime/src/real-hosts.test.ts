@@ -120,9 +120,9 @@ describe("unprivileged host", () => {
 describe("mountinfo", () => {
   const text = [
     "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw",
-    "30 22 7:0 / /work/a\\040b rw,relatime shared:2 - ext4 /dev/loop0 rw",
-    "31 22 7:0 /sub /work/bind ro,relatime shared:2 - ext4 /dev/loop0 rw",
-    "32 22 8:1 /srv/data /work/part rw - ext4 /dev/sda1 rw",
+    "30 22 7:0 / /srv/nodes/a\\040b rw,relatime shared:2 - ext4 /dev/loop0 rw",
+    "31 22 7:0 /sub /srv/nodes/bind ro,relatime shared:2 - ext4 /dev/loop0 rw",
+    "32 22 8:1 /srv/data /srv/nodes/part rw - ext4 /dev/sda1 rw",
     "33 22 0:50 /inner /other rw - tmpfs tmpfs ro",
     "garbage",
     "",
@@ -133,18 +133,18 @@ describe("mountinfo", () => {
     expect(infos).toHaveLength(5);
     expect(infos.map(({ target, readOnly }) => [target, readOnly])).toEqual([
       ["/", false],
-      ["/work/a b", false],
-      ["/work/bind", true],
-      ["/work/part", false],
+      ["/srv/nodes/a b", false],
+      ["/srv/nodes/bind", true],
+      ["/srv/nodes/part", false],
       ["/other", true],
     ]);
   });
 
   test("a bind mount of a part is named by the path of the part", () => {
-    expect(mountsBelow(parseMountInfo(text), "/work").map(({ source, target }) => [source, target])).toEqual([
-      ["/dev/loop0", "/work/a b"],
-      ["/work/a b/sub", "/work/bind"],
-      ["/srv/data", "/work/part"],
+    expect(mountsBelow(parseMountInfo(text), "/srv/nodes").map(({ source, target }) => [source, target])).toEqual([
+      ["/dev/loop0", "/srv/nodes/a b"],
+      ["/srv/nodes/a b/sub", "/srv/nodes/bind"],
+      ["/srv/data", "/srv/nodes/part"],
     ]);
     expect(mountsBelow(parseMountInfo(text), "/other")).toMatchObject([{ source: "tmpfs" }]);
   });

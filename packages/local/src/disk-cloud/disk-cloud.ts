@@ -67,9 +67,6 @@ export interface DiskCloudService extends Component, DiskCloudAdmin {
   disks(): readonly Disk[];
 }
 
-/** The attach limit of an instance that is registered without one: that of most EBS-only Nitro instances. */
-export const defaultAttachLimit = 39;
-
 const defaultZones = ["us-east-1a", "us-east-1b", "us-east-1c"] as const;
 
 /** Opens the cloud and takes up what a crash interrupted. */

@@ -9,7 +9,7 @@ import {
   systemClock,
 } from "@longshore/runtime";
 import type { CloudCaller, Instance } from "@longshore/volumes";
-import { createDiskCloud, type DiskCloudOptions } from "../disk-cloud/index.ts";
+import { createDiskCloud, type DiskCloudOptions } from "../disk-cloud/disk-cloud.ts";
 
 /** Seams of a test. */
 export function testEnv(clock: Clock = systemClock): RuntimeEnv {
