@@ -112,6 +112,10 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         await host.appendFileDurable(`${dir}/log`, "a\n");
         await host.appendFileDurable(`${dir}/log`, "b\n");
         expect(await host.readFile(`${dir}/log`)).toBe("a\nb\n");
+        await host.truncateFile(`${dir}/log`, 6);
+        await host.appendFileDurable(`${dir}/log`, "ü");
+        expect(await host.readFile(`${dir}/log`)).toBe("a\nb\n\0\0ü");
+        expect((await host.stat(`${dir}/log`))?.sizeBytes).toBe(8);
       });
 
       test("truncating makes a sparse file, grows and cuts", async () => {

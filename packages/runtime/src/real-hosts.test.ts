@@ -141,7 +141,9 @@ describe("mountinfo", () => {
   });
 
   test("a bind mount of a part is named by the path of the part", () => {
-    expect(mountsBelow(parseMountInfo(text), "/srv/nodes").map(({ source, target }) => [source, target])).toEqual([
+    expect(
+      mountsBelow(parseMountInfo(text), "/srv/nodes").map(({ source, target }) => [source, target]),
+    ).toEqual([
       ["/dev/loop0", "/srv/nodes/a b"],
       ["/srv/nodes/a b/sub", "/srv/nodes/bind"],
       ["/srv/data", "/srv/nodes/part"],

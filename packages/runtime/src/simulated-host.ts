@@ -20,7 +20,7 @@ import { checkedPath, isAtOrBelow } from "./host-paths.ts";
 import type { Random } from "./random.ts";
 import { SimulatedDisks, type SimulatedLoop } from "./simulated-disks.ts";
 import { type Place, type SimulatedMount, SimulatedMounts, type Slot } from "./simulated-mounts.ts";
-import { byteLength, type DirectoryNode, type FileNode, SimulatedFileSystem } from "./simulated-tree.ts";
+import { type DirectoryNode, type FileNode, SimulatedFileSystem } from "./simulated-tree.ts";
 
 /** What a simulated host is like. */
 export interface SimulatedHostOptions {
@@ -112,7 +112,7 @@ export class SimulatedHost implements Host {
     if (node.kind === "directory") throw new HostError("readFile", path, "EISDIR");
     if (node.kind !== "file") throw new HostError("readFile", path, "EINVAL");
     if (node.sizeBytes > maximumTextBytes) throw new HostError("readFile", path, "EFBIG");
-    return node.data + "\0".repeat(node.sizeBytes - byteLength(node.data));
+    return node.data + "\0".repeat(node.sizeBytes - node.dataBytes);
   }
 
   async writeFileAtomic(path: string, data: string, options: WriteOptions = {}): Promise<void> {
@@ -131,14 +131,14 @@ export class SimulatedHost implements Host {
   async appendFileDurable(path: string, data: string): Promise<void> {
     if (this.#lostBefore("appendFileDurable", path)) return never();
     const { mount, file } = this.#openFile("appendFileDurable", path);
-    mount.fileSystem.setData(path, file, file.data + data);
+    mount.fileSystem.appendData(path, file, data);
     mount.fileSystem.commit();
   }
 
   async truncateFile(path: string, sizeBytes: number): Promise<void> {
     if (this.#lostBefore("truncateFile", path)) return never();
     const { mount, file } = this.#openFile("truncateFile", path);
-    const data = sizeBytes >= byteLength(file.data) ? file.data : file.data.slice(0, sizeBytes);
+    const data = sizeBytes >= file.dataBytes ? file.data : cut(file.data, sizeBytes);
     mount.fileSystem.setData(path, file, data, sizeBytes);
   }
 
@@ -496,6 +496,11 @@ export class SimulatedHost implements Host {
     if (node.kind === "file") return node.sizeBytes;
     return node.kind === "blockDevice" ? (this.disks.byDevice(node.path)?.sizeBytes ?? 0) : 0;
   }
+}
+
+/** The first bytes of the text. */
+function cut(text: string, sizeBytes: number): string {
+  return Buffer.from(text, "utf8").subarray(0, sizeBytes).toString("utf8");
 }
 
 /** Children before their directory, so that an interrupted walk is seen and done again. */

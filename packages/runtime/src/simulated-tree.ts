@@ -26,6 +26,8 @@ export interface FileNode {
   readonly inode: string;
   mode: number;
   data: string;
+  /** Bytes of the data in UTF-8; counted once, since appended logs grow long. */
+  dataBytes: number;
   sizeBytes: number;
   /** What is on the disk whose backing file this is. */
   readonly disk: DiskContents;
@@ -95,7 +97,7 @@ export class SimulatedFileSystem {
 
   newFile(mode: number): FileNode {
     const disk: DiskContents = { fileSystem: undefined };
-    return { kind: "file", inode: this.#inode(), mode, data: "", sizeBytes: 0, disk };
+    return { kind: "file", inode: this.#inode(), mode, data: "", dataBytes: 0, sizeBytes: 0, disk };
   }
 
   newLink(target: string): LinkNode {
@@ -119,16 +121,27 @@ export class SimulatedFileSystem {
   }
 
   /** Replaces a file's data; `sizeBytes` beyond the data makes it sparse. @throws HostError with ENOSPC */
-  setData(path: string, file: FileNode, data: string, sizeBytes = byteLength(data)): void {
-    const growth = byteLength(data) - byteLength(file.data);
+  setData(path: string, file: FileNode, data: string, sizeBytes?: number): void {
+    const dataBytes = byteLength(data);
+    this.#putData(path, file, { data, dataBytes, sizeBytes: sizeBytes ?? dataBytes });
+  }
+
+  /** Adds to the end of a file; what a sparse file lacks before it is filled with NULs. @throws HostError with ENOSPC */
+  appendData(path: string, file: FileNode, added: string): void {
+    const padding = "\0".repeat(file.sizeBytes - file.dataBytes);
+    const dataBytes = file.sizeBytes + byteLength(added);
+    this.#putData(path, file, { data: file.data + padding + added, dataBytes, sizeBytes: dataBytes });
+  }
+
+  #putData(path: string, file: FileNode, next: Pick<FileNode, "data" | "dataBytes" | "sizeBytes">): void {
+    const growth = next.dataBytes - file.dataBytes;
     if (growth > 0 && this.#usedBytes + growth > this.sizeBytes) throw new HostError("write", path, "ENOSPC");
-    const before = { data: file.data, sizeBytes: file.sizeBytes };
+    const before = { data: file.data, dataBytes: file.dataBytes, sizeBytes: file.sizeBytes };
     const put = (value: typeof before) => {
-      this.#usedBytes += byteLength(value.data) - byteLength(file.data);
-      file.data = value.data;
-      file.sizeBytes = value.sizeBytes;
+      this.#usedBytes += value.dataBytes - file.dataBytes;
+      Object.assign(file, value);
     };
-    put({ data, sizeBytes });
+    put(next);
     this.#record(() => put(before));
   }
 
@@ -183,6 +196,6 @@ function changed(directory: DirectoryNode): void {
 }
 
 /** Bytes of `text` in UTF-8. */
-export function byteLength(text: string): number {
+function byteLength(text: string): number {
   return Buffer.byteLength(text, "utf8");
 }
