@@ -3,6 +3,8 @@
  * crossing does (cordon, drain, wait, check) it does through the Kubernetes API, alike everywhere.
  */
 
+import type { Blocker } from "./crossing/preflight.ts";
+
 /** Values of feature gates by name; a gate left out has its default. */
 export type GateValues = Readonly<Record<string, boolean>>;
 
@@ -21,6 +23,8 @@ export interface Platform {
   nodeGates(nodeName: string, signal: AbortSignal): Promise<GateValues | undefined>;
   /** Makes these values (over the others) the node's and restarts its agent; resolves once they are in effect. */
   setNodeGates(nodeName: string, values: GateValues, signal: AbortSignal): Promise<void>;
+  /** What of the platform itself stands in the way of a crossing, found in the preflight. Optional. */
+  blockers?(signal: AbortSignal): Promise<readonly Blocker[]>;
   /** Told when a crossing begins or ends the part for which a node (or the cluster) must show no in-tree calls. Optional. */
   noteMark?(mark: CrossingMark, signal: AbortSignal): Promise<void>;
 }

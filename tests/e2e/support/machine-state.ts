@@ -2,20 +2,26 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
-/** Loop devices, mounts and processes that have to do with a directory. */
+/** Loop devices, mounts, sockets and processes that have to do with a directory. */
 export interface MachineState {
   readonly loopDevices: readonly string[];
   readonly mounts: readonly string[];
+  readonly sockets: readonly string[];
   readonly processes: readonly string[];
 }
 
 /** Everything on this machine that names `dir`. */
 export function machineStateBelow(dir: string): MachineState {
-  return { loopDevices: loopDevices(dir), mounts: mounts(dir), processes: processes(dir) };
+  return {
+    loopDevices: loopDevices(dir),
+    mounts: mounts(dir),
+    sockets: sockets(dir),
+    processes: processes(dir),
+  };
 }
 
 /** A machine that holds nothing of the directory. */
-export const nothing: MachineState = { loopDevices: [], mounts: [], processes: [] };
+export const nothing: MachineState = { loopDevices: [], mounts: [], sockets: [], processes: [] };
 
 function loopDevices(dir: string): string[] {
   if (process.platform !== "linux") return [];
@@ -30,6 +36,13 @@ function mounts(dir: string): string[] {
   return readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
     .filter((line) => line.includes(` ${dir}`));
+}
+
+/** Unix sockets that somebody listens on, by path. */
+function sockets(dir: string): string[] {
+  if (process.platform !== "linux") return [];
+  const paths = readFileSync("/proc/net/unix", "utf8").matchAll(/ (\/.*)$/gm);
+  return [...new Set([...paths].map(([, path]) => path ?? ""))].filter((path) => path.startsWith(dir)).sort();
 }
 
 function processes(dir: string): string[] {

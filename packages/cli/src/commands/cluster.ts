@@ -13,7 +13,13 @@ import {
   statusOfCluster,
   upCluster,
 } from "@longshore/local";
-import { createLogger, featureGates, type Logger, parseFeatureGates } from "@longshore/runtime";
+import {
+  createLogger,
+  FeatureGateError,
+  featureGates,
+  type Logger,
+  parseFeatureGates,
+} from "@longshore/runtime";
 import { volumeGates } from "@longshore/volumes";
 import { type Command, Option } from "commander";
 import { absolute, commandEnv, defaultClusterDir, hostForm, longshoreCommand } from "../environment.ts";
@@ -206,6 +212,18 @@ async function signalNode(
   }
 }
 
+/** The gates in the text. Refuses unknown ones, before anything is restarted. @throws UsageError */
+function gateValues(text: string): Readonly<Record<string, boolean>> {
+  try {
+    const values = parseFeatureGates(text);
+    featureGates(volumeGates, values);
+    return values;
+  } catch (error) {
+    if (error instanceof FeatureGateError) throw new UsageError(error.message);
+    throw error;
+  }
+}
+
 async function setGates(
   component: string | undefined,
   text: string | undefined,
@@ -228,8 +246,7 @@ async function setGates(
       }
       return;
     }
-    const values = parseFeatureGates(text);
-    featureGates(volumeGates, values); // Refuses unknown gates before anything is restarted.
+    const values = gateValues(text);
     if (component === "controller-manager") await platform.setControlPlaneGates(values, signal);
     else await platform.setNodeGates(component, values, signal);
   } finally {

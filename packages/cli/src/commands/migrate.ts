@@ -55,7 +55,7 @@ async function cross(direction: CrossingDirection, flags: CrossingFlags, signal:
     const { kube, platform, layout } = cluster;
     const force = flags.force === true ? { force: true } : {};
     if (flags.dryRun === true) {
-      await preflight({ kube }, { subject, direction, ...force }, signal);
+      await preflight({ kube, platform }, { subject, direction, ...force }, signal);
       process.stdout.write(flags.json === true ? '{"blockers":[]}\n' : "nothing stands in the way\n");
       return;
     }

@@ -100,6 +100,7 @@ function inputOf(filename: string, streams: TranslateStreams): AsyncIterable<Uin
 
 /** Writes to a stream and waits until it has room again, or has failed. */
 function writerTo(stream: NodeJS.WritableStream): ManifestWriter {
+  stream.on("error", () => {}); // The write that failed tells it, too.
   return {
     write: (bytes) =>
       new Promise<void>((resolve, reject) => {

@@ -37,7 +37,7 @@ import {
   writeGates,
 } from "./files.ts";
 import { type ClusterLayout, clusterLayout, layoutProblem } from "./layout.ts";
-import { requireRoom, whileStarting } from "./start-failure.ts";
+import { ClusterStartError, requireRoom, whileStarting } from "./start-failure.ts";
 
 /** What a cluster command needs. */
 export interface ClusterEnv extends RuntimeEnv {
@@ -230,7 +230,13 @@ async function claimDirectory(env: ClusterEnv, layout: ClusterLayout, config: Cl
 }
 
 async function prepare(env: ClusterEnv, layout: ClusterLayout, asked: ClusterConfig): Promise<ClusterConfig> {
-  const config = { ...asked, port: asked.port === 0 ? await freePort() : asked.port };
+  const port = await freePort(asked.port);
+  if (port === undefined) {
+    throw new ClusterStartError(
+      `port ${asked.port} of the loopback interface cannot be used: choose another --port, or 0 for any`,
+    );
+  }
+  const config = { ...asked, port };
   if (config.hostForm === "kernel") await makeSharedMount(layout.dir);
   for (const dir of [layout.logDir, layout.podLogDir, layout.apiDir, layout.cloudDir]) {
     await env.host.makeDirectory(dir, 0o750);

@@ -42,12 +42,13 @@ export async function whileStarting<T>(
   parent: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
+  // Whichever of the two ends first ends the other.
   const done = new AbortController();
-  const signal = AbortSignal.any([parent, done.signal]);
   try {
-    return await withDeadline(env.clock, wait.withinMs, signal, (deadline) =>
-      Promise.race([work(deadline), processFails(env, supervisor, wait.dir, deadline)]),
-    );
+    return await withDeadline(env.clock, wait.withinMs, parent, (deadline) => {
+      const signal = AbortSignal.any([deadline, done.signal]);
+      return Promise.race([work(signal), processFails(env, supervisor, wait.dir, signal)]);
+    });
   } catch (error) {
     if (!(error instanceof DeadlineError) || parent.aborted) throw error;
     throw new ClusterStartError(

@@ -21,12 +21,15 @@ export async function makeSharedMount(dir: string): Promise<void> {
   await run("mount", ["--make-shared", dir]);
 }
 
-/** A port of the loopback interface that is free now. */
-export function freePort(): Promise<number> {
+/** The port of the loopback interface that was asked for, or any for 0, if it is free now; else undefined. */
+export function freePort(asked = 0): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer();
-    server.on("error", reject);
-    server.listen(0, "127.0.0.1", () => {
+    server.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EADDRINUSE" || error.code === "EACCES") resolve(undefined);
+      else reject(error);
+    });
+    server.listen(asked, "127.0.0.1", () => {
       const address = server.address();
       server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
     });

@@ -12,7 +12,12 @@ export function isCordonedForCrossing(node: Node): boolean {
 }
 
 /** Keeps new pods off the node. */
-export async function cordon(kube: KubeClient, nodeName: string, why: string, signal: AbortSignal): Promise<void> {
+export async function cordon(
+  kube: KubeClient,
+  nodeName: string,
+  why: string,
+  signal: AbortSignal,
+): Promise<void> {
   await updateWithRetry(kube, resources.nodes, { name: nodeName }, (node) => cordoned(node, why), { signal });
 }
 

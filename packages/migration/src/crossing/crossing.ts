@@ -65,9 +65,8 @@ export class PreflightError extends Error {
   override readonly name = "PreflightError";
   readonly blockers: readonly Blocker[];
   constructor(blockers: readonly Blocker[]) {
-    super(
-      `the crossing cannot begin:\n${blockers.map((b) => `  ${b.object}: ${b.reason}; ${b.remedy}`).join("\n")}`,
-    );
+    const lines = blockers.map((b) => `${b.object}: ${b.reason}; ${b.remedy}`);
+    super(`the crossing cannot begin: ${lines.length === 1 ? lines[0] : `\n  ${lines.join("\n  ")}`}`);
     this.blockers = blockers;
   }
 }
@@ -91,6 +90,7 @@ export async function runCrossing(
   const { journal, resumed } = await openJournal(env, options);
   await run.step("preflight", undefined, () => preflight(env, options, signal));
   run.journal = journal;
+  await run.write({});
   if (direction === "migrate") {
     await run.step("control plane on", undefined, () => run.setControlPlane());
   } else {
@@ -111,12 +111,15 @@ export async function runCrossing(
 
 /** Finds what stands in the way. @throws PreflightError */
 export async function preflight(
-  env: Pick<CrossingEnv, "kube">,
+  env: Pick<CrossingEnv, "kube"> & Partial<Pick<CrossingEnv, "platform">>,
   options: Pick<CrossingOptions, "subject" | "direction" | "force">,
   signal: AbortSignal,
 ): Promise<void> {
   const seen = await observe(env.kube, signal);
-  const blockers = findBlockers(options.subject, options.direction, seen, options);
+  const blockers = [
+    ...((await env.platform?.blockers?.(signal)) ?? []),
+    ...findBlockers(options.subject, options.direction, seen, options),
+  ];
   if (blockers.length > 0) throw new PreflightError(blockers);
 }
 
@@ -297,7 +300,6 @@ async function openJournal(
     startedAt: env.clock.now().toISOString(),
     nodesDone: [],
   };
-  await writeJournal(env.host, journalFile, journal);
   return { journal, resumed: false };
 }
 

@@ -31,7 +31,8 @@ export async function drainNode(
   onWaiting: (what: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const policyVersion = (await env.kube.servedVersion(resources.podDisruptionBudgets, { signal })) ?? "v1beta1";
+  const policyVersion =
+    (await env.kube.servedVersion(resources.podDisruptionBudgets, { signal })) ?? "v1beta1";
   let blocked = 0;
   for (;;) {
     const pods = await podsToDrain(env.kube, nodeName, signal);

@@ -1,7 +1,7 @@
 import type { CSINode, Node, PersistentVolume, PersistentVolumeClaim, Pod, Stored } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
-import { type CrossingObservation, findBlockers } from "./preflight.ts";
 import { csiNodeLacks, volumesLeft } from "./node-state.ts";
+import { type CrossingObservation, findBlockers } from "./preflight.ts";
 import { crossingSubject, gateValuesFor, UnknownPluginError } from "./subject.ts";
 
 const subject = crossingSubject("aws-ebs");
@@ -46,8 +46,11 @@ const seen = (over: Partial<CrossingObservation> = {}): CrossingObservation => (
 });
 
 describe("findBlockers", () => {
-  const objects = (over: Partial<CrossingObservation>, direction: "migrate" | "rollback" = "migrate", force = false) =>
-    findBlockers(subject, direction, seen(over), { force }).map((b) => b.object);
+  const objects = (
+    over: Partial<CrossingObservation>,
+    direction: "migrate" | "rollback" = "migrate",
+    force = false,
+  ) => findBlockers(subject, direction, seen(over), { force }).map((b) => b.object);
 
   it("finds nothing in a cluster that is prepared", () => {
     expect(objects({})).toEqual([]);
@@ -62,7 +65,9 @@ describe("findBlockers", () => {
   });
   it("pods that a drain leaves, if they use a volume of the plugin", () => {
     expect(objects({ pods: [pod("DaemonSet")] })).toEqual(["Pod default/p"]);
-    expect(objects({ pods: [pod(undefined, { "kubernetes.io/config.mirror": "x" })] })).toEqual(["Pod default/p"]);
+    expect(objects({ pods: [pod(undefined, { "kubernetes.io/config.mirror": "x" })] })).toEqual([
+      "Pod default/p",
+    ]);
     expect(objects({ pods: [pod("DaemonSet")], claims: [] })).toEqual([]);
   });
   it("pods that nobody would bring back, unless forced", () => {

@@ -2,7 +2,15 @@
  * What stands in the way of a crossing, found before anything is changed: a pure function of what
  * was observed. Each blocker names the object and the remedy.
  */
-import type { CSINode, Node, PersistentVolume, PersistentVolumeClaim, Pod, Stored, Volume } from "@longshore/kube";
+import type {
+  CSINode,
+  Node,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+  Stored,
+  Volume,
+} from "@longshore/kube";
 import {
   getInTreePluginNameFromSpec,
   isInlineMigratable,
@@ -46,7 +54,7 @@ export function findBlockers(
 function driverBlockers(subject: CrossingSubject, seen: CrossingObservation): Blocker[] {
   return seen.nodes.flatMap((node) => {
     const csiNode = seen.csiNodes.find((c) => c.metadata.name === node.metadata.name);
-    if (csiNode?.spec.drivers.some((d) => d.name === subject.driverName) === true) return [];
+    if (csiNode?.spec.drivers?.some((d) => d.name === subject.driverName) === true) return [];
     return {
       object: `Node ${node.metadata.name}`,
       reason: `the driver ${subject.driverName} is not registered there`,
