@@ -25,14 +25,21 @@ export const realEnv: RuntimeEnv = {
 export const signal: AbortSignal = new AbortController().signal;
 setMaxListeners(0, signal);
 
-/** A client as one of the control plane's users; default the administrator. */
-export async function connectAs(kubernetes: ControlPlane, user = "admin"): Promise<HttpKubeClient> {
+/**
+ * A client as one of the control plane's users; default the administrator.
+ * @param url where the API server is reached instead, e.g. through a link that a test can cut
+ */
+export async function connectAs(
+  kubernetes: ControlPlane,
+  user = "admin",
+  url = kubernetes.url,
+): Promise<HttpKubeClient> {
   const host = {
     readFile: (path: string) => readFile(path, "utf8"),
     runProgram: () => Promise.reject(new Error("the kubeconfig of a test names no program")),
   };
   const path = await kubernetes.kubeconfigFor(user);
-  return createHttpClient(realEnv, await loadKubeconfig(host, { path }));
+  return createHttpClient(realEnv, { ...(await loadKubeconfig(host, { path })), server: url });
 }
 
 /** Creates the object, and writes its status where it has one. */

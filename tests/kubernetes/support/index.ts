@@ -10,6 +10,7 @@ export {
   type TestUser,
 } from "./control-plane.ts";
 export { type History, record, versionWhen } from "./history.ts";
+export { type Link, openLink } from "./link.ts";
 export { appenderProgram, createTestNode, nodeUser, type TestNode } from "./node.ts";
 export { eventually } from "./processes.ts";
 export { type Machine, machine, type Provider, region, startProvider, zone } from "./provider.ts";
