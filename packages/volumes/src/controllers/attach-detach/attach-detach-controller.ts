@@ -141,7 +141,9 @@ class AttachDetachController implements Component {
     const context = await this.#createContext();
     recoverActualState(context);
     this.#subscribe(context);
-    this.#tasks.spawn((within) => this.#findUnreported(context, within));
+    // Before the first attach: CSI must not take a disk that the in-tree code has attached.
+    const asked = await recoverUnreported(context, signal);
+    this.#tasks.spawn((within) => this.#findUnreported(context, asked, within));
     const verifyPeriodMs = this.#options.verifyPeriodMs ?? defaultVerifyPeriodMs;
     let verifyAtMs = this.#env.clock.monotonicMs() + verifyPeriodMs;
     let failures = 0;
@@ -167,17 +169,17 @@ class AttachDetachController implements Component {
     }
   }
 
-  /** Now, and once more when every call of an earlier controller must have ended. */
-  async #findUnreported(context: AttachDetachContext, signal: AbortSignal): Promise<void> {
+  /** Until the providers have answered, and once more when every call of an earlier controller has ended. */
+  async #findUnreported(context: AttachDetachContext, asked: boolean, signal: AbortSignal): Promise<void> {
     let failures = 0;
-    for (const pauseMs of [0, operationTimeoutMs]) {
-      await this.#env.clock.sleep(pauseMs, signal);
-      while (!(await recoverUnreported(context, signal))) {
-        failures++;
-        await this.#env.clock.sleep(backoffMs(operationBackoff, failures), signal);
-      }
-      this.#wake();
+    for (let answered = asked; !answered; this.#wake()) {
+      failures++;
+      await this.#env.clock.sleep(backoffMs(operationBackoff, failures), signal);
+      answered = await recoverUnreported(context, signal);
     }
+    await this.#env.clock.sleep(operationTimeoutMs, signal);
+    await recoverUnreported(context, signal);
+    this.#wake();
   }
 
   async #createContext(): Promise<AttachDetachContext> {
