@@ -7,7 +7,7 @@
  * ever created in the machine's own root; volumes are bound into it at their mount paths.
  */
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { identifyProcess } from "../processes/process-identity.ts";
 import { expandVariables, mountVariable, type PodSandbox } from "./pod-runtime.ts";
@@ -33,6 +33,8 @@ function main(sandboxFile: string): void {
   const argv = sandbox.argv.map((part) => expandVariables(part, env));
   const command = isolated ? ["chroot", buildRoot(podDir, sandbox), ...argv] : argv;
 
+  // Taken away meanwhile: the pod has been told to end before it began.
+  if (!existsSync(sandboxFile)) return;
   mkdirSync(dirname(sandbox.logFile), { recursive: true, mode: 0o750 });
   const log = openSync(sandbox.logFile, "a", 0o640);
   const [program = "", ...args] = command;

@@ -71,10 +71,10 @@ export function createProcessPodRuntime(
     async ensureRunning(sandbox: PodSandbox, signal: AbortSignal): Promise<void> {
       if ((await state(sandbox.podUID)).kind === "running") return;
       const dir = dirOf(sandbox.podUID);
-      await host.makeDirectory(dir, 0o750);
-      await host.removeFile(`${dir}/exit.json`);
-      await host.removeFile(`${dir}/state.json`);
       const file: ShimFile = { sandbox, isolated };
+      await host.makeDirectory(dir, 0o750);
+      await host.removeFile(`${dir}/state.json`);
+      await host.removeFile(`${dir}/exit.json`);
       await host.writeFileAtomic(`${dir}/sandbox.json`, JSON.stringify(file));
       spawnShim(isolated, `${dir}/sandbox.json`);
       const started = async () => (await state(sandbox.podUID)).kind !== "absent";
@@ -110,7 +110,8 @@ export function createProcessPodRuntime(
     async podsWithRunningContainers(): Promise<ReadonlySet<string>> {
       const running = new Set<string>();
       for (const podUID of (await host.readDirectory(options.stateDir)) ?? []) {
-        if ((await state(podUID)).kind === "running") running.add(podUID);
+        // A pod that was asked to start counts from then on: its shim may be binding its volumes already.
+        if ((await state(podUID)).kind !== "ended") running.add(podUID);
       }
       return running;
     },

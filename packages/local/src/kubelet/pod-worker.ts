@@ -129,7 +129,7 @@ export class PodWorker {
     const graceMs = 1000 * (pod.metadata.deletionGracePeriodSeconds ?? 0);
     const state = await runtime.state(podUID, signal);
     if (isDeleting(pod)) {
-      if (state.kind !== "absent") await runtime.terminate(podUID, graceMs, signal);
+      await runtime.terminate(podUID, graceMs, signal);
       // Said before the volumes are waited for: it is what lets the volume manager take them down.
       await this.#report(pod, { kind: "ended", exitCode: state.kind === "ended" ? state.exitCode : 0 }, signal);
       if (!this.#parts.volumes.podVolumesGone(podUID)) return { requeueAfterMs: goneCheckMs };
