@@ -73,7 +73,8 @@ function toolFailure(
     );
     return new HostError(operation, path, "ENOSYS", cause);
   }
+  // Node's own error holds the whole command line, and mount flags may be secret: it is not passed on.
   const text = stderr.trim().replaceAll(/\s*\n\s*/g, "; ");
-  const cause = new ToolError(text === "" ? `${tool} failed` : text, { cause: error });
+  const cause = new ToolError(text === "" ? `${tool} failed` : text);
   return new HostError(operation, path, codeOfText(stderr), cause);
 }

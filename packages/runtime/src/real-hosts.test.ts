@@ -1,5 +1,6 @@
 import * as fs from "node:fs/promises";
 import { tmpdir } from "node:os";
+import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { HostError } from "./host.ts";
 import { kernelHost } from "./kernel-host.ts";
@@ -115,6 +116,50 @@ describe("unprivileged host", () => {
     await one.removeDirectory(`${dir}/m`);
     expect(await fs.readdir(dir)).toEqual([]);
   });
+});
+
+const isRoot = process.geteuid?.() === 0 && process.platform === "linux";
+describe.skipIf(!isRoot)("growing a mounted file system of the kernel", () => {
+  test.each([
+    ["ext4", "mkfs.ext4", 64],
+    ["xfs", "mkfs.xfs", 320],
+  ])("%s", async (fsType, program, megabytes) => {
+    const host = kernelHost();
+    const backing = `${dir}/disk`;
+    await host.truncateFile(backing, megabytes * 2 ** 20);
+    const device = await host.attachLoop(backing);
+    try {
+      const made = await host.format(device, fsType).catch((error: HostError) => error.code);
+      if (made === "ENOSYS") return expect(program).toBe("mkfs.xfs"); // Not installed here.
+      await host.makeDirectory(`${dir}/m`);
+      await host.mountDevice(device, `${dir}/m`, { fsType });
+      const before = (await host.usage(`${dir}/m`)).totalBytes;
+      await host.truncateFile(backing, 2 * megabytes * 2 ** 20);
+      await host.attachLoop(backing);
+      const grown = await host.growFileSystem(device, `${dir}/m`).catch((error: HostError) => error.code);
+      const after = (await host.usage(`${dir}/m`)).totalBytes;
+      // ext4 grows while mounted only with CAP_SYS_RESOURCE, which some containers lack.
+      if (grown === "EPERM") expect([fsType, after]).toEqual(["ext4", before]);
+      else expect(after / before).toBeGreaterThan(1.8);
+    } finally {
+      if (await host.isMountPoint(`${dir}/m`)) await host.unmount(`${dir}/m`);
+      await host.detachLoop(backing);
+    }
+  });
+});
+
+test.skipIf(!isRoot)("mount flags, which may be secret, are in no error", async () => {
+  const host = kernelHost();
+  await host.truncateFile(`${dir}/disk`, 16 * 2 ** 20);
+  const device = await host.attachLoop(`${dir}/disk`);
+  await host.format(device, "ext4");
+  const flags = ["password=hunter2"];
+  const failure = await host
+    .mountDevice(device, dir, { fsType: "ext4", flags })
+    .catch((error: unknown) => error);
+  await host.detachLoop(`${dir}/disk`);
+  expect(failure).toMatchObject({ code: "EINVAL" });
+  expect(inspect(failure, { depth: 10 })).not.toContain("hunter2");
 });
 
 describe("mountinfo", () => {

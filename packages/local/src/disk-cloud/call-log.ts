@@ -116,8 +116,9 @@ class FileCallLog implements CallLog {
       this.#lastSeq = Math.max(this.#lastSeq, call.seq);
     }
     this.#dropOld();
-    // Also ends a torn last line, so that the next one begins on a line of its own.
-    await this.#rewrite();
+    this.#linesInFile = text.split("\n").length;
+    // A torn last line is ended, so that the next one begins on a line of its own.
+    if (!text.endsWith("\n")) await this.#env.host.appendFileDurable(this.#path, "\n");
   }
 
   async begin(call: Omit<CloudCall, "seq" | "atMs" | "outcome">, changes: boolean): Promise<number> {

@@ -1,7 +1,16 @@
-import { type Host, HostError, SimulatedHost, VirtualClock } from "@longshore/runtime";
+import { type Host, HostError, recordingLogger, SimulatedHost, VirtualClock } from "@longshore/runtime";
 import { CloudError, type DiskCloud } from "@longshore/volumes";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { aDisk, csi, gibibyte, instance, inTree, never, openCloud } from "../testing/cloud-fixture.ts";
+import {
+  aDisk,
+  csi,
+  gibibyte,
+  instance,
+  inTree,
+  never,
+  openCloud,
+  testEnv,
+} from "../testing/cloud-fixture.ts";
 import { type HostForTest, hostForms } from "../testing/host-forms.ts";
 import type { DiskCloudService } from "./disk-cloud.ts";
 
@@ -229,6 +238,30 @@ describe("failures", () => {
     expect(await codeOf(cloud.createDisk(aDisk, never))).toBe("ok");
   });
 
+  test("a machine that fails is Unavailable to the caller and told in the log", async () => {
+    let isBroken = false;
+    const host = new SimulatedHost({
+      beforeChange(operation, path) {
+        if (isBroken && operation === "attachLoop") throw new HostError(operation, path, "EIO");
+      },
+    });
+    const logger = recordingLogger();
+    const service = await openCloud(host, "/cloud", { env: { ...testEnv(), logger } });
+    const cloud = service.forCaller(csi);
+    const { id } = await cloud.createDisk(aDisk, never);
+    isBroken = true;
+    const failure = await cloud.attachDisk(id, one, never).catch((error: unknown) => error);
+    expect(failure).toMatchObject({
+      code: "Unavailable",
+      message: "attachDisk failed on the disk cloud's machine: see its log and try again",
+    });
+    expect(logger.lines).toMatchObject([
+      { level: "error", fields: { op: "attachDisk", error: { code: "EIO" } } },
+    ]);
+    isBroken = false;
+    expect(await codeOf(cloud.attachDisk(id, one, never))).toBe("ok");
+  });
+
   test("a damaged state file is one clear sentence", async () => {
     const host = new SimulatedHost();
     await host.makeDirectory("/cloud");
@@ -336,6 +369,20 @@ describe("call log", () => {
       [3, "csi", "ok"],
     ]);
     expect((await second.counters(never)).byCaller).toHaveLength(3);
+  });
+
+  test("opening a cloud that is as it was writes nothing", async () => {
+    const operations: string[] = [];
+    const host = new SimulatedHost({
+      beforeChange: (operation) => void operations.push(operation),
+    });
+    const first = await openCloud(host, "/cloud");
+    const { id } = await first.forCaller(csi).createDisk(aDisk, never);
+    await first.forCaller(csi).attachDisk(id, one, never);
+    await first.stop();
+    operations.length = 0;
+    await openCloud(host, "/cloud");
+    expect(operations.filter((operation) => /write|append|truncate|remove/i.test(operation))).toEqual([]);
   });
 
   test("a changing call is on the disk before it takes effect", async () => {

@@ -105,13 +105,7 @@ class LocalDiskCloud implements DiskCloudService {
 
   /** After a start: registers the instances and brings every disk to where it was meant to be. */
   async resume(): Promise<void> {
-    const instances = this.#options.instances ?? [];
-    if (instances.length > 0) {
-      await this.#file.update((state) => {
-        const byId = Object.fromEntries(instances.map((instance) => [instance.instanceId, instance]));
-        return { ...state, instances: { ...state.instances, ...byId } };
-      });
-    }
+    await this.#file.update((state) => record.withInstances(state, this.#options.instances ?? []));
     for (const disk of Object.values(this.#file.state.disks)) {
       if (disk.state === "deleting") await this.#finishDelete(disk);
       else if (disk.state === "detaching") await this.#resumeDetach(disk);
@@ -154,10 +148,7 @@ class LocalDiskCloud implements DiskCloudService {
   }
 
   async registerInstance(instance: Instance, _signal: AbortSignal): Promise<void> {
-    await this.#file.update((state) => ({
-      ...state,
-      instances: { ...state.instances, [instance.instanceId]: instance },
-    }));
+    await this.#file.update((state) => record.withInstances(state, [instance]));
   }
 
   async deregisterInstance(instanceId: string, _signal: AbortSignal): Promise<void> {
@@ -358,15 +349,16 @@ class LocalDiskCloud implements DiskCloudService {
     return this.#file.state.disks[id] === undefined ? id : this.#newDiskId(name);
   }
 
-  #toCloudError(op: CloudOp, error: unknown): unknown {
-    if (!(error instanceof HostError)) return error;
-    if (error.code === "ENOSPC" || error.code === "EDQUOT") {
+  #toCloudError(op: CloudOp, error: unknown): CloudError {
+    if (error instanceof CloudError) return error;
+    if (error instanceof HostError && (error.code === "ENOSPC" || error.code === "EDQUOT")) {
       return new CloudError(
         "NoSpace",
         `${op} failed because ${this.#options.stateDir} is full: free space there or use another directory`,
         { cause: error },
       );
     }
+    this.#env.logger.error("a call to the disk cloud failed", { op, error });
     return new CloudError(
       "Unavailable",
       `${op} failed on the disk cloud's machine: see its log and try again`,

@@ -177,6 +177,22 @@ export function withoutDisk(state: CloudState, diskId: string): CloudState {
   return { ...state, disks };
 }
 
+/** The state with these instances in it; the very same state when it knows them so already. */
+export function withInstances(state: CloudState, instances: readonly Instance[]): CloudState {
+  const changed = instances.filter(
+    (instance) => !isSameInstance(state.instances[instance.instanceId], instance),
+  );
+  if (changed.length === 0) return state;
+  const byId = Object.fromEntries(changed.map((instance) => [instance.instanceId, instance]));
+  return { ...state, instances: { ...state.instances, ...byId } };
+}
+
+const instanceFields = ["nodeName", "zone", "region", "attachLimit"] as const;
+
+function isSameInstance(a: Instance | undefined, b: Instance): boolean {
+  return instanceFields.every((field) => a?.[field] === b[field]);
+}
+
 /** The disk without its attachment. */
 export function detached(disk: DiskRecord): DiskRecord {
   const { instanceId: _instance, devicePath: _device, ...rest } = disk;
