@@ -29,11 +29,15 @@ export interface TestNodeOptions {
   readonly provider: Provider;
   readonly machine: Machine;
   readonly driverName: string;
+  /** What containers can run beside {@link appenderProgram}, by name. */
+  readonly programs?: Readonly<Record<string, Program>>;
 }
 
 /** A node. */
 export interface TestNode {
   readonly rootDir: string;
+  /** Where the output of containers goes. */
+  readonly logDir: string;
   readonly registrationSocket: string;
   /** What kubelets told the registrar, in order; true: the driver is registered. */
   readonly registrations: readonly boolean[];
@@ -51,8 +55,9 @@ export async function createTestNode(options: TestNodeOptions): Promise<TestNode
   const { kubernetes, provider, machine, driverName } = options;
   const { nodeName, instanceId, zone } = machine;
   const rootDir = `${provider.directory}/${nodeName}`;
+  const logDir = `${rootDir}/logs`;
   const kube = await connectAs(kubernetes, nodeUser(nodeName).name);
-  const runtime = createProgramPodRuntime({ [appenderProgram]: appender });
+  const runtime = createProgramPodRuntime({ [appenderProgram]: appender, ...options.programs });
   const registrations: boolean[] = [];
   const env = {
     ...realEnv,
@@ -75,10 +80,10 @@ export async function createTestNode(options: TestNodeOptions): Promise<TestNode
   };
   return {
     rootDir,
+    logDir,
     registrationSocket: `${rootDir}/plugins_registry/${driverName}-reg.sock`,
     async startAgent(gates) {
       await stopAgent();
-      const logDir = `${rootDir}/logs`;
       agent = startNodeAgent(env, { nodeName, instanceId, zone, region, rootDir, logDir, gates });
     },
     registrations,
