@@ -3,8 +3,8 @@
  * controller died leaves neither a VolumeAttachment nor an entry in a node's status, and if its pod is
  * gone as well, nobody would ever detach it; on another node CSI could then never attach the disk.
  *
- * Only disks of PersistentVolumes count, on managed nodes, and the provider is asked only while some
- * node is not migrated: with all of them migrated, no in-tree code runs (C5).
+ * Only disks of PersistentVolumes count, on managed nodes. The provider is not asked once every node is
+ * migrated and every volume of the plugin is attached by CSI: then nothing in-tree can be left (C5).
  */
 
 import { errorChain, withDeadline } from "@longshore/runtime";
@@ -41,8 +41,22 @@ export async function recoverUnreported(context: AttachDetachContext, signal: Ab
   return complete;
 }
 
-/** Whether any managed node still uses the plugin's in-tree code. */
+/** Whether the in-tree code of the plugin may have left anything attached. */
 function mayBeAtWork(context: AttachDetachContext, plugin: VolumePlugin): boolean {
+  const byCsi = new Set(
+    context.caches.attachments
+      .list()
+      .filter(({ status }) => status?.attached === true)
+      .map(({ spec }) => spec.source.persistentVolumeName),
+  );
+  const loose = context.caches.volumes
+    .list()
+    .some((pv) => plugin.canSupport(specOfPersistentVolume(pv, false)) && !byCsi.has(pv.metadata.name));
+  return loose || isUsedBySomeNode(context, plugin);
+}
+
+/** Whether any managed node still uses the plugin's in-tree code. */
+function isUsedBySomeNode(context: AttachDetachContext, plugin: VolumePlugin): boolean {
   return context.caches.nodes.list().some(({ metadata: { name } }) => {
     const csiNode = context.caches.csiNodes.get(name);
     const migrated = csiNode !== undefined && listsPlugin(csiNode, plugin.pluginName);
