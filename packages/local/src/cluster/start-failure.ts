@@ -53,7 +53,6 @@ export async function whileStarting<T>(
     if (!(error instanceof DeadlineError) || parent.aborted) throw error;
     throw new ClusterStartError(
       `the cluster is not up after ${wait.withinMs / 1000} s, waiting for ${wait.waitingFor}: this machine may be too busy; run "longshore cluster up" again`,
-      { cause: error },
     );
   } finally {
     done.abort();
@@ -68,14 +67,15 @@ async function processFails(
   signal: AbortSignal,
 ): Promise<never> {
   for (;;) {
+    // A process on a full disk may hang as well as end, and cannot even log why.
+    if ((await freeBytesAt(dir)) < fullBelowBytes) {
+      throw new ClusterStartError(
+        `the cluster cannot start because the disk that holds ${dir} is full: make room there, or choose another --dir`,
+      );
+    }
     const failing = supervisor.failing();
     if (failing !== undefined) {
       const { spec, ended } = failing;
-      if ((await freeBytesAt(dir)) < fullBelowBytes) {
-        throw new ClusterStartError(
-          `${spec.name} cannot run because the disk that holds ${dir} is full: make room there, or choose another --dir`,
-        );
-      }
       const words = lastWords((await env.host.readFile(spec.logFile)) ?? "") || ended;
       throw new ClusterStartError(
         `${spec.name} cannot run (${words}): correct that and start the cluster again`,
