@@ -8,6 +8,7 @@
  *  - A node is flipped only when nothing of the plugin is in use or attached there in either form.
  *  - Going over, the control plane is first; going back, it is last.
  *  - Every step first looks whether it is done already: a run may be ended anywhere and begun again.
+ *  - An API server that goes away once the run has begun is waited for; only the preflight fails at once.
  *
  * Source: spec migration-controllers.md, part C.
  */
@@ -28,6 +29,7 @@ import type { CrossingListener } from "./crossing-events.ts";
 import { drainNode } from "./drain.ts";
 import { type CrossingJournal, JournalError, readJournal, writeJournal } from "./journal.ts";
 import { csiNodeLacks, volumesLeft } from "./node-state.ts";
+import { patiently } from "./patience.ts";
 import { type Blocker, type CrossingObservation, findBlockers } from "./preflight.ts";
 import { type CrossingDirection, type CrossingSubject, gateValuesFor, sidecarFinalizers } from "./subject.ts";
 
@@ -88,7 +90,7 @@ export async function runCrossing(
   const run = new CrossingRun(env, options, signal);
   const startMs = env.clock.monotonicMs();
   const { journal, resumed } = await openJournal(env, options);
-  await run.step("preflight", undefined, () => preflight(env, options, signal));
+  await run.step("preflight", undefined, () => preflight(env, options, signal), "at once");
   run.journal = journal;
   await run.write({});
   if (direction === "migrate") {
@@ -129,19 +131,26 @@ class CrossingRun {
   readonly #env: CrossingEnv;
   readonly #options: CrossingOptions;
   readonly #signal: AbortSignal;
+  readonly #stepTimeoutMs: number;
 
   constructor(env: CrossingEnv, options: CrossingOptions, signal: AbortSignal) {
     this.#env = env;
     this.#options = options;
     this.#signal = signal;
+    this.#stepTimeoutMs = options.stepTimeoutMs ?? 15 * 60_000;
   }
 
-  async step(name: string, nodeName: string | undefined, work: () => Promise<void>): Promise<void> {
+  async step(
+    name: string,
+    nodeName: string | undefined,
+    work: () => Promise<void>,
+    fails: "patiently" | "at once" = "patiently",
+  ): Promise<void> {
     this.#signal.throwIfAborted();
     const node = nodeName === undefined ? {} : { nodeName };
     const startMs = this.#env.clock.monotonicMs();
     this.#options.onEvent?.({ kind: "stepStarted", step: name, ...node });
-    await work();
+    await (fails === "at once" ? work() : this.#patiently(name, nodeName, work));
     const ms = Math.round(this.#env.clock.monotonicMs() - startMs);
     this.steps.push({ name: nodeName === undefined ? name : `${nodeName}: ${name}`, ms });
     this.#options.onEvent?.({ kind: "stepDone", step: name, ...node, ms });
@@ -158,7 +167,9 @@ class CrossingRun {
 
   /** Nodes by name; going back, the other way round. */
   async nodesInOrder(): Promise<string[]> {
-    const { items } = await this.#env.kube.list(resources.nodes, { signal: this.#signal });
+    const { items } = await this.#patiently("nodes", undefined, () =>
+      this.#env.kube.list(resources.nodes, { signal: this.#signal }),
+    );
     const names = items.map((node) => node.metadata.name).sort();
     return this.#options.direction === "migrate" ? names : names.reverse();
   }
@@ -166,7 +177,7 @@ class CrossingRun {
   async crossNode(nodeName: string): Promise<void> {
     const { kube, platform } = this.#env;
     const { subject, direction } = this.#options;
-    if (await this.#hasCrossed(nodeName)) return;
+    if (await this.#patiently("look", nodeName, () => this.#hasCrossed(nodeName))) return;
     await this.step("cordon", nodeName, () => cordon(kube, nodeName, subject.shortName, this.#signal));
     await this.step("drain", nodeName, () =>
       drainNode(this.#env, nodeName, (what) => this.#waiting("drain", nodeName, what), this.#signal),
@@ -231,6 +242,14 @@ class CrossingRun {
     return left.length === 0 ? undefined : left.join(", ");
   }
 
+  #patiently<T>(step: string, nodeName: string | undefined, work: () => Promise<T>): Promise<T> {
+    const patience = {
+      withinMs: this.#stepTimeoutMs,
+      onWaiting: (what: string) => this.#waiting(step, nodeName, what),
+    };
+    return patiently(this.#env.clock, patience, this.#signal, work);
+  }
+
   /** Polls until `obstacle` finds none. */
   async #until(
     step: string,
@@ -238,7 +257,7 @@ class CrossingRun {
     obstacle: () => Promise<string | undefined>,
   ): Promise<void> {
     const { clock } = this.#env;
-    const untilMs = clock.monotonicMs() + (this.#options.stepTimeoutMs ?? 15 * 60_000);
+    const untilMs = clock.monotonicMs() + this.#stepTimeoutMs;
     for (;;) {
       const what = await obstacle();
       if (what === undefined) return;

@@ -3,6 +3,7 @@
  * mirror pods stay. Source: policy Eviction; spec migration-controllers.md C1.
  */
 import {
+  isConflict,
   isNotFound,
   isTooManyRequests,
   type KubeClient,
@@ -76,7 +77,8 @@ async function evict(
     return true;
   } catch (error) {
     if (isTooManyRequests(error)) return false;
-    if (isNotFound(error)) return true;
+    // Gone, or another pod of that name by now: the next look at the node tells.
+    if (isNotFound(error) || isConflict(error)) return true;
     throw error;
   }
 }
