@@ -18,7 +18,6 @@ import {
   startControlPlane,
   startProvider,
   type TestNode,
-  versionWhen,
   zone,
 } from "./support/index.ts";
 
@@ -71,15 +70,16 @@ test("the migrated plugins are in the CSINode before the node turns Ready", asyn
   const history = await record(kube, resources.nodes);
   await node1.startAgent(gatesOn);
   const node = await ready(one.nodeName);
-  await history.stop();
   const csiNode = await csiNodeOf(one.nodeName);
   expect(csiNode?.metadata.annotations?.[migratedPlugins]).toBe("kubernetes.io/aws-ebs");
   expect(csiNode?.spec.drivers ?? []).toEqual([]);
   expect(csiNode?.metadata.ownerReferences).toEqual([
     { apiVersion: "v1", kind: "Node", name: one.nodeName, uid: node.metadata.uid },
   ]);
-  expect(versionWhen(history.states, isReady)).toBeGreaterThan(Number(csiNode?.metadata.resourceVersion));
+  const readyAt = await history.versionWhen(isReady);
+  expect(readyAt).toBeGreaterThan(Number(csiNode?.metadata.resourceVersion));
   expect(history.states.map(isReady)[0]).toBe(false);
+  await history.stop();
 });
 
 test("a driver that registers is in CSINode and Node", async () => {

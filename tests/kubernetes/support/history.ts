@@ -1,11 +1,14 @@
 /** What happened to objects, in the order of storing: one etcd gives all versions, so they can be compared. */
 import type { HttpKubeClient, KubeObject, Resource, Stored } from "@longshore/kube";
 import { signal } from "./clients.ts";
+import { eventually } from "./processes.ts";
 
 /** A history that is being recorded. */
 export interface History<T extends KubeObject> {
   /** Every state, in order; that of a deleted object is its last. */
   readonly states: readonly Stored<T>[];
+  /** The version of the first state that is so, as a number; waits for it. */
+  versionWhen(isSo: (state: Stored<T>) => boolean): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -26,19 +29,13 @@ export async function record<T extends KubeObject>(
   });
   return {
     states,
+    async versionWhen(isSo) {
+      const found = await eventually("a state of the history is so", async () => states.find(isSo));
+      return Number(found.metadata.resourceVersion);
+    },
     async stop() {
       controller.abort();
       await watching;
     },
   };
-}
-
-/** The version of the first state that is so, as a number. @throws when there is none */
-export function versionWhen<T extends KubeObject>(
-  states: readonly Stored<T>[],
-  isSo: (state: Stored<T>) => boolean,
-): number {
-  const found = states.find(isSo);
-  if (found === undefined) throw new Error("no state of the history is so");
-  return Number(found.metadata.resourceVersion);
 }

@@ -9,7 +9,7 @@ export {
   startControlPlane,
   type TestUser,
 } from "./control-plane.ts";
-export { type History, record, versionWhen } from "./history.ts";
+export { type History, record } from "./history.ts";
 export { type Link, openLink } from "./link.ts";
 export { appenderProgram, createTestNode, nodeUser, type TestNode } from "./node.ts";
 export { eventually } from "./processes.ts";

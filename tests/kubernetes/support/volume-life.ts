@@ -18,7 +18,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startCsiDriverController } from "../../../packages/local/src/components/csi-driver.ts";
 import { connectAs, realEnv, signal } from "./clients.ts";
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from "./control-plane.ts";
-import { record, versionWhen } from "./history.ts";
+import { record } from "./history.ts";
 import { appenderProgram, createTestNode, nodeUser, type TestNode } from "./node.ts";
 import { eventually } from "./processes.ts";
 import { machine, operator, type Provider, startProvider } from "./provider.ts";
@@ -181,8 +181,10 @@ export function volumeLife(name: string, options: VolumeLifeOptions): void {
         "volume.beta.kubernetes.io/storage-provisioner": driverName,
         "pv.kubernetes.io/bind-completed": "yes",
       });
-      // What keeps a claim while its volume is being made is off again.
-      expect(bound.metadata.finalizers).toEqual(["kubernetes.io/pvc-protection"]);
+      await eventually("what kept the claim while its volume was made is off again", async () => {
+        const finalizers = (await getClaim())?.metadata.finalizers;
+        return finalizers?.length === 1 && finalizers[0] === "kubernetes.io/pvc-protection";
+      });
       const disk = onlyDisk();
       const pv = await eventually("the volume is marked as migrated", async () => {
         const now = await kube.get(
@@ -233,22 +235,21 @@ export function volumeLife(name: string, options: VolumeLifeOptions): void {
         return (await attachedTo(one.nodeName)).length === 0;
       });
       expect(provider.attachedTo(disk)).toEqual([]);
-      await Promise.all([nodeHistory.stop(), attachments.stop()]);
 
-      const states = nodeHistory.states.filter(({ metadata }) => metadata.name === one.nodeName);
-      const inUse = (state: (typeof states)[number]) => state.status?.volumesInUse?.includes(volume) ?? false;
-      const inUseAt = versionWhen(states, inUse);
-      const freeAt = versionWhen(
-        states,
-        (state) => Number(state.metadata.resourceVersion) > inUseAt && !inUse(state),
+      type NodeState = (typeof nodeHistory.states)[number];
+      const onNode = (state: NodeState) => state.metadata.name === one.nodeName;
+      const inUse = ({ status }: NodeState) => status?.volumesInUse?.includes(volume) ?? false;
+      const inUseAt = await nodeHistory.versionWhen((state) => onNode(state) && inUse(state));
+      const freeAt = await nodeHistory.versionWhen(
+        (state) => onNode(state) && Number(state.metadata.resourceVersion) > inUseAt && !inUse(state),
       );
-      const reportedAt = versionWhen(
-        states,
-        (state) => state.status?.volumesAttached?.some(({ name: attached }) => attached === volume) ?? false,
+      const reportedAt = await nodeHistory.versionWhen(
+        (state) =>
+          onNode(state) && (state.status?.volumesAttached?.some((entry) => entry.name === volume) ?? false),
       );
-      const isOurs = (state: { spec: { nodeName: string } }) => state.spec.nodeName === one.nodeName;
-      const attachedAt = versionWhen(attachments.states, (s) => isOurs(s) && s.status?.attached === true);
-      const detachAskedAt = versionWhen(attachments.states, (s) => isOurs(s) && isDeleting(s));
+      const attachedAt = await attachments.versionWhen((state) => state.status?.attached === true);
+      const detachAskedAt = await attachments.versionWhen(isDeleting);
+      await Promise.all([nodeHistory.stop(), attachments.stop()]);
       // Attached before it is reported so; not taken away before the node has let go.
       expect(attachedAt).toBeLessThan(reportedAt);
       expect(freeAt).toBeLessThan(detachAskedAt);
