@@ -91,7 +91,9 @@ export class Life {
     if (this.#cut) return new Promise(() => {});
     if (isSynchronous(method)) return run();
     const call = { component: this.#component, seam, method };
-    return this.#alive(this.#gate(call, async () => run()));
+    // A call that had not left before the crash never leaves.
+    const send = async () => (this.#cut ? new Promise(() => {}) : run());
+    return this.#alive(this.#gate(call, send));
   }
 
   async *#stream(source: AsyncIterable<unknown>): AsyncGenerator<unknown> {

@@ -341,30 +341,52 @@ describe("who attaches", () => {
     expect(await plane.list(resources.volumeAttachments)).toEqual([]);
   });
 
-  it("C1: what in-tree attached stays in-tree although the node was flipped without a drain", async () => {
+  const flipped = {
+    metadata: { annotations: { "storage.alpha.kubernetes.io/migrated-plugins": ebs } },
+  };
+
+  it("C1: what the node uses in-tree stays in-tree although the node was flipped without a drain", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "vol-a");
     await plane.create(resources.pods, aPod("p", "n1", claimVolume("a")));
     const first = start();
     await plane.pass(2_000);
-    await plane.merge(
-      resources.csiNodes,
-      { name: "n1" },
-      {
-        metadata: { annotations: { "storage.alpha.kubernetes.io/migrated-plugins": ebs } },
-      },
-    );
+    const uses = (names: readonly string[]) =>
+      plane.merge(resources.nodes, { name: "n1" }, { status: { volumesInUse: names } }, "status");
+    await uses([inTreeName("vol-a")]);
+    await plane.merge(resources.csiNodes, { name: "n1" }, flipped);
     await plane.pass(2_000);
     await plane.clock.run(first.stop());
     start();
     await plane.pass(2_000);
     expect(await plane.volumesAttached("n1")).toEqual([inTreeName("vol-a")]);
     await plane.delete(resources.pods, "p", "default");
+    await uses([]);
     await plane.pass(2_000);
     expect(cloud.nodeOf("vol-a")).toBeUndefined();
     expect(await plane.list(resources.volumeAttachments)).toEqual([]);
     expect(cloud.calls).toEqual(["attach vol-a i-n1", "detach vol-a i-n1"]);
+  });
+
+  it("takes off what is attached in-tree and not in use before CSI attaches it to the flipped node", async () => {
+    const { plane, cloud, start } = world();
+    await withNodes(plane, ["n1"]);
+    await aBoundEbsVolume(plane, "a", "vol-a");
+    await plane.create(resources.pods, aPod("p", "n1", claimVolume("a")));
+    start();
+    await plane.pass(2_000);
+    await plane.merge(resources.csiNodes, { name: "n1" }, flipped);
+    // The kubelet waits for the CSI form already: its name alone protects nothing.
+    await plane.merge(
+      resources.nodes,
+      { name: "n1" },
+      { status: { volumesInUse: ["kubernetes.io/csi/ebs.csi.aws.com^vol-a"] } },
+      "status",
+    );
+    await plane.pass(5_000);
+    expect(cloud.calls).toEqual(["attach vol-a i-n1", "detach vol-a i-n1"]);
+    expect((await plane.list(resources.volumeAttachments)).map((va) => va.spec.nodeName)).toEqual(["n1"]);
   });
 
   it("decides a volume with nothing attached anew when the CSINode changes", async () => {

@@ -11,7 +11,7 @@ import { isMultiAttachAllowed } from "../../framework/names.ts";
 import type { OperationKey } from "../../framework/operations.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
 import type { Attachment } from "./actual-state.ts";
-import { type AttachDetachContext, managedNode } from "./context.ts";
+import { type AttachDetachContext, formsAttached, managedNode } from "./context.ts";
 import type { DesiredVolume } from "./desired-state.ts";
 import { isOutOfService, isWanted, nodeUses, unknownItCouldBe } from "./detach-guards.ts";
 import { multiAttachMessage } from "./multi-attach-message.ts";
@@ -102,7 +102,7 @@ function decideDetach(context: AttachDetachContext, attachment: Attachment): Det
   attachment.detachRequestedAtMs ??= nowMs;
   const node = context.caches.nodes.get(attachment.nodeName);
   const force = forceOf(context, attachment, node, nowMs);
-  const mounted = node !== undefined && nodeUses(node, attachment.identity, context.identityOfName);
+  const mounted = node !== undefined && nodeUses(node, attachment, formsAttached(context, attachment));
   if (mounted && force === undefined) {
     const { forceDetachAfterMs } = settings;
     if (forceDetachAfterMs === undefined) return { kind: "wait" };

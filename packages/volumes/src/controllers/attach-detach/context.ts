@@ -15,10 +15,11 @@ import type {
 import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
 import type { OperationExecutor } from "../../framework/operations.ts";
 import type { VolumePluginManager } from "../../framework/plugin-manager.ts";
+import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { ActualState, Attachment } from "./actual-state.ts";
 import type { DesiredState } from "./desired-state.ts";
-import type { VolumeOwners } from "./detach-guards.ts";
-import type { VolumeIdentity } from "./volume-identity.ts";
+import type { FormsAttached, VolumeOwners } from "./detach-guards.ts";
+import { csiAttachmentName, type VolumeIdentity } from "./volume-identity.ts";
 
 /** A node is managed only if it carries this annotation, with whatever value. */
 export const managedNodeAnnotation = "volumes.kubernetes.io/controller-managed-attach-detach";
@@ -70,6 +71,23 @@ export interface AttachDetachContext {
   wakeIn(ms: number): void;
   /** The attachment is gone: pods that still want the volume are decided anew. */
   onDetached(attachment: Attachment): void;
+}
+
+/** Which forms of the attachment's disk are attached to its node: by this controller, or by a VolumeAttachment. */
+export function formsAttached(
+  context: Pick<AttachDetachContext, "actual" | "caches" | "identityOfName">,
+  { identity, nodeName }: Pick<Attachment, "identity" | "nodeName">,
+): FormsAttached {
+  const { actual, caches } = context;
+  return {
+    identityOfName: (name) => context.identityOfName(name),
+    isAttachedAs(name) {
+      if (actual.get(nodeName, name) !== undefined) return true;
+      const attachment = csiAttachmentName(identity, nodeName);
+      const isCsi = name.startsWith(`${csiPluginName}/`);
+      return isCsi && attachment !== undefined && caches.attachments.get(attachment) !== undefined;
+    },
+  };
 }
 
 /** The node, if it is in the cache and managed. */

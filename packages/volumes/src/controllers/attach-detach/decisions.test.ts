@@ -83,11 +83,31 @@ describe("identity", () => {
     expect(inTreePluginOfIdentity(`${plugin}/x`)).toBe(plugin);
     expect(inTreePluginOfIdentity("kubernetes.io/csi/other.example^vol-1")).toBeUndefined();
   });
-  it("makes a mount under one name protect the other", () => {
-    const uses = (name: string) =>
-      nodeUses({ status: { volumesInUse: [name] } }, csi, (n) => identityOfName(migration, n));
-    expect(uses(`${plugin}/aws://us-east-1a/vol-1`)).toBe(true);
-    expect(uses(`${plugin}/vol-2`)).toBe(false);
+  describe("use by the node", () => {
+    const inTree = `${plugin}/aws://us-east-1a/vol-1`;
+    const uses = (inUse: string, attachedAs: string, listed: string[] = [], known: string[] = []) =>
+      nodeUses(
+        { status: { volumesInUse: [inUse], volumesAttached: listed.map((name) => ({ name, devicePath: "" })) } },
+        { identity: csi, pluginName: attachedAs === csi ? "kubernetes.io/csi" : plugin },
+        {
+          identityOfName: (name) => identityOfName(migration, name),
+          isAttachedAs: (name) => known.includes(name),
+        },
+      );
+    it("protects the attachment of that form, by whichever of its names", () => {
+      expect(uses(inTree, inTree)).toBe(true);
+      expect(uses(`${plugin}/vol-1`, inTree)).toBe(true);
+      expect(uses(csi, csi)).toBe(true);
+      expect(uses(`${plugin}/vol-2`, inTree)).toBe(false);
+    });
+    it("protects the other form too, where it can be mounted: listed as attached, or known to be", () => {
+      expect(uses(inTree, csi, [inTree])).toBe(true);
+      expect(uses(csi, inTree, [], [csi])).toBe(true);
+    });
+    it("does not protect a form that the node only leaves behind while it waits for the other", () => {
+      expect(uses(csi, inTree)).toBe(false);
+      expect(uses(inTree, csi)).toBe(false);
+    });
   });
 });
 

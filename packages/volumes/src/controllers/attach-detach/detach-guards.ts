@@ -52,13 +52,31 @@ function couldBe(attachment: Attachment, unknown: UndecidedVolume, owners: Volum
   return owners.claims.some(({ namespace, name }) => namespace === claim.namespace && name === claim.name);
 }
 
-/** Whether the node says that it uses the disk, under whatever name. */
+/** Who has attached the disk to the node in which form, as far as anybody knows. */
+export interface FormsAttached {
+  identityOfName(uniqueName: string): VolumeIdentity;
+  /** Whether anything attached the disk to that node under this unique name. */
+  isAttachedAs(uniqueName: string): boolean;
+}
+
+/**
+ * Whether the node says that it uses the disk in a form in which it could have mounted it. The name
+ * of the other form alone says what the node waits for: it mounts only what its status lists as
+ * attached under that very name, so while nothing has attached the disk in that form, nothing is mounted.
+ */
 export function nodeUses(
   node: Node,
-  identity: VolumeIdentity,
-  identityOfName: (uniqueName: string) => VolumeIdentity,
+  attachment: Pick<Attachment, "identity" | "pluginName">,
+  forms: FormsAttached,
 ): boolean {
-  return (node.status?.volumesInUse ?? []).some((name) => identityOfName(name) === identity);
+  const listed = node.status?.volumesAttached ?? [];
+  return (node.status?.volumesInUse ?? []).some(
+    (name) =>
+      forms.identityOfName(name) === attachment.identity &&
+      (name.startsWith(`${attachment.pluginName}/`) ||
+        listed.some((volume) => volume.name === name) ||
+        forms.isAttachedAs(name)),
+  );
 }
 
 /** Whether the node is declared out of service. */

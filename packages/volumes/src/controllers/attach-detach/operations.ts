@@ -11,7 +11,7 @@ import type { AttachableVolumePlugin, Attacher } from "../../framework/plugin.ts
 import { specName } from "../../framework/spec.ts";
 import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { Attachment } from "./actual-state.ts";
-import type { AttachDetachContext } from "./context.ts";
+import { type AttachDetachContext, formsAttached } from "./context.ts";
 import type { DesiredVolume } from "./desired-state.ts";
 import { isWanted, nodeUses } from "./detach-guards.ts";
 import { driverIsAtWork } from "./pod-wishes.ts";
@@ -158,14 +158,14 @@ async function assertSafeToDetach(
   attachment: Attachment,
   signal: AbortSignal,
 ): Promise<void> {
-  const { nodeName, uniqueName, identity } = attachment;
+  const { nodeName, uniqueName } = attachment;
   const node: Stored<Node> | undefined = await context.env.kube.get(
     resources.nodes,
     { name: nodeName },
     { signal },
   );
   if (node === undefined) return;
-  if (nodeUses(node, identity, context.identityOfName)) {
+  if (nodeUses(node, attachment, formsAttached(context, attachment))) {
     throw new DetachRefusedError(`volume ${uniqueName} is still in use by node ${nodeName}`);
   }
   const { inTreePlugin } = context.ownersOf(attachment);

@@ -3,9 +3,11 @@
  * decides who attaches them. Source: spec controllers.md A3-A5; DESIGN §6.
  *
  * Invariants
- *  - C1: while the disk is attached to the node, whoever attached it stays responsible; nothing is decided.
- *  - Each new attach is decided on one live GET of the CSINode; the decision stands until the disk has
- *    been attached and detached again, or the CSINode changes while nothing is attached.
+ *  - C1: while the node uses the disk in the form in which it is attached, whoever attached it stays
+ *    responsible; nothing is decided.
+ *  - Otherwise each pod's volume is decided on one live GET of the CSINode; the decision stands until the
+ *    disk has been detached, or the CSINode changes. Where it turns out other than the form attached (the
+ *    node was flipped before the detach had ended), that form is detached first.
  *  - A volume that cannot be named or decided is not forgotten: it protects what it could be.
  */
 import { type Pod, resources, type Stored, type Volume } from "@longshore/kube";
@@ -16,8 +18,9 @@ import { PluginLookupError } from "../../framework/plugin-manager.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
 import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import { type BackendDecision, decideBackend, type GateState, needsCsiNode } from "./backend-decision.ts";
-import type { AttachDetachContext } from "./context.ts";
+import { type AttachDetachContext, formsAttached } from "./context.ts";
 import type { PodWish, PodWishes, UndecidedVolume, WantedVolume } from "./desired-state.ts";
+import { nodeUses } from "./detach-guards.ts";
 import { type BuiltVolume, buildPodVolume } from "./pod-volume-spec.ts";
 import { csiNameOfSpec, csiSpecOf, type VolumeIdentity } from "./volume-identity.ts";
 
@@ -136,24 +139,35 @@ async function backendFor(
   signal: AbortSignal,
 ): Promise<BackendDecision> {
   const { nodeName, history, volume } = question;
-  if (twin !== undefined) {
-    const attached = context.actual
-      .ofIdentity(twin)
-      .find(
-        (attachment) => attachment.nodeName === nodeName && attachment.confirmed && !attachment.detachTried,
-      );
-    if (attached !== undefined) return { kind: attached.pluginName === csiPluginName ? "csi" : "in-tree" };
-    const before = wishBefore(history, volume);
-    if (
-      before?.kind === "wanted" &&
-      before.identity === twin &&
-      before.decidedIn === history.csiNodeVersion &&
-      !history.wasDetached(twin)
-    ) {
-      return { kind: before.pluginName === csiPluginName ? "csi" : "in-tree" };
-    }
+  if (twin === undefined) return decide(context, inTreePlugin, nodeName, signal);
+  const attached = context.actual
+    .ofIdentity(twin)
+    .find((other) => other.nodeName === nodeName && other.confirmed && !other.detachTried);
+  const keep: BackendDecision | undefined =
+    attached === undefined ? undefined : { kind: formOf(attached.pluginName) };
+  const node = context.caches.nodes.get(nodeName);
+  if (
+    keep !== undefined &&
+    attached !== undefined &&
+    (node === undefined || nodeUses(node, attached, formsAttached(context, attached)))
+  ) {
+    return keep;
   }
-  return decide(context, inTreePlugin, nodeName, signal);
+  const before = wishBefore(history, volume);
+  if (
+    before?.kind === "wanted" &&
+    before.identity === twin &&
+    before.decidedIn === history.csiNodeVersion &&
+    !history.wasDetached(twin)
+  ) {
+    return { kind: formOf(before.pluginName) };
+  }
+  const decision = await decide(context, inTreePlugin, nodeName, signal);
+  return decision.kind === "error" && keep !== undefined ? keep : decision;
+}
+
+function formOf(pluginName: string): "csi" | "in-tree" {
+  return pluginName === csiPluginName ? "csi" : "in-tree";
 }
 
 /** A new decision, on live reads. @throws what the client throws */
