@@ -6,8 +6,8 @@ import type { CSINode, PersistentVolume, Stored } from "@longshore/kube";
 import type { Mount } from "@longshore/runtime";
 import { migratedPluginsAnnotation } from "@longshore/storage";
 
-/** A call that changed an attachment at the disk cloud. */
-export interface AttachmentChange {
+/** A call to the disk cloud about an attachment. */
+export interface AttachmentCall {
   readonly op: "attach" | "detach";
   readonly path: "in-tree" | "csi";
   readonly diskId: string;
@@ -32,40 +32,62 @@ export class ContractWatch {
   readonly violations: string[] = [];
   /** Who attached what: `disk@node` → path. */
   readonly #attachedBy = new Map<string, "in-tree" | "csi">();
+  /** Who last asked for what of a disk on a node: a call may take effect and its answer never be seen. */
+  readonly #asked = new Map<string, "in-tree" | "csi">();
+  readonly #onChange: (call: AttachmentCall) => void;
+
+  /** @param onChange told of every attach and detach that took effect */
+  constructor(onChange: (call: AttachmentCall) => void = () => {}) {
+    this.#onChange = onChange;
+  }
 
   report(rule: "C1" | "C2" | "C3" | "C4" | "C5" | "C8", what: string): void {
     const text = `${rule}: ${what}`;
     if (!this.violations.includes(text)) this.violations.push(text);
   }
 
-  /** To be told of every change at the disk cloud, in order. */
-  attachmentChanged(change: AttachmentChange, world: WorldView): void {
-    const key = `${change.diskId}@${change.nodeName}`;
+  /** To be told of every such call before it is made. */
+  asked(call: AttachmentCall): void {
+    this.#asked.set(`${call.op} ${call.diskId}@${call.nodeName}`, call.path);
+  }
+
+  /** To be told of every attach that was answered with success. */
+  attachAnswered(call: AttachmentCall, world: WorldView): void {
+    this.check(world);
+    const key = `${call.diskId}@${call.nodeName}`;
     const by = this.#attachedBy.get(key);
-    if (change.op === "attach") {
-      if (by !== undefined && by !== change.path) {
-        this.report("C1", `${key} is attached by ${by} and was attached again by ${change.path}`);
-      }
-      this.#attachedBy.set(key, by ?? change.path);
-      const csiNode = world.csiNodes.find((c) => c.metadata.name === change.nodeName);
-      if (change.path === "in-tree" && isListed(csiNode)) {
+    if (by !== undefined && by !== call.path) {
+      this.report("C1", `${key} is attached by ${by} and was attached again by ${call.path}`);
+    }
+  }
+
+  /** Finds what has been attached and detached since the last look, and who asked for it. */
+  #followAttachments(world: WorldView): void {
+    const now = new Map(world.attachments.map((a) => [`${a.diskId}@${a.nodeName}`, a]));
+    for (const [key, by] of this.#attachedBy) {
+      if (now.has(key)) continue;
+      this.#attachedBy.delete(key);
+      const path = this.#asked.get(`detach ${key}`) ?? by;
+      this.#onChange({ op: "detach", path, ...parsed(key) });
+      if (path !== by) this.report("C1", `${key} was attached by ${by} and detached by ${path}`);
+    }
+    for (const [key, { nodeName }] of now) {
+      if (this.#attachedBy.has(key)) continue;
+      const path = this.#asked.get(`attach ${key}`);
+      if (path === undefined) continue;
+      this.#attachedBy.set(key, path);
+      this.#onChange({ op: "attach", path, ...parsed(key) });
+      const csiNode = world.csiNodes.find((c) => c.metadata.name === nodeName);
+      if (path === "in-tree" && isListed(csiNode)) {
         this.report("C5", `the in-tree code attached ${key}, whose node lists ${plugin} as migrated`);
       }
-      return;
-    }
-    if (by !== undefined && by !== change.path) {
-      this.report("C1", `${key} was attached by ${by} and detached by ${change.path}`);
-    }
-    this.#attachedBy.delete(key);
-    const device = world.attachments.find((a) => a.diskId === change.diskId)?.devicePath;
-    const mounted = (world.mounts.get(change.nodeName) ?? []).filter((m) => m.source === device);
-    if (device !== undefined && mounted.length > 0) {
-      this.report("C2", `${key} was detached while mounted at ${mounted[0]?.target}`);
     }
   }
 
   /** What must hold of the world as it is now. */
   check(world: WorldView): void {
+    this.#followAttachments(world);
+    this.#notDetachedUnderMounts(world);
     this.#onePath(world);
     this.#oneWriter(world);
     this.#noLostDisk(world);
@@ -90,6 +112,17 @@ export class ContractWatch {
     }
   }
 
+  /** Every mounted device belongs to a disk that is attached there. */
+  #notDetachedUnderMounts(world: WorldView): void {
+    for (const [nodeName, mounts] of world.mounts) {
+      for (const mount of mounts) {
+        if (!mount.source.startsWith("/dev/loop")) continue;
+        const attached = world.attachments.some((a) => a.nodeName === nodeName && a.devicePath === mount.source);
+        if (!attached) this.report("C2", `${mount.source} was detached while mounted on ${nodeName} at ${mount.target}`);
+      }
+    }
+  }
+
   #oneWriter(world: WorldView): void {
     const nodesOf = new Map<string, string>();
     for (const { diskId, nodeName } of world.attachments) {
@@ -109,6 +142,11 @@ export class ContractWatch {
       if (!world.disks.has(id)) this.report("C3", `the disk ${id} of bound volume ${pv.metadata.name} is gone`);
     }
   }
+}
+
+function parsed(key: string): { readonly diskId: string; readonly nodeName: string } {
+  const [diskId = "", nodeName = ""] = key.split("@");
+  return { diskId, nodeName };
 }
 
 function isListed(csiNode: CSINode | undefined): boolean {

@@ -80,7 +80,7 @@ export async function simulateCrossing(options: SimulationOptions): Promise<Simu
 }
 
 class Simulation {
-  readonly watch = new ContractWatch();
+  readonly watch = new ContractWatch((c) => this.#trace(`${c.path} ${c.op} ${c.diskId} ${c.nodeName}`));
   readonly #clock: VirtualClock;
   readonly #random: Random;
   readonly #options: SimulationOptions;
@@ -326,14 +326,15 @@ class Simulation {
     for (const violation of cluster.disks.violations) this.watch.report("C2", violation);
   }
 
-  /** The cloud with every change of an attachment seen, whoever lives to see its answer. */
+  /** The cloud with every question about an attachment seen, whoever lives to see its answer. */
   #observed(caller: CloudCaller, cloud: DiskCloud): DiskCloud {
-    const changed = (op: "attach" | "detach", diskId: string, instanceId: string) => {
-      const cluster = this.#cluster;
-      const nodeName = cluster?.config.nodes.find((n) => n.instanceId === instanceId)?.name;
-      if (cluster === undefined || nodeName === undefined) return;
-      this.#trace(`${caller.path} ${op} ${diskId} ${nodeName}`);
-      this.watch.attachmentChanged({ op, path: caller.path, diskId, nodeName }, this.#world(cluster));
+    const call = (op: "attach" | "detach", diskId: string, instanceId: string) => {
+      const nodeName = clusterConfig(this.#options.nodes ?? 2, "unprivileged").nodes.find(
+        (n) => n.instanceId === instanceId,
+      )?.name;
+      const asked = { op, path: caller.path, diskId, nodeName: nodeName ?? instanceId };
+      this.watch.asked(asked);
+      return asked;
     };
     return {
       createDisk: (request, signal) => cloud.createDisk(request, signal),
@@ -344,13 +345,14 @@ class Simulation {
       describeInstance: (nodeName, signal) => cloud.describeInstance(nodeName, signal),
       listInstances: (signal) => cloud.listInstances(signal),
       attachDisk: async (diskId, instanceId, signal) => {
+        const asked = call("attach", diskId, instanceId);
         const attachment = await cloud.attachDisk(diskId, instanceId, signal);
-        changed("attach", diskId, instanceId);
+        if (this.#cluster !== undefined) this.watch.attachAnswered(asked, this.#world(this.#cluster));
         return attachment;
       },
       detachDisk: async (diskId, instanceId, signal) => {
+        call("detach", diskId, instanceId);
         await cloud.detachDisk(diskId, instanceId, signal);
-        changed("detach", diskId, instanceId);
       },
     };
   }
