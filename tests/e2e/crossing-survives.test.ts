@@ -1,5 +1,10 @@
-/** A crossing survives the death of each of its parts, at the worst moment. Real processes, real kill -9. */
+/**
+ * A crossing survives the death of each of its parts, at the worst moment. Real processes, real
+ * kill -9. The moment is made certain by stopping (SIGSTOP) what would let it pass, never by waiting.
+ */
 import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { resources } from "@longshore/kube";
 import { agentProcess } from "@longshore/local";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -7,6 +12,9 @@ import { longshoreCommand, TestCluster } from "./support/test-cluster.ts";
 
 const never = new AbortController().signal;
 const node = "node-1";
+const agent = agentProcess(node);
+const driver = `csi-node-${node}`;
+const driverName = "ebs.csi.aws.com";
 
 describe("a crossing survives", () => {
   let test: TestCluster;
@@ -17,139 +25,146 @@ describe("a crossing survives", () => {
 
   const nodeStatus = async () =>
     (await test.kube.get(resources.nodes, { name: node }, { signal: never }))?.status;
+  const diskAttachments = async () =>
+    (await test.cluster.cloud.listDisks(never)).flatMap((disk) => disk.attachments).length;
+  /** The control plane says that the volume is attached to the node. */
+  const attached = () =>
+    test.until("the volume is attached", async () => {
+      return (await diskAttachments()) === 1 && (await nodeStatus())?.volumesAttached?.length === 1;
+    });
 
-  /** Over and back, with the writer running after each part. */
-  const thereAndBack = async () => {
-    await test.cross("migrate");
-    await test.writerRuns();
-    await test.cross("rollback");
-    await test.writerRuns();
+  /**
+   * Over and back, the writer running after each part, with something done at the beginning of some
+   * steps: the first part of it at once, before the step goes on, the rest beside the crossing.
+   */
+  async function overAndBack(
+    deeds: Partial<Record<"migrate" | "rollback", Readonly<Record<string, () => unknown>>>>,
+  ): Promise<void> {
+    let migratedAt = 0;
+    for (const direction of ["migrate", "rollback"] as const) {
+      if (direction === "rollback") expect(await test.inTreeCallsSince(migratedAt)).toEqual([]);
+      const left = new Map(Object.entries(deeds[direction] ?? {}));
+      const done: unknown[] = [];
+      const crossing = test.cross(direction, (step) => {
+        const deed = left.get(step);
+        left.delete(step);
+        if (deed !== undefined) done.push(deed());
+      });
+      await crossing;
+      migratedAt = await test.lastCloudCall();
+      await Promise.all(done);
+      expect([...left.keys()], "steps that never began").toEqual([]);
+      await test.writerRuns();
+    }
     await test.expectNothingLost();
-  };
+  }
 
   it("kill -9 of the node agent between attach and mount", async () => {
-    await test.cross("migrate");
-    await test.writerRuns();
-    // Stopped before the new pod's volume is attached, the agent cannot mount it before it is killed.
-    const before = (
-      await test.kube.get(resources.pods, { namespace: "default", name: "writer-0" }, { signal: never })
-    )?.metadata.uid;
-    await test.restartWriter();
-    await test.until("the new pod's volume is wanted", async () => {
-      const pod = await test.kube.get(
-        resources.pods,
-        { namespace: "default", name: "writer-0" },
-        { signal: never },
-      );
-      return pod !== undefined && pod.metadata.uid !== before && pod.spec?.nodeName === node;
+    const betweenAttachAndMount = () => {
+      // The node takes no pods yet: whatever is attached from now on cannot be mounted before the agent dies.
+      test.signal(agent, "SIGSTOP");
+      return attached().then(async () => {
+        expect(await test.mounts()).toEqual([]);
+        test.signal(agent, "SIGKILL");
+      });
+    };
+    await overAndBack({
+      migrate: { uncordon: betweenAttachAndMount },
+      rollback: { uncordon: betweenAttachAndMount },
     });
-    await test.signal(agentProcess(node), "SIGSTOP");
-    await test.until("the volume is attached", async () => {
-      const attachments = await test.kube.list(resources.volumeAttachments, { signal: never });
-      return attachments.items.some((va) => va.status?.attached === true);
-    });
-    await test.signal(agentProcess(node), "SIGKILL");
-    await test.writerRuns();
-    await test.cross("rollback");
-    await test.writerRuns();
-    await test.expectNothingLost();
   });
 
   it("kill -9 of the node agent between unmount and detach", async () => {
-    await test.cluster.cloud.setKnobs("detachDisk", { delayMs: 1500 }, never);
-    const crossing = test.cross("migrate");
-    await test.until("the volume is unmounted and still attached", async () => {
-      const status = await nodeStatus();
-      const [disk] = await test.cluster.cloud.listDisks(never);
-      return (status?.volumesInUse ?? []).length === 0 && disk?.attachments.length === 1;
+    const betweenUnmountAndDetach = () => {
+      // Nobody detaches while the controllers stand still.
+      test.signal("controller-manager", "SIGSTOP");
+      return test
+        .until("the volume is unmounted", async () => {
+          return (await test.mounts()).length === 0 && (await nodeStatus())?.volumesInUse?.length === 0;
+        })
+        .then(async () => {
+          expect(await diskAttachments()).toBe(1);
+          test.signal(agent, "SIGKILL");
+          test.signal("controller-manager", "SIGCONT");
+        });
+    };
+    await overAndBack({
+      migrate: { drain: betweenUnmountAndDetach },
+      rollback: { drain: betweenUnmountAndDetach },
     });
-    await test.signal(agentProcess(node), "SIGKILL");
-    await crossing;
-    await test.cluster.cloud.setKnobs("detachDisk", {}, never);
-    await test.writerRuns();
-    await test.cross("rollback");
-    await test.writerRuns();
-    await test.expectNothingLost();
   });
 
   it("kill -9 of the controller manager in the middle", async () => {
-    let killed: Promise<void> | undefined;
-    await test.cross("migrate", (step) => {
-      if (step === "volumes gone") killed = test.signal("controller-manager", "SIGKILL");
-    });
-    await killed;
-    await test.writerRuns();
-    let killedAgain: Promise<void> | undefined;
-    await test.cross("rollback", (step) => {
-      if (step === "drain") killedAgain = test.signal("controller-manager", "SIGKILL");
-    });
-    await killedAgain;
-    await test.writerRuns();
-    await test.expectNothingLost();
+    const kill = () => test.signal("controller-manager", "SIGKILL");
+    await overAndBack({ migrate: { "volumes gone": kill }, rollback: { drain: kill, uncordon: kill } });
   });
 
   it("kill -9 of the API server in the middle", async () => {
-    let killed: Promise<void> | undefined;
-    const interrupted = await test
-      .cross("migrate", (step) => {
-        if (step === "drain") killed = test.signal("apiserver", "SIGKILL");
-      })
-      .then(
-        () => false,
-        () => true,
-      );
-    await killed;
-    // A crossing whose API server went away may end; begun again, it goes on.
-    if (interrupted)
-      await test.until("the crossing is resumed", () => test.cross("migrate").then(() => true));
-    await test.writerRuns();
-    await test.cross("rollback");
-    await test.writerRuns();
-    await test.expectNothingLost();
+    const kill = () => test.signal("apiserver", "SIGKILL");
+    await overAndBack({ migrate: { drain: kill }, rollback: { cordon: kill, flip: kill } });
   });
 
   it("kill -9 of the driver during NodeStage", async () => {
-    let staging: Promise<void> | undefined;
-    await test.cross("migrate", (step) => {
-      // The driver answers nothing from now on, so that the first NodeStage is under way when it dies.
-      if (step === "uncordon") staging = test.signal(`csi-node-${node}`, "SIGSTOP");
-    });
-    await staging;
-    await test.until("the volume is attached", async () => {
-      const attachments = await test.kube.list(resources.volumeAttachments, { signal: never });
-      return attachments.items.some((va) => va.status?.attached === true);
-    });
-    await test.until(
-      "the volume is in use",
-      async () => ((await nodeStatus())?.volumesAttached ?? []).length > 0,
-    );
-    await test.signal(`csi-node-${node}`, "SIGKILL");
-    await test.writerRuns();
-    await test.cross("rollback");
-    await test.writerRuns();
-    await test.expectNothingLost();
+    const duringNodeStage = async () => {
+      test.signal(agent, "SIGSTOP");
+      await attached();
+      // The driver asks the disk cloud where the device is, and is left without an answer.
+      const seq = await test.lastCloudCall();
+      await test.cluster.cloud.setKnobs("describeDisk", { delayMs: 60_000 }, never);
+      test.signal(agent, "SIGCONT");
+      await test.until("the volume is being staged", async () => {
+        const calls = await test.cluster.cloud.calls(seq, never);
+        return calls.some((call) => call.op === "describeDisk" && call.component === driverName);
+      });
+      expect(await test.mounts()).toEqual([]);
+      test.signal(driver, "SIGKILL");
+      await test.cluster.cloud.setKnobs("describeDisk", {}, never);
+    };
+    await overAndBack({ migrate: { uncordon: duringNodeStage } });
   });
 
   it("Ctrl-C of `longshore migrate`, and running it again", async () => {
-    const first = migrate(test.dir, "cordon");
-    expect(await first).toBe(130);
-    expect(await migrate(test.dir)).toBe(0);
-    await test.writerRuns();
-    await thereAndBack();
+    for (const verb of ["migrate", "rollback"] as const) {
+      const stopped = await longshore(verb, test.dir, "cordon");
+      expect(stopped).toMatchObject({ code: 130, out: "" });
+      expect(journal(test.dir)).toMatchObject({ direction: verb, nodesDone: [] });
+      expect(journal(test.dir)).not.toHaveProperty("finishedAt");
+      const resumed = await longshore(verb, test.dir);
+      expect(resumed.err).not.toContain("longshore:");
+      expect(resumed).toMatchObject({ code: 0, out: expect.stringContaining("(resumed)") });
+      expect(journal(test.dir)).toMatchObject({ direction: verb, nodesDone: [node] });
+      await test.writerRuns();
+    }
+    await test.expectNothingLost();
   });
 });
 
-/** Runs `longshore migrate`; with `interruptAt`, presses Ctrl-C once that step shows. Gives the exit code. */
-function migrate(dir: string, interruptAt?: string): Promise<number | null> {
+function journal(dir: string): object {
+  const file = join(dir, "crossing.json");
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as object) : {};
+}
+
+/** Runs `longshore migrate` or `rollback`; with `interruptAfter`, presses Ctrl-C once that step is done. */
+function longshore(
+  verb: string,
+  dir: string,
+  interruptAfter?: string,
+): Promise<{ code: number | null; out: string; err: string }> {
   const [program = "", ...args] = longshoreCommand;
-  const child = spawn(program, [...args, "migrate", "--plugin", "aws-ebs", "--dir", dir], {
-    stdio: ["ignore", "ignore", "pipe"],
+  const child = spawn(program, [...args, verb, "--plugin", "aws-ebs", "--dir", dir], {
+    stdio: ["ignore", "pipe", "pipe"],
   });
+  let out = "";
+  let err = "";
   let interrupted = false;
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    out += text;
+  });
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    if (interruptAt === undefined || interrupted || !text.includes(interruptAt)) return;
+    err += text;
+    if (interruptAfter === undefined || interrupted || !err.includes(`: ${interruptAfter} `)) return;
     interrupted = true;
     child.kill("SIGINT");
   });
-  return new Promise((resolve) => child.on("exit", resolve));
+  return new Promise((resolve) => child.on("close", (code) => resolve({ code, out, err })));
 }

@@ -1,9 +1,9 @@
 /** A cluster of real processes for one test: one node, one writer, brought up and checked at the end. */
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { resources } from "@longshore/kube";
+import { type Pod, resources, type Stored } from "@longshore/kube";
 import {
   acknowledgedRecords,
   type ClusterEnv,
@@ -13,7 +13,6 @@ import {
   processHost,
   readPodLogs,
   type SupervisedCluster,
-  signalClusterProcess,
   upCluster,
   writerBudget,
   writerSet,
@@ -29,7 +28,8 @@ export const longshoreCommand = [
   fileURLToPath(new URL("../../../packages/cli/bin/longshore.js", import.meta.url)),
 ];
 
-const writerScript = fileURLToPath(
+/** The demo's writer, built. */
+export const writerScript = fileURLToPath(
   new URL("../../../packages/local/dist/demo/writer-program.js", import.meta.url),
 );
 const never = new AbortController().signal;
@@ -51,8 +51,8 @@ export class TestCluster {
     this.dir = dir;
   }
 
-  /** Brings it up with one writer that is running. */
-  static async up(nodes = 1): Promise<TestCluster> {
+  /** Brings it up, empty. */
+  static async empty(nodes = 1): Promise<TestCluster> {
     const form = mayMount() ? "kernel" : "unprivileged";
     const env: ClusterEnv = {
       clock: systemClock,
@@ -64,16 +64,16 @@ export class TestCluster {
     const dir = shortDirectory();
     const config = clusterConfig(nodes, form);
     const cluster = await upCluster(env, { dir, config, command: longshoreCommand, signal: never });
-    const test = new TestCluster(env, cluster, dir);
-    await cluster.kube.create(resources.podDisruptionBudgets, { ...writerBudget }, { signal: never });
-    await cluster.kube.create(
-      resources.statefulSets,
-      writerSet({
-        replicas: 1,
-        command: [process.execPath, writerScript, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "10"],
-      }),
-      { signal: never },
-    );
+    return new TestCluster(env, cluster, dir);
+  }
+
+  /** Brings it up with one writer that is running. */
+  static async up(): Promise<TestCluster> {
+    const test = await TestCluster.empty();
+    const { kube } = test;
+    await kube.create(resources.podDisruptionBudgets, { ...writerBudget }, { signal: never });
+    const command = [process.execPath, writerScript, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "10"];
+    await kube.create(resources.statefulSets, writerSet({ replicas: 1, command }), { signal: never });
     await test.writerRuns();
     return test;
   }
@@ -95,11 +95,7 @@ export class TestCluster {
   async writerRuns(): Promise<void> {
     let before: number | undefined;
     await this.until("the writer writes", async () => {
-      const pod = await this.kube.get(
-        resources.pods,
-        { namespace: "default", name: "writer-0" },
-        { signal: never },
-      );
+      const pod = await this.pod("writer-0");
       if (pod?.status?.phase !== "Running" || pod.metadata.deletionTimestamp !== undefined) return false;
       const count = (await this.acknowledged()).size;
       before ??= count;
@@ -111,10 +107,26 @@ export class TestCluster {
     return acknowledgedRecords(await this.#logs("writer-0"));
   }
 
-  /** Signals a process of the cluster; it must be running. */
-  async signal(processName: string, signal: NodeJS.Signals): Promise<void> {
+  /** Signals a process of the cluster, which must be running, before this returns. */
+  signal(processName: string, signal: NodeJS.Signals): void {
+    process.kill(this.pidOf(processName), signal);
+  }
+
+  pidOf(processName: string): number {
+    const record = readFileSync(this.cluster.layout.pidFile(processName), "utf8");
+    return (JSON.parse(record) as { readonly pid: number }).pid;
+  }
+
+  /** A pod of the default namespace. */
+  pod(name: string): Promise<Stored<Pod> | undefined> {
+    return this.kube.get(resources.pods, { namespace: "default", name }, { signal: never });
+  }
+
+  /** Mounts on a node, by target. */
+  async mounts(nodeName = "node-1"): Promise<string[]> {
     const { host } = this.env;
-    expect(await signalClusterProcess(host, this.cluster.layout, processName, signal)).toBe(true);
+    const below = await host.listMounts(`${this.cluster.layout.nodeDir(nodeName)}/`);
+    return below.map((mount) => mount.target);
   }
 
   /** Runs a crossing in this process. */
@@ -132,9 +144,17 @@ export class TestCluster {
     );
   }
 
-  /** Asks for the writer's pod to be made anew. */
-  async restartWriter(): Promise<void> {
-    await this.kube.delete(resources.pods, { namespace: "default", name: "writer-0" }, { signal: never });
+  /** The number of the last call that the disk cloud has seen. */
+  async lastCloudCall(): Promise<number> {
+    return (await this.cluster.cloud.calls(0, never)).at(-1)?.seq ?? 0;
+  }
+
+  /** In-tree calls that the disk cloud has seen since. */
+  async inTreeCallsSince(seq: number): Promise<string[]> {
+    const calls = await this.cluster.cloud.calls(0, never);
+    return calls
+      .filter((call) => call.seq > seq && call.path === "in-tree")
+      .map((call) => `${call.op} by ${call.component}`);
   }
 
   /** Stops the writer, reads its volume back and expects every acknowledged record; then nothing attached. */
@@ -148,11 +168,7 @@ export class TestCluster {
       { signal: never },
     );
     const gone = (name: string) =>
-      this.until(
-        `${name} is gone`,
-        async () =>
-          (await kube.get(resources.pods, { namespace: "default", name }, { signal: never })) === undefined,
-      );
+      this.until(`${name} is gone`, async () => (await this.pod(name)) === undefined);
     await gone("writer-0");
     const reader = { namespace: "default", name: "reader" };
     await kube.create(
@@ -163,6 +179,7 @@ export class TestCluster {
         metadata: reader,
         spec: {
           restartPolicy: "Never",
+          terminationGracePeriodSeconds: 0,
           containers: [
             {
               name: "reader",
@@ -178,7 +195,7 @@ export class TestCluster {
     );
     await this.until(
       "the reader is done",
-      async () => (await kube.get(resources.pods, reader, { signal: never }))?.status?.phase === "Succeeded",
+      async () => (await this.pod("reader"))?.status?.phase === "Succeeded",
     );
     const acknowledged = await this.acknowledged();
     expect(acknowledged.size).toBeGreaterThan(0);
@@ -190,6 +207,7 @@ export class TestCluster {
       const disks = await this.cluster.cloud.listDisks(never);
       return attachments.items.length === 0 && disks.every((d) => d.attachments.length === 0);
     });
+    expect(await this.mounts()).toEqual([]);
   }
 
   /** Takes it down and expects the machine as it was. */
