@@ -111,7 +111,8 @@ function messageOf(type: string, bytes: Uint8Array): Record<string, unknown> {
       list.push(scalarOrMessage(field.type, value));
       result[field.name] = list;
     } else if (field.form === "map") {
-      const entry = value as Uint8Array;
+      if (typeof value === "bigint") throw badRequest("the protobuf body cannot be read");
+      const entry = value;
       const map = (result[field.name] ?? {}) as Record<string, unknown>;
       const empty = field.type === "string" || field.type === "bytes" ? "" : {};
       const content = firstOf(entry, 2);
