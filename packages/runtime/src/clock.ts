@@ -3,6 +3,8 @@
  * Real form: {@link systemClock}; virtual form: `VirtualClock`. Nothing else may look at a clock.
  */
 
+import { setMaxListeners } from "node:events";
+
 /** A timer that has been set; `cancel` is idempotent and a no-op once the timer has fired. */
 export interface Timer {
   cancel(): void;
@@ -45,6 +47,7 @@ export async function withDeadline<T>(
 ): Promise<T> {
   parent.throwIfAborted();
   const controller = new AbortController();
+  setMaxListeners(0, controller.signal); // One listener a call under way: many are no leak.
   const onParentAbort = () => controller.abort(parent.reason);
   parent.addEventListener("abort", onParentAbort, { once: true });
   const timer = clock.timer(ms, () => controller.abort(new DeadlineError(ms)));
