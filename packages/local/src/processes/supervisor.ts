@@ -76,6 +76,9 @@ interface Health {
   ended: string;
 }
 
+/** How a process ends that was told to. */
+const endedWell = "exit code 0";
+
 async function keepRunning(
   env: SupervisorEnv,
   spec: ProcessSpec,
@@ -91,7 +94,9 @@ async function keepRunning(
     health.failures = env.clock.monotonicMs() - startedMs >= healthyMs ? 1 : health.failures + 1;
     health.ended = ended;
     const delayMs = backoffMs(restartBackoff, health.failures);
-    env.logger.warn(`${spec.name} ended (${ended}); restarting`, { inMs: delayMs, log: spec.logFile });
+    // A process that was asked to end has ended well: that is how it is restarted on purpose.
+    const level = ended === endedWell ? "info" : "warn";
+    env.logger[level](`${spec.name} ended (${ended}); restarting`, { inMs: delayMs, log: spec.logFile });
     await env.clock.sleep(delayMs, signal).catch(() => {});
   }
 }
