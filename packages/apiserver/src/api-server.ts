@@ -9,9 +9,10 @@ import { storageObjectInUseProtection } from "./admission/storage-protection.ts"
 import { InProcessClient } from "./client/in-process-client.ts";
 import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
+import { KindTable } from "./registry/kind-table.ts";
 import { builtInKinds } from "./registry/kinds/index.ts";
 import { apiTime } from "./registry/metadata.ts";
-import { KindTable, Registry } from "./registry/registry.ts";
+import { Registry } from "./registry/registry.ts";
 import { adminUser, type UserInfo } from "./registry/request.ts";
 import type { Store } from "./storage/store.ts";
 import { WatchHub } from "./watch/watch-hub.ts";

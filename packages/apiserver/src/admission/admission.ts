@@ -3,7 +3,7 @@
  * run in order. They may change new and updated objects, or refuse them.
  */
 import type { KubeObject, Stored } from "@longshore/kube";
-import type { KindRequest, RegistryContext } from "../registry/registry.ts";
+import type { Admission, KindRequest, RegistryContext } from "../registry/context.ts";
 
 /** One admission plugin. */
 export interface AdmissionPlugin {
@@ -16,12 +16,6 @@ export interface AdmissionPlugin {
     next: KubeObject,
     old: Stored,
   ) => KubeObject;
-}
-
-/** All plugins as one. */
-export interface Admission {
-  onCreate(context: RegistryContext, request: KindRequest, object: KubeObject): KubeObject;
-  onUpdate(context: RegistryContext, request: KindRequest, next: KubeObject, old: Stored): KubeObject;
 }
 
 /** Runs `plugins` in order. */

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import { JSON_SCHEMA, load } from "js-yaml";
-import { apiError, badRequest } from "../api/errors.ts";
+import { apiError, badRequest, unsupportedMediaType } from "../api/errors.ts";
 import { objectFromProtobuf } from "../schema/protobuf.ts";
 
 /** Longest body in bytes (apiserver MaxRequestBodyBytes). */
@@ -38,11 +38,11 @@ export function parseBody(body: Buffer, contentType: string): unknown {
     }
   }
   if (contentType !== "" && contentType !== "application/json" && !contentType.endsWith("+json")) {
-    throw apiError(
-      415,
-      "UnsupportedMediaType",
-      "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf",
-    );
+    throw unsupportedMediaType([
+      "application/json",
+      "application/yaml",
+      "application/vnd.kubernetes.protobuf",
+    ]);
   }
   try {
     return JSON.parse(text);

@@ -1,6 +1,6 @@
 /** The documents in which clients find out what is served. */
 import type { Kind } from "../registry/kind.ts";
-import type { KindTable } from "../registry/registry.ts";
+import type { KindTable } from "../registry/kind-table.ts";
 
 interface ApiResource {
   readonly name: string;

@@ -1,5 +1,5 @@
 /** `GET /openapi/v2`: the document in JSON or in protobuf, made when first asked for. */
-import type { KindTable } from "../registry/registry.ts";
+import type { KindTable } from "../registry/kind-table.ts";
 import { openApiDocument } from "./openapi-document.ts";
 import { openApiProtobuf } from "./openapi-protobuf.ts";
 

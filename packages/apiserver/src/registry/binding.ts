@@ -9,7 +9,6 @@ import {
   unsupportedValue,
 } from "../api/errors.ts";
 import { own } from "../api/own.ts";
-import { apiTime } from "./metadata.ts";
 import {
   commitOne,
   existing,
@@ -17,7 +16,8 @@ import {
   isDryRun,
   type KindRequest,
   type RegistryContext,
-} from "./registry.ts";
+} from "./context.ts";
+import { apiTime } from "./metadata.ts";
 import type { ObjectAnswer } from "./request.ts";
 
 interface Binding extends KubeObject {

@@ -5,10 +5,10 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import { apiError, conflict, invalid, invalidValue, unsupportedValue } from "../api/errors.ts";
 import { own } from "../api/own.ts";
+import { commitOne, existing, isDryRun, type KindRequest, type RegistryContext } from "./context.ts";
 import type { Kind } from "./kind.ts";
 import { selectedObjects } from "./list.ts";
 import { apiTime } from "./metadata.ts";
-import { commitOne, existing, isDryRun, type KindRequest, type RegistryContext } from "./registry.ts";
 import type { ListAnswer, ObjectAnswer } from "./request.ts";
 
 /** The options of a deletion, from the body or the query. */

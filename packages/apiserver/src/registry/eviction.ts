@@ -12,9 +12,9 @@ import {
 } from "@longshore/kube";
 import { apiError, badRequest, internalError, methodNotSupported } from "../api/errors.ts";
 import { own } from "../api/own.ts";
+import { existing, groupResource, isDryRun, type KindRequest, type RegistryContext } from "./context.ts";
 import { deleteObject } from "./delete.ts";
 import { apiTime } from "./metadata.ts";
-import { existing, groupResource, isDryRun, type KindRequest, type RegistryContext } from "./registry.ts";
 import type { ObjectAnswer } from "./request.ts";
 
 interface Eviction extends KubeObject {

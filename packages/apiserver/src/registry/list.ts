@@ -10,8 +10,8 @@ import {
   unsupportedValue,
 } from "../api/errors.ts";
 import { TableWatch } from "../watch/table-watch.ts";
+import type { KindRequest, RegistryContext } from "./context.ts";
 import type { Kind } from "./kind.ts";
-import type { KindRequest, RegistryContext } from "./registry.ts";
 import type { ApiQuery, ListAnswer, WatchAnswer, WatchItem, WatchStream } from "./request.ts";
 import { fieldSelector, labelPredicate } from "./selectors.ts";
 

@@ -6,12 +6,9 @@
  *  - Nothing is awaited: what a request has read is still true when it commits.
  *  - Every answer is frozen and shared with the store.
  */
-import type { KubeObject, Stored } from "@longshore/kube";
-import type { Clock, Random } from "@longshore/runtime";
-import type { Admission } from "../admission/admission.ts";
-import { methodNotSupported, notFound, unknownResource } from "../api/errors.ts";
-import type { ObjectTable, Store } from "../storage/store.ts";
-import type { WatchHub } from "../watch/watch-hub.ts";
+import type { Stored } from "@longshore/kube";
+import { methodNotSupported, unknownResource } from "../api/errors.ts";
+import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
 import { deleteCollection, deleteObject } from "./delete.ts";
 import type { Kind } from "./kind.ts";
 import { resourceKey } from "./kind.ts";
@@ -19,47 +16,6 @@ import { listPage, startWatch } from "./list.ts";
 import type { ApiAnswer, ApiRequest } from "./request.ts";
 import { subresourceHandler } from "./subresources.ts";
 import { createObject, patchObject, updateObject } from "./write.ts";
-
-/** What all parts of the registry share. */
-export interface RegistryContext {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly store: Store;
-  readonly kinds: KindTable;
-  readonly admission: Admission;
-  readonly watches: WatchHub;
-}
-
-/** A request whose kind is known. */
-export interface KindRequest extends ApiRequest {
-  readonly of: Kind;
-  readonly table: ObjectTable;
-}
-
-/** The kinds that are served, by group and plural name. */
-export class KindTable {
-  readonly #byResource = new Map<string, Kind>();
-  readonly #byKind = new Map<string, Kind>();
-
-  constructor(kinds: readonly Kind[]) {
-    for (const kind of kinds) {
-      this.#byResource.set(resourceKey(kind), kind);
-      this.#byKind.set(`${kind.group}/${kind.kind}`, kind);
-    }
-  }
-
-  all(): readonly Kind[] {
-    return [...this.#byResource.values()];
-  }
-
-  find(group: string, plural: string): Kind | undefined {
-    return this.#byResource.get(group === "" ? plural : `${plural}.${group}`);
-  }
-
-  findKind(group: string, kind: string): Kind | undefined {
-    return this.#byKind.get(`${group}/${kind}`);
-  }
-}
 
 /** Answers requests. */
 export class Registry {
@@ -106,33 +62,4 @@ function mainHandler(context: RegistryContext, request: KindRequest): ApiAnswer 
         throw methodNotSupported(groupResource(request.of), "delete");
       return deleteCollection(context, request);
   }
-}
-
-/** How the kind is named in messages. */
-export function groupResource(of: Kind): { readonly group: string; readonly resource: string } {
-  return { group: of.group, resource: of.plural };
-}
-
-/** The object that the request names. @throws KubeApiError 404 */
-export function existing(request: KindRequest): Stored {
-  const object = request.table.get(request.namespace ?? "", request.name ?? "");
-  if (object === undefined) throw notFound(groupResource(request.of), request.name ?? "");
-  return object;
-}
-
-/** Commits one object (or, with `undefined`, its removal) and gives it as stored; a dry run only shapes it. */
-export function commitOne(
-  context: RegistryContext,
-  request: KindRequest,
-  identity: { readonly namespace: string; readonly name: string },
-  object: KubeObject | undefined,
-): Stored {
-  const change = { resource: resourceKey(request.of), ...identity };
-  const { objects } = context.store.commit([object === undefined ? change : { ...change, object }]);
-  return objects[0] as Stored;
-}
-
-/** True when the request must leave no trace. */
-export function isDryRun(request: ApiRequest): boolean {
-  return request.query.dryRun?.includes("All") ?? false;
 }

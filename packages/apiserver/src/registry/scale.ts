@@ -5,7 +5,7 @@ import { badRequest, conflict, invalid, invalidValue, methodNotSupported } from 
 import { own } from "../api/own.ts";
 import { applyJsonPatch } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
-import { existing, groupResource, type KindRequest, type RegistryContext } from "./registry.ts";
+import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
 import type { ObjectAnswer } from "./request.ts";
 import { replace } from "./write.ts";
 

@@ -16,6 +16,14 @@ import { applyJsonPatch } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
 import { applyStrategicPatch } from "../patch/strategic-patch.ts";
 import { decodeObject, decodeProblem } from "../schema/decode.ts";
+import {
+  commitOne,
+  existing,
+  groupResource,
+  isDryRun,
+  type KindRequest,
+  type RegistryContext,
+} from "./context.ts";
 import { finishDeletion } from "./delete.ts";
 import { type Kind, storedApiVersion } from "./kind.ts";
 import {
@@ -25,14 +33,6 @@ import {
   metadataUpdateProblems,
   specChanged,
 } from "./metadata.ts";
-import {
-  commitOne,
-  existing,
-  groupResource,
-  isDryRun,
-  type KindRequest,
-  type RegistryContext,
-} from "./registry.ts";
 import type { ObjectAnswer } from "./request.ts";
 
 type WithStatus = KubeObject & { status?: unknown };

@@ -1,0 +1,63 @@
+/**
+ * What every verb works with: the parts of the server, the request whose kind is known, and the few steps that
+ * all of them take. It knows no verb, so verbs may use each other.
+ */
+import type { KubeObject, Stored } from "@longshore/kube";
+import type { Clock, Random } from "@longshore/runtime";
+import { notFound } from "../api/errors.ts";
+import type { ObjectTable, Store } from "../storage/store.ts";
+import type { WatchHub } from "../watch/watch-hub.ts";
+import { type Kind, resourceKey } from "./kind.ts";
+import type { KindTable } from "./kind-table.ts";
+import type { ApiRequest } from "./request.ts";
+
+/** What all parts of the registry share. */
+export interface RegistryContext {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly store: Store;
+  readonly kinds: KindTable;
+  readonly admission: Admission;
+  readonly watches: WatchHub;
+}
+
+/** A request whose kind is known. */
+export interface KindRequest extends ApiRequest {
+  readonly of: Kind;
+  readonly table: ObjectTable;
+}
+
+/** All plugins as one. */
+export interface Admission {
+  onCreate(context: RegistryContext, request: KindRequest, object: KubeObject): KubeObject;
+  onUpdate(context: RegistryContext, request: KindRequest, next: KubeObject, old: Stored): KubeObject;
+}
+
+/** How the kind is named in messages. */
+export function groupResource(of: Kind): { readonly group: string; readonly resource: string } {
+  return { group: of.group, resource: of.plural };
+}
+
+/** The object that the request names. @throws KubeApiError 404 */
+export function existing(request: KindRequest): Stored {
+  const object = request.table.get(request.namespace ?? "", request.name ?? "");
+  if (object === undefined) throw notFound(groupResource(request.of), request.name ?? "");
+  return object;
+}
+
+/** Commits one object (or, with `undefined`, its removal) and gives it as stored; a dry run only shapes it. */
+export function commitOne(
+  context: RegistryContext,
+  request: KindRequest,
+  identity: { readonly namespace: string; readonly name: string },
+  object: KubeObject | undefined,
+): Stored {
+  const change = { resource: resourceKey(request.of), ...identity };
+  const { objects } = context.store.commit([object === undefined ? change : { ...change, object }]);
+  return objects[0] as Stored;
+}
+
+/** True when the request must leave no trace. */
+export function isDryRun(request: ApiRequest): boolean {
+  return request.query.dryRun?.includes("All") ?? false;
+}
