@@ -7,12 +7,8 @@
  *  - A YAML document that is not changed is written byte for byte, comments included.
  */
 
-import {
-  type ConversionNote,
-  type ConversionOptions,
-  convertObject,
-  type NoteSink,
-} from "./convert-object.ts";
+import type { ConversionNote, NoteSink } from "./conversion-note.ts";
+import { type ConversionOptions, convertObject } from "./convert-object.ts";
 import { isList, isObject, type KubeObject } from "./kube-object.ts";
 import {
   JsonListOutput,
@@ -23,8 +19,9 @@ import {
   type OutputFormat,
   YamlOutput,
 } from "./manifest-output.ts";
+import type { PieceSink } from "./piece-sink.ts";
 import { splicedVolume } from "./splice-json.ts";
-import { ManifestSplitter, type PieceSink } from "./splitter.ts";
+import { ManifestSplitter } from "./splitter.ts";
 import { TextFeed } from "./text-feed.ts";
 import { parseYaml } from "./yaml-text.ts";
 

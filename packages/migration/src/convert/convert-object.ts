@@ -17,6 +17,7 @@ import {
   translateInTreePVToCSI,
   translateInTreeStorageClassToCSI,
 } from "@longshore/translation";
+import { type NoteSink, stepText } from "./conversion-note.ts";
 import { claimsForInlineVolumes } from "./inline-claims.ts";
 import { isObject, type KubeObject, member, nameOf, textAt } from "./kube-object.ts";
 import { inlineMigratableVolumes, podHolderOf } from "./pod-volumes.ts";
@@ -32,18 +33,6 @@ export interface ConversionOptions {
   /** Report in-tree volumes in pods, or turn them into a PersistentVolume and a claim. */
   readonly inline: "report" | "claim";
 }
-
-/** Something to tell about an object. */
-export interface ConversionNote {
-  /** `failed`: it could not be translated and was passed on as it is. */
-  readonly kind: "failed" | "inline" | "explain";
-  /** Kind, namespace and name, or where the object is. */
-  readonly object: string;
-  readonly text: string;
-}
-
-/** Receives the notes of a conversion. */
-export type NoteSink = (note: ConversionNote) => void;
 
 /** The objects that take the place of `object`, or `undefined` when it stays as it is. */
 export function convertObject(
@@ -148,13 +137,4 @@ function told(
 ): readonly [KubeObject] {
   for (const step of explained.steps) note({ kind: "explain", object: nameOf(object), text: stepText(step) });
   return [explained.output as KubeObject];
-}
-
-/** One step of an explanation as a line. */
-export function stepText(step: TraceStep): string {
-  const value = step.value === undefined ? "" : ` = ${JSON.stringify(step.value)}`;
-  const hash = step.hashOf === undefined ? "" : `, computed from ${JSON.stringify(step.hashOf)}`;
-  const move =
-    step.to === "" ? `${step.from}${value} dropped` : `${step.from || "(set)"} -> ${step.to}${value}`;
-  return `${move} (${step.why}${hash})`;
 }

@@ -4,7 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { explain, type PersistentVolume, TranslationError, type Volume } from "@longshore/translation";
-import { type NoteSink, stepText } from "./convert-object.ts";
+import { type NoteSink, stepText } from "./conversion-note.ts";
 import { type KubeObject, member, nameOf, textAt, withMember } from "./kube-object.ts";
 import type { PodHolder } from "./pod-volumes.ts";
 

@@ -3,7 +3,8 @@
  * strings are all it understands; whether a value is sound is for the parser to say.
  */
 
-import type { PieceSink, TextWindow } from "./splitter.ts";
+import type { PieceSink } from "./piece-sink.ts";
+import type { TextWindow } from "./text-window.ts";
 
 const INTERESTING = /["{}[\],]/g;
 const KIND = /"kind"\s*:\s*"([^"]*)"/;

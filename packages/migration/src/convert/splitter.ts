@@ -13,57 +13,9 @@
  */
 
 import { JsonScanner } from "./json-scanner.ts";
+import type { PieceSink } from "./piece-sink.ts";
+import { TextWindow } from "./text-window.ts";
 import { YamlLines } from "./yaml-lines.ts";
-
-/** Receives the pieces of the input, in order. Lines count from 1. */
-export interface PieceSink {
-  /** One line that looks like a whole JSON object. False: it is none after all, and will come another way. */
-  jsonLine(text: string, line: number): boolean;
-  /** The text of one JSON value, over any number of lines. */
-  json(text: string, line: number): void;
-  /** The text of one YAML document with its separator, directives and comments. */
-  yaml(text: string, line: number): void;
-  /** The opening of a list: its text up to the first item. */
-  listStart(form: "json" | "yaml", head: string): void;
-  /** One item of the list. In YAML its lines, which begin with `indent` and a dash. */
-  listItem(form: "json" | "yaml", text: string, line: number, indent: string): void;
-  /** The end of the list: its text after the last item. */
-  listEnd(form: "json" | "yaml", tail: string, line: number): void;
-  /** Text that is no manifest. Reading goes on behind it. */
-  malformed(text: string, line: number, reason: string): void;
-}
-
-/** Text of which a part has been read; shared by the readers of the two formats. */
-export class TextWindow {
-  text = "";
-  /** Where unread text begins. */
-  at = 0;
-  /** Number of the line at `at`. */
-  line = 1;
-  /** True once no more text will come. */
-  ended = false;
-
-  append(text: string): void {
-    this.text = this.at >= this.text.length ? text : this.text.slice(this.at) + text;
-    this.at = 0;
-  }
-
-  /** Reads up to `end` and returns the text. */
-  take(end: number): string {
-    const taken = this.text.slice(this.at, end);
-    this.at = end;
-    for (let i = taken.indexOf("\n"); i >= 0; i = taken.indexOf("\n", i + 1)) this.line += 1;
-    return taken;
-  }
-
-  /** Reads one line that is known to end at `end`, newline included. */
-  takeLine(end: number): string {
-    const taken = this.text.slice(this.at, end);
-    this.at = end;
-    this.line += 1;
-    return taken;
-  }
-}
 
 const BLANK = /[^ \t\r\n\ufeff]/g;
 

@@ -3,7 +3,8 @@
  * their indentation. It reads lines only; what they mean is for the parser to say.
  */
 
-import type { PieceSink, TextWindow } from "./splitter.ts";
+import type { PieceSink } from "./piece-sink.ts";
+import type { TextWindow } from "./text-window.ts";
 
 const SEPARATOR = /^---(?:[ \t\r\n]|$)/;
 const DOCUMENT_END = /^\.\.\.(?:[ \t\r\n]|$)/;
