@@ -37,6 +37,16 @@ export const permissions: readonly Permission[] = [
     because: "the durable store",
   },
   {
+    files: /^packages\/apiserver\/src\/storage\/directory-lock\.ts$/,
+    may: ["files", "process"],
+    because: "the durable store's lock: a file that names the living process that holds it",
+  },
+  {
+    files: /^packages\/apiserver\/src\/http\/data-dir\.ts$/,
+    may: ["files", "process", "random"],
+    because: "keys and tokens on disk; a token must not be guessed, so its bytes never come from a seed",
+  },
+  {
     files: /^packages\/(apiserver|dashboard)\/src\/(.*\/)?http[a-z-]*\.ts$/,
     may: ["network"],
     because: "servers",

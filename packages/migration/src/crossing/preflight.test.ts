@@ -16,7 +16,7 @@ const csiNode = (drivers: string[], annotation?: string) =>
         : { annotations: { "storage.alpha.kubernetes.io/migrated-plugins": annotation } }),
     },
     spec: { drivers: drivers.map((name) => ({ name, nodeID: "i" })) },
-  }) as Stored<CSINode>;
+  }) as unknown as Stored<CSINode>;
 const pv = (volumeID: string) =>
   ({
     metadata: { name: "pv1" },
