@@ -17,7 +17,11 @@ export interface AttachmentCall {
 /** What the checks look at. */
 export interface WorldView {
   /** Devices of attached disks by disk and node. */
-  readonly attachments: readonly { readonly diskId: string; readonly nodeName: string; readonly devicePath: string }[];
+  readonly attachments: readonly {
+    readonly diskId: string;
+    readonly nodeName: string;
+    readonly devicePath: string;
+  }[];
   /** Mounts of each node. */
   readonly mounts: ReadonlyMap<string, readonly Mount[]>;
   readonly csiNodes: readonly Stored<CSINode>[];
@@ -98,9 +102,10 @@ export class ContractWatch {
       const by = this.#attachedBy.get(`${diskId}@${nodeName}`);
       for (const mount of world.mounts.get(nodeName) ?? []) {
         if (mount.source !== devicePath) continue;
-        const path = mount.target.includes("/plugins/kubernetes.io/csi/") || mount.target.includes("kubernetes.io~csi")
-          ? "csi"
-          : "in-tree";
+        const path =
+          mount.target.includes("/plugins/kubernetes.io/csi/") || mount.target.includes("kubernetes.io~csi")
+            ? "csi"
+            : "in-tree";
         if (by !== undefined && by !== path) {
           this.report("C1", `${diskId}@${nodeName} was attached by ${by} and is mounted by ${path}`);
         }
@@ -117,8 +122,11 @@ export class ContractWatch {
     for (const [nodeName, mounts] of world.mounts) {
       for (const mount of mounts) {
         if (!mount.source.startsWith("/dev/loop")) continue;
-        const attached = world.attachments.some((a) => a.nodeName === nodeName && a.devicePath === mount.source);
-        if (!attached) this.report("C2", `${mount.source} was detached while mounted on ${nodeName} at ${mount.target}`);
+        const attached = world.attachments.some(
+          (a) => a.nodeName === nodeName && a.devicePath === mount.source,
+        );
+        if (!attached)
+          this.report("C2", `${mount.source} was detached while mounted on ${nodeName} at ${mount.target}`);
       }
     }
   }
@@ -138,8 +146,10 @@ export class ContractWatch {
   #noLostDisk(world: WorldView): void {
     for (const pv of world.volumes) {
       const id = pv.spec?.awsElasticBlockStore?.volumeID.split("/").at(-1);
-      if (id === undefined || pv.status?.phase !== "Bound" || pv.metadata.deletionTimestamp !== undefined) continue;
-      if (!world.disks.has(id)) this.report("C3", `the disk ${id} of bound volume ${pv.metadata.name} is gone`);
+      if (id === undefined || pv.status?.phase !== "Bound" || pv.metadata.deletionTimestamp !== undefined)
+        continue;
+      if (!world.disks.has(id))
+        this.report("C3", `the disk ${id} of bound volume ${pv.metadata.name} is gone`);
     }
   }
 }

@@ -3,7 +3,11 @@ import { simulateCrossing } from "./crossing-simulation.ts";
 
 describe("a simulated crossing", () => {
   it("keeps the contract when nothing fails, and takes its time on the virtual clock only", async () => {
-    const result = await simulateCrossing({ seed: 1, crashes: false, rates: { lostRequest: 0, lostReply: 0, delay: 0, delayMsMax: 1 } });
+    const result = await simulateCrossing({
+      seed: 1,
+      crashes: false,
+      rates: { lostRequest: 0, lostReply: 0, delay: 0, delayMsMax: 1 },
+    });
     expect(result.violations).toEqual([]);
     expect(result.acknowledgedWrites).toBeGreaterThan(0);
   });

@@ -195,7 +195,10 @@ class Simulation {
   async #writersRun(cluster: InProcessCluster, replicas: number): Promise<void> {
     for (let ordinal = 0; ordinal < replicas; ordinal++) {
       const before = (await this.#acks(cluster, ordinal)).size;
-      await this.#until(`writer-${ordinal} writes`, async () => (await this.#acks(cluster, ordinal)).size > before);
+      await this.#until(
+        `writer-${ordinal} writes`,
+        async () => (await this.#acks(cluster, ordinal)).size > before,
+      );
     }
   }
 
@@ -227,7 +230,11 @@ class Simulation {
   async #crashAtRandom(cluster: InProcessCluster, until: AbortSignal): Promise<void> {
     const random = this.#random.fork("crashes");
     const comeBacks: Promise<void>[] = [];
-    const pause = (ms: number) => this.#clock.sleep(ms, until).then(() => true, () => false);
+    const pause = (ms: number) =>
+      this.#clock.sleep(ms, until).then(
+        () => true,
+        () => false,
+      );
     while (await pause(20 + random.below(1500, "until the next crash"))) {
       const victims = [...cluster.componentNames, "apiserver"];
       const name = victims[random.below(victims.length, "victim")] ?? "apiserver";
@@ -257,8 +264,16 @@ class Simulation {
     const { kube } = cluster;
     const signal = this.#signal;
     const set = { namespace: "default", name: "writer" };
-    await kube.patch(resources.statefulSets, set, { type: "merge", body: { spec: { replicas: 0 } } }, { signal });
-    await this.#until("the writers end", async () => (await kube.list(resources.pods, { signal })).items.length === 0);
+    await kube.patch(
+      resources.statefulSets,
+      set,
+      { type: "merge", body: { spec: { replicas: 0 } } },
+      { signal },
+    );
+    await this.#until(
+      "the writers end",
+      async () => (await kube.list(resources.pods, { signal })).items.length === 0,
+    );
     for (let ordinal = 0; ordinal < replicas; ordinal++) {
       const name = `reader-${ordinal}`;
       await kube.create(
@@ -283,13 +298,15 @@ class Simulation {
         { signal },
       );
       const ref = { namespace: "default", name };
-      await this.#until(`${name} is done`, async () =>
-        (await kube.get(resources.pods, ref, { signal }))?.status?.phase === "Succeeded",
+      await this.#until(
+        `${name} is done`,
+        async () => (await kube.get(resources.pods, ref, { signal }))?.status?.phase === "Succeeded",
       );
       const acknowledged = await this.#acks(cluster, ordinal);
       const lost = lostRecords(`writer-${ordinal}`, (await cluster.podLogs(name)).join(""), acknowledged);
       this.#acknowledged += acknowledged.size;
-      if (lost.length > 0) this.watch.report("C3", `writer-${ordinal} lost ${lost.length} acknowledged records`);
+      if (lost.length > 0)
+        this.watch.report("C3", `writer-${ordinal} lost ${lost.length} acknowledged records`);
       await kube.delete(resources.pods, ref, { signal });
     }
   }
@@ -299,7 +316,9 @@ class Simulation {
     await this.#until("nothing is attached", async () => {
       const attachments = await cluster.kube.list(resources.volumeAttachments, { signal });
       return attachments.items.length === 0 && this.#world(cluster).attachments.length === 0;
-    }).catch((error: unknown) => this.watch.report("C4", error instanceof Error ? error.message : String(error)));
+    }).catch((error: unknown) =>
+      this.watch.report("C4", error instanceof Error ? error.message : String(error)),
+    );
     const volumes = await cluster.kube.list(resources.persistentVolumes, { signal });
     const named = new Set(
       volumes.items.map((pv) => pv.spec?.awsElasticBlockStore?.volumeID.split("/").at(-1) ?? ""),
@@ -312,7 +331,8 @@ class Simulation {
   async #until(what: string, holds: () => Promise<boolean>): Promise<void> {
     const untilMs = this.#clock.monotonicMs() + calmWithinMs;
     while (!(await holds().catch(() => false))) {
-      if (this.#clock.monotonicMs() > untilMs) throw new Error(`${what}: not within a quarter of an hour without faults`);
+      if (this.#clock.monotonicMs() > untilMs)
+        throw new Error(`${what}: not within a quarter of an hour without faults`);
       await this.#clock.sleep(200, this.#signal);
     }
   }

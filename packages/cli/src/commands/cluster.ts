@@ -34,6 +34,7 @@ interface DirFlag {
 interface UpFlags extends DirFlag {
   readonly nodes: string;
   readonly port: string;
+  readonly compat?: "kubernetes-1.20";
   readonly detach?: boolean;
   readonly logInDir?: boolean;
 }
@@ -49,6 +50,12 @@ export function registerClusterCommand(program: Command): void {
   verb("up", "bring a cluster up and keep it running until Ctrl-C")
     .option("--nodes <count>", "number of nodes", "3")
     .option("--port <port>", "port of the API server on the loopback interface, 0 for any", "0")
+    .addOption(
+      new Option(
+        "--compat <release>",
+        "controllers behave as recorded from that release where ours deliberately differ",
+      ).choices(["kubernetes-1.20"]),
+    )
     .option("--detach", "return once the cluster is up; end it with `longshore cluster down`")
     .addOption(new Option("--log-in-dir").hideHelp())
     .action((flags: UpFlags) => interruptible((signal) => up(flags, signal)));
@@ -98,7 +105,10 @@ async function up(flags: UpFlags, signal: AbortSignal): Promise<void> {
   const startMs = env.clock.monotonicMs();
   const cluster = await upCluster(env, {
     dir,
-    config: clusterConfig(nodes, hostForm(), { port }),
+    config: clusterConfig(nodes, hostForm(), {
+      port,
+      ...(flags.compat === undefined ? {} : { compat: flags.compat }),
+    }),
     command: longshoreCommand,
     signal,
     onProgress: (step) => progress.status(`… ${step}`),
@@ -132,7 +142,21 @@ async function upDetached(dir: string, flags: UpFlags, signal: AbortSignal): Pro
   const [program = "", ...args] = longshoreCommand;
   const child = spawn(
     program,
-    [...args, "cluster", "up", "--dir", dir, "--nodes", flags.nodes, "--port", flags.port, "--log-in-dir"],
+    [
+      ...[
+        ...args,
+        "cluster",
+        "up",
+        "--dir",
+        dir,
+        "--nodes",
+        flags.nodes,
+        "--port",
+        flags.port,
+        "--log-in-dir",
+      ],
+      ...(flags.compat === undefined ? [] : ["--compat", flags.compat]),
+    ],
     { detached: true, stdio: ["ignore", output, output], cwd: "/" },
   );
   closeSync(output);

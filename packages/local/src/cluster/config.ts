@@ -20,6 +20,8 @@ export interface ClusterConfig {
   readonly hostForm: "kernel" | "unprivileged";
   /** Port of the API server on the loopback interface; 0 chooses one. */
   readonly port: number;
+  /** The controllers do what Kubernetes 1.20 is recorded to do where ours deliberately differ. */
+  readonly compat?: "kubernetes-1.20";
 }
 
 const zones = ["us-east-1a", "us-east-1b", "us-east-1c"] as const;
@@ -31,7 +33,7 @@ export const initialGates: Readonly<Record<string, boolean>> = { CSIMigration: t
 export function clusterConfig(
   nodeCount: number,
   hostForm: ClusterConfig["hostForm"],
-  options: { readonly port?: number; readonly attachLimit?: number } = {},
+  options: Partial<Pick<ClusterConfig, "port" | "attachLimit" | "compat">> = {},
 ): ClusterConfig {
   return {
     version: 1,
@@ -45,5 +47,6 @@ export function clusterConfig(
     attachLimit: options.attachLimit ?? 39,
     hostForm,
     port: options.port ?? 0,
+    ...(options.compat === undefined ? {} : { compat: options.compat }),
   };
 }

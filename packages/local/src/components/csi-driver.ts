@@ -74,10 +74,7 @@ export async function startCsiDriverController(
   const services = createReferenceDriver({ ...env, cloud }, { driverName, services: "controller" });
   const server = await env.listener.serve(socket, services);
   const csi = env.connector.connect(socket);
-  const sidecars = [
-    startAttacher({ ...env, csi }),
-    startProvisioner({ ...env, csi }),
-  ];
+  const sidecars = [startAttacher({ ...env, csi }), startProvisioner({ ...env, csi })];
   return {
     async stop() {
       await stopAll([{ stop: () => server.close() }, ...sidecars]);

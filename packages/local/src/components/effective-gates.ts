@@ -2,7 +2,13 @@
  * Where the control plane says which gates it runs with, for whoever has changed them and waits:
  * the ConfigMap `kube-system/longshore-control-plane`. Nodes say it in an annotation of their own.
  */
-import { isAlreadyExists, type ConfigMap, type KubeClient, resources, updateWithRetry } from "@longshore/kube";
+import {
+  type ConfigMap,
+  isAlreadyExists,
+  type KubeClient,
+  resources,
+  updateWithRetry,
+} from "@longshore/kube";
 import { parseFeatureGates } from "@longshore/runtime";
 
 const controlPlaneRef = { namespace: "kube-system", name: "longshore-control-plane" };
@@ -24,12 +30,20 @@ export async function publishControlPlaneGates(
 ): Promise<void> {
   const data = { [gatesKey]: formatFeatureGates(values) };
   const change = (current: ConfigMap) =>
-    current.data?.[gatesKey] === data[gatesKey] ? undefined : { ...current, data: { ...current.data, ...data } };
+    current.data?.[gatesKey] === data[gatesKey]
+      ? undefined
+      : { ...current, data: { ...current.data, ...data } };
   for (;;) {
     if ((await kube.get(resources.configMaps, controlPlaneRef, { signal })) !== undefined) {
-      await updateWithRetry(kube, resources.configMaps, controlPlaneRef, (c) => change(c) as typeof c | undefined, {
-        signal,
-      });
+      await updateWithRetry(
+        kube,
+        resources.configMaps,
+        controlPlaneRef,
+        (c) => change(c) as typeof c | undefined,
+        {
+          signal,
+        },
+      );
       return;
     }
     const fresh = { apiVersion: "v1", kind: "ConfigMap", metadata: controlPlaneRef, data } as const;

@@ -20,12 +20,25 @@ export interface ShimFile {
 }
 
 /** Parts of the machine's root that a pod sees where an overlay over the root is not possible. */
-const systemDirectories = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/etc", "/opt", "/proc", "/dev"];
+const systemDirectories = [
+  "/bin",
+  "/sbin",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/usr",
+  "/etc",
+  "/opt",
+  "/proc",
+  "/dev",
+];
 
 function main(sandboxFile: string): void {
   const podDir = dirname(sandboxFile);
   const { sandbox, isolated } = JSON.parse(readFileSync(sandboxFile, "utf8")) as ShimFile;
-  const env: Record<string, string> = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
+  const env: Record<string, string> = {
+    PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+  };
   for (const mount of sandbox.mounts) {
     env[mountVariable(mount.volumeName)] = isolated ? mount.mountPath : mount.hostPath;
   }

@@ -96,7 +96,9 @@ export function createProcessPodRuntime(
           if (container !== undefined) signalProcess(container, "SIGKILL", true);
           signalProcess(shim.shim, "SIGKILL");
           if (!(await waitFor(gone, startTimeoutMs, signal))) {
-            throw new Error(`pod ${podUID}: its processes ${processes.map((p) => p.pid).join(", ")} do not end`);
+            throw new Error(
+              `pod ${podUID}: its processes ${processes.map((p) => p.pid).join(", ")} do not end`,
+            );
           }
         }
       }

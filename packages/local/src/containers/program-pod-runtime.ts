@@ -4,7 +4,13 @@
  * sees its volumes through the node's Host. Like real pods, these outlive the node agent.
  */
 import { StoppedError } from "@longshore/runtime";
-import { type PodRuntime, type PodSandbox, type PodState, expandVariables, mountVariable } from "./pod-runtime.ts";
+import {
+  expandVariables,
+  mountVariable,
+  type PodRuntime,
+  type PodSandbox,
+  type PodState,
+} from "./pod-runtime.ts";
 
 /** A program: runs until it is done or told to stop; gives its exit code. */
 export type Program = (run: ProgramRun) => Promise<number>;

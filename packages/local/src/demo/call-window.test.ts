@@ -2,7 +2,11 @@ import { describe, expect, it } from "vitest";
 import { type CountedCall, inTreeCallsInWindows, type PlacedMark } from "./call-window.ts";
 
 const plugin = "kubernetes.io/aws-ebs";
-const call = (seq: number, path: "in-tree" | "csi", instanceId?: string): CountedCall => ({ seq, path, instanceId });
+const call = (seq: number, path: "in-tree" | "csi", instanceId?: string): CountedCall => ({
+  seq,
+  path,
+  instanceId,
+});
 const marks: PlacedMark[] = [
   { mark: { kind: "nodeMigrated", plugin, nodeName: "a" }, seq: 10 },
   { mark: { kind: "nodeMigrated", plugin, nodeName: "b" }, seq: 20 },
@@ -16,15 +20,19 @@ const wrong = (...calls: CountedCall[]) =>
 
 describe("inTreeCallsInWindows", () => {
   it("counts a node's in-tree calls from its flip until it begins to return", () => {
-    expect(wrong(call(10, "in-tree", "i-a"), call(11, "in-tree", "i-a"), call(11, "csi", "i-a"))).toEqual([11]);
-    expect(wrong(call(35, "in-tree", "i-b"), call(41, "in-tree", "i-b"), call(45, "in-tree", "i-a"))).toEqual([35, 45]);
+    expect(wrong(call(10, "in-tree", "i-a"), call(11, "in-tree", "i-a"), call(11, "csi", "i-a"))).toEqual([
+      11,
+    ]);
+    expect(wrong(call(35, "in-tree", "i-b"), call(41, "in-tree", "i-b"), call(45, "in-tree", "i-a"))).toEqual(
+      [35, 45],
+    );
   });
   it("lets a node that has not flipped go in-tree", () => {
     expect(wrong(call(15, "in-tree", "i-b"), call(15, "in-tree", "i-c"))).toEqual([]);
   });
   it("counts every in-tree call, of any node or none, while the whole cluster is migrated", () => {
-    expect(wrong(call(25, "in-tree", undefined), call(26, "in-tree", "i-c"), call(31, "in-tree", undefined))).toEqual([
-      25, 26,
-    ]);
+    expect(
+      wrong(call(25, "in-tree", undefined), call(26, "in-tree", "i-c"), call(31, "in-tree", undefined)),
+    ).toEqual([25, 26]);
   });
 });

@@ -11,7 +11,13 @@ import {
   resources,
   type Stored,
 } from "@longshore/kube";
-import { type CrossingDirection, type CrossingEvent, crossingSubject, type Platform, runCrossing } from "@longshore/migration";
+import {
+  type CrossingDirection,
+  type CrossingEvent,
+  crossingSubject,
+  type Platform,
+  runCrossing,
+} from "@longshore/migration";
 import { type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { translateInTreePVToCSI } from "@longshore/translation";
 import type { ClusterConfig } from "../cluster/config.ts";
@@ -124,12 +130,19 @@ export async function runDemo(
 
   await step("stop writers", async (s) => {
     const ref = { namespace, name: "writer" };
-    await kube.patch(resources.statefulSets, ref, { type: "merge", body: { spec: { replicas: 0 } } }, { signal: s });
+    await kube.patch(
+      resources.statefulSets,
+      ref,
+      { type: "merge", body: { spec: { replicas: 0 } } },
+      { signal: s },
+    );
     await until(async () => (await writers(s)).length === 0, s);
   });
   const volumes = await step("read every volume back", (s) =>
     Promise.all(
-      Array.from({ length: options.replicas }, (_, ordinal) => checkVolume(env, cluster, options, ordinal, s)),
+      Array.from({ length: options.replicas }, (_, ordinal) =>
+        checkVolume(env, cluster, options, ordinal, s),
+      ),
     ),
   );
   const stranded = await step("look for stranded attachments", async (s) => {
@@ -184,11 +197,13 @@ async function checkVolume(
   while (done?.status?.phase !== "Succeeded") {
     await env.clock.sleep(pollMs, signal);
     done = await kube.get(resources.pods, ref, { signal });
-    if (done?.status?.phase === "Failed") throw new Error(`the reader of claim ${claimName} failed: look at its log`);
+    if (done?.status?.phase === "Failed")
+      throw new Error(`the reader of claim ${claimName} failed: look at its log`);
   }
   const text = (await cluster.podLogs(`reader-${ordinal}`)).join("");
   await kube.delete(resources.pods, ref, { signal });
-  while ((await kube.get(resources.pods, ref, { signal })) !== undefined) await env.clock.sleep(pollMs, signal);
+  while ((await kube.get(resources.pods, ref, { signal })) !== undefined)
+    await env.clock.sleep(pollMs, signal);
   const acknowledged = acknowledgedRecords(await cluster.podLogs(podName));
   const claim = await kube.get(resources.persistentVolumeClaims, { namespace, name: claimName }, { signal });
   const pv = await kube.get(resources.persistentVolumes, { name: claim?.spec?.volumeName ?? "" }, { signal });
@@ -211,7 +226,14 @@ function readerPod(name: string, claimName: string, command: readonly string[]):
     spec: {
       restartPolicy: "Never",
       terminationGracePeriodSeconds: 0,
-      containers: [{ name: "reader", image: "host", command: [...command], volumeMounts: [{ name: "data", mountPath: "/data" }] }],
+      containers: [
+        {
+          name: "reader",
+          image: "host",
+          command: [...command],
+          volumeMounts: [{ name: "data", mountPath: "/data" }],
+        },
+      ],
       volumes: [{ name: "data", persistentVolumeClaim: { claimName } }],
     },
   };

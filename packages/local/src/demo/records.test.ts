@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { acknowledgedRecords, lastRecord, lostRecords, recordLine } from "./records.ts";
 
-const text = (volume: string, ...numbers: number[]) => numbers.map((n) => `${recordLine(volume, n)}\n`).join("");
+const text = (volume: string, ...numbers: number[]) =>
+  numbers.map((n) => `${recordLine(volume, n)}\n`).join("");
 
 describe("records", () => {
   it("a writer goes on after the last whole record", () => {
@@ -12,7 +13,10 @@ describe("records", () => {
   });
 
   it("a record is lost when it was acknowledged and is torn, foreign or missing", () => {
-    const acknowledged = acknowledgedRecords(["start after 0\nack 1\nack 2\n", "start after 2\nack 3\nack 4\n"]);
+    const acknowledged = acknowledgedRecords([
+      "start after 0\nack 1\nack 2\n",
+      "start after 2\nack 3\nack 4\n",
+    ]);
     expect([...acknowledged]).toEqual([1, 2, 3, 4]);
     expect(lostRecords("v", text("v", 1, 2, 3, 4, 5), acknowledged)).toEqual([]);
     expect(lostRecords("v", text("v", 1, 2, 4), acknowledged)).toEqual([3]);

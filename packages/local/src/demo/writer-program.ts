@@ -3,7 +3,15 @@
  * disk, and only then acknowledges it on standard output (a file). Started again it goes on after the
  * last whole record. Arguments: directory of the volume, name of the volume, milliseconds between two.
  */
-import { closeSync, fdatasyncSync, fsyncSync, openSync, readFileSync, truncateSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fdatasyncSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  truncateSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { lastRecord, recordLine } from "./records.ts";
 

@@ -30,7 +30,11 @@ describe("podStatusOf", () => {
   it("keeps the times of what has not changed", () => {
     const first = podStatusOf(aPod(), { ...facts, state: { kind: "running" } });
     const later = new Date("2026-01-01T01:00:00Z");
-    const second = podStatusOf(aPod({}, { status: first }), { ...facts, state: { kind: "running" }, now: later });
+    const second = podStatusOf(aPod({}, { status: first }), {
+      ...facts,
+      state: { kind: "running" },
+      now: later,
+    });
     expect(second).toEqual(first);
   });
   it("restarts by policy, and never a pod that is being deleted", () => {
@@ -101,10 +105,14 @@ describe("the Node object", () => {
   });
   it("is not ready while the volume side has an error", () => {
     const status = nodeStatusOf(identity, registered, { ...facts, error: "CSINode is not yet initialized" });
-    expect(status.conditions).toMatchObject([{ type: "Ready", status: "False", message: "CSINode is not yet initialized" }]);
+    expect(status.conditions).toMatchObject([
+      { type: "Ready", status: "False", message: "CSINode is not yet initialized" },
+    ]);
   });
   it("leaves volumesInUse alone until it is known", () => {
-    expect(nodeStatusOf(identity, registered, { ...facts, volumesInUse: undefined })).not.toHaveProperty("volumesInUse");
+    expect(nodeStatusOf(identity, registered, { ...facts, volumesInUse: undefined })).not.toHaveProperty(
+      "volumesInUse",
+    );
   });
   it("is posted when something has changed, not for the time alone", () => {
     const status = nodeStatusOf(identity, registered, facts);

@@ -16,11 +16,18 @@ import {
   startInformer,
   startWorkQueue,
 } from "@longshore/kube";
-import { type Component, type FeatureGates, type Host, type RuntimeEnv, TaskGroup, stopAll } from "@longshore/runtime";
+import {
+  type Component,
+  type FeatureGates,
+  type Host,
+  type RuntimeEnv,
+  stopAll,
+  TaskGroup,
+} from "@longshore/runtime";
 import { startNodeVolumes, type VolumePlugin } from "@longshore/volumes";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import type { NodeIdentity } from "./node-object.ts";
-import { reportNodeStatus, renewNodeLease } from "./node-reporter.ts";
+import { renewNodeLease, reportNodeStatus } from "./node-reporter.ts";
 import { PodWorker } from "./pod-worker.ts";
 
 /** The seams of a node agent. */

@@ -69,7 +69,12 @@ export function nodeStatusOf(
   const now = `${facts.now.toISOString().slice(0, 19)}Z`;
   const ready: NodeCondition =
     facts.error === undefined
-      ? { type: "Ready", status: "True", reason: "KubeletReady", message: "node agent is posting ready status" }
+      ? {
+          type: "Ready",
+          status: "True",
+          reason: "KubeletReady",
+          message: "node agent is posting ready status",
+        }
       : { type: "Ready", status: "False", reason: "KubeletNotReady", message: facts.error };
   const own = [...facts.conditions, ready];
   const others = (current.status?.conditions ?? []).filter((c) => !own.some((o) => o.type === c.type));

@@ -9,7 +9,13 @@ import {
 } from "@longshore/kube";
 import { periodically, type RuntimeEnv } from "@longshore/runtime";
 import type { NodeVolumes } from "@longshore/volumes";
-import { featureGatesAnnotation, type NodeIdentity, nodeStatusOf, registeredNode, statusDiffers } from "./node-object.ts";
+import {
+  featureGatesAnnotation,
+  type NodeIdentity,
+  nodeStatusOf,
+  registeredNode,
+  statusDiffers,
+} from "./node-object.ts";
 
 type ReporterEnv = RuntimeEnv & { readonly kube: KubeClient };
 

@@ -40,7 +40,11 @@ export function sandboxOf(
     argv,
     env: environmentOf(pod, container),
     mounts: mountsOf(pod, container, mounted),
-    logFile: podLogFile(logDir, { namespace, name: pod.metadata.name, uid: pod.metadata.uid }, container.name),
+    logFile: podLogFile(
+      logDir,
+      { namespace, name: pod.metadata.name, uid: pod.metadata.uid },
+      container.name,
+    ),
   };
 }
 
@@ -56,7 +60,9 @@ function mountsOf(
       throw new PodSpecError(`${field}.mountPath: "${mount.mountPath}" must be absolute, without ".."`);
     }
     if (mount.subPath !== undefined || mount.subPathExpr !== undefined) {
-      throw new PodSpecError(`${field}.subPath: local nodes do not support sub-paths; mount the volume whole`);
+      throw new PodSpecError(
+        `${field}.subPath: local nodes do not support sub-paths; mount the volume whole`,
+      );
     }
     const volume = mounted.get(mount.name);
     if (volume === undefined) throw new PodSpecError(`${field}.name: volume "${mount.name}" is not mounted`);

@@ -56,7 +56,10 @@ export class PodWorker {
 
   /** Pods whose deletion waits for their volumes. */
   podsEnding(): string[] {
-    return this.#parts.pods.list().filter(isDeleting).map((pod) => pod.metadata.uid);
+    return this.#parts.pods
+      .list()
+      .filter(isDeleting)
+      .map((pod) => pod.metadata.uid);
   }
 
   async reconcile(podUID: string, signal: AbortSignal): Promise<ReconcileResult> {
@@ -131,7 +134,11 @@ export class PodWorker {
     if (isDeleting(pod)) {
       await runtime.terminate(podUID, graceMs, signal);
       // Said before the volumes are waited for: it is what lets the volume manager take them down.
-      await this.#report(pod, { kind: "ended", exitCode: state.kind === "ended" ? state.exitCode : 0 }, signal);
+      await this.#report(
+        pod,
+        { kind: "ended", exitCode: state.kind === "ended" ? state.exitCode : 0 },
+        signal,
+      );
       if (!this.#parts.volumes.podVolumesGone(podUID)) return { requeueAfterMs: goneCheckMs };
       await kube
         .delete(resources.pods, refOf(pod), { uid: podUID, gracePeriodSeconds: 0, signal })

@@ -91,7 +91,7 @@ async function startDiskCloud({ env, layout, config, host }: ProcessContext): Pr
 }
 
 async function startControllers(context: ProcessContext): Promise<StartedProcess> {
-  const { env, layout, host } = context;
+  const { env, layout, config, host } = context;
   let lost: (why: string) => void = () => {};
   const ended = new Promise<string>((resolve) => {
     lost = resolve;
@@ -101,6 +101,7 @@ async function startControllers(context: ProcessContext): Promise<StartedProcess
     {
       gates: await readGates(host, layout, controlPlane),
       identity: controlPlane,
+      ...(config.compat === undefined ? {} : { compat: config.compat }),
       onLost: () => lost("the lead was lost"),
     },
   );

@@ -1,4 +1,12 @@
-import type { CSINode, Node, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Stored } from "@longshore/kube";
+import type {
+  CSINode,
+  Node,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+  StorageClass,
+  Stored,
+} from "@longshore/kube";
 import { describe, expect, it } from "vitest";
 import type { ClusterView } from "./cluster-view.ts";
 import { reasonAgainst } from "./node-filters.ts";
@@ -70,7 +78,8 @@ interface World {
 }
 
 function aView(world: World): ClusterView {
-  const annotations = world.csiNode?.migrated === true ? { "storage.alpha.kubernetes.io/migrated-plugins": plugin } : {};
+  const annotations =
+    world.csiNode?.migrated === true ? { "storage.alpha.kubernetes.io/migrated-plugins": plugin } : {};
   return {
     nodes: world.nodes ?? [],
     podsOn: (name) => world.pods?.[name] ?? [],
@@ -83,7 +92,9 @@ function aView(world: World): ClusterView {
         ? undefined
         : ({
             metadata: { name, annotations },
-            spec: { drivers: [{ name: driver, nodeID: "i", allocatable: { count: world.csiNode.count ?? 1 } }] },
+            spec: {
+              drivers: [{ name: driver, nodeID: "i", allocatable: { count: world.csiNode.count ?? 1 } }],
+            },
           } as unknown as Stored<CSINode>),
     migrates: () => true,
   };
@@ -91,14 +102,24 @@ function aView(world: World): ClusterView {
 
 describe("reasonAgainst", () => {
   const node = aNode("n1", "a");
-  const cases: { name: string; world?: World; pod?: Stored<Pod>; node?: Stored<Node>; reason: string | undefined }[] = [
+  const cases: {
+    name: string;
+    world?: World;
+    pod?: Stored<Pod>;
+    node?: Stored<Node>;
+    reason: string | undefined;
+  }[] = [
     { name: "an ordinary pod fits an ordinary node", reason: undefined },
     {
       name: "a cordoned node",
       node: aNode("n1", "a", { spec: { unschedulable: true } }),
       reason: "node(s) were unschedulable",
     },
-    { name: "a node that is not ready", node: aNode("n1", "a", { status: {} }), reason: "node(s) were not ready" },
+    {
+      name: "a node that is not ready",
+      node: aNode("n1", "a", { status: {} }),
+      reason: "node(s) were not ready",
+    },
     {
       name: "a node selector",
       pod: aPod("p", [], { nodeSelector: { disk: "ssd" } }),
@@ -190,7 +211,9 @@ describe("reasonAgainst", () => {
       expect(reasonAgainst(aView(world({ count: 1 }, "c1", "c2")), aPod("p", ["c3"]), node)).toBe(full);
     });
     it("and against the driver's limit where it has", () => {
-      expect(reasonAgainst(aView(world({ migrated: true, count: 1 }, "c1")), aPod("p", ["c2"]), node)).toBe(full);
+      expect(reasonAgainst(aView(world({ migrated: true, count: 1 }, "c1")), aPod("p", ["c2"]), node)).toBe(
+        full,
+      );
     });
     it("a volume that is there already takes no second slot", () => {
       expect(

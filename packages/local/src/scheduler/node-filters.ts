@@ -148,9 +148,7 @@ function unboundClaimReason(
   const allowed =
     terms.length === 0 ||
     terms.some((term) =>
-      (term.matchLabelExpressions ?? []).every((e) =>
-        e.values.includes(node.metadata.labels?.[e.key] ?? ""),
-      ),
+      (term.matchLabelExpressions ?? []).every((e) => e.values.includes(node.metadata.labels?.[e.key] ?? "")),
     );
   return allowed ? undefined : "node(s) didn't find available persistent volumes to bind";
 }

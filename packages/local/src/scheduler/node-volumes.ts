@@ -57,9 +57,7 @@ function sourceOf(view: ClusterView, pod: Pod, volume: Volume): Source | undefin
 
 function countOnNode(view: ClusterView, source: Source, nodeName: string): CountedVolume | undefined {
   const pv =
-    "pv" in source
-      ? volumeOnNode(view, source.pv, nodeName)
-      : inlineOnNode(view, source.inline, nodeName);
+    "pv" in source ? volumeOnNode(view, source.pv, nodeName) : inlineOnNode(view, source.inline, nodeName);
   if (pv?.spec?.csi !== undefined) {
     return { limit: `csi:${pv.spec.csi.driver}`, id: pv.spec.csi.volumeHandle };
   }

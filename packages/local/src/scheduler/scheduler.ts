@@ -138,9 +138,7 @@ function chooseNode(
     else reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
   }
   const load = (node: Stored<Node>) => view.podsOn(node.metadata.name).length;
-  const best = fitting.sort(
-    (a, b) => load(a) - load(b) || (a.metadata.name < b.metadata.name ? -1 : 1),
-  )[0];
+  const best = fitting.sort((a, b) => load(a) - load(b) || (a.metadata.name < b.metadata.name ? -1 : 1))[0];
   if (best !== undefined) return { node: best };
   const list = [...reasons].map(([reason, count]) => `${count} ${reason}`).join(", ");
   return { node: undefined, reason: `0/${view.nodes.length} nodes are available: ${list || "none exist"}.` };
@@ -182,7 +180,11 @@ async function bindPod(
   const binding = {
     apiVersion: "v1",
     kind: "Binding",
-    metadata: { name: pod.metadata.name, namespace: pod.metadata.namespace ?? "default", uid: pod.metadata.uid },
+    metadata: {
+      name: pod.metadata.name,
+      namespace: pod.metadata.namespace ?? "default",
+      uid: pod.metadata.uid,
+    },
     target: { apiVersion: "v1", kind: "Node", name: nodeName },
   };
   await env.kube.createSubresource(resources.pods, refOf(pod), "binding", binding, { signal });

@@ -15,8 +15,18 @@ const budget = (spec: object) => ({ spec }) as PodDisruptionBudget;
 
 describe("decideDisruptionStatus", () => {
   const cases = [
-    { name: "all healthy, one may go", spec: { maxUnavailable: 1 }, pods: [pod(true), pod(true), pod(true)], allowed: 1 },
-    { name: "one is missing: none may go", spec: { maxUnavailable: 1 }, pods: [pod(true), pod(true)], allowed: 0 },
+    {
+      name: "all healthy, one may go",
+      spec: { maxUnavailable: 1 },
+      pods: [pod(true), pod(true), pod(true)],
+      allowed: 1,
+    },
+    {
+      name: "one is missing: none may go",
+      spec: { maxUnavailable: 1 },
+      pods: [pod(true), pod(true)],
+      allowed: 0,
+    },
     {
       name: "one is being deleted: none may go",
       spec: { maxUnavailable: 1 },

@@ -3,8 +3,8 @@ import {
   isAlreadyExists,
   isConflict,
   isNotFound,
-  keyOf,
   type KubeClient,
+  keyOf,
   type Pod,
   refOf,
   refOfKey,
@@ -39,7 +39,9 @@ export function startStatefulSetController(env: WorkloadsEnv): Component {
     },
   });
   const wake = (pod: Stored<Pod>) => {
-    const owner = pod.metadata.ownerReferences?.find((o) => o.controller === true && o.kind === "StatefulSet");
+    const owner = pod.metadata.ownerReferences?.find(
+      (o) => o.controller === true && o.kind === "StatefulSet",
+    );
     if (owner !== undefined) queue.add(`${pod.metadata.namespace}/${owner.name}`);
   };
   const unsubscribe = [

@@ -42,8 +42,20 @@ describe("decideStatefulSetStep", () => {
   const parallel = { podManagementPolicy: "Parallel" } as const;
   const cases = [
     { name: "makes the first pod only, in order", set: aSet(), pods: [], create: [0], remove: [] },
-    { name: "makes all pods at once in parallel", set: aSet(parallel), pods: [], create: [0, 1, 2], remove: [] },
-    { name: "waits for a pod that starts", set: aSet(), pods: [aPod("web-0", "starting")], create: [], remove: [] },
+    {
+      name: "makes all pods at once in parallel",
+      set: aSet(parallel),
+      pods: [],
+      create: [0, 1, 2],
+      remove: [],
+    },
+    {
+      name: "waits for a pod that starts",
+      set: aSet(),
+      pods: [aPod("web-0", "starting")],
+      create: [],
+      remove: [],
+    },
     { name: "goes on after a ready pod", set: aSet(), pods: [aPod("web-0")], create: [1], remove: [] },
     {
       name: "waits for a pod that is being deleted, and does not make its successor",
