@@ -2,6 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import { JSON_SCHEMA, load } from "js-yaml";
+import { excessOf } from "../api/bounded.ts";
 import { apiError, badRequest, unsupportedMediaType } from "../api/errors.ts";
 import { objectFromProtobuf } from "../schema/protobuf.ts";
 
@@ -28,6 +29,13 @@ function tooLarge(): Error {
 
 /** The value that a body of this content type holds. @throws KubeApiError 400 or 415 */
 export function parseBody(body: Buffer, contentType: string): unknown {
+  const value = parse(body, contentType);
+  const excess = excessOf(value);
+  if (excess !== undefined) throw badRequest(`the body of the request cannot be read: ${excess}`);
+  return value;
+}
+
+function parse(body: Buffer, contentType: string): unknown {
   if (contentType === "application/vnd.kubernetes.protobuf") return objectFromProtobuf(body);
   const text = body.toString("utf8");
   if (contentType === "application/yaml") {

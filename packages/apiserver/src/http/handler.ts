@@ -4,6 +4,7 @@ import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { KubeApiError, type KubeObject, type Status } from "@longshore/kube";
 import { errorChain, type RuntimeEnv } from "@longshore/runtime";
+import { excessOf } from "../api/bounded.ts";
 import { apiError, badRequest, unknownResource } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
 import type { Kind } from "../registry/kind.ts";
@@ -53,7 +54,7 @@ async function handle(
   request: Request,
   response: Response,
 ): Promise<void> {
-  const url = new URL(request.url ?? "/", "https://localhost");
+  const url = urlOf(request);
   const user = options.authenticate({
     authorization: request.headers.authorization,
     certificate: options.certificateOf(request),
@@ -74,6 +75,15 @@ async function handle(
     throw methodNotAllowed();
   }
   await handleResource(env, options.server, user, { of, path, verb, url }, request, response);
+}
+
+/** Where the request goes; the name of a host in it (proxies send one) means nothing. */
+function urlOf({ url = "/" }: Request): URL {
+  try {
+    return new URL(url.startsWith("/") ? `https://localhost${url}` : url, "https://localhost");
+  } catch {
+    throw badRequest("the path of the request cannot be read");
+  }
 }
 
 interface ResourceCall {
@@ -158,12 +168,16 @@ async function withBody(base: ApiRequest, of: Kind, request: Request): Promise<A
 }
 
 function parsePatch(bytes: Buffer, type: PatchType): unknown {
+  let patch: unknown;
   try {
-    return JSON.parse(bytes.toString("utf8"));
+    patch = JSON.parse(bytes.toString("utf8"));
   } catch (error) {
     const why = `the patch is not JSON: ${(error as Error).message}`;
     throw type === "json" ? badRequest(why) : apiError(500, "", why);
   }
+  const excess = excessOf(patch);
+  if (excess !== undefined) throw badRequest(`the patch cannot be read: ${excess}`);
+  return patch;
 }
 
 /** The body as an object of the kind: a body of another kind is left for the registry to refuse. */

@@ -41,7 +41,7 @@ export function applyJsonPatch(target: unknown, patch: unknown): unknown {
     } catch (error) {
       if (!(error instanceof Inapplicable)) throw error;
       const { op, path } = operation as Operation;
-      const what = `operation ${index} of the JSON patch (${String(op)} ${String(path)})`;
+      const what = `operation ${index} of the JSON patch (${JSON.stringify(op)} ${JSON.stringify(path)})`;
       throw apiError(422, "Invalid", `${what} cannot be applied: ${error.message}`, {});
     }
   }, target);

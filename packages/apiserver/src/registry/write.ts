@@ -1,5 +1,6 @@
 /** Creating, updating and patching objects. */
 import type { KubeObject, Stored } from "@longshore/kube";
+import { excessOf } from "../api/bounded.ts";
 import {
   alreadyExists,
   apiError,
@@ -162,8 +163,13 @@ function decoded(request: KindRequest, patched: unknown): unknown {
 function applyPatchTo(request: KindRequest, old: Stored): unknown {
   const { body, of } = request;
   switch (request.patchType) {
-    case "json":
-      return applyJsonPatch(old, body);
+    case "json": {
+      const patched = applyJsonPatch(old, body);
+      // Each copy operation can double the whole.
+      const excess = excessOf(patched);
+      if (excess !== undefined) throw invalidPatch(`the result of the patch is too large: ${excess}`);
+      return patched;
+    }
     case "strategic":
       if (!isObject(body)) throw invalidPatch("a strategic merge patch is an object");
       return applyStrategicPatch(old, body, of);
@@ -295,6 +301,9 @@ export function bodyObject(request: KindRequest): KubeObject {
   const expected = of.group === "" ? version : `${of.group}/${version}`;
   const apiVersion = object.apiVersion ?? expected;
   const kind = object.kind ?? of.kind;
+  if (typeof kind !== "string" || typeof apiVersion !== "string") {
+    throw badRequest("the kind and the apiVersion of the object must be texts");
+  }
   const served = of.versions.map((v) => (of.group === "" ? v : `${of.group}/${v}`));
   if (kind !== of.kind || !served.includes(apiVersion)) {
     throw badRequest(

@@ -63,7 +63,11 @@ function decode(type: TypeRef, value: unknown, at: string): unknown {
           `${at}: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
         );
       }
-      return parseQuantity(text).toString();
+      try {
+        return parseQuantity(text).toString();
+      } catch (error) {
+        throw new Mismatch(`${at}: ${(error as Error).message}`);
+      }
     }
     case "list":
       if (!Array.isArray(value)) return expect("a list");

@@ -2,6 +2,7 @@
  * Reads objects in `application/vnd.kubernetes.protobuf`, the form in which compiled Go clients
  * send them: four bytes of magic, an envelope with the kind, and the object's message in it.
  */
+import { KubeApiError } from "@longshore/kube";
 import { badRequest } from "../api/errors.ts";
 import { wireTexts } from "./gen/wire.ts";
 import { structNameOf, structOf } from "./schema.ts";
@@ -136,6 +137,16 @@ function isUnset(type: string, member: string, value: unknown): boolean {
 
 /** The object of a protobuf body, with its kind. @throws KubeApiError 400 */
 export function objectFromProtobuf(body: Uint8Array): Record<string, unknown> {
+  try {
+    return readObject(body);
+  } catch (error) {
+    if (error instanceof KubeApiError) throw error;
+    // A time beyond the calendar, or embedded JSON that is none.
+    throw badRequest(`the protobuf body cannot be read: ${(error as Error).message}`);
+  }
+}
+
+function readObject(body: Uint8Array): Record<string, unknown> {
   if (Buffer.from(body.subarray(0, 4)).toString("latin1") !== "k8s\0") {
     throw badRequest("provided data does not appear to be a protobuf message, expected prefix 6b 38 73 00");
   }

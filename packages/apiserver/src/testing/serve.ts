@@ -35,7 +35,7 @@ export async function serveForTest(
   const now = env.clock.now();
   const authority = await createAuthority("test", now);
   const own = await issueCertificate(authority, {
-    commonName: "test",
+    commonName: "kube-apiserver",
     hosts: ["127.0.0.1", "localhost"],
     now,
   });

@@ -42,6 +42,11 @@ export class WatchHub {
     };
   }
 
+  /** Watches that are open. */
+  get size(): number {
+    return this.#open.size;
+  }
+
   /** Ends all watches. */
   closeAll(): void {
     for (const watch of [...this.#open]) watch.close();

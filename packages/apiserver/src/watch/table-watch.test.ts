@@ -1,0 +1,127 @@
+import { type ConfigMap, resources } from "@longshore/kube";
+import { describe, expect, it } from "vitest";
+import type { ApiQuery, WatchAnswer, WatchItem, WatchStream } from "../registry/request.ts";
+import { aServer } from "../testing/world.ts";
+
+const signal = new AbortController().signal;
+const aConfigMap = (name: string, labels: Readonly<Record<string, string>> = {}): ConfigMap => ({
+  metadata: { name, namespace: "default", labels },
+});
+
+function watched(options: { readonly historyLimit?: number } = {}) {
+  const world = aServer(options);
+  const watch = (query: ApiQuery): WatchStream => {
+    const target = { group: "", version: "v1", resource: "configmaps", namespace: "default" };
+    const user = { name: "t", groups: [] };
+    const answer = world.server.registry.handle({ verb: "watch", ...target, query, user });
+    return (answer as WatchAnswer).stream;
+  };
+  const create = (name: string, labels = {}) =>
+    world.kube.create(resources.configMaps, aConfigMap(name, labels), { signal });
+  return { ...world, watch, create };
+}
+
+function shown(item: WatchItem | "ended" | undefined): string {
+  if (item === undefined || item === "ended") return String(item);
+  if (item.type === "BOOKMARK") return `BOOKMARK ${item.resourceVersion}`;
+  if (item.type === "ERROR") return `ERROR ${(item.status as { code?: number }).code}`;
+  return `${item.type} ${item.object.metadata.name}`;
+}
+
+describe("a watch", () => {
+  it("from no version tells first what is there", async () => {
+    const { watch, create } = watched();
+    await create("a");
+    const stream = watch({});
+    await create("b");
+    expect([stream.take(), stream.take(), stream.take()].map(shown)).toEqual([
+      "ADDED a",
+      "ADDED b",
+      "undefined",
+    ]);
+  });
+
+  it("sees objects come into the selection and leave it", async () => {
+    const { watch, create, kube, store } = watched();
+    const stream = watch({ resourceVersion: String(store.revision), labelSelector: "app=web" });
+    const made = await create("a");
+    const web = { ...made, metadata: { ...made.metadata, labels: { app: "web" } } };
+    const changed = await kube.update(resources.configMaps, web, { signal });
+    const more = await kube.update(resources.configMaps, { ...changed, data: { a: "1" } }, { signal });
+    await kube.update(
+      resources.configMaps,
+      { ...more, metadata: { ...more.metadata, labels: {} } },
+      { signal },
+    );
+    const items = [stream.take(), stream.take(), stream.take(), stream.take()];
+    expect(items.map(shown)).toEqual(["ADDED a", "MODIFIED a", "DELETED a", "undefined"]);
+    expect(items[2]).toMatchObject({ object: { metadata: { resourceVersion: String(store.revision) } } });
+  });
+
+  it("of a version that is forgotten opens, says 410, and ends", async () => {
+    const { watch, create, store } = watched();
+    await create("a");
+    store.compact(store.revision);
+    const stream = watch({ resourceVersion: "1" });
+    expect([await stream.next(), await stream.next()].map(shown)).toEqual(["ERROR 410", "undefined"]);
+  });
+
+  it("that is read too slowly is told 410 and ends, and costs nothing meanwhile", async () => {
+    const { watch, create, store } = watched({ historyLimit: 8 });
+    const slow = watch({ resourceVersion: String(store.revision) });
+    await create("first");
+    expect(shown(slow.take())).toBe("ADDED first");
+    for (let i = 0; i < 20; i++) await create(`more-${i}`);
+    expect([slow.take(), slow.take()].map(shown)).toEqual(["ERROR 410", "ended"]);
+    expect(await slow.next()).toBeUndefined();
+  });
+
+  it("gets a bookmark every minute, after what it has to read", async () => {
+    const { watch, create, store, clock } = watched();
+    const stream = watch({ resourceVersion: String(store.revision), allowWatchBookmarks: true });
+    const without = watch({ resourceVersion: String(store.revision) });
+    await create("a");
+    await clock.advance(60_000);
+    expect([stream.take(), stream.take(), stream.take()].map(shown)).toEqual([
+      "ADDED a",
+      `BOOKMARK ${store.revision}`,
+      "undefined",
+    ]);
+    const waiting = stream.next();
+    await clock.advance(60_000);
+    expect(shown(await waiting)).toBe(`BOOKMARK ${store.revision}`);
+    expect([without.take(), without.take()].map(shown)).toEqual(["ADDED a", "undefined"]);
+  });
+
+  it("ends when its time is over, with a last bookmark", async () => {
+    const { watch, store, clock } = watched();
+    const stream = watch({ resourceVersion: "0", allowWatchBookmarks: true, timeoutSeconds: 5 });
+    await clock.advance(4_999);
+    expect(stream.take()).toBeUndefined();
+    await clock.advance(1);
+    expect([await stream.next(), await stream.next()].map(shown)).toEqual([
+      `BOOKMARK ${store.revision}`,
+      "undefined",
+    ]);
+  });
+
+  it("ends with the server, also for one who waits", async () => {
+    const { watch, server } = watched();
+    const waiting = watch({}).next();
+    await server.stop();
+    expect(await waiting).toBeUndefined();
+  });
+
+  it("gives every one of many readers the same changes in the same order", async () => {
+    const { watch, create, store } = watched();
+    const streams = Array.from({ length: 100 }, () => watch({ resourceVersion: String(store.revision) }));
+    for (const name of ["a", "b", "c"]) await create(name);
+    for (const stream of streams) {
+      expect([stream.take(), stream.take(), stream.take()].map(shown)).toEqual([
+        "ADDED a",
+        "ADDED b",
+        "ADDED c",
+      ]);
+    }
+  });
+});
