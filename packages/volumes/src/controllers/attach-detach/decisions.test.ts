@@ -87,7 +87,12 @@ describe("identity", () => {
     const inTree = `${plugin}/aws://us-east-1a/vol-1`;
     const uses = (inUse: string, attachedAs: string, listed: string[] = [], known: string[] = []) =>
       nodeUses(
-        { status: { volumesInUse: [inUse], volumesAttached: listed.map((name) => ({ name, devicePath: "" })) } },
+        {
+          status: {
+            volumesInUse: [inUse],
+            volumesAttached: listed.map((name) => ({ name, devicePath: "" })),
+          },
+        },
         { identity: csi, pluginName: attachedAs === csi ? "kubernetes.io/csi" : plugin },
         {
           identityOfName: (name) => identityOfName(migration, name),
