@@ -33,8 +33,8 @@ export const permissions: readonly Permission[] = [
   },
   {
     files: /^packages\/apiserver\/src\/(.*\/)?lmdb[a-z-]*\.ts$/,
-    may: ["files"],
-    because: "the durable store",
+    may: ["files", "timers"],
+    because: "the durable store, which lets the commits of requests that came in together gather",
   },
   {
     files: /^packages\/apiserver\/src\/storage\/directory-lock\.ts$/,

@@ -1,13 +1,15 @@
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+import { open } from "lmdb";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openLmdbStore } from "./lmdb-store.ts";
 import { ObjectStore, type Persistence } from "./object-store.ts";
-import { StoreError } from "./store.ts";
+import { type Store, StoreError } from "./store.ts";
 
 const aConfigMap = (name: string, text = "1") => ({
   resource: "configmaps",
@@ -15,6 +17,15 @@ const aConfigMap = (name: string, text = "1") => ({
   name,
   object: { kind: "ConfigMap", metadata: { name, namespace: "n", uid: name }, data: { text } },
 });
+
+const run = promisify(execFile);
+
+/** Bytes in which one text is another of the same length. */
+function replaced(bytes: Buffer, text: string, by: string): Buffer {
+  const at = bytes.indexOf(text);
+  expect(at).toBeGreaterThan(0);
+  return Buffer.concat([bytes.subarray(0, at), Buffer.from(by), bytes.subarray(at + text.length)]);
+}
 
 describe("the durable store", () => {
   let directory: string;
@@ -57,6 +68,85 @@ describe("the durable store", () => {
       /cannot be opened: check that it can be written/,
     );
   });
+
+  it.each([
+    ["garbage", () => Buffer.from("garbage ".repeat(4000))],
+    ["a file that is cut off", (whole: Buffer) => whole.subarray(0, 5000)],
+    [
+      "an object that is no JSON",
+      (whole: Buffer) => replaced(whole, '"kind":"ConfigMap"', '"kind":"ConfigMap,'),
+    ],
+  ])("refuses %s in one sentence, and lets go of the directory", async (_name, damage) => {
+    const store = await openLmdbStore(directory);
+    store.commit([aConfigMap("a")]);
+    await store.durable();
+    await store.close();
+    const path = join(directory, "objects.mdb");
+    await writeFile(path, damage(await readFile(path)));
+    const message = `the store ${path} is damaged: restore it from a backup, or remove it to begin with an empty cluster`;
+    for (let attempt = 0; attempt < 2; attempt++) {
+      await expect(openLmdbStore(directory)).rejects.toThrow(new StoreError(message));
+    }
+    await rm(path);
+    await (await openLmdbStore(directory)).close();
+  });
+
+  it("refuses what a newer version has written, and leaves it as it is", async () => {
+    await (await openLmdbStore(directory)).close();
+    const path = join(directory, "objects.mdb");
+    const root = open<string, string>({ path, encoding: "string" });
+    await root.put("format", "2");
+    await root.close();
+    const before = await readFile(path);
+    await expect(openLmdbStore(directory)).rejects.toThrow(
+      `the store ${path} was written by a newer version of this program (format 2, this one reads up to 1): use that version, or another data directory`,
+    );
+    expect((await readFile(path)).equals(before)).toBe(true);
+  });
+
+  it.skipIf(process.getuid?.() !== 0)(
+    "survives a disk that is full, and goes on when there is room",
+    async () => {
+      const disk = join(directory, "disk");
+      await mkdir(disk);
+      await run("mount", ["-t", "tmpfs", "-o", "size=2m", "none", disk]);
+      try {
+        const data = join(disk, "data");
+        const store = await openLmdbStore(data);
+        const kept: string[] = [];
+        let failure: unknown;
+        for (let i = 0; failure === undefined; i++) {
+          store.commit([aConfigMap(`c${i}`, "x".repeat(20_000))]);
+          await store.durable()?.then(
+            () => kept.push(`c${i}`),
+            (error: unknown) => {
+              failure = error;
+            },
+          );
+        }
+        expect(failure).toMatchObject({
+          name: "StoreError",
+          cause: { message: `cannot write to ${data}: its disk is full, make room there` },
+        });
+        const names = (from: Store) =>
+          from
+            .table("configmaps")
+            .list("n")
+            .map((o) => o.metadata.name)
+            .sort();
+        expect(names(store)).toEqual(kept.sort());
+        await run("mount", ["-o", "remount,size=8m", disk]);
+        store.commit([aConfigMap("more")]);
+        await store.durable();
+        await store.close();
+        const again = await openLmdbStore(data);
+        expect(names(again)).toEqual([...kept, "more"].sort());
+        await again.close();
+      } finally {
+        await run("umount", ["-l", disk]);
+      }
+    },
+  );
 
   it("keeps every acknowledged write when its process is killed", async () => {
     const writer = new URL("../testing/writer.ts", import.meta.url).pathname;

@@ -2,11 +2,12 @@
  * The durable form of the store: LMDB behind the tables in memory. Commits that come while one is
  * being written go to the disk together, and none is acknowledged before the disk has it.
  */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { Stored } from "@longshore/kube";
-import { type Database, open, type RootDatabase } from "lmdb";
+import type { RootDatabase } from "lmdb";
 import { takeDirectoryLock } from "./directory-lock.ts";
+import { checkLmdbFile, damaged } from "./lmdb-file.ts";
 import {
   type DurableCommit,
   ObjectStore,
@@ -19,6 +20,13 @@ import { type Store, StoreError } from "./store.ts";
 /** Key of the revision of the last commit; no object has such a key. */
 const revisionKey = "revision";
 
+/** Key of the version of the keys and values here; a store without it is of version 1. */
+const formatKey = "format";
+const formatVersion = 1;
+
+/** What must be free on the disk beside the data to be written: LMDB copies the pages that it changes. */
+const roomBytesMin = 1024 * 1024;
+
 /** Separates the parts of a key; it cannot be part of a name. */
 const separator = "/";
 
@@ -28,12 +36,18 @@ const separator = "/";
  */
 export async function openLmdbStore(directory: string, options: StoreOptions = {}): Promise<Store> {
   let release: (() => void) | undefined;
+  let root: Root | undefined;
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     release = takeDirectoryLock(directory);
-    const root = open<string, string>({ path: join(directory, "objects.mdb"), encoding: "string" });
-    return new ObjectStore(options, new LmdbPersistence(root, release), load(root));
+    const path = join(directory, "objects.mdb");
+    checkLmdbFile(path);
+    const { open } = await import("lmdb");
+    root = open<string, string>({ path, encoding: "string", overlappingSync: false });
+    checkFormat(root, path);
+    return new ObjectStore(options, new LmdbPersistence(root, directory, release), load(root, path));
   } catch (cause) {
+    await root?.close();
     release?.();
     if (cause instanceof StoreError) throw cause;
     throw new StoreError(`the data directory ${directory} cannot be opened: check that it can be written`, {
@@ -42,38 +56,87 @@ export async function openLmdbStore(directory: string, options: StoreOptions = {
   }
 }
 
-class LmdbPersistence implements Persistence {
-  readonly #root: RootDatabase<string, string>;
-  readonly #release: () => void;
+type Root = RootDatabase<string, string>;
 
-  constructor(root: RootDatabase<string, string>, release: () => void) {
+class LmdbPersistence implements Persistence {
+  readonly #root: Root;
+  readonly #directory: string;
+  readonly #release: () => void;
+  #failure: Error | undefined;
+
+  constructor(root: Root, directory: string, release: () => void) {
     this.#root = root;
+    this.#directory = directory;
     this.#release = release;
   }
 
   async persist(commits: readonly DurableCommit[]): Promise<void> {
-    const written = this.#root.transaction(() => {
-      for (const { changes } of commits) {
-        for (const { resource, namespace, name, object } of changes) {
-          const key = `o${separator}${resource}${separator}${namespace}${separator}${name}`;
-          if (object === undefined) void this.#root.remove(key);
-          else void this.#root.put(key, JSON.stringify(object));
-        }
-      }
-      void this.#root.put(revisionKey, String(commits.at(-1)?.revision ?? 0));
-    });
-    await written;
-    // Committed means visible; only what is flushed survives a loss of power.
-    await this.#root.flushed;
+    // Commits of requests that came in together are still to join the next group.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (this.#failure !== undefined) throw this.#failure;
+    const texts = commits.flatMap(({ changes }) => changes.map(recordOf));
+    this.#requireRoom(texts.reduce((sum, { text = "" }) => sum + text.length, 0));
+    try {
+      // Synchronous, because the asynchronous form leaves promises behind that nobody can handle when it fails.
+      this.#root.transactionSync(() => this.#write(texts, commits.at(-1)?.revision ?? 0));
+    } catch (cause) {
+      const why = "check that the disk is healthy, then start the server again";
+      this.#failure = new Error(`cannot write to ${this.#directory}: ${why}`, { cause });
+      throw this.#failure;
+    }
+  }
+
+  /** Asks before LMDB does: a write of its that fails for want of room can take the process with it. */
+  #requireRoom(bytes: number): void {
+    const { bavail, bsize } = statfsSync(this.#directory);
+    if (bavail * bsize >= roomBytesMin + 2 * bytes) return;
+    throw new Error(`cannot write to ${this.#directory}: its disk is full, make room there`);
+  }
+
+  #write(records: readonly StoredRecord[], revision: number): void {
+    for (const { key, text } of records) {
+      if (text === undefined) this.#root.removeSync(key);
+      else this.#root.putSync(key, text);
+    }
+    this.#root.putSync(revisionKey, String(revision));
+    this.#root.putSync(formatKey, String(formatVersion));
   }
 
   async close(): Promise<void> {
-    await this.#root.close();
+    // After a failure LMDB is not touched again; the process is about to end.
+    if (this.#failure === undefined) await this.#root.close();
     this.#release();
   }
 }
 
-function load(root: Database<string, string>): StoredState {
+interface StoredRecord {
+  readonly key: string;
+  readonly text?: string;
+}
+
+function recordOf({ resource, namespace, name, object }: DurableCommit["changes"][number]): StoredRecord {
+  const key = `o${separator}${resource}${separator}${namespace}${separator}${name}`;
+  return object === undefined ? { key } : { key, text: JSON.stringify(object) };
+}
+
+/** @throws StoreError when a later version of this program has written the store */
+function checkFormat(root: Root, path: string): void {
+  const format = root.get(formatKey);
+  if (format === undefined || Number(format) <= formatVersion) return;
+  throw new StoreError(
+    `the store ${path} was written by a newer version of this program (format ${format}, this one reads up to ${formatVersion}): use that version, or another data directory`,
+  );
+}
+
+function load(root: Root, path: string): StoredState {
+  try {
+    return read(root);
+  } catch (cause) {
+    throw damaged(path, cause);
+  }
+}
+
+function read(root: Root): StoredState {
   const objects: StoredState["objects"][number][] = [];
   for (const { key, value } of root.getRange({
     start: `o${separator}`,
