@@ -179,11 +179,12 @@ class CrossingRun {
     const { subject, direction } = this.#options;
     if (await this.#patiently("look", nodeName, () => this.#hasCrossed(nodeName))) return;
     await this.step("cordon", nodeName, () => cordon(kube, nodeName, subject.shortName, this.#signal));
-    await this.step("drain", nodeName, () =>
-      drainNode(this.#env, nodeName, (what) => this.#waiting("drain", nodeName, what), this.#signal),
-    );
+    await this.step("drain", nodeName, () => this.#drain("drain", nodeName));
     await this.step("volumes gone", nodeName, () =>
-      this.#until("volumes gone", nodeName, () => this.#volumesLeft(nodeName)),
+      this.#until("volumes gone", nodeName, async () => {
+        await this.#drain("volumes gone", nodeName);
+        return this.#volumesLeft(nodeName);
+      }),
     );
     if (direction === "rollback") {
       await this.mark({ kind: "nodeReturning", plugin: subject.inTreeName, nodeName });
@@ -194,7 +195,9 @@ class CrossingRun {
     await this.step("CSINode agrees", nodeName, () =>
       this.#until("CSINode agrees", nodeName, async () => {
         const csiNode = await kube.get(resources.csiNodes, { name: nodeName }, { signal: this.#signal });
-        return csiNodeLacks(subject, direction, csiNode);
+        const lack = csiNodeLacks(subject, direction, csiNode);
+        if (lack !== undefined) await this.#drain("CSINode agrees", nodeName);
+        return lack;
       }),
     );
     if (direction === "migrate") {
@@ -202,6 +205,14 @@ class CrossingRun {
     }
     await this.step("uncordon", nodeName, () => uncordon(kube, nodeName, this.#signal));
     await this.write({ nodesDone: [...(this.journal?.nodesDone ?? []), nodeName] });
+  }
+
+  /**
+   * Empties the node. Done again for as long as something is waited for there: a scheduler that has
+   * not yet heard of the cordon may still bind pods to the node, whose volumes would never go.
+   */
+  #drain(step: string, nodeName: string): Promise<void> {
+    return drainNode(this.#env, nodeName, (what) => this.#waiting(step, nodeName, what), this.#signal);
   }
 
   /** PVs and claims of the plugin carry nothing any more that the driver's sidecars put there. */
