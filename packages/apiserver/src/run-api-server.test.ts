@@ -1,0 +1,72 @@
+/** The whole durable server: what it leaves on disk, and what a restart finds there. */
+import { readdirSync, statSync } from "node:fs";
+import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { runApiServer } from "./run-api-server.ts";
+import { HttpsConnections } from "./testing/http.ts";
+import { realEnv } from "./testing/serve.ts";
+
+let directory: string;
+let dataDir: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "api-"));
+  dataDir = join(directory, "data");
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+
+it("keeps its keys, certificates and kubeconfig from others", async () => {
+  const kubeconfigOut = join(directory, "out", "kubeconfig");
+  const server = await runApiServer(realEnv, { dataDir, port: 0, kubeconfigOut });
+  await server.stop();
+  expect(modeOf(kubeconfigOut)).toBe("600");
+  expect(modeOf(dataDir)).toBe("700");
+  const pki = readdirSync(join(dataDir, "pki")).sort();
+  expect(pki).toEqual(["admin-token", "apiserver.crt", "apiserver.key", "ca.crt", "ca.key"]);
+  for (const file of pki) expect(`${file} ${modeOf(join(dataDir, "pki", file))}`).toBe(`${file} 600`);
+});
+
+it("has after a restart the same authority, token and objects, so that clients go on", async () => {
+  const kubeconfigOut = join(directory, "kubeconfig");
+  const first = await runApiServer(realEnv, { dataDir, port: 0, kubeconfigOut });
+  const authorization = { authorization: `Bearer ${first.adminToken}` };
+  const to = new HttpsConnections(first.url, { ca: first.caCert });
+  const path = "/api/v1/namespaces/default/configmaps";
+  const headers = { ...authorization, "content-type": "application/json" };
+  const made = await to.json({ method: "POST", path, headers, body: '{"metadata":{"name":"kept"}}' });
+  const written = await readFile(kubeconfigOut, "utf8");
+  to.close();
+  await first.stop();
+
+  const second = await runApiServer(realEnv, { dataDir, port: first.port, kubeconfigOut });
+  expect([second.caCert, second.adminToken, second.url]).toEqual([first.caCert, first.adminToken, first.url]);
+  expect(await readFile(kubeconfigOut, "utf8")).toBe(written);
+  const again = new HttpsConnections(second.url, { ca: first.caCert });
+  expect(await again.json({ path: `${path}/kept`, headers: authorization })).toEqual(made);
+  again.close();
+  await second.stop();
+});
+
+it("says where it cannot listen, and leaves nothing behind", async () => {
+  const other = createServer();
+  const port = await new Promise<number>((resolve) => {
+    other.listen(0, "127.0.0.1", () => resolve((other.address() as { port: number }).port));
+  });
+  await expect(runApiServer(realEnv, { dataDir, port })).rejects.toThrow(
+    `the API server cannot listen on 127.0.0.1:${port}`,
+  );
+  await new Promise((resolve) => other.close(resolve));
+  const server = await runApiServer(realEnv, { dataDir, port });
+  await server.stop();
+});
+
+it("lets go of its data when the kubeconfig cannot be written", async () => {
+  const kubeconfigOut = join(directory, "kubeconfig");
+  await mkdir(kubeconfigOut);
+  await expect(runApiServer(realEnv, { dataDir, port: 0, kubeconfigOut })).rejects.toThrow(/kubeconfig/);
+  await (await runApiServer(realEnv, { dataDir, port: 0 })).stop();
+});
