@@ -30,7 +30,10 @@ export class HttpsConnections {
   /** Sends one request; resolves with the response as soon as it begins. */
   open({ method = "GET", path, headers = {}, body }: Exchange): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
-      const options = { method, headers, agent: this.#agent };
+      // Said here because node announces the body of a DELETE in no way at all.
+      const isAnnounced = body === undefined || headers["transfer-encoding"] !== undefined;
+      const length = isAnnounced ? {} : { "content-length": String(Buffer.byteLength(body)) };
+      const options = { method, headers: { ...length, ...headers }, agent: this.#agent };
       const sent = httpsRequest(`${this.#url}${path}`, options, resolve);
       // An answer may come before the body is sent to its end; what happens to the rest does not matter.
       sent.on("error", reject);
