@@ -64,9 +64,12 @@ it("says where it cannot listen, and leaves nothing behind", async () => {
   await server.stop();
 });
 
-it("lets go of its data when the kubeconfig cannot be written", async () => {
+it("lets go of its data and its port when the kubeconfig cannot be written", async () => {
   const kubeconfigOut = join(directory, "kubeconfig");
   await mkdir(kubeconfigOut);
-  await expect(runApiServer(realEnv, { dataDir, port: 0, kubeconfigOut })).rejects.toThrow(/kubeconfig/);
-  await (await runApiServer(realEnv, { dataDir, port: 0 })).stop();
+  const first = await runApiServer(realEnv, { dataDir, port: 0 });
+  await first.stop();
+  const { port } = first;
+  await expect(runApiServer(realEnv, { dataDir, port, kubeconfigOut })).rejects.toThrow(/kubeconfig/);
+  await (await runApiServer(realEnv, { dataDir, port })).stop();
 });

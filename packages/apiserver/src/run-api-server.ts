@@ -31,20 +31,30 @@ export interface RunningApiServer extends Component {
  * @throws StoreError when the directory is in use or cannot be written; Error when the port is taken
  */
 export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions): Promise<RunningApiServer> {
-  const store = await openLmdbStore(options.dataDir);
+  /** What has been begun, to be ended in reverse. */
+  const ends: (() => Promise<void>)[] = [];
+  const stop = async () => {
+    for (const end of ends.splice(0).reverse()) await end();
+  };
   try {
-    const credentials = await ensureCredentials(options.dataDir, env.clock.now());
-    const { adminToken, authority } = credentials;
+    const store = await openLmdbStore(options.dataDir);
+    ends.push(() => store.close());
+    const { adminToken, authority, server: own } = await ensureCredentials(options.dataDir, env.clock.now());
     const server = createApiServer(env, { store });
     await store.durable();
     const front = await serveHttps(env, server, {
       port: options.port,
       ...(options.host === undefined ? {} : { host: options.host }),
       authenticate: createAuthenticator({ tokens: [{ token: adminToken, user: adminUser }] }),
-      certificate: credentials.server.certificate,
-      key: credentials.server.key,
+      certificate: own.certificate,
+      key: own.key,
       clientCa: authority.certificate,
     });
+    // Watches end first, so that their clients see an end and not a cut.
+    ends.push(
+      () => front.close(),
+      () => server.stop(),
+    );
     const caCert = authority.certificate;
     if (options.kubeconfigOut !== undefined) {
       const text = kubeconfig({ url: front.url, caCert, user: "admin", token: adminToken });
@@ -52,19 +62,9 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
     }
     await server.start();
     env.logger.info("API server ready", { url: front.url });
-    return {
-      url: front.url,
-      port: front.port,
-      caCert,
-      adminToken,
-      async stop() {
-        await server.stop();
-        await front.close();
-        await store.close();
-      },
-    };
+    return { url: front.url, port: front.port, caCert, adminToken, stop };
   } catch (error) {
-    await store.close();
+    await stop();
     throw error;
   }
 }

@@ -1,7 +1,5 @@
 /** The server's own certificate authority and the certificates it issues. EC P-256 throughout. */
 import { webcrypto } from "node:crypto";
-import "reflect-metadata"; // Needed by x509, before it.
-import * as x509 from "@peculiar/x509";
 
 /** A certificate and its key, PEM. */
 export interface KeyPair {
@@ -24,10 +22,17 @@ const day = 24 * 60 * 60 * 1000;
 /** Certificates of a development cluster live long: nobody renews them. */
 const lifetimeMs = 10 * 365 * day;
 
-x509.cryptoProvider.set(webcrypto as never);
+/** Loaded when first needed: most servers run in process and never see a certificate. */
+async function loadX509() {
+  await import("reflect-metadata"); // Needed by x509, before it.
+  const x509 = await import("@peculiar/x509");
+  x509.cryptoProvider.set(webcrypto as never);
+  return x509;
+}
 
 /** A new authority. */
 export async function createAuthority(commonName: string, now: Date): Promise<KeyPair> {
+  const x509 = await loadX509();
   const keys = await generateKeys();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: serialNumber(),
@@ -47,6 +52,7 @@ export async function createAuthority(commonName: string, now: Date): Promise<Ke
 
 /** A certificate signed by `authority`. */
 export async function issueCertificate(authority: KeyPair, request: CertificateRequest): Promise<KeyPair> {
+  const x509 = await loadX509();
   const issuer = new x509.X509Certificate(authority.certificate);
   const signingKey = await importKey(authority.key);
   const keys = await generateKeys();

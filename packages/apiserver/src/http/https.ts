@@ -4,13 +4,12 @@
  */
 
 import type { IncomingMessage } from "node:http";
-import { createSecureServer, type Http2ServerRequest, type ServerHttp2Session } from "node:http2";
+import type { Http2ServerRequest, ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { RuntimeEnv } from "@longshore/runtime";
 import type { ApiServer } from "../api-server.ts";
 import type { Authenticator, Credentials } from "./authentication.ts";
-import { createHandler } from "./handler.ts";
 
 /** How to serve. */
 export interface HttpsOptions {
@@ -39,6 +38,9 @@ export async function serveHttps(
   server: ApiServer,
   options: HttpsOptions,
 ): Promise<HttpsServer> {
+  // Loaded here, so that a server in process costs nothing of it.
+  const { createSecureServer } = await import("node:http2");
+  const { createHandler } = await import("./handler.ts");
   const host = options.host ?? "127.0.0.1";
   const handler = createHandler(env, { server, authenticate: options.authenticate, certificateOf });
   const front = createSecureServer(
