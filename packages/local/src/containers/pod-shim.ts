@@ -53,6 +53,8 @@ function main(sandboxFile: string): void {
   const [program = "", ...args] = command;
   const child = spawn(program, args, { env, cwd: "/", detached: true, stdio: ["ignore", log, log] });
   const end = (exitCode: number) => {
+    // What the container leaves behind would keep its mounts busy.
+    if (child.pid !== undefined) kill(-child.pid, "SIGKILL");
     writeRecord(join(podDir, "exit.json"), { exitCode });
     process.exit(0);
   };
@@ -114,7 +116,7 @@ function run(program: string, args: readonly string[]): void {
 
 function kill(pid: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(-pid, signal);
+    process.kill(pid, signal);
   } catch {
     // It has just ended.
   }

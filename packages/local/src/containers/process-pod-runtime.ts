@@ -91,7 +91,9 @@ export function createProcessPodRuntime(
         const { container } = shim;
         const processes = container === undefined ? [shim.shim] : [container, shim.shim];
         const gone = async () => !processes.some(isAlive);
-        if (container !== undefined) signalProcess(container, "SIGTERM", true);
+        // As with any container, only its first process is asked; the others end with it, by its shim.
+        const hasShim = isAlive(shim.shim);
+        const asked = container !== undefined && signalProcess(container, "SIGTERM");
         if (!(await waitFor(gone, graceMs, signal))) {
           if (container !== undefined) signalProcess(container, "SIGKILL", true);
           signalProcess(shim.shim, "SIGKILL");
@@ -101,6 +103,7 @@ export function createProcessPodRuntime(
             );
           }
         }
+        if (asked && !hasShim) endGroup(container);
       }
       await host.removeTree(dirOf(podUID));
     },
@@ -118,6 +121,15 @@ export function createProcessPodRuntime(
       return running;
     },
   };
+}
+
+/** Ends what a container without a shim has left behind. */
+function endGroup(container: ProcessIdentity): void {
+  try {
+    process.kill(-container.pid, "SIGKILL");
+  } catch {
+    // Nothing was left.
+  }
 }
 
 /** Starts the shim so that it outlives this process; its own failures show as a pod that does not start. */

@@ -42,6 +42,8 @@ export class PodWorker {
   readonly #parts: WorkerParts;
   readonly #waits = new Map<string, AbortController>();
   readonly #restarts = new Map<string, number>();
+  /** Monotonic time before which a pod that has ended is not started again. */
+  readonly #restartAtMs = new Map<string, number>();
 
   constructor(env: WorkerEnv, parts: WorkerParts) {
     this.#env = env;
@@ -66,6 +68,7 @@ export class PodWorker {
     const pod = this.#pod(podUID);
     if (pod === undefined) {
       this.#restarts.delete(podUID);
+      this.#restartAtMs.delete(podUID);
       await this.#env.runtime.terminate(podUID, 0, signal);
       return settled;
     }
@@ -87,10 +90,16 @@ export class PodWorker {
     if (state.kind === "ended") {
       await this.#report(pod, state, signal);
       if (!restarts(pod, state.exitCode)) return settled;
-      const count = (this.#restarts.get(podUID) ?? 0) + 1;
+      const count = this.#restartsOf(pod) + 1;
       this.#restarts.set(podUID, count);
+      this.#restartAtMs.set(podUID, this.#env.clock.monotonicMs() + backoffMs(restartBackoff, count));
       await runtime.terminate(podUID, 0, signal);
-      return { requeueAfterMs: backoffMs(restartBackoff, count) };
+      return { requeueAfterMs: 0 };
+    }
+    const pauseMs = (this.#restartAtMs.get(podUID) ?? 0) - this.#env.clock.monotonicMs();
+    if (pauseMs > 0) {
+      await this.#report(pod, state, signal);
+      return { requeueAfterMs: pauseMs };
     }
     if (pod.status?.phase !== "Running") await this.#report(pod, state, signal);
     if (!(await this.#mounted(pod, signal))) return { requeueAfterMs: 0 };
@@ -150,10 +159,15 @@ export class PodWorker {
     return settled;
   }
 
+  /** An agent that was itself restarted goes on counting from the pod's status. */
+  #restartsOf(pod: Stored<Pod>): number {
+    return this.#restarts.get(pod.metadata.uid) ?? pod.status?.containerStatuses?.[0]?.restartCount ?? 0;
+  }
+
   async #report(pod: Stored<Pod>, state: PodState, signal: AbortSignal): Promise<void> {
     const status = podStatusOf(pod, {
       state,
-      restarts: this.#restarts.get(pod.metadata.uid) ?? 0,
+      restarts: this.#restartsOf(pod),
       waitingReason: this.#restarts.has(pod.metadata.uid) ? "CrashLoopBackOff" : "ContainerCreating",
       now: this.#env.clock.now(),
     });
