@@ -135,6 +135,10 @@ describe("the durable store", () => {
             .map((o) => o.metadata.name)
             .sort();
         expect(names(store)).toEqual(kept.sort());
+        await writeFile(join(disk, "filler"), Buffer.alloc(500_000));
+        await expect(openLmdbStore(join(disk, "other"))).rejects.toThrow(
+          `cannot write to ${join(disk, "other")}: its disk is full, make room there`,
+        );
         await run("mount", ["-o", "remount,size=8m", disk]);
         store.commit([aConfigMap("more")]);
         await store.durable();

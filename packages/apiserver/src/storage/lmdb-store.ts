@@ -41,6 +41,7 @@ export async function openLmdbStore(directory: string, options: StoreOptions = {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     release = takeDirectoryLock(directory);
     const path = join(directory, "objects.mdb");
+    requireRoom(directory, 0);
     checkLmdbFile(path);
     const { open } = await import("lmdb");
     root = open<string, string>({ path, encoding: "string", overlappingSync: false });
@@ -75,7 +76,10 @@ class LmdbPersistence implements Persistence {
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#failure !== undefined) throw this.#failure;
     const texts = commits.flatMap(({ changes }) => changes.map(recordOf));
-    this.#requireRoom(texts.reduce((sum, { text = "" }) => sum + text.length, 0));
+    requireRoom(
+      this.#directory,
+      texts.reduce((sum, { text = "" }) => sum + text.length, 0),
+    );
     try {
       // Synchronous, because the asynchronous form leaves promises behind that nobody can handle when it fails.
       this.#root.transactionSync(() => this.#write(texts, commits.at(-1)?.revision ?? 0));
@@ -84,13 +88,6 @@ class LmdbPersistence implements Persistence {
       this.#failure = new Error(`cannot write to ${this.#directory}: ${why}`, { cause });
       throw this.#failure;
     }
-  }
-
-  /** Asks before LMDB does: a write of its that fails for want of room can take the process with it. */
-  #requireRoom(bytes: number): void {
-    const { bavail, bsize } = statfsSync(this.#directory);
-    if (bavail * bsize >= roomBytesMin + 2 * bytes) return;
-    throw new Error(`cannot write to ${this.#directory}: its disk is full, make room there`);
   }
 
   #write(records: readonly StoredRecord[], revision: number): void {
@@ -107,6 +104,13 @@ class LmdbPersistence implements Persistence {
     if (this.#failure === undefined) await this.#root.close();
     this.#release();
   }
+}
+
+/** Asks before LMDB does: a write of its that fails for want of room can take the process with it. */
+function requireRoom(directory: string, bytes: number): void {
+  const { bavail, bsize } = statfsSync(directory);
+  if (bavail * bsize >= roomBytesMin + 2 * bytes) return;
+  throw new StoreError(`cannot write to ${directory}: its disk is full, make room there`);
 }
 
 interface StoredRecord {
