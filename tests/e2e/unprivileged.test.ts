@@ -1,0 +1,81 @@
+/**
+ * The whole demo as a user without any right: nothing is lost there either, and nothing stays
+ * behind. As root the test gives its rights away for it; else it runs as who it is.
+ */
+import { execFileSync } from "node:child_process";
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { machineStateBelow, nothing } from "./support/machine-state.ts";
+import { runProgram } from "./support/run-command.ts";
+import { shortDirectory } from "./support/test-cluster.ts";
+
+const nobody = 65534;
+const isRoot = process.getuid?.() === 0;
+const asNobody = isRoot
+  ? [
+      "setpriv",
+      `--reuid=${nobody}`,
+      `--regid=${nobody}`,
+      "--clear-groups",
+      "--inh-caps=-all",
+      "--no-new-privs",
+    ]
+  : [];
+const checkout = fileURLToPath(new URL("../..", import.meta.url));
+const base = shortDirectory();
+/** Where nobody finds the build. */
+let build = checkout;
+
+beforeAll(() => {
+  if (!isRoot) return;
+  chownSync(base, nobody, nobody);
+  if (mayRead(join(checkout, "packages/cli/dist/main.js")) && mayRead(process.execPath)) return;
+  // A checkout below a home directory is nobody's business: take a copy of what has been built.
+  build = join(base, "build");
+  mkdirSync(build);
+  chmodSync(base, 0o755);
+  execFileSync("cp", ["-a", join(checkout, "node_modules"), join(checkout, "packages"), build]);
+});
+
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+/** Whether nobody may read the file. */
+function mayRead(path: string): boolean {
+  try {
+    execFileSync(asNobody[0] ?? "", [...asNobody.slice(1), "test", "-r", path], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test("the demo loses nothing, and leaves nothing behind", { timeout: 180_000 }, async () => {
+  const home = join(base, "home");
+  mkdirSync(home);
+  if (isRoot) chownSync(home, nobody, nobody);
+  const report = join(home, "report.json");
+  const dir = join(home, "c");
+  const command = [process.execPath, join(build, "packages/cli/bin/longshore.js")];
+  const env = {
+    PATH: process.env.PATH ?? "",
+    HOME: home,
+    TMPDIR: home,
+    // Who has no rights needs no telling.
+    ...(isRoot ? {} : { LONGSHORE_UNPRIVILEGED: "1" }),
+  };
+  const { code, out, err } = await runProgram(
+    [...asNobody, ...command, "demo", "--dir", dir, "--json", report],
+    { cwd: home, env },
+  );
+  expect({ code, err: code === 0 ? "" : err }).toEqual({ code: 0, err: "" });
+  expect(err).toContain("directories and links (no root)");
+  expect(out).toMatch(/^lost writes +0$/m);
+  const result = JSON.parse(readFileSync(report, "utf8")) as Record<string, unknown>;
+  expect(result).toMatchObject({ lostWrites: 0, strandedAttachments: 0, inTreeCallsAfterMigration: 0 });
+  expect(result.acknowledgedWrites).toBeGreaterThan(0);
+  expect(result.volumes).toHaveLength(3);
+  expect(machineStateBelow(home)).toEqual(nothing);
+  expect(readdirSync(home)).toEqual(["report.json"]);
+});
