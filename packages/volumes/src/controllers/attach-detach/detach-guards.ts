@@ -1,7 +1,6 @@
 /**
  * Why an attachment is not detached (yet). Pure; the rules in the order in which they are asked.
- * Source: spec controllers.md A7; issue rule "no attachment that could be an unknown volume of a pod
- * on that node is detached".
+ * Source: spec controllers.md A7; DESIGN §6, "Unknown is never detached".
  */
 import type { Node } from "@longshore/kube";
 import type { Attachment } from "./actual-state.ts";
