@@ -1,15 +1,31 @@
 /** What only the supervising process does to its machine. Real form. */
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { createServer } from "node:net";
-import { dirname } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** True when this process may mount: root on Linux. Elsewhere clusters use directories and links. */
+/** The programs that a node with real volumes runs. */
+const mountingPrograms = ["mount", "umount", "losetup", "mkfs.ext4", "blkid", "chroot"];
+
+/**
+ * True when this process may mount: root on Linux, with the right to a mount namespace (a container's
+ * root often lacks it), loop devices and the programs. Elsewhere clusters use directories and links.
+ */
 export function mayMount(): boolean {
-  return process.platform === "linux" && process.getuid?.() === 0;
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return false;
+  const path = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin", "/sbin"];
+  const isThere = (program: string) => path.some((dir) => existsSync(join(dir, program)));
+  if (!existsSync("/dev/loop-control") || !mountingPrograms.every(isThere)) return false;
+  try {
+    execFileSync("unshare", ["--mount", "true"], { stdio: "ignore", timeout: 10_000 });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**
