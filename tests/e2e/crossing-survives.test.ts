@@ -27,11 +27,20 @@ describe("a crossing survives", () => {
     (await test.kube.get(resources.nodes, { name: node }, { signal: never }))?.status;
   const diskAttachments = async () =>
     (await test.cluster.cloud.listDisks(never)).flatMap((disk) => disk.attachments).length;
-  /** The control plane says that the volume is attached to the node. */
-  const attached = () =>
-    test.until("the volume is attached", async () => {
+  /** Stops the agent where the writer's volume is attached and cannot be mounted. */
+  const stopBetweenAttachAndMount = async () => {
+    // Nothing is attached before the agent stands still, which it may only once the pod is bound.
+    test.signal("disk-cloud", "SIGSTOP");
+    await test.until("the writer is bound", async () => {
+      return (await test.pod("writer-0"))?.spec?.nodeName === node;
+    });
+    test.signal(agent, "SIGSTOP");
+    test.signal("disk-cloud", "SIGCONT");
+    await test.until("the volume is attached", async () => {
       return (await diskAttachments()) === 1 && (await nodeStatus())?.volumesAttached?.length === 1;
     });
+    expect(await test.mounts()).toEqual([]);
+  };
 
   /**
    * Over and back, the writer running after each part, with something done at the beginning of some
@@ -60,13 +69,9 @@ describe("a crossing survives", () => {
   }
 
   it("kill -9 of the node agent between attach and mount", async () => {
-    const betweenAttachAndMount = () => {
-      // The node takes no pods yet: whatever is attached from now on cannot be mounted before the agent dies.
-      test.signal(agent, "SIGSTOP");
-      return attached().then(async () => {
-        expect(await test.mounts()).toEqual([]);
-        test.signal(agent, "SIGKILL");
-      });
+    const betweenAttachAndMount = async () => {
+      await stopBetweenAttachAndMount();
+      test.signal(agent, "SIGKILL");
     };
     await overAndBack({
       migrate: { uncordon: betweenAttachAndMount },
@@ -106,8 +111,7 @@ describe("a crossing survives", () => {
 
   it("kill -9 of the driver during NodeStage", async () => {
     const duringNodeStage = async () => {
-      test.signal(agent, "SIGSTOP");
-      await attached();
+      await stopBetweenAttachAndMount();
       // The driver asks the disk cloud where the device is, and is left without an answer.
       const seq = await test.lastCloudCall();
       await test.cluster.cloud.setKnobs("describeDisk", { delayMs: 60_000 }, never);

@@ -149,11 +149,14 @@ export class TestCluster {
     return (await this.cluster.cloud.calls(0, never)).at(-1)?.seq ?? 0;
   }
 
-  /** In-tree calls that the disk cloud has seen since. */
+  /**
+   * In-tree calls that the disk cloud has seen since. Lists do not count: the successor of a controller
+   * that died asks what that may have left attached.
+   */
   async inTreeCallsSince(seq: number): Promise<string[]> {
-    const calls = await this.cluster.cloud.calls(0, never);
+    const calls = await this.cluster.cloud.calls(seq, never);
     return calls
-      .filter((call) => call.seq > seq && call.path === "in-tree")
+      .filter((call) => call.path === "in-tree" && !call.op.startsWith("list"))
       .map((call) => `${call.op} by ${call.component}`);
   }
 
