@@ -1,4 +1,3 @@
-import { tmpdir } from "node:os";
 import { SimulatedHost, VirtualClock } from "@longshore/runtime";
 import { expect, test } from "vitest";
 import { lastWords, whileStarting } from "./start-failure.ts";
@@ -12,7 +11,7 @@ test.each([
   expect(lastWords(log)).toBe(words);
 });
 
-const wait = { dir: tmpdir(), withinMs: 60_000, waitingFor: "the nodes" };
+const wait = { dir: "/tmp", withinMs: 60_000, waitingFor: "the nodes" };
 
 function aStart(failing: boolean) {
   const clock = new VirtualClock();

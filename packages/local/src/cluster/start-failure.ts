@@ -68,7 +68,7 @@ async function processFails(
 ): Promise<never> {
   for (;;) {
     // A process on a full disk may hang as well as end, and cannot even log why.
-    if ((await freeBytesAt(dir)) < fullBelowBytes) {
+    if ((await env.host.usage(dir)).availableBytes < fullBelowBytes) {
       throw new ClusterStartError(
         `the cluster cannot start because the disk that holds ${dir} is full: make room there, or choose another --dir`,
       );
