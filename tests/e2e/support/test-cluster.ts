@@ -149,15 +149,10 @@ export class TestCluster {
     return (await this.cluster.cloud.calls(0, never)).at(-1)?.seq ?? 0;
   }
 
-  /**
-   * In-tree calls that the disk cloud has seen since. Lists do not count: the successor of a controller
-   * that died asks what that may have left attached.
-   */
+  /** In-tree calls that the disk cloud has seen since, by operation. */
   async inTreeCallsSince(seq: number): Promise<string[]> {
     const calls = await this.cluster.cloud.calls(seq, never);
-    return calls
-      .filter((call) => call.path === "in-tree" && !call.op.startsWith("list"))
-      .map((call) => `${call.op} by ${call.component}`);
+    return calls.filter((call) => call.path === "in-tree").map((call) => call.op);
   }
 
   /** Stops the writer, reads its volume back and expects every acknowledged record; then nothing attached. */
