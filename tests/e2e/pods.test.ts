@@ -150,6 +150,7 @@ describe.skipIf(!mayMount())("a pod", () => {
   test("outlives its shim, and is started again once it ends after that", async () => {
     await run("no-shim", "echo started; exec sleep 1000", { restartPolicy: "Always" });
     await says("no-shim", "started");
+    await cluster.until("it is reported ready", async () => (await container("no-shim"))?.ready === true);
     const before = await processesOf("no-shim");
     process.kill(before.shim, "SIGKILL");
     await cluster.until("the shim is gone", async () => !existsSync(`/proc/${before.shim}`));
