@@ -9,6 +9,12 @@ const alias = [
   },
 ];
 
+/**
+ * Real processes on a machine that others use too: in CI a test of these gets a second try, which the
+ * output shows. Unit tests, scenarios and simulation get none.
+ */
+const retry = process.env.CI === undefined ? 0 : 1;
+
 export default defineConfig({
   resolve: { alias },
   test: {
@@ -32,6 +38,7 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 60_000,
+          retry,
         },
       },
       {
@@ -43,6 +50,7 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,
+          retry,
         },
       },
     ],
