@@ -22,8 +22,11 @@ import {
 import type { PieceSink } from "./piece-sink.ts";
 import { splicedVolume } from "./splice-json.ts";
 import { ManifestSplitter } from "./splitter.ts";
-import { TextFeed } from "./text-feed.ts";
+import { encodingOf, TextFeed } from "./text-feed.ts";
+import { VolumeLines } from "./volume-lines.ts";
 import { parseYaml } from "./yaml-text.ts";
+
+const LINE_FEED = 10;
 
 /** Settings of a conversion of a whole stream. */
 export interface ManifestOptions extends ConversionOptions {
@@ -57,10 +60,10 @@ export async function convertManifests(
   const splitter = new ManifestSplitter(conversion);
   const feed = new TextFeed();
   for await (const chunk of input) {
-    splitter.push(feed.push(chunk));
+    for (const bytes of feed.push(chunk)) conversion.read(bytes, splitter);
     if (out.isFull) await out.flush();
   }
-  splitter.push(feed.end());
+  splitter.push(feed.end().toString("utf8"));
   splitter.end();
   conversion.end();
   await out.flush();
@@ -72,15 +75,34 @@ class Conversion implements PieceSink {
   readonly #out: OutputBuffer;
   readonly #options: ManifestOptions;
   readonly #note: NoteSink;
+  readonly #volumeLines: VolumeLines;
   #output: ManifestOutput | undefined;
 
   constructor(out: OutputBuffer, options: ManifestOptions) {
     this.#out = out;
+    this.#volumeLines = new VolumeLines(out);
     this.#options = options;
     this.#note = (note: ConversionNote) => {
       if (note.kind === "failed") this.totals.failed += 1;
       options.note(note);
     };
+  }
+
+  /** Reads lines of volumes the short way, and hands `splitter` everything else. */
+  read(bytes: Buffer, splitter: ManifestSplitter): void {
+    const encoding = encodingOf(bytes);
+    let at = 0;
+    while (at < bytes.length) {
+      if (encoding !== undefined && splitter.isIdle && this.#takesVolumeLines()) {
+        at = this.#readVolumeLines(bytes, at, encoding, splitter);
+        if (at === bytes.length) return;
+      }
+      // One line at a time only as long as each line is an object.
+      const newline = splitter.isIdle && encoding !== undefined ? bytes.indexOf(LINE_FEED, at) : -1;
+      const end = newline < 0 ? bytes.length : newline + 1;
+      splitter.push(bytes.toString(encoding ?? "utf8", at, end));
+      at = end;
+    }
   }
 
   end(): void {
@@ -153,6 +175,28 @@ class Conversion implements PieceSink {
 
   malformed(_text: string, line: number, reason: string): void {
     this.#note({ kind: "failed", object: `input at line ${line}`, text: `${reason}; mend it and run again` });
+  }
+
+  #takesVolumeLines(): boolean {
+    const { to, explain, output } = this.#options;
+    if (to !== "csi" || explain) return false;
+    return this.#output === undefined ? (output ?? "jsonl") === "jsonl" : this.#output instanceof JsonlOutput;
+  }
+
+  #readVolumeLines(
+    bytes: Buffer,
+    start: number,
+    encoding: "latin1" | "utf8",
+    splitter: ManifestSplitter,
+  ): number {
+    const end = this.#volumeLines.convert(bytes, start, encoding);
+    if (end === start) return start;
+    this.#outputFor("jsonl");
+    const { lines, converted } = this.#volumeLines.takeCounts();
+    this.totals.objects += lines;
+    this.totals.converted += converted;
+    splitter.passLines(lines);
+    return end;
   }
 
   #parsedJson(text: string, line: number): void {

@@ -10,12 +10,16 @@ export interface ManifestWriter {
 
 export type OutputFormat = "yaml" | "json" | "jsonl";
 
+/** Enough for what one chunk of input becomes, as a rule. */
+const CAPACITY = 512 * 1024;
 const FLUSH_LENGTH = 128 * 1024;
+/** Up to here a text is given three bytes a unit, the most that UTF-8 takes, and not measured. */
+const SHORT_LENGTH = 4096;
 
-/** Collects text and hands it on once there is enough of it. */
+/** Collects bytes and hands them on once there are enough of them. */
 export class OutputBuffer {
   readonly #writer: ManifestWriter;
-  #parts: string[] = [];
+  #bytes = Buffer.allocUnsafeSlow(CAPACITY);
   #length = 0;
 
   constructor(writer: ManifestWriter) {
@@ -23,8 +27,14 @@ export class OutputBuffer {
   }
 
   add(text: string): void {
-    this.#parts.push(text);
-    this.#length += text.length;
+    this.#reserve(text.length <= SHORT_LENGTH ? text.length * 3 : Buffer.byteLength(text));
+    this.#length += this.#bytes.write(text, this.#length, "utf8");
+  }
+
+  /** A part of a buffer, which may change as soon as this returns. */
+  addBytes(bytes: Buffer, start: number, end: number): void {
+    this.#reserve(end - start);
+    this.#length += bytes.copy(this.#bytes, this.#length, start, end);
   }
 
   /** True when so much is waiting that it had better be written. */
@@ -34,10 +44,18 @@ export class OutputBuffer {
 
   async flush(): Promise<void> {
     if (this.#length === 0) return;
-    const bytes = Buffer.from(this.#parts.join(""), "utf8");
-    this.#parts = [];
+    const bytes = this.#bytes.subarray(0, this.#length);
+    this.#bytes = Buffer.allocUnsafeSlow(CAPACITY);
     this.#length = 0;
     await this.#writer.write(bytes);
+  }
+
+  #reserve(length: number): void {
+    const needed = this.#length + length;
+    if (needed <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#bytes.length));
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
   }
 }
 

@@ -3,7 +3,7 @@
  * changed are written anew, everything else stays as it was, to the byte.
  */
 
-import { isObject, type KubeObject, member } from "./kube-object.ts";
+import { isObject, type KubeObject } from "./kube-object.ts";
 
 /** A part of the text and what takes its place. */
 interface Edit {
@@ -35,13 +35,6 @@ export function splicedVolume(
   const edits: Edit[] = [];
   for (const name in to) {
     if (to[name] === from[name]) continue;
-    if (name === "nodeAffinity" && name in from) {
-      const renames = editsOfRenamedKey(text, renamedKey(from[name], to[name]));
-      if (renames !== undefined) {
-        edits.push(...renames);
-        continue;
-      }
-    }
     const written = `"${name}":${JSON.stringify(to[name])}`;
     if (!(name in from)) {
       added = added === "" ? written : `${added},${written}`;
@@ -81,51 +74,6 @@ function editOfMember(text: string, name: string, replacement: string): Edit | u
   if (before !== 123 && before !== 44) return undefined;
   const end = endOfValue(text, start + key.length);
   return end === undefined ? undefined : { start, end, replacement };
-}
-
-/** One key under another name in so many requirements of a node affinity. */
-interface RenamedKey {
-  readonly from: string;
-  readonly to: string;
-  readonly count: number;
-}
-
-/** The rename that is all the difference between two node affinities; shared parts are known to be equal. */
-function renamedKey(before: unknown, after: unknown): RenamedKey | undefined {
-  const [termsBefore, termsAfter] = [before, after].map((affinity) =>
-    member(affinity, "required", "nodeSelectorTerms"),
-  );
-  if (!Array.isArray(termsBefore) || !Array.isArray(termsAfter) || termsBefore.length !== termsAfter.length) {
-    return undefined;
-  }
-  let rename: { from: string; to: string; count: number } | undefined;
-  for (let i = 0; i < termsBefore.length; i++) {
-    if (termsBefore[i] === termsAfter[i]) continue;
-    const [expressions, changed] = [termsBefore[i]?.matchExpressions, termsAfter[i]?.matchExpressions];
-    if (!Array.isArray(expressions) || expressions.length !== changed?.length) return undefined;
-    for (let j = 0; j < expressions.length; j++) {
-      if (expressions[j] === changed[j]) continue;
-      const { key: from, values } = expressions[j];
-      const { key: to } = changed[j];
-      rename ??= { from, to, count: 0 };
-      if (values !== changed[j].values || from !== rename.from || to !== rename.to) return undefined;
-      rename.count += 1;
-    }
-  }
-  return rename;
-}
-
-/** Writes the new name wherever the text has the old one, if that is nowhere else than where it was renamed. */
-function editsOfRenamedKey(text: string, rename: RenamedKey | undefined): readonly Edit[] | undefined {
-  if (rename === undefined) return undefined;
-  const old = `"key":${JSON.stringify(rename.from)}`;
-  const replacement = `"key":${JSON.stringify(rename.to)}`;
-  const edits: Edit[] = [];
-  for (let start = text.indexOf(old); start >= 0; start = text.indexOf(old, start + old.length)) {
-    if (text.charCodeAt(start - 1) === BACKSLASH) return undefined;
-    edits.push({ start, end: start + old.length, replacement });
-  }
-  return edits.length === rename.count ? edits : undefined;
 }
 
 const QUOTE = 34;

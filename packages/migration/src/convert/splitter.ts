@@ -33,6 +33,16 @@ export class ManifestSplitter {
     this.#yaml = new YamlLines(this.#window, sink);
   }
 
+  /** True between two objects when nothing is waiting, so that lines may be read without the splitter. */
+  get isIdle(): boolean {
+    return this.#mode === "between" && this.#window.at >= this.#window.text.length;
+  }
+
+  /** Counts lines that were read without the splitter. */
+  passLines(lines: number): void {
+    this.#window.line += lines;
+  }
+
   push(text: string): void {
     this.#window.append(text);
     this.#read();

@@ -1,34 +1,50 @@
 /**
- * Bytes to text without splitting a character, and where possible not a line either, so that whoever reads
- * the text seldom has to keep a rest.
+ * Bytes without splitting a character, and where possible not a line either, so that whoever reads them seldom has to
+ * keep a rest; and their text.
  */
 
-import { isAscii } from "node:buffer";
+import { isAscii, isUtf8 } from "node:buffer";
 
 const NEWLINE = 10;
 const NOTHING = Buffer.alloc(0);
 
-/** Turns chunks of UTF-8 into strings; each ends with a line where the chunk held one. */
+/** Cuts chunks of UTF-8 anew; each ends with a line where the chunk held one. */
 export class TextFeed {
   #rest: Buffer = NOTHING;
 
-  /** The text that `chunk` completes; may be empty. */
-  push(chunk: Uint8Array): string {
+  /** What `chunk` completes, in at most two parts: the line that was begun before, and the others. */
+  push(chunk: Uint8Array): readonly Buffer[] {
     const fresh = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-    const bytes = this.#rest.length === 0 ? fresh : Buffer.concat([this.#rest, fresh]);
+    const first = this.#rest.length === 0 ? 0 : fresh.indexOf(NEWLINE) + 1;
+    const parts: Buffer[] = [];
+    if (first > 0) {
+      parts.push(Buffer.concat([this.#rest, fresh.subarray(0, first)]));
+      this.#rest = NOTHING;
+    }
+    const bytes = this.#rest.length === 0 ? fresh.subarray(first) : Buffer.concat([this.#rest, fresh]);
     const newline = bytes.lastIndexOf(NEWLINE);
-    const end = newline >= 0 ? newline + 1 : characterBoundary(bytes);
+    // A chunk that held a line leaves the next one whole, too.
+    const end = newline >= 0 || first > 0 ? newline + 1 : characterBoundary(bytes);
     this.#rest = end === bytes.length ? NOTHING : Buffer.from(bytes.subarray(end));
-    // Plain ASCII, the common case, is copied rather than decoded.
-    return bytes.toString(isAscii(bytes) ? "latin1" : "utf8", 0, end);
+    if (end > 0) parts.push(bytes.subarray(0, end));
+    return parts;
   }
 
   /** What is left once the input has ended. */
-  end(): string {
-    const text = this.#rest.toString("utf8");
+  end(): Buffer {
+    const bytes = this.#rest;
     this.#rest = NOTHING;
-    return text;
+    return bytes;
   }
+}
+
+/**
+ * How to decode these bytes: plain ASCII, the common case, is copied rather than decoded. `undefined`: they are not
+ * UTF-8, and decoding them as such replaces what is wrong.
+ */
+export function encodingOf(bytes: Buffer): "latin1" | "utf8" | undefined {
+  if (isAscii(bytes)) return "latin1";
+  return isUtf8(bytes) ? "utf8" : undefined;
 }
 
 /** The end of the last whole character. */

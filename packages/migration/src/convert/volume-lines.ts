@@ -1,0 +1,211 @@
+/**
+ * The short way for JSON lines that hold in-tree PersistentVolumes: bytes in, bytes out.
+ *
+ * A line is scanned, not parsed. Only the members that a translation reads become objects; the volume made of these
+ * alone is translated, and what changed is put in the place of what was there. All other bytes are copied.
+ *
+ * Invariants
+ *  - It gives what the long way (parse, translate, write) gives, or passes the line by. Whatever is unusual is
+ *    passed by: other kinds, two sources, a volume that cannot be translated, which the long way reports.
+ *  - Nothing of a line is written before all of it has been translated.
+ */
+
+import { allPlugins, type PersistentVolume, translateInTreePVToCSI } from "@longshore/translation";
+import { AffinityMemo, writtenAffinity } from "./affinity-memo.ts";
+import { MemberScanner, OPEN_BRACE } from "./json-members.ts";
+import type { KubeObject } from "./kube-object.ts";
+import type { OutputBuffer } from "./manifest-output.ts";
+
+const sources = allPlugins.map(({ source }) => source);
+
+/** Every member that some translation to CSI reads; a translation that reads another needs it here. */
+const scanner = new MemberScanner({
+  kind: "PersistentVolume",
+  metadata: { name: true, annotations: true, labels: true },
+  spec: {
+    ...Object.fromEntries(sources.map((source) => [source, true] as const)),
+    csi: true,
+    nodeAffinity: true,
+    accessModes: true,
+    claimRef: { namespace: true },
+  },
+});
+const KIND = scanner.slotOf("kind");
+const METADATA = scanner.slotOf("metadata");
+const NAME = scanner.slotOf("metadata.name");
+const ANNOTATIONS = scanner.slotOf("metadata.annotations");
+const LABELS = scanner.slotOf("metadata.labels");
+const SPEC = scanner.slotOf("spec");
+const CSI = scanner.slotOf("spec.csi");
+const AFFINITY = scanner.slotOf("spec.nodeAffinity");
+const MODES = scanner.slotOf("spec.accessModes");
+const NAMESPACE = scanner.slotOf("spec.claimRef.namespace");
+const sourceSlots = sources.map((source) => scanner.slotOf(`spec.${source}`));
+
+const LINE_FEED = 10;
+
+/** A part of a line and what takes its place. */
+interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly replacement: string;
+}
+
+/** Translates volumes, a line each, to CSI. */
+export class VolumeLines {
+  #lines = 0;
+  #converted = 0;
+  readonly #out: OutputBuffer;
+  readonly #affinities = new AffinityMemo();
+
+  constructor(out: OutputBuffer) {
+    this.#out = out;
+  }
+
+  /** How many lines were taken since the last call, each of them an object, and how many of these were changed. */
+  takeCounts(): { readonly lines: number; readonly converted: number } {
+    const counts = { lines: this.#lines, converted: this.#converted };
+    this.#lines = 0;
+    this.#converted = 0;
+    return counts;
+  }
+
+  /**
+   * Converts lines from `start` on, up to the first that it passes by; gives where that one begins, or `start` where
+   * the bytes, which are text in this encoding, do not end with a line feed.
+   */
+  convert(bytes: Buffer, start: number, encoding: "latin1" | "utf8"): number {
+    if (bytes[bytes.length - 1] !== LINE_FEED) return start;
+    const line = new ScannedLine(bytes, encoding);
+    let at = start;
+    // Bytes that stay are copied only once some that change follow.
+    let kept = start;
+    while (at < bytes.length) {
+      const end = scanner.scan(bytes, at);
+      if (end < 0 || bytes[end] !== LINE_FEED) break;
+      const edits = editsOfLine(line, this.#affinities);
+      if (edits === undefined) break;
+      for (let i = 0; i < edits.length; i++) {
+        const edit = edits[i] as Edit;
+        this.#out.addBytes(bytes, kept, edit.start);
+        this.#out.add(edit.replacement);
+        kept = edit.end;
+      }
+      if (edits.length > 0) this.#converted += 1;
+      this.#lines += 1;
+      at = end + 1;
+    }
+    this.#out.addBytes(bytes, kept, at);
+    return at;
+  }
+}
+
+/** A line that was scanned; its members become values when they are read. */
+class ScannedLine {
+  readonly #bytes: Buffer;
+  readonly #encoding: "latin1" | "utf8";
+
+  constructor(bytes: Buffer, encoding: "latin1" | "utf8") {
+    this.#bytes = bytes;
+    this.#encoding = encoding;
+  }
+
+  isObject(slot: number): boolean {
+    return scanner.isFound(slot) && this.#bytes[scanner.valueStartOf(slot)] === OPEN_BRACE;
+  }
+
+  /** The text of a member's value. */
+  text(slot: number): string {
+    return this.#bytes.toString(this.#encoding, scanner.valueStartOf(slot), scanner.endOf(slot));
+  }
+
+  value(slot: number): unknown {
+    return scanner.isFound(slot) ? JSON.parse(this.text(slot)) : undefined;
+  }
+}
+
+/** The metadata of a line; most translations read little of it or nothing. */
+class ScannedMetadata {
+  readonly #line: ScannedLine;
+  constructor(line: ScannedLine) {
+    this.#line = line;
+  }
+  get name(): unknown {
+    return this.#line.value(NAME);
+  }
+  get annotations(): unknown {
+    return this.#line.value(ANNOTATIONS);
+  }
+  get labels(): unknown {
+    return this.#line.value(LABELS);
+  }
+}
+
+/** The claim that a line's volume is bound to. */
+class ScannedClaimRef {
+  readonly #line: ScannedLine;
+  constructor(line: ScannedLine) {
+    this.#line = line;
+  }
+  get namespace(): unknown {
+    return this.#line.value(NAMESPACE);
+  }
+}
+
+const unchanged: readonly Edit[] = [];
+
+/** What changes in the line that was scanned last, in the order of the text; `undefined` passes it by. */
+function editsOfLine(line: ScannedLine, affinities: AffinityMemo): readonly Edit[] | undefined {
+  if (!scanner.isFound(KIND) || !line.isObject(SPEC) || scanner.isFound(CSI)) return undefined;
+  if (scanner.isFound(METADATA) && !line.isObject(METADATA)) return undefined;
+  let index = -1;
+  for (let i = 0; i < sourceSlots.length; i++) {
+    const slot = sourceSlots[i] as number;
+    if (!scanner.isFound(slot)) continue;
+    if (index >= 0 || !line.isObject(slot)) return undefined;
+    index = i;
+  }
+  if (index < 0) return unchanged;
+  const source = sourceSlots[index] as number;
+  const metadata = new ScannedMetadata(line);
+  const spec: { [member: string]: unknown } = { [sources[index] as string]: line.value(source) };
+  const affinity = scanner.isFound(AFFINITY) ? affinities.parse(line.text(AFFINITY)) : undefined;
+  if (affinity !== undefined) spec.nodeAffinity = affinity.value;
+  if (scanner.isFound(MODES)) spec.accessModes = line.value(MODES);
+  if (scanner.isFound(NAMESPACE)) spec.claimRef = new ScannedClaimRef(line);
+  let after: PersistentVolume;
+  try {
+    after = translateInTreePVToCSI({ metadata, spec } as unknown as PersistentVolume);
+  } catch {
+    // The long way meets the same error and knows how to tell it.
+    return undefined;
+  }
+  if ((after.metadata as unknown) !== metadata) return undefined;
+  // The members in the order of the specification as it becomes, the edits in the order of the text.
+  const edits: Edit[] = [];
+  let added = "";
+  const translated = after.spec as KubeObject;
+  for (const name in translated) {
+    const value = translated[name];
+    if (value === spec[name]) continue;
+    if (!(name in spec)) added += `${added === "" ? "" : ","}"${name}":${JSON.stringify(value)}`;
+    else if (name === "accessModes") insertEdit(edits, valueEdit(MODES, JSON.stringify(value)));
+    else if (name === "nodeAffinity" && affinity !== undefined)
+      insertEdit(edits, valueEdit(AFFINITY, writtenAffinity(affinity, value)));
+    else return undefined;
+  }
+  insertEdit(edits, { start: scanner.startOf(source), end: scanner.endOf(source), replacement: added });
+  return edits;
+}
+
+function valueEdit(slot: number, replacement: string): Edit {
+  return { start: scanner.valueStartOf(slot), end: scanner.endOf(slot), replacement };
+}
+
+/** Keeps `edits`, which are two or three, in the order of the text. */
+function insertEdit(edits: Edit[], edit: Edit): void {
+  let at = edits.length;
+  while (at > 0 && (edits[at - 1] as Edit).start > edit.start) at -= 1;
+  if (at === edits.length) edits.push(edit);
+  else edits.splice(at, 0, edit);
+}
