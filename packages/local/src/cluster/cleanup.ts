@@ -83,6 +83,10 @@ export async function removeCluster(
       `${layout.dir} is not clean (${left.join("; ")}): end what uses it and run "longshore cluster down" again`,
     );
   }
+  for (const name of (await host.readDirectory(layout.dir)) ?? []) {
+    const path = `${layout.dir}/${name}`;
+    if (path !== layout.markFile) await host.removeTree(path);
+  }
   await host.removeTree(layout.dir);
 }
 

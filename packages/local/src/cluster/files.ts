@@ -22,6 +22,11 @@ export async function readClusterConfig(host: Host, layout: ClusterLayout): Prom
       `${layout.configFile} was written by a newer version of Longshore: use that one, or another --dir`,
     );
   }
+  if (!Array.isArray(config.nodes) || typeof config.driverName !== "string") {
+    throw new ClusterDirectoryError(
+      `${layout.configFile} is damaged, or not of a cluster: choose another --dir`,
+    );
+  }
   return config;
 }
 

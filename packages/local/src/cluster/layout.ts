@@ -8,6 +8,8 @@ export interface ClusterLayout {
   readonly dir: string;
   /** What the cluster is like: {@link ClusterConfig}. */
   readonly configFile: string;
+  /** Made first and removed last: the directory is a cluster's, and may be removed with all that is in it. */
+  readonly markFile: string;
   readonly kubeconfig: string;
   /** The API server's data. */
   readonly apiDir: string;
@@ -40,6 +42,7 @@ export function clusterLayout(dir: string): ClusterLayout {
   return {
     dir,
     configFile: `${dir}/cluster.json`,
+    markFile: `${dir}/.longshore-cluster`,
     kubeconfig: `${dir}/kubeconfig`,
     apiDir: `${dir}/api`,
     cloudDir: `${dir}/cloud`,

@@ -12,13 +12,14 @@ import {
   resources,
 } from "@longshore/kube";
 import type { Platform } from "@longshore/migration";
-import type { Component, Host, RuntimeEnv } from "@longshore/runtime";
+import { type Component, errorChain, type Host, HostError, type RuntimeEnv } from "@longshore/runtime";
 import { inTreeStorageClass } from "../demo/workload.ts";
 import { connectDiskCloud } from "../disk-cloud/index.ts";
 import { embeddedBlockers } from "../platform/embedded-blockers.ts";
 import { controlPlane, createEmbeddedPlatform, type GateControl } from "../platform/embedded-platform.ts";
 import type { ProcessKind } from "../processes/component-processes.ts";
-import { freePort, makeSharedMount } from "../processes/machine.ts";
+import { processHost } from "../processes/environment.ts";
+import { freePort, makeSharedMount, unsafeOwner } from "../processes/machine.ts";
 import {
   identifyProcess,
   isAlive,
@@ -67,6 +68,8 @@ export interface UpOptions {
   readonly onProgress?: (step: string) => void;
 }
 
+/** What the mark of a cluster directory points to; it need not exist. */
+const clusterMark = "longshore-cluster";
 const readyWithinMs = 60_000;
 const pollMs = 25;
 
@@ -114,7 +117,8 @@ export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<Su
     await waitFor("the nodes and their driver", (signal) => nodesReady(env, cluster, signal));
     return { ...cluster, stop };
   } catch (error) {
-    await stop();
+    // Why it did not come up is what matters; what could not be cleaned up is said beside it.
+    await stop().catch((failure) => env.logger.error(errorChain(failure)));
     throw error;
   }
 }
@@ -135,13 +139,15 @@ export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenClu
 /** Takes a cluster down, whoever supervises it. @returns false when there was none */
 export async function downCluster(env: ClusterEnv, dir: string, signal: AbortSignal): Promise<boolean> {
   const layout = clusterLayout(dir);
-  const entries = await env.host.readDirectory(dir);
-  if (entries === undefined) return false;
-  if (!entries.includes("run") && !entries.includes("cluster.json")) {
+  if ((await env.host.readDirectory(dir)) === undefined) return false;
+  // All of it is about to be removed: only what `cluster up` has made may be taken for a cluster.
+  const config = await readClusterConfig(env.host, layout).catch(() => undefined);
+  if (config === undefined && (await env.host.stat(layout.markFile)) === undefined) {
     throw new ClusterDirectoryError(`${dir} holds no cluster; nothing was removed`);
   }
-  await endClusterProcesses(env, layout, { signal });
-  if ((await env.host.stat(dir)) !== undefined) await removeCluster(env, layout, signal);
+  const host = config === undefined ? env.host : processHost(config.hostForm);
+  await endClusterProcesses({ ...env, host }, layout, { signal });
+  if ((await host.stat(dir)) !== undefined) await removeCluster({ ...env, host }, layout, signal);
   return true;
 }
 
@@ -198,6 +204,8 @@ export function fileGateControl(host: Host, layout: ClusterLayout): GateControl 
   };
 }
 
+const baseName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
+
 /** Takes the directory for this process. @throws ClusterDirectoryError when it is taken or holds other things */
 async function claimDirectory(env: ClusterEnv, layout: ClusterLayout, config: ClusterConfig): Promise<void> {
   const problem = layoutProblem(
@@ -216,10 +224,27 @@ async function claimDirectory(env: ClusterEnv, layout: ClusterLayout, config: Cl
         `a cluster already runs in ${layout.dir} (process ${owner.pid}): use another --dir, or end it with "longshore cluster down --dir ${layout.dir}"`,
       );
     }
-    const remedy = entries.includes("cluster.json")
-      ? `clean up what is left of an earlier cluster with "longshore cluster down --dir ${layout.dir}"`
-      : "choose an empty or new directory";
+    const remedy =
+      entries.includes("cluster.json") || entries.includes(baseName(layout.markFile))
+        ? `clean up what is left of an earlier cluster with "longshore cluster down --dir ${layout.dir}"`
+        : "choose an empty or new directory";
     throw new ClusterDirectoryError(`${layout.dir} is not empty: ${remedy}`);
+  }
+  const unsafe = await unsafeOwner(layout.dir);
+  if (unsafe !== undefined) {
+    throw new ClusterDirectoryError(
+      `${layout.dir} ${unsafe}, who could change what runs there: choose a directory of your own`,
+    );
+  }
+  await env.host.makeDirectory(layout.dir, 0o700);
+  try {
+    await env.host.symlink(clusterMark, layout.markFile);
+  } catch (error) {
+    // Of two that come at once, one is first.
+    if (!(error instanceof HostError) || error.code !== "EEXIST") throw error;
+    throw new ClusterDirectoryError(
+      `another "longshore cluster up" has just taken ${layout.dir}: use another --dir`,
+    );
   }
   await env.host.makeDirectory(layout.runDir, 0o700);
   const identity = identifyProcess(process.pid);

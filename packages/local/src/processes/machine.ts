@@ -1,7 +1,7 @@
 /** What only the supervising process does to its machine. Real form. */
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { statfs } from "node:fs/promises";
+import { lstat, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -62,4 +62,16 @@ export async function freeBytesAt(path: string): Promise<number> {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT" || existing === dirname(existing)) throw error;
     }
   }
+}
+
+/** Why others could change what is in the directory ("belongs to …"), or undefined: it is ours alone, or not there yet. */
+export async function unsafeOwner(dir: string): Promise<string | undefined> {
+  const stat = await lstat(dir).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  if (stat === undefined) return undefined;
+  const uid = process.getuid?.();
+  if (uid !== undefined && stat.uid !== uid) return `belongs to another user (uid ${stat.uid})`;
+  return (stat.mode & 0o022) === 0 ? undefined : "may be written by other users";
 }
