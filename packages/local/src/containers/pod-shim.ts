@@ -7,10 +7,20 @@
  * ever created in the machine's own root; volumes are bound into it at their mount paths.
  */
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { identifyProcess } from "../processes/process-identity.ts";
 import { expandVariables, mountVariable, type PodSandbox } from "./pod-runtime.ts";
+import { pathInRoot } from "./root-path.ts";
 
 /** What the shim is given. */
 export interface ShimFile {
@@ -33,9 +43,21 @@ const systemDirectories = [
   "/dev",
 ];
 
+/** Those that programs must be able to write to. */
+const deviceDirectories = ["/proc", "/dev"];
+
+/** Exit code of a pod whose root could not be made: its program never began. */
+const rootFailed = 128;
+
 function main(sandboxFile: string): void {
   const podDir = dirname(sandboxFile);
   const { sandbox, isolated } = JSON.parse(readFileSync(sandboxFile, "utf8")) as ShimFile;
+  if (!claimPod(podDir)) return;
+  // Taken away meanwhile: the pod has been told to end before it began. Looked at after the claim,
+  // as whoever ends a pod takes the file away before looking for a claim: one of the two is seen.
+  if (!existsSync(sandboxFile)) return;
+  mkdirSync(dirname(sandbox.logFile), { recursive: true, mode: 0o750 });
+  const log = openSync(sandbox.logFile, "a", 0o640);
   const env: Record<string, string> = {
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
   };
@@ -44,12 +66,14 @@ function main(sandboxFile: string): void {
   }
   Object.assign(env, sandbox.env);
   const argv = sandbox.argv.map((part) => expandVariables(part, env));
-  const command = isolated ? ["chroot", buildRoot(podDir, sandbox), ...argv] : argv;
-
-  // Taken away meanwhile: the pod has been told to end before it began.
-  if (!existsSync(sandboxFile)) return;
-  mkdirSync(dirname(sandbox.logFile), { recursive: true, mode: 0o750 });
-  const log = openSync(sandbox.logFile, "a", 0o640);
+  let command = argv;
+  try {
+    if (isolated) command = ["chroot", buildRoot(podDir, sandbox), ...argv];
+  } catch (error) {
+    writeFileSync(log, `cannot make the pod's root: ${error instanceof Error ? error.message : error}\n`);
+    writeRecord(join(podDir, "exit.json"), { exitCode: rootFailed });
+    return;
+  }
   const [program = "", ...args] = command;
   const child = spawn(program, args, { env, cwd: "/", detached: true, stdio: ["ignore", log, log] });
   const end = (exitCode: number) => {
@@ -74,6 +98,26 @@ function main(sandboxFile: string): void {
   }
 }
 
+/**
+ * Makes this shim the only one of its pod: a node agent that was killed right after it had started one
+ * is followed by an agent that starts another. False when a shim has been there before.
+ */
+function claimPod(podDir: string): boolean {
+  const file = join(podDir, `claim-${process.pid}`);
+  writeFileSync(file, JSON.stringify({ shim: identifyProcess(process.pid), starting: true }), {
+    mode: 0o600,
+  });
+  try {
+    linkSync(file, join(podDir, "state.json"));
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  } finally {
+    rmSync(file, { force: true });
+  }
+}
+
 /** Builds the pod's root directory inside this mount namespace and gives its path. */
 function buildRoot(podDir: string, sandbox: PodSandbox): string {
   const base = join(podDir, "rootfs");
@@ -89,7 +133,8 @@ function buildRoot(podDir: string, sandbox: PodSandbox): string {
     bindSystem(root);
   }
   for (const mount of sandbox.mounts) {
-    const target = join(root, mount.mountPath);
+    // As the container will see it: a link to an absolute path must not lead into the machine's own root.
+    const target = pathInRoot(root, mount.mountPath);
     mkdirSync(target, { recursive: true });
     run("mount", ["--bind", mount.hostPath, target]);
     if (mount.readOnly) run("mount", ["-o", "remount,bind,ro", target]);
@@ -104,6 +149,7 @@ function bindSystem(root: string): void {
     try {
       mkdirSync(join(root, path), { recursive: true });
       run("mount", ["--bind", path, join(root, path)]);
+      if (!deviceDirectories.includes(path)) run("mount", ["-o", "remount,bind,ro", join(root, path)]);
     } catch {
       // Not every machine has every one of these.
     }

@@ -27,6 +27,8 @@ export interface ProcessPodRuntimeOptions {
 
 interface ShimState {
   readonly shim: ProcessIdentity;
+  /** The shim has taken the pod for itself and makes its root; the container has not begun. */
+  readonly starting?: true;
   /** Absent when the container had ended before it could be looked at. */
   readonly container?: ProcessIdentity;
 }
@@ -51,11 +53,18 @@ export function createProcessPodRuntime(
   const state = async (podUID: string): Promise<PodState> => {
     const shim = await readRecord<ShimState>(podUID, "state.json");
     if (shim?.container !== undefined && isAlive(shim.container)) return { kind: "running" };
+    // Looked at before the record, which a shim writes as the last thing it does.
+    const hasShim = shim !== undefined && isAlive(shim.shim);
     const exit = await readRecord<{ exitCode: number }>(podUID, "exit.json");
     if (exit !== undefined) return { kind: "ended", exitCode: exit.exitCode };
-    if (shim === undefined) return { kind: "absent" };
+    if (shim === undefined || (hasShim && shim.starting === true)) return { kind: "absent" };
     // It may be about to write how the container ended; once it is gone too, nobody has seen it.
-    return isAlive(shim.shim) ? { kind: "running" } : { kind: "ended", exitCode: 255 };
+    return hasShim ? { kind: "running" } : { kind: "ended", exitCode: 255 };
+  };
+
+  const isStarting = async (podUID: string): Promise<boolean> => {
+    const shim = await readRecord<ShimState>(podUID, "state.json");
+    return shim?.starting === true && isAlive(shim.shim);
   };
 
   const waitFor = async (holds: () => Promise<boolean>, limitMs: number, signal: AbortSignal) => {
@@ -73,10 +82,15 @@ export function createProcessPodRuntime(
       const dir = dirOf(sandbox.podUID);
       const file: ShimFile = { sandbox, isolated };
       await host.makeDirectory(dir, 0o750);
-      await host.removeFile(`${dir}/state.json`);
-      await host.removeFile(`${dir}/exit.json`);
-      await host.writeFileAtomic(`${dir}/sandbox.json`, JSON.stringify(file));
-      spawnShim(isolated, `${dir}/sandbox.json`);
+      // A shim of an earlier agent, or of an earlier attempt, may be about to start the container.
+      if (!(await isStarting(sandbox.podUID))) {
+        if ((await state(sandbox.podUID)).kind === "ended") {
+          await host.removeFile(`${dir}/state.json`);
+          await host.removeFile(`${dir}/exit.json`);
+        }
+        await host.writeFileAtomic(`${dir}/sandbox.json`, JSON.stringify(file));
+        spawnShim(isolated, `${dir}/sandbox.json`);
+      }
       const started = async () => (await state(sandbox.podUID)).kind !== "absent";
       if (!(await waitFor(started, startTimeoutMs, signal))) {
         throw new Error(`pod ${sandbox.namespace}/${sandbox.podName}: its container did not start`);
@@ -86,6 +100,12 @@ export function createProcessPodRuntime(
     state,
 
     async terminate(podUID: string, graceMs: number, signal: AbortSignal): Promise<void> {
+      // No shim that has not yet begun will begin now; one that has, comes to its container, or not.
+      await host.removeFile(`${dirOf(podUID)}/sandbox.json`);
+      const begun = async () => !(await isStarting(podUID));
+      if (!(await waitFor(begun, startTimeoutMs, signal))) {
+        throw new Error(`pod ${podUID}: the making of its root does not end`);
+      }
       const shim = await readRecord<ShimState>(podUID, "state.json");
       if (shim !== undefined) {
         const { container } = shim;
