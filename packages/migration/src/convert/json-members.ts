@@ -179,18 +179,27 @@ function skipSpace(bytes: Uint8Array, start: number): number {
 
 // The functions below give where what begins at `start` ends, or -1 when it is not what it should be.
 
+/** The first byte from `start` on that does not stand for itself. Four a turn: most of the time is spent here. */
+function skipPlain(bytes: Uint8Array, start: number): number {
+  for (let at = start; ; at += 4) {
+    if (!is(PLAIN, bytes[at])) return at;
+    if (!is(PLAIN, bytes[at + 1])) return at + 1;
+    if (!is(PLAIN, bytes[at + 2])) return at + 2;
+    if (!is(PLAIN, bytes[at + 3])) return at + 3;
+  }
+}
+
 /** A string without escapes. */
 function skipPlainString(bytes: Uint8Array, start: number): number {
   if (bytes[start] !== QUOTE) return -1;
-  let at = start + 1;
-  while (is(PLAIN, bytes[at])) at += 1;
+  const at = skipPlain(bytes, start + 1);
   return bytes[at] === QUOTE ? at + 1 : -1;
 }
 
 function skipString(bytes: Uint8Array, start: number): number {
   let at = start + 1;
   for (;;) {
-    while (is(PLAIN, bytes[at])) at += 1;
+    at = skipPlain(bytes, at);
     if (bytes[at] === QUOTE) return at + 1;
     if (bytes[at] !== BACKSLASH) return -1;
     if (is(ESCAPED, bytes[at + 1])) at += 2;

@@ -4,9 +4,10 @@
  */
 
 import { isObject, type KubeObject } from "./kube-object.ts";
+import { specSlots, volumeScanner } from "./volume-scanner.ts";
 
-/** A part of the text and what takes its place. */
-interface Edit {
+/** A part of the text, in bytes, and what takes its place. */
+export interface Edit {
   readonly start: number;
   readonly end: number;
   readonly replacement: string;
@@ -21,81 +22,73 @@ export function splicedVolume(
   before: KubeObject,
   after: KubeObject,
 ): readonly string[] | undefined {
-  const from = before.spec;
-  const to = after.spec;
-  if (before.metadata !== after.metadata || !isObject(from) || !isObject(to)) return undefined;
+  if (before.metadata !== after.metadata || !isObject(before.spec) || !isObject(after.spec)) return undefined;
+  const bytes = Buffer.from(`${text}\n`);
+  if (volumeScanner.scan(bytes, 0) !== bytes.length - 1) return undefined;
+  const edits = specEdits(before.spec, after.spec, JSON.stringify);
+  if (edits === undefined) return undefined;
+  const pieces: string[] = [];
+  let at = 0;
+  for (const { start, end, replacement } of edits) {
+    pieces.push(bytes.toString("utf8", at, start), replacement);
+    at = end;
+  }
+  pieces.push(bytes.toString("utf8", at, bytes.length - 1));
+  return pieces;
+}
+
+/**
+ * The differences of two specs as edits of the line that was scanned last, in the order of its text. What is new
+ * stands where the one member was that is gone. `undefined`: the line alone does not tell where something stands.
+ */
+export function specEdits(
+  from: KubeObject,
+  to: KubeObject,
+  writtenAffinity: (affinity: unknown) => string,
+): readonly Edit[] | undefined {
+  const edits: Edit[] = [];
+  let added = "";
+  for (const name in to) {
+    const value = to[name];
+    if (value === from[name]) continue;
+    if (!(name in from)) {
+      added += `${added === "" ? "" : ","}"${name}":${JSON.stringify(value)}`;
+      continue;
+    }
+    const slot = foundSlot(name);
+    if (slot === undefined) return undefined;
+    const replacement = name === "nodeAffinity" ? writtenAffinity(value) : JSON.stringify(value);
+    insertEdit(edits, {
+      start: volumeScanner.valueStartOf(slot),
+      end: volumeScanner.endOf(slot),
+      replacement,
+    });
+  }
   let gone: string | undefined;
   for (const name in from) {
     if (name in to) continue;
     if (gone !== undefined) return undefined;
     gone = name;
   }
-  if (gone === undefined) return undefined;
-  let added = "";
-  const edits: Edit[] = [];
-  for (const name in to) {
-    if (to[name] === from[name]) continue;
-    const written = `"${name}":${JSON.stringify(to[name])}`;
-    if (!(name in from)) {
-      added = added === "" ? written : `${added},${written}`;
-      continue;
-    }
-    const edit = editOfMember(text, name, written);
-    if (edit === undefined) return undefined;
-    edits.push(edit);
-  }
-  const edit = editOfMember(text, gone, added);
-  if (edit === undefined) return undefined;
-  edits.push(edit);
-  return piecesOf(text, edits);
+  const slot = gone === undefined ? undefined : foundSlot(gone);
+  if (slot === undefined || added === "") return undefined;
+  insertEdit(edits, {
+    start: volumeScanner.startOf(slot),
+    end: volumeScanner.endOf(slot),
+    replacement: added,
+  });
+  return edits;
 }
 
-function piecesOf(text: string, edits: Edit[]): readonly string[] {
-  if (edits.length > 1) edits.sort((a, b) => a.start - b.start);
-  const pieces: string[] = [];
-  let at = 0;
-  for (const { start, end, replacement } of edits) {
-    pieces.push(text.slice(at, start), replacement);
-    at = end;
-  }
-  pieces.push(text.slice(at));
-  return pieces;
+function foundSlot(name: string): number | undefined {
+  const slot = specSlots.get(name);
+  return slot !== undefined && volumeScanner.isFound(slot) ? slot : undefined;
 }
 
-/**
- * Replaces the one member `name`, an object or a list. In sound JSON an unescaped `"name":` behind a bracket or
- * comma is a member's name and nothing else; where there are several, nobody knows which is meant.
- */
-function editOfMember(text: string, name: string, replacement: string): Edit | undefined {
-  const key = `"${name}":`;
-  const start = text.indexOf(key);
-  if (start <= 0 || text.indexOf(key, start + key.length) >= 0) return undefined;
-  const before = text.charCodeAt(start - 1);
-  if (before !== 123 && before !== 44) return undefined;
-  const end = endOfValue(text, start + key.length);
-  return end === undefined ? undefined : { start, end, replacement };
-}
-
-const QUOTE = 34;
-const BACKSLASH = 92;
-
-/** The end of the object or list that begins at `start`. */
-function endOfValue(text: string, start: number): number | undefined {
-  const first = text.charCodeAt(start);
-  if (first !== 123 && first !== 91) return undefined;
-  let depth = 0;
-  for (let i = start; i < text.length; i++) {
-    const unit = text.charCodeAt(i);
-    if (unit === QUOTE) {
-      for (i += 1; text.charCodeAt(i) !== QUOTE; i++) {
-        if (i >= text.length) return undefined;
-        if (text.charCodeAt(i) === BACKSLASH) i += 1;
-      }
-    } else if (unit === 123 || unit === 91) depth += 1;
-    else if (unit === 125 || unit === 93) {
-      depth -= 1;
-      if (depth === 0) return i + 1;
-    }
-  }
-  return undefined;
+/** Keeps `edits`, which are two or three, in the order of the text. */
+function insertEdit(edits: Edit[], edit: Edit): void {
+  let at = edits.length;
+  while (at > 0 && (edits[at - 1] as Edit).start > edit.start) at -= 1;
+  if (at === edits.length) edits.push(edit);
+  else edits.splice(at, 0, edit);
 }

@@ -10,46 +10,27 @@
  *  - Nothing of a line is written before all of it has been translated.
  */
 
-import { allPlugins, type PersistentVolume, translateInTreePVToCSI } from "@longshore/translation";
+import { type PersistentVolume, translateInTreePVToCSI } from "@longshore/translation";
 import { AffinityMemo, writtenAffinity } from "./affinity-memo.ts";
-import { MemberScanner, OPEN_BRACE } from "./json-members.ts";
+import { OPEN_BRACE } from "./json-members.ts";
 import type { KubeObject } from "./kube-object.ts";
 import type { OutputBuffer } from "./manifest-output.ts";
+import { type Edit, specEdits } from "./splice-json.ts";
+import { sourceNames, volumeScanner } from "./volume-scanner.ts";
 
-const sources = allPlugins.map(({ source }) => source);
-
-/** Every member that some translation to CSI reads; a translation that reads another needs it here. */
-const scanner = new MemberScanner({
-  kind: "PersistentVolume",
-  metadata: { name: true, annotations: true, labels: true },
-  spec: {
-    ...Object.fromEntries(sources.map((source) => [source, true] as const)),
-    csi: true,
-    nodeAffinity: true,
-    accessModes: true,
-    claimRef: { namespace: true },
-  },
-});
-const KIND = scanner.slotOf("kind");
-const METADATA = scanner.slotOf("metadata");
-const NAME = scanner.slotOf("metadata.name");
-const ANNOTATIONS = scanner.slotOf("metadata.annotations");
-const LABELS = scanner.slotOf("metadata.labels");
-const SPEC = scanner.slotOf("spec");
-const CSI = scanner.slotOf("spec.csi");
-const AFFINITY = scanner.slotOf("spec.nodeAffinity");
-const MODES = scanner.slotOf("spec.accessModes");
-const NAMESPACE = scanner.slotOf("spec.claimRef.namespace");
-const sourceSlots = sources.map((source) => scanner.slotOf(`spec.${source}`));
+const KIND = volumeScanner.slotOf("kind");
+const METADATA = volumeScanner.slotOf("metadata");
+const NAME = volumeScanner.slotOf("metadata.name");
+const ANNOTATIONS = volumeScanner.slotOf("metadata.annotations");
+const LABELS = volumeScanner.slotOf("metadata.labels");
+const SPEC = volumeScanner.slotOf("spec");
+const CSI = volumeScanner.slotOf("spec.csi");
+const AFFINITY = volumeScanner.slotOf("spec.nodeAffinity");
+const MODES = volumeScanner.slotOf("spec.accessModes");
+const NAMESPACE = volumeScanner.slotOf("spec.claimRef.namespace");
+const sourceSlots = sourceNames.map((source) => volumeScanner.slotOf(`spec.${source}`));
 
 const LINE_FEED = 10;
-
-/** A part of a line and what takes its place. */
-interface Edit {
-  readonly start: number;
-  readonly end: number;
-  readonly replacement: string;
-}
 
 /** Translates volumes, a line each, to CSI. */
 export class VolumeLines {
@@ -81,7 +62,7 @@ export class VolumeLines {
     // Bytes that stay are copied only once some that change follow.
     let kept = start;
     while (at < bytes.length) {
-      const end = scanner.scan(bytes, at);
+      const end = volumeScanner.scan(bytes, at);
       if (end < 0 || bytes[end] !== LINE_FEED) break;
       const edits = editsOfLine(line, this.#affinities);
       if (edits === undefined) break;
@@ -111,16 +92,16 @@ class ScannedLine {
   }
 
   isObject(slot: number): boolean {
-    return scanner.isFound(slot) && this.#bytes[scanner.valueStartOf(slot)] === OPEN_BRACE;
+    return volumeScanner.isFound(slot) && this.#bytes[volumeScanner.valueStartOf(slot)] === OPEN_BRACE;
   }
 
   /** The text of a member's value. */
   text(slot: number): string {
-    return this.#bytes.toString(this.#encoding, scanner.valueStartOf(slot), scanner.endOf(slot));
+    return this.#bytes.toString(this.#encoding, volumeScanner.valueStartOf(slot), volumeScanner.endOf(slot));
   }
 
   value(slot: number): unknown {
-    return scanner.isFound(slot) ? JSON.parse(this.text(slot)) : undefined;
+    return volumeScanner.isFound(slot) ? JSON.parse(this.text(slot)) : undefined;
   }
 }
 
@@ -156,23 +137,23 @@ const unchanged: readonly Edit[] = [];
 
 /** What changes in the line that was scanned last, in the order of the text; `undefined` passes it by. */
 function editsOfLine(line: ScannedLine, affinities: AffinityMemo): readonly Edit[] | undefined {
-  if (!scanner.isFound(KIND) || !line.isObject(SPEC) || scanner.isFound(CSI)) return undefined;
-  if (scanner.isFound(METADATA) && !line.isObject(METADATA)) return undefined;
+  if (!volumeScanner.isFound(KIND) || !line.isObject(SPEC) || volumeScanner.isFound(CSI)) return undefined;
+  if (volumeScanner.isFound(METADATA) && !line.isObject(METADATA)) return undefined;
   let index = -1;
   for (let i = 0; i < sourceSlots.length; i++) {
     const slot = sourceSlots[i] as number;
-    if (!scanner.isFound(slot)) continue;
+    if (!volumeScanner.isFound(slot)) continue;
     if (index >= 0 || !line.isObject(slot)) return undefined;
     index = i;
   }
   if (index < 0) return unchanged;
   const source = sourceSlots[index] as number;
   const metadata = new ScannedMetadata(line);
-  const spec: { [member: string]: unknown } = { [sources[index] as string]: line.value(source) };
-  const affinity = scanner.isFound(AFFINITY) ? affinities.parse(line.text(AFFINITY)) : undefined;
+  const spec: { [member: string]: unknown } = { [sourceNames[index] as string]: line.value(source) };
+  const affinity = volumeScanner.isFound(AFFINITY) ? affinities.parse(line.text(AFFINITY)) : undefined;
   if (affinity !== undefined) spec.nodeAffinity = affinity.value;
-  if (scanner.isFound(MODES)) spec.accessModes = line.value(MODES);
-  if (scanner.isFound(NAMESPACE)) spec.claimRef = new ScannedClaimRef(line);
+  if (volumeScanner.isFound(MODES)) spec.accessModes = line.value(MODES);
+  if (volumeScanner.isFound(NAMESPACE)) spec.claimRef = new ScannedClaimRef(line);
   let after: PersistentVolume;
   try {
     after = translateInTreePVToCSI({ metadata, spec } as unknown as PersistentVolume);
@@ -181,31 +162,7 @@ function editsOfLine(line: ScannedLine, affinities: AffinityMemo): readonly Edit
     return undefined;
   }
   if ((after.metadata as unknown) !== metadata) return undefined;
-  // The members in the order of the specification as it becomes, the edits in the order of the text.
-  const edits: Edit[] = [];
-  let added = "";
-  const translated = after.spec as KubeObject;
-  for (const name in translated) {
-    const value = translated[name];
-    if (value === spec[name]) continue;
-    if (!(name in spec)) added += `${added === "" ? "" : ","}"${name}":${JSON.stringify(value)}`;
-    else if (name === "accessModes") insertEdit(edits, valueEdit(MODES, JSON.stringify(value)));
-    else if (name === "nodeAffinity" && affinity !== undefined)
-      insertEdit(edits, valueEdit(AFFINITY, writtenAffinity(affinity, value)));
-    else return undefined;
-  }
-  insertEdit(edits, { start: scanner.startOf(source), end: scanner.endOf(source), replacement: added });
-  return edits;
-}
-
-function valueEdit(slot: number, replacement: string): Edit {
-  return { start: scanner.valueStartOf(slot), end: scanner.endOf(slot), replacement };
-}
-
-/** Keeps `edits`, which are two or three, in the order of the text. */
-function insertEdit(edits: Edit[], edit: Edit): void {
-  let at = edits.length;
-  while (at > 0 && (edits[at - 1] as Edit).start > edit.start) at -= 1;
-  if (at === edits.length) edits.push(edit);
-  else edits.splice(at, 0, edit);
+  const writeAffinity = (value: unknown) =>
+    affinity === undefined ? JSON.stringify(value) : writtenAffinity(affinity, value);
+  return specEdits(spec, after.spec as KubeObject, writeAffinity);
 }
