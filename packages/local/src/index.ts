@@ -29,7 +29,13 @@ export type { Program, ProgramRun } from "./containers/program-pod-runtime.ts";
 export { type DemoCluster, type DemoOptions, runDemo } from "./demo/demo.ts";
 export { demoPrograms, readerProgram, writerProgram } from "./demo/in-process-programs.ts";
 export { type ProcessDemoOptions, runProcessDemo, writerCommand } from "./demo/process-demo.ts";
-export { acknowledgedRecords, lastRecord, lostRecords, recordLine } from "./demo/records.ts";
+export {
+  acknowledgedRecords,
+  lastRecord,
+  lostRecords,
+  recordLine,
+  rewrittenRecords,
+} from "./demo/records.ts";
 export { type DemoReport, isProof } from "./demo/report.ts";
 export { inTreeStorageClass, writerBudget, writerLabels, writerSet } from "./demo/workload.ts";
 export { createEmbeddedPlatform, type GateControl } from "./platform/embedded-platform.ts";

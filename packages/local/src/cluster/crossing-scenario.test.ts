@@ -3,6 +3,7 @@ import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from
 import { expect, it } from "vitest";
 import { type DemoCluster, runDemo } from "../demo/demo.ts";
 import { demoPrograms, readerProgram, writerProgram } from "../demo/in-process-programs.ts";
+import { isProof } from "../demo/report.ts";
 import { clusterConfig } from "./config.ts";
 import { createInProcessCluster } from "./in-process-cluster.ts";
 
@@ -55,6 +56,7 @@ async function thereAndBack(): Promise<void> {
   );
   expect(report).toMatchObject({ lostWrites: 0, strandedAttachments: 0, inTreeCallsAfterMigration: 0 });
   expect(report.acknowledgedWrites).toBeGreaterThan(30);
+  expect(isProof(report)).toBe(true);
   const zones = report.volumes.map(({ inTreeHandle, csiHandle }) =>
     inTreeHandle.replace(`/${csiHandle}`, "").replace("aws://", ""),
   );

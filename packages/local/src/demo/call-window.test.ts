@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { type CountedCall, inTreeCallsInWindows, type PlacedMark } from "./call-window.ts";
+import {
+  type CountedCall,
+  csiCallsInWindows,
+  gapsInProof,
+  inTreeCallsInWindows,
+  type PlacedMark,
+} from "./call-window.ts";
 
 const plugin = "kubernetes.io/aws-ebs";
 const call = (seq: number, path: "in-tree" | "csi", instanceId?: string): CountedCall => ({
@@ -34,5 +40,24 @@ describe("inTreeCallsInWindows", () => {
     expect(
       wrong(call(25, "in-tree", undefined), call(26, "in-tree", "i-c"), call(31, "in-tree", undefined)),
     ).toEqual([25, 26]);
+  });
+});
+
+describe("what makes the count a proof", () => {
+  const calls = [call(1, "in-tree", "i-a"), call(12, "csi", "i-a"), call(60, "csi", "i-a")];
+
+  it("sees the driver's calls in the windows", () => {
+    expect(csiCallsInWindows(calls, marks, (node) => `i-${node}`).map((c) => c.seq)).toEqual([12]);
+  });
+  it("has no gap when every window was opened and closed and no call was dropped", () => {
+    expect(gapsInProof(calls, marks, ["a", "b"])).toEqual([]);
+  });
+  it("names the marks that were not made", () => {
+    expect(gapsInProof(calls, marks, ["a", "c"])).toHaveLength(2);
+    expect(gapsInProof(calls, [], [])).toHaveLength(2);
+  });
+  it("names a log that has dropped its first calls, or holds none", () => {
+    expect(gapsInProof(calls.slice(1), marks, ["a", "b"])).toHaveLength(1);
+    expect(gapsInProof([], marks, ["a", "b"])).toHaveLength(1);
   });
 });

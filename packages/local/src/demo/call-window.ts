@@ -25,16 +25,54 @@ export function inTreeCallsInWindows(
   marks: readonly PlacedMark[],
   instanceOf: (nodeName: string) => string | undefined,
 ): CountedCall[] {
+  return callsInWindows(calls, marks, instanceOf).filter((call) => call.path === "in-tree");
+}
+
+/** The driver's calls inside the windows: none would mean that nothing was put to the test there. */
+export function csiCallsInWindows(
+  calls: readonly CountedCall[],
+  marks: readonly PlacedMark[],
+  instanceOf: (nodeName: string) => string | undefined,
+): CountedCall[] {
+  return callsInWindows(calls, marks, instanceOf).filter((call) => call.path === "csi");
+}
+
+/**
+ * Why counting would prove nothing: a window that was never opened or closed, or calls that the log has
+ * dropped since. Empty when all that is to be counted is there.
+ */
+export function gapsInProof(
+  calls: readonly CountedCall[],
+  marks: readonly PlacedMark[],
+  nodeNames: readonly string[],
+): string[] {
+  const has = (kind: CrossingMark["kind"], nodeName?: string) =>
+    marks.some(({ mark }) => mark.kind === kind && (!("nodeName" in mark) || mark.nodeName === nodeName));
+  const unmarked = [
+    ...(["clusterMigrated", "clusterReturning"] as const).filter((kind) => !has(kind)),
+    ...nodeNames.flatMap((name) =>
+      (["nodeMigrated", "nodeReturning"] as const)
+        .filter((kind) => !has(kind, name))
+        .map((kind) => `${kind} of ${name}`),
+    ),
+  ].map((what) => `the crossing did not say ${what}`);
+  const dropped = calls[0]?.seq === 1 ? [] : ["the disk cloud's log does not go back to its first call"];
+  return [...unmarked, ...dropped];
+}
+
+function callsInWindows(
+  calls: readonly CountedCall[],
+  marks: readonly PlacedMark[],
+  instanceOf: (nodeName: string) => string | undefined,
+): CountedCall[] {
   const windows = windowsOf(marks, instanceOf);
-  return calls.filter(
-    (call) =>
-      call.path === "in-tree" &&
-      windows.some(
-        (w) =>
-          call.seq > w.from &&
-          call.seq <= w.to &&
-          (w.instanceId === undefined || w.instanceId === call.instanceId),
-      ),
+  return calls.filter((call) =>
+    windows.some(
+      (w) =>
+        call.seq > w.from &&
+        call.seq <= w.to &&
+        (w.instanceId === undefined || w.instanceId === call.instanceId),
+    ),
   );
 }
 

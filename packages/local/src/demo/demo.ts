@@ -22,8 +22,14 @@ import { type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { translateInTreePVToCSI } from "@longshore/translation";
 import type { ClusterConfig } from "../cluster/config.ts";
 import { isPodReady } from "../workloads/stateful-set-step.ts";
-import { type CountedCall, inTreeCallsInWindows, type PlacedMark } from "./call-window.ts";
-import { acknowledgedRecords, lostRecords } from "./records.ts";
+import {
+  type CountedCall,
+  csiCallsInWindows,
+  gapsInProof,
+  inTreeCallsInWindows,
+  type PlacedMark,
+} from "./call-window.ts";
+import { acknowledgedRecords, lostRecords, rewrittenRecords } from "./records.ts";
 import type { DemoReport } from "./report.ts";
 import { writerBudget, writerSet } from "./workload.ts";
 
@@ -121,7 +127,19 @@ export async function runDemo(
     );
     await until(() => writersReady(s), s);
   });
-  const rest = () => env.clock.sleep(options.restMs ?? 500, signal);
+  const acknowledged = () =>
+    Promise.all(
+      Array.from({ length: options.replicas }, async (_, ordinal) => {
+        return acknowledgedRecords(await cluster.podLogs(`writer-${ordinal}`)).size;
+      }),
+    );
+  /** Every writer writes undisturbed for a while, and has something acknowledged in it. */
+  const rest = () =>
+    withDeadline(env.clock, waitWithinMs, signal, async (s) => {
+      const before = await acknowledged();
+      await env.clock.sleep(options.restMs ?? 500, s);
+      await until(async () => (await acknowledged()).every((count, i) => count > (before[i] ?? 0)), s);
+    });
   await rest();
   await cross("migrate");
   await rest();
@@ -146,23 +164,34 @@ export async function runDemo(
     ),
   );
   const stranded = await step("look for stranded attachments", async (s) => {
-    await until(async () => (await cluster.cloudAttachments(s)) === 0, s).catch(() => {});
-    const left = await kube.list(resources.volumeAttachments, { signal });
-    return left.items.length + (await cluster.cloudAttachments(signal));
+    const count = async (countSignal: AbortSignal) => {
+      const left = await kube.list(resources.volumeAttachments, { signal: countSignal });
+      return left.items.length + (await cluster.cloudAttachments(countSignal));
+    };
+    await until(async () => (await count(s)) === 0, s).catch(() => {});
+    return count(signal);
   });
   const instanceOf = (name: string) => cluster.config.nodes.find((n) => n.name === name)?.instanceId;
-  const wrong = inTreeCallsInWindows(await cluster.cloudCalls(signal), marks, instanceOf);
+  const calls = await cluster.cloudCalls(signal);
+  const gaps = gapsInProof(
+    calls,
+    marks,
+    cluster.config.nodes.map((n) => n.name),
+  );
+  if (gaps.length > 0) throw new Error(`the demo proves nothing about in-tree calls: ${gaps.join("; ")}`);
   return {
     acknowledgedWrites: volumes.reduce((sum, v) => sum + v.acknowledged, 0),
     lostWrites: volumes.reduce((sum, v) => sum + v.lost, 0),
-    volumes: volumes.map(({ pv, inTreeHandle, csiHandle, podName }) => ({
+    volumes: volumes.map(({ pv, inTreeHandle, csiHandle, podName, acknowledged }) => ({
       pv,
       inTreeHandle,
       csiHandle,
       nodes: nodesOfClaim.get(podName) ?? [],
+      acknowledgedWrites: acknowledged,
     })),
     steps,
-    inTreeCallsAfterMigration: wrong.length,
+    inTreeCallsAfterMigration: inTreeCallsInWindows(calls, marks, instanceOf).length,
+    csiCallsAfterMigration: csiCallsInWindows(calls, marks, instanceOf).length,
     strandedAttachments: stranded,
     elapsedMs:
       Math.round(env.clock.monotonicMs() - startMs) +
@@ -204,7 +233,9 @@ async function checkVolume(
   await kube.delete(resources.pods, ref, { signal });
   while ((await kube.get(resources.pods, ref, { signal })) !== undefined)
     await env.clock.sleep(pollMs, signal);
-  const acknowledged = acknowledgedRecords(await cluster.podLogs(podName));
+  const logs = await cluster.podLogs(podName);
+  const acknowledged = acknowledgedRecords(logs);
+  const lost = new Set([...lostRecords(podName, text, acknowledged), ...rewrittenRecords(logs)]);
   const claim = await kube.get(resources.persistentVolumeClaims, { namespace, name: claimName }, { signal });
   const pv = await kube.get(resources.persistentVolumes, { name: claim?.spec?.volumeName ?? "" }, { signal });
   if (pv === undefined) throw new Error(`claim ${claimName} has no volume any more`);
@@ -214,7 +245,7 @@ async function checkVolume(
     inTreeHandle: pv.spec?.awsElasticBlockStore?.volumeID ?? "",
     csiHandle: (translateInTreePVToCSI(pv) as PersistentVolume).spec?.csi?.volumeHandle ?? "",
     acknowledged: acknowledged.size,
-    lost: lostRecords(podName, text, acknowledged).length,
+    lost: lost.size,
   };
 }
 

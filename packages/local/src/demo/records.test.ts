@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { acknowledgedRecords, lastRecord, lostRecords, recordLine } from "./records.ts";
+import { acknowledgedRecords, lastRecord, lostRecords, recordLine, rewrittenRecords } from "./records.ts";
 
 const text = (volume: string, ...numbers: number[]) =>
   numbers.map((n) => `${recordLine(volume, n)}\n`).join("");
@@ -22,5 +22,12 @@ describe("records", () => {
     expect(lostRecords("v", text("v", 1, 2, 4), acknowledged)).toEqual([3]);
     expect(lostRecords("v", text("other", 1, 2, 3, 4), acknowledged)).toEqual([1, 2, 3, 4]);
     expect(lostRecords("v", `${text("v", 1, 2, 3)}4 0000`, acknowledged)).toEqual([4]);
+  });
+
+  it("a record that was lost and written again by a later writer is known by its second acknowledgement", () => {
+    expect(rewrittenRecords(["start after 0\nack 1\nack 2\n", "start after 2\nack 3\n"])).toEqual([]);
+    const emptied = ["start after 0\nack 1\nack 2\n", "start after 0\nack 1\nack 2\nack 3\n"];
+    expect(lostRecords("v", text("v", 1, 2, 3), acknowledgedRecords(emptied))).toEqual([]);
+    expect(rewrittenRecords(emptied)).toEqual([1, 2]);
   });
 });

@@ -27,6 +27,22 @@ export function acknowledgedRecords(logs: readonly string[]): ReadonlySet<number
   return numbers;
 }
 
+/**
+ * Numbers that were acknowledged more than once: a writer goes on after what it finds on its volume, so
+ * such a record was gone when a later writer began, though the volume may hold it again by now.
+ */
+export function rewrittenRecords(logs: readonly string[]): number[] {
+  const seen = new Set<number>();
+  const again = new Set<number>();
+  for (const log of logs) {
+    for (const match of log.matchAll(/^ack (\d+)$/gm)) {
+      const number = Number(match[1]);
+      (seen.has(number) ? again : seen).add(number);
+    }
+  }
+  return [...again].sort((a, b) => a - b);
+}
+
 /** Acknowledged numbers that the volume's text does not hold. */
 export function lostRecords(volume: string, text: string, acknowledged: ReadonlySet<number>): number[] {
   const held = new Set<number>();

@@ -4,7 +4,7 @@
 export interface DemoReport {
   /** Records that reached an acknowledgement file after fsync. */
   readonly acknowledgedWrites: number;
-  /** Acknowledged records that the next reader of the volume did not find. */
+  /** Acknowledged records that a later reader or writer of the volume did not find. */
   readonly lostWrites: number;
   readonly volumes: readonly {
     readonly pv: string;
@@ -12,10 +12,13 @@ export interface DemoReport {
     readonly csiHandle: string;
     /** Nodes on which its pod ran, in order. */
     readonly nodes: readonly string[];
+    readonly acknowledgedWrites: number;
   }[];
   readonly steps: readonly { readonly name: string; readonly ms: number }[];
   /** In-tree calls at the disk cloud: per node from its flip, everywhere from the last flip until the return begins. */
   readonly inTreeCallsAfterMigration: number;
+  /** Calls of the driver in the same windows: without any, the count of the others would say nothing. */
+  readonly csiCallsAfterMigration: number;
   /** Attachments without a pod at the end, in the API and at the disk cloud. */
   readonly strandedAttachments: number;
   readonly elapsedMs: number;
@@ -25,6 +28,9 @@ export interface DemoReport {
 export function isProof(report: DemoReport): boolean {
   return (
     report.acknowledgedWrites > 0 &&
+    report.volumes.length > 0 &&
+    report.volumes.every((volume) => volume.acknowledgedWrites > 0) &&
+    report.csiCallsAfterMigration > 0 &&
     report.lostWrites === 0 &&
     report.strandedAttachments === 0 &&
     report.inTreeCallsAfterMigration === 0

@@ -21,7 +21,9 @@ const path = join(directory, "records");
 function existing(): string {
   try {
     return readFileSync(path, "utf8");
-  } catch {
+  } catch (error) {
+    // Of a volume that cannot be read nothing may be cut off.
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     return "";
   }
 }
