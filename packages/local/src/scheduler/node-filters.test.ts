@@ -220,5 +220,26 @@ describe("reasonAgainst", () => {
         reasonAgainst(aView(world({ migrated: true, count: 1 }, "c1")), aPod("p", ["c1"]), node),
       ).toBeUndefined();
     });
+    it("a pod whose volume cannot be translated keeps no other off the node, and takes a slot of its own", () => {
+      const bad = {
+        metadata: { name: "bad" },
+        spec: { awsElasticBlockStore: { volumeID: "aws://a/not-a-volume" } },
+      } as unknown as Stored<PersistentVolume>;
+      for (const csiNode of [undefined, { migrated: true, count: 1 }]) {
+        const base = world(csiNode, "cbad");
+        const view = aView({
+          ...base,
+          claims: [...claims, aClaim("cbad", { volume: "bad" })],
+          volumes: [...volumes, bad],
+        });
+        expect(reasonAgainst(view, aPod("p", ["c1"]), node)).toBeUndefined();
+      }
+      const migrated = aView({
+        ...world({ migrated: true }),
+        claims: [aClaim("cbad", { volume: "bad" })],
+        volumes: [bad],
+      });
+      expect(reasonAgainst(migrated, aPod("p", ["cbad"]), node)).toContain("cannot be translated");
+    });
   });
 });

@@ -6,6 +6,7 @@ import {
   labelSelectorMatches,
   type Node,
   nodeSelectorMatches,
+  type PersistentVolume,
   type PersistentVolumeClaim,
   type Pod,
   type Stored,
@@ -126,7 +127,12 @@ function boundVolumeReason(
 ): string | undefined {
   const pv = view.volume(claim.spec?.volumeName ?? "");
   if (pv === undefined) return "pvc(s) bound to non-existent pv(s)";
-  const required = volumeOnNode(view, pv, node.metadata.name).spec?.nodeAffinity?.required;
+  let required: NonNullable<NonNullable<PersistentVolume["spec"]>["nodeAffinity"]>["required"];
+  try {
+    required = volumeOnNode(view, pv, node.metadata.name).spec?.nodeAffinity?.required;
+  } catch {
+    return "node(s) had a volume that cannot be translated to CSI"; // What is wrong with it, its own events say.
+  }
   if (required === undefined || nodeSelectorMatches(node, required)) return undefined;
   return "node(s) had volume node affinity conflict";
 }

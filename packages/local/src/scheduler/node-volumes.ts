@@ -40,7 +40,7 @@ export function countedVolumes(view: ClusterView, pod: Pod, nodeName: string): C
   return (pod.spec?.volumes ?? []).flatMap((volume) => {
     const source = sourceOf(view, pod, volume);
     if (source === undefined) return [];
-    const counted = countOnNode(view, source, nodeName);
+    const counted = countedOrUnknown(view, source, nodeName);
     return counted === undefined ? [] : [counted];
   });
 }
@@ -53,6 +53,17 @@ function sourceOf(view: ClusterView, pod: Pod, volume: Volume): Source | undefin
   const claim = view.claim(pod.metadata?.namespace ?? "default", claimName);
   const pv = claim?.spec?.volumeName === undefined ? undefined : view.volume(claim.spec.volumeName);
   return pv === undefined ? undefined : { pv };
+}
+
+/** A volume that cannot be translated takes a slot all the same, and keeps no other pod off the node. */
+function countedOrUnknown(view: ClusterView, source: Source, nodeName: string): CountedVolume | undefined {
+  try {
+    return countOnNode(view, source, nodeName);
+  } catch {
+    return "pv" in source
+      ? { limit: getInTreePluginNameFromSpec(source.pv, null), id: `PV ${source.pv.metadata?.name}` }
+      : { limit: getInTreePluginNameFromSpec(null, source.inline), id: JSON.stringify(source.inline) };
+  }
 }
 
 function countOnNode(view: ClusterView, source: Source, nodeName: string): CountedVolume | undefined {

@@ -48,8 +48,8 @@ export function startScheduler(env: WorkloadsEnv, options: SchedulerOptions): Co
   };
   /** Pods with the node chosen for them, by key, until the cache shows them there. */
   const assumed = new Map<string, Stored<Pod>>();
-  /** Pods that have been bound here. */
-  const bound = new Set<string>();
+  /** UIDs of pods that have been bound here, by key: the next pod of that name is another. */
+  const bound = new Map<string, string>();
   const forget = (key: string) => {
     assumed.delete(key);
     bound.delete(key);
@@ -78,7 +78,7 @@ export function startScheduler(env: WorkloadsEnv, options: SchedulerOptions): Co
       forget(key);
       return settled;
     }
-    if (bound.has(key)) return settled;
+    if (bound.get(key) === pod.metadata.uid) return settled;
     assumed.delete(key);
     const choice = chooseNode(view, pod);
     if (choice.node === undefined) {
@@ -89,7 +89,7 @@ export function startScheduler(env: WorkloadsEnv, options: SchedulerOptions): Co
     assumed.set(key, { ...pod, spec: { ...pod.spec, nodeName } } as Stored<Pod>);
     if (!(await bindClaims(env, view, pod, nodeName, signal))) return { requeueAfterMs: retryMs };
     await bindPod(env, pod, nodeName, signal);
-    bound.add(key);
+    bound.set(key, pod.metadata.uid);
     events.event(pod, "Normal", "Scheduled", `Successfully assigned ${key} to ${nodeName}`);
     return settled;
   };

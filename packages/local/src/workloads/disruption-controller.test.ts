@@ -1,6 +1,6 @@
 import type { Pod, PodDisruptionBudget, StatefulSet, Stored } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
-import { decideDisruptionStatus } from "./disruption-controller.ts";
+import { decideDisruptionStatus, pendingEvictions } from "./disruption-controller.ts";
 
 const set = { metadata: { uid: "s" }, spec: { replicas: 3 } } as Stored<StatefulSet>;
 const pod = (ready: boolean, deleting = false) =>
@@ -47,4 +47,41 @@ describe("decideDisruptionStatus", () => {
       expect(decideDisruptionStatus(budget(spec), pods, [set]).disruptionsAllowed).toBe(allowed);
     });
   }
+});
+
+describe("pendingEvictions", () => {
+  const at = "2026-01-01T00:00:10Z";
+  const spent = { status: { disruptedPods: { w: at } } } as unknown as PodDisruptionBudget;
+  const named = (over: object = {}) =>
+    ({
+      metadata: {
+        name: "w",
+        creationTimestamp: "2026-01-01T00:00:10Z",
+        ownerReferences: [{ uid: "s" }],
+        ...over,
+      },
+      status: { conditions: [{ type: "Ready", status: "True" }] },
+    }) as unknown as Stored<Pod>;
+  const soon = new Date("2026-01-01T00:00:11Z");
+
+  it("a pod that was let go counts as gone before its deletion is seen", () => {
+    const evicted = pendingEvictions(spent, [named()], soon);
+    expect(evicted).toEqual({ w: at });
+    const pods = [named(), pod(true), pod(true)];
+    const rule = budget({ maxUnavailable: 1 });
+    expect(decideDisruptionStatus(rule, pods, [set]).disruptionsAllowed).toBe(1);
+    expect(decideDisruptionStatus(rule, pods, [set], evicted).disruptionsAllowed).toBe(0);
+  });
+  it.each([
+    ["its deletion is seen", [named({ deletionTimestamp: at })], soon, undefined],
+    ["it is gone", [], soon, undefined],
+    ["its successor was made later", [named({ creationTimestamp: "2026-01-01T00:00:11Z" })], soon, undefined],
+    ["its successor is there in the same second, it was seen to go", [named()], soon, Date.parse(at) + 400],
+    ["nothing came of it for two minutes", [named()], new Date("2026-01-01T00:02:10Z"), undefined],
+  ] as const)("no longer when %s", (_why, pods, now, goneMs) => {
+    expect(pendingEvictions(spent, pods, now, () => goneMs)).toEqual({});
+  });
+  it("a pod of that name that went before does not count", () => {
+    expect(pendingEvictions(spent, [named()], soon, () => Date.parse(at) - 1)).toEqual({ w: at });
+  });
 });

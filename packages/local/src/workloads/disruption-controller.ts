@@ -28,17 +28,46 @@ export interface DisruptionStatus {
   readonly disruptionsAllowed: number;
 }
 
-/** Computes a budget's counts from the pods it selects and the sets that own them. */
+/** An evicted pod that is not seen being deleted after this time was not evicted after all. */
+const evictionSeenWithinMs = 2 * 60_000;
+
+/**
+ * Pods that the evicting side has let go and whose deletion is yet to be seen. They count as gone: the
+ * cache may lag behind the eviction, which would allow the same disruption twice.
+ */
+export function pendingEvictions(
+  budget: PodDisruptionBudget,
+  pods: readonly Stored<Pod>[],
+  now: Date,
+  /** When a pod of that name was last seen to go, in milliseconds since 1970. */
+  lastGoneMs: (podName: string) => number | undefined = () => undefined,
+): Readonly<Record<string, string>> {
+  const isPending = ([name, at]: [string, string]) =>
+    now.getTime() - Date.parse(at) < evictionSeenWithinMs &&
+    (lastGoneMs(name) ?? 0) < Date.parse(at) &&
+    pods.some((pod) => pod.metadata.name === name && !isDeleting(pod) && !isMadeAfter(pod, at));
+  return Object.fromEntries(Object.entries(budget.status?.disruptedPods ?? {}).filter(isPending));
+}
+
+/** A later pod of the same name is not the evicted one. Times have no fractions of a second. */
+function isMadeAfter(pod: Stored<Pod>, at: string): boolean {
+  return Date.parse(pod.metadata.creationTimestamp ?? "") > Date.parse(at);
+}
+
+/** Computes a budget's counts from the pods it selects, the sets that own them and evictions not yet seen. */
 export function decideDisruptionStatus(
   budget: PodDisruptionBudget,
   pods: readonly Stored<Pod>[],
   sets: readonly Stored<StatefulSet>[],
+  evicted: Readonly<Record<string, string>> = {},
 ): DisruptionStatus {
   const owners = new Set(pods.flatMap((pod) => pod.metadata.ownerReferences?.map((o) => o.uid) ?? []));
   const owned = sets.filter((set) => owners.has(set.metadata.uid));
   const unowned = pods.filter((pod) => !owned.some((set) => isOwnedBy(pod, set)));
   const expectedPods = owned.reduce((sum, set) => sum + (set.spec?.replicas ?? 1), 0) + unowned.length;
-  const currentHealthy = pods.filter((pod) => isPodReady(pod) && !isDeleting(pod)).length;
+  const currentHealthy = pods.filter(
+    (pod) => isPodReady(pod) && !isDeleting(pod) && evicted[pod.metadata.name] === undefined,
+  ).length;
   const desiredHealthy =
     budget.spec?.maxUnavailable === undefined
       ? scaled(budget.spec?.minAvailable ?? 0, expectedPods)
@@ -59,16 +88,37 @@ export function startDisruptionController(env: WorkloadsEnv): Component {
       const budget = budgets.get(key);
       if (budget === undefined || isDeleting(budget)) return settled;
       const selected = pods.list().filter((pod) => isSelected(budget, pod));
-      await writeStatus(env, budget, decideDisruptionStatus(budget, selected, sets.list()), signal);
-      return settled;
+      const gone = (name: string) => goneMs.get(`${budget.metadata.namespace}/${name}`);
+      const evicted = pendingEvictions(budget, selected, env.clock.now(), gone);
+      const counts = decideDisruptionStatus(budget, selected, sets.list(), evicted);
+      await writeStatus(env, budget, counts, evicted, signal);
+      return Object.keys(evicted).length === 0 ? settled : { requeueAfterMs: evictionSeenWithinMs };
     },
   });
+  /** Pods seen to go, by key: the next pod of a StatefulSet has the evicted one's name. */
+  const goneMs = new Map<string, number>();
+  const noteGone = (pod: Stored<Pod>) => {
+    const nowMs = env.clock.now().getTime();
+    for (const [key, ms] of goneMs) if (nowMs - ms >= evictionSeenWithinMs) goneMs.delete(key);
+    goneMs.set(keyOf(pod), nowMs);
+  };
   const wakeAll = () => {
     for (const budget of budgets.list()) queue.add(keyOf(budget));
   };
   const unsubscribe = [
     budgets.onChange({ added: (b) => queue.add(keyOf(b)), updated: (_, b) => queue.add(keyOf(b)) }),
-    pods.onChange({ added: wakeAll, updated: wakeAll, deleted: wakeAll }),
+    pods.onChange({
+      added: wakeAll,
+      updated: (before, pod) => {
+        if (isDeleting(pod)) noteGone(pod);
+        else if (before.metadata.uid !== pod.metadata.uid) noteGone(before);
+        wakeAll();
+      },
+      deleted: (pod) => {
+        noteGone(pod);
+        wakeAll();
+      },
+    }),
     sets.onChange({ added: wakeAll, updated: wakeAll, deleted: wakeAll }),
   ];
   return {
@@ -83,20 +133,33 @@ async function writeStatus(
   env: WorkloadsEnv,
   budget: Stored<PodDisruptionBudget>,
   counts: DisruptionStatus,
+  evicted: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<void> {
   const generation = budget.metadata.generation ?? 1;
   const was = budget.status;
+  const seen = Object.keys(was?.disruptedPods ?? {}).filter((name) => evicted[name] === undefined);
   const same =
     was !== undefined &&
+    seen.length === 0 &&
     was.observedGeneration === generation &&
     (Object.keys(counts) as (keyof DisruptionStatus)[]).every((key) => (was[key] ?? 0) === counts[key]);
   if (same) return;
-  // The evicting side notes pods it has let go in disruptedPods; a full replacement would forget them.
+  // The evicting side spends disruptions and notes in disruptedPods whom it has let go. Counts made
+  // before an eviction must not be written after it: what was looked at must be what is there.
+  const disruptedPods = Object.fromEntries(seen.map((name) => [name, null]));
+  const body = {
+    metadata: { resourceVersion: budget.metadata.resourceVersion },
+    status: {
+      ...counts,
+      ...(seen.length === 0 ? {} : { disruptedPods }),
+      observedGeneration: generation,
+    },
+  };
   await env.kube.patch(
     resources.podDisruptionBudgets,
     refOfKey(keyOf(budget)),
-    { type: "merge", body: { status: { ...counts, observedGeneration: generation } } },
+    { type: "merge", body },
     { subresource: "status", signal },
   );
 }

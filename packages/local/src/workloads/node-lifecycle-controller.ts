@@ -4,6 +4,8 @@
  * Source: Kubernetes node life cycle (taints by condition, node leases).
  */
 import {
+  isConflict,
+  isNotFound,
   type Lease,
   type Node,
   type NodeCondition,
@@ -98,7 +100,12 @@ async function checkLease(env: WorkloadsEnv, node: Stored<Node>, signal: AbortSi
   if (lapsed === undefined) return;
   const conditions = (node.status?.conditions ?? []).map((c) => (c.type === "Ready" ? lapsed : c));
   const body = { metadata: { resourceVersion: node.metadata.resourceVersion }, status: { conditions } };
-  await env.kube.patch(resources.nodes, { name }, { type: "merge", body }, { subresource: "status", signal });
+  await env.kube
+    .patch(resources.nodes, { name }, { type: "merge", body }, { subresource: "status", signal })
+    .catch((error) => {
+      // The node has just reported, or is gone: the next look tells. The others are not to wait for it.
+      if (!isConflict(error) && !isNotFound(error)) throw error;
+    });
 }
 
 function sameTaints(node: Node, taints: readonly Taint[]): boolean {
