@@ -67,6 +67,7 @@ export function startKubelet(env: KubeletEnv, options: KubeletOptions): Componen
   const queue = startWorkQueue(env, {
     name: "kubelet-pods",
     workers: 32,
+    backoff: { initialMs: 200, maximumMs: 10_000, jitter: 0.1 },
     reconcile: (podUID, signal) => worker.reconcile(podUID, signal),
   });
   const statusQueue = startWorkQueue(env, {

@@ -156,6 +156,8 @@ export class PodWorker {
         });
       return settled;
     }
+    // Somebody else has said that it is over: what still runs would keep its volumes for ever.
+    if (state.kind === "running") await runtime.terminate(podUID, graceMs, signal);
     return settled;
   }
 

@@ -3,7 +3,7 @@
  * program by the time it is looked at. Real form only: reads the machine's process table.
  */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 /** A process, for good. */
 export interface ProcessIdentity {
@@ -15,16 +15,9 @@ export interface ProcessIdentity {
 /** The identity of the process that has this pid now, or undefined when none (or only a zombie) has. */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   if (process.platform !== "linux") return identifyByPs(pid);
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  } catch {
-    return undefined;
-  }
-  // The second field is the command in parentheses and may itself hold blanks and parentheses.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const state = fields[0];
-  const startedAt = fields[19];
+  const fields = statFields(pid);
+  const state = fields?.[0];
+  const startedAt = fields?.[19];
   return startedAt === undefined || state === "Z" || state === "X" ? undefined : { pid, startedAt };
 }
 
@@ -42,6 +35,33 @@ export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals,
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
     throw error;
+  }
+}
+
+/** True while anything but zombies is in the process group. */
+export function isGroupAlive(groupId: number): boolean {
+  try {
+    process.kill(-groupId, 0);
+  } catch {
+    return false;
+  }
+  if (process.platform !== "linux") return true;
+  // A machine whose init takes its time keeps zombies, which do nothing any more.
+  return readdirSync("/proc").some((name) => {
+    if (!/^[0-9]+$/.test(name)) return false;
+    const [state, , group] = statFields(Number(name)) ?? [];
+    return group === String(groupId) && state !== "Z" && state !== "X";
+  });
+}
+
+/** The fields of /proc/<pid>/stat from the state on. */
+function statFields(pid: number): string[] | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The second field is the command in parentheses and may itself hold blanks and parentheses.
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  } catch {
+    return undefined;
   }
 }
 

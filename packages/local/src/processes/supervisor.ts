@@ -7,8 +7,21 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, rmSync, writeFileSync } from "node:fs";
-import { backoffMs, type Clock, type Component, type Logger, TaskGroup } from "@longshore/runtime";
-import { identifyProcess, isAlive, type ProcessIdentity, signalProcess } from "./process-identity.ts";
+import {
+  backoffMs,
+  type Clock,
+  type Component,
+  errorChain,
+  type Logger,
+  TaskGroup,
+} from "@longshore/runtime";
+import {
+  identifyProcess,
+  isAlive,
+  isGroupAlive,
+  type ProcessIdentity,
+  signalProcess,
+} from "./process-identity.ts";
 
 /** A process to keep running. */
 export interface ProcessSpec {
@@ -45,6 +58,7 @@ const restartBackoff = { initialMs: 50, maximumMs: 10_000 };
 /** A process that ran this long is healthy: its next restart is immediate again. */
 const healthyMs = 10_000;
 const killAfterMs = 5000;
+const helpersWithinMs = 5000;
 
 /** Starts an empty supervisor. */
 export function startSupervisor(env: SupervisorEnv): Supervisor {
@@ -87,9 +101,15 @@ async function keepRunning(
 ): Promise<void> {
   for (let restarts = 0; !signal.aborted; restarts++) {
     const startedMs = env.clock.monotonicMs();
-    const child = startProcess(spec, restarts);
-    const ended = await exitOf(env, child, signal);
-    rmSync(spec.pidFile, { force: true });
+    let ended: string;
+    try {
+      const child = startProcess(spec, restarts);
+      ended = await exitOf(env, child, signal);
+      if (child.pid !== undefined) await helpersEnd(env, child.pid);
+      rmSync(spec.pidFile, { force: true });
+    } catch (error) {
+      ended = `could not be started: ${errorChain(error)}`; // A full disk may have room again later.
+    }
     if (signal.aborted) return;
     health.failures = env.clock.monotonicMs() - startedMs >= healthyMs ? 1 : health.failures + 1;
     health.ended = ended;
@@ -110,9 +130,36 @@ function startProcess(spec: ProcessSpec, restarts: number): ChildProcess {
   const identity = child.pid === undefined ? undefined : identifyProcess(child.pid);
   if (identity !== undefined) {
     const record: PidRecord = { ...identity, restarts };
-    writeFileSync(spec.pidFile, JSON.stringify(record), { mode: 0o600 });
+    try {
+      writeFileSync(spec.pidFile, JSON.stringify(record), { mode: 0o600 });
+    } catch (error) {
+      child.kill("SIGKILL"); // Nobody would find it to end it.
+      throw error;
+    }
   }
   return child;
+}
+
+/**
+ * Waits for what a process that was killed has left running in its process group, such as a mkfs: the
+ * next one must not find a device half formatted. What takes too long hangs, and is ended. (Pods are in
+ * groups of their own.)
+ */
+async function helpersEnd(env: SupervisorEnv, pid: number): Promise<void> {
+  const never = new AbortController().signal;
+  const startMs = env.clock.monotonicMs();
+  while (isGroupAlive(pid)) {
+    if (env.clock.monotonicMs() - startMs > helpersWithinMs) return endGroup(pid);
+    await env.clock.sleep(10, never);
+  }
+}
+
+function endGroup(pid: number): void {
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // Nothing is left of it.
+  }
 }
 
 /** Resolves when the process has ended; ends it (SIGTERM, then SIGKILL) when `signal` aborts. */

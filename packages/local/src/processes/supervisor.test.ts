@@ -1,0 +1,81 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { silentLogger, systemClock } from "@longshore/runtime";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { isAlive } from "./process-identity.ts";
+import { type PidRecord, type Supervisor, startSupervisor } from "./supervisor.ts";
+
+let dir: string;
+let supervisor: Supervisor;
+const never = new AbortController().signal;
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "longshore-sup-"));
+  mkdirSync(join(dir, "run"));
+  supervisor = startSupervisor({ clock: systemClock, logger: silentLogger });
+});
+afterEach(async () => {
+  await supervisor.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const file = (name: string) => join(dir, name);
+const text = (name: string) => (existsSync(file(name)) ? readFileSync(file(name), "utf8") : "");
+const pidRecord = () => JSON.parse(text("run/p.json")) as PidRecord;
+async function until(holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 1000 && !holds(); i++) await systemClock.sleep(10, never);
+  expect(holds()).toBe(true);
+}
+const supervise = (script: string, over: { pidFile?: string; logFile?: string } = {}) =>
+  supervisor.supervise({
+    name: "p",
+    argv: ["/bin/sh", "-c", script],
+    pidFile: over.pidFile ?? file("run/p.json"),
+    logFile: over.logFile ?? file("p.log"),
+  });
+
+describe("a supervised process", () => {
+  it("is started again when it dies, and ended with the supervisor", async () => {
+    supervise("echo up; exec sleep 60");
+    await until(() => text("p.log") === "up\n" && text("run/p.json") !== "");
+    const first = pidRecord();
+    process.kill(first.pid, "SIGKILL");
+    await until(() => text("p.log") === "up\nup\n" && text("run/p.json") !== "");
+    const second = pidRecord();
+    expect([isAlive(first), isAlive(second), second.restarts]).toEqual([false, true, 1]);
+    await supervisor.stop();
+    expect(isAlive(second)).toBe(false);
+    expect(existsSync(file("run/p.json"))).toBe(false);
+  });
+
+  it("is not started again before the programs have ended that it had run", async () => {
+    supervise(
+      `echo begin >> ${file("trace")}; (sleep 0.5; echo helper done >> ${file("trace")}) & echo $! >> ${file("helper")}; wait; sleep 60`,
+    );
+    await until(() => text("helper") !== "" && text("run/p.json") !== "");
+    process.kill(pidRecord().pid, "SIGKILL");
+    await until(() => text("trace").split("begin").length === 3);
+    expect(text("trace")).toBe("begin\nhelper done\nbegin\n");
+  });
+
+  it("that cannot be started is tried again, and counts as failing", async () => {
+    supervise("echo up; exec sleep 60", { logFile: file("later/p.log") });
+    await until(() => supervisor.failing() !== undefined);
+    expect(supervisor.failing()?.ended).toContain("could not be started");
+    mkdirSync(file("later"));
+    await until(() => text("later/p.log") === "up\n");
+  });
+
+  it("whose pid file cannot be written does not run on unknown", async () => {
+    supervise(`echo $$ >> ${file("pids")}; exec sleep 60`, { pidFile: file("none/p.json") });
+    await until(() => supervisor.failing() !== undefined);
+    await supervisor.stop();
+    const alive = () =>
+      text("pids")
+        .split("\n")
+        .filter((pid) => pid !== "" && existsSync(`/proc/${pid}/cmdline`))
+        .filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("sleep"));
+    await until(() => alive().length === 0);
+  });
+});
