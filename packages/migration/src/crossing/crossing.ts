@@ -20,7 +20,7 @@ import {
   resources,
   type Stored,
 } from "@longshore/kube";
-import type { Host, RuntimeEnv } from "@longshore/runtime";
+import { type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { migratedToAnnotation } from "@longshore/storage";
 import { getInTreePluginNameFromSpec, isPVMigratable } from "@longshore/translation";
 import type { CrossingMark, Platform } from "../platform.ts";
@@ -98,7 +98,7 @@ export async function runCrossing(
   } else {
     await run.mark({ kind: "clusterReturning", plugin: subject.inTreeName });
   }
-  for (const nodeName of await run.nodesInOrder()) await run.crossNode(nodeName);
+  await run.crossAllNodes();
   if (direction === "migrate") {
     await run.mark({ kind: "clusterMigrated", plugin: subject.inTreeName });
   } else {
@@ -174,6 +174,19 @@ class CrossingRun {
     return this.#options.direction === "migrate" ? names : names.reverse();
   }
 
+  /** Crosses every node, also those that join the cluster meanwhile. */
+  async crossAllNodes(): Promise<void> {
+    const seen = new Set<string>();
+    for (;;) {
+      const news = (await this.nodesInOrder()).filter((name) => !seen.has(name));
+      if (news.length === 0) return;
+      for (const nodeName of news) {
+        await this.crossNode(nodeName);
+        seen.add(nodeName);
+      }
+    }
+  }
+
   async crossNode(nodeName: string): Promise<void> {
     const { kube, platform } = this.#env;
     const { subject, direction } = this.#options;
@@ -211,8 +224,24 @@ class CrossingRun {
    * Empties the node. Done again for as long as something is waited for there: a scheduler that has
    * not yet heard of the cordon may still bind pods to the node, whose volumes would never go.
    */
-  #drain(step: string, nodeName: string): Promise<void> {
-    return drainNode(this.#env, nodeName, (what) => this.#waiting(step, nodeName, what), this.#signal);
+  async #drain(step: string, nodeName: string): Promise<void> {
+    const { clock } = this.#env;
+    const startMs = clock.monotonicMs();
+    let waitsFor = "its pods to end";
+    const onWaiting = (what: string) => {
+      waitsFor = what;
+      this.#waiting(step, nodeName, what);
+    };
+    try {
+      await withDeadline(clock, this.#stepTimeoutMs, this.#signal, (signal) =>
+        drainNode(this.#env, nodeName, onWaiting, signal),
+      );
+    } catch (error) {
+      if (this.#signal.aborted || clock.monotonicMs() - startMs < this.#stepTimeoutMs) throw error;
+      throw new StepTimeoutError(`"${step}" on node ${nodeName} still waits for: ${waitsFor}`, {
+        cause: error,
+      });
+    }
   }
 
   /** PVs and claims of the plugin carry nothing any more that the driver's sidecars put there. */
@@ -294,9 +323,10 @@ export function objectsCarryingMarks(
   claims: readonly Stored<PersistentVolumeClaim>[],
 ): string[] {
   const finalizers = sidecarFinalizers(subject);
+  const isHanded = (object: Stored<PersistentVolume> | Stored<PersistentVolumeClaim>) =>
+    object.metadata.annotations?.[migratedToAnnotation] === subject.driverName;
   const carries = (object: Stored<PersistentVolume> | Stored<PersistentVolumeClaim>) =>
-    object.metadata.annotations?.[migratedToAnnotation] === subject.driverName ||
-    object.metadata.finalizers?.some((f) => finalizers.includes(f)) === true;
+    isHanded(object) || object.metadata.finalizers?.some((f) => finalizers.includes(f)) === true;
   const ours = volumes.filter(
     (pv) => isPVMigratable(pv) && getInTreePluginNameFromSpec(pv, null) === subject.inTreeName,
   );
@@ -304,7 +334,8 @@ export function objectsCarryingMarks(
   return [
     ...ours.filter(carries).map((pv) => `PersistentVolume ${pv.metadata.name}`),
     ...claims
-      .filter((claim) => names.has(claim.spec?.volumeName ?? "") && carries(claim))
+      // A claim that is not bound yet is known as the plugin's by the driver that it was handed to.
+      .filter((claim) => carries(claim) && (names.has(claim.spec?.volumeName ?? "") || isHanded(claim)))
       .map((claim) => `claim ${claim.metadata.namespace}/${claim.metadata.name}`),
   ];
 }

@@ -73,6 +73,16 @@ describe("findBlockers", () => {
   it("pods that nobody would bring back, unless forced", () => {
     expect(objects({ pods: [pod()] })).toEqual(["Pod default/p"]);
     expect(objects({ pods: [pod()] }, "migrate", true)).toEqual([]);
+    // A drain takes every pod, also one that has no such volume.
+    expect(objects({ pods: [pod()], claims: [] })).toEqual(["Pod default/p"]);
+    const ended = { ...pod(), status: { phase: "Succeeded" } } as Stored<Pod>;
+    expect(objects({ pods: [ended] })).toEqual([]);
+  });
+  it("pods that a drain leaves, if they use a volume that was the driver's from the start", () => {
+    const csi = { metadata: { name: "pv1" }, spec: { csi: { driver, volumeHandle: "vol-1" } } };
+    const volumes = [csi as unknown as Stored<PersistentVolume>];
+    expect(objects({ pods: [pod("DaemonSet")], volumes })).toEqual(["Pod default/p"]);
+    expect(objects({ pods: [pod("StatefulSet")], volumes })).toEqual([]);
   });
 });
 

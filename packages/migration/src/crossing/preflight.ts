@@ -89,17 +89,19 @@ function translationBlockers(subject: CrossingSubject, seen: CrossingObservation
 
 function podBlockers(subject: CrossingSubject, seen: CrossingObservation, force: boolean): Blocker[] {
   return seen.pods.flatMap((pod): Blocker[] => {
-    if (pod.spec?.nodeName === undefined || !usesPlugin(subject, pod, seen)) return [];
+    if (pod.spec?.nodeName === undefined || hasEnded(pod)) return [];
     const kind = leftByDrain(pod);
     if (kind !== undefined) {
+      if (!usesPlugin(subject, pod, seen) && !usesDriver(subject, pod, seen)) return [];
       return [
         {
           object: `Pod ${nameOf(pod)}`,
-          reason: `a ${kind} pod on node ${pod.spec.nodeName} uses a volume of ${subject.inTreeName}, and a drain leaves it`,
+          reason: `a ${kind} pod on node ${pod.spec.nodeName} uses a volume of ${subject.inTreeName} or ${subject.driverName}, and a drain leaves it`,
           remedy: "move its volume to another pod, or delete the workload for the time of the crossing",
         },
       ];
     }
+    // Whatever its volumes: a drain takes every pod of the node.
     const managed = pod.metadata.ownerReferences?.some((o) => o.controller === true) === true;
     if (managed || force) return [];
     return [
@@ -126,17 +128,36 @@ export function usesPlugin(
   seen: Pick<CrossingObservation, "claims" | "volumes">,
 ): boolean {
   if (inlineVolumesOf(subject, pod).length > 0) return true;
-  return (pod.spec?.volumes ?? []).some((volume) => {
+  return boundVolumesOf(pod, seen).some(
+    (pv) => isPVMigratable(pv) && getInTreePluginNameFromSpec(pv, null) === subject.inTreeName,
+  );
+}
+
+/** True when the pod uses a volume that was the driver's from the start: the node is not empty of it either. */
+function usesDriver(
+  subject: CrossingSubject,
+  pod: Stored<Pod>,
+  seen: Pick<CrossingObservation, "claims" | "volumes">,
+): boolean {
+  return boundVolumesOf(pod, seen).some((pv) => pv.spec?.csi?.driver === subject.driverName);
+}
+
+function boundVolumesOf(
+  pod: Stored<Pod>,
+  seen: Pick<CrossingObservation, "claims" | "volumes">,
+): Stored<PersistentVolume>[] {
+  return (pod.spec?.volumes ?? []).flatMap((volume) => {
     const claimName = volume.persistentVolumeClaim?.claimName;
-    if (claimName === undefined) return false;
+    if (claimName === undefined) return [];
     const claim = seen.claims.find(
       (c) => c.metadata.name === claimName && c.metadata.namespace === pod.metadata.namespace,
     );
-    const pv = seen.volumes.find((v) => v.metadata.name === claim?.spec?.volumeName);
-    return (
-      pv !== undefined && isPVMigratable(pv) && getInTreePluginNameFromSpec(pv, null) === subject.inTreeName
-    );
+    return seen.volumes.filter((v) => v.metadata.name === claim?.spec?.volumeName);
   });
+}
+
+function hasEnded(pod: Pod): boolean {
+  return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
 }
 
 function inlineVolumesOf(subject: CrossingSubject, pod: Pod): Volume[] {
