@@ -1,6 +1,7 @@
 /** The real forms of the seams for a command, and where local clusters live. */
+import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ClusterEnv, mayMount, processHost } from "@longshore/local";
 import { createLogger, noMeter, systemClock, systemRandom } from "@longshore/runtime";
@@ -20,6 +21,24 @@ export function defaultClusterDir(): string {
 /** An absolute, normalised path. */
 export function absolute(path: string): string {
   return resolve(path);
+}
+
+/**
+ * The cluster directory that was named, or the default one: absolute and without links, as the machine
+ * lists mounts by their real paths. It need not exist.
+ */
+export function clusterDir(named: string | undefined): string {
+  return realPath(resolve(named ?? defaultClusterDir()));
+}
+
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    // Of anything else, whoever uses the path will say what is wrong with it.
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT" || path === dirname(path)) return path;
+    return join(realPath(dirname(path)), basename(path));
+  }
 }
 
 /** The host form this process may use. */

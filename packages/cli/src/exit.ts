@@ -29,10 +29,14 @@ export function reportFailure(error: unknown): number {
 const sameSignalWithinMs = 1000;
 
 /**
- * Runs `work` with a signal that aborts on Ctrl-C or SIGTERM, so that it can clean up; a second
- * Ctrl-C ends the process at once.
+ * Runs `work` with a signal that aborts on Ctrl-C, SIGTERM or one of `also`, so that it can clean up; a
+ * second Ctrl-C ends the process at once.
  */
-export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function interruptible<T>(
+  work: (signal: AbortSignal) => Promise<T>,
+  also: readonly NodeJS.Signals[] = [],
+): Promise<T> {
+  const signals: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", ...also];
   const controller = new AbortController();
   let askedMs: number | undefined;
   const interrupt = () => {
@@ -44,17 +48,20 @@ export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>
     askedMs = nowMs;
     controller.abort(new InterruptedError());
   };
-  process.on("SIGINT", interrupt);
-  process.on("SIGTERM", interrupt);
+  for (const name of signals) process.on(name, interrupt);
   try {
     return await work(controller.signal);
   } catch (error) {
-    if (controller.signal.aborted) throw new InterruptedError();
+    // What could not be cleaned up must be known; anything else is how the work was interrupted.
+    if (controller.signal.aborted && !isCleanupFailure(error)) throw new InterruptedError();
     throw error;
   } finally {
-    process.off("SIGINT", interrupt);
-    process.off("SIGTERM", interrupt);
+    for (const name of signals) process.off(name, interrupt);
   }
+}
+
+function isCleanupFailure(error: unknown): boolean {
+  return error instanceof Error && error.name === "CleanupError";
 }
 
 /** Resolves when the signal aborts. */

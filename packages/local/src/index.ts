@@ -1,5 +1,6 @@
 /** A whole cluster on one machine: disk cloud, reference driver, nodes, workloads, supervisor, demo. */
 export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from "./cluster/config.ts";
+export { CrossingUnderWayError, takeCrossing } from "./cluster/crossing-lock.ts";
 export { ClusterDirectoryError, readClusterConfig } from "./cluster/files.ts";
 export {
   createInProcessCluster,

@@ -22,7 +22,7 @@ import {
 } from "@longshore/runtime";
 import { volumeGates } from "@longshore/volumes";
 import { type Command, Option } from "commander";
-import { absolute, commandEnv, defaultClusterDir, hostForm, longshoreCommand } from "../environment.ts";
+import { clusterDir, commandEnv, defaultClusterDir, hostForm, longshoreCommand } from "../environment.ts";
 import { interruptible, UsageError, untilAborted } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";
 import { createProgress, seconds, table } from "../terminal.ts";
@@ -92,7 +92,7 @@ export function registerClusterCommand(program: Command): void {
 }
 
 function dirOf(flags: DirFlag): string {
-  return absolute(flags.dir ?? defaultClusterDir());
+  return clusterDir(flags.dir);
 }
 
 async function up(flags: UpFlags, signal: AbortSignal): Promise<void> {
@@ -138,7 +138,7 @@ async function upDetached(dir: string, flags: UpFlags, signal: AbortSignal): Pro
   // Not inside the directory, which must be empty, and of this attempt alone.
   const log = `${dir}.up-${process.pid}.log`;
   mkdirSync(log.slice(0, log.lastIndexOf("/")), { recursive: true });
-  const output = openSync(log, "w", 0o600);
+  const output = openSync(log, "wx", 0o600); // Never through a link that somebody has put there.
   const [program = "", ...args] = longshoreCommand;
   const child = spawn(
     program,

@@ -4,7 +4,7 @@ import { resources } from "@longshore/kube";
 import { openCluster } from "@longshore/local";
 import { withDeadline } from "@longshore/runtime";
 import type { Command } from "commander";
-import { absolute, commandEnv, defaultClusterDir } from "../environment.ts";
+import { clusterDir, commandEnv, defaultClusterDir } from "../environment.ts";
 import { interruptible, untilAborted } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";
 
@@ -27,7 +27,7 @@ export function registerDashboardCommand(program: Command): void {
 
 async function dashboard(flags: DashboardFlags, signal: AbortSignal): Promise<void> {
   const port = wholeNumber("--port", flags.port, 0, 65_535);
-  const dir = absolute(flags.dir ?? defaultClusterDir());
+  const dir = clusterDir(flags.dir);
   const env = commandEnv();
   const { kube } = await openCluster(env, dir);
   try {

@@ -1,11 +1,11 @@
 /** `longshore demo`: a whole cluster, the crossing and the way back, and the proof. */
-import { mkdtempSync, realpathSync } from "node:fs";
+import { mkdtempSync, realpathSync, rmdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isProof, runProcessDemo } from "@longshore/local";
 import type { Command } from "commander";
 import pc from "picocolors";
-import { absolute, commandEnv, hostForm, longshoreCommand } from "../environment.ts";
+import { absolute, clusterDir, commandEnv, hostForm, longshoreCommand } from "../environment.ts";
 import { exitCodes, interruptible } from "../exit.ts";
 import { createProgress, seconds, showCrossing, table } from "../terminal.ts";
 
@@ -23,13 +23,13 @@ export function registerDemoCommand(program: Command): void {
     .option("--json <file>", "also write the report as JSON")
     .option("--dir <dir>", "cluster directory (default: a new one, removed afterwards)")
     .option("-q, --quiet", "no progress")
-    .action((flags: DemoFlags) => interruptible((signal) => demo(flags, signal)));
+    .action((flags: DemoFlags) => interruptible((signal) => demo(flags, signal), ["SIGHUP"]));
 }
 
 async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
   const progress = createProgress(flags.quiet);
   const dir =
-    flags.dir === undefined ? realpathSync(mkdtempSync(join(tmpdir(), "longshore-"))) : absolute(flags.dir);
+    flags.dir === undefined ? realpathSync(mkdtempSync(join(tmpdir(), "longshore-"))) : clusterDir(flags.dir);
   const form = hostForm();
   const how = form === "kernel" ? "loop devices, ext4 and mounts" : "directories and links (no root)";
   progress.line(pc.bold(`A Kubernetes cluster of three nodes on this machine, with ${how}`));
@@ -45,13 +45,10 @@ async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
       onCrossing: showCrossing(progress),
     },
     signal,
-  );
-  progress.clear();
-  if (flags.json !== undefined) {
-    await env.host.writeFileAtomic(absolute(flags.json), `${JSON.stringify(report, undefined, 2)}\n`, {
-      mode: 0o644,
-    });
-  }
+  ).finally(() => {
+    progress.clear();
+    if (flags.dir === undefined) removeIfEmpty(dir);
+  });
   process.stdout.write(
     `\n${table([
       ["VOLUME", "IN-TREE HANDLE", "CSI HANDLE", "NODES"],
@@ -64,8 +61,21 @@ async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
       ["elapsed", seconds(report.elapsedMs)],
     ])}`,
   );
+  if (flags.json !== undefined) {
+    // Not by renaming: it may be a pipe or a device.
+    writeFileSync(absolute(flags.json), `${JSON.stringify(report, undefined, 2)}\n`, { mode: 0o644 });
+  }
   if (!isProof(report)) {
     process.stderr.write("longshore: the demo did not prove what it claims; see the figures above\n");
     process.exitCode = exitCodes.failed;
+  }
+}
+
+/** Takes the demo's own directory away where no cluster came to be in it. */
+function removeIfEmpty(dir: string): void {
+  try {
+    rmdirSync(dir);
+  } catch {
+    // The cluster has removed it, or could not clean up and has said so.
   }
 }

@@ -1,5 +1,5 @@
 /** `longshore migrate` and `longshore rollback`: carry a cluster across and back. */
-import { openCluster } from "@longshore/local";
+import { openCluster, takeCrossing } from "@longshore/local";
 import {
   type CrossingDirection,
   type CrossingResult,
@@ -9,7 +9,7 @@ import {
 } from "@longshore/migration";
 import type { Command } from "commander";
 import pc from "picocolors";
-import { absolute, commandEnv, defaultClusterDir } from "../environment.ts";
+import { absolute, clusterDir, commandEnv } from "../environment.ts";
 import { interruptible, UsageError } from "../exit.ts";
 import { createProgress, seconds, showCrossing } from "../terminal.ts";
 
@@ -50,7 +50,8 @@ export function registerMigrateCommands(program: Command): void {
 async function cross(direction: CrossingDirection, flags: CrossingFlags, signal: AbortSignal): Promise<void> {
   const subject = subjectOf(flags.plugin);
   const env = commandEnv();
-  const cluster = await openCluster(env, absolute(flags.dir ?? defaultClusterDir()));
+  const cluster = await openCluster(env, clusterDir(flags.dir));
+  let release = () => {};
   try {
     const { kube, platform, layout } = cluster;
     const force = flags.force === true ? { force: true } : {};
@@ -59,6 +60,7 @@ async function cross(direction: CrossingDirection, flags: CrossingFlags, signal:
       process.stdout.write(flags.json === true ? '{"blockers":[]}\n' : "nothing stands in the way\n");
       return;
     }
+    release = takeCrossing(layout);
     const progress = createProgress(flags.json);
     const journalFile = flags.journal === undefined ? `${layout.dir}/crossing.json` : absolute(flags.journal);
     const result = await runCrossing(
@@ -68,6 +70,7 @@ async function cross(direction: CrossingDirection, flags: CrossingFlags, signal:
     ).finally(() => progress.clear());
     process.stdout.write(flags.json === true ? `${JSON.stringify(result)}\n` : summary(result));
   } finally {
+    release();
     cluster.kube.close();
   }
 }

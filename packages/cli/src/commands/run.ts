@@ -1,8 +1,9 @@
 /** `longshore run …`: one component as a process of its own. */
 import { runApiServer } from "@longshore/apiserver";
 import { processEnv, processKinds, startComponentProcess } from "@longshore/local";
+import { systemClock } from "@longshore/runtime";
 import { type Command, Option } from "commander";
-import { InterruptedError, interruptible, untilAborted } from "../exit.ts";
+import { InterruptedError, interruptible, reportFailure, untilAborted } from "../exit.ts";
 
 /** Adds the verb. */
 export function registerRunCommand(program: Command): void {
@@ -44,6 +45,8 @@ export function registerRunCommand(program: Command): void {
   }
 }
 
+const stopWithinMs = 5000;
+
 interface ApiServerFlags {
   readonly dataDir?: string;
   readonly securePort: string;
@@ -64,10 +67,13 @@ async function untilInterrupted(
   await interruptible(async (signal) => {
     const component = await start();
     const why = await Promise.race([component.ended, untilAborted(signal).then(() => undefined)]);
+    // What cannot go on must end, so that it is started again: also when its parts do not stop.
+    if (why !== undefined) systemClock.timer(stopWithinMs, () => process.exit(reportFailure(new Error(why))));
     await component.stop();
     if (why !== undefined) throw new Error(why);
   }).catch((error) => {
-    if (!(error instanceof InterruptedError)) throw error;
+    // Connections that are still open would keep the process alive, as one that does nothing.
+    if (!(error instanceof InterruptedError)) process.exit(reportFailure(error));
   });
   process.exit(process.exitCode ?? 0);
 }

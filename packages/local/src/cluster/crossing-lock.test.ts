@@ -1,0 +1,31 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { CrossingUnderWayError, takeCrossing } from "./crossing-lock.ts";
+import { type ClusterLayout, clusterLayout } from "./layout.ts";
+
+let layout: ClusterLayout;
+beforeEach(() => {
+  layout = clusterLayout(mkdtempSync(join(tmpdir(), "longshore-lock-")));
+});
+afterEach(() => rmSync(layout.dir, { recursive: true, force: true }));
+
+it("refuses a second crossing beside the first, and lets go without a trace", () => {
+  const release = takeCrossing(layout);
+  expect(() => takeCrossing(layout, process.ppid)).toThrow(CrossingUnderWayError);
+  expect(readdirSync(layout.dir)).toEqual(["crossing.lock"]);
+  release();
+  expect(readdirSync(layout.dir)).toEqual([]);
+});
+
+it.each([
+  ["a process that is gone", JSON.stringify({ pid: process.pid, startedAt: "another time" })],
+  ["a damaged file", "{"],
+])("takes over what is left of %s", (_what, text) => {
+  writeFileSync(`${layout.dir}/crossing.lock`, text);
+  const release = takeCrossing(layout);
+  expect(() => takeCrossing(layout, process.ppid)).toThrow(CrossingUnderWayError);
+  release();
+  expect(readdirSync(layout.dir)).toEqual([]);
+});
