@@ -15,11 +15,16 @@ import { apiTime } from "./registry/metadata.ts";
 import { Registry } from "./registry/registry.ts";
 import { adminUser, type UserInfo } from "./registry/request.ts";
 import type { Store } from "./storage/store.ts";
+import { emulatedVersion } from "./versions/emulated-version.ts";
 import { WatchHub } from "./watch/watch-hub.ts";
 
 /** How the server is made. */
 export interface ApiServerOptions {
   readonly store: Store;
+  /** The version of Kubernetes whose behaviour the server shows, `1.20` to `1.36`; default the newest. */
+  readonly emulatedVersion?: string;
+  /** Feature gates of that version, `A=true,B=false` or as a record. */
+  readonly featureGates?: string | Readonly<Record<string, boolean>>;
   /** Whether the server collects garbage and empties namespaces itself; default true. */
   readonly controllers?: boolean;
   /** Whether a pod's service account must exist, as in a cluster that has a controller making them; default false. */
@@ -40,14 +45,19 @@ export interface ApiServer extends Component {
 /** Namespaces that every cluster has. */
 const systemNamespaces = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/** Makes a server on a store; nothing runs until `start`. */
+/**
+ * Makes a server on a store; nothing runs until `start`.
+ * @throws EmulatedVersionError, FeatureGateError when the version or the gates are none
+ */
 export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): ApiServer {
+  const version = emulatedVersion(options.emulatedVersion, options.featureGates);
   const watches = new WatchHub(env.clock);
   const registry = new Registry({
     clock: env.clock,
     random: env.random.fork("apiserver"),
     store: options.store,
-    kinds: new KindTable(builtInKinds),
+    kinds: new KindTable(builtInKinds(version)),
+    version,
     admission: admissionChain([
       ...(options.requireServiceAccounts === true ? [serviceAccountRequired] : []),
       podDefaults,

@@ -14,3 +14,8 @@ export { type RunApiServerOptions, type RunningApiServer, runApiServer } from ".
 export { openLmdbStore } from "./storage/lmdb-store.ts";
 export { memoryStore } from "./storage/object-store.ts";
 export { type Store, StoreError } from "./storage/store.ts";
+export {
+  type EmulatedVersion,
+  EmulatedVersionError,
+  emulatedVersion,
+} from "./versions/emulated-version.ts";

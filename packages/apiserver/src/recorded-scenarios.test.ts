@@ -88,7 +88,7 @@ function recordingOf(topic: string): Recording {
 let server: TestServer;
 let to: HttpsConnections;
 beforeAll(async () => {
-  server = await serveForTest({ controllers: false, requireServiceAccounts: true });
+  server = await serveForTest({ controllers: false, requireServiceAccounts: true, emulatedVersion: "1.20" });
   to = new HttpsConnections(server.front.url, { ca: server.authority.certificate });
 });
 afterAll(async () => {

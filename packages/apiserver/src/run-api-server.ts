@@ -1,6 +1,6 @@
 /** A whole durable API server, as `longshore run apiserver` starts it. */
 import type { Component, RuntimeEnv } from "@longshore/runtime";
-import { createApiServer } from "./api-server.ts";
+import { type ApiServerOptions, createApiServer } from "./api-server.ts";
 import { createAuthenticator } from "./http/authentication.ts";
 import { ensureCredentials, kubeconfig, writePrivateFile } from "./http/data-dir.ts";
 import { serveHttps } from "./http/https.ts";
@@ -15,6 +15,10 @@ export interface RunApiServerOptions {
   readonly host?: string;
   /** Where the administrator's kubeconfig is written (mode 0600). */
   readonly kubeconfigOut?: string;
+  /** See {@link ApiServerOptions}. */
+  readonly emulatedVersion?: string;
+  /** See {@link ApiServerOptions}. */
+  readonly featureGates?: string | Readonly<Record<string, boolean>>;
 }
 
 /** A running server. */
@@ -40,7 +44,11 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
     const store = await openLmdbStore(options.dataDir);
     ends.push(() => store.close());
     const { adminToken, authority, server: own } = await ensureCredentials(options.dataDir, env.clock.now());
-    const server = createApiServer(env, { store });
+    const server = createApiServer(env, {
+      store,
+      ...(options.emulatedVersion === undefined ? {} : { emulatedVersion: options.emulatedVersion }),
+      ...(options.featureGates === undefined ? {} : { featureGates: options.featureGates }),
+    });
     await store.durable();
     const front = await serveHttps(env, server, {
       port: options.port,

@@ -1,6 +1,7 @@
 /** The documents in which clients find out what is served. */
 import type { Kind } from "../registry/kind.ts";
 import type { KindTable } from "../registry/kind-table.ts";
+import type { EmulatedVersion } from "../versions/emulated-version.ts";
 
 interface ApiResource {
   readonly name: string;
@@ -115,15 +116,20 @@ export function rootPaths(kinds: KindTable): object {
   return { paths: [...paths] };
 }
 
+/** `v1.20.2+longshore`: the release that the recordings are of, else the first of its minor version. */
+export function gitVersionOf({ text }: EmulatedVersion): string {
+  return `v${text}.${text === "1.20" ? 2 : 0}+longshore`;
+}
+
 /** `GET /version`: the version whose behaviour the server shows. */
-export const versionDocument = {
+export const versionDocument = (version: EmulatedVersion) => ({
   major: "1",
-  minor: "20",
-  gitVersion: "v1.20.2+longshore",
+  minor: String(version.minor),
+  gitVersion: gitVersionOf(version),
   gitCommit: "",
   gitTreeState: "clean",
   buildDate: "2021-01-13T13:20:00Z",
   goVersion: "none",
   compiler: "none",
   platform: "linux/amd64",
-};
+});

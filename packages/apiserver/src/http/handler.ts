@@ -257,14 +257,14 @@ async function handlePath(
     return send(request, response, server.running ? 200 : 503, text, "text/plain; charset=utf-8");
   }
   if (path === "/openapi/v2") {
-    const { body, type } = openApiAnswer(kinds, header(request, "accept"));
+    const { body, type } = openApiAnswer(kinds, server.registry.context.version, header(request, "accept"));
     return send(request, response, 200, body, type);
   }
   const trimmed = path.length > 1 ? path.replace(/\/$/, "") : path;
   const [, root = "", group = "", version = "", ...rest] = trimmed.split("/");
   let document: object | undefined;
   if (trimmed === "/") document = rootPaths(kinds);
-  else if (trimmed === "/version") document = versionDocument;
+  else if (trimmed === "/version") document = versionDocument(server.registry.context.version);
   else if (trimmed === "/api")
     document = coreVersions(header(request, "host") ?? header(request, ":authority") ?? "");
   else if (trimmed === "/apis") document = groupList(kinds);

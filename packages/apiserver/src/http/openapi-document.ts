@@ -2,6 +2,8 @@
 import type { Kind } from "../registry/kind.ts";
 import { mergeRules } from "../schema/merge-rules.ts";
 import { type Member, structNameOf, structNames, structOf, type TypeRef } from "../schema/schema.ts";
+import type { EmulatedVersion } from "../versions/emulated-version.ts";
+import { gitVersionOf } from "./discovery.ts";
 
 /** A JSON schema as OpenAPI v2 knows it, as far as we use it. */
 export interface Schema {
@@ -55,7 +57,7 @@ function definitionName(struct: string): string {
 }
 
 /** The document for these kinds. */
-export function openApiDocument(kinds: readonly Kind[]): OpenApiDocument {
+export function openApiDocument(kinds: readonly Kind[], version: EmulatedVersion): OpenApiDocument {
   const definitions: Record<string, Schema> = {
     [quantityName]: {
       type: "string",
@@ -78,7 +80,12 @@ export function openApiDocument(kinds: readonly Kind[]): OpenApiDocument {
       addPaths(paths, kind, gvk);
     }
   }
-  return { swagger: "2.0", info: { title: "Kubernetes", version: "v1.20.2" }, paths, definitions };
+  return {
+    swagger: "2.0",
+    info: { title: "Kubernetes", version: gitVersionOf(version).replace(/[+].*/, "") },
+    paths,
+    definitions,
+  };
 }
 
 function addKind(definitions: Record<string, Schema>, kind: Kind, gvk: GroupVersionKind): void {

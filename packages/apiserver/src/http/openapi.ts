@@ -1,5 +1,6 @@
 /** `GET /openapi/v2`: the document in JSON or in protobuf, made when first asked for. */
 import type { KindTable } from "../registry/kind-table.ts";
+import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { openApiDocument } from "./openapi-document.ts";
 import { openApiProtobuf } from "./openapi-protobuf.ts";
 
@@ -16,11 +17,12 @@ const made = new WeakMap<KindTable, Forms>();
 /** The document in the form that `accept` asks for. */
 export function openApiAnswer(
   kinds: KindTable,
+  version: EmulatedVersion,
   accept: string | undefined,
 ): { readonly body: string | Uint8Array; readonly type: string } {
   let forms = made.get(kinds);
   if (forms === undefined) {
-    const document = openApiDocument(kinds.all());
+    const document = openApiDocument(kinds.all(), version);
     forms = { json: JSON.stringify(document), protobuf: openApiProtobuf(document) };
     made.set(kinds, forms);
   }

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { own } from "../api/own.ts";
 import { resourceKey } from "../registry/kind.ts";
 import { builtInKinds } from "../registry/kinds/index.ts";
+import { emulatedVersion } from "../versions/emulated-version.ts";
 import { humanDuration } from "./human-duration.ts";
 import { negotiate } from "./negotiate.ts";
 import { renderList, renderObject, toYaml } from "./render.ts";
@@ -14,7 +15,7 @@ const hours = 60 * minutes;
 const days = 24 * hours;
 
 function kindOf(resource: string) {
-  const kind = builtInKinds.find((k) => resourceKey(k) === resource);
+  const kind = builtInKinds(emulatedVersion()).find((k) => resourceKey(k) === resource);
   if (kind === undefined) throw new Error(`${resource} is not served`);
   return kind;
 }
@@ -108,7 +109,7 @@ describe("tables", () => {
   });
 
   it("of every kind can be made of an object that has nothing but a name", () => {
-    for (const kind of builtInKinds) {
+    for (const kind of builtInKinds(emulatedVersion())) {
       const columns = columnsOf(resourceKey(kind));
       const rendered = cells(resourceKey(kind), { metadata: { name: "bare" } });
       expect(Object.keys(rendered)).toEqual(columns.map((column) => column.name));

@@ -6,6 +6,7 @@ import type { KubeObject, Stored } from "@longshore/kube";
 import type { Clock, Random } from "@longshore/runtime";
 import { notFound } from "../api/errors.ts";
 import type { ObjectTable, Store } from "../storage/store.ts";
+import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
 import { type Kind, resourceKey } from "./kind.ts";
 import type { KindTable } from "./kind-table.ts";
@@ -19,6 +20,8 @@ export interface RegistryContext {
   readonly kinds: KindTable;
   readonly admission: Admission;
   readonly watches: WatchHub;
+  /** The version of Kubernetes whose behaviour is shown. */
+  readonly version: EmulatedVersion;
 }
 
 /** A request whose kind is known. */

@@ -14,11 +14,13 @@ export function registerRunCommand(program: Command): void {
     .option("--data-dir <dir>", "where its data, certificates and tokens are kept")
     .option("--secure-port <port>", "port on the loopback interface, 0 for any", "0")
     .option("--kubeconfig-out <file>", "write an admin kubeconfig here (mode 0600)")
+    .option("--emulated-version <version>", "Kubernetes version whose behaviour it shows, 1.20 to 1.36")
+    .option("--feature-gates <gates>", "feature gates of that version, A=true,B=false")
     .addOption(new Option("--cluster-dir <dir>").hideHelp())
     .action(async (options: ApiServerFlags) => {
       if (options.clusterDir !== undefined) return runOfCluster("apiserver", options.clusterDir);
       if (options.dataDir === undefined) return run.error("error: --data-dir is required");
-      const { dataDir, securePort, kubeconfigOut } = options;
+      const { dataDir, securePort, kubeconfigOut, emulatedVersion, featureGates } = options;
       const port = Number(securePort);
       if (!Number.isInteger(port) || port < 0 || port > 65_535) {
         return run.error(`error: --secure-port: "${securePort}" is not a port (0 to 65535)`);
@@ -28,6 +30,8 @@ export function registerRunCommand(program: Command): void {
           dataDir,
           port,
           ...(kubeconfigOut === undefined ? {} : { kubeconfigOut }),
+          ...(emulatedVersion === undefined ? {} : { emulatedVersion }),
+          ...(featureGates === undefined ? {} : { featureGates }),
         });
         process.stdout.write(`serving at ${server.url}\n`);
         return { ended: new Promise<string>(() => {}), stop: () => server.stop() };
@@ -51,6 +55,8 @@ interface ApiServerFlags {
   readonly dataDir?: string;
   readonly securePort: string;
   readonly kubeconfigOut?: string;
+  readonly emulatedVersion?: string;
+  readonly featureGates?: string;
   readonly clusterDir?: string;
 }
 

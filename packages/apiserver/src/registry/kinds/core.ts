@@ -236,12 +236,11 @@ export const lease: Kind = {
 };
 
 /**
- * PodDisruptionBudget. Kubernetes 1.20 serves policy/v1beta1; policy/v1 is there too, for clients
- * that know nothing else.
+ * PodDisruptionBudget. Kubernetes 1.20 serves policy/v1beta1 only, 1.25 and later policy/v1 only.
  */
 export const podDisruptionBudget: Kind = {
   group: "policy",
-  versions: ["v1beta1", "v1"],
+  versions: ["v1", "v1beta1"],
   kind: "PodDisruptionBudget",
   plural: "poddisruptionbudgets",
   shortNames: ["pdb"],

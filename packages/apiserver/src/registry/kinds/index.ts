@@ -1,4 +1,5 @@
 /** The table of all kinds that are built in. */
+import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
 import {
   configMap,
@@ -17,8 +18,18 @@ import { pod } from "./pod.ts";
 import { csiDriver, csiNode, storageClass, volumeAttachment } from "./storage-group.ts";
 import { daemonSet, deployment, replicaSet, statefulSet } from "./workloads.ts";
 
-/** Every built-in kind. */
-export const builtInKinds: readonly Kind[] = [
+/** Every built-in kind that the version serves, in the versions of its group that it serves. */
+export function builtInKinds(version: EmulatedVersion): readonly Kind[] {
+  return allKinds.flatMap((kind) => {
+    const [first, ...rest] = kind.versions.filter((v) => version.serves(kind.group, v, kind.kind));
+    if (first === undefined) return [];
+    return [
+      rest.length + 1 === kind.versions.length ? kind : { ...kind, versions: [first, ...rest] as const },
+    ];
+  });
+}
+
+const allKinds: readonly Kind[] = [
   namespace,
   node,
   pod,

@@ -1,0 +1,146 @@
+/**
+ * What came, or went, with which minor version of Kubernetes 1.x: the one place that knows. Everything else asks
+ * `version.has(…)`, `version.gate(…)`, `version.hasField(…)` or `builtInKinds(version)`, and compares no numbers.
+ * Fields are in `gen/field-changes.ts` (generated from the published types of the releases) and, where a gate
+ * hides them, here. Sources: the release notes and `kube_features.go` of the releases.
+ */
+
+/** The oldest and the newest version that can be emulated. */
+export const oldestMinor = 20;
+export const newestMinor = 36;
+
+/** From which minor version on something is there, and from which on no longer. */
+export interface Change {
+  readonly since?: number;
+  readonly until?: number;
+}
+
+/** Behaviours of the server that clients can see. */
+export const behaviours = {
+  /** One document with all groups (`APIGroupDiscoveryList`), asked for by its media type. */
+  aggregatedDiscovery: { since: 26 },
+  /** `APIResource.singularName` is filled. */
+  singularNames: { since: 27 },
+  /** `/openapi/v3`. */
+  openapiV3: { since: 24 },
+  /** `fieldValidation` of writes: Strict, Warn, Ignore. */
+  fieldValidation: { since: 25 },
+  /** A watch may begin with the state (`sendInitialEvents`). */
+  watchList: { since: 27 },
+  /** Managed fields are kept for every write, not only where an apply came first. */
+  managedFieldsAlways: { since: 20 },
+  /** Managed fields name the sub-resource they came through. */
+  managedFieldsSubresource: { since: 22 },
+  /** `metadata.selfLink` is no longer filled. */
+  noSelfLink: { since: 20 },
+  /** A create with `generateName` is tried again under another name when the first is taken. */
+  generateNameRetries: { since: 32 },
+  /** Of several default storage classes the newest wins; before, a claim without class was refused. */
+  newestDefaultStorageClass: { since: 26 },
+  /** A service account gets no token Secret of its own. */
+  noServiceAccountSecrets: { since: 24 },
+  /** The tables of CustomResourceDefinitions may be validated by CEL rules. */
+  crdValidationRules: { since: 25 },
+  /** A conflict of a delete's UID precondition and others name the group in the details. */
+  policyV1Eviction: { since: 22 },
+  /** The stored selector of a PodDisruptionBudget that is empty chooses all pods (policy/v1). */
+  emptyBudgetSelectorMatchesAll: { since: 21 },
+  /** Pods may be taken by a budget that allows it although they are unhealthy. */
+  unhealthyPodEviction: { since: 26 },
+  /** Names, and other texts, of validation as they read since. */
+  validationTextsOf133: { since: 33 },
+  /** A lower request of a claim, as long as it stays above what it has. */
+  claimExpansionRecovery: { since: 34 },
+  /** Access mode ReadWriteOncePod. */
+  readWriteOncePod: { since: 27 },
+  /** Claims that are bound may change their VolumeAttributesClass. */
+  volumeAttributesClass: { since: 34 },
+  /** `requestedAttributes` of a CSIDriver beyond its mode may be changed. */
+  csiDriverSpecMutable: { since: 22 },
+  /** Namespaces carry the label `kubernetes.io/metadata.name`. */
+  namespaceNameLabel: { since: 21 },
+  /** The node affinity of a volume can be given later and be widened by newer label keys. */
+  volumeAffinityLabelsMutable: { since: 22 },
+  /** The node affinity of a volume can be changed at will. */
+  volumeAffinityMutable: { since: 35 },
+  /** A pod's resources are changed through `pods/resize`. */
+  podResize: { since: 33 },
+  /** Gates hold a pod back from scheduling. */
+  podSchedulingGates: { since: 27 },
+  /** Init containers may restart always, beside the others. */
+  sidecarContainers: { since: 29 },
+  /** `pods/ephemeralcontainers` takes a whole pod. */
+  ephemeralContainersOfPod: { since: 22 },
+  /** Volumes of a pod that are claims of its own. */
+  genericEphemeralVolumes: { since: 21 },
+  /** The allocatable count of a driver on a node may change. */
+  csiNodeAllocatableMutable: { since: 33 },
+  /** The server checks objects of storage.k8s.io twice and tells each cause twice. */
+  storageCausesTwice: { until: 21 },
+} as const satisfies Readonly<Record<string, Change>>;
+
+/** A behaviour's name. */
+export type Behaviour = keyof typeof behaviours;
+
+/**
+ * Versions of groups, as far as they are not there from the oldest to the newest; the first that is served is the
+ * preferred one. `group/version` or, for what joined a version later, `group/version/Kind`.
+ */
+export const groupVersions: Readonly<Record<string, Change>> = {
+  "batch/v1beta1": { until: 25 },
+  "batch/v1/CronJob": { since: 21 },
+  "policy/v1": { since: 21 },
+  "policy/v1beta1": { until: 25 },
+  "events.k8s.io/v1beta1": { until: 25 },
+  "storage.k8s.io/v1beta1": { until: 27 },
+  "storage.k8s.io/v1beta1/StorageClass": { until: 22 },
+  "storage.k8s.io/v1beta1/VolumeAttachment": { until: 22 },
+  "storage.k8s.io/v1beta1/CSIDriver": { until: 22 },
+  "storage.k8s.io/v1beta1/CSINode": { until: 22 },
+  "storage.k8s.io/v1beta1/CSIStorageCapacity": { since: 21, until: 27 },
+  "storage.k8s.io/v1/CSIStorageCapacity": { since: 24 },
+  "storage.k8s.io/v1/VolumeAttributesClass": { since: 34 },
+  "storage.k8s.io/v1beta1/VolumeAttributesClass": { since: 31, until: 37 },
+  "coordination.k8s.io/v1beta1": { until: 22 },
+  "discovery.k8s.io/v1": { since: 21 },
+  "discovery.k8s.io/v1beta1": { until: 25 },
+  "scheduling.k8s.io/v1beta1": { until: 22 },
+  "node.k8s.io/v1beta1": { until: 25 },
+  "networking.k8s.io/v1beta1": { until: 22 },
+  "extensions/v1beta1": { until: 22 },
+  "autoscaling/v2": { since: 23 },
+};
+
+/** A feature gate: its value from each minor version on, and from when it cannot be changed. */
+export interface GateChanges {
+  readonly default: Readonly<Record<number, boolean>>;
+  readonly locked?: number;
+}
+
+/** Gates whose effect a client of this server can see. Others are taken, and mean nothing here. */
+export const gates: Readonly<Record<string, GateChanges>> = {
+  AnyVolumeDataSource: { default: { 20: false, 24: true }, locked: 33 },
+  CSIMigration: { default: { 20: true }, locked: 25 },
+  CSIServiceAccountToken: { default: { 20: false, 21: true }, locked: 22 },
+  CSIStorageCapacity: { default: { 20: false, 21: true }, locked: 24 },
+  CSIVolumeFSGroupPolicy: { default: { 20: true }, locked: 23 },
+  CSIInlineVolume: { default: { 20: true }, locked: 25 },
+  EphemeralContainers: { default: { 20: false, 23: true }, locked: 25 },
+  ExpandCSIVolumes: { default: { 20: true }, locked: 24 },
+  ExpandPersistentVolumes: { default: { 20: true }, locked: 24 },
+  GenericEphemeralVolume: { default: { 20: false, 21: true }, locked: 23 },
+  MutableCSINodeAllocatableCount: { default: { 20: false, 35: true }, locked: 36 },
+  MutablePVNodeAffinity: { default: { 20: false } },
+  PodOverhead: { default: { 20: true }, locked: 24 },
+  NonPreemptingPriority: { default: { 20: true }, locked: 24 },
+  RecoverVolumeExpansionFailure: { default: { 20: false, 32: true }, locked: 34 },
+  SELinuxMountReadWriteOncePod: { default: { 20: false, 27: true } },
+  SetHostnameAsFQDN: { default: { 20: true }, locked: 22 },
+  VolumeAttributesClass: { default: { 20: false, 34: true }, locked: 36 },
+  DynamicKubeletConfig: { default: { 20: true, 22: false } },
+  ProcMountType: { default: { 20: false, 33: true } },
+  EndpointSlice: { default: { 20: true }, locked: 21 },
+  ImmutableEphemeralVolumes: { default: { 20: true }, locked: 21 },
+  ServiceLBNodePortControl: { default: { 20: false, 22: true }, locked: 24 },
+  IPv6DualStack: { default: { 20: false, 21: true }, locked: 23 },
+};

@@ -1,0 +1,88 @@
+/**
+ * The version of Kubernetes whose behaviour the server shows, as kube-apiserver's own `--emulated-version`, with
+ * its feature gates. What differs between versions is in `changes.ts`; others only ask.
+ */
+import { parseFeatureGates } from "@longshore/runtime";
+import {
+  type Behaviour,
+  behaviours,
+  type Change,
+  gates,
+  groupVersions,
+  newestMinor,
+  oldestMinor,
+} from "./changes.ts";
+
+/** See the file's header. */
+export interface EmulatedVersion {
+  readonly minor: number;
+  /** `1.20`. */
+  readonly text: string;
+  /** The values of all gates that are known, with those that were asked for. */
+  readonly gates: Readonly<Record<string, boolean>>;
+  /** True when the behaviour belongs to this version. */
+  has(behaviour: Behaviour): boolean;
+  /** The value of a feature gate; false for one that is not known. */
+  gate(name: string): boolean;
+  /** True when the kind is served in that version of its group. */
+  serves(group: string, version: string, kind: string): boolean;
+}
+
+/** The version asked for, or a gate, is none that can be emulated. */
+export class EmulatedVersionError extends Error {
+  override readonly name = "EmulatedVersionError";
+}
+
+/** The version that is emulated when none is named. */
+export const defaultVersionText: string = `1.${newestMinor}`;
+
+/**
+ * @param text `1.20` to `1.36`
+ * @param featureGates `A=true,B=false`, or the same as a record; gates that are not known are kept without effect
+ * @throws EmulatedVersionError naming what is wrong; FeatureGateError for gates that cannot be read
+ */
+export function emulatedVersion(
+  text: string = defaultVersionText,
+  featureGates: string | Readonly<Record<string, boolean>> = {},
+): EmulatedVersion {
+  const match = /^v?1\.(\d+)(?:\.\d+)?$/.exec(text);
+  const minor = Number(match?.[1]);
+  if (match === null || minor < oldestMinor || minor > newestMinor) {
+    throw new EmulatedVersionError(
+      `emulated version "${text}": name one from 1.${oldestMinor} to 1.${newestMinor}`,
+    );
+  }
+  const asked = typeof featureGates === "string" ? parseFeatureGates(featureGates) : featureGates;
+  const values = gateValues(minor, asked);
+  return {
+    minor,
+    text: `1.${minor}`,
+    gates: values,
+    has: (behaviour) => isThere(behaviours[behaviour], minor),
+    gate: (name) => values[name] ?? false,
+    serves: (group, version, kind) =>
+      isThere(
+        groupVersions[`${group}/${version}/${kind}`] ?? groupVersions[`${group}/${version}`] ?? {},
+        minor,
+      ),
+  };
+}
+
+function isThere({ since = 0, until = Number.POSITIVE_INFINITY }: Change, minor: number): boolean {
+  return minor >= since && minor < until;
+}
+
+function gateValues(minor: number, asked: Readonly<Record<string, boolean>>): Record<string, boolean> {
+  const values: Record<string, boolean> = {};
+  for (const [name, gate] of Object.entries(gates)) {
+    for (const [since, value] of Object.entries(gate.default)) {
+      if (Number(since) <= minor) values[name] = value;
+    }
+    if (gate.locked !== undefined && minor >= gate.locked && (asked[name] ?? values[name]) !== values[name]) {
+      throw new EmulatedVersionError(
+        `feature gate "${name}" is locked to ${values[name]} in 1.${minor}: take it out`,
+      );
+    }
+  }
+  return { ...values, ...asked };
+}
