@@ -61,15 +61,14 @@ function fieldsOf(of: Kind, object: KubeObject): Readonly<Record<string, string>
   };
 }
 
-/** Where the next page begins: the version of the list, and the key of the last item given. */
+/** Where the next page begins: the version of the list (-1: the newest), and the key of the last item given. */
 interface ContinueToken {
   readonly rv: number;
   readonly after: string;
 }
 
-function keyOf(object: Stored): string {
-  return `${object.metadata.namespace ?? ""}/${object.metadata.name}`;
-}
+/** The version of a list that goes on although its own version is gone (storage/continue.go). */
+const newest = -1;
 
 function encode(token: ContinueToken): string {
   return Buffer.from(JSON.stringify(token)).toString("base64url");
@@ -88,53 +87,48 @@ function decode(text: string): ContinueToken {
 /** GET of a collection. */
 export function listPage(context: RegistryContext, request: KindRequest): ListAnswer {
   const { store } = context;
-  const { query, table } = request;
+  const { query, table, namespace } = request;
   const selects = selection(request.of, query, undefined);
   const asked = listRevision(store.revision, query);
   const token = query.continue ? decode(query.continue) : undefined;
   if (token !== undefined && query.resourceVersion && query.resourceVersion !== "0") {
     throw badRequest("specifying resource version is not allowed when using continue");
   }
-  const revision = token?.rv ?? asked;
-  const all =
-    revision === undefined ? table.list(request.namespace) : table.snapshot(revision, request.namespace);
-  if (all === undefined) {
-    throw token === undefined
-      ? expired(`The resourceVersion for the provided list is too old.`)
-      : continueExpired(store.revision, token);
-  }
-  const at = revision ?? store.revision;
-  let items = selects === undefined ? all : all.filter(selects);
-  if (token !== undefined) items = items.slice(firstAfter(items, token.after));
+  const revision = token === undefined ? asked : token.rv === newest ? undefined : token.rv;
   // A list of any version comes from a cache in the reference, which knows no pages.
   const limit = query.resourceVersion === "0" ? 0 : (query.limit ?? 0);
-  if (limit <= 0 || items.length <= limit) return { type: "list", items, resourceVersion: String(at) };
-  const page = items.slice(0, limit);
+  const page =
+    limit <= 0 && revision === undefined && token === undefined && selects === undefined
+      ? { items: table.list(namespace), remaining: 0 }
+      : table.page({
+          limit,
+          ...(namespace === undefined ? {} : { namespace }),
+          ...(revision === undefined ? {} : { revision }),
+          ...(token === undefined ? {} : { after: token.after }),
+          selects,
+        });
+  if (page === undefined) {
+    throw token === undefined
+      ? expired(`The resourceVersion for the provided list is too old.`)
+      : continueExpired(token);
+  }
+  const { items, last, remaining } = page;
+  const at = revision ?? store.revision;
+  if (last === undefined) return { type: "list", items, resourceVersion: String(at) };
   return {
     type: "list",
-    items: page,
+    items,
     resourceVersion: String(at),
-    continue: encode({ rv: at, after: keyOf(page.at(-1) as Stored) }),
-    ...(selects === undefined ? { remaining: items.length - limit } : {}),
+    continue: encode({ rv: at, after: last }),
+    ...(selects === undefined ? { remaining } : {}),
   };
 }
 
-function firstAfter(items: readonly Stored[], key: string): number {
-  let low = 0;
-  let high = items.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (keyOf(items[middle] as Stored) <= key) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-function continueExpired(now: number, token: ContinueToken): Error {
+function continueExpired(token: ContinueToken): Error {
   const error = expired(
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
   );
-  Object.assign(error.status, { metadata: { continue: encode({ rv: now, after: token.after }) } });
+  Object.assign(error.status, { metadata: { continue: encode({ rv: newest, after: token.after }) } });
   return error;
 }
 

@@ -1,21 +1,11 @@
 /** The objects of one resource in key order, and the log of their latest changes. */
 import type { Stored } from "@longshore/kube";
-import type { LogEntry, ObjectTable } from "./store.ts";
-
-interface Bucket {
-  readonly objects: Map<string, Stored>;
-  /** The objects in the order of their names; made when first asked for after a change. */
-  sorted: readonly Stored[] | undefined;
-}
-
-/** Order of keys in the store: a namespace ends with a slash, so `a-b/x` comes before `a/x`. */
-function byKey(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
+import { OrderedIndex } from "./ordered-index.ts";
+import { keyOf, type LogEntry, type ObjectTable, type Page, type PageQuery } from "./store.ts";
 
 /** See {@link ObjectTable}; the members beyond it are for the store that owns the table. */
 export class ResourceTable implements ObjectTable {
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #objects = new OrderedIndex<Stored>();
   readonly #log: LogEntry[] = [];
   readonly #listeners = new Set<() => void>();
   readonly #historyLimit: number;
@@ -25,42 +15,131 @@ export class ResourceTable implements ObjectTable {
   #readable = 0;
   /** The newest revision of which the log has forgotten a change. */
   #forgotten: number;
-  #all: readonly Stored[] | undefined;
+  /** Lists since the last change, by namespace; "" is the list of all. */
+  readonly #lists = new Map<string, readonly Stored[]>();
 
   constructor(historyLimit: number, forgotten: number) {
     this.#historyLimit = historyLimit;
     this.#forgotten = forgotten;
   }
 
-  get(namespace: string, name: string): Stored | undefined {
-    return this.#buckets.get(namespace)?.objects.get(name);
+  get size(): number {
+    return this.#objects.size;
   }
 
-  list(namespace?: string): readonly Stored[] {
-    if (namespace !== undefined) return sortedOf(this.#buckets.get(namespace));
-    if (this.#all === undefined) {
-      const namespaces = [...this.#buckets.keys()].sort((a, b) => byKey(`${a}/`, `${b}/`));
-      this.#all = namespaces.flatMap((ns) => sortedOf(this.#buckets.get(ns)));
+  /** The newest revision of which the log has forgotten a change. */
+  get forgotten(): number {
+    return this.#forgotten;
+  }
+
+  /** The entries that may be read, oldest first. */
+  get history(): readonly LogEntry[] {
+    return this.#log.slice(0, this.#readable - this.#first);
+  }
+
+  get(namespace: string, name: string): Stored | undefined {
+    return this.#objects.get(keyOf(namespace, name));
+  }
+
+  list(namespace = ""): readonly Stored[] {
+    let list = this.#lists.get(namespace);
+    if (list === undefined) {
+      list = this.#page({ ...(namespace === "" ? {} : { namespace }) }, undefined).items;
+      this.#lists.set(namespace, list);
     }
-    return this.#all;
+    return list;
   }
 
   snapshot(revision: number, namespace?: string): readonly Stored[] | undefined {
+    return this.page({ revision, ...(namespace === undefined ? {} : { namespace }) })?.items;
+  }
+
+  page(query: PageQuery): Page | undefined {
+    const { revision } = query;
+    if (revision === undefined) return this.#page(query, undefined);
     if (revision < this.#forgotten) return undefined;
-    const now = this.list(namespace);
-    const end = this.#log.length;
-    let at = end;
-    while (at > 0 && (this.#log[at - 1] as LogEntry).revision > revision) at--;
-    if (at === end) return now;
-    const objects = new Map(now.map((o) => [`${o.metadata.namespace ?? ""}/${o.metadata.name}`, o]));
-    for (let i = end - 1; i >= at; i--) {
-      const entry = this.#log[i] as LogEntry;
-      if (namespace !== undefined && entry.namespace !== namespace) continue;
-      const key = `${entry.namespace}/${entry.name}`;
-      if (entry.previous === undefined) objects.delete(key);
-      else objects.set(key, entry.previous);
+    return this.#page(query, this.#changedSince(revision));
+  }
+
+  /** What the objects that changed after `revision` were then; undefined when nothing changed. */
+  #changedSince(revision: number): ReadonlyMap<string, Stored | undefined> | undefined {
+    let changed: Map<string, Stored | undefined> | undefined;
+    for (let i = this.#log.length - 1; i >= 0; i--) {
+      const { revision: at, namespace, name, previous } = this.#log[i] as LogEntry;
+      if (at <= revision) break;
+      changed ??= new Map();
+      changed.set(keyOf(namespace, name), previous);
     }
-    return [...objects].sort((a, b) => byKey(a[0], b[0])).map(([, object]) => object);
+    return changed;
+  }
+
+  #page(query: PageQuery, changed: ReadonlyMap<string, Stored | undefined> | undefined): Page {
+    const { namespace, after, selects } = query;
+    // The smallest key after one is that key and the smallest character.
+    const from = after !== undefined ? `${after}\0` : namespace === undefined ? "" : `${namespace}/`;
+    const end = namespace === undefined ? undefined : `${namespace}0`; // "0" follows "/".
+    const limit = query.limit === undefined || query.limit <= 0 ? Number.POSITIVE_INFINITY : query.limit;
+    const gone = changed === undefined ? [] : this.#goneSince(changed, from, end);
+    const items: Stored[] = [];
+    let last = "";
+    let next: string | undefined;
+    let taken = 0;
+    const take = (key: string, object: Stored | undefined): boolean => {
+      if (object === undefined || (selects !== undefined && !selects(object))) return true;
+      if (items.length >= limit) {
+        next = key;
+        return false;
+      }
+      items.push(object);
+      last = key;
+      return true;
+    };
+    /** The objects that are no longer there stand between those that are. */
+    const takeGone = (before: string | undefined): boolean => {
+      for (; taken < gone.length; taken++) {
+        const [key, object] = gone[taken] as readonly [string, Stored];
+        if (before !== undefined && key > before) return true;
+        if (!take(key, object)) return false;
+      }
+      return true;
+    };
+    this.#objects.scan(from, end, (key, object) => {
+      if (changed === undefined) return take(key, object);
+      return takeGone(key) && take(key, changed.has(key) ? changed.get(key) : object);
+    });
+    if (next === undefined) takeGone(undefined);
+    if (next === undefined) return { items, remaining: 0 };
+    return { items, last, remaining: this.#countFrom(`${last}\0`, end, changed) };
+  }
+
+  /** The objects of that time that are not there now, in key order. */
+  #goneSince(
+    changed: ReadonlyMap<string, Stored | undefined>,
+    from: string,
+    end: string | undefined,
+  ): readonly (readonly [string, Stored])[] {
+    const gone: [string, Stored][] = [];
+    for (const [key, object] of changed) {
+      if (object === undefined || key < from || (end !== undefined && key >= end)) continue;
+      if (this.#objects.get(key) === undefined) gone.push([key, object]);
+    }
+    return gone.sort(([a], [b]) => (a < b ? -1 : 1));
+  }
+
+  #countFrom(
+    from: string,
+    end: string | undefined,
+    changed: ReadonlyMap<string, Stored | undefined> | undefined,
+  ): number {
+    const until = end === undefined ? this.#objects.size : this.#objects.rank(end);
+    let count = until - this.#objects.rank(from);
+    for (const [key, object] of changed ?? []) {
+      if (key < from || (end !== undefined && key >= end)) continue;
+      const isThere = this.#objects.get(key) !== undefined;
+      if (isThere && object === undefined) count--;
+      if (!isThere && object !== undefined) count++;
+    }
+    return count;
   }
 
   positionAfter(revision: number): number | undefined {
@@ -88,16 +167,10 @@ export class ResourceTable implements ObjectTable {
 
   /** Puts an object in place (or takes it away) without a log entry. */
   put(namespace: string, name: string, object: Stored | undefined): void {
-    let bucket = this.#buckets.get(namespace);
-    if (bucket === undefined) {
-      bucket = { objects: new Map(), sorted: undefined };
-      this.#buckets.set(namespace, bucket);
-    }
-    if (object === undefined) bucket.objects.delete(name);
-    else bucket.objects.set(name, object);
-    bucket.sorted = undefined;
-    this.#all = undefined;
-    if (bucket.objects.size === 0) this.#buckets.delete(namespace);
+    const key = keyOf(namespace, name);
+    if (object === undefined) this.#objects.delete(key);
+    else this.#objects.set(key, object);
+    if (this.#lists.size > 0) this.#lists.clear();
   }
 
   /** Adds an entry that nobody may read yet. */
@@ -122,25 +195,25 @@ export class ResourceTable implements ObjectTable {
     if (this.#readable > before) for (const listener of [...this.#listeners]) listener();
   }
 
-  /** Forgets the history up to `revision`. */
+  /** Forgets the history up to `revision`: versions before it are no longer known. */
   compact(revision: number): void {
+    this.trim(revision);
+    this.#forgotten = Math.max(this.#forgotten, revision);
+  }
+
+  /** Drops the entries up to `revision`; where there were none, everything is known as before. */
+  trim(revision: number): void {
     let count = 0;
     while (this.#first + count < this.#readable && (this.#log[count] as LogEntry).revision <= revision) {
       count++;
     }
     this.#forget(count);
-    this.#forgotten = Math.max(this.#forgotten, revision);
   }
 
   #forget(count: number): void {
+    if (count === 0) return;
     const gone = this.#log.splice(0, count);
     this.#first += count;
     this.#forgotten = Math.max(this.#forgotten, gone.at(-1)?.revision ?? 0);
   }
-}
-
-function sortedOf(bucket: Bucket | undefined): readonly Stored[] {
-  if (bucket === undefined) return [];
-  bucket.sorted ??= [...bucket.objects.values()].sort((a, b) => byKey(a.metadata.name, b.metadata.name));
-  return bucket.sorted;
 }

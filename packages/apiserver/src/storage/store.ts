@@ -30,6 +30,11 @@ export interface LogEntry {
   readonly previous: Stored | undefined;
 }
 
+/** Key of an object in its table: a namespace ends with a slash, so `a-b/x` comes before `a/x`. */
+export function keyOf(namespace: string, name: string): string {
+  return `${namespace}/${name}`;
+}
+
 /** What a commit gave. */
 export interface Commit {
   readonly revision: number;
@@ -37,13 +42,38 @@ export interface Commit {
   readonly objects: readonly Stored[];
 }
 
+/** Which part of a table is asked for. */
+export interface PageQuery {
+  /** The table as it was at this revision; left out: as it is now. */
+  readonly revision?: number;
+  readonly namespace?: string;
+  /** Key (see {@link keyOf}) after which the page begins. */
+  readonly after?: string;
+  /** Most objects of the page; left out or 0: all. */
+  readonly limit?: number;
+  readonly selects?: ((object: Stored) => boolean) | undefined;
+}
+
+/** A part of a table. */
+export interface Page {
+  readonly items: readonly Stored[];
+  /** Key of the last item when there are more behind it. */
+  readonly last?: string;
+  /** Objects behind the last item, selected or not. */
+  readonly remaining: number;
+}
+
 /** The objects of one resource and their history. */
 export interface ObjectTable {
+  /** Number of objects. */
+  readonly size: number;
   get(namespace: string, name: string): Stored | undefined;
   /** All objects, or those of one namespace, in the order of their keys. */
   list(namespace?: string): readonly Stored[];
   /** The objects as they were at `revision`, or undefined when that is no longer known. */
   snapshot(revision: number, namespace?: string): readonly Stored[] | undefined;
+  /** Objects in the order of their keys, at a cost that grows with the page and not the table; undefined when the revision is no longer known. */
+  page(query: PageQuery): Page | undefined;
   /** Place in the log of the first change after `revision`, or undefined when that is no longer known. */
   positionAfter(revision: number): number | undefined;
   /** The entry at a place; undefined past the end; "gone" when it is no longer known. */
