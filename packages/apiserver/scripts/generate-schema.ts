@@ -1,6 +1,7 @@
 /**
- * Writes `src/schema/gen/types.ts`: the members of every type of the API, read from the
- * declarations of `kubernetes-types`.
+ * Writes `src/schema/gen/types.ts`: the members of every type of the API, read from the declarations of
+ * `kubernetes-types` (which say what is required), with what came later from the wire facts of API v0.36.
+ * Which version knows which member is not said here, but in `src/versions/field-changes.ts`.
  * Run: npm run generate -w packages/apiserver
  */
 import { readFileSync, writeFileSync } from "node:fs";
@@ -16,29 +17,66 @@ const sources: readonly (readonly [file: string, prefix: string])[] = [
   ["meta/v1.d.ts", "meta.v1"],
   ["core/v1.d.ts", "core.v1"],
   ["apps/v1.d.ts", "apps.v1"],
+  ["batch/v1.d.ts", "batch.v1"],
   ["storage/v1.d.ts", "storage.v1"],
   ["policy/v1.d.ts", "policy.v1"],
   ["coordination/v1.d.ts", "coordination.v1"],
+  ["events/v1.d.ts", "events.v1"],
+  ["discovery/v1.d.ts", "discovery.v1"],
+  ["scheduling/v1.d.ts", "scheduling.v1"],
+  ["node/v1.d.ts", "node.v1"],
+  ["networking/v1.d.ts", "networking.v1"],
+  ["autoscaling/v1.d.ts", "autoscaling.v1"],
+  ["autoscaling/v2.d.ts", "autoscaling.v2"],
+  ["rbac/v1.d.ts", "rbac.v1"],
+  ["authentication/v1.d.ts", "authentication.v1"],
+  ["authorization/v1.d.ts", "authorization.v1"],
+  ["apiextensions/v1.d.ts", "apiextensions.v1"],
 ];
 
-/** Members that came after 1.20, which our server does not know either. */
-const later: ReadonlySet<string> = new Set([
-  "storage.v1.CSIDriverSpec.seLinuxMount",
-  "core.v1.PersistentVolumeClaimSpec.volumeAttributesClassName",
-  "core.v1.PersistentVolumeSpec.volumeAttributesClassName",
-  "core.v1.PersistentVolumeClaimStatus.allocatedResourceStatuses",
-  "core.v1.PersistentVolumeClaimStatus.currentVolumeAttributesClassName",
-  "core.v1.PersistentVolumeClaimStatus.modifyVolumeStatus",
-  "core.v1.PersistentVolumeClaimStatus.allocatedResources",
-  "core.v1.PersistentVolumeClaimSpec.dataSourceRef",
-  "core.v1.PersistentVolumeStatus.lastPhaseTransitionTime",
-  "core.v1.CSIPersistentVolumeSource.nodeExpandSecretRef",
-  "apps.v1.StatefulSetSpec.persistentVolumeClaimRetentionPolicy",
-  "apps.v1.StatefulSetSpec.minReadySeconds",
-  "apps.v1.StatefulSetSpec.ordinals",
-  "apps.v1.StatefulSetStatus.availableReplicas",
-  "policy.v1.PodDisruptionBudgetSpec.unhealthyPodEvictionPolicy",
+/** Types that the declarations lack, and members, where the wire facts do not tell how JSON has them. */
+const byHand: Readonly<Record<string, string>> = {
+  // Messages that JSON merges into their parent.
+  "core.v1.Volume": "image:core.v1.ImageVolumeSource",
+  "core.v1.VolumeMountStatus": "image:core.v1.ImageVolumeStatus",
+  "core.v1.EphemeralContainer": "restartPolicyRules:[]core.v1.ContainerRestartRule",
+  // Of versions before those of the declarations.
+  "discovery.v1.Endpoint": "topology:{}string",
+  "core.v1.ServiceSpec": "topologyKeys:[]string",
+  "storage.v1.VolumeAttributesClass":
+    "apiVersion:string driverName!:string kind:string metadata:meta.v1.ObjectMeta parameters:{}string",
+};
+
+/** Messages that JSON merges into their parent: no members of that name. */
+const inlined: ReadonlySet<string> = new Set([
+  "localObjectReference",
+  "ephemeralContainerCommon",
+  "persistentVolumeSource",
+  "volumeSource",
+  "volumeStatus",
+  "handler",
 ]);
+
+/** Messages that are no types of their own in JSON, and the form that they have there. */
+const forms: Readonly<Record<string, string>> = {
+  "k8s.io.apimachinery.pkg.api.resource.Quantity": "quantity",
+  "k8s.io.apimachinery.pkg.util.intstr.IntOrString": "intOrString",
+  "k8s.io.apimachinery.pkg.runtime.RawExtension": "any",
+  "meta.v1.Time": "time",
+  "meta.v1.MicroTime": "microTime",
+  "meta.v1.FieldsV1": "any",
+  "authentication.v1.ExtraValue": "[]string",
+  "authorization.v1.ExtraValue": "[]string",
+  string: "string",
+  bytes: "string",
+  bool: "boolean",
+  int32: "integer",
+  int64: "integer",
+};
+
+/** Messages that clients never send as objects. */
+const left =
+  /^(meta\.v1\.(Time|MicroTime|Timestamp|Verbs|Duration|FieldsV1|TypeMeta|Group.*|RootPaths|TableOptions)|.*ExtraValue|core\.v1\.(Volume|PersistentVolume)Source|core\.v1\.(ProbeHandler|EphemeralContainerCommon|VolumeStatus))$/;
 
 const declared = new Map<string, string>();
 const texts = sources.map(([file, prefix]) => ({ prefix, text: readFileSync(join(types, file), "utf8") }));
@@ -59,6 +97,10 @@ function reference(name: string, prefix: string): string {
       return "microTime";
     case "RawExtension":
     case "FieldsV1":
+    case "JSON":
+    case "JSONSchemaPropsOrArray":
+    case "JSONSchemaPropsOrBool":
+    case "JSONSchemaPropsOrStringArray":
       return "any";
     default: {
       for (const p of [prefix, "core.v1", "meta.v1"]) if (declared.has(`${p}.${name}`)) return `${p}.${name}`;
@@ -79,7 +121,8 @@ function fieldType(type: string, prefix: string): string {
   return reference(type, prefix);
 }
 
-const lines: string[] = [];
+/** Members of each type, as text. */
+const members = new Map<string, string[]>();
 for (const { prefix, text } of texts) {
   const clean = text
     .replace(/\/\*\*[\s\S]*?\*\//g, "")
@@ -89,13 +132,67 @@ for (const { prefix, text } of texts) {
     for (const [, field, optional, type = ""] of body.matchAll(
       /^\s*(?:readonly )?"?([\w$-]+)"?(\??): (.*);$/gm,
     )) {
-      if (later.has(`${prefix}.${name}.${field}`)) continue;
-      const required = optional === "" ? "!" : "";
-      fields.push(`${field}${required}:${fieldType(type, prefix)}`);
+      fields.push(`${field}${optional === "" ? "!" : ""}:${fieldType(type, prefix)}`);
     }
-    lines.push(`  "${prefix}.${name}": ${JSON.stringify(fields.join(" "))},`);
+    members.set(`${prefix}.${name}`, fields);
   }
 }
+
+interface Facts {
+  readonly files: Readonly<
+    Record<
+      string,
+      {
+        readonly package: string;
+        readonly types: Readonly<
+          Record<string, { readonly fields?: readonly { readonly name: string; readonly type: string }[] }>
+        >;
+      }
+    >
+  >;
+}
+
+const shortName = (name: string) =>
+  name.replace("k8s.io.apimachinery.pkg.apis.", "").replace("k8s.io.api.", "");
+
+const facts = JSON.parse(readFileSync(join(here, "kubernetes-wire.json"), "utf8")) as Facts;
+const prefixes = new Set(sources.map(([, prefix]) => prefix));
+for (const { package: name, types: messages } of Object.values(facts.files)) {
+  const prefix = shortName(name);
+  if (!prefixes.has(prefix)) continue;
+  const typeOf = (type: string): string => {
+    if (type.startsWith("repeated ")) return `[]${typeOf(type.slice(9))}`;
+    const map = /^map<string, ?(.*)>$/.exec(type);
+    if (map?.[1] !== undefined) return `{}${typeOf(map[1])}`;
+    const full = Object.hasOwn(messages, type) ? `${prefix}.${type}` : shortName(type);
+    return forms[full] ?? full;
+  };
+  for (const [type, { fields = [] }] of Object.entries(messages)) {
+    const struct = `${prefix}.${type}`;
+    if (left.test(struct)) continue;
+    const known = members.get(struct);
+    // A type that is new here; what is required of its members is not known.
+    if (known === undefined) {
+      members.set(
+        struct,
+        fields.map((f) => `${f.name}:${typeOf(f.type)}`),
+      );
+      continue;
+    }
+    const names = new Set(known.map((text) => text.replace(/!?:.*/, "")));
+    for (const { name: field, type: of } of fields) {
+      const same = names.has(field) || names.has(field.toLowerCase());
+      if (!same && !inlined.has(field)) known.push(`${field}:${typeOf(of)}`);
+    }
+  }
+}
+for (const [struct, text] of Object.entries(byHand)) {
+  if (text.startsWith("apiVersion")) members.set(struct, text.split(" "));
+  else members.get(struct)?.push(...text.split(" "));
+}
+
+const sorted = (fields: readonly string[]) => [...new Set(fields)].sort().join(" ");
+const lines = [...members].map(([name, fields]) => `  "${name}": ${JSON.stringify(sorted(fields))},`);
 
 writeFileSync(
   join(here, "../src/schema/gen/types.ts"),

@@ -27,7 +27,19 @@ interface Facts {
   >;
 }
 
-const groups = ["meta", "core", "apps", "storage", "policy", "coordination"];
+const groups = [
+  "meta",
+  "core",
+  "apps",
+  "batch",
+  "storage",
+  "policy",
+  "coordination",
+  "events",
+  "rbac",
+  "authentication",
+  "authorization",
+];
 const facts = JSON.parse(readFileSync(new URL("./kubernetes-wire.json", import.meta.url), "utf8")) as Facts;
 const short = (name: string) =>
   name

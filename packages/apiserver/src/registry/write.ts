@@ -131,7 +131,7 @@ export function patchObject(context: RegistryContext, request: KindRequest, stat
     );
   }
   const old = existing(request);
-  const patched = decoded(request, applyPatchTo(request, old));
+  const patched = decoded(context, request, applyPatchTo(request, old));
   if (typeof patched !== "object" || patched === null || Array.isArray(patched)) {
     throw invalidPatch("the result of the patch is not an object");
   }
@@ -152,12 +152,12 @@ export function patchObject(context: RegistryContext, request: KindRequest, stat
 }
 
 /** What came over the wire is held to the schema: unknown members go, wrong types are refused. */
-function decoded(request: KindRequest, patched: unknown): unknown {
+function decoded({ version }: RegistryContext, request: KindRequest, patched: unknown): unknown {
   if (request.fromWire !== true) return patched;
   const { group, kind } = request.of;
   const problem = decodeProblem(group, kind, patched);
   if (problem !== undefined) throw invalidPatch(problem);
-  return decodeObject(group, kind, patched);
+  return decodeObject(group, kind, patched, version);
 }
 
 function applyPatchTo(request: KindRequest, old: Stored): unknown {

@@ -4,12 +4,18 @@
  */
 import { parseQuantity } from "@longshore/kube";
 import { badRequest } from "../api/errors.ts";
+import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { structNameOf, structOf, type TypeRef } from "./schema.ts";
 
 /** @throws KubeApiError 400 naming the member and what was expected there */
-export function decodeObject(group: string, kind: string, value: unknown): unknown {
+export function decodeObject(
+  group: string,
+  kind: string,
+  value: unknown,
+  version?: EmulatedVersion,
+): unknown {
   try {
-    return decode({ form: "struct", name: structNameOf(group, kind) }, value, kind);
+    return decode({ form: "struct", name: structNameOf(group, kind) }, value, kind, version);
   } catch (error) {
     if (!(error instanceof Mismatch)) throw error;
     throw badRequest(`${kind} in version "v1" cannot be handled as a ${kind}: ${error.message}`);
@@ -34,7 +40,7 @@ class Mismatch extends Error {
 const quantityPattern = /^[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/;
 const timePattern = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
 
-function decode(type: TypeRef, value: unknown, at: string): unknown {
+function decode(type: TypeRef, value: unknown, at: string, version?: EmulatedVersion): unknown {
   if (value === null || value === undefined) return undefined;
   const given = Array.isArray(value) ? "list" : typeof value;
   const expect = (what: string): never => {
@@ -71,24 +77,24 @@ function decode(type: TypeRef, value: unknown, at: string): unknown {
     }
     case "list":
       if (!Array.isArray(value)) return expect("a list");
-      return value.map((item, i) => decode(type.of, item, `${at}[${i}]`) ?? emptyOf(type.of));
+      return value.map((item, i) => decode(type.of, item, `${at}[${i}]`, version) ?? emptyOf(type.of));
     case "map": {
       if (given !== "object") return expect("an object");
       const result: Record<string, unknown> = {};
       for (const [key, member] of Object.entries(value)) {
-        result[key] = decode(type.of, member, `${at}.${key}`) ?? emptyOf(type.of);
+        result[key] = decode(type.of, member, `${at}.${key}`, version) ?? emptyOf(type.of);
       }
       return result;
     }
     case "struct": {
       if (given !== "object") return expect("an object");
-      const struct = structOf(type.name);
+      const struct = structOf(type.name, version);
       if (struct === undefined) return value;
       const result: Record<string, unknown> = {};
       for (const [key, member] of Object.entries(value)) {
         const known = struct.get(key);
         if (known === undefined) continue;
-        const decoded = decode(known.type, member, `${at}.${key}`);
+        const decoded = decode(known.type, member, `${at}.${key}`, version);
         if (decoded !== undefined) result[key] = decoded;
       }
       return result;

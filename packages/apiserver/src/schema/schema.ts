@@ -1,4 +1,5 @@
 /** The types of the API, ready to be walked: for decoding, patching and the OpenAPI document. */
+import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { typeTexts } from "./gen/types.ts";
 
 /** The type of a member or an item. */
@@ -39,15 +40,33 @@ const scalars: ReadonlySet<string> = new Set([
 ]);
 
 const structs = new Map<string, Struct>();
+/** The structs of each minor version, as far as they lack members. */
+const structsOfMinors = new Map<string, Struct>();
 
-/** The struct `group.version.Type` (`core.v1.Pod`), or undefined when there is none. */
-export function structOf(name: string): Struct | undefined {
+/**
+ * The struct `group.version.Type` (`core.v1.Pod`), or undefined when there is none.
+ * @param version leaves out the members that it does not have; without, all members of all versions are there
+ */
+export function structOf(name: string, version?: EmulatedVersion): Struct | undefined {
+  if (version !== undefined) return structOfVersion(name, version);
   let struct = structs.get(name);
   const text = typeTexts[name];
   if (struct === undefined && text !== undefined) {
     struct = new Map(text.split(" ").filter(Boolean).map(parseMember));
     structs.set(name, struct);
   }
+  return struct;
+}
+
+function structOfVersion(name: string, version: EmulatedVersion): Struct | undefined {
+  const key = `${version.minor} ${name}`;
+  const made = structsOfMinors.get(key);
+  if (made !== undefined) return made;
+  const whole = structOf(name);
+  if (whole === undefined) return undefined;
+  const there = [...whole].filter(([member]) => version.hasField(name, member));
+  const struct = there.length === whole.size ? whole : new Map(there);
+  structsOfMinors.set(key, struct);
   return struct;
 }
 
@@ -70,7 +89,9 @@ function parseType(text: string): TypeRef {
   return { form: "struct", name: text };
 }
 
-/** The name of the struct of a built-in kind: every version of a group is alike. */
-export function structNameOf(group: string, kind: string): string {
-  return `${group === "" ? "core" : group.split(".")[0]}.v1.${kind}`;
+/** The name of the struct of a built-in kind: v1 of its group stands for its other versions where they are alike. */
+export function structNameOf(group: string, kind: string, version = "v1"): string {
+  const prefix = group === "" ? "core" : group.split(".")[0];
+  const own = `${prefix}.${version}.${kind}`;
+  return typeTexts[own] === undefined ? `${prefix}.v1.${kind}` : own;
 }

@@ -2,6 +2,7 @@
  * The version of Kubernetes whose behaviour the server shows, as kube-apiserver's own `--emulated-version`, with
  * its feature gates. What differs between versions is in `changes.ts`; others only ask.
  */
+
 import { parseFeatureGates } from "@longshore/runtime";
 import {
   type Behaviour,
@@ -12,6 +13,7 @@ import {
   newestMinor,
   oldestMinor,
 } from "./changes.ts";
+import { fieldsSince, fieldsUntil } from "./field-changes.ts";
 
 /** See the file's header. */
 export interface EmulatedVersion {
@@ -24,6 +26,8 @@ export interface EmulatedVersion {
   has(behaviour: Behaviour): boolean;
   /** The value of a feature gate; false for one that is not known. */
   gate(name: string): boolean;
+  /** True when the type (`core.v1.Pod`) has the member in this version. */
+  hasField(struct: string, member: string): boolean;
   /** True when the kind is served in that version of its group. */
   serves(group: string, version: string, kind: string): boolean;
 }
@@ -59,6 +63,7 @@ export function emulatedVersion(
     text: `1.${minor}`,
     gates: values,
     has: (behaviour) => isThere(behaviours[behaviour], minor),
+    hasField: (struct, member) => isThere(fieldChanges.get(`${struct}.${member}`) ?? {}, minor),
     gate: (name) => values[name] ?? false,
     serves: (group, version, kind) =>
       isThere(
@@ -66,6 +71,23 @@ export function emulatedVersion(
         minor,
       ),
   };
+}
+
+/** The changes of fields, by type and member. */
+const fieldChanges: ReadonlyMap<string, Change> = new Map([
+  ...fieldTable(fieldsSince, (since) => ({ since })),
+  ...fieldTable(fieldsUntil, (until) => ({ until })),
+]);
+
+function* fieldTable(
+  table: typeof fieldsSince,
+  change: (minor: number) => Change,
+): Iterable<readonly [string, Change]> {
+  for (const [minor, structs] of Object.entries(table)) {
+    for (const [struct, members] of Object.entries(structs)) {
+      for (const member of members.split(" ")) yield [`${struct}.${member}`, change(Number(minor))];
+    }
+  }
 }
 
 function isThere({ since = 0, until = Number.POSITIVE_INFINITY }: Change, minor: number): boolean {

@@ -53,6 +53,7 @@ const otherMembers: ReadonlySet<string> = new Set([
   "nodeAffinity",
   "persistentVolumeReclaimPolicy",
   "storageClassName",
+  "volumeAttributesClassName",
   "volumeMode",
 ]);
 
