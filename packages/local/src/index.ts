@@ -1,6 +1,5 @@
 /** A whole cluster on one machine: disk cloud, reference driver, nodes, workloads, supervisor, demo. */
 export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from "./cluster/config.ts";
-export { CrossingUnderWayError, takeCrossing } from "./cluster/crossing-lock.ts";
 export { ClusterDirectoryError, readClusterConfig } from "./cluster/files.ts";
 export {
   createInProcessCluster,
@@ -47,5 +46,6 @@ export {
   type StartedProcess,
   startComponentProcess,
 } from "./processes/component-processes.ts";
+export { CrossingUnderWayError, takeCrossing } from "./processes/crossing-lock.ts";
 export { processEnv, processHost } from "./processes/environment.ts";
 export { mayMount } from "./processes/machine.ts";

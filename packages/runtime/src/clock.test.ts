@@ -48,6 +48,14 @@ describe("virtual clock", () => {
     await expect(clock.run(forever, { limitMs: 60_000 })).rejects.toThrow("not done at 60000 ms");
   });
 
+  test("work that repeats without a pause is reported", async () => {
+    const clock = new VirtualClock();
+    const hot = (async () => {
+      for (;;) await clock.sleep(0, never);
+    })();
+    await expect(clock.run(hot)).rejects.toThrow("time stands still at 0 ms");
+  });
+
   test("promise chains run to their end between two timers", async () => {
     const clock = new VirtualClock();
     const log: string[] = [];

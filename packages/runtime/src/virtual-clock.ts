@@ -16,10 +16,13 @@ interface Entry {
   cancelled: boolean;
 }
 
-/** Thrown by `run` when the awaited work can no longer make progress or takes too long. */
+/** Thrown when the awaited work can no longer make progress, takes too long, or keeps time from passing. */
 export class VirtualTimeError extends Error {
   override readonly name = "VirtualTimeError";
 }
+
+/** Far more than honest work sets for one instant: beyond it, something repeats without a pause. */
+const timersPerInstantMax = 100_000;
 
 /** How far a virtual run may go. */
 export interface VirtualRunOptions {
@@ -118,7 +121,13 @@ export class VirtualClock implements Clock {
     const first = this.#peek();
     if (first === undefined) return;
     this.#nowMs = first.dueMs;
+    let fired = 0;
     for (let entry = this.#peek(); entry?.dueMs === this.#nowMs; entry = this.#peek()) {
+      if (++fired > timersPerInstantMax) {
+        throw new VirtualTimeError(
+          `time stands still at ${this.#nowMs} ms: something repeats without a pause`,
+        );
+      }
       this.#pop();
       entry.fire();
       await drain();

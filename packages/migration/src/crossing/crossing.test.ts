@@ -99,7 +99,14 @@ const pod = {
 describe("runCrossing", () => {
   it("gives up on a drain that a disruption budget never allows, and says what it waits for", async () => {
     const { kube } = aCluster(() => {
-      throw new KubeApiError({ code: 429, reason: "TooManyRequests", message: "no" });
+      throw new KubeApiError({
+        kind: "Status",
+        apiVersion: "v1",
+        status: "Failure",
+        code: 429,
+        reason: "TooManyRequests",
+        message: "no",
+      });
     }, [pod]);
     await expect(cross(kube)).rejects.toMatchObject({
       name: "StepTimeoutError",

@@ -257,6 +257,37 @@ describe("a CSI volume", () => {
     await agent.stop();
   });
 
+  it("that only a stale cache shows as attached is not looked for without a pause", async () => {
+    const world = await NodeWorld.create();
+    await world.volume("vol-1");
+    await world.attachInTree("vol-1");
+    const agent = world.start();
+    await world.clock.advance(1_000);
+    let goOn = () => {};
+    world.watchesHeld = new Promise((resolve) => {
+      goOn = resolve;
+    });
+    const setAttached = (volumesAttached: object[]) =>
+      world.kube.patch(
+        resources.nodes,
+        { name: nodeName },
+        { type: "merge", body: { status: { volumesAttached } } },
+        { subresource: "status", signal: world.signal },
+      );
+    const attached = (await world.node()).status?.volumesAttached ?? [];
+    await setAttached([]);
+    const pod = await world.pod("p", ["vol-1"]);
+    world.requests.length = 0;
+    await world.clock.advance(60_000);
+    const looks = world.requests.filter((request) => request === "get nodes").length;
+    expect(looks).toBeGreaterThan(1);
+    expect(looks).toBeLessThan(20);
+    goOn();
+    await setAttached([...attached]);
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    await agent.stop();
+  });
+
   it("is unpublished when publishing was uncertain and its pod is deleted, and never starts it", async () => {
     const { world, agent } = await migratedNode();
     await world.volume("vol-1");

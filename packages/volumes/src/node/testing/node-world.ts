@@ -69,6 +69,8 @@ export class NodeWorld {
   posting = true;
   /** Set: every call to the API server fails with it. */
   apiDown: Error | undefined;
+  /** Set: events of watches wait for it. */
+  watchesHeld: Promise<void> | undefined;
   /** What agents asked of the API server, e.g. `get nodes`. */
   readonly requests: string[] = [];
 
@@ -190,10 +192,18 @@ export class NodeWorld {
           const resource = args[0] as { readonly plural?: string };
           this.requests.push(`${String(key)} ${resource.plural ?? ""}`);
           if (this.apiDown !== undefined && key !== "watch") return Promise.reject(this.apiDown);
-          return member.apply(target, args) as unknown;
+          const answer = member.apply(target, args) as unknown;
+          return key === "watch" ? this.#held(answer as AsyncIterable<unknown>) : answer;
         };
       },
     });
+  }
+
+  async *#held(events: AsyncIterable<unknown>): AsyncGenerator {
+    for await (const event of events) {
+      await this.watchesHeld;
+      yield event;
+    }
   }
 
   async node(): Promise<Stored<Node>> {

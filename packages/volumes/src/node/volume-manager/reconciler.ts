@@ -57,6 +57,8 @@ export class Reconciler {
   readonly #mountErrors = new Map<string, Map<string, string>>();
   readonly #mountsInFlight = new Map<string, number>();
   readonly #verifyAt = new Map<string, number>();
+  /** The cached Node as it was when the live one did not show the volume as attached. */
+  readonly #refuted = new Map<string, Node | undefined>();
   /** Mounts in flight that wait for a device or attachment: to be given up when the pod goes. */
   readonly #attachWaits = new Set<{ uniqueName: string; podUID: string; giveUp: AbortController }>();
   #stopped = false;
@@ -91,6 +93,9 @@ export class Reconciler {
     for (const uid of [...this.#mountErrors.keys()]) {
       if (!this.#env.populator.isKnown(uid)) this.#mountErrors.delete(uid);
     }
+    for (const name of [...this.#verifyAt.keys(), ...this.#refuted.keys()]) {
+      if (this.#env.desired.get(name) === undefined) this.#forgetVerification(name);
+    }
     for (const { uniqueName, podUID, giveUp } of this.#attachWaits) {
       if (this.#env.desired.podOf(uniqueName, podUID) === undefined) giveUp.abort(new StoppedError());
     }
@@ -124,7 +129,10 @@ export class Reconciler {
     if (actual?.attachVerified !== true) {
       if (this.#mayVerify(volume, due)) {
         void this.#start(uniqueName, undefined, "verify_controller_attached_volume", due, async (signal) => {
-          await verifyControllerAttached(this.#env.operations, volume, wish.spec, signal);
+          const seen = this.#env.cachedNode();
+          const verified = await verifyControllerAttached(this.#env.operations, volume, wish.spec, signal);
+          if (verified) this.#refuted.delete(uniqueName);
+          else this.#refuted.set(uniqueName, seen);
         });
       }
       return;
@@ -157,8 +165,11 @@ export class Reconciler {
   #mayVerify({ uniqueName, attachable }: DesiredVolume, due: number[]): boolean {
     if (!attachable) return true;
     if (!this.#env.reported.has(uniqueName)) return false;
-    const attached = this.#env.cachedNode()?.status?.volumesAttached ?? [];
-    if (attached.some(({ name }) => name === uniqueName)) return true;
+    const cached = this.#env.cachedNode();
+    const attached = cached?.status?.volumesAttached ?? [];
+    // A cache that the live Node has already proved wrong must not send us there again at once.
+    const isNews = cached !== this.#refuted.get(uniqueName);
+    if (isNews && attached.some(({ name }) => name === uniqueName)) return true;
     const nowMs = this.#env.clock.monotonicMs();
     const at = this.#verifyAt.get(uniqueName) ?? nowMs + verifyAnywayMs;
     if (at <= nowMs) {
@@ -170,13 +181,17 @@ export class Reconciler {
     return false;
   }
 
+  #forgetVerification(uniqueName: string): void {
+    this.#verifyAt.delete(uniqueName);
+    this.#refuted.delete(uniqueName);
+  }
+
   #releaseIfUnused(volume: ActualVolume, due: number[]): void {
     const { uniqueName } = volume;
     if (volume.pods.size > 0 || this.#env.desired.get(uniqueName) !== undefined) return;
     if (this.#executor.isOperationPending({ volumeName: uniqueName })) return;
     if (volume.device.state === "notMounted") {
       this.#env.actual.delete(uniqueName);
-      this.#verifyAt.delete(uniqueName);
       return;
     }
     if (this.driverMissing(volume)) return;

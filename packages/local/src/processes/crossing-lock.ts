@@ -3,8 +3,8 @@
  * killed has left is taken over. Real form.
  */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { identifyProcess, isAlive, type ProcessIdentity } from "../processes/process-identity.ts";
-import type { ClusterLayout } from "./layout.ts";
+import type { ClusterLayout } from "../cluster/layout.ts";
+import { identifyProcess, isAlive, type ProcessIdentity } from "./process-identity.ts";
 
 /** Another process carries the cluster just now. */
 export class CrossingUnderWayError extends Error {
