@@ -6,9 +6,11 @@ import { persistentVolumeClaimResize } from "./admission/claim-resize.ts";
 import { defaultStorageClass } from "./admission/default-storage-class.ts";
 import { podDefaults, serviceAccountRequired } from "./admission/pod-defaults.ts";
 import { storageObjectInUseProtection } from "./admission/storage-protection.ts";
+import type { Authorizer } from "./authorization/authorizer.ts";
 import { InProcessClient } from "./client/in-process-client.ts";
 import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
+import { groupAuthorizer } from "./http/authorization.ts";
 import { KindTable } from "./registry/kind-table.ts";
 import { builtInKinds } from "./registry/kinds/index.ts";
 import { apiTime } from "./registry/metadata.ts";
@@ -34,6 +36,8 @@ export interface ApiServerOptions {
 /** The server. Its clients work from the moment it is made. */
 export interface ApiServer extends Component {
   readonly registry: Registry;
+  /** Decides who may do what. */
+  readonly authorizer: Authorizer;
   /** False once stopped. */
   readonly running: boolean;
   /** A client in this process; may do everything unless a user is named. */
@@ -72,6 +76,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
   let ends: (() => void)[] = [];
   const server: ApiServer = {
     registry,
+    authorizer: groupAuthorizer,
     get running() {
       return running;
     },

@@ -1,0 +1,104 @@
+/** What is served at paths that are no resources: health, version, discovery, OpenAPI. One table, the first match answers. */
+import { apiError, unknownResource } from "../api/errors.ts";
+import type { ApiServer } from "../api-server.ts";
+import type { RegistryContext } from "../registry/context.ts";
+import type { UserInfo } from "../registry/request.ts";
+import { coreVersions, groupList, oneGroup, resourceList, rootPaths, versionDocument } from "./discovery.ts";
+import { header, type Request, type Response } from "./exchange.ts";
+import { openApiAnswer } from "./openapi.ts";
+import { send, sendJson, sendPageNotFound, sendText } from "./respond.ts";
+
+/** A request to a path that is no resource. */
+export interface PathCall {
+  readonly server: ApiServer;
+  readonly context: RegistryContext;
+  readonly user: UserInfo;
+  readonly url: URL;
+  /** The path without a slash at its end. */
+  readonly path: string;
+  readonly request: Request;
+  readonly response: Response;
+}
+
+/** One entry of the table. */
+export interface PathEndpoint {
+  /** The paths that it answers; a text is one path exactly. */
+  readonly path: string | RegExp;
+  readonly answer: (call: PathCall) => void | Promise<void>;
+}
+
+/** Answers the request, whoever sent it. @throws KubeApiError 404, 405 */
+export async function answerPath(call: Omit<PathCall, "path" | "context">): Promise<void> {
+  const { pathname } = call.url;
+  const path = pathname.length > 1 ? pathname.replace(/\/$/, "") : pathname;
+  const context = call.server.registry.context;
+  for (const endpoint of pathEndpoints) {
+    const isMeant = typeof endpoint.path === "string" ? endpoint.path === path : endpoint.path.test(path);
+    if (isMeant) return endpoint.answer({ ...call, context, path });
+  }
+  sendPageNotFound(call.request, call.response);
+}
+
+/** Every path that is no resource; others add theirs here. */
+const pathEndpoints: readonly PathEndpoint[] = [
+  { path: /^\/(healthz|livez|readyz)(\/ping|\/log|\/etcd)?$/, answer: health },
+  { path: "/openapi/v2", answer: openApiV2 },
+  { path: /^\/openapi\/v3/, answer: openApiV3 },
+  document("/", ({ context }) => rootPaths(context.kinds, context.version)),
+  document("/version", ({ context }) => versionDocument(context.version)),
+  document("/api", ({ request }) =>
+    coreVersions(header(request, "host") ?? header(request, ":authority") ?? ""),
+  ),
+  document("/apis", ({ context }) => groupList(context.kinds)),
+  document(/^\/api\/[^/]+$/, ({ context, path }) =>
+    resourceList(context.kinds, "", path.slice("/api/".length), context.version),
+  ),
+  document(/^\/apis\/[^/]+$/, ({ context, path }) => oneGroup(context.kinds, path.slice("/apis/".length))),
+  document(/^\/apis\/[^/]+\/[^/]+$/, ({ context, path }) => {
+    const [group = "", version = ""] = path.slice("/apis/".length).split("/");
+    return resourceList(context.kinds, group, version, context.version);
+  }),
+];
+
+/** An endpoint that answers GET with a document, or 404 where there is none. */
+function document(path: string | RegExp, make: (call: PathCall) => object | undefined): PathEndpoint {
+  return {
+    path,
+    answer(call) {
+      const made = make(call);
+      if (made === undefined) return notThere(call);
+      if (call.request.method !== "GET" && call.request.method !== "HEAD") throw methodNotAllowed();
+      sendJson(call.request, call.response, made);
+    },
+  };
+}
+
+/** A version of a group that is served in others is an unknown resource; anything else is a page not found. */
+function notThere({ context, path, request, response }: PathCall): void {
+  const [, root = "", group = ""] = path.split("/");
+  const isKnown =
+    (root === "api" || root === "apis") && context.kinds.all().some((kind) => kind.group === group);
+  if (isKnown) throw unknownResource();
+  sendPageNotFound(request, response);
+}
+
+function health({ server, request, response }: PathCall): void {
+  if (server.running) sendText(request, response, 200, "ok");
+  else sendText(request, response, 503, "stopping");
+}
+
+function openApiV2({ context, request, response }: PathCall): void {
+  const { body, type } = openApiAnswer(context.kinds, context.version, header(request, "accept"));
+  send(request, response, 200, body, type);
+}
+
+function openApiV3({ context, request, response }: PathCall): void {
+  const paths = JSON.stringify(rootPaths(context.kinds, context.version));
+  send(request, response, 404, paths, "application/json");
+}
+
+/** 405, wherever the method of a request does not go with its path. */
+export function methodNotAllowed(): Error {
+  const message = "the server does not allow this method on the requested resource";
+  return apiError(405, "MethodNotAllowed", message, {});
+}
