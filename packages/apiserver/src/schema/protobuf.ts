@@ -4,27 +4,15 @@
  */
 import { KubeApiError } from "@longshore/kube";
 import { badRequest } from "../api/errors.ts";
-import { wireTexts } from "./gen/wire.ts";
-import { structNameOf, structOf } from "./schema.ts";
+import { type MessageField, messageFields, messageOfKind } from "./messages.ts";
 
-interface Field {
-  readonly name: string;
-  readonly type: string;
-  readonly form: "one" | "list" | "map";
-}
+const byNumber = new Map<string, ReadonlyMap<number, MessageField>>();
 
-const messages = new Map<string, ReadonlyMap<number, Field>>();
-
-function fieldsOf(message: string): ReadonlyMap<number, Field> {
-  let fields = messages.get(message);
+function fieldsOf(message: string): ReadonlyMap<number, MessageField> {
+  let fields = byNumber.get(message);
   if (fields === undefined) {
-    const parse = (text: string): readonly [number, Field] => {
-      const [number = "0", name = "", type = ""] = text.split(":");
-      const form = type.startsWith("[]") ? "list" : type.startsWith("{}") ? "map" : "one";
-      return [Number(number), { name, form, type: form === "one" ? type : type.slice(2) }];
-    };
-    fields = new Map((wireTexts[message] ?? "").split(" ").filter(Boolean).map(parse));
-    messages.set(message, fields);
+    fields = new Map(messageFields(message).map((field) => [field.number, field]));
+    byNumber.set(message, fields);
   }
   return fields;
 }
@@ -103,7 +91,6 @@ function timeOf(message: Uint8Array, micro: boolean): string | undefined {
 function messageOf(type: string, bytes: Uint8Array): Record<string, unknown> {
   const result: Record<string, unknown> = {};
   const fields = fieldsOf(type);
-  const struct = structOf(type);
   for (const [number, value] of read(bytes)) {
     const field = fields.get(number);
     if (field === undefined) continue;
@@ -122,8 +109,7 @@ function messageOf(type: string, bytes: Uint8Array): Record<string, unknown> {
       result[field.name] = map;
     } else {
       const decoded = scalarOrMessage(field.type, value);
-      const inlined = struct !== undefined && !struct.has(field.name) && typeof decoded === "object";
-      if (inlined) Object.assign(result, decoded);
+      if (field.inlined && typeof decoded === "object") Object.assign(result, decoded);
       else if (decoded !== undefined && !isUnset(type, field.name, decoded)) result[field.name] = decoded;
     }
   }
@@ -160,6 +146,5 @@ function readObject(body: Uint8Array): Record<string, unknown> {
     } else if (number === 2 && typeof value !== "bigint") raw = value;
   }
   const group = apiVersion.includes("/") ? (apiVersion.split("/")[0] ?? "") : "";
-  const type = kind === "DeleteOptions" ? "meta.v1.DeleteOptions" : structNameOf(group, kind);
-  return { apiVersion, kind, ...messageOf(type, raw) };
+  return { apiVersion, kind, ...messageOf(messageOfKind(group, kind), raw) };
 }

@@ -1,0 +1,65 @@
+/** The protobuf messages of the API's types, ready to be walked: for reading and for writing them. */
+import { wireTexts } from "./gen/wire.ts";
+import { structNameOf, structOf } from "./schema.ts";
+
+/** One field of a message. */
+export interface MessageField {
+  readonly number: number;
+  /** Name of the member in JSON. */
+  readonly name: string;
+  /** A scalar, or the name of a message. */
+  readonly type: string;
+  readonly form: "one" | "list" | "map";
+  /** The members of the message are members of its parent in JSON (an embedded struct of Go). */
+  readonly inlined: boolean;
+}
+
+const messages = new Map<string, readonly MessageField[]>();
+
+/** The fields of a message (`core.v1.Pod`) in the order of their numbers; none for a message nobody knows. */
+export function messageFields(message: string): readonly MessageField[] {
+  let fields = messages.get(message);
+  if (fields === undefined) {
+    fields = (wireTexts[message] ?? "")
+      .split(" ")
+      .filter(Boolean)
+      .map((text) => parseField(message, text))
+      .sort((a, b) => a.number - b.number);
+    messages.set(message, fields);
+  }
+  return fields;
+}
+
+/** True when the kind has a form in protobuf: custom resources have none. */
+export function hasMessage(group: string, kind: string): boolean {
+  return Object.hasOwn(wireTexts, messageOfKind(group, kind));
+}
+
+/** The message of a kind's objects. */
+export function messageOfKind(group: string, kind: string): string {
+  return metaKinds.has(kind) && (group === "" || group === "meta.k8s.io")
+    ? `meta.v1.${kind}`
+    : structNameOf(group, kind);
+}
+
+/** Kinds of `meta.k8s.io`, some of which are spoken of as if of the core group. */
+const metaKinds: ReadonlySet<string> = new Set([
+  "Status",
+  "DeleteOptions",
+  "PartialObjectMetadata",
+  "PartialObjectMetadataList",
+]);
+
+function parseField(message: string, text: string): MessageField {
+  const [number = "0", name = "", type = ""] = text.split(":");
+  const form = type.startsWith("[]") ? "list" : type.startsWith("{}") ? "map" : "one";
+  const inner = form === "one" ? type : type.slice(2);
+  const struct = structOf(message);
+  const inlined =
+    form === "one" && struct !== undefined && struct.size > 0 && !struct.has(name) && messageLike(inner);
+  return { number: Number(number), name, form, type: inner, inlined };
+}
+
+function messageLike(type: string): boolean {
+  return Object.hasOwn(wireTexts, type);
+}
