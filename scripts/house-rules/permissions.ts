@@ -32,9 +32,9 @@ export const permissions: readonly Permission[] = [
     because: "CsiConnection over gRPC, whose sockets are files with a mode",
   },
   {
-    files: /^packages\/apiserver\/src\/(.*\/)?lmdb[a-z-]*\.ts$/,
-    may: ["files", "timers"],
-    because: "the durable store, which lets the commits of requests that came in together gather",
+    files: /^packages\/apiserver\/src\/storage\/disk\/[a-z-]+\.ts$/,
+    may: ["files"],
+    because: "the durable store: it is the disk",
   },
   {
     files: /^packages\/apiserver\/src\/storage\/directory-lock\.ts$/,

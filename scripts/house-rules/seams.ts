@@ -33,7 +33,7 @@ const forbidden = {
   },
   files: {
     globals: [],
-    modules: ["node:fs", "node:fs/promises", "lmdb"],
+    modules: ["node:fs", "node:fs/promises"],
     instead: "Host",
   },
   programs: {

@@ -11,7 +11,7 @@ export { type ClusterCredentials, ensureCredentials, kubeconfig, writePrivateFil
 export { type HttpsOptions, type HttpsServer, serveHttps } from "./http/https.ts";
 export { adminUser, type UserInfo } from "./registry/request.ts";
 export { type RunApiServerOptions, type RunningApiServer, runApiServer } from "./run-api-server.ts";
-export { openLmdbStore } from "./storage/lmdb-store.ts";
+export { openDurableStore } from "./storage/disk/durable-store.ts";
 export { memoryStore } from "./storage/object-store.ts";
 export { type Store, StoreError } from "./storage/store.ts";
 export {

@@ -5,7 +5,7 @@ import { createAuthenticator } from "./http/authentication.ts";
 import { ensureCredentials, kubeconfig, writePrivateFile } from "./http/data-dir.ts";
 import { serveHttps } from "./http/https.ts";
 import { adminUser } from "./registry/request.ts";
-import { openLmdbStore } from "./storage/lmdb-store.ts";
+import { openDurableStore } from "./storage/disk/durable-store.ts";
 
 /** Where the server keeps its things and where it listens. */
 export interface RunApiServerOptions {
@@ -41,7 +41,7 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
     for (const end of ends.splice(0).reverse()) await end();
   };
   try {
-    const store = await openLmdbStore(options.dataDir);
+    const store = await openDurableStore(options.dataDir);
     ends.push(() => store.close());
     const { adminToken, authority, server: own } = await ensureCredentials(options.dataDir, env.clock.now());
     const server = createApiServer(env, {

@@ -1,13 +1,18 @@
 /** The store that both forms share: tables in memory, with or without something durable behind. */
 import type { KubeObject, Stored } from "@longshore/kube";
 import { own } from "../api/own.ts";
+import type { BaseContents, BaseRecord } from "./disk/base-file.ts";
+import type { StoredRecord } from "./disk/records.ts";
 import { ResourceTable } from "./resource-table.ts";
 import { type Change, type Commit, type ObjectTable, type Store, StoreError } from "./store.ts";
 
 /** Makes commits durable, several at once. */
 export interface Persistence {
-  /** Resolves once all the commits are durable, all or none; called again only when it has settled. */
-  persist(commits: readonly DurableCommit[]): Promise<void>;
+  /**
+   * Resolves once all the commits are durable, all or none; called again only when it has settled.
+   * @param checkpoint gives at once everything that is durable before these commits
+   */
+  persist(commits: readonly DurableCommit[], checkpoint: () => BaseContents): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -20,13 +25,20 @@ export interface DurableCommit {
 /** What was there when the store was opened. */
 export interface StoredState {
   readonly revision: number;
-  readonly objects: readonly (Change & { readonly object: Stored })[];
+  /** The newest revision of which the changes are forgotten, by resource; under "" for all resources. */
+  readonly forgotten: Readonly<Record<string, number>>;
+  /** The objects before the changes. */
+  readonly base: readonly StoredRecord[];
+  /** The changes that are remembered, oldest first. */
+  readonly changes: readonly StoredRecord[];
 }
 
 /** How much a store keeps. */
 export interface StoreOptions {
-  /** Changes of each resource that watches can go back to; default 4096. */
+  /** Changes of each resource that watches can go back to; default 10,000. */
   readonly historyLimit?: number;
+  /** Tells the time in milliseconds: changes older than five minutes are then forgotten, but for the latest few. */
+  readonly now?: () => number;
 }
 
 /** See {@link Store}. */
@@ -34,7 +46,9 @@ export class ObjectStore implements Store {
   readonly #tables = new Map<string, ResourceTable>();
   readonly #persistence: Persistence | undefined;
   readonly #historyLimit: number;
-  readonly #loadedRevision: number;
+  readonly #age: HistoryAge | undefined;
+  /** Revision up to which the history of all resources was compacted. */
+  #compacted: number;
   #revision: number;
   #readableRevision: number;
   /** Commits that are being made durable, and those that come after them. */
@@ -43,12 +57,12 @@ export class ObjectStore implements Store {
   #closed = false;
 
   constructor(options: StoreOptions = {}, persistence?: Persistence, state?: StoredState) {
-    this.#historyLimit = options.historyLimit ?? 4096;
+    this.#historyLimit = options.historyLimit ?? 10_000;
+    this.#age = options.now === undefined ? undefined : new HistoryAge(options.now);
     this.#persistence = persistence;
-    this.#loadedRevision = this.#revision = this.#readableRevision = state?.revision ?? 0;
-    for (const { resource, namespace, name, object } of state?.objects ?? []) {
-      this.#table(resource).put(namespace, name, own(object));
-    }
+    this.#revision = this.#readableRevision = state?.revision ?? 0;
+    this.#compacted = state?.forgotten[""] ?? 0;
+    if (state !== undefined) this.#load(state);
   }
 
   get revision(): number {
@@ -66,6 +80,8 @@ export class ObjectStore implements Store {
   commit(changes: readonly Change[]): Commit {
     if (this.#closed) throw new StoreError("the store is closed");
     const revision = ++this.#revision;
+    const old = this.#age?.oldRevision(revision);
+    if (old !== undefined) for (const table of this.#tables.values()) table.trim(old, historyMin);
     const stored = changes.map((change) => this.#apply(change, revision));
     if (this.#persistence === undefined) this.#release(changes, revision);
     else {
@@ -86,7 +102,8 @@ export class ObjectStore implements Store {
   }
 
   compact(revision: number): void {
-    for (const table of this.#tables.values()) table.compact(Math.min(revision, this.#revision));
+    this.#compacted = Math.max(this.#compacted, Math.min(revision, this.#revision));
+    for (const table of this.#tables.values()) table.compact(this.#compacted);
   }
 
   async close(): Promise<void> {
@@ -98,8 +115,7 @@ export class ObjectStore implements Store {
   #table(resource: string): ResourceTable {
     let table = this.#tables.get(resource);
     if (table === undefined) {
-      // Of a time before the store was opened nothing but its end is known.
-      table = new ResourceTable(this.#historyLimit, this.#loadedRevision);
+      table = new ResourceTable(this.#historyLimit, this.#compacted);
       this.#tables.set(resource, table);
     }
     return table;
@@ -124,6 +140,47 @@ export class ObjectStore implements Store {
     return object;
   }
 
+  #load({ base, changes, forgotten }: StoredState): void {
+    for (const { resource, namespace, name, json } of base) {
+      this.#table(resource).put(namespace, name, parse(json));
+    }
+    for (const [resource, revision] of Object.entries(forgotten)) {
+      if (resource !== "") this.#table(resource).compact(revision);
+    }
+    for (const { revision, resource, namespace, name, json } of changes) {
+      const table = this.#table(resource);
+      const previous = table.get(namespace, name);
+      const object = parse(json) ?? (previous && at(previous, revision));
+      if (object === undefined) continue;
+      table.put(namespace, name, json === undefined ? undefined : object);
+      const type = json === undefined ? "DELETED" : previous === undefined ? "ADDED" : "MODIFIED";
+      table.append({ revision, type, namespace, name, object, previous });
+      table.release(revision);
+    }
+  }
+
+  /** Everything durable, as it is now: the objects before the changes that are remembered, and the changes. */
+  #checkpoint(): BaseContents {
+    const base: BaseRecord[] = [];
+    const changes: BaseRecord[] = [];
+    const forgotten: Record<string, number> = { "": this.#compacted };
+    for (const [resource, table] of this.#tables) {
+      if (table.forgotten > this.#compacted) forgotten[resource] = table.forgotten;
+      const { objects, history } = table.checkpoint();
+      for (const [key, object] of objects) {
+        const slash = key.indexOf("/");
+        const identity = { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+        base.push({ revision: 0, resource, ...identity, json: () => JSON.stringify(object) });
+      }
+      for (const { revision, namespace, name, type, object } of history) {
+        const json = type === "DELETED" ? undefined : () => JSON.stringify(object);
+        changes.push({ revision, resource, namespace, name, json });
+      }
+    }
+    changes.sort((a, b) => a.revision - b.revision);
+    return { revision: this.#readableRevision, forgotten, base, changes };
+  }
+
   #release(changes: readonly Change[], revision: number): void {
     this.#readableRevision = revision;
     for (const { resource } of changes) this.#table(resource).release(revision);
@@ -141,7 +198,7 @@ export class ObjectStore implements Store {
       this.#inFlight = group;
       this.#waiting = undefined;
       try {
-        await this.#persistence?.persist(group.commits);
+        await this.#persistence?.persist(group.commits, () => this.#checkpoint());
         for (const { changes, revision } of group.commits) this.#release(changes, revision);
         group.resolve();
       } catch (cause) {
@@ -177,6 +234,36 @@ class Group {
     });
     this.done.catch(() => {}); // Someone who does not wait need not hear of it.
   }
+}
+
+/** Changes of a resource that are remembered whatever their age. */
+const historyMin = 512;
+
+/** Which changes are old. */
+class HistoryAge {
+  readonly #now: () => number;
+  /** What was the last revision when; one a minute. */
+  readonly #marks: { readonly at: number; readonly revision: number }[] = [];
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** The last revision that is more than five minutes old, when a minute has gone by since the last answer. */
+  oldRevision(revision: number): number | undefined {
+    const now = this.#now();
+    if (now - (this.#marks.at(-1)?.at ?? Number.NEGATIVE_INFINITY) < 60_000) return undefined;
+    this.#marks.push({ at: now, revision });
+    let old: number | undefined;
+    while (this.#marks[0] !== undefined && now - this.#marks[0].at >= 5 * 60_000) {
+      old = this.#marks.shift()?.revision;
+    }
+    return old;
+  }
+}
+
+function parse(json: Buffer | undefined): Stored | undefined {
+  return json === undefined ? undefined : own(JSON.parse(json.toString()) as Stored);
 }
 
 function at(object: KubeObject, revision: number): Stored {

@@ -32,11 +32,6 @@ export class ResourceTable implements ObjectTable {
     return this.#forgotten;
   }
 
-  /** The entries that may be read, oldest first. */
-  get history(): readonly LogEntry[] {
-    return this.#log.slice(0, this.#readable - this.#first);
-  }
-
   get(namespace: string, name: string): Stored | undefined {
     return this.#objects.get(keyOf(namespace, name));
   }
@@ -142,6 +137,22 @@ export class ResourceTable implements ObjectTable {
     return count;
   }
 
+  /** The objects as they were before the log's first entry, by key, and the entries that may be read. */
+  checkpoint(): {
+    readonly objects: readonly (readonly [string, Stored])[];
+    readonly history: readonly LogEntry[];
+  } {
+    const changed = this.#changedSince(-1);
+    const objects: (readonly [string, Stored])[] =
+      changed === undefined ? [] : [...this.#goneSince(changed, "", undefined)];
+    this.#objects.scan("", undefined, (key, object) => {
+      const then = changed?.has(key) === true ? changed.get(key) : object;
+      if (then !== undefined) objects.push([key, then]);
+      return true;
+    });
+    return { objects, history: this.#log.slice(0, this.#readable - this.#first) };
+  }
+
   positionAfter(revision: number): number | undefined {
     if (revision < this.#forgotten) return undefined;
     let low = 0;
@@ -201,17 +212,16 @@ export class ResourceTable implements ObjectTable {
     this.#forgotten = Math.max(this.#forgotten, revision);
   }
 
-  /** Drops the entries up to `revision`; where there were none, everything is known as before. */
-  trim(revision: number): void {
+  /** Drops the entries up to `revision`, but for the last `keep`; where there were none, everything is known as before. */
+  trim(revision: number, keep = 0): void {
+    const max = this.#readable - this.#first - keep;
     let count = 0;
-    while (this.#first + count < this.#readable && (this.#log[count] as LogEntry).revision <= revision) {
-      count++;
-    }
+    while (count < max && (this.#log[count] as LogEntry).revision <= revision) count++;
     this.#forget(count);
   }
 
   #forget(count: number): void {
-    if (count === 0) return;
+    if (count <= 0) return;
     const gone = this.#log.splice(0, count);
     this.#first += count;
     this.#forgotten = Math.max(this.#forgotten, gone.at(-1)?.revision ?? 0);

@@ -1,7 +1,7 @@
 /** A process that writes to a durable store and says what was acknowledged; to be killed by a test. */
-import { openLmdbStore } from "../storage/lmdb-store.ts";
+import { openDurableStore } from "../storage/disk/durable-store.ts";
 
-const store = await openLmdbStore(process.argv[2] ?? "");
+const store = await openDurableStore(process.argv[2] ?? "");
 process.stdout.write("open\n");
 
 async function write(writer: number): Promise<void> {

@@ -5,11 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
-import { open } from "lmdb";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openLmdbStore } from "./lmdb-store.ts";
-import { ObjectStore, type Persistence } from "./object-store.ts";
-import { type Store, StoreError } from "./store.ts";
+import { ObjectStore, type Persistence } from "../object-store.ts";
+import { type Store, StoreError } from "../store.ts";
+import { openDurableStore } from "./durable-store.ts";
 
 const aConfigMap = (name: string, text = "1") => ({
   resource: "configmaps",
@@ -35,73 +34,88 @@ describe("the durable store", () => {
   afterEach(() => rm(directory, { recursive: true }));
 
   it("has after a restart what it had before", async () => {
-    const before = await openLmdbStore(directory);
+    const before = await openDurableStore(directory);
     before.commit([aConfigMap("a"), aConfigMap("b")]);
     before.commit([{ resource: "configmaps", namespace: "n", name: "a" }]);
     before.commit([aConfigMap("b", "2")]);
     await before.durable();
     await before.close();
 
-    const after = await openLmdbStore(directory);
+    const after = await openDurableStore(directory);
     expect(after.revision).toBe(3);
     expect(after.table("configmaps").list("n")).toMatchObject([
       { metadata: { name: "b", resourceVersion: "3" }, data: { text: "2" } },
     ]);
-    expect(after.table("configmaps").positionAfter(2)).toBeUndefined();
-    expect(after.table("configmaps").positionAfter(3)).toBe(0);
+    expect(
+      after
+        .table("configmaps")
+        .snapshot(1)
+        ?.map((o) => o.metadata.name),
+    ).toEqual(["a", "b"]);
+    const position = after.table("configmaps").positionAfter(1) ?? -1;
+    expect(after.table("configmaps").entry(position)).toMatchObject({
+      type: "DELETED",
+      revision: 2,
+      object: { metadata: { name: "a", resourceVersion: "2" } },
+      previous: { metadata: { resourceVersion: "1" } },
+    });
     await after.close();
   });
 
   it("keeps a second one out of its directory, and lets it in afterwards", async () => {
-    const first = await openLmdbStore(directory);
-    await expect(openLmdbStore(directory)).rejects.toThrow(
+    const first = await openDurableStore(directory);
+    await expect(openDurableStore(directory)).rejects.toThrow(
       `the data directory ${directory} is in use by process ${process.pid}: stop that process or choose another directory`,
     );
     await first.close();
-    await (await openLmdbStore(directory)).close();
+    await (await openDurableStore(directory)).close();
   });
 
   it("says in one sentence that it cannot be opened", async () => {
     const file = join(directory, "file");
     await writeFile(file, "");
-    await expect(openLmdbStore(join(file, "data"))).rejects.toThrow(
+    await expect(openDurableStore(join(file, "data"))).rejects.toThrow(
       /cannot be opened: check that it can be written/,
     );
   });
 
   it.each([
     ["garbage", () => Buffer.from("garbage ".repeat(4000))],
-    ["a file that is cut off", (whole: Buffer) => whole.subarray(0, 5000)],
+    ["a file that is cut off", (whole: Buffer) => whole.subarray(0, whole.length - 40)],
+    ["an empty file", () => Buffer.alloc(0)],
     [
       "an object that is no JSON",
       (whole: Buffer) => replaced(whole, '"kind":"ConfigMap"', '"kind":"ConfigMap,'),
     ],
   ])("refuses %s in one sentence, and lets go of the directory", async (_name, damage) => {
-    const store = await openLmdbStore(directory);
+    const store = await openDurableStore(directory);
     store.commit([aConfigMap("a")]);
     await store.durable();
     await store.close();
-    const path = join(directory, "objects.mdb");
+    const path = join(directory, "objects", "000001.log");
     await writeFile(path, damage(await readFile(path)));
     const message = `the store ${path} is damaged: restore it from a backup, or remove it to begin with an empty cluster`;
     for (let attempt = 0; attempt < 2; attempt++) {
-      await expect(openLmdbStore(directory)).rejects.toThrow(new StoreError(message));
+      await expect(openDurableStore(directory)).rejects.toThrow(new StoreError(message));
     }
-    await rm(path);
-    await (await openLmdbStore(directory)).close();
+    await rm(join(directory, "objects"), { recursive: true });
+    await (await openDurableStore(directory)).close();
   });
 
   it("refuses what a newer version has written, and leaves it as it is", async () => {
-    await (await openLmdbStore(directory)).close();
-    const path = join(directory, "objects.mdb");
-    const root = open<string, string>({ path, encoding: "string" });
-    await root.put("format", "2");
-    await root.close();
-    const before = await readFile(path);
-    await expect(openLmdbStore(directory)).rejects.toThrow(
+    await (await openDurableStore(directory)).close();
+    const path = join(directory, "objects", "000001.log");
+    const newer = replaced(await readFile(path), "format 1", "format 2");
+    await writeFile(path, newer);
+    await expect(openDurableStore(directory)).rejects.toThrow(
       `the store ${path} was written by a newer version of this program (format 2, this one reads up to 1): use that version, or another data directory`,
     );
-    expect((await readFile(path)).equals(before)).toBe(true);
+    expect((await readFile(path)).equals(newer)).toBe(true);
+  });
+
+  it("refuses what an earlier version has written", async () => {
+    await writeFile(join(directory, "objects.mdb"), "");
+    await expect(openDurableStore(directory)).rejects.toThrow(/earlier version of this program/);
   });
 
   it.skipIf(process.getuid?.() !== 0)(
@@ -112,7 +126,7 @@ describe("the durable store", () => {
       await run("mount", ["-t", "tmpfs", "-o", "size=2m", "none", disk]);
       try {
         const data = join(disk, "data");
-        const store = await openLmdbStore(data);
+        const store = await openDurableStore(data);
         const kept: string[] = [];
         let failure: unknown;
         for (let i = 0; failure === undefined; i++) {
@@ -126,7 +140,7 @@ describe("the durable store", () => {
         }
         expect(failure).toMatchObject({
           name: "StoreError",
-          cause: { message: `cannot write to ${data}: its disk is full, make room there` },
+          cause: { message: `cannot write to ${join(data, "objects")}: its disk is full, make room there` },
         });
         const names = (from: Store) =>
           from
@@ -135,15 +149,14 @@ describe("the durable store", () => {
             .map((o) => o.metadata.name)
             .sort();
         expect(names(store)).toEqual(kept.sort());
-        await writeFile(join(disk, "filler"), Buffer.alloc(500_000));
-        await expect(openLmdbStore(join(disk, "other"))).rejects.toThrow(
+        await expect(openDurableStore(join(disk, "other"))).rejects.toThrow(
           `cannot write to ${join(disk, "other")}: its disk is full, make room there`,
         );
         await run("mount", ["-o", "remount,size=8m", disk]);
         store.commit([aConfigMap("more")]);
         await store.durable();
         await store.close();
-        const again = await openLmdbStore(data);
+        const again = await openDurableStore(data);
         expect(names(again)).toEqual([...kept, "more"].sort());
         await again.close();
       } finally {
@@ -153,7 +166,7 @@ describe("the durable store", () => {
   );
 
   it("keeps every acknowledged write when its process is killed", async () => {
-    const writer = new URL("../testing/writer.ts", import.meta.url).pathname;
+    const writer = new URL("../../testing/writer.ts", import.meta.url).pathname;
     for (let round = 0; round < 2; round++) {
       const child = spawn(process.execPath, ["--import", "tsx", writer, directory], {
         stdio: ["ignore", "pipe", "inherit"],
@@ -164,7 +177,7 @@ describe("the durable store", () => {
         if (acknowledged.length === 200) child.kill("SIGKILL");
       }
       if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
-      const store = await openLmdbStore(directory);
+      const store = await openDurableStore(directory);
       const kept = new Set(
         store
           .table("configmaps")
@@ -174,7 +187,7 @@ describe("the durable store", () => {
       expect(acknowledged.length).toBeGreaterThanOrEqual(200);
       expect(acknowledged.filter((name) => !kept.has(name))).toEqual([]);
       await store.close();
-      await rm(join(directory, "objects.mdb"), { recursive: true });
+      await rm(join(directory, "objects"), { recursive: true });
     }
   });
 });

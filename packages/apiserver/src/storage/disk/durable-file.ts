@@ -1,0 +1,46 @@
+/** Files that are on the disk, name and all, when a function here is done. */
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+
+/** Syncs a directory, so that the names in it are on the disk. */
+export async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, "r");
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+/**
+ * Makes a file (mode 0600) that is either there as a whole or not at all: written beside its place, synced, renamed.
+ * @param write gets a function that appends
+ */
+export async function writeWholeFile(
+  path: string,
+  write: (append: (bytes: Uint8Array) => Promise<void>) => Promise<void>,
+): Promise<void> {
+  const temporary = `${path}.tmp`;
+  const file = await open(temporary, "w", 0o600);
+  try {
+    await file.chmod(0o600);
+    await write((bytes) => writeAll(file, bytes));
+    await file.sync();
+  } catch (error) {
+    await file.close();
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await file.close();
+  await rename(temporary, path);
+  await syncDirectory(dirname(path));
+}
+
+/** Writes all the bytes, at `position` or behind what was written last. */
+export async function writeAll(file: FileHandle, bytes: Uint8Array, position?: number): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    const place = position === undefined ? null : position + at;
+    const { bytesWritten } = await file.write(bytes, at, bytes.length - at, place);
+    at += bytesWritten;
+  }
+}

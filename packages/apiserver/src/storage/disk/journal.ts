@@ -1,0 +1,211 @@
+/**
+ * Makes commits durable: each group is one frame at the end of the newest log, synced before it is
+ * acknowledged. A log that has grown is left behind for a new one and a base that makes it needless.
+ *
+ * Invariants
+ *  - Nothing is acknowledged before fdatasync has come back for it; a sync that failed is never tried again.
+ *  - A file is removed only when the base that replaces it is on the disk.
+ *  - No memory is mapped: what a disk does wrong is an error here, and no signal.
+ */
+import { closeSync, constants, openSync, writeSync } from "node:fs";
+import { type FileHandle, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { DurableCommit, Persistence } from "../object-store.ts";
+import { StoreError } from "../store.ts";
+import { type BaseContents, writeBase } from "./base-file.ts";
+import { syncDirectory, writeAll, writeWholeFile } from "./durable-file.ts";
+import { firstLine, frameKinds, frameOf } from "./frames.ts";
+import { encodeRecord } from "./records.ts";
+import { acknowledgedName, fileName, filesOf } from "./store-files.ts";
+
+/** Where the journal goes on; see StoreContents. */
+export interface JournalState {
+  readonly log: { readonly file: number; readonly length: number } | undefined;
+  readonly baseBytes: number;
+}
+
+/** How the journal is kept. */
+export interface JournalOptions {
+  /** Length from which on a log may be replaced by a base, in bytes; it is replaced once it is longer than the base, too. */
+  readonly logBytesMin?: number;
+  /** Gives back the directory at the end. */
+  readonly release: () => void;
+  /** Hears of a base that could not be written; the store goes on with its logs. */
+  readonly onBaseFailed?: (error: unknown) => void;
+}
+
+const defaultLogBytesMin = 16 * 1024 * 1024;
+
+/** See the file's header. */
+export class Journal implements Persistence {
+  readonly #directory: string;
+  readonly #options: JournalOptions;
+  #log: FileHandle;
+  readonly #marks: number;
+  #file: number;
+  /** Length of the newest log up to its last acknowledged frame. */
+  #length: number;
+  #baseBytes: number;
+  /** Length that the log must have before a base is tried. */
+  #rotateAt: number;
+  #base: Promise<void> | undefined;
+  #failure: StoreError | undefined;
+
+  private constructor(
+    directory: string,
+    options: JournalOptions,
+    log: FileHandle,
+    at: { readonly file: number; readonly length: number; readonly baseBytes: number },
+  ) {
+    this.#directory = directory;
+    this.#options = options;
+    this.#log = log;
+    this.#file = at.file;
+    this.#length = at.length;
+    this.#baseBytes = at.baseBytes;
+    this.#rotateAt = Math.max(options.logBytesMin ?? defaultLogBytesMin, at.baseBytes);
+    this.#marks = openSync(join(directory, acknowledgedName), constants.O_RDWR | constants.O_CREAT, 0o600);
+  }
+
+  /** Goes on where the files end. What was read of them is on the disk when this resolves. */
+  static async open(directory: string, state: JournalState, options: JournalOptions): Promise<Journal> {
+    const file = state.log?.file ?? 1;
+    const path = join(directory, fileName(file, "log"));
+    if (state.log === undefined) await beginLog(path);
+    await removeLeftovers(directory);
+    const log = await open(path, "r+");
+    const length = state.log?.length ?? firstLine.length;
+    try {
+      // What a killed process wrote is read from now on, whether it was acknowledged or not.
+      await log.truncate(length);
+      await log.sync();
+      const journal = new Journal(directory, options, log, { file, length, baseBytes: state.baseBytes });
+      journal.#acknowledge();
+      return journal;
+    } catch (error) {
+      await log.close();
+      throw error;
+    }
+  }
+
+  async persist(commits: readonly DurableCommit[], checkpoint: () => BaseContents): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#length > this.#rotateAt && this.#base === undefined) await this.#rotate(checkpoint);
+    const parts = commits.flatMap(({ changes, revision }) =>
+      changes.flatMap(({ resource, namespace, name, object }) =>
+        encodeRecord(
+          { revision, resource, namespace, name },
+          object === undefined ? undefined : JSON.stringify(object),
+        ),
+      ),
+    );
+    await this.#append(frameKinds.records, parts);
+  }
+
+  async close(): Promise<void> {
+    await this.#base;
+    // Says to the next who opens it that this is the end, and not what a loss of power has left.
+    if (this.#failure === undefined) await this.#append(frameKinds.end, []).catch(() => {});
+    await this.#log.close();
+    closeSync(this.#marks);
+    this.#options.release();
+  }
+
+  /** Puts one frame on the disk. @throws StoreError; then nothing of it is there, or the journal has failed for good */
+  async #append(kind: number, parts: readonly Uint8Array[]): Promise<void> {
+    const frame = frameOf(kind, this.#file, parts, this.#length);
+    try {
+      await writeAll(this.#log, frame, this.#length);
+    } catch (cause) {
+      const code = (cause as NodeJS.ErrnoException).code;
+      const isCut = await this.#log.truncate(this.#length).then(
+        () => true,
+        () => false,
+      );
+      if (isCut && (code === "ENOSPC" || code === "EDQUOT")) throw diskFull(this.#directory, cause);
+      throw this.#fail(cause);
+    }
+    try {
+      await this.#log.datasync();
+    } catch (cause) {
+      // Nobody knows what is on the disk now; to sync again would only say that nothing is left to be written.
+      throw this.#fail(cause);
+    }
+    this.#length += frame.length;
+    this.#acknowledge();
+  }
+
+  /** Notes how far the log is on the disk. Not synced: it proves that a frame was there, its absence proves nothing. */
+  #acknowledge(): void {
+    const mark = frameOf(frameKinds.mark, this.#file, [], this.#length);
+    try {
+      writeSync(this.#marks, mark, 0, mark.length, 0);
+    } catch {
+      // A full disk: the log is what counts.
+    }
+  }
+
+  /** Begins a new log, and beside it the base that makes the old ones needless. */
+  async #rotate(checkpoint: () => BaseContents): Promise<void> {
+    const next = this.#file + 1;
+    try {
+      await this.#append(frameKinds.end, []);
+      const path = join(this.#directory, fileName(next, "log"));
+      await beginLog(path);
+      const old = this.#log;
+      this.#log = await open(path, "r+");
+      this.#file = next;
+      this.#length = firstLine.length;
+      this.#acknowledge();
+      await old.close();
+    } catch (error) {
+      if (this.#failure !== undefined) throw this.#failure;
+      this.#postpone(error);
+      return;
+    }
+    this.#base = this.#writeBase(next, checkpoint()).catch((error: unknown) => this.#postpone(error));
+  }
+
+  async #writeBase(file: number, contents: BaseContents): Promise<void> {
+    this.#baseBytes = await writeBase(join(this.#directory, fileName(file, "base")), file, contents);
+    this.#rotateAt = Math.max(this.#options.logBytesMin ?? defaultLogBytesMin, this.#baseBytes);
+    await removeLeftovers(this.#directory).catch(() => {});
+    this.#base = undefined;
+  }
+
+  #postpone(error: unknown): void {
+    this.#base = undefined;
+    this.#rotateAt = this.#length + (this.#options.logBytesMin ?? defaultLogBytesMin);
+    this.#options.onBaseFailed?.(error);
+  }
+
+  #fail(cause: unknown): StoreError {
+    const why = "check that the disk is healthy, then start the server again";
+    this.#failure = new StoreError(`cannot write to ${this.#directory}: ${why}`, { cause });
+    return this.#failure;
+  }
+}
+
+/** Makes a log without frames. */
+export async function beginLog(path: string): Promise<void> {
+  await writeWholeFile(path, (append) => append(firstLine));
+}
+
+/** Removes what the newest base has made needless, and files that were never finished. */
+async function removeLeftovers(directory: string): Promise<void> {
+  const newest = filesOf(directory, "base").at(-1) ?? 1;
+  const names = (["log", "base"] as const).flatMap((type) => [
+    ...filesOf(directory, type)
+      .filter((file) => file < newest)
+      .map((file) => fileName(file, type)),
+    `${fileName(newest, type)}.tmp`,
+    `${fileName(newest + 1, type)}.tmp`,
+  ]);
+  for (const name of names) await rm(join(directory, name), { force: true });
+  await syncDirectory(directory);
+}
+
+/** The failure for a disk without room. */
+export function diskFull(directory: string, cause?: unknown): StoreError {
+  return new StoreError(`cannot write to ${directory}: its disk is full, make room there`, { cause });
+}
