@@ -1,40 +1,154 @@
-/** The documents in which clients find out what is served. */
-import type { Kind } from "../registry/kind.ts";
+/**
+ * The documents in which clients find out what is served, each for one version of one group. Which kinds there are
+ * is the kind table's to say; here is only how that is told.
+ */
+import { createHash } from "node:crypto";
+import { type Kind, storedApiVersion } from "../registry/kind.ts";
 import type { KindTable } from "../registry/kind-table.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 
-interface ApiResource {
+/** A resource or sub-resource as discovery describes it (meta/v1 APIResource). */
+export interface ApiResource {
   readonly name: string;
   readonly singularName: string;
   readonly namespaced: boolean;
-  readonly kind: string;
+  /** Only where it is another one than that of the list. */
   readonly group?: string;
   readonly version?: string;
+  readonly kind: string;
   readonly verbs: readonly string[];
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
+  readonly storageVersionHash?: string;
 }
 
 const verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/** The resources of a kind: its own and its sub-resources. */
-function resourcesOf(kind: Kind): readonly ApiResource[] {
-  const base = { singularName: "", namespaced: kind.namespaced, kind: kind.kind };
-  const main: ApiResource = {
-    name: kind.plural,
-    ...base,
-    verbs: kind.noDeleteCollection === true ? verbs.filter((v) => v !== "deletecollection") : verbs,
-    ...(kind.shortNames === undefined ? {} : { shortNames: kind.shortNames }),
-    ...(kind.categories === undefined ? {} : { categories: kind.categories }),
+/**
+ * Groups in the order in which clients look for a name without a group (kube-apiserver's group priorities); those
+ * of custom resources follow by their names.
+ */
+const groupOrder: readonly string[] = [
+  "",
+  "apiregistration.k8s.io",
+  "apps",
+  "events.k8s.io",
+  "authentication.k8s.io",
+  "authorization.k8s.io",
+  "autoscaling",
+  "batch",
+  "certificates.k8s.io",
+  "networking.k8s.io",
+  "extensions",
+  "policy",
+  "rbac.authorization.k8s.io",
+  "storage.k8s.io",
+  "admissionregistration.k8s.io",
+  "apiextensions.k8s.io",
+  "scheduling.k8s.io",
+  "coordination.k8s.io",
+  "node.k8s.io",
+  "discovery.k8s.io",
+  "resource.k8s.io",
+  "flowcontrol.apiserver.k8s.io",
+];
+
+/** The groups that are served, the core group first. */
+export function groupsOf(kinds: KindTable): readonly string[] {
+  const place = (group: string) => {
+    const at = groupOrder.indexOf(group);
+    return at < 0 ? groupOrder.length : at;
   };
-  const result = [main];
+  const groups = [...new Set(kinds.all().map((kind) => kind.group))];
+  return groups.sort((a, b) => place(a) - place(b) || (a < b ? -1 : 1));
+}
+
+/** The versions of a group, the preferred one first (`v1`, then betas, then alphas, newer ones first). */
+export function versionsOf(kinds: KindTable, group: string): readonly string[] {
+  const of = kinds.all().filter((kind) => kind.group === group);
+  return [...new Set(of.flatMap((kind) => kind.versions))].sort(compareVersions);
+}
+
+/** The order of apimachinery's version.CompareKubeAwareVersionStrings, the highest first. */
+export function compareVersions(a: string, b: string): number {
+  const [x, y] = [versionRank(a), versionRank(b)];
+  if (x === undefined || y === undefined) return x === y ? (a < b ? -1 : 1) : x === undefined ? 1 : -1;
+  for (const [i, rank] of x.entries()) if (rank !== y[i]) return (y[i] as number) - rank;
+  return 0;
+}
+
+function versionRank(version: string): readonly number[] | undefined {
+  const match = /^v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?$/.exec(version);
+  if (match === null) return undefined;
+  const stability = match[2] === undefined ? 2 : match[2] === "beta" ? 1 : 0;
+  return [stability, Number(match[1]), Number(match[3] ?? 0)];
+}
+
+/** The resources of a kind in one version: its own and its sub-resources. */
+function resourcesOf(kind: Kind, version: EmulatedVersion): readonly ApiResource[] {
+  const base = { singularName: "", namespaced: kind.namespaced, kind: kind.kind };
+  const result: ApiResource[] = [
+    {
+      name: kind.plural,
+      ...base,
+      singularName: version.has("singularNames") ? singularOf(kind) : (kind.singular ?? ""),
+      verbs: verbsOf(kind),
+      ...(kind.shortNames === undefined ? {} : { shortNames: kind.shortNames }),
+      ...(kind.categories === undefined ? {} : { categories: kind.categories }),
+      ...(kind.virtual === true || kind.readOnly === true
+        ? {}
+        : { storageVersionHash: storageVersionHash(kind) }),
+    },
+  ];
   for (const [name, as] of Object.entries(kind.subresources ?? {})) {
-    result.push({ name: `${kind.plural}/${name}`, ...base, ...as });
+    const { kind: named, group, version: of, verbs: allowed } = as;
+    const elsewhere = group === undefined || of === undefined ? {} : { group, version: of };
+    result.push({ name: `${kind.plural}/${name}`, ...base, ...elsewhere, kind: named, verbs: allowed });
   }
   if (kind.statusSubresource === true) {
     result.push({ name: `${kind.plural}/status`, ...base, verbs: ["get", "patch", "update"] });
   }
   return result;
+}
+
+/** The name of one object of the kind in texts: the kind in lower case unless it says otherwise. */
+export function singularOf(kind: Kind): string {
+  return kind.singular ?? kind.kind.toLowerCase();
+}
+
+function verbsOf(kind: Kind): readonly string[] {
+  if (kind.virtual === true) return ["create"];
+  if (kind.readOnly === true) return ["get", "list"];
+  return kind.noDeleteCollection === true ? verbs.filter((verb) => verb !== "deletecollection") : verbs;
+}
+
+/** Tells clients when the storage version of a kind has changed (apiserver discovery.StorageVersionHash). */
+export function storageVersionHash(kind: Kind): string {
+  const stored = storedApiVersion(kind);
+  const gvk = stored.includes("/") ? `${stored}/${kind.kind}` : `/${stored}/${kind.kind}`;
+  return createHash("sha256").update(gvk).digest().subarray(0, 8).toString("base64");
+}
+
+/** The resources of one version of a group, by name; empty when it is not served. */
+export function resourcesIn(
+  kinds: KindTable,
+  group: string,
+  version: string,
+  emulated: EmulatedVersion,
+): readonly ApiResource[] {
+  const served = kinds.all().filter((kind) => kind.group === group && kind.versions.includes(version));
+  if (served.length === 0) return [];
+  const resources = served.flatMap((kind) => resourcesOf(kind, emulated));
+  if (group === "") {
+    resources.push({
+      name: "bindings",
+      singularName: emulated.has("singularNames") ? "binding" : "",
+      namespaced: true,
+      kind: "Binding",
+      verbs: ["create"],
+    });
+  }
+  return resources.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** `GET /api`. */
@@ -47,20 +161,16 @@ export function coreVersions(address: string): object {
 }
 
 function groupDocument(kinds: KindTable, group: string) {
-  const versions = [
-    ...new Set(
-      kinds
-        .all()
-        .filter((k) => k.group === group)
-        .flatMap((k) => k.versions),
-    ),
-  ].map((version) => ({ groupVersion: `${group}/${version}`, version }));
+  const versions = versionsOf(kinds, group).map((version) => ({
+    groupVersion: `${group}/${version}`,
+    version,
+  }));
   return { name: group, versions, preferredVersion: versions[0] };
 }
 
 /** `GET /apis`. */
 export function groupList(kinds: KindTable): object {
-  const groups = [...new Set(kinds.all().map((k) => k.group))].filter((group) => group !== "");
+  const groups = groupsOf(kinds).filter((group) => group !== "");
   return { kind: "APIGroupList", apiVersion: "v1", groups: groups.map((g) => groupDocument(kinds, g)) };
 }
 
@@ -71,20 +181,14 @@ export function oneGroup(kinds: KindTable, group: string): object | undefined {
 }
 
 /** `GET /apis/GROUP/VERSION` (`/api/v1` for the core group), or undefined when it is not served. */
-export function resourceList(kinds: KindTable, group: string, version: string): object | undefined {
-  const served = kinds.all().filter((kind) => kind.group === group && kind.versions.includes(version));
-  if (served.length === 0) return undefined;
-  const resources = served.flatMap(resourcesOf);
-  if (group === "") {
-    resources.push({
-      name: "bindings",
-      singularName: "",
-      namespaced: true,
-      kind: "Binding",
-      verbs: ["create"],
-    });
-  }
-  resources.sort((a, b) => (a.name < b.name ? -1 : 1));
+export function resourceList(
+  kinds: KindTable,
+  group: string,
+  version: string,
+  emulated: EmulatedVersion,
+): object | undefined {
+  const resources = resourcesIn(kinds, group, version, emulated);
+  if (resources.length === 0) return undefined;
   return {
     kind: "APIResourceList",
     ...(group === "" ? {} : { apiVersion: "v1" }),
@@ -94,26 +198,18 @@ export function resourceList(kinds: KindTable, group: string, version: string): 
 }
 
 /** `GET /`: every path there is. */
-export function rootPaths(kinds: KindTable): object {
-  const paths = new Set(["/api", "/api/v1", "/apis"]);
-  for (const { group, versions } of kinds.all()) {
+export function rootPaths(kinds: KindTable, version: EmulatedVersion): object {
+  const paths = ["/api", "/api/v1", "/apis", "/apis/"];
+  for (const group of groupsOf(kinds)) {
     if (group === "") continue;
-    paths.add(`/apis/${group}`);
-    for (const version of versions) paths.add(`/apis/${group}/${version}`);
+    paths.push(`/apis/${group}`, ...versionsOf(kinds, group).map((v) => `/apis/${group}/${v}`));
   }
-  for (const path of [
-    "/healthz",
-    "/healthz/ping",
-    "/livez",
-    "/livez/ping",
-    "/openapi/v2",
-    "/readyz",
-    "/readyz/ping",
-    "/version",
-  ]) {
-    paths.add(path);
+  paths.push("/healthz", "/healthz/ping", "/livez", "/livez/ping", "/openapi/v2");
+  if (version.has("openapiV3")) {
+    paths.push("/openapi/v3", "/openapi/v3/");
   }
-  return { paths: [...paths] };
+  paths.push("/readyz", "/readyz/ping", "/version");
+  return { paths: [...new Set(paths)] };
 }
 
 /** `v1.20.2+longshore`: the release that the recordings are of, else the first of its minor version. */

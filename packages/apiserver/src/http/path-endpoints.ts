@@ -3,9 +3,11 @@ import { apiError, unknownResource } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
 import type { RegistryContext } from "../registry/context.ts";
 import type { UserInfo } from "../registry/request.ts";
+import { aggregatedAnswer } from "./aggregated-discovery.ts";
+import { sendDocument } from "./cached-documents.ts";
 import { coreVersions, groupList, oneGroup, resourceList, rootPaths, versionDocument } from "./discovery.ts";
 import { header, type Request, type Response } from "./exchange.ts";
-import { openApiAnswer } from "./openapi.ts";
+import { openApiV2, openApiV3, openApiV3Index } from "./openapi.ts";
 import { send, sendJson, sendPageNotFound, sendText } from "./respond.ts";
 
 /** A request to a path that is no resource. */
@@ -42,14 +44,20 @@ export async function answerPath(call: Omit<PathCall, "path" | "context">): Prom
 /** Every path that is no resource; others add theirs here. */
 const pathEndpoints: readonly PathEndpoint[] = [
   { path: /^\/(healthz|livez|readyz)(\/ping|\/log|\/etcd)?$/, answer: health },
-  { path: "/openapi/v2", answer: openApiV2 },
-  { path: /^\/openapi\/v3/, answer: openApiV3 },
+  { path: "/openapi/v2", answer: version2 },
+  { path: /^\/openapi\/v3/, answer: version3 },
   document("/", ({ context }) => rootPaths(context.kinds, context.version)),
   document("/version", ({ context }) => versionDocument(context.version)),
-  document("/api", ({ request }) =>
-    coreVersions(header(request, "host") ?? header(request, ":authority") ?? ""),
+  aggregated(
+    "/api",
+    document("/api", ({ request }) =>
+      coreVersions(header(request, "host") ?? header(request, ":authority") ?? ""),
+    ),
   ),
-  document("/apis", ({ context }) => groupList(context.kinds)),
+  aggregated(
+    "/apis",
+    document("/apis", ({ context }) => groupList(context.kinds)),
+  ),
   document(/^\/api\/[^/]+$/, ({ context, path }) =>
     resourceList(context.kinds, "", path.slice("/api/".length), context.version),
   ),
@@ -73,6 +81,19 @@ function document(path: string | RegExp, make: (call: PathCall) => object | unde
   };
 }
 
+/** The endpoint, and for clients that ask for it all that is below it in one document. */
+function aggregated(path: "/api" | "/apis", plain: PathEndpoint): PathEndpoint {
+  return {
+    path,
+    answer(call) {
+      const { context, request, response } = call;
+      const root = path === "/api" ? "api" : "apis";
+      const answer = aggregatedAnswer(context.kinds, context.version, root, header(request, "accept"));
+      return answer === undefined ? plain.answer(call) : sendDocument(request, response, answer);
+    },
+  };
+}
+
 /** A version of a group that is served in others is an unknown resource; anything else is a page not found. */
 function notThere({ context, path, request, response }: PathCall): void {
   const [, root = "", group = ""] = path.split("/");
@@ -87,14 +108,29 @@ function health({ server, request, response }: PathCall): void {
   else sendText(request, response, 503, "stopping");
 }
 
-function openApiV2({ context, request, response }: PathCall): void {
-  const { body, type } = openApiAnswer(context.kinds, context.version, header(request, "accept"));
-  send(request, response, 200, body, type);
+function version2({ context, request, response }: PathCall): void {
+  sendDocument(request, response, openApiV2(context.kinds, context.version, header(request, "accept")));
 }
 
-function openApiV3({ context, request, response }: PathCall): void {
-  const paths = JSON.stringify(rootPaths(context.kinds, context.version));
-  send(request, response, 404, paths, "application/json");
+/** The index, or the document of one group version; an address that names another content leads to the one there is. */
+function version3(call: PathCall): void {
+  const { context, url, path, request, response } = call;
+  const { kinds, version } = context;
+  if (!version.has("openapiV3")) {
+    return send(request, response, 404, JSON.stringify(rootPaths(kinds, version)), "application/json");
+  }
+  if (path === "/openapi/v3") return sendDocument(request, response, openApiV3Index(kinds, version));
+  const [, root, first = "", second = ""] =
+    /^\/openapi\/v3\/(apis?)\/([^/]+)(?:\/([^/]+))?$/.exec(path) ?? [];
+  const document =
+    root === "api" ? openApiV3(kinds, version, "", first) : openApiV3(kinds, version, first, second);
+  if (root === undefined || document === undefined) return sendPageNotFound(request, response);
+  const hash = url.searchParams.get("hash");
+  if (hash === null) return sendDocument(request, response, document);
+  if (hash !== document.hash) {
+    return send(request, response, 301, "", "text/plain", { location: `${path}?hash=${document.hash}` });
+  }
+  sendDocument(request, response, document, { "cache-control": "public, immutable" });
 }
 
 /** 405, wherever the method of a request does not go with its path. */

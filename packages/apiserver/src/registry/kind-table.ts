@@ -5,6 +5,7 @@ import { type Kind, resourceKey } from "./kind.ts";
 export class KindTable {
   readonly #byResource = new Map<string, Kind>();
   readonly #byKind = new Map<string, Kind>();
+  readonly #listeners = new Set<() => void>();
 
   constructor(kinds: readonly Kind[]) {
     for (const kind of kinds) {
@@ -23,5 +24,11 @@ export class KindTable {
 
   findKind(group: string, kind: string): Kind | undefined {
     return this.#byKind.get(`${group}/${kind}`);
+  }
+
+  /** Calls `listener` after each change of the kinds; gives the function that ends this. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 }

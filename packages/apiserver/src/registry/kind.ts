@@ -10,16 +10,32 @@ export interface SubresourceInfo {
   readonly verbs: readonly string[];
 }
 
+/** Translates between the stored form of a kind and the form of a version. Pure; apiVersion and kind are set by others. */
+export interface Conversion {
+  toStored(object: KubeObject, version: string): KubeObject;
+  fromStored(object: Stored, version: string): KubeObject;
+}
+
 /** A kind of the API. */
 export interface Kind {
   readonly group: string;
-  /** Versions served, the preferred one first. Objects are the same in all of them. */
+  /** Versions served, the preferred one first. Objects are the same in all of them, unless `conversion` says more. */
   readonly versions: readonly [string, ...string[]];
   readonly kind: string;
   readonly plural: string;
+  /** The name of one object in texts; default: the kind in lower case. */
+  readonly singular?: string;
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
   readonly namespaced: boolean;
+  /** Answered at once and never stored, as reviews are: it can be created only. */
+  readonly virtual?: boolean;
+  /** Between the stored form and that of each version; left out where all versions are alike. */
+  readonly conversion?: Conversion;
+  /** Objects are kept in the table of another kind, and in its form. */
+  readonly storedAs?: { readonly group: string; readonly version: string; readonly plural: string };
+  /** Can be read only: it comes from elsewhere. */
+  readonly readOnly?: boolean;
   /** Served at `/status` too; the status is then changed only there. */
   readonly statusSubresource?: boolean;
   /** Further sub-resources, as discovery names them. */
@@ -53,12 +69,20 @@ export interface Kind {
   readonly fields?: (object: KubeObject) => Readonly<Record<string, string>>;
 }
 
-/** The name of the kind's table in the store, and of its resource in messages. */
+/** The name of the kind's resource in messages, and of its table unless that is another kind's. */
 export function resourceKey(kind: Pick<Kind, "group" | "plural">): string {
   return kind.group === "" ? kind.plural : `${kind.plural}.${kind.group}`;
 }
 
+/** The name of the kind's table in the store. */
+export function tableKey(kind: Pick<Kind, "group" | "plural" | "storedAs">): string {
+  return resourceKey(kind.storedAs ?? kind);
+}
+
 /** `group/version` of the kind's stored objects. */
-export function storedApiVersion(kind: Pick<Kind, "group" | "versions">): string {
+export function storedApiVersion(kind: Pick<Kind, "group" | "versions" | "storedAs">): string {
+  const { storedAs } = kind;
+  if (storedAs !== undefined)
+    return storedAs.group === "" ? storedAs.version : `${storedAs.group}/${storedAs.version}`;
   return kind.group === "" ? kind.versions[0] : `${kind.group}/${kind.versions[0]}`;
 }
