@@ -70,7 +70,10 @@ export function sendDocument(
   const known = (header(request, "if-none-match") ?? "")
     .split(",")
     .map((tag) => tag.trim().replace(/^W\//, ""));
-  if (known.includes(etag)) return send(request, response, 304, "", document.type, all);
+  if (known.includes(etag)) {
+    send(request, response, 304, "", document.type, all);
+    return;
+  }
   const compress =
     document.bytes.length > gzipBytesMin && /\bgzip\b/.test(header(request, "accept-encoding") ?? "");
   const encoding: Record<string, string> = compress ? { "content-encoding": "gzip" } : {};

@@ -4,7 +4,7 @@ import type { ApiServer } from "../api-server.ts";
 import type { RegistryContext } from "../registry/context.ts";
 import type { UserInfo } from "../registry/request.ts";
 import { aggregatedAnswer } from "./aggregated-discovery.ts";
-import { sendDocument } from "./cached-documents.ts";
+import { type CachedDocument, sendDocument } from "./cached-documents.ts";
 import { coreVersions, groupList, oneGroup, resourceList, rootPaths, versionDocument } from "./discovery.ts";
 import { header, type Request, type Response } from "./exchange.ts";
 import { openApiV2, openApiV3, openApiV3Index } from "./openapi.ts";
@@ -89,7 +89,8 @@ function aggregated(path: "/api" | "/apis", plain: PathEndpoint): PathEndpoint {
       const { context, request, response } = call;
       const root = path === "/api" ? "api" : "apis";
       const answer = aggregatedAnswer(context.kinds, context.version, root, header(request, "accept"));
-      return answer === undefined ? plain.answer(call) : sendDocument(request, response, answer);
+      if (answer === undefined) return plain.answer(call);
+      sendDocument(request, response, answer);
     },
   };
 }
@@ -117,20 +118,25 @@ function version3(call: PathCall): void {
   const { context, url, path, request, response } = call;
   const { kinds, version } = context;
   if (!version.has("openapiV3")) {
-    return send(request, response, 404, JSON.stringify(rootPaths(kinds, version)), "application/json");
+    send(request, response, 404, JSON.stringify(rootPaths(kinds, version)), "application/json");
+    return;
   }
-  if (path === "/openapi/v3") return sendDocument(request, response, openApiV3Index(kinds, version));
+  const document = documentOfVersion3(call);
+  const hash = url.searchParams.get("hash");
+  if (document === undefined) sendPageNotFound(request, response);
+  else if (hash === null) sendDocument(request, response, document);
+  else if (hash === document.hash) {
+    sendDocument(request, response, document, { "cache-control": "public, immutable" });
+  } else send(request, response, 301, "", "text/plain", { location: `${path}?hash=${document.hash}` });
+}
+
+function documentOfVersion3({ context, path }: PathCall): CachedDocument | undefined {
+  const { kinds, version } = context;
+  if (path === "/openapi/v3") return openApiV3Index(kinds, version);
   const [, root, first = "", second = ""] =
     /^\/openapi\/v3\/(apis?)\/([^/]+)(?:\/([^/]+))?$/.exec(path) ?? [];
-  const document =
-    root === "api" ? openApiV3(kinds, version, "", first) : openApiV3(kinds, version, first, second);
-  if (root === undefined || document === undefined) return sendPageNotFound(request, response);
-  const hash = url.searchParams.get("hash");
-  if (hash === null) return sendDocument(request, response, document);
-  if (hash !== document.hash) {
-    return send(request, response, 301, "", "text/plain", { location: `${path}?hash=${document.hash}` });
-  }
-  sendDocument(request, response, document, { "cache-control": "public, immutable" });
+  if (root === undefined) return undefined;
+  return root === "api" ? openApiV3(kinds, version, "", first) : openApiV3(kinds, version, first, second);
 }
 
 /** 405, wherever the method of a request does not go with its path. */
