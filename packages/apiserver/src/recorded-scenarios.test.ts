@@ -37,7 +37,6 @@ const noEventsGroup = "events are served in the core group only";
 const noTokens = "service accounts get no tokens";
 const noCustomResources = "custom resources are not served";
 const noApply = "server-side apply is not supported, and no managed fields are kept";
-const noProtobufAnswers = "objects are read in protobuf, and answered in JSON";
 const ownDescriptions = "columns are described in words of our own";
 
 /** Scenarios that the server does not pass, with the reason. One that passes must leave this list. */
@@ -47,7 +46,6 @@ const notYet: Readonly<Record<string, string>> = {
   "access/self-reviews": noReviews,
   "access/token-review": noReviews,
   "access/impersonation": noImpersonation,
-  "core-objects/event": noEventsGroup,
   "core-objects/service-account": noTokens,
   "custom-resources/definition-lifecycle": noCustomResources,
   "custom-resources/schema-validation": noCustomResources,
@@ -59,14 +57,6 @@ const notYet: Readonly<Record<string, string>> = {
   "discovery/group-list": noEventsGroup,
   "discovery/core-resources": noTokens,
   "dry-run/update-and-patch": noApply,
-  "protobuf/volume": noProtobufAnswers,
-  "protobuf/attachment": noProtobufAnswers,
-  "protobuf/event": noProtobufAnswers,
-  "protobuf/lease": noProtobufAnswers,
-  "protobuf/csi-node": noProtobufAnswers,
-  "protobuf/lists": noProtobufAnswers,
-  "protobuf/errors": noProtobufAnswers,
-  "protobuf/watch": noProtobufAnswers,
   "server-side-apply/create-and-repeat": noApply,
   "server-side-apply/conflict-and-force": noApply,
   "server-side-apply/conflict-with-update": noApply,

@@ -163,6 +163,15 @@ export function unsupportedValue(field: string, value: unknown, known: readonly 
   };
 }
 
+/** The list is too long. */
+export function tooManyItems(field: string, count: number, most: number): FieldProblem {
+  return {
+    reason: "FieldValueTooMany",
+    message: `Too many: ${count}: must have at most ${most} items`,
+    field,
+  };
+}
+
 /** The value is there twice. */
 export function duplicateValue(field: string, value: unknown): FieldProblem {
   return { reason: "FieldValueDuplicate", message: `Duplicate value: ${shown(value)}`, field };

@@ -12,7 +12,7 @@ const controller = { ...adminUser, name: "system:serviceaccount:kube-system:name
 export function startNamespaceLifecycle(env: RuntimeEnv, registry: Registry): () => void {
   const { store, kinds } = registry.context;
   const leaving = new Set<string>();
-  const namespaced = kinds.all().filter((kind) => kind.namespaced);
+  const namespaced = kinds.all().filter((kind) => kind.namespaced && kind.storedAs === undefined);
 
   function empty(name: string): void {
     const namespace = store.table("namespaces").get("", name);
@@ -43,7 +43,9 @@ export function startNamespaceLifecycle(env: RuntimeEnv, registry: Registry): ()
   return followTables(
     env.clock,
     store,
-    kinds.all().filter((kind) => kind.namespaced || kind.plural === "namespaces"),
+    kinds
+      .all()
+      .filter((kind) => (kind.namespaced && kind.storedAs === undefined) || kind.plural === "namespaces"),
     {
       onChange(kind, { type, object }) {
         if (kind.plural !== "namespaces" || type === "DELETED") return;

@@ -7,6 +7,7 @@ import type { ApiServer } from "../api-server.ts";
 import type { Kind } from "../registry/kind.ts";
 import type { ApiRequest, PatchType, UserInfo, Verb } from "../registry/request.ts";
 import { decodeObject } from "../schema/decode.ts";
+import { hasMessage } from "../schema/messages.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { mediaType, parseBody, readBody } from "./body.ts";
 import { header, type Request, type Response } from "./exchange.ts";
@@ -14,8 +15,8 @@ import { negotiate } from "./negotiate.ts";
 import type { ResourcePath } from "./path.ts";
 import { methodNotAllowed } from "./path-endpoints.ts";
 import { isTrue, parseQuery } from "./query.ts";
-import { renderList, renderObject, toYaml } from "./render.ts";
-import { send, sendPageNotFound } from "./respond.ts";
+import { renderList, renderObject } from "./render.ts";
+import { sendPageNotFound, sendRendered } from "./respond.ts";
 import { respondWithWatch } from "./watch-response.ts";
 
 /** A request for a resource, of which nothing has been looked at yet but its path. */
@@ -62,7 +63,8 @@ async function handleResource(
   request: Request,
   response: Response,
 ): Promise<void> {
-  const form = negotiate(header(request, "accept"));
+  const protobuf = hasMessage(of.group, of.kind);
+  const form = negotiate(header(request, "accept"), { protobuf, stream: verb === "watch" });
   const includeObject = url.searchParams.get("includeObject") ?? undefined;
   const { version, watch: _, ...target } = path;
   const base: ApiRequest = {
@@ -82,15 +84,8 @@ async function handleResource(
     return respondWithWatch(response, answer.stream, context, () => env.clock.now());
   }
   const rendering = { ...context, now: env.clock.now() };
-  const text =
-    answer.type === "list" ? renderList(answer, rendering) : renderObject(answer.object, rendering);
-  send(
-    request,
-    response,
-    answer.type === "list" ? 200 : answer.code,
-    form.encoding === "yaml" ? toYaml(text) : text,
-    `application/${form.encoding}`,
-  );
+  if (answer.type === "list") await sendRendered(request, response, 200, renderList(answer, rendering));
+  else await sendRendered(request, response, answer.code, renderObject(answer.object, rendering));
 }
 
 const patchTypes: Readonly<Record<string, PatchType>> = {
@@ -130,7 +125,7 @@ async function withBody(
   if (base.subresource !== undefined && base.subresource !== "status" && base.subresource !== "finalize") {
     return { ...base, body };
   }
-  return { ...base, body: decodeBody(of, body, version) };
+  return { ...base, body: decodeBody(of, base.version, body, version) };
 }
 
 function parsePatch(bytes: Buffer, type: PatchType): unknown {
@@ -147,13 +142,15 @@ function parsePatch(bytes: Buffer, type: PatchType): unknown {
 }
 
 /** The body as an object of the kind: a body of another kind is left for the registry to refuse. */
-function decodeBody(of: Kind, body: unknown, version: EmulatedVersion): unknown {
+function decodeBody(of: Kind, servedVersion: string, body: unknown, version: EmulatedVersion): unknown {
   if (body === null) return {};
   if (typeof body !== "object" || Array.isArray(body)) {
     throw badRequest(`the object provided is unrecognized (must be of type ${of.kind})`);
   }
   const { kind } = body as KubeObject;
-  return kind === undefined || kind === of.kind ? decodeObject(of.group, of.kind, body, version) : body;
+  return kind === undefined || kind === of.kind
+    ? decodeObject(of.group, of.kind, body, version, servedVersion)
+    : body;
 }
 
 function verbOf(

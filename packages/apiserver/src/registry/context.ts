@@ -8,7 +8,7 @@ import { notFound } from "../api/errors.ts";
 import type { ObjectTable, Store } from "../storage/store.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
-import { type Kind, resourceKey } from "./kind.ts";
+import { type Kind, tableKey } from "./kind.ts";
 import type { KindTable } from "./kind-table.ts";
 import type { ApiRequest } from "./request.ts";
 
@@ -55,7 +55,7 @@ export function commitOne(
   identity: { readonly namespace: string; readonly name: string },
   object: KubeObject | undefined,
 ): Stored {
-  const change = { resource: resourceKey(request.of), ...identity };
+  const change = { resource: tableKey(request.of), ...identity };
   const { objects } = context.store.commit([object === undefined ? change : { ...change, object }]);
   return objects[0] as Stored;
 }

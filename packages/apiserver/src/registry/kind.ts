@@ -62,6 +62,8 @@ export interface Kind {
   readonly prepareStatusUpdate?: (next: KubeObject, old: Stored) => KubeObject;
   /** Problems of a new or changed object. Pure. */
   readonly validate?: (object: KubeObject) => readonly FieldProblem[];
+  /** Problems of a new object, beyond those of every write. Pure. */
+  readonly validateCreate?: (object: KubeObject) => readonly FieldProblem[];
   /** Problems of a change. Pure. */
   readonly validateUpdate?: (next: KubeObject, old: Stored) => readonly FieldProblem[];
   readonly validateStatusUpdate?: (next: KubeObject, old: Stored) => readonly FieldProblem[];

@@ -9,9 +9,10 @@
 import type { Stored } from "@longshore/kube";
 import { methodNotSupported, unknownResource } from "../api/errors.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
+import { servedAnswer } from "./conversion.ts";
 import { deleteCollection, deleteObject } from "./delete.ts";
 import type { Kind } from "./kind.ts";
-import { resourceKey } from "./kind.ts";
+import { tableKey } from "./kind.ts";
 import { listPage, startWatch } from "./list.ts";
 import type { ApiAnswer, ApiRequest } from "./request.ts";
 import { subresourceHandler } from "./subresources.ts";
@@ -30,18 +31,21 @@ export class Registry {
     const { kinds, store } = this.context;
     const of = kinds.find(request.group, request.resource);
     if (of === undefined || !of.versions.includes(request.version)) throw unknownResource();
-    const asked: KindRequest = { ...request, of, table: store.table(resourceKey(of)) };
+    const asked: KindRequest = { ...request, of, table: store.table(tableKey(of)) };
     const handler = request.subresource === undefined ? mainHandler : subresourceHandler(asked);
-    return handler(this.context, asked);
+    return servedAnswer(of, request.version, handler(this.context, asked));
   }
 
   /** The object, without the making of a request: for the server's own parts. */
   read(of: Kind, namespace: string, name: string): Stored | undefined {
-    return this.context.store.table(resourceKey(of)).get(namespace, name);
+    return this.context.store.table(tableKey(of)).get(namespace, name);
   }
 }
 
 function mainHandler(context: RegistryContext, request: KindRequest): ApiAnswer {
+  if (request.of.readOnly === true && request.verb !== "get" && request.verb !== "list") {
+    throw methodNotSupported(groupResource(request.of), request.verb);
+  }
   switch (request.verb) {
     case "get":
       return { type: "object", code: 200, object: existing(request) };

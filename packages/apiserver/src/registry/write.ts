@@ -25,6 +25,7 @@ import {
   type KindRequest,
   type RegistryContext,
 } from "./context.ts";
+import { apiVersionOf, servedForm, storedForm } from "./conversion.ts";
 import { finishDeletion } from "./delete.ts";
 import { type Kind, storedApiVersion } from "./kind.ts";
 import {
@@ -55,7 +56,11 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
   object = of.defaults?.(object) ?? object;
   object = of.prepareCreate?.(object) ?? object;
   object = context.admission.onCreate(context, request, object);
-  const problems = [...metadataProblems(of, object.metadata ?? {}), ...(of.validate?.(object) ?? [])];
+  const problems = [
+    ...metadataProblems(of, object.metadata ?? {}),
+    ...(of.validate?.(object) ?? []),
+    ...(of.validateCreate?.(object) ?? []),
+  ];
   if (problems.length > 0) throw invalid(of.group, of.kind, metadata.name ?? "", problems);
   const identity = { namespace: metadata.namespace ?? "", name: metadata.name ?? "" };
   const there = request.table.get(identity.namespace, identity.name);
@@ -131,14 +136,16 @@ export function patchObject(context: RegistryContext, request: KindRequest, stat
     );
   }
   const old = existing(request);
-  const patched = decoded(context, request, applyPatchTo(request, old));
+  const served = servedForm(request.of, request.version, old);
+  const patched = decoded(context, request, applyPatchTo(request, served));
   if (typeof patched !== "object" || patched === null || Array.isArray(patched)) {
     throw invalidPatch("the result of the patch is not an object");
   }
-  const next = patched as KubeObject;
-  if (next.kind !== old.kind || next.apiVersion !== old.apiVersion) {
+  const asServed = patched as KubeObject;
+  if (asServed.kind !== served.kind || asServed.apiVersion !== served.apiVersion) {
     throw invalidPatch("a patch cannot change kind or apiVersion");
   }
+  const next = storedForm(request.of, request.version, asServed);
   if (next.metadata?.name !== old.metadata.name) throw nameMismatch(request, next);
   if (request.of.namespaced && next.metadata.namespace !== old.metadata.namespace) {
     throw namespaceMismatch(request, next.metadata.namespace ?? "");
@@ -157,7 +164,7 @@ function decoded({ version }: RegistryContext, request: KindRequest, patched: un
   const { group, kind } = request.of;
   const problem = decodeProblem(group, kind, patched);
   if (problem !== undefined) throw invalidPatch(problem);
-  return decodeObject(group, kind, patched, version);
+  return decodeObject(group, kind, patched, version, request.version);
 }
 
 function applyPatchTo(request: KindRequest, old: Stored): unknown {
@@ -298,17 +305,22 @@ export function bodyObject(request: KindRequest): KubeObject {
   const { body, of, version } = request;
   if (!isObject(body)) throw badRequest("the body of the request is not an object");
   const object = body as KubeObject;
-  const expected = of.group === "" ? version : `${of.group}/${version}`;
+  const expected = apiVersionOf(of, version);
   const apiVersion = object.apiVersion ?? expected;
   const kind = object.kind ?? of.kind;
   if (typeof kind !== "string" || typeof apiVersion !== "string") {
     throw badRequest("the kind and the apiVersion of the object must be texts");
   }
-  const served = of.versions.map((v) => (of.group === "" ? v : `${of.group}/${v}`));
+  if (kind === of.kind && request.fromWire === true && apiVersion !== expected && apiVersion !== "") {
+    throw badRequest(
+      `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
+    );
+  }
+  const served = [storedApiVersion(of), ...of.versions.map((v) => apiVersionOf(of, v))];
   if (kind !== of.kind || !served.includes(apiVersion)) {
     throw badRequest(
       `${kind} in version "${apiVersion.split("/").at(-1)}" cannot be handled as a ${of.kind}: the object is a ${apiVersion} ${kind}, and not a ${expected} ${of.kind}`,
     );
   }
-  return own(object);
+  return own(storedForm(of, version, object));
 }

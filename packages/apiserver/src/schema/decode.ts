@@ -13,9 +13,10 @@ export function decodeObject(
   kind: string,
   value: unknown,
   version?: EmulatedVersion,
+  servedVersion = "v1",
 ): unknown {
   try {
-    return decode({ form: "struct", name: structNameOf(group, kind) }, value, kind, version);
+    return decode({ form: "struct", name: structNameOf(group, kind, servedVersion) }, value, kind, version);
   } catch (error) {
     if (!(error instanceof Mismatch)) throw error;
     throw badRequest(`${kind} in version "v1" cannot be handled as a ${kind}: ${error.message}`);

@@ -51,6 +51,8 @@ export const behaviours = {
   validationTextsOf133: { since: 33 },
   /** A lower request of a claim, as long as it stays above what it has. */
   claimExpansionRecovery: { since: 34 },
+  /** Pods of a Job carry its labels with the prefix batch.kubernetes.io too. */
+  prefixedJobLabels: { since: 27 },
   /** Access mode ReadWriteOncePod. */
   readWriteOncePod: { since: 27 },
   /** Claims that are bound may change their VolumeAttributesClass. */
@@ -100,14 +102,12 @@ export const groupVersions: Readonly<Record<string, Change>> = {
   "storage.k8s.io/v1beta1/CSIStorageCapacity": { since: 21, until: 27 },
   "storage.k8s.io/v1/CSIStorageCapacity": { since: 24 },
   "storage.k8s.io/v1/VolumeAttributesClass": { since: 34 },
-  "storage.k8s.io/v1beta1/VolumeAttributesClass": { since: 31, until: 37 },
+  "storage.k8s.io/v1beta1/VolumeAttributesClass": { since: 31, until: 36 },
   "coordination.k8s.io/v1beta1": { until: 22 },
   "discovery.k8s.io/v1": { since: 21 },
   "discovery.k8s.io/v1beta1": { until: 25 },
   "scheduling.k8s.io/v1beta1": { until: 22 },
   "node.k8s.io/v1beta1": { until: 25 },
-  "networking.k8s.io/v1beta1": { until: 22 },
-  "extensions/v1beta1": { until: 22 },
   "autoscaling/v2": { since: 23 },
 };
 

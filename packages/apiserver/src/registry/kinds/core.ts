@@ -158,42 +158,10 @@ export const configMap = core("ConfigMap", "configmaps", {
   validateUpdate: dataUpdateProblems,
 });
 
-function eventFields(object: KubeObject): Readonly<Record<string, string>> {
-  const { involvedObject = {}, reason, type, source, reportingComponent } = object as LooseObject;
-  const fields: Record<string, string> = {
-    reason: text(reason),
-    type: text(type),
-    source: text(source?.component ?? reportingComponent),
-    reportingComponent: text(reportingComponent),
-  };
-  for (const key of ["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"]) {
-    fields[`involvedObject.${key}`] = text(involvedObject[key]);
-  }
-  return fields;
-}
-
-/** Events of cluster-scoped objects live in the default namespace, others in their object's. */
-function eventProblems(object: KubeObject): FieldProblem[] {
-  const { involvedObject = {}, metadata } = object as LooseObject;
-  const about = involvedObject.namespace ?? "";
-  const where = metadata?.namespace;
-  if (about === "" ? where === "default" || where === "kube-system" : about === where) return [];
-  return [invalidValue("involvedObject.namespace", about, "does not match event.namespace")];
-}
-
-/** Event. */
-export const event = core("Event", "events", {
-  shortNames: ["ev"],
-  createsOnUpdate: true,
-  fields: eventFields,
-  defaults: (o) =>
-    withDefaults(o as LooseObject, { source: {}, reportingComponent: "", reportingInstance: "" }),
-  validate: eventProblems,
-});
-
 /** Service, as far as it is stored. */
 export const service = core("Service", "services", {
   shortNames: ["svc"],
+  noDeleteCollection: true,
   categories: ["all"],
   statusSubresource: true,
   defaults: (o) =>
@@ -226,7 +194,7 @@ function leaseProblems(object: KubeObject): FieldProblem[] {
 /** Lease. */
 export const lease: Kind = {
   group: "coordination.k8s.io",
-  versions: ["v1"],
+  versions: ["v1", "v1beta1"],
   kind: "Lease",
   plural: "leases",
   namespaced: true,

@@ -1,9 +1,12 @@
 /** The table of all kinds that are built in. */
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
+import { horizontalPodAutoscaler } from "./autoscaling.ts";
+import { cronJob, job } from "./batch.ts";
+import { csiStorageCapacity, volumeAttributesClass } from "./capacity.ts";
+import { componentStatus } from "./component-status.ts";
 import {
   configMap,
-  event,
   lease,
   namespace,
   node,
@@ -12,24 +15,22 @@ import {
   service,
   serviceAccount,
 } from "./core.ts";
+import { endpointSlice, endpoints } from "./endpoints.ts";
+import { event, groupEvent } from "./events.ts";
+import { ingress, ingressClass, networkPolicy } from "./networking.ts";
 import { persistentVolume } from "./persistent-volume.ts";
 import { persistentVolumeClaim } from "./persistent-volume-claim.ts";
 import { pod } from "./pod.ts";
+import { limitRange, resourceQuota } from "./quotas.ts";
+import { controllerRevision, podTemplate, replicationController } from "./replication.ts";
+import { priorityClass, runtimeClass } from "./scheduling.ts";
 import { csiDriver, csiNode, storageClass, volumeAttachment } from "./storage-group.ts";
 import { daemonSet, deployment, replicaSet, statefulSet } from "./workloads.ts";
 
-/** Every built-in kind that the version serves, in the versions of its group that it serves. */
-export function builtInKinds(version: EmulatedVersion): readonly Kind[] {
-  return allKinds.flatMap((kind) => {
-    const [first, ...rest] = kind.versions.filter((v) => version.serves(kind.group, v, kind.kind));
-    if (first === undefined) return [];
-    return [
-      rest.length + 1 === kind.versions.length ? kind : { ...kind, versions: [first, ...rest] as const },
-    ];
-  });
-}
+/** A kind whose rules differ between versions is made for one. */
+type KindSource = Kind | ((version: EmulatedVersion) => Kind);
 
-const allKinds: readonly Kind[] = [
+const sources: readonly KindSource[] = [
   namespace,
   node,
   pod,
@@ -38,16 +39,47 @@ const allKinds: readonly Kind[] = [
   secret,
   configMap,
   event,
+  groupEvent,
   service,
   serviceAccount,
+  endpoints,
+  limitRange,
+  resourceQuota,
+  podTemplate,
+  replicationController,
+  componentStatus,
   storageClass,
   volumeAttachment,
   csiNode,
   csiDriver,
+  csiStorageCapacity,
+  volumeAttributesClass,
   statefulSet,
   deployment,
   replicaSet,
   daemonSet,
+  controllerRevision,
+  job,
+  cronJob,
   lease,
   podDisruptionBudget,
+  endpointSlice,
+  priorityClass,
+  runtimeClass,
+  ingress,
+  ingressClass,
+  networkPolicy,
+  horizontalPodAutoscaler,
 ];
+
+/** Every built-in kind that the version serves, in the versions of its group that it serves. */
+export function builtInKinds(version: EmulatedVersion): readonly Kind[] {
+  return sources.flatMap((source) => {
+    const kind = typeof source === "function" ? source(version) : source;
+    const [first, ...rest] = kind.versions.filter((v) => version.serves(kind.group, v, kind.kind));
+    if (first === undefined) return [];
+    return [
+      rest.length + 1 === kind.versions.length ? kind : { ...kind, versions: [first, ...rest] as const },
+    ];
+  });
+}

@@ -66,7 +66,7 @@ function validateClassUpdate(next: KubeObject, old: Stored): readonly FieldProbl
 /** StorageClass. */
 export const storageClass: Kind = {
   group,
-  versions: ["v1"],
+  versions: ["v1", "v1beta1"],
   kind: "StorageClass",
   plural: "storageclasses",
   shortNames: ["sc"],
@@ -101,7 +101,7 @@ function validateAttachmentUpdate(next: KubeObject, old: Stored): readonly Field
 /** VolumeAttachment. */
 export const volumeAttachment: Kind = {
   group,
-  versions: ["v1"],
+  versions: ["v1", "v1beta1"],
   kind: "VolumeAttachment",
   plural: "volumeattachments",
   namespaced: false,
@@ -171,7 +171,7 @@ function validateCsiNodeUpdate(next: KubeObject, old: Stored): readonly FieldPro
 /** CSINode. */
 export const csiNode: Kind = {
   group,
-  versions: ["v1"],
+  versions: ["v1", "v1beta1"],
   kind: "CSINode",
   plural: "csinodes",
   namespaced: false,

@@ -1,0 +1,72 @@
+/**
+ * HorizontalPodAutoscaler: v2 is the stored form where it is served, and v1 shows of it what it can: the target of
+ * the CPU (kubernetes pkg/apis/autoscaling/v1/conversion.go). In 1.20 v1 is all there is here.
+ */
+import type { KubeObject } from "@longshore/kube";
+import { type FieldProblem, invalidValue, requiredValue } from "../../api/errors.ts";
+import type { EmulatedVersion } from "../../versions/emulated-version.ts";
+import type { Conversion, Kind } from "../kind.ts";
+import { type Loose, type LooseObject, withDefaults, withMember } from "./shaping.ts";
+
+const isCpuTarget = (metric: Loose): boolean =>
+  metric.type === "Resource" &&
+  metric.resource?.name === "cpu" &&
+  metric.resource?.target?.type === "Utilization";
+
+const conversion: Conversion = {
+  toStored: (object, version) =>
+    version !== "v1"
+      ? object
+      : withMember(object as LooseObject, "spec", (spec) => {
+          const { targetCPUUtilizationPercentage: percent, ...rest } = spec;
+          if (percent === undefined) return rest;
+          const target = { type: "Utilization", averageUtilization: percent };
+          return { ...rest, metrics: [{ type: "Resource", resource: { name: "cpu", target } }] };
+        }),
+  fromStored: (object, version) =>
+    version !== "v1"
+      ? object
+      : withMember(object as LooseObject, "spec", (spec) => {
+          const { metrics = [], behavior: _, ...rest } = spec;
+          const percent = metrics.find(isCpuTarget)?.resource.target.averageUtilization;
+          return percent === undefined ? rest : { ...rest, targetCPUUtilizationPercentage: percent };
+        }),
+};
+
+function validate(object: KubeObject): FieldProblem[] {
+  const { minReplicas, maxReplicas = 0, scaleTargetRef = {} } = (object as LooseObject).spec ?? {};
+  const problems: FieldProblem[] = [];
+  if (minReplicas < 1) {
+    problems.push(invalidValue("spec.minReplicas", minReplicas, "must be greater than or equal to 1"));
+  }
+  if (maxReplicas < 1) problems.push(invalidValue("spec.maxReplicas", maxReplicas, "must be greater than 0"));
+  if (maxReplicas < minReplicas) {
+    problems.push(
+      invalidValue("spec.maxReplicas", maxReplicas, "must be greater than or equal to `minReplicas`"),
+    );
+  }
+  if (!scaleTargetRef.kind) problems.push(requiredValue("spec.scaleTargetRef.kind"));
+  if (!scaleTargetRef.name) problems.push(requiredValue("spec.scaleTargetRef.name"));
+  return problems;
+}
+
+/** See the file's header. */
+export const horizontalPodAutoscaler = (version: EmulatedVersion): Kind => {
+  const newer = version.serves("autoscaling", "v2", "HorizontalPodAutoscaler");
+  return {
+    group: "autoscaling",
+    versions: newer ? ["v2", "v1"] : ["v1"],
+    kind: "HorizontalPodAutoscaler",
+    plural: "horizontalpodautoscalers",
+    shortNames: ["hpa"],
+    categories: ["all"],
+    namespaced: true,
+    statusSubresource: true,
+    ...(newer ? { conversion } : {}),
+    defaults: (object) =>
+      withMember(object as LooseObject, "spec", (spec) => withDefaults(spec, { minReplicas: 1 })),
+    prepareCreate: (object) =>
+      ({ ...object, status: { currentReplicas: 0, desiredReplicas: 0 } }) as KubeObject,
+    validate,
+  };
+};

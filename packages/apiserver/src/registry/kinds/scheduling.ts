@@ -1,0 +1,111 @@
+/** PriorityClass and RuntimeClass (kubernetes pkg/apis/scheduling/validation, pkg/apis/node/validation). */
+import type { KubeObject, Stored } from "@longshore/kube";
+import {
+  type FieldProblem,
+  forbiddenValue,
+  invalidValue,
+  requiredValue,
+  unsupportedValue,
+} from "../../api/errors.ts";
+import { sameJson } from "../../api/own.ts";
+import type { Kind } from "../kind.ts";
+import { labelProblems } from "../names.ts";
+import { immutable, type LooseObject, withDefaults } from "./shaping.ts";
+
+/** Highest value that users may give a class; those above are the system's. */
+export const userPriorityMax = 1_000_000_000;
+
+/** The classes that every cluster has, as they are when the server starts for the first time. */
+export const systemPriorityClasses: readonly KubeObject[] = [
+  {
+    apiVersion: "scheduling.k8s.io/v1",
+    kind: "PriorityClass",
+    metadata: { name: "system-node-critical" },
+    value: 2_000_001_000,
+    description: "Used for system critical pods that must not be moved from their current node.",
+    preemptionPolicy: "PreemptLowerPriority",
+  } as KubeObject,
+  {
+    apiVersion: "scheduling.k8s.io/v1",
+    kind: "PriorityClass",
+    metadata: { name: "system-cluster-critical" },
+    value: 2_000_000_000,
+    description:
+      "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    preemptionPolicy: "PreemptLowerPriority",
+  } as KubeObject,
+];
+
+const policies = ["Never", "PreemptLowerPriority"];
+
+function validateClass(object: KubeObject): FieldProblem[] {
+  const { value = 0, preemptionPolicy } = object as LooseObject;
+  const name = object.metadata?.name ?? "";
+  const problems: FieldProblem[] = [];
+  if (name.startsWith("system-")) {
+    const known = systemPriorityClasses.find((c) => c.metadata?.name === name) as LooseObject | undefined;
+    if (known === undefined || known.value !== value) {
+      const why = "priority class names with 'system-' prefix are reserved for system use only";
+      problems.push(forbiddenValue("metadata.name", `${why}. error: ${systemProblem(name, known, value)}`));
+    }
+  } else if (value > userPriorityMax) {
+    problems.push(
+      forbiddenValue("value", `maximum allowed value of a user defined priority is ${userPriorityMax}`),
+    );
+  }
+  if (preemptionPolicy !== undefined && !policies.includes(preemptionPolicy)) {
+    problems.push(unsupportedValue("preemptionPolicy", preemptionPolicy, [...policies].reverse()));
+  }
+  return problems;
+}
+
+function systemProblem(name: string, known: LooseObject | undefined, value: number): string {
+  return known === undefined
+    ? `${name} is not a known system priority class`
+    : `value of ${name} PriorityClass must be ${known.value}, not ${value}`;
+}
+
+function validateClassUpdate(next: KubeObject, old: Stored): FieldProblem[] {
+  const [now, before] = [next as LooseObject, old as LooseObject];
+  const problems: FieldProblem[] = [];
+  if ((now.value ?? 0) !== (before.value ?? 0)) {
+    problems.push(forbiddenValue("value", "may not be changed in an update."));
+  }
+  if (now.preemptionPolicy !== before.preemptionPolicy) {
+    problems.push(invalidValue("preemptionPolicy", now.preemptionPolicy, immutable));
+  }
+  return problems;
+}
+
+/** PriorityClass. */
+export const priorityClass: Kind = {
+  group: "scheduling.k8s.io",
+  versions: ["v1", "v1beta1"],
+  kind: "PriorityClass",
+  plural: "priorityclasses",
+  shortNames: ["pc"],
+  namespaced: false,
+  countsGenerations: true,
+  defaults: (object) =>
+    withDefaults(object as LooseObject, { value: 0, preemptionPolicy: "PreemptLowerPriority" }),
+  validate: validateClass,
+  validateUpdate: validateClassUpdate,
+};
+
+/** RuntimeClass. */
+export const runtimeClass: Kind = {
+  group: "node.k8s.io",
+  versions: ["v1", "v1beta1"],
+  kind: "RuntimeClass",
+  plural: "runtimeclasses",
+  namespaced: false,
+  validate: (object) => {
+    const { handler = "" } = object as LooseObject;
+    if (handler === "") return [requiredValue("handler")];
+    return labelProblems(handler).map((why) => invalidValue("handler", handler, why));
+  },
+  validateUpdate: (next, old) =>
+    sameJson((next as LooseObject).handler, (old as LooseObject).handler)
+      ? []
+      : [invalidValue("handler", (next as LooseObject).handler, immutable)],
+};
