@@ -5,7 +5,7 @@ import { builtInKinds } from "../registry/kinds/index.ts";
 import { emulatedVersion } from "../versions/emulated-version.ts";
 import { humanDuration } from "./human-duration.ts";
 import { negotiate } from "./negotiate.ts";
-import { renderList, renderObject, toYaml } from "./render.ts";
+import { type Rendered, renderList, renderObject, toYaml } from "./render.ts";
 import { columnsOf } from "./table-columns.ts";
 
 const now = new Date("2026-01-01T01:00:00Z");
@@ -24,13 +24,15 @@ function context(resource: string, accept: string, includeObject?: string) {
   return { kind: kindOf(resource), version: "v1", form: negotiate(accept), includeObject, now };
 }
 
+const textOf = ({ parts }: Rendered) => Buffer.concat([...parts]).toString();
+
 const table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 const created = "2026-01-01T00:58:00Z";
 const metadata = (name: string) => ({ name, uid: "u", creationTimestamp: created, resourceVersion: "7" });
 
 /** The cells of one object by the names of their columns. */
 function cells(resource: string, object: object): Readonly<Record<string, unknown>> {
-  const rendered = JSON.parse(renderObject(own(object) as never, context(resource, table)));
+  const rendered = JSON.parse(textOf(renderObject(own(object) as never, context(resource, table))));
   const names = rendered.columnDefinitions.map((column: { name: string }) => column.name);
   return Object.fromEntries(names.map((name: string, i: number) => [name, rendered.rows[0].cells[i]]));
 }
@@ -119,7 +121,7 @@ describe("tables", () => {
 
   it("never show the content of a secret", () => {
     const secret = own({ metadata: metadata("x"), data: { password: "aHVudGVyMg==" } });
-    expect(renderObject(secret as never, context("secrets", table))).not.toContain("aHVudGVyMg==");
+    expect(textOf(renderObject(secret as never, context("secrets", table)))).not.toContain("aHVudGVyMg==");
   });
 
   it.each([
@@ -129,7 +131,7 @@ describe("tables", () => {
   ])("carry with includeObject=%s what was asked for", (includeObject, object) => {
     const secret = own({ apiVersion: "v1", kind: "Secret", metadata: metadata("x") });
     const rendered = renderObject(secret as never, context("secrets", table, includeObject));
-    expect(JSON.parse(rendered).rows[0].object).toEqual(object);
+    expect(JSON.parse(textOf(rendered)).rows[0].object).toEqual(object);
   });
 });
 
@@ -138,7 +140,12 @@ describe("the form of an answer", () => {
     [undefined, { encoding: "json", version: "v1" }],
     ["*/*", { encoding: "json", version: "v1" }],
     ["application/yaml", { encoding: "yaml", version: "v1" }],
-    ["application/vnd.kubernetes.protobuf,application/json", { encoding: "json", version: "v1" }],
+    ["application/vnd.kubernetes.protobuf,application/json", { encoding: "protobuf", version: "v1" }],
+    [
+      "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/json",
+      { encoding: "json", version: "v1" },
+    ],
+    ["application/json;q=0,application/yaml", { encoding: "yaml", version: "v1" }],
     ["application/yaml;q=0.5, application/json;q=0.9", { encoding: "json", version: "v1" }],
     [
       "application/json;as=Table;v=v1beta1;g=meta.k8s.io",
@@ -155,11 +162,18 @@ describe("the form of an answer", () => {
 
   it.each([
     "text/html",
-    "application/vnd.kubernetes.protobuf",
+    "application/json;q=0",
+    "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io",
     ";;;",
     "application/json;as=Table;v=v9;g=meta.k8s.io",
   ])("cannot be %s", (accept) => {
     expect(() => negotiate(accept)).toThrow(expect.objectContaining({ code: 406 }));
+  });
+
+  it("is JSON for a kind without a form in protobuf, and never YAML for a stream", () => {
+    const accept = "application/vnd.kubernetes.protobuf,application/yaml,application/json";
+    expect(negotiate(accept, { protobuf: false }).encoding).toBe("yaml");
+    expect(negotiate(accept, { protobuf: false, stream: true }).encoding).toBe("json");
   });
 
   it("lists objects without repeating their kind", () => {
@@ -168,7 +182,7 @@ describe("the form of an answer", () => {
       { type: "list", items, resourceVersion: "9", continue: "c", remaining: 2 },
       context("secrets", "application/json"),
     );
-    expect(JSON.parse(text)).toEqual({
+    expect(JSON.parse(textOf(text))).toEqual({
       kind: "SecretList",
       apiVersion: "v1",
       metadata: { resourceVersion: "9", continue: "c", remainingItemCount: 2 },

@@ -4,7 +4,17 @@ import { dump } from "js-yaml";
 import { badRequest } from "../api/errors.ts";
 import { type Kind, resourceKey } from "../registry/kind.ts";
 import type { ListAnswer } from "../registry/request.ts";
+import {
+  itemHead,
+  listHead,
+  messageBytes,
+  objectToProtobuf,
+  protobufType,
+  watchFrame,
+} from "../schema/encode.ts";
+import { hasMessage } from "../schema/messages.ts";
 import type { AnswerForm } from "./negotiate.ts";
+import { bodyBytes, objectParts } from "./object-bytes.ts";
 import { columnsOf } from "./table-columns.ts";
 
 /** What the table of an answer needs to know beside its objects. */
@@ -17,107 +27,172 @@ export interface RenderContext {
   readonly now: Date;
 }
 
-/** JSON of stored objects, made once: they never change. */
-const fullTexts = new WeakMap<object, string>();
-const itemTexts = new WeakMap<object, string>();
+/** An answer on its way: pieces that are made as they are taken. */
+export interface Rendered {
+  readonly type: string;
+  readonly parts: Iterable<Uint8Array>;
+}
+
+function apiVersionOf({ kind, version }: RenderContext): string {
+  return kind.group === "" ? version : `${kind.group}/${version}`;
+}
 
 /** The object in the version that the client asked for. */
-function inVersion<T extends KubeObject>(object: T, { kind, version }: RenderContext): T {
-  const apiVersion = kind.group === "" ? version : `${kind.group}/${version}`;
-  return object.kind !== kind.kind || object.apiVersion === apiVersion ? object : { ...object, apiVersion };
+function inVersion<T extends KubeObject>(object: T, context: RenderContext): T {
+  const apiVersion = apiVersionOf(context);
+  return object.kind !== context.kind.kind || object.apiVersion === apiVersion
+    ? object
+    : { ...object, apiVersion };
 }
 
-function textOf(object: KubeObject): string {
-  let text = fullTexts.get(object);
-  if (text === undefined) {
-    text = JSON.stringify(object);
-    if (Object.isFrozen(object)) fullTexts.set(object, text);
+/** The bytes of one object (or Status), whole, in JSON or protobuf. */
+function objectBytes(object: KubeObject, context: RenderContext): readonly Uint8Array[] {
+  if (context.form.encoding === "protobuf") {
+    const bytes = objectToProtobuf(inVersion(object, context));
+    if (bytes !== undefined) return [bytes];
   }
-  return text;
+  if (object.kind === undefined || object.apiVersion === undefined) return [jsonBytes(object)];
+  return objectParts(object, inVersion(object, context).apiVersion ?? "");
 }
 
-function itemTextOf(object: KubeObject): string {
-  let text = itemTexts.get(object);
-  if (text === undefined) {
-    const { kind: _k, apiVersion: _a, ...rest } = object;
-    text = JSON.stringify(rest);
-    if (Object.isFrozen(object)) itemTexts.set(object, text);
-  }
-  return text;
+function jsonBytes(value: unknown): Buffer {
+  return Buffer.from(JSON.stringify(value));
 }
 
-/** One object (or Status) as the client wants it, in JSON. */
-export function renderObject(object: KubeObject, context: RenderContext): string {
-  const { as } = context.form;
-  if (object.kind === "Status" && context.kind.kind !== "Status") return textOf(object);
-  if (as === "Table") {
+/** One object (or Status) as the client wants it. */
+export function renderObject(object: KubeObject, context: RenderContext): Rendered {
+  const { as, encoding } = context.form;
+  const isStatus = object.kind === "Status" && context.kind.kind !== "Status";
+  if (as === "Table" && !isStatus) {
     const table = tableOf([object as Stored], context);
-    return JSON.stringify({ ...table, metadata: { resourceVersion: object.metadata?.resourceVersion } });
+    const metadata = { resourceVersion: object.metadata?.resourceVersion };
+    return inEncoding(encoding, [jsonBytes({ ...table, metadata })]);
   }
-  if (as === "PartialObjectMetadata") return JSON.stringify(partial(object, context));
-  if (as !== undefined) throw badRequest(`you requested ${as}, but this is a single object`);
-  return textOf(inVersion(object, context));
+  if (as !== undefined && as !== "PartialObjectMetadata" && !isStatus) {
+    throw badRequest(`you requested ${as}, but this is a single object`);
+  }
+  const shown = as === undefined || isStatus ? object : partial(object, context.form);
+  // What has no form in protobuf (a Scale) is answered in JSON, which every client reads.
+  const isProtobuf = encoding === "protobuf" && hasForm(shown);
+  return inEncoding(encoding === "protobuf" && !isProtobuf ? "json" : encoding, objectBytes(shown, context));
 }
 
-/** A list as the client wants it, in JSON. */
-export function renderList(answer: ListAnswer, context: RenderContext): string {
+function hasForm({ apiVersion = "", kind = "" }: KubeObject): boolean {
+  return hasMessage(apiVersion.includes("/") ? (apiVersion.split("/")[0] ?? "") : "", kind);
+}
+
+/** JSON as it is, or turned into YAML; bytes of protobuf as they are. */
+function inEncoding(encoding: AnswerForm["encoding"], parts: Iterable<Uint8Array>): Rendered {
+  if (encoding === "yaml") {
+    return { type: "application/yaml", parts: [Buffer.from(toYaml(Buffer.concat([...parts]).toString()))] };
+  }
+  return { type: encoding === "protobuf" ? protobufType : "application/json", parts };
+}
+
+/** A list as the client wants it. */
+export function renderList(answer: ListAnswer, context: RenderContext): Rendered {
   const metadata = {
     resourceVersion: answer.resourceVersion,
     ...(answer.continue === undefined ? {} : { continue: answer.continue }),
     ...(answer.remaining === undefined ? {} : { remainingItemCount: answer.remaining }),
   };
-  const { kind, version, form } = context;
-  if (form.as === "Table") return JSON.stringify({ ...tableOf(answer.items, context), metadata });
-  if (form.as === "PartialObjectMetadataList") {
-    const items = answer.items.map((item) => partial(item, context));
-    return JSON.stringify({
-      kind: "PartialObjectMetadataList",
-      apiVersion: metaVersion(form),
-      metadata,
-      items,
-    });
+  const { kind, form } = context;
+  const { encoding } = form;
+  if (form.as === "Table") {
+    return inEncoding(encoding, [jsonBytes({ ...tableOf(answer.items, context), metadata })]);
   }
-  if (form.as !== undefined) throw badRequest(`you requested ${form.as}, but this is a list`);
-  const apiVersion = kind.group === "" ? version : `${kind.group}/${version}`;
-  const head = JSON.stringify({ kind: `${kind.kind}List`, apiVersion, metadata });
-  return `${head.slice(0, -1)},"items":[${answer.items.map(itemTextOf).join(",")}]}`;
+  if (form.as !== undefined && form.as !== "PartialObjectMetadataList") {
+    throw badRequest(`you requested ${form.as}, but this is a list`);
+  }
+  const list =
+    form.as === undefined
+      ? { kind: `${kind.kind}List`, apiVersion: apiVersionOf(context), metadata }
+      : { kind: form.as, apiVersion: metaVersion(form), metadata };
+  if (encoding === "protobuf") return inEncoding(encoding, protobufList(list, answer.items, context));
+  return inEncoding(encoding, jsonList(list, answer.items, context));
 }
 
-/** One event of a watch: a line of JSON. `first` rows of a table stream carry the columns. */
+interface ListHead {
+  readonly kind: string;
+  readonly apiVersion: string;
+  readonly metadata: object;
+}
+
+const comma = Buffer.from(",");
+const listEnd = Buffer.from("]}");
+
+function* jsonList(list: ListHead, items: readonly Stored[], context: RenderContext): Iterable<Uint8Array> {
+  yield Buffer.from(`${JSON.stringify(list).slice(0, -1)},"items":[`);
+  let isFirst = true;
+  for (const item of items) {
+    if (!isFirst) yield comma;
+    isFirst = false;
+    if (context.form.as !== undefined) yield jsonBytes(partial(item, context.form));
+    // Items of built-in kinds do not say what they are; those of custom resources do.
+    else if (hasMessage(context.kind.group, context.kind.kind)) yield bodyBytes(item);
+    else yield* objectBytes(item, context);
+  }
+  yield listEnd;
+}
+
+/** Its length is part of its head, so all items are written before the first byte can go out. */
+function protobufList(list: ListHead, items: readonly Stored[], { kind, form }: RenderContext): Uint8Array[] {
+  const messages = items.map((item) =>
+    form.as === undefined
+      ? messageBytes(kind.group, kind.kind, item)
+      : messageBytes("meta.k8s.io", "PartialObjectMetadata", item),
+  );
+  const parts = messages.flatMap((message) => [itemHead(message.length), message]);
+  const bytes = parts.reduce((sum, part) => sum + part.length, 0);
+  return [
+    listHead(list.apiVersion, list.kind, list.metadata as Readonly<Record<string, unknown>>, bytes),
+    ...parts,
+  ];
+}
+
+const lineEnd = Buffer.from("}\n");
+const eventHeads = new Map(
+  ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"].map((type) => [
+    type,
+    Buffer.from(`{"type":"${type}","object":`),
+  ]),
+);
+
+/** One event of a watch: a line of JSON, or a frame. `first` rows of a table stream carry the columns. */
 export function renderEvent(
   type: string,
   object: KubeObject,
   context: RenderContext,
   first: boolean,
-): string {
-  if (type === "ERROR") return `{"type":"ERROR","object":${textOf(object)}}\n`;
-  if (context.form.as === "Table") {
-    const { columnDefinitions, ...table } = tableOf([object as Stored], context);
-    const body = {
-      ...table,
-      metadata: { resourceVersion: object.metadata?.resourceVersion },
-      columnDefinitions: first ? columnDefinitions : null,
-    };
-    return `{"type":"${type}","object":${JSON.stringify(body)}}\n`;
+): readonly Uint8Array[] {
+  const shown = eventObject(type, object, context, first);
+  if (context.form.encoding === "protobuf") {
+    return [watchFrame(type, objectToProtobuf(inVersion(shown, context)) ?? Buffer.alloc(0))];
   }
-  if (context.form.as !== undefined) {
-    return `{"type":"${type}","object":${JSON.stringify(partial(object, context))}}\n`;
-  }
-  return `{"type":"${type}","object":${textOf(inVersion(object, context))}}\n`;
+  return [eventHeads.get(type) as Buffer, ...objectBytes(shown, context), lineEnd];
+}
+
+function eventObject(type: string, object: KubeObject, context: RenderContext, first: boolean): KubeObject {
+  if (type === "ERROR" || context.form.as === undefined) return object;
+  if (context.form.as !== "Table") return partial(object, context.form);
+  const { columnDefinitions, ...table } = tableOf([object as Stored], context);
+  const metadata = { resourceVersion: object.metadata?.resourceVersion };
+  return { ...table, metadata, columnDefinitions: first ? columnDefinitions : null } as unknown as KubeObject;
 }
 
 /** The object of a bookmark: nothing but a version. */
-export function bookmarkObject(resourceVersion: string, { kind, version }: RenderContext): KubeObject {
-  const apiVersion = kind.group === "" ? version : `${kind.group}/${version}`;
-  return { kind: kind.kind, apiVersion, metadata: { resourceVersion } as never };
+export function bookmarkObject(resourceVersion: string, context: RenderContext): KubeObject {
+  const metadata = { resourceVersion } as never;
+  return { kind: context.kind.kind, apiVersion: apiVersionOf(context), metadata };
 }
 
 function metaVersion(form: AnswerForm): string {
   return `meta.k8s.io/${form.version}`;
 }
 
-function partial(object: KubeObject, { form }: RenderContext): object {
-  return { kind: "PartialObjectMetadata", apiVersion: metaVersion(form), metadata: object.metadata };
+function partial(object: KubeObject, form: AnswerForm): KubeObject {
+  const { metadata = {} } = object;
+  return { kind: "PartialObjectMetadata", apiVersion: metaVersion(form), metadata };
 }
 
 function tableOf(objects: readonly Stored[], context: RenderContext) {
@@ -128,7 +203,7 @@ function tableOf(objects: readonly Stored[], context: RenderContext) {
   const columns = columnsOf(resourceKey(kind));
   const rowObject = (object: Stored) => {
     if (includeObject === "None") return null;
-    return includeObject === "Object" ? inVersion(object, context) : partial(object, context);
+    return includeObject === "Object" ? inVersion(object, context) : partial(object, form);
   };
   return {
     kind: "Table",

@@ -1,17 +1,32 @@
 /** Sends answers and failures: their encoding, their compression, their headers. */
+import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { gzipSync } from "node:zlib";
-import { KubeApiError, type Status } from "@longshore/kube";
+import type { Writable } from "node:stream";
+import { KubeApiError, type KubeObject, type Status } from "@longshore/kube";
 import { errorChain, type RuntimeEnv } from "@longshore/runtime";
 import { apiError } from "../api/errors.ts";
+import { objectToProtobuf, protobufType } from "../schema/encode.ts";
+import { inChunks } from "./chunks.ts";
 import { header, type Request, type Response } from "./exchange.ts";
 import { type AnswerForm, negotiate } from "./negotiate.ts";
-import { toYaml } from "./render.ts";
+import { type Rendered, toYaml } from "./render.ts";
 
 /** Answers shorter than this are not compressed (apiserver endpoints/handlers/responsewriters). */
 const gzipBytesMin = 128 * 1024;
 
-/** Sends a whole answer. */
+/** Level of compression: the time it takes is worth more than the last bytes (apiserver, the same file). */
+const gzipLevel = 1;
+
+/** Headers of every answer with a body. */
+function headersOf(type: string): Record<string, string> {
+  return { "content-type": type, "cache-control": "no-cache, private" };
+}
+
+function acceptsGzip(request: Request): boolean {
+  return /\bgzip\b/.test(header(request, "accept-encoding") ?? "");
+}
+
+/** Sends a short answer. */
 export function send(
   request: Request,
   response: Response,
@@ -20,21 +35,70 @@ export function send(
   type: string,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  let bytes = Buffer.from(body as string);
-  const all: Record<string, string> = {
-    "content-type": type,
-    "cache-control": "no-cache, private",
-    ...headers,
-  };
-  if (bytes.length >= gzipBytesMin && /\bgzip\b/.test(header(request, "accept-encoding") ?? "")) {
-    bytes = gzipSync(bytes, { level: 4 });
-    all["content-encoding"] = "gzip";
-    all.vary = "Accept-Encoding";
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
+  if (bytes.length >= gzipBytesMin && acceptsGzip(request)) {
+    void stream(request, response, code, [bytes], { ...headersOf(type), ...headers });
+    return;
   }
-  all["content-length"] = String(bytes.length);
   const res = response as ServerResponse;
-  res.writeHead(code, all);
+  res.writeHead(code, { ...headersOf(type), ...headers, "content-length": String(bytes.length) });
   res.end(request.method === "HEAD" ? undefined : bytes);
+}
+
+/** Sends an answer of any length: no more of it is made than the client takes. */
+export async function sendRendered(
+  request: Request,
+  response: Response,
+  code: number,
+  { type, parts }: Rendered,
+): Promise<void> {
+  const chunks = inChunks(parts)[Symbol.iterator]();
+  const first = chunks.next();
+  const second = first.done === true ? first : chunks.next();
+  if (second.done === true) {
+    send(request, response, code, first.done === true ? "" : first.value, type);
+    return;
+  }
+  const all = (function* () {
+    yield first.value as Buffer;
+    yield second.value as Buffer;
+    yield* { [Symbol.iterator]: () => chunks };
+  })();
+  await stream(request, response, code, all, headersOf(type));
+}
+
+/** Writes chunk after chunk, each when the one before has been taken; compresses them off this thread. */
+async function stream(
+  request: Request,
+  response: Response,
+  code: number,
+  chunks: Iterable<Uint8Array>,
+  headers: Record<string, string>,
+): Promise<void> {
+  const res = response as ServerResponse;
+  const compressed = acceptsGzip(request);
+  res.writeHead(
+    code,
+    compressed ? { ...headers, "content-encoding": "gzip", vary: "Accept-Encoding" } : headers,
+  );
+  if (request.method === "HEAD") {
+    res.end();
+    return;
+  }
+  let to: Writable = res;
+  if (compressed) {
+    const { createGzip } = await import("node:zlib");
+    to = createGzip({ level: gzipLevel });
+    to.pipe(res);
+  }
+  const gone = once(res, "close").catch(() => {});
+  to.on("error", () => {});
+  for (const chunk of chunks) {
+    if (res.destroyed) break;
+    if (!to.write(chunk)) await Promise.race([once(to, "drain").catch(() => {}), gone]);
+  }
+  if (res.destroyed) to.destroy();
+  else to.end();
 }
 
 /** Sends a document as JSON. */
@@ -66,12 +130,22 @@ export function respondWithFailure(
   }
   const retry = status.details?.retryAfterSeconds;
   const form = safeForm(request);
-  const text = JSON.stringify(status);
-  const body = form.encoding === "yaml" ? toYaml(text) : text;
   const headers = retry === undefined ? {} : { "retry-after": String(retry) };
   // A body that nobody will read must not hold the connection.
   request.resume();
-  send(request, response, code, body, `application/${form.encoding}`, headers);
+  const { body, type } = statusBody(form, status);
+  send(request, response, code, body, type, headers);
+}
+
+function statusBody(form: AnswerForm, status: Status): { body: string | Uint8Array; type: string } {
+  if (form.encoding === "protobuf") {
+    const bytes = objectToProtobuf(status as KubeObject);
+    if (bytes !== undefined) return { body: bytes, type: protobufType };
+  }
+  const text = JSON.stringify(status);
+  return form.encoding === "yaml"
+    ? { body: toYaml(text), type: "application/yaml" }
+    : { body: text, type: "application/json" };
 }
 
 function failureOf(env: RuntimeEnv, error: unknown): { readonly status: Status; readonly code: number } {

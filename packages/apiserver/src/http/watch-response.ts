@@ -1,8 +1,9 @@
-/** Streams a watch: one line of JSON an event. Nothing is buffered beyond what the socket takes. */
+/** Streams a watch: one line of JSON or one frame of protobuf an event. Nothing is buffered beyond what the socket takes. */
 
 import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import type { WatchStream } from "../registry/request.ts";
+import { protobufType } from "../schema/encode.ts";
 import { bookmarkObject, type RenderContext, renderEvent } from "./render.ts";
 
 type Response = ServerResponse | Http2ServerResponse;
@@ -22,10 +23,12 @@ export async function respondWithWatch(
     response.on("error", () => resolve("gone"));
   });
   void gone.then(() => stream.close());
-  response.writeHead(200, { "content-type": "application/json", "cache-control": "no-cache, private" });
+  const type = context.form.encoding === "protobuf" ? `${protobufType};stream=watch` : "application/json";
+  response.writeHead(200, { "content-type": type, "cache-control": "no-cache, private" });
   (response as ServerResponse).flushHeaders?.();
   let first = true;
-  let piece = "";
+  let piece: Uint8Array[] = [];
+  let bytes = 0;
   for (let item = await stream.next(); item !== undefined; ) {
     const object =
       item.type === "BOOKMARK"
@@ -33,21 +36,25 @@ export async function respondWithWatch(
         : item.type === "ERROR"
           ? item.status
           : item.object;
-    piece += renderEvent(item.type, object, { ...context, now: now() }, first);
+    for (const part of renderEvent(item.type, object, { ...context, now: now() }, first)) {
+      piece.push(part);
+      bytes += part.length;
+    }
     first = false;
-    const more = piece.length < pieceBytesMax ? stream.take() : undefined;
+    const more = bytes < pieceBytesMax ? stream.take() : undefined;
     if (more !== undefined && more !== "ended") {
       item = more;
       continue;
     }
     // The place in the log waits while the socket is full; a reader that never comes back gets 410.
-    if (!(response as ServerResponse).write(piece)) {
+    if (!(response as ServerResponse).write(Buffer.concat(piece, bytes))) {
       const drained = new Promise<"drained">((resolve) => {
         (response as ServerResponse).once("drain", () => resolve("drained"));
       });
       if ((await Promise.race([drained, gone])) === "gone") return;
     }
-    piece = "";
+    piece = [];
+    bytes = 0;
     item = more === "ended" ? undefined : await stream.next();
   }
   response.end();

@@ -1,0 +1,25 @@
+/** Puts many small pieces of an answer together to few larger ones, made only as they are asked for. */
+
+/** Bytes of a chunk: enough to make the cost of each small, few enough to hold no one up for long. */
+export const chunkBytes = 128 * 1024;
+
+/** The bytes of `parts` in chunks of {@link chunkBytes}; a part that is longer than that is a chunk of its own. */
+export function* inChunks(parts: Iterable<Uint8Array>): Generator<Buffer, void> {
+  let chunk = Buffer.allocUnsafe(chunkBytes);
+  let used = 0;
+  for (const part of parts) {
+    if (used + part.length > chunk.length) {
+      if (used > 0) yield chunk.subarray(0, used);
+      used = 0;
+      if (part.length >= chunkBytes) {
+        yield Buffer.from(part.buffer, part.byteOffset, part.length);
+        continue;
+      }
+      // The one before may still be on its way.
+      chunk = Buffer.allocUnsafe(chunkBytes);
+    }
+    chunk.set(part, used);
+    used += part.length;
+  }
+  if (used > 0) yield chunk.subarray(0, used);
+}

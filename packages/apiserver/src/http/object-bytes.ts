@@ -1,0 +1,43 @@
+/**
+ * The JSON of stored objects, made once: stored objects never change, so whoever is to see one gets the same bytes,
+ * and a list or an event is put together from them. Kind and version are not part of the bytes, because a list leaves
+ * them away and another version of the API says another one.
+ */
+import type { KubeObject } from "@longshore/kube";
+
+const bodies = new WeakMap<object, Buffer>();
+
+/** The object in JSON without its kind and apiVersion, as lists have it. */
+export function bodyBytes(object: KubeObject): Buffer {
+  let bytes = bodies.get(object);
+  if (bytes === undefined) {
+    const { kind: _k, apiVersion: _a, ...rest } = object;
+    bytes = Buffer.from(JSON.stringify(rest));
+    if (Object.isFrozen(object)) bodies.set(object, bytes);
+  }
+  return bytes;
+}
+
+const heads = new Map<string, Buffer>();
+
+/** How many heads are kept; there are as many as kinds and versions. */
+const headsMax = 1000;
+
+/** What makes a body whole: it takes the place of the body's first byte. */
+export function headBytes(kind: string, apiVersion: string): Buffer {
+  const key = `${kind}\n${apiVersion}`;
+  let head = heads.get(key);
+  if (head === undefined) {
+    head = Buffer.from(`${JSON.stringify({ kind, apiVersion }).slice(0, -1)},`);
+    if (heads.size < headsMax) heads.set(key, head);
+  }
+  return head;
+}
+
+/** The pieces of a whole object in that version. */
+export function objectParts(object: KubeObject, apiVersion: string): readonly Buffer[] {
+  const body = bodyBytes(object);
+  // An object of nothing but its kind has no body that a comma could stand before.
+  if (body.length <= 2) return [Buffer.from(JSON.stringify({ kind: object.kind, apiVersion }))];
+  return [headBytes(object.kind ?? "", apiVersion), body.subarray(1)];
+}
