@@ -1,8 +1,9 @@
 /** Replays recorded scenarios against a server over HTTPS, and says where its answers differ. */
 import type { IncomingMessage } from "node:http";
 import { gunzipSync } from "node:zlib";
-import { differences, fillIn } from "./expectation.ts";
+import { differences, fillIn, type Known } from "./expectation.ts";
 import type { Exchange, HttpsConnections } from "./http.ts";
+import { type ExpectedProto, type ProtoEvent, protoDifferences, protoFrames } from "./protobuf-answer.ts";
 
 /** A file of recorded scenarios. */
 export interface Recording {
@@ -48,23 +49,30 @@ interface Expected {
   readonly body?: unknown;
   readonly text?: string;
   readonly bytes?: string;
-  readonly proto?: unknown;
+  readonly proto?: ExpectedProto;
 }
 
 interface ExpectedEvent {
   readonly type: string;
   readonly object?: unknown;
+  readonly proto?: ExpectedProto;
 }
 
 /** The server that is held to the recording. */
 export interface Replayed {
   readonly to: HttpsConnections;
   readonly tokens: { readonly admin: string; readonly user: string };
-  compact(revision: number): void;
+  /** Left out where there is no way to have the server forget: the step is then passed over. */
+  compact?(revision: number): Promise<void> | void;
+  /** Longest wait for events or for a server that may lag, in milliseconds; default that of a server in this process. */
+  readonly waitMsMax?: number;
+  /** The server has caches that need the recorded pauses. */
+  readonly pauses?: boolean;
+  /** Messages must be the recorded ones, word for word; default false: there must be one. */
+  readonly wordForWord?: boolean;
 }
 
-/** Longest wait for events or for a server that may lag, in milliseconds: ours is in this process. */
-const waitMsMax = 1500;
+const waitMsDefault = 1500;
 
 interface State {
   readonly server: Replayed;
@@ -96,10 +104,13 @@ export async function replayScenario(scenario: Scenario, server: Replayed): Prom
 }
 
 async function takeStep(state: State, step: Step): Promise<readonly string[]> {
-  // Pauses are there for the caches of the recorded server; ours has none.
-  if (step.pause !== undefined) return [];
+  if (step.pause !== undefined) {
+    const pauseMs = state.server.pauses === true ? step.pause * 1000 : 0;
+    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    return [];
+  }
   if (step.compact !== undefined) {
-    state.server.compact(Number(fillIn(String(step.compact), state.saved)));
+    await state.server.compact?.(Number(fillIn(String(step.compact), state.saved)));
     return [];
   }
   if (step.events !== undefined) return takeEvents(state, step, step.events);
@@ -117,7 +128,7 @@ async function takeStep(state: State, step: Step): Promise<readonly string[]> {
 
 async function request(state: State, step: Step): Promise<readonly string[]> {
   const exchange = exchangeOf(state, step);
-  const deadline = performance.now() + Math.min((step.retry ?? 0) * 1000, waitMsMax);
+  const deadline = performance.now() + Math.min((step.retry ?? 0) * 1000, waitMsOf(state));
   for (;;) {
     const answer = await state.server.to.send(exchange);
     const body = answer.headers["content-encoding"] === "gzip" ? gunzipSync(answer.body) : answer.body;
@@ -157,9 +168,10 @@ async function takeEvents(state: State, step: Step, name: string): Promise<reado
   const watch = state.watches.get(name);
   if (watch === undefined) return [`the watch ${name} is not open`];
   const expected = fillIn((step.expect ?? []) as readonly ExpectedEvent[], state.saved);
-  const waitMs = Math.max(waitMsMax, (step.within ?? 0) * 1000);
+  const waitMs = Math.max(waitMsOf(state), (step.within ?? 0) * 1000);
   const events = await watch.take(expected.length, waitMs);
-  const known = { saved: state.saved, newest: state.newest };
+  const known = knownTo(state);
+  if (expected.some(({ proto }) => proto !== undefined)) return protoEvents(expected, events, known);
   const wanted = step.order === "any" ? { $unordered: expected } : expected;
   const found = [...differences(wanted, events, "events", known)];
   const versions = events.map(versionOf);
@@ -184,7 +196,7 @@ interface Given {
 
 function compare(state: State, expect: Expected, given: Given): readonly string[] {
   const expected = fillIn(expect, state.saved);
-  const known = { saved: state.saved, newest: state.newest };
+  const known = knownTo(state);
   const text = given.body.toString();
   const found =
     expected.status === given.status
@@ -203,9 +215,35 @@ function compare(state: State, expect: Expected, given: Given): readonly string[
   }
   if (expected.body !== undefined) found.push(...differences(expected.body, jsonOf(given.body), "", known));
   if (expected.text !== undefined) found.push(...differences(expected.text, text, "text", known));
-  if (expected.proto !== undefined && !text.startsWith("k8s\0"))
-    found.push("an answer in protobuf is expected");
+  if (expected.bytes !== undefined && given.body.length === 0) found.push("the answer has no bytes");
+  if (expected.proto !== undefined)
+    found.push(...protoDifferences(expected.proto, given.body, "proto", known));
   return found;
+}
+
+function waitMsOf({ server }: State): number {
+  return server.waitMsMax ?? waitMsDefault;
+}
+
+function knownTo({ saved, newest, server }: State): Known {
+  return { saved, newest, ...(server.wordForWord === undefined ? {} : { wordForWord: server.wordForWord }) };
+}
+
+function protoEvents(
+  expected: readonly ExpectedEvent[],
+  events: readonly unknown[],
+  known: Known,
+): readonly string[] {
+  if (events.length !== expected.length)
+    return [`${expected.length} events are expected, not ${events.length}`];
+  return expected.flatMap(({ type, proto }, i) => {
+    const event = events[i] as ProtoEvent;
+    const found = event.type === type ? [] : [`event ${i} is ${event.type}, expected is ${type}`];
+    return [
+      ...found,
+      ...(proto === undefined ? [] : protoDifferences(proto, event.proto, `event ${i}`, known)),
+    ];
+  });
 }
 
 function jsonOf(body: Buffer): unknown {
@@ -279,17 +317,20 @@ function at(value: unknown, pointer: string): unknown {
 class WatchedStream {
   readonly unread: unknown[] = [];
   readonly #response: IncomingMessage;
-  #rest = "";
+  #rest: Buffer = Buffer.alloc(0);
   #changed: () => void = () => {};
   #isEnded = false;
 
   constructor(response: IncomingMessage) {
     this.#response = response;
-    response.setEncoding("utf8");
-    response.on("data", (chunk: string) => {
-      const lines = `${this.#rest}${chunk}`.split("\n");
-      this.#rest = lines.pop() ?? "";
-      this.unread.push(...lines.map((line) => JSON.parse(line) as unknown));
+    const isProtobuf = response.headers["content-type"]?.startsWith("application/vnd.kubernetes.protobuf");
+    response.on("data", (chunk: Buffer) => {
+      this.#rest = Buffer.concat([this.#rest, chunk]);
+      if (isProtobuf === true) {
+        const { frames, rest } = protoFrames(this.#rest);
+        this.unread.push(...frames);
+        this.#rest = rest;
+      } else this.#takeLines();
       this.#changed();
     });
     response.on("error", () => {});
@@ -297,6 +338,13 @@ class WatchedStream {
       this.#isEnded = true;
       this.#changed();
     });
+  }
+
+  #takeLines(): void {
+    for (let end = this.#rest.indexOf(10); end >= 0; end = this.#rest.indexOf(10)) {
+      this.unread.push(JSON.parse(this.#rest.subarray(0, end).toString()) as unknown);
+      this.#rest = this.#rest.subarray(end + 1);
+    }
   }
 
   /** The next events, fewer when no more come in time. */
