@@ -37,7 +37,6 @@ const noEventsGroup = "events are served in the core group only";
 const noTokens = "service accounts get no tokens";
 const noCustomResources = "custom resources are not served";
 const noApply = "server-side apply is not supported, and no managed fields are kept";
-const ownDescriptions = "columns are described in words of our own";
 
 /** Scenarios that the server does not pass, with the reason. One that passes must leave this list. */
 const notYet: Readonly<Record<string, string>> = {
@@ -62,7 +61,6 @@ const notYet: Readonly<Record<string, string>> = {
   "server-side-apply/conflict-with-update": noApply,
   "server-side-apply/bad-requests": noApply,
   "watch/too-old": noCustomResources,
-  "watch/watch-tables": ownDescriptions,
 };
 
 /** The recording beside the checkout where it is, else the copy in the repository. */

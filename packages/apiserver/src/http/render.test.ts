@@ -2,13 +2,14 @@ import { describe, expect, it } from "vitest";
 import { own } from "../api/own.ts";
 import { resourceKey } from "../registry/kind.ts";
 import { builtInKinds } from "../registry/kinds/index.ts";
+import { humanDuration } from "../tables/human-duration.ts";
+import { columnsOf } from "../tables/index.ts";
 import { emulatedVersion } from "../versions/emulated-version.ts";
-import { humanDuration } from "./human-duration.ts";
 import { negotiate } from "./negotiate.ts";
 import { type Rendered, renderList, renderObject, toYaml } from "./render.ts";
-import { columnsOf } from "./table-columns.ts";
 
 const now = new Date("2026-01-01T01:00:00Z");
+const emulated = emulatedVersion();
 const seconds = 1000;
 const minutes = 60 * seconds;
 const hours = 60 * minutes;
@@ -21,7 +22,8 @@ function kindOf(resource: string) {
 }
 
 function context(resource: string, accept: string, includeObject?: string) {
-  return { kind: kindOf(resource), version: "v1", form: negotiate(accept), includeObject, now };
+  const form = negotiate(accept);
+  return { kind: kindOf(resource), version: "v1", emulated, form, includeObject, now };
 }
 
 const textOf = ({ parts }: Rendered) => Buffer.concat([...parts]).toString();
@@ -77,7 +79,7 @@ describe("tables", () => {
           ],
         },
       },
-      { Ready: "1/2", Status: "CrashLoopBackOff", Restarts: 3, Node: "node-1" },
+      { Ready: "1/2", Status: "CrashLoopBackOff", Restarts: "3", Node: "node-1" },
     ],
     ["pods", { status: { phase: "Failed", reason: "Evicted" } }, { Ready: "0/0", Status: "Evicted" }],
     [
@@ -112,7 +114,7 @@ describe("tables", () => {
 
   it("of every kind can be made of an object that has nothing but a name", () => {
     for (const kind of builtInKinds(emulatedVersion())) {
-      const columns = columnsOf(resourceKey(kind));
+      const columns = columnsOf(kind, kind.versions[0], emulated);
       const rendered = cells(resourceKey(kind), { metadata: { name: "bare" } });
       expect(Object.keys(rendered)).toEqual(columns.map((column) => column.name));
       expect(Object.values(rendered)).toContain("bare");

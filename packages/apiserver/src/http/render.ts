@@ -2,7 +2,7 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import { dump } from "js-yaml";
 import { badRequest } from "../api/errors.ts";
-import { type Kind, resourceKey } from "../registry/kind.ts";
+import type { Kind } from "../registry/kind.ts";
 import type { ListAnswer } from "../registry/request.ts";
 import {
   itemHead,
@@ -13,15 +13,18 @@ import {
   watchFrame,
 } from "../schema/encode.ts";
 import { hasMessage } from "../schema/messages.ts";
+import { columnsOf, podConditions } from "../tables/index.ts";
+import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { AnswerForm } from "./negotiate.ts";
 import { bodyBytes, objectParts } from "./object-bytes.ts";
-import { columnsOf } from "./table-columns.ts";
 
 /** What the table of an answer needs to know beside its objects. */
 export interface RenderContext {
   readonly kind: Kind;
   /** Version of the API in which the client asked. */
   readonly version: string;
+  /** The version of Kubernetes that is shown. */
+  readonly emulated: EmulatedVersion;
   readonly form: AnswerForm;
   readonly includeObject: string | undefined;
   readonly now: Date;
@@ -196,11 +199,11 @@ function partial(object: KubeObject, form: AnswerForm): KubeObject {
 }
 
 function tableOf(objects: readonly Stored[], context: RenderContext) {
-  const { kind, form, includeObject = "Metadata", now } = context;
+  const { kind, version, emulated, form, includeObject = "Metadata", now } = context;
   if (!["None", "Metadata", "Object", ""].includes(includeObject)) {
     throw badRequest(`unrecognized includeObject value: ${JSON.stringify(includeObject)}`);
   }
-  const columns = columnsOf(resourceKey(kind));
+  const columns = columnsOf(kind, version, emulated);
   const rowObject = (object: Stored) => {
     if (includeObject === "None") return null;
     return includeObject === "Object" ? inVersion(object, context) : partial(object, form);
@@ -209,17 +212,24 @@ function tableOf(objects: readonly Stored[], context: RenderContext) {
     kind: "Table",
     apiVersion: metaVersion(form),
     metadata: {},
-    columnDefinitions: columns.map(({ name, type, format = "", priority = 0 }) => ({
-      name,
-      type,
-      format,
-      description: `${name} of the ${kind.kind}`,
-      priority,
-    })),
-    rows: objects.map((object) => ({
-      cells: columns.map((column) => column.cell(object, now) ?? null),
-      object: rowObject(object),
-    })),
+    columnDefinitions: columns.map((column) => {
+      const { name, type, format = "", priority = 0 } = column;
+      return {
+        name,
+        type,
+        format,
+        description: column.description ?? `${name} of the ${kind.kind}`,
+        priority,
+      };
+    }),
+    rows: objects.map((object) => {
+      const conditions = kind.kind === "Pod" && kind.group === "" ? podConditions(object) : undefined;
+      return {
+        cells: columns.map((column) => column.cell(object, now) ?? null),
+        ...(conditions === undefined ? {} : { conditions }),
+        object: rowObject(object),
+      };
+    }),
   };
 }
 

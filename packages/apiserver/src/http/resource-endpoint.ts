@@ -79,7 +79,7 @@ async function handleResource(
   if (!server.running) throw apiError(503, "ServiceUnavailable", "the API server is stopping");
   const answer = server.registry.handle(asked);
   await server.registry.context.store.durable();
-  const context = { kind: of, version, form, includeObject };
+  const context = { kind: of, version, emulated: server.registry.context.version, form, includeObject };
   if (answer.type === "watch") {
     return respondWithWatch(response, answer.stream, context, () => env.clock.now());
   }

@@ -1,6 +1,7 @@
 /** What the registry knows about a kind: where it is served, and its rules as pure functions. */
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { FieldProblem } from "../api/errors.ts";
+import type { Column } from "../tables/column.ts";
 
 /** How discovery describes a sub-resource. */
 export interface SubresourceInfo {
@@ -67,6 +68,8 @@ export interface Kind {
   /** Problems of a change. Pure. */
   readonly validateUpdate?: (next: KubeObject, old: Stored) => readonly FieldProblem[];
   readonly validateStatusUpdate?: (next: KubeObject, old: Stored) => readonly FieldProblem[];
+  /** Columns of its tables in a version; default: those that the API server has for a kind of that name. */
+  readonly columns?: (version: string) => readonly Column[];
   /** Fields that selectors may use beside metadata.name and metadata.namespace. */
   readonly fields?: (object: KubeObject) => Readonly<Record<string, string>>;
 }

@@ -21,6 +21,16 @@ export const behaviours = {
   aggregatedDiscovery: { since: 26 },
   /** `APIResource.singularName` is filled. */
   singularNames: { since: 27 },
+  /** Tables of CSIDrivers show capacity, tokens and republishing. */
+  driverColumns: { since: 21 },
+  /** Tables of pods say how long ago the last restart was. */
+  restartsWithAge: { since: 22 },
+  /** Tables of volumes and claims show the VolumeAttributesClass. */
+  attributesClassColumns: { since: 29 },
+  /** Tables of Jobs show a status, those of CronJobs a time zone. */
+  jobStatusColumn: { since: 30 },
+  /** Tables of PriorityClasses show the preemption policy. */
+  preemptionPolicyColumn: { since: 31 },
   /** `/openapi/v3`. */
   openapiV3: { since: 24 },
   /** `fieldValidation` of writes: Strict, Warn, Ignore. */

@@ -1,0 +1,101 @@
+/** What columns of tables are made of, and the ways of cells that many kinds share. */
+import type { KubeObject } from "@longshore/kube";
+import type { Behaviour } from "../versions/changes.ts";
+import { humanDuration } from "./human-duration.ts";
+
+/** One column and the cell it has for an object. */
+export interface Column {
+  readonly name: string;
+  readonly type: "string" | "integer" | "number" | "boolean" | "date";
+  readonly format?: string;
+  /** Above 0: shown in wide tables only. */
+  readonly priority?: number;
+  /** What the column shows, in our own words; default: its name and the kind's. */
+  readonly description?: string;
+  /** Only in versions that have, or do not have, this behaviour. */
+  readonly since?: Behaviour;
+  readonly until?: Behaviour;
+  readonly cell: (object: Row, now: Date) => unknown;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: cells look into objects of every kind, each into its own.
+export type Row = KubeObject & Record<string, any>;
+
+export const text = (name: string, cell: Column["cell"]): Column => ({ name, type: "string", cell });
+export const wide = (name: string, cell: Column["cell"]): Column => ({
+  name,
+  type: "string",
+  priority: 1,
+  cell,
+});
+export const integer = (name: string, cell: Column["cell"]): Column => ({ name, type: "integer", cell });
+export const boolean = (name: string, cell: Column["cell"]): Column => ({ name, type: "boolean", cell });
+export const nameColumn: Column = {
+  name: "Name",
+  type: "string",
+  format: "name",
+  cell: (o) => o.metadata?.name,
+};
+export const ageColumn: Column = text("Age", (o, now) => age(o.metadata?.creationTimestamp, now));
+
+/** The columns of kinds that have none of their own. */
+export const plainColumns: readonly Column[] = [
+  nameColumn,
+  { name: "Created At", type: "date", cell: (o) => o.metadata?.creationTimestamp ?? "<unknown>" },
+];
+
+/** How long ago a time is. */
+export function age(time: string | undefined | null, now: Date): string {
+  return time === undefined || time === null ? "<unknown>" : humanDuration(now.getTime() - Date.parse(time));
+}
+
+/** True for an object that is on its way out. */
+export const deleting = (o: Row): boolean => o.metadata?.deletionTimestamp !== undefined;
+
+/** Items with commas between. */
+export const joined = (list: readonly unknown[] | undefined, between = ","): string =>
+  list?.length ? list.join(between) : "<none>";
+
+/** Labels, in the order of their keys. */
+export function labelsText(labels: Readonly<Record<string, string>> | undefined): string {
+  const keys = Object.keys(labels ?? {}).sort();
+  return keys.length === 0 ? "<none>" : keys.map((key) => `${key}=${labels?.[key]}`).join(",");
+}
+
+interface Requirement {
+  readonly key: string;
+  readonly operator: string;
+  readonly values?: readonly string[];
+}
+
+/** A label selector as people write it: `app=web,tier in (a,b),!old`. */
+export function selectorText(selector: Row["spec"] | undefined): string {
+  if (selector === undefined || selector === null) return "<none>";
+  const labels = Object.entries((selector.matchLabels ?? {}) as Record<string, string>).map(
+    ([key, value]) => [key, `${key}=${value}`] as const,
+  );
+  const expressions = ((selector.matchExpressions ?? []) as readonly Requirement[]).map(
+    ({ key, operator, values = [] }) => [key, requirementText(key, operator, values)] as const,
+  );
+  const all = [...labels, ...expressions].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  return all.length === 0 ? "<none>" : all.map(([, shown]) => shown).join(",");
+}
+
+function requirementText(key: string, operator: string, values: readonly string[]): string {
+  switch (operator) {
+    case "Exists":
+      return key;
+    case "DoesNotExist":
+      return `!${key}`;
+    case "In":
+      return `${key} in (${[...values].sort().join(",")})`;
+    default:
+      return `${key} notin (${[...values].sort().join(",")})`;
+  }
+}
+
+/** Names and images of the containers of a template, for the wide tables of workloads. */
+export const containerColumns: readonly Column[] = [
+  wide("Containers", (o) => joined(o.spec?.template?.spec?.containers?.map((c: Row) => c.name))),
+  wide("Images", (o) => joined(o.spec?.template?.spec?.containers?.map((c: Row) => c.image))),
+];

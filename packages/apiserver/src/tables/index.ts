@@ -1,0 +1,30 @@
+/** The columns of each kind's table. */
+import { type Kind, resourceKey } from "../registry/kind.ts";
+import type { EmulatedVersion } from "../versions/emulated-version.ts";
+import { type Column, plainColumns } from "./column.ts";
+import { coreTables } from "./core-tables.ts";
+import { otherTables } from "./other-tables.ts";
+import { storageTables } from "./storage-tables.ts";
+import { workloadTables } from "./workload-tables.ts";
+
+export { type Column, nameColumn, type Row } from "./column.ts";
+export { podConditions } from "./pod-table.ts";
+
+const tables: Readonly<Record<string, readonly Column[]>> = {
+  ...coreTables,
+  ...storageTables,
+  ...workloadTables,
+  ...otherTables,
+};
+
+/**
+ * The columns that the kind has; a name and a time where it has none of its own.
+ * @param version of the kind's group, in which the objects are asked for
+ */
+export function columnsOf(kind: Kind, version: string, emulated: EmulatedVersion): readonly Column[] {
+  const columns = kind.columns?.(version) ?? tables[resourceKey(kind)] ?? plainColumns;
+  return columns.filter(
+    ({ since, until }) =>
+      (since === undefined || emulated.has(since)) && (until === undefined || !emulated.has(until)),
+  );
+}
