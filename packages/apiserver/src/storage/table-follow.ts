@@ -1,0 +1,57 @@
+/**
+ * Follows one table for an index that is brought up to date when it is asked, and at no other time: catching up
+ * costs the changes since, and nothing where there are none.
+ */
+import type { Stored } from "@longshore/kube";
+import { keyOf, type ObjectTable, type Store } from "./store.ts";
+
+/** Told of each object: what it was and what it is; undefined where it was, or is, not there. */
+export type OnObject = (key: string, object: Stored | undefined, previous: Stored | undefined) => void;
+
+/** See the file's header. */
+export class FollowedTable {
+  readonly #store: Store;
+  readonly #table: ObjectTable;
+  readonly #onObject: OnObject;
+  /** The objects as they were told last, by key. */
+  readonly #known = new Map<string, Stored>();
+  #position: number | undefined;
+
+  constructor(store: Store, resource: string, onObject: OnObject) {
+    this.#store = store;
+    this.#table = store.table(resource);
+    this.#onObject = onObject;
+  }
+
+  /** Tells everything that has changed since the last time. */
+  catchUp(): void {
+    if (this.#position === undefined) return this.#tellAll();
+    for (;;) {
+      const entry = this.#table.entry(this.#position);
+      if (entry === undefined) return;
+      if (entry === "gone") return this.#tellAll();
+      this.#position++;
+      const key = keyOf(entry.namespace, entry.name);
+      this.#tell(key, entry.type === "DELETED" ? undefined : entry.object);
+    }
+  }
+
+  #tellAll(): void {
+    this.#position = this.#table.positionAfter(this.#store.readableRevision) ?? 0;
+    const there = new Set<string>();
+    for (const object of this.#table.list()) {
+      const key = keyOf(object.metadata.namespace ?? "", object.metadata.name);
+      there.add(key);
+      this.#tell(key, object);
+    }
+    for (const key of [...this.#known.keys()]) if (!there.has(key)) this.#tell(key, undefined);
+  }
+
+  #tell(key: string, object: Stored | undefined): void {
+    const previous = this.#known.get(key);
+    if (previous === object) return;
+    if (object === undefined) this.#known.delete(key);
+    else this.#known.set(key, object);
+    this.#onObject(key, object, previous);
+  }
+}
