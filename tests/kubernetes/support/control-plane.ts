@@ -41,6 +41,8 @@ export interface ControlPlaneOptions {
   readonly users?: readonly TestUser[];
   /** Further arguments of the API server. */
   readonly apiServerArgs?: readonly string[];
+  /** Whether a pod's service account must exist; default: when a controller manager is there to make them. */
+  readonly requireServiceAccounts?: boolean;
 }
 
 /** An answer of the API server. */
@@ -79,8 +81,8 @@ export interface ControlPlane {
   stopControllerManager(): Promise<void>;
   /** Kills the API server and starts it again on the same port and data; resolves when it is ready. */
   restartApiServer(): Promise<void>;
-  /** Has etcd forget every version but the last, as the API server does every five minutes. */
-  compact(): Promise<void>;
+  /** Has etcd forget every version before `revision`, default the last, as the API server does every five minutes. */
+  compact(revision?: number): Promise<void>;
   /** The last lines of a program's log. */
   logTail(program: "etcd" | "kube-apiserver" | "kube-controller-manager"): string;
   /** Ends everything and removes the directory. */
@@ -193,7 +195,7 @@ async function tryStart(options: ControlPlaneOptions): Promise<ControlPlane> {
         await daemons.get("kube-apiserver")?.stop();
         await startApiServer();
       },
-      compact: () => compactEtcd(`http://127.0.0.1:${etcdPort}`),
+      compact: (revision) => compactEtcd(`http://127.0.0.1:${etcdPort}`, revision),
       logTail: (program) => daemons.get(program)?.logTail() ?? "",
       stop: stopAndRemove,
     };
@@ -245,14 +247,14 @@ function etcdArgs(directory: string, port: number, peerPort: number): string[] {
   ];
 }
 
-async function compactEtcd(url: string): Promise<void> {
+async function compactEtcd(url: string, wanted?: number): Promise<void> {
   const call = async (path: string, body: object) => {
     const answer = await fetch(`${url}/v3/kv/${path}`, { method: "POST", body: JSON.stringify(body) });
     if (!answer.ok) throw new Error(`etcd, ${path}: ${answer.status} ${await answer.text()}`);
     return (await answer.json()) as { readonly header: { readonly revision: string } };
   };
   const anyKey = Buffer.from([0]).toString("base64");
-  const { revision } = (await call("range", { key: anyKey })).header;
+  const revision = wanted ?? (await call("range", { key: anyKey })).header.revision;
   await call("compaction", { revision, physical: true });
 }
 
@@ -263,7 +265,7 @@ function apiServerArgs(
   port: number,
 ): string[] {
   // With no controller manager nobody makes the service accounts that this plugin demands of every pod.
-  const withoutAccounts = (options.controllerManager ?? false) === false;
+  const withoutAccounts = !(options.requireServiceAccounts ?? (options.controllerManager ?? false) !== false);
   return [
     `--etcd-servers=http://127.0.0.1:${etcdPort}`,
     "--bind-address=127.0.0.1",
