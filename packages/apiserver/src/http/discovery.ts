@@ -91,13 +91,13 @@ function resourcesOf(kind: Kind, version: EmulatedVersion): readonly ApiResource
     {
       name: kind.plural,
       ...base,
-      singularName: version.has("singularNames") ? singularOf(kind) : (kind.singular ?? ""),
+      singularName: version.has("singularNames") || isCustom(kind) ? singularOf(kind) : "",
       verbs: verbsOf(kind),
       ...(kind.shortNames === undefined ? {} : { shortNames: kind.shortNames }),
       ...(kind.categories === undefined ? {} : { categories: kind.categories }),
       ...(kind.virtual === true || kind.readOnly === true
         ? {}
-        : { storageVersionHash: storageVersionHash(kind) }),
+        : { storageVersionHash: storageVersionHash(kind, version) }),
     },
   ];
   for (const [name, as] of Object.entries(kind.subresources ?? {})) {
@@ -111,6 +111,8 @@ function resourcesOf(kind: Kind, version: EmulatedVersion): readonly ApiResource
   return result;
 }
 
+const isCustom = (kind: Kind) => !groupOrder.includes(kind.group);
+
 /** The name of one object of the kind in texts: the kind in lower case unless it says otherwise. */
 export function singularOf(kind: Kind): string {
   return kind.singular ?? kind.kind.toLowerCase();
@@ -123,8 +125,9 @@ function verbsOf(kind: Kind): readonly string[] {
 }
 
 /** Tells clients when the storage version of a kind has changed (apiserver discovery.StorageVersionHash). */
-export function storageVersionHash(kind: Kind): string {
-  const stored = storedApiVersion(kind);
+export function storageVersionHash(kind: Kind, emulated: EmulatedVersion): string {
+  const once = emulated.storageVersion(kind.group, kind.kind);
+  const stored = once === undefined ? storedApiVersion(kind) : `${kind.group}/${once}`;
   const gvk = stored.includes("/") ? `${stored}/${kind.kind}` : `/${stored}/${kind.kind}`;
   return createHash("sha256").update(gvk).digest().subarray(0, 8).toString("base64");
 }

@@ -121,6 +121,45 @@ export const groupVersions: Readonly<Record<string, Change>> = {
   "autoscaling/v2": { since: 23 },
 };
 
+/** Versions in which kinds were stored for longer than they were preferred, by `group/Kind`, and until when. */
+export const storageVersions: Readonly<Record<string, Change & { readonly version: string }>> = {
+  "coordination.k8s.io/Lease": { version: "v1beta1", until: 21 },
+  "networking.k8s.io/Ingress": { version: "v1beta1", until: 22 },
+  "networking.k8s.io/IngressClass": { version: "v1beta1", until: 22 },
+  "node.k8s.io/RuntimeClass": { version: "v1beta1", until: 22 },
+  "storage.k8s.io/CSIDriver": { version: "v1beta1", until: 21 },
+};
+
+/**
+ * Versions of kinds that warn those who use them: since when they are deprecated, until when they are served, and
+ * what to use instead. `group/version/Kind`, or `group/version` for all kinds of it.
+ */
+export const deprecations: Readonly<
+  Record<string, { readonly since: number; readonly until?: number; readonly use?: string }>
+> = {
+  "v1/ComponentStatus": { since: 19 },
+  "v1/Endpoints": { since: 33, use: "discovery.k8s.io/v1 EndpointSlice" },
+  "admissionregistration.k8s.io/v1beta1": { since: 16, until: 22, use: "admissionregistration.k8s.io/v1" },
+  "apiextensions.k8s.io/v1beta1": { since: 16, until: 22, use: "apiextensions.k8s.io/v1" },
+  "autoscaling/v2beta1": { since: 22, until: 25, use: "autoscaling/v2" },
+  "autoscaling/v2beta2": { since: 23, until: 26, use: "autoscaling/v2" },
+  "batch/v1beta1": { since: 21, until: 25, use: "batch/v1" },
+  "certificates.k8s.io/v1beta1": { since: 19, until: 22, use: "certificates.k8s.io/v1" },
+  "coordination.k8s.io/v1beta1": { since: 19, until: 22, use: "coordination.k8s.io/v1" },
+  "discovery.k8s.io/v1beta1": { since: 21, until: 25, use: "discovery.k8s.io/v1" },
+  "events.k8s.io/v1beta1": { since: 22, until: 25, use: "events.k8s.io/v1" },
+  "extensions/v1beta1": { since: 14, until: 22, use: "networking.k8s.io/v1" },
+  "networking.k8s.io/v1beta1": { since: 19, until: 22, use: "networking.k8s.io/v1" },
+  "node.k8s.io/v1beta1": { since: 22, until: 25, use: "node.k8s.io/v1" },
+  "policy/v1beta1": { since: 21, until: 25, use: "policy/v1" },
+  "rbac.authorization.k8s.io/v1beta1": { since: 17, until: 22, use: "rbac.authorization.k8s.io/v1" },
+  "scheduling.k8s.io/v1beta1": { since: 14, until: 22, use: "scheduling.k8s.io/v1" },
+  "storage.k8s.io/v1beta1/CSINode": { since: 17, until: 22, use: "storage.k8s.io/v1" },
+  "storage.k8s.io/v1beta1/CSIStorageCapacity": { since: 24, until: 27, use: "storage.k8s.io/v1" },
+  "storage.k8s.io/v1beta1/VolumeAttributesClass": { since: 34, until: 37 },
+  "storage.k8s.io/v1beta1": { since: 19, until: 22, use: "storage.k8s.io/v1" },
+};
+
 /** A feature gate: its value from each minor version on, and from when it cannot be changed. */
 export interface GateChanges {
   readonly default: Readonly<Record<number, boolean>>;

@@ -8,10 +8,12 @@ import {
   type Behaviour,
   behaviours,
   type Change,
+  deprecations,
   gates,
   groupVersions,
   newestMinor,
   oldestMinor,
+  storageVersions,
 } from "./changes.ts";
 import { fieldsSince, fieldsUntil } from "./field-changes.ts";
 
@@ -28,6 +30,10 @@ export interface EmulatedVersion {
   gate(name: string): boolean;
   /** True when the type (`core.v1.Pod`) has the member in this version. */
   hasField(struct: string, member: string): boolean;
+  /** The version in which the kind is stored, where that is not its first one. */
+  storageVersion(group: string, kind: string): string | undefined;
+  /** What those are told who use the kind in that version; undefined when it is not deprecated. */
+  deprecation(group: string, version: string, kind: string): string | undefined;
   /** True when the kind is served in that version of its group. */
   serves(group: string, version: string, kind: string): boolean;
 }
@@ -65,6 +71,11 @@ export function emulatedVersion(
     has: (behaviour) => isThere(behaviours[behaviour], minor),
     hasField: (struct, member) => isThere(fieldChanges.get(`${struct}.${member}`) ?? {}, minor),
     gate: (name) => values[name] ?? false,
+    storageVersion(group, kind) {
+      const stored = storageVersions[`${group}/${kind}`];
+      return stored !== undefined && isThere(stored, minor) ? stored.version : undefined;
+    },
+    deprecation: (group, version, kind) => deprecationText(group, version, kind, minor),
     serves: (group, version, kind) =>
       isThere(
         groupVersions[`${group}/${version}/${kind}`] ?? groupVersions[`${group}/${version}`] ?? {},
@@ -88,6 +99,17 @@ function* fieldTable(
       for (const member of members.split(" ")) yield [`${struct}.${member}`, change(Number(minor))];
     }
   }
+}
+
+/** The text of apiserver's deprecation.WarningMessage. */
+function deprecationText(group: string, version: string, kind: string, minor: number): string | undefined {
+  const apiVersion = group === "" ? version : `${group}/${version}`;
+  const found = deprecations[`${apiVersion}/${kind}`] ?? deprecations[apiVersion];
+  if (found === undefined || minor < found.since) return undefined;
+  const { since, until, use } = found;
+  const end = until === undefined ? "" : `, unavailable in v1.${until}+`;
+  const instead = use === undefined ? "" : `; use ${use.includes(" ") ? use : `${use} ${kind}`}`;
+  return `${apiVersion} ${kind} is deprecated in v1.${since}+${end}${instead}`;
 }
 
 function isThere({ since = 0, until = Number.POSITIVE_INFINITY }: Change, minor: number): boolean {
