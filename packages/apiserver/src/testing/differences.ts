@@ -21,22 +21,35 @@ export interface Difference {
 
 const noise = ["uid", "creationTimestamp", "resourceVersion", "managedFields", "selfLink"];
 
+/** Values that are no scalars are shown in the syntax of Go, with addresses in memory: their place is what counts. */
+function withoutGoValues(text: string): string {
+  return text
+    .replaceAll(/((?:Invalid|Unsupported) value: )(?![-"\d]|true|false|null:).*?(: [a-z`'])/g, "$1…$2")
+    .replaceAll(/((?:Invalid|Unsupported) value: )null(: )/g, "$1…$2");
+}
+
 /** What clients see of an answer, without what differs between any two servers. */
 function essence({ status, body }: Answer): string {
   if (typeof body !== "object" || body === null) return `${status} ${body}`;
   if (body.kind === "Status") {
-    const causes = (body.details?.causes ?? []).map((c: Record<string, string>) => `${c.field}: ${c.message} (${c.reason})`);
-    return [`${status} ${body.reason}: ${body.message}`, ...causes.sort()].join("\n");
+    const causes = (body.details?.causes ?? []).map(
+      (c: Record<string, string>) => `${c.field}: ${c.message} (${c.reason})`,
+    );
+    return withoutGoValues([`${status} ${body.reason}: ${body.message}`, ...causes.sort()].join("\n"));
   }
-  const metadata = Object.fromEntries(Object.entries(body.metadata ?? {}).filter(([key]) => !noise.includes(key)));
+  const metadata = Object.fromEntries(
+    Object.entries(body.metadata ?? {}).filter(([key]) => !noise.includes(key)),
+  );
   return `${status} ${JSON.stringify(sorted({ ...body, metadata }))}`;
 }
 
+/** In one order; Go writes some lists that are empty as null, which clients take for none. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
     Object.entries(value)
+      .filter(([, member]) => member !== null && !(Array.isArray(member) && member.length === 0))
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([key, member]) => [key, sorted(member)]),
   );
@@ -52,10 +65,17 @@ export async function* differences(
     const { path, object } = sound;
     const kind = String(object.kind);
     const one = `${path}/${object.metadata.name}`;
-    const compare = async (what: string, method: string, at: string, body: object): Promise<Difference | undefined> => {
+    const compare = async (
+      what: string,
+      method: string,
+      at: string,
+      body: object,
+    ): Promise<Difference | undefined> => {
       const [theirs, own] = await Promise.all([reference(method, at, body), ours(method, at, body)]);
       const [a, b] = [essence(theirs), essence(own)];
-      return a === b ? undefined : { what: `${method} ${kind} ${object.metadata.name}: ${what}`, reference: a, ours: b };
+      return a === b
+        ? undefined
+        : { what: `${method} ${kind} ${object.metadata.name}: ${what}`, reference: a, ours: b };
     };
     for (const mutation of mutationsOf(object)) {
       const found = await compare(mutation.name, "POST", `${path}?dryRun=All`, mutation.object);
@@ -64,7 +84,9 @@ export async function* differences(
     const created = await compare("as it is", "POST", path, object);
     if (created !== undefined) yield created;
     const versions = await Promise.all(
-      [reference, ours].map(async (call) => (await call("GET", one)).body?.metadata?.resourceVersion as string),
+      [reference, ours].map(
+        async (call) => (await call("GET", one)).body?.metadata?.resourceVersion as string,
+      ),
     );
     const versioned =
       (call: Call, i: number): Call =>
@@ -79,9 +101,16 @@ export async function* differences(
         own("PUT", `${one}?dryRun=All`, mutation.object),
       ]);
       if (essence(a) !== essence(b)) {
-        yield { what: `PUT ${kind} ${object.metadata.name}: ${mutation.name}`, reference: essence(a), ours: essence(b) };
+        yield {
+          what: `PUT ${kind} ${object.metadata.name}: ${mutation.name}`,
+          reference: essence(a),
+          ours: essence(b),
+        };
       }
     }
-    await Promise.all([reference("DELETE", one, { gracePeriodSeconds: 0 }), ours("DELETE", one, { gracePeriodSeconds: 0 })]);
+    await Promise.all([
+      reference("DELETE", one, { gracePeriodSeconds: 0 }),
+      ours("DELETE", one, { gracePeriodSeconds: 0 }),
+    ]);
   }
 }

@@ -13,7 +13,18 @@ export interface Mutation {
 /** A value of a member or an item. */
 type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
-const words = ["", "Bad_Value!", "-x", "x".repeat(64), "y".repeat(254), "a.b/c/d", "Example.com", "../etc", "a/../b", "1"];
+const words = [
+  "",
+  "Bad_Value!",
+  "-x",
+  "x".repeat(64),
+  "y".repeat(254),
+  "a.b/c/d",
+  "Example.com",
+  "../etc",
+  "a/../b",
+  "1",
+];
 const numbers = [-1, 0, 1, 70_000, 2_000_000_000];
 const quantities = ["0", "-1Gi", "1.5", "3m", "10Gi"];
 
@@ -26,7 +37,9 @@ function replacements(value: Json): readonly Json[] {
   if (typeof value === "boolean") return [!value];
   if (Array.isArray(value)) {
     const [first] = value;
-    return first === undefined ? [] : [[], [...value, first], ...(value.length > 1 ? [[...value].reverse()] : [])];
+    return first === undefined
+      ? []
+      : [[], [...value, first], ...(value.length > 1 ? [[...value].reverse()] : [])];
   }
   if (value === null) return [];
   const [key] = Object.keys(value);

@@ -58,7 +58,13 @@ export const soundObjects: readonly SoundObject[] = [
   volume("d-ebs", { awsElasticBlockStore: { volumeID: "v", fsType: "ext4", partition: 1, readOnly: false } }),
   volume("d-gce", { gcePersistentDisk: { pdName: "p", fsType: "ext4", partition: 1 } }),
   volume("d-disk", {
-    azureDisk: { diskName: "d", diskURI: "/subscriptions/x", cachingMode: "None", fsType: "ext4", kind: "Managed" },
+    azureDisk: {
+      diskName: "d",
+      diskURI: "/subscriptions/x",
+      cachingMode: "None",
+      fsType: "ext4",
+      kind: "Managed",
+    },
   }),
   volume("d-file", { azureFile: { secretName: "s", shareName: "f", secretNamespace: "n" } }),
   volume("d-cinder", { cinder: { volumeID: "v", fsType: "ext4", secretRef: { name: "s", namespace: "n" } } }),
@@ -67,9 +73,16 @@ export const soundObjects: readonly SoundObject[] = [
   volume("d-host", { hostPath: { path: "/data", type: "Directory" } }),
   volume("d-nfs", { nfs: { server: "s", path: "/p" } }),
   volume("d-local", { local: { path: "/mnt/d", fsType: "ext4" } }),
-  volume("d-rbd", { rbd: { monitors: ["m"], image: "i", pool: "p", user: "u", keyring: "k", secretRef: { name: "s" } } }),
+  volume("d-rbd", {
+    rbd: { monitors: ["m"], image: "i", pool: "p", user: "u", keyring: "k", secretRef: { name: "s" } },
+  }),
   volume("d-iscsi", {
-    iscsi: { targetPortal: "1.2.3.4:3260", iqn: "iqn.2015-02.example.com:test", lun: 0, initiatorName: "iqn.2015-02.example.com:i" },
+    iscsi: {
+      targetPortal: "1.2.3.4:3260",
+      iqn: "iqn.2015-02.example.com:test",
+      lun: 0,
+      initiatorName: "iqn.2015-02.example.com:i",
+    },
   }),
   volume("d-fc", { fc: { targetWWNs: ["50060e801049cfd1"], lun: 0 } }),
   volume("d-flex", { flexVolume: { driver: "example.com/d", secretRef: { name: "s", namespace: "n" } } }),
@@ -149,7 +162,12 @@ export const soundObjects: readonly SoundObject[] = [
       metadata: { name: "d-node" },
       spec: {
         drivers: [
-          { name: "csi.example.com", nodeID: "i-1", topologyKeys: ["topology.example.com/zone"], allocatable: { count: 3 } },
+          {
+            name: "csi.example.com",
+            nodeID: "i-1",
+            topologyKeys: ["topology.example.com/zone"],
+            allocatable: { count: 3 },
+          },
           { name: "other.example.com", nodeID: "i-1", topologyKeys: [] },
         ],
       },
@@ -206,7 +224,13 @@ export const soundObjects: readonly SoundObject[] = [
           { key: "k", operator: "Equal", value: "v", effect: "NoExecute", tolerationSeconds: 3 },
           { operator: "Exists" },
         ],
-        securityContext: { runAsUser: 1, runAsGroup: 1, fsGroup: 1, supplementalGroups: [1], fsGroupChangePolicy: "Always" },
+        securityContext: {
+          runAsUser: 1,
+          runAsGroup: 1,
+          fsGroup: 1,
+          supplementalGroups: [1],
+          fsGroupChangePolicy: "Always",
+        },
         affinity: {
           nodeAffinity: {
             requiredDuringSchedulingIgnoredDuringExecution: {
@@ -223,16 +247,30 @@ export const soundObjects: readonly SoundObject[] = [
           },
         },
         topologySpreadConstraints: [
-          { maxSkew: 1, topologyKey: "zone", whenUnsatisfiable: "DoNotSchedule", labelSelector: { matchLabels: { app: "web" } } },
+          {
+            maxSkew: 1,
+            topologyKey: "zone",
+            whenUnsatisfiable: "DoNotSchedule",
+            labelSelector: { matchLabels: { app: "web" } },
+          },
         ],
         volumes: [
           { name: "data", persistentVolumeClaim: { claimName: "c", readOnly: true } },
           { name: "scratch", emptyDir: { medium: "Memory", sizeLimit: "1Gi" } },
-          { name: "conf", configMap: { name: "c", defaultMode: 420, items: [{ key: "k", path: "p", mode: 420 }] } },
+          {
+            name: "conf",
+            configMap: { name: "c", defaultMode: 420, items: [{ key: "k", path: "p", mode: 420 }] },
+          },
           { name: "sec", secret: { secretName: "s", items: [{ key: "k", path: "p" }] } },
-          { name: "inline", csi: { driver: "csi.example.com", fsType: "ext4", nodePublishSecretRef: { name: "s" } } },
+          {
+            name: "inline",
+            csi: { driver: "csi.example.com", fsType: "ext4", nodePublishSecretRef: { name: "s" } },
+          },
           { name: "host", hostPath: { path: "/x", type: "Directory" } },
-          { name: "down", downwardAPI: { items: [{ path: "labels", fieldRef: { fieldPath: "metadata.labels" } }] } },
+          {
+            name: "down",
+            downwardAPI: { items: [{ path: "labels", fieldRef: { fieldPath: "metadata.labels" } }] },
+          },
           {
             name: "proj",
             projected: {
@@ -264,7 +302,11 @@ export const soundObjects: readonly SoundObject[] = [
               { name: "data", mountPath: "/data", subPath: "sub", readOnly: true },
               { name: "scratch", mountPath: "/scratch", mountPropagation: "None" },
             ],
-            livenessProbe: { httpGet: { path: "/", port: 80, scheme: "HTTP" }, initialDelaySeconds: 1, timeoutSeconds: 1 },
+            livenessProbe: {
+              httpGet: { path: "/", port: 80, scheme: "HTTP" },
+              initialDelaySeconds: 1,
+              timeoutSeconds: 1,
+            },
             readinessProbe: { exec: { command: ["true"] }, periodSeconds: 3 },
             lifecycle: { preStop: { exec: { command: ["true"] } } },
             securityContext: { runAsUser: 1, privileged: false, capabilities: { add: ["SYS_ADMIN"] } },
@@ -318,7 +360,11 @@ export const soundObjects: readonly SoundObject[] = [
       apiVersion: "apps/v1",
       kind: "DaemonSet",
       metadata: { name: "d-daemon" },
-      spec: { selector: { matchLabels: { app: "web" } }, updateStrategy: { type: "RollingUpdate" }, template },
+      spec: {
+        selector: { matchLabels: { app: "web" } },
+        updateStrategy: { type: "RollingUpdate" },
+        template,
+      },
     },
   },
   {
@@ -366,7 +412,9 @@ export const soundObjects: readonly SoundObject[] = [
         concurrencyPolicy: "Forbid",
         startingDeadlineSeconds: 3,
         jobTemplate: {
-          spec: { template: { spec: { restartPolicy: "Never", containers: [{ name: "web", image: "nginx" }] } } },
+          spec: {
+            template: { spec: { restartPolicy: "Never", containers: [{ name: "web", image: "nginx" }] } },
+          },
         },
       },
     },
@@ -497,6 +545,11 @@ export const soundObjects: readonly SoundObject[] = [
   },
   {
     path: `${core}/namespaces`,
-    object: { apiVersion: "v1", kind: "Namespace", metadata: { name: "d-space" }, spec: { finalizers: ["kubernetes"] } },
+    object: {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: "d-space" },
+      spec: { finalizers: ["kubernetes"] },
+    },
   },
 ];

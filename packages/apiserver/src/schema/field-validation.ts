@@ -1,0 +1,193 @@
+/**
+ * What a strict decoder objects to: members that the type does not have, and members that are there twice. It is
+ * told as an error or as a warning, as the client asks (`fieldValidation`; apimachinery's strict decoding errors).
+ */
+import type { EmulatedVersion } from "../versions/emulated-version.ts";
+import { structNameOf, structOf, type TypeRef } from "./schema.ts";
+
+/** What is done about what a strict decoder objects to. */
+export const fieldValidations = ["Ignore", "Warn", "Strict"] as const;
+
+/** One of {@link fieldValidations}. */
+export type FieldValidation = (typeof fieldValidations)[number];
+
+/** How a request's fields are to be looked at, and what has been found in the text of its body. */
+export interface FieldChecks {
+  readonly validation: FieldValidation;
+  /** Problems of the text itself: members that are there twice. */
+  readonly inText: readonly string[];
+  /** Tells the client something beside the answer. */
+  readonly warn: (text: string) => void;
+}
+
+/** The error's text for all problems together. */
+export function strictProblem(problems: readonly string[]): string {
+  return `strict decoding error: ${problems.join(", ")}`;
+}
+
+/**
+ * Warns of the problems, or gives the text of the error that they are; undefined when the request goes on.
+ * @param unknown the problems that the fields have, made only when somebody wants to know
+ */
+export function fieldProblem(
+  checks: FieldChecks | undefined,
+  unknown: () => readonly string[],
+): string | undefined {
+  if (checks === undefined || checks.validation === "Ignore") return undefined;
+  const problems = [...new Set([...checks.inText, ...unknown()])];
+  if (problems.length === 0) return undefined;
+  if (checks.validation === "Strict") return strictProblem(problems);
+  for (const problem of problems) checks.warn(problem);
+  return undefined;
+}
+
+/** Most problems that are told: a body may hold any number. */
+const problemsMax = 100;
+
+/** `unknown field "spec.foo"` for each member of the object that its kind does not have. */
+export function unknownFields(
+  kind: { readonly group: string; readonly version: string; readonly kind: string },
+  value: unknown,
+  emulated: EmulatedVersion,
+): readonly string[] {
+  const found: string[] = [];
+  const name = structNameOf(kind.group, kind.kind, kind.version);
+  lookAt({ form: "struct", name }, value, "", emulated, found);
+  return found.map((path) => `unknown field ${JSON.stringify(path)}`);
+}
+
+function lookAt(
+  type: TypeRef,
+  value: unknown,
+  at: string,
+  emulated: EmulatedVersion,
+  found: string[],
+): void {
+  if (typeof value !== "object" || value === null || found.length >= problemsMax) return;
+  switch (type.form) {
+    case "list":
+      if (!Array.isArray(value)) return;
+      for (const [i, item] of value.entries()) lookAt(type.of, item, `${at}[${i}]`, emulated, found);
+      return;
+    case "map":
+      for (const [key, member] of Object.entries(value)) {
+        lookAt(type.of, member, pathTo(at, key), emulated, found);
+      }
+      return;
+    case "struct": {
+      const struct = structOf(type.name, emulated);
+      if (struct === undefined) return;
+      for (const [key, member] of Object.entries(value)) {
+        const known = struct.get(key);
+        if (known === undefined) found.push(pathTo(at, key));
+        else lookAt(known.type, member, pathTo(at, key), emulated, found);
+      }
+    }
+  }
+}
+
+const pathTo = (at: string, key: string): string => (at === "" ? key : `${at}.${key}`);
+
+/**
+ * `duplicate field "spec.foo"` for each member of an object in the JSON text that is there a second time.
+ * @param text valid JSON
+ * @param value what it was parsed to: where its members are as many as the text's, none is there twice
+ */
+export function duplicateFields(text: string, value: unknown): readonly string[] {
+  if (membersIn(value) === membersOfText(text)) return [];
+  const found: string[] = [];
+  new Scanner(text, found).value("");
+  return found.map((path) => `duplicate field ${JSON.stringify(path)}`);
+}
+
+function membersIn(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const members = Object.values(value);
+  let count = Array.isArray(value) ? 0 : members.length;
+  for (const member of members) if (typeof member === "object") count += membersIn(member);
+  return count;
+}
+
+const quote = 34;
+const backslash = 92;
+const colon = 58;
+const space = 32;
+
+/** How many members there are in the text: strings that a colon follows. */
+function membersOfText(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('"'); at >= 0; ) {
+    let end = endOfString(text, at);
+    while (text.charCodeAt(end) <= space) end++;
+    if (text.charCodeAt(end) === colon) count++;
+    at = text.indexOf('"', end);
+  }
+  return count;
+}
+
+/** The place behind the string that begins at `at`. */
+function endOfString(text: string, at: number): number {
+  for (let end = text.indexOf('"', at + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let slashes = 0;
+    while (text.charCodeAt(end - 1 - slashes) === backslash) slashes++;
+    if (slashes % 2 === 0) return end + 1;
+  }
+  return text.length;
+}
+
+/** Goes through a valid JSON text with the path of each member. */
+class Scanner {
+  readonly #text: string;
+  readonly #found: string[];
+  #at = 0;
+
+  constructor(text: string, found: string[]) {
+    this.#text = text;
+    this.#found = found;
+  }
+
+  value(path: string): void {
+    const first = this.#next();
+    if (first === quote) this.#string();
+    else if (first === 123) this.#object(path);
+    else if (first === 91) this.#list(path);
+    else while (this.#at < this.#text.length && !/[,\]}\s]/.test(this.#text[this.#at] as string)) this.#at++;
+  }
+
+  #object(path: string): void {
+    const seen = new Set<string>();
+    this.#at++;
+    while (this.#next() === quote) {
+      const key = JSON.parse(this.#string()) as string;
+      const member = pathTo(path, key);
+      if (seen.has(key) && this.#found.length < problemsMax) this.#found.push(member);
+      seen.add(key);
+      this.#next();
+      this.#at++; // The colon.
+      this.value(member);
+      if (this.#next() === 44) this.#at++;
+    }
+    this.#at++;
+  }
+
+  #list(path: string): void {
+    this.#at++;
+    for (let i = 0; this.#next() !== 93 && this.#at < this.#text.length; i++) {
+      this.value(`${path}[${i}]`);
+      if (this.#next() === 44) this.#at++;
+    }
+    this.#at++;
+  }
+
+  /** The next character that is no space, at which the scanner then is. */
+  #next(): number {
+    while (this.#text.charCodeAt(this.#at) <= space) this.#at++;
+    return this.#text.charCodeAt(this.#at);
+  }
+
+  #string(): string {
+    const begin = this.#at;
+    this.#at = endOfString(this.#text, begin);
+    return this.#text.slice(begin, this.#at);
+  }
+}
