@@ -75,13 +75,29 @@ test("the version and every help page are no failure", async () => {
 test("every option and verb says what it is", async () => {
   const { createProgram } = await import("./main.ts");
   const silent: string[] = [];
-  const look = (command: ReturnType<typeof createProgram>, path: string) => {
+  const look = (command: Awaited<ReturnType<typeof createProgram>>, path: string) => {
     if (command.description() === "") silent.push(path);
     for (const option of command.options) {
       if (option.description === "" && !option.hidden) silent.push(`${path} ${option.flags}`);
     }
     for (const verb of command.commands) look(verb, `${path} ${verb.name()}`);
   };
-  look(createProgram(), "longshore");
+  look(await createProgram(), "longshore");
   expect(silent).toEqual([]);
+});
+
+test("one verb alone is loaded as it is among all", async () => {
+  const { createProgram } = await import("./main.ts");
+  const all = await createProgram();
+  for (const verb of all.commands) {
+    const alone = await createProgram(verb.name());
+    expect(alone.commands.map((command) => command.name())).toContain(verb.name());
+  }
+  expect((await createProgram("sim")).commands).toHaveLength(1);
+});
+
+test("every process of a cluster can be run", async () => {
+  const { processKinds } = await import("@longshore/local");
+  const { clusterProcesses } = await import("./commands/run.ts");
+  expect(["apiserver", ...clusterProcesses]).toEqual(processKinds);
 });

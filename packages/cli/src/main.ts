@@ -3,43 +3,59 @@
  * seams together and call a library; no rule lives here.
  */
 import { Command, CommanderError } from "commander";
-import { registerClusterCommand } from "./commands/cluster.ts";
-import { registerCompletionCommand } from "./commands/completion.ts";
-import { registerDashboardCommand } from "./commands/dashboard.ts";
-import { registerDemoCommand } from "./commands/demo.ts";
-import { registerMigrateCommands } from "./commands/migrate.ts";
-import { registerRunCommand } from "./commands/run.ts";
-import { registerSimCommand } from "./commands/sim.ts";
-import { registerTranslateCommand } from "./commands/translate.ts";
 import { exitCodes, reportFailure } from "./exit.ts";
 import { version } from "./version.ts";
 
-/** The command with all of its verbs. */
-export function createProgram(): Command {
+type Register = (program: Command) => void;
+
+/** Where each verb is, loaded only when it is needed: what one verb works with is a burden to the start of all others. */
+const verbs: readonly { readonly names: readonly string[]; readonly load: () => Promise<Register> }[] = [
+  { names: ["cluster"], load: async () => (await import("./commands/cluster.ts")).registerClusterCommand },
+  {
+    names: ["migrate", "rollback"],
+    load: async () => (await import("./commands/migrate.ts")).registerMigrateCommands,
+  },
+  {
+    names: ["translate"],
+    load: async () => (await import("./commands/translate.ts")).registerTranslateCommand,
+  },
+  { names: ["demo"], load: async () => (await import("./commands/demo.ts")).registerDemoCommand },
+  { names: ["run"], load: async () => (await import("./commands/run.ts")).registerRunCommand },
+  { names: ["sim"], load: async () => (await import("./commands/sim.ts")).registerSimCommand },
+  {
+    names: ["dashboard"],
+    load: async () => (await import("./commands/dashboard.ts")).registerDashboardCommand,
+  },
+  {
+    names: ["completion"],
+    load: async () => (await import("./commands/completion.ts")).registerCompletionCommand,
+  },
+];
+
+/** The command with all of its verbs, or with one only. */
+export async function createProgram(verb?: string): Promise<Command> {
   const program = new Command("longshore")
     .description("The Kubernetes volume stack, and the crossing from in-tree volume plugins to CSI.")
     .version(version)
     .showHelpAfterError("(run with --help for usage)")
     .exitOverride();
-  for (const register of [
-    registerClusterCommand,
-    registerMigrateCommands,
-    registerTranslateCommand,
-    registerDemoCommand,
-    registerRunCommand,
-    registerSimCommand,
-    registerDashboardCommand,
-    registerCompletionCommand,
-  ]) {
-    register(program);
-  }
+  const wanted = verbs.filter(({ names }) => verb === undefined || names.includes(verb));
+  for (const register of await Promise.all(wanted.map(({ load }) => load()))) register(program);
   return program;
+}
+
+/** The verb that a command line begins with; undefined for anything else, which is for the whole command to judge. */
+function verbOf(argv: readonly string[]): string | undefined {
+  const word = argv[2];
+  // Completion describes all verbs.
+  return word !== "completion" && verbs.some(({ names }) => names.includes(word ?? "")) ? word : undefined;
 }
 
 /** Runs the command line; sets the process's exit code: 0 done, 1 failed, 2 wrong usage. */
 export async function main(argv: readonly string[]): Promise<void> {
   try {
-    await createProgram().parseAsync([...argv]);
+    const program = await createProgram(verbOf(argv));
+    await program.parseAsync([...argv]);
   } catch (error) {
     process.exitCode =
       error instanceof CommanderError ? (error.exitCode === 0 ? 0 : exitCodes.usage) : reportFailure(error);

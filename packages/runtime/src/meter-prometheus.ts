@@ -1,5 +1,6 @@
 /** The real form of the {@link Meter} seam, on prom-client. */
-import * as prometheus from "prom-client";
+import { createRequire } from "node:module";
+import type * as Prometheus from "prom-client";
 import type { Meter, MetricOptions } from "./meter.ts";
 
 /** A meter that can be scraped. */
@@ -10,15 +11,19 @@ export interface PrometheusMeter extends Meter {
   readonly contentType: string;
 }
 
+const require = createRequire(import.meta.url);
+
 /** A meter with a registry of its own. */
 export function createMeter(): PrometheusMeter {
+  // Loaded by the first meter: most programs have none, and would pay a tenth of their start for it.
+  const prometheus = require("prom-client") as typeof Prometheus;
   const registry = new prometheus.Registry();
   const describe = (name: string, options: MetricOptions) => {
     return { name, help: options.help, labelNames: [...(options.labels ?? [])], registers: [registry] };
   };
-  function once<T extends prometheus.Metric>(name: string, kind: string, make: () => T): T {
+  function once<T extends Prometheus.Metric>(name: string, kind: string, make: () => T): T {
     const present = registry.getSingleMetric(name) as
-      | (prometheus.Metric & { readonly longshoreKind?: string })
+      | (Prometheus.Metric & { readonly longshoreKind?: string })
       | undefined;
     if (present === undefined) return Object.assign(make(), { longshoreKind: kind });
     if (present.longshoreKind !== kind) {

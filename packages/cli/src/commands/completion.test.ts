@@ -5,9 +5,11 @@ import { expect, test } from "vitest";
 import { createProgram } from "../main.ts";
 import { completionScript, registerCompletionCommand } from "./completion.ts";
 
+const longshore = await createProgram();
+
 /** What bash offers at the end of a line, by the real script in a real bash. */
 function offered(...line: readonly string[]): string[] {
-  const script = `${completionScript(createProgram(), "bash")}
+  const script = `${completionScript(longshore, "bash")}
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _longshore; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const output = execFileSync("bash", ["-c", script, "bash", ...line], { encoding: "utf8" });
   return output.split("\n").filter((word) => word !== "");
@@ -40,7 +42,7 @@ test("what the script is made from may hold quotes", () => {
 });
 
 test("fish offers the verbs of a place only there", () => {
-  const script = completionScript(createProgram(), "fish");
+  const script = completionScript(longshore, "fish");
   const line = script.split("\n").find((text) => text.includes("-a kubeconfig"));
   expect(line).toContain(
     "-n '__fish_seen_subcommand_from cluster; and not __fish_seen_subcommand_from up down",

@@ -1,7 +1,7 @@
 /** `longshore run …`: one component as a process of its own. */
 import { runApiServer } from "@longshore/apiserver";
-import { processEnv, processKinds, startComponentProcess } from "@longshore/local";
-import { systemClock } from "@longshore/runtime";
+import type { ProcessKind } from "@longshore/local";
+import { createLogger, noMeter, type RuntimeEnv, systemClock, systemRandom } from "@longshore/runtime";
 import { type Command, Option } from "commander";
 import { InterruptedError, interruptible, reportFailure, untilAborted } from "../exit.ts";
 
@@ -26,7 +26,7 @@ export function registerRunCommand(program: Command): void {
         return run.error(`error: --secure-port: "${securePort}" is not a port (0 to 65535)`);
       }
       await untilInterrupted(async () => {
-        const server = await runApiServer(processEnv("apiserver"), {
+        const server = await runApiServer(serverEnv(), {
           dataDir,
           port,
           ...(kubeconfigOut === undefined ? {} : { kubeconfigOut }),
@@ -37,7 +37,7 @@ export function registerRunCommand(program: Command): void {
         return { ended: new Promise<string>(() => {}), stop: () => server.stop() };
       });
     });
-  for (const kind of processKinds.filter((k) => k !== "apiserver")) {
+  for (const kind of clusterProcesses) {
     run
       .command(kind)
       .description(`run the ${kind} of a local cluster (started by "longshore cluster up")`)
@@ -47,6 +47,21 @@ export function registerRunCommand(program: Command): void {
         runOfCluster(kind, options.clusterDir, options.node),
       );
   }
+}
+
+/** The processes of a local cluster but for its API server, which can run alone. */
+export const clusterProcesses = [
+  "disk-cloud",
+  "controller-manager",
+  "csi-controller",
+  "csi-node",
+  "node-agent",
+] as const satisfies readonly ProcessKind[];
+
+/** What the API server alone works with: nothing of a cluster is loaded for it. */
+function serverEnv(): RuntimeEnv {
+  const logger = createLogger({ format: "json", level: "info" }).child({ component: "apiserver" });
+  return { clock: systemClock, random: systemRandom, logger, meter: noMeter };
 }
 
 const stopWithinMs = 5000;
@@ -60,10 +75,11 @@ interface ApiServerFlags {
   readonly clusterDir?: string;
 }
 
-function runOfCluster(kind: (typeof processKinds)[number], dir: string, nodeName?: string): Promise<void> {
-  return untilInterrupted(() =>
-    startComponentProcess(kind, { dir, ...(nodeName === undefined ? {} : { nodeName }) }),
-  );
+function runOfCluster(kind: ProcessKind, dir: string, nodeName?: string): Promise<void> {
+  return untilInterrupted(async () => {
+    const { startComponentProcess } = await import("@longshore/local");
+    return startComponentProcess(kind, { dir, ...(nodeName === undefined ? {} : { nodeName }) });
+  });
 }
 
 /** Runs a component until SIGTERM or Ctrl-C, which is its ordinary end, or until it ends by itself. */

@@ -2,7 +2,7 @@
  * Sends single HTTP requests over undici: connections, TLS and the mapping of failures. The only file
  * that knows undici; all time limits come in through signals, undici's own are switched off.
  */
-import { Agent, type Dispatcher, errors } from "undici";
+import type { Agent, Dispatcher } from "undici";
 import { KubeTransportError } from "../client.ts";
 import type { ClusterConfig, Credential } from "../config/cluster-config.ts";
 
@@ -24,6 +24,8 @@ export interface HttpResponse {
   /** Drops the connection. */
   discard(): void;
 }
+
+type Undici = typeof import("undici");
 
 /** Connections for calls; each watch has one of its own. */
 const CALL_CONNECTIONS = 32;
@@ -63,7 +65,10 @@ export class HttpTransport {
     const { authorization } = credential;
     let response: Dispatcher.ResponseData;
     try {
-      response = await this.#connectionsFor(credential)[kind].request({
+      // Loaded with the first request: whoever only makes a client in process need not wait for it.
+      const undici = await import("undici");
+      if (this.#closed) throw new KubeTransportError("the client is closed");
+      response = await this.#connectionsFor(undici, credential)[kind].request({
         origin: this.#origin,
         path: this.#prefix + request.path,
         method: request.method,
@@ -118,7 +123,7 @@ export class HttpTransport {
   }
 
   /** A new client certificate needs new connections; the old ones end when their requests have. */
-  #connectionsFor(credential: Credential): Connections {
+  #connectionsFor(undici: Undici, credential: Credential): Connections {
     const { certificate } = credential;
     const present = this.#connections;
     if (
@@ -132,16 +137,16 @@ export class HttpTransport {
     void present?.watches.close().catch(() => {});
     const connections = {
       certificate,
-      calls: this.#agent(CALL_CONNECTIONS, certificate),
-      watches: this.#agent(null, certificate),
+      calls: this.#agent(undici, CALL_CONNECTIONS, certificate),
+      watches: this.#agent(undici, null, certificate),
     };
     this.#connections = connections;
     return connections;
   }
 
-  #agent(connections: number | null, certificate: Credential["certificate"]): Agent {
+  #agent(undici: Undici, connections: number | null, certificate: Credential["certificate"]): Agent {
     const { ca, tlsServerName, insecureSkipTlsVerify } = this.#config;
-    return new Agent({
+    return new undici.Agent({
       connections,
       pipelining: 1,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -204,7 +209,7 @@ function explain(cause: unknown): string {
   if (/CERT|SELF_SIGNED|VERIFY|ISSUER/.test(code)) {
     return "the server's certificate is not trusted: check certificate-authority";
   }
-  if (cause instanceof errors.SocketError || code === "ECONNRESET" || code === "EPIPE") {
+  if (code === "UND_ERR_SOCKET" || code === "ECONNRESET" || code === "EPIPE") {
     return "the connection broke";
   }
   return "the request failed";
