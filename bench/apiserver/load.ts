@@ -123,7 +123,7 @@ async function watch(target: Target, from: number, events: number, writers: numb
   let seen: () => void = () => {};
   watching.onData = (data) => {
     const now = performance.now();
-    line += data.latin1Slice();
+    line += data.toString("latin1");
     for (let end = line.indexOf("\n"); end >= 0; end = line.indexOf("\n")) {
       const name = /"name":"(pvc-[0-9a-f-]+)"/.exec(line.slice(0, end))?.[1];
       line = line.slice(end + 1);

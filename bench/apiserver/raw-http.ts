@@ -94,8 +94,11 @@ export class Connection {
       switch (this.#state) {
         case "head": {
           const end = rest.indexOf(headEnd);
-          if (end < 0) return this.#hold(rest);
-          this.#begin(rest.latin1Slice(0, end).toLowerCase());
+          if (end < 0) {
+            this.#pending = rest;
+            return;
+          }
+          this.#begin(rest.toString("latin1", 0, end).toLowerCase());
           rest = rest.subarray(end + 4);
           break;
         }
@@ -111,29 +114,34 @@ export class Connection {
           break;
         }
         case "chunkEnd":
-          if (rest.length < 2) return this.#hold(rest);
+          if (rest.length < 2) {
+            this.#pending = rest;
+            return;
+          }
           rest = rest.subarray(2);
           this.#state = "chunkSize";
           break;
         case "chunkSize": {
           const end = rest.indexOf(CRLF);
-          if (end < 0) return this.#hold(rest);
-          this.#left = Number.parseInt(rest.latin1Slice(0, end), 16);
+          if (end < 0) {
+            this.#pending = rest;
+            return;
+          }
+          this.#left = Number.parseInt(rest.toString("latin1", 0, end), 16);
           rest = rest.subarray(end + 2);
           this.#state = this.#left === 0 ? "trailer" : "chunk";
           break;
         }
         case "trailer":
-          if (rest.length < 2) return this.#hold(rest);
+          if (rest.length < 2) {
+            this.#pending = rest;
+            return;
+          }
           rest = rest.subarray(2);
           this.#end();
           break;
       }
     }
-  }
-
-  #hold(rest: Buffer): void {
-    this.#pending = rest;
   }
 
   #begin(head: string): void {
