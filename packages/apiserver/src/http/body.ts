@@ -1,9 +1,10 @@
 /** Reads request bodies: bounded, then decoded. */
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
-import { JSON_SCHEMA, load } from "js-yaml";
+import { JSON_SCHEMA, load, YAMLException } from "js-yaml";
 import { excessOf } from "../api/bounded.ts";
 import { apiError, badRequest, unsupportedMediaType } from "../api/errors.ts";
+import { duplicateFields } from "../schema/field-validation.ts";
 import { objectFromProtobuf } from "../schema/protobuf.ts";
 
 /** Longest body in bytes (apiserver MaxRequestBodyBytes). */
@@ -40,7 +41,8 @@ function parse(body: Buffer, contentType: string): unknown {
   const text = body.toString("utf8");
   if (contentType === "application/yaml") {
     try {
-      return load(text, { schema: JSON_SCHEMA });
+      // A member that is there twice is no error: the last one counts, as in JSON.
+      return load(text, { schema: JSON_SCHEMA, json: true });
     } catch (error) {
       throw badRequest(`the body is not YAML: ${(error as Error).message.split("\n")[0]}`);
     }
@@ -56,6 +58,26 @@ function parse(body: Buffer, contentType: string): unknown {
     return JSON.parse(text);
   } catch (error) {
     throw badRequest(`the body of the request is not JSON: ${(error as Error).message}`);
+  }
+}
+
+/** What a strict decoder finds in the text of a body that has been read: members that are there twice. */
+export function problemsOfText(body: Buffer, contentType: string, value: unknown): readonly string[] {
+  if (contentType === "application/vnd.kubernetes.protobuf") return [];
+  const text = body.toString("utf8");
+  return contentType === "application/yaml" ? duplicatesInYaml(text) : duplicateFields(text, value);
+}
+
+/** The first member that is there twice, with its line: the reader stops at it. */
+function duplicatesInYaml(text: string): readonly string[] {
+  try {
+    load(text, { schema: JSON_SCHEMA });
+    return [];
+  } catch (error) {
+    if (!(error instanceof YAMLException)) throw error;
+    const line = (error.mark?.line ?? 0) + 1;
+    const [, key = ""] = /^[\s-]*"?([^":]*)"?\s*:/.exec(text.split("\n")[line - 1] ?? "") ?? [];
+    return [`line ${line}: key ${JSON.stringify(key)} already set in map`];
   }
 }
 

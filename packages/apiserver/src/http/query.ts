@@ -1,6 +1,8 @@
 /** Query parameters as the registry takes them. Those that nobody knows are passed over. */
 import { apiError, badRequest, invalid } from "../api/errors.ts";
 import type { ApiQuery } from "../registry/request.ts";
+import { type FieldValidation, fieldValidations } from "../schema/field-validation.ts";
+import type { EmulatedVersion } from "../versions/emulated-version.ts";
 
 const strings = [
   "labelSelector",
@@ -12,7 +14,7 @@ const strings = [
   "propagationPolicy",
 ] as const;
 const numbers = ["limit", "timeoutSeconds", "gracePeriodSeconds"] as const;
-const booleans = ["allowWatchBookmarks", "force", "orphanDependents"] as const;
+const booleans = ["allowWatchBookmarks", "sendInitialEvents", "force", "orphanDependents"] as const;
 
 /** Longest name of a field manager. */
 const fieldManagerMax = 128;
@@ -45,6 +47,19 @@ export function parseQuery(params: URLSearchParams): ApiQuery {
   return query as ApiQuery;
 }
 
+/**
+ * What a write's unknown members are to lead to: a warning unless the client says otherwise, and nothing in versions
+ * that do not look at them. @throws KubeApiError 422
+ */
+export function fieldValidationOf(params: URLSearchParams, emulated: EmulatedVersion): FieldValidation {
+  if (!emulated.has("fieldValidation")) return "Ignore";
+  const given = params.get("fieldValidation") ?? "";
+  if (given === "") return "Warn";
+  const known = fieldValidations.find((validation) => validation === given);
+  if (known === undefined) throw unknownValidation(given);
+  return known;
+}
+
 /** The reading of a flag in a query: present without a value, or anything but `false` and `0`. */
 export function isTrue(value: string): boolean {
   return value !== "false" && value !== "0";
@@ -55,6 +70,14 @@ function unknownDryRun(given: readonly string[]): Error {
   const message = `Unsupported value: ${shown}: supported values: "All"`;
   return invalid("meta.k8s.io", "CreateOptions", "", [
     { reason: "FieldValueNotSupported", message, field: "dryRun" },
+  ]);
+}
+
+function unknownValidation(given: string): Error {
+  const values = ["", ...fieldValidations].sort().map((value) => JSON.stringify(value));
+  const message = `Unsupported value: ${JSON.stringify(given)}: supported values: ${values.join(", ")}`;
+  return invalid("meta.k8s.io", "CreateOptions", "", [
+    { reason: "FieldValueNotSupported", message, field: "fieldValidation" },
   ]);
 }
 

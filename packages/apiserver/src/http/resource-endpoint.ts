@@ -7,16 +7,18 @@ import type { ApiServer } from "../api-server.ts";
 import type { Kind } from "../registry/kind.ts";
 import type { ApiRequest, PatchType, UserInfo, Verb } from "../registry/request.ts";
 import { decodeObject } from "../schema/decode.ts";
+import { type FieldChecks, fieldProblem, unknownFields } from "../schema/field-validation.ts";
 import { hasMessage } from "../schema/messages.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
-import { mediaType, parseBody, readBody } from "./body.ts";
+import { mediaType, parseBody, problemsOfText, readBody } from "./body.ts";
 import { header, type Request, type Response } from "./exchange.ts";
 import { negotiate } from "./negotiate.ts";
 import type { ResourcePath } from "./path.ts";
 import { methodNotAllowed } from "./path-endpoints.ts";
-import { isTrue, parseQuery } from "./query.ts";
+import { fieldValidationOf, isTrue, parseQuery } from "./query.ts";
 import { renderList, renderObject } from "./render.ts";
 import { sendPageNotFound, sendRendered } from "./respond.ts";
+import { Warnings } from "./warnings.ts";
 import { respondWithWatch } from "./watch-response.ts";
 
 /** A request for a resource, of which nothing has been looked at yet but its path. */
@@ -48,6 +50,7 @@ export async function answerResource(env: RuntimeEnv, call: ResourceCallOfAnyKin
   }
   const verb = verbOf(request.method ?? "GET", path, url.searchParams, of);
   checkSubresource(of, path);
+  if (of.virtual === true && verb !== "create") throw methodNotAllowed();
   const subresource = of.subresources?.[path.subresource ?? ""];
   if (verb === undefined || (subresource !== undefined && !subresource.verbs.includes(verb))) {
     throw methodNotAllowed();
@@ -75,11 +78,17 @@ async function handleResource(
     user,
     fromWire: true,
   };
-  const asked = await withBody(base, of, request, server.registry.context.version);
+  const emulated = server.registry.context.version;
+  const warnings = new Warnings();
+  const deprecation = emulated.deprecation(of.group, version, of.kind);
+  if (deprecation !== undefined) warnings.add(deprecation);
+  const validation = isWrite(verb) ? fieldValidationOf(url.searchParams, emulated) : "Ignore";
+  const asked = await withBody(base, of, request, emulated, { validation, inText: [], warn: warnings.add });
   if (!server.running) throw apiError(503, "ServiceUnavailable", "the API server is stopping");
   const answer = server.registry.handle(asked);
   await server.registry.context.store.durable();
-  const context = { kind: of, version, emulated: server.registry.context.version, form, includeObject };
+  warnings.announce(response);
+  const context = { kind: of, version, emulated, form, includeObject };
   if (answer.type === "watch") {
     return respondWithWatch(response, answer.stream, context, () => env.clock.now());
   }
@@ -101,6 +110,7 @@ async function withBody(
   of: Kind,
   request: Request,
   version: EmulatedVersion,
+  checks: FieldChecks,
 ): Promise<ApiRequest> {
   if (base.verb === "get" || base.verb === "list" || base.verb === "watch") return base;
   const type = mediaType(header(request, "content-type"));
@@ -108,9 +118,15 @@ async function withBody(
     const patchType = patchTypes[type];
     if (patchType === undefined)
       throw apiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {});
-    const body = await readBody(request);
-    if (patchType === "apply") return { ...base, patchType, body: parseBody(body, "application/yaml") };
-    return { ...base, patchType, body: parsePatch(body, patchType) };
+    const bytes = await readBody(request);
+    const isApply = patchType === "apply";
+    const body = isApply ? parseBody(bytes, "application/yaml") : parsePatch(bytes, patchType);
+    const fields = withText(checks, bytes, isApply ? "application/yaml" : "application/json", body);
+    if (!isApply) return { ...base, patchType, body, fields };
+    // What an apply names beyond the type is refused in any case.
+    const problem = fieldProblem(fields, () => []);
+    if (problem !== undefined) throw badRequest(`error strict decoding YAML: ${problem}`);
+    return { ...base, patchType, body };
   }
   const bytes = await readBody(request);
   if (base.verb === "delete" || base.verb === "deletecollection") {
@@ -125,8 +141,16 @@ async function withBody(
   if (base.subresource !== undefined && base.subresource !== "status" && base.subresource !== "finalize") {
     return { ...base, body };
   }
-  return { ...base, body: decodeBody(of, base.version, body, version) };
+  return { ...base, body: decodeBody(of, base.version, body, version, withText(checks, bytes, type, body)) };
 }
+
+/** The checks with what the text of the body shows. */
+function withText(checks: FieldChecks, bytes: Buffer, type: string, value: unknown): FieldChecks {
+  if (checks.validation === "Ignore") return checks;
+  return { ...checks, inText: problemsOfText(bytes, type, value) };
+}
+
+const isWrite = (verb: Verb) => verb === "create" || verb === "update" || verb === "patch";
 
 function parsePatch(bytes: Buffer, type: PatchType): unknown {
   let patch: unknown;
@@ -142,15 +166,30 @@ function parsePatch(bytes: Buffer, type: PatchType): unknown {
 }
 
 /** The body as an object of the kind: a body of another kind is left for the registry to refuse. */
-function decodeBody(of: Kind, servedVersion: string, body: unknown, version: EmulatedVersion): unknown {
+function decodeBody(
+  of: Kind,
+  servedVersion: string,
+  body: unknown,
+  version: EmulatedVersion,
+  checks: FieldChecks,
+): unknown {
   if (body === null) return {};
   if (typeof body !== "object" || Array.isArray(body)) {
     throw badRequest(`the object provided is unrecognized (must be of type ${of.kind})`);
   }
   const { kind } = body as KubeObject;
-  return kind === undefined || kind === of.kind
-    ? decodeObject(of.group, of.kind, body, version, servedVersion)
-    : body;
+  if (kind !== undefined && kind !== of.kind) return body;
+  const decoded = decodeObject(of.group, of.kind, body, version, servedVersion);
+  const { group } = of;
+  const problem = fieldProblem(checks, () =>
+    unknownFields({ group, version: servedVersion, kind: of.kind }, body, version),
+  );
+  if (problem !== undefined) {
+    throw badRequest(
+      `${of.kind} in version ${JSON.stringify(servedVersion)} cannot be handled as a ${of.kind}: ${problem}`,
+    );
+  }
+  return decoded;
 }
 
 function verbOf(

@@ -36,7 +36,7 @@ export function send(
   headers: Readonly<Record<string, string>> = {},
 ): void {
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
-  if (bytes.length >= gzipBytesMin && acceptsGzip(request)) {
+  if (bytes.length >= gzipBytesMin && headers["content-encoding"] === undefined && acceptsGzip(request)) {
     void stream(request, response, code, [bytes], { ...headersOf(type), ...headers });
     return;
   }

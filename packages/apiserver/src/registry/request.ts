@@ -1,11 +1,14 @@
 /** What the registry is asked, whoever asks: the HTTP layer or the client in the same process. */
 import type { KubeObject, Stored } from "@longshore/kube";
+import type { FieldChecks } from "../schema/field-validation.ts";
 
 /** Who asks. */
 export interface UserInfo {
   readonly name: string;
   readonly groups: readonly string[];
   readonly uid?: string;
+  /** What else is known of the user, by qualified names. */
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** The user of in-process clients: may do everything. */
@@ -25,6 +28,8 @@ export interface ApiQuery {
   readonly continue?: string;
   readonly resourceVersion?: string;
   readonly resourceVersionMatch?: string;
+  /** Whether a watch begins with the state; left out: it does when it asks for no version. */
+  readonly sendInitialEvents?: boolean;
   readonly timeoutSeconds?: number;
   readonly allowWatchBookmarks?: boolean;
   readonly dryRun?: readonly string[];
@@ -55,6 +60,8 @@ export interface ApiRequest {
   readonly patchType?: PatchType;
   /** The body is what some client wrote, not an object of our own types. */
   readonly fromWire?: boolean;
+  /** What is to be done about members that the kind does not have; left out: nothing. */
+  readonly fields?: FieldChecks;
   readonly user: UserInfo;
 }
 
@@ -87,11 +94,18 @@ export type ApiAnswer = ObjectAnswer | ListAnswer | WatchAnswer;
 /** One item of a watch. */
 export type WatchItem =
   | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: Stored }
-  | { readonly type: "BOOKMARK"; readonly resourceVersion: string }
+  | {
+      readonly type: "BOOKMARK";
+      readonly resourceVersion: string;
+      /** The state, which the watch began with, has been told. */
+      readonly initialEventsEnd?: true;
+    }
   | { readonly type: "ERROR"; readonly status: KubeObject };
 
 /** The items of a watch, taken one by one. Holds nothing back: a reader that is too slow is told so by an ERROR. */
 export interface WatchStream {
+  /** Called when the reader is so far behind that what comes next is forgotten, and it does not read. */
+  onLost: () => void;
   /** The next item at once, undefined when there is none now, "ended" when none will come. */
   take(): WatchItem | "ended" | undefined;
   /** The next item, or undefined at the end. */

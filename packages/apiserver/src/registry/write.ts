@@ -17,6 +17,7 @@ import { applyJsonPatch } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
 import { applyStrategicPatch } from "../patch/strategic-patch.ts";
 import { decodeObject, decodeProblem } from "../schema/decode.ts";
+import { fieldProblem, unknownFields } from "../schema/field-validation.ts";
 import {
   commitOne,
   existing,
@@ -164,6 +165,10 @@ function decoded({ version }: RegistryContext, request: KindRequest, patched: un
   const { group, kind } = request.of;
   const problem = decodeProblem(group, kind, patched);
   if (problem !== undefined) throw invalidPatch(problem);
+  const strict = fieldProblem(request.fields, () =>
+    unknownFields({ group, version: request.version, kind }, patched, version),
+  );
+  if (strict !== undefined) throw invalidPatch(strict);
   return decodeObject(group, kind, patched, version, request.version);
 }
 

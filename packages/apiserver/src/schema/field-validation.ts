@@ -56,13 +56,7 @@ export function unknownFields(
   return found.map((path) => `unknown field ${JSON.stringify(path)}`);
 }
 
-function lookAt(
-  type: TypeRef,
-  value: unknown,
-  at: string,
-  emulated: EmulatedVersion,
-  found: string[],
-): void {
+function lookAt(type: TypeRef, value: unknown, at: string, emulated: EmulatedVersion, found: string[]): void {
   if (typeof value !== "object" || value === null || found.length >= problemsMax) return;
   switch (type.form) {
     case "list":
