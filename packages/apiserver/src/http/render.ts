@@ -3,7 +3,7 @@ import type { KubeObject, Stored } from "@longshore/kube";
 import { dump } from "js-yaml";
 import { badRequest } from "../api/errors.ts";
 import type { Kind } from "../registry/kind.ts";
-import type { ListAnswer } from "../registry/request.ts";
+import type { ListAnswer, WatchItem } from "../registry/request.ts";
 import {
   itemHead,
   listHead,
@@ -184,8 +184,12 @@ function eventObject(type: string, object: KubeObject, context: RenderContext, f
 }
 
 /** The object of a bookmark: nothing but a version. */
-export function bookmarkObject(resourceVersion: string, context: RenderContext): KubeObject {
-  const metadata = { resourceVersion } as never;
+export function bookmarkObject(item: WatchItem & { type: "BOOKMARK" }, context: RenderContext): KubeObject {
+  const annotations = { "k8s.io/initial-events-end": "true" };
+  const metadata = {
+    resourceVersion: item.resourceVersion,
+    ...(item.initialEventsEnd === true ? { annotations } : {}),
+  } as never;
   return { kind: context.kind.kind, apiVersion: apiVersionOf(context), metadata };
 }
 

@@ -23,6 +23,8 @@ export async function respondWithWatch(
     response.on("error", () => resolve("gone"));
   });
   void gone.then(() => stream.close());
+  // A client that does not read holds one piece; when it could not go on anyway, not even that.
+  stream.onLost = () => cut(response);
   const type = context.form.encoding === "protobuf" ? `${protobufType};stream=watch` : "application/json";
   response.writeHead(200, { "content-type": type, "cache-control": "no-cache, private" });
   (response as ServerResponse).flushHeaders?.();
@@ -32,7 +34,7 @@ export async function respondWithWatch(
   for (let item = await stream.next(); item !== undefined; ) {
     const object =
       item.type === "BOOKMARK"
-        ? bookmarkObject(item.resourceVersion, context as RenderContext)
+        ? bookmarkObject(item, context as RenderContext)
         : item.type === "ERROR"
           ? item.status
           : item.object;
@@ -46,7 +48,7 @@ export async function respondWithWatch(
       item = more;
       continue;
     }
-    // The place in the log waits while the socket is full; a reader that never comes back gets 410.
+    // The place in the log waits while the socket is full.
     if (!(response as ServerResponse).write(Buffer.concat(piece, bytes))) {
       const drained = new Promise<"drained">((resolve) => {
         (response as ServerResponse).once("drain", () => resolve("drained"));
@@ -58,4 +60,9 @@ export async function respondWithWatch(
     item = more === "ended" ? undefined : await stream.next();
   }
   response.end();
+}
+
+function cut(response: Response): void {
+  if ("stream" in response && response.stream !== undefined) response.stream.destroy();
+  else (response as ServerResponse).destroy();
 }

@@ -7,9 +7,9 @@ import { apiError, conflict, invalid, invalidValue, unsupportedValue } from "../
 import { own } from "../api/own.ts";
 import { commitOne, existing, isDryRun, type KindRequest, type RegistryContext } from "./context.ts";
 import type { Kind } from "./kind.ts";
-import { selectedObjects } from "./list.ts";
 import { apiTime } from "./metadata.ts";
 import type { ListAnswer, ObjectAnswer } from "./request.ts";
+import { selectedObjects } from "./selection.ts";
 
 /** The options of a deletion, from the body or the query. */
 interface DeleteOptions {

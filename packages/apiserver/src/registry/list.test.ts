@@ -120,13 +120,31 @@ describe("pages", () => {
     expect(await names(kube, { continue: token })).toBe("bd");
   });
 
-  it.each(["garbage", "e30", Buffer.from('{"rv":"1","after":1}').toString("base64url")])(
-    "are refused for the token %s",
-    async (token) => {
-      const { kube } = await withPods();
-      await expect(names(kube, { continue: token })).rejects.toMatchObject({ code: 400 });
-    },
-  );
+  const token = (parts: object) => Buffer.from(JSON.stringify(parts)).toString("base64url");
+
+  it.each([
+    ["garbage", /^invalid continue token: continue key is not valid: /],
+    ["e30", /does not recognize this encoded version ""/],
+    [token({ v: "x", rv: 1, start: "a" }), /does not recognize this encoded version "x"/],
+    [token({ v: "meta.k8s.io/v1", rv: 0, start: "a" }), /incorrect encoded start resourceVersion/],
+    [token({ v: "meta.k8s.io/v1", rv: "1", start: "a" }), /incorrect encoded start resourceVersion/],
+    [token({ v: "meta.k8s.io/v1", rv: 1 }), /empty start key/],
+  ])("are refused for the token %s", async (text, message) => {
+    const { kube } = await withPods();
+    await expect(names(kube, { continue: text })).rejects.toMatchObject({
+      code: 400,
+      message: expect.stringMatching(message),
+    });
+  });
+
+  it("are carried by tokens as those of the reference are", async () => {
+    const { kube, store } = await withPods();
+    const page = await kube.list(resources.pods, { signal, limit: 3 });
+    const decoded = JSON.parse(Buffer.from(page.continue ?? "", "base64url").toString());
+    expect(decoded).toEqual({ v: "meta.k8s.io/v1", rv: store.revision, start: "kube-system/c\0" });
+    const own = token({ v: "meta.k8s.io/v1", rv: -1, start: "a\0" });
+    expect(await names(kube, { namespace: "default", continue: own })).toBe("b");
+  });
 });
 
 describe("a list of a version", () => {
@@ -140,6 +158,9 @@ describe("a list of a version", () => {
     [{ resourceVersion: "1", resourceVersionMatch: "Newer" }, 422],
     [{ resourceVersionMatch: "Exact" }, 422],
     [{ resourceVersion: "-1" }, 500],
+    [{ resourceVersion: "99999999999999999999" }, 500],
+    [{ sendInitialEvents: true }, 422],
+    [{ resourceVersion: "0", limit: 1, resourceVersionMatch: "NotOlderThan" }, undefined],
   ])("%j is answered with %s", async (query, code) => {
     const { server } = await withPods();
     const list = () =>
@@ -153,5 +174,21 @@ describe("a list of a version", () => {
       });
     if (code === undefined) expect(list().type).toBe("list");
     else expect(list).toThrow(expect.objectContaining({ code }));
+  });
+});
+
+describe("a read of one object", () => {
+  it.each([
+    [{ resourceVersion: "0" }, undefined],
+    [{ resourceVersion: "1" }, undefined],
+    [{ resourceVersion: "999" }, 504],
+    [{ resourceVersion: "new" }, 500],
+  ])("%j is answered with %s", async (query, code) => {
+    const { server } = await withPods();
+    const target = { group: "", version: "v1", resource: "pods", namespace: "default", name: "a" };
+    const get = () =>
+      server.registry.handle({ verb: "get", ...target, query, user: { name: "t", groups: [] } });
+    if (code === undefined) expect(get().type).toBe("object");
+    else expect(get).toThrow(expect.objectContaining({ code }));
   });
 });

@@ -13,9 +13,12 @@ import { servedAnswer } from "./conversion.ts";
 import { deleteCollection, deleteObject } from "./delete.ts";
 import type { Kind } from "./kind.ts";
 import { tableKey } from "./kind.ts";
-import { listPage, startWatch } from "./list.ts";
+import { listPage } from "./list.ts";
+import { checkReached } from "./list-options.ts";
 import type { ApiAnswer, ApiRequest } from "./request.ts";
+import { answerReview } from "./reviews.ts";
 import { subresourceHandler } from "./subresources.ts";
+import { startWatch } from "./watch.ts";
 import { createObject, patchObject, updateObject } from "./write.ts";
 
 /** Answers requests. */
@@ -43,11 +46,15 @@ export class Registry {
 }
 
 function mainHandler(context: RegistryContext, request: KindRequest): ApiAnswer {
+  if (request.of.virtual === true) return answerReview(context, request);
   if (request.of.readOnly === true && request.verb !== "get" && request.verb !== "list") {
     throw methodNotSupported(groupResource(request.of), request.verb);
   }
   switch (request.verb) {
     case "get":
+      if (request.query.resourceVersion !== undefined) {
+        checkReached(context.store.revision, request.query.resourceVersion);
+      }
       return { type: "object", code: 200, object: existing(request) };
     case "list":
       return listPage(context, request);

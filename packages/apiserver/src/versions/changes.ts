@@ -89,6 +89,20 @@ export const behaviours = {
   csiNodeAllocatableMutable: { since: 33 },
   /** The server checks objects of storage.k8s.io twice and tells each cause twice. */
   storageCausesTwice: { until: 21 },
+  /** Somebody can ask who they are (SelfSubjectReview). */
+  selfSubjectReviews: { since: 28 },
+  /** Tokens of service accounts carry an id, and the node of the pod that they are bound to. */
+  tokenIds: { since: 30 },
+  /** Tokens of service accounts can be bound to a node. */
+  tokensBoundToNodes: { since: 31 },
+  /** The uid of the one to act as can be given (Impersonate-Uid). */
+  impersonatedUid: { since: 22 },
+  /** The default role `edit` may write Endpoints (taken back for CVE-2021-25740). */
+  editorsWriteEndpoints: { until: 22 },
+  editorsWriteEvents: { since: 22 },
+  editorsMintTokens: { since: 22 },
+  viewersReadEndpointSlices: { since: 22 },
+  schedulerReadsCapacity: { since: 21 },
 } as const satisfies Readonly<Record<string, Change>>;
 
 /** A behaviour's name. */
@@ -119,6 +133,10 @@ export const groupVersions: Readonly<Record<string, Change>> = {
   "scheduling.k8s.io/v1beta1": { until: 22 },
   "node.k8s.io/v1beta1": { until: 25 },
   "autoscaling/v2": { since: 23 },
+  "rbac.authorization.k8s.io/v1beta1": { until: 22 },
+  "authorization.k8s.io/v1beta1": { until: 22 },
+  "authentication.k8s.io/v1beta1": { until: 22 },
+  "authentication.k8s.io/v1/SelfSubjectReview": { since: 28 },
 };
 
 /** Versions in which kinds were stored for longer than they were preferred, by `group/Kind`, and until when. */
@@ -185,6 +203,8 @@ export const gates: Readonly<Record<string, GateChanges>> = {
   RecoverVolumeExpansionFailure: { default: { 20: false, 32: true }, locked: 34 },
   SELinuxMountReadWriteOncePod: { default: { 20: false, 27: true } },
   SetHostnameAsFQDN: { default: { 20: true }, locked: 22 },
+  ListFromCacheSnapshot: { default: { 20: false, 34: true } },
+  WatchList: { default: { 20: false, 32: true, 33: false, 34: true } },
   VolumeAttributesClass: { default: { 20: false, 34: true }, locked: 36 },
   DynamicKubeletConfig: { default: { 20: true, 22: false } },
   ProcMountType: { default: { 20: false, 33: true } },

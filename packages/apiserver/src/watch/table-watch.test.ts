@@ -23,7 +23,9 @@ function watched(options: { readonly historyLimit?: number } = {}) {
 
 function shown(item: WatchItem | "ended" | undefined): string {
   if (item === undefined || item === "ended") return String(item);
-  if (item.type === "BOOKMARK") return `BOOKMARK ${item.resourceVersion}`;
+  if (item.type === "BOOKMARK") {
+    return `BOOKMARK ${item.resourceVersion}${item.initialEventsEnd === true ? " END" : ""}`;
+  }
   if (item.type === "ERROR") return `ERROR ${(item.status as { code?: number }).code}`;
   return `${item.type} ${item.object.metadata.name}`;
 }
@@ -123,5 +125,101 @@ describe("a watch", () => {
         "ADDED c",
       ]);
     }
+  });
+
+  it("of a version that is still to come waits for it in silence", async () => {
+    const { watch, create, store } = watched();
+    const stream = watch({ resourceVersion: String(store.revision + 2) });
+    for (const name of ["a", "b", "c"]) await create(name);
+    expect([stream.take(), stream.take()].map(shown)).toEqual(["ADDED c", "undefined"]);
+  });
+
+  it("whose time is over before it began ends at once", async () => {
+    const { watch, clock } = watched();
+    const stream = watch({ resourceVersion: "0", timeoutSeconds: -1 });
+    await clock.advance(0);
+    expect(await stream.next()).toBeUndefined();
+  });
+
+  it("tells a state of any size in pages, all of one version", async () => {
+    const { watch, create, store } = watched();
+    const { namespace } = aConfigMap("x").metadata ?? {};
+    for (let i = 0; i < 450; i++) await create(`c${String(i).padStart(3, "0")}`);
+    const at = store.revision;
+    const stream = watch({});
+    const seen = [shown(stream.take())];
+    store.commit([{ resource: "configmaps", namespace: namespace ?? "", name: "c300" }]);
+    await create("c0001");
+    for (let item = stream.take(); item !== undefined; item = stream.take()) seen.push(shown(item));
+    const state = Array.from({ length: 450 }, (_, i) => `ADDED c${String(i).padStart(3, "0")}`);
+    expect(seen).toEqual([...state, "DELETED c300", "ADDED c0001"]);
+    expect(store.revision).toBe(at + 2);
+  });
+
+  it("whose state is forgotten while it is read says 410", async () => {
+    const { watch, create, store } = watched();
+    for (let i = 0; i < 250; i++) await create(`c${i}`);
+    const stream = watch({});
+    expect(shown(stream.take())).toMatch(/^ADDED/);
+    await create("later");
+    store.compact(store.revision);
+    const rest: string[] = [];
+    for (let item = stream.take(); item !== "ended"; item = stream.take()) rest.push(shown(item));
+    expect(rest.at(-1)).toBe("ERROR 410");
+    expect(rest).toHaveLength(200);
+  });
+
+  it("tells its owner when nobody reads it and what it would read is forgotten", async () => {
+    const { watch, create, store } = watched({ historyLimit: 8 });
+    const stream = watch({ resourceVersion: String(store.revision) });
+    let lost = 0;
+    stream.onLost = () => lost++;
+    for (let i = 0; i < 8; i++) await create(`c${i}`);
+    expect(lost).toBe(0);
+    for (let i = 8; i < 12; i++) await create(`c${i}`);
+    expect(lost).toBeGreaterThan(0);
+  });
+});
+
+describe("a streamed list", () => {
+  const query = { sendInitialEvents: true, resourceVersionMatch: "NotOlderThan" };
+
+  it.each([
+    [{}, ["ADDED a", "ADDED b"]],
+    [{ allowWatchBookmarks: true }, ["ADDED a", "ADDED b", "BOOKMARK RV END"]],
+    [{ allowWatchBookmarks: true, resourceVersion: "1" }, ["ADDED a", "ADDED b", "BOOKMARK RV END"]],
+    [{ allowWatchBookmarks: true, labelSelector: "x" }, ["BOOKMARK RV END"]],
+    [{ allowWatchBookmarks: true, sendInitialEvents: false }, []],
+    [{ resourceVersion: "RV-1", sendInitialEvents: false }, ["ADDED b"]],
+  ])("%j begins with %j", async (rest, expected) => {
+    const { watch, create, store } = watched();
+    await create("a");
+    await create("b");
+    const at = store.revision;
+    const version = "resourceVersion" in rest ? rest.resourceVersion : undefined;
+    const stream = watch({
+      ...query,
+      ...rest,
+      ...(version === undefined ? {} : { resourceVersion: version === "RV-1" ? String(at - 1) : version }),
+    });
+    await create("c");
+    const seen: string[] = [];
+    for (let item = stream.take(); item !== undefined; item = stream.take()) seen.push(shown(item));
+    const later = "labelSelector" in rest ? [] : ["ADDED c"];
+    expect(seen).toEqual([...expected.map((text) => text.replace("RV", String(at))), ...later]);
+  });
+
+  it.each([
+    [{ sendInitialEvents: true }, /sendInitialEvents requires setting resourceVersionMatch to NotOlderThan/],
+    [{ resourceVersionMatch: "NotOlderThan" }, /forbidden for watch unless sendInitialEvents is provided/],
+    [
+      { ...query, resourceVersionMatch: "Exact" },
+      /Unsupported value: "Exact": supported values: "NotOlderThan"/,
+    ],
+    [{ ...query, continue: "x" }, /forbidden when continue is provided/],
+    [{ ...query, resourceVersion: "999" }, /Too large resource version: 999/],
+  ])("%j is refused", (rest, message) => {
+    const { watch } = watched();
+    expect(() => watch(rest)).toThrow(message);
   });
 });

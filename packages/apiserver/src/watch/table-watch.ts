@@ -14,19 +14,36 @@ export interface TableWatchOptions {
   readonly table: ObjectTable;
   /** First place in the log to be read. */
   readonly position: number;
-  /** Objects that are there already, told as ADDED first. */
-  readonly initial: readonly Stored[];
+  /** The objects that are there already are told as ADDED first; left out: they are not. */
+  readonly initial: InitialState | undefined;
   readonly selects: (object: Stored) => boolean;
   /** The revision that the watch has seen when it begins. */
   readonly revision: number;
 }
+
+/** What is told before the changes. */
+export interface InitialState {
+  readonly namespace: string | undefined;
+  /** Whether a bookmark says that all of it has been told. */
+  readonly marksEnd: boolean;
+}
+
+interface InitialReading extends InitialState {
+  objects: Stored[];
+  after: string | undefined;
+  isLast: boolean;
+}
+
+/** Objects of the initial state that are looked up at once. */
+const initialPage = 200;
 
 /** See {@link WatchStream}. */
 export class TableWatch implements WatchStream {
   readonly #store: Store;
   readonly #table: ObjectTable;
   readonly #selects: (object: Stored) => boolean;
-  readonly #initial: Stored[];
+  /** What is still to be told of the initial state: some objects in reverse, and where to look for more. */
+  #initial: InitialReading | undefined;
   #position: number;
   #revision: number;
   #bookmarkDue = false;
@@ -37,25 +54,30 @@ export class TableWatch implements WatchStream {
   readonly #unsubscribe: () => void;
   /** Called once when the watch ends. */
   onEnd: () => void = () => {};
+  onLost: () => void = () => {};
 
   constructor(options: TableWatchOptions) {
     this.#store = options.store;
     this.#table = options.table;
     this.#selects = options.selects;
-    this.#initial = options.initial.filter(options.selects).reverse();
+    this.#initial = options.initial && { ...options.initial, objects: [], after: undefined, isLast: false };
     this.#position = options.position;
     this.#revision = options.revision;
     this.#unsubscribe = this.#table.onAppend(() => this.#wake());
   }
 
   take(): WatchItem | "ended" | undefined {
-    const first = this.#initial.pop();
-    if (first !== undefined) return { type: "ADDED", object: first };
+    if (this.#initial !== undefined && !this.#failed) {
+      const item = this.#takeInitial(this.#initial);
+      if (item !== undefined) return item;
+    }
     while (!this.#failed) {
       const entry = this.#table.entry(this.#position);
       if (entry === undefined) break;
       if (entry === "gone") return this.#fail();
       this.#position++;
+      // A watch of a version that is still to come waits for it.
+      if (entry.revision <= this.#revision) continue;
       this.#revision = entry.revision;
       const item = this.#itemOf(entry);
       if (item !== undefined) return item;
@@ -91,9 +113,34 @@ export class TableWatch implements WatchStream {
     this.#wake();
   }
 
+  /** The state is read in pages: a slow reader of it holds a page, and not the state. */
+  #takeInitial(initial: InitialReading): WatchItem | undefined {
+    if (initial.objects.length === 0 && !initial.isLast) {
+      const page = this.#table.page({
+        revision: this.#revision,
+        limit: initialPage,
+        selects: this.#selects,
+        ...(initial.namespace === undefined ? {} : { namespace: initial.namespace }),
+        ...(initial.after === undefined ? {} : { after: initial.after }),
+      });
+      if (page === undefined) return this.#fail();
+      initial.objects = [...page.items].reverse();
+      initial.after = page.last;
+      initial.isLast = page.last === undefined;
+    }
+    const object = initial.objects.pop();
+    if (object !== undefined) return { type: "ADDED", object };
+    this.#initial = undefined;
+    if (!initial.marksEnd) return undefined;
+    return { type: "BOOKMARK", resourceVersion: String(this.#revision), initialEventsEnd: true };
+  }
+
   #wake(): void {
     const waiter = this.#waiter;
-    if (waiter === undefined) return;
+    if (waiter === undefined) {
+      if (!this.#ended && this.#table.entry(this.#position) === "gone") this.onLost();
+      return;
+    }
     const item = this.take();
     if (item === undefined) return;
     this.#waiter = undefined;

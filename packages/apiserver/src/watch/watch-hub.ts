@@ -25,8 +25,8 @@ export class WatchHub {
       this.#bookmarks ??= this.#clock.timer(bookmarkPeriodMs, () => this.#sendBookmarks());
     }
     const limit =
-      query.timeoutSeconds !== undefined && query.timeoutSeconds > 0
-        ? this.#clock.timer(query.timeoutSeconds * 1000, () => {
+      query.timeoutSeconds !== undefined && query.timeoutSeconds !== 0
+        ? this.#clock.timer(Math.max(0, query.timeoutSeconds * 1000), () => {
             if (this.#bookmarked.has(watch)) watch.bookmark();
             watch.close();
           })
