@@ -118,40 +118,35 @@ export function startGarbageCollector(env: RuntimeEnv, registry: Registry): () =
     call({ verb: "patch", patchType: "merge", body, ...target(leaving) }, leaving.kind);
   }
 
-  return followTables(
-    env.clock,
-    store,
-    kinds.all().filter((kind) => kind.storedAs === undefined),
-    {
-      onChange(kind, { type, object, previous }) {
-        const self = { kind, namespace: object.metadata.namespace ?? "", name: object.metadata.name };
-        const key = keyOf(self);
-        const now = type === "DELETED" ? [] : ownersOf(object);
-        for (const { uid } of ownersOf(previous)) {
-          if (now.some((owner) => owner.uid === uid)) continue;
-          dependents.get(uid)?.delete(key);
-          if (dependents.get(uid)?.size === 0) dependents.delete(uid);
-        }
-        for (const { uid } of now) {
-          const all = dependents.get(uid) ?? new Map<string, Dependent>();
-          dependents.set(uid, all.set(key, self));
-        }
-        if (now.length > 0) suspects.set(key, self);
-        if (type === "DELETED") {
-          for (const [k, dependent] of dependents.get(object.metadata.uid) ?? []) suspects.set(k, dependent);
-        } else if (
-          object.metadata.deletionTimestamp !== undefined &&
-          (object.metadata.finalizers ?? []).length > 0
-        ) {
-          leavingOwners.set(key, self);
-        }
-      },
-      onIdle() {
-        const examined = [...suspects.values()];
-        suspects.clear();
-        for (const suspect of examined) examine(suspect);
-        for (const leaving of [...leavingOwners.values()]) finishOwner(leaving);
-      },
+  return followTables(env.clock, store, kinds, (kind) => kind.storedAs === undefined, {
+    onChange(kind, { type, object, previous }) {
+      const self = { kind, namespace: object.metadata.namespace ?? "", name: object.metadata.name };
+      const key = keyOf(self);
+      const now = type === "DELETED" ? [] : ownersOf(object);
+      for (const { uid } of ownersOf(previous)) {
+        if (now.some((owner) => owner.uid === uid)) continue;
+        dependents.get(uid)?.delete(key);
+        if (dependents.get(uid)?.size === 0) dependents.delete(uid);
+      }
+      for (const { uid } of now) {
+        const all = dependents.get(uid) ?? new Map<string, Dependent>();
+        dependents.set(uid, all.set(key, self));
+      }
+      if (now.length > 0) suspects.set(key, self);
+      if (type === "DELETED") {
+        for (const [k, dependent] of dependents.get(object.metadata.uid) ?? []) suspects.set(k, dependent);
+      } else if (
+        object.metadata.deletionTimestamp !== undefined &&
+        (object.metadata.finalizers ?? []).length > 0
+      ) {
+        leavingOwners.set(key, self);
+      }
     },
-  );
+    onIdle() {
+      const examined = [...suspects.values()];
+      suspects.clear();
+      for (const suspect of examined) examine(suspect);
+      for (const leaving of [...leavingOwners.values()]) finishOwner(leaving);
+    },
+  });
 }

@@ -1,7 +1,7 @@
 /** Empties namespaces that are being deleted, then lets them go (kubernetes pkg/controller/namespace). */
 import { KubeApiError } from "@longshore/kube";
 import type { RuntimeEnv } from "@longshore/runtime";
-import { resourceKey } from "../registry/kind.ts";
+import { type Kind, resourceKey } from "../registry/kind.ts";
 import type { Registry } from "../registry/registry.ts";
 import { adminUser } from "../registry/request.ts";
 import { followTables } from "./table-follower.ts";
@@ -12,11 +12,12 @@ const controller = { ...adminUser, name: "system:serviceaccount:kube-system:name
 export function startNamespaceLifecycle(env: RuntimeEnv, registry: Registry): () => void {
   const { store, kinds } = registry.context;
   const leaving = new Set<string>();
-  const namespaced = kinds.all().filter((kind) => kind.namespaced && kind.storedAs === undefined);
+  const hasContent = (kind: Kind) => kind.namespaced && kind.storedAs === undefined;
 
   function empty(name: string): void {
     const namespace = store.table("namespaces").get("", name);
     if (namespace?.metadata.deletionTimestamp === undefined) return void leaving.delete(name);
+    const namespaced = kinds.all().filter(hasContent);
     for (const kind of namespaced) {
       const { group, plural, versions } = kind;
       if (store.table(resourceKey(kind)).list(name).length === 0) continue;
@@ -43,12 +44,11 @@ export function startNamespaceLifecycle(env: RuntimeEnv, registry: Registry): ()
   return followTables(
     env.clock,
     store,
-    kinds
-      .all()
-      .filter((kind) => (kind.namespaced && kind.storedAs === undefined) || kind.plural === "namespaces"),
+    kinds,
+    (kind) => hasContent(kind) || (kind.group === "" && kind.plural === "namespaces"),
     {
       onChange(kind, { type, object }) {
-        if (kind.plural !== "namespaces" || type === "DELETED") return;
+        if (kind.group !== "" || kind.plural !== "namespaces" || type === "DELETED") return;
         if (object.metadata.deletionTimestamp !== undefined) leaving.add(object.metadata.name);
       },
       onIdle() {

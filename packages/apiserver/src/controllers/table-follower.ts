@@ -1,7 +1,7 @@
 /** Follows the logs of many tables, a little later than they are written: on a timer of the clock. */
 import type { Clock, Timer } from "@longshore/runtime";
-import type { Kind } from "../registry/kind.ts";
-import { resourceKey } from "../registry/kind.ts";
+import { type Kind, resourceKey } from "../registry/kind.ts";
+import type { KindTable } from "../registry/kind-table.ts";
 import type { LogEntry, ObjectTable, Store } from "../storage/store.ts";
 
 /** What a follower tells. */
@@ -13,56 +13,76 @@ export interface Followed {
 }
 
 interface Place {
-  readonly kind: Kind;
+  kind: Kind;
   readonly table: ObjectTable;
+  readonly unsubscribe: () => void;
   position: number;
 }
 
-/** Begins to follow; gives the way to end it. */
+/**
+ * Begins to follow the tables of the kinds that are `wanted`, of those too that are served later; gives the way to
+ * end it.
+ */
 export function followTables(
   clock: Clock,
   store: Store,
-  kinds: readonly Kind[],
+  kinds: KindTable,
+  wanted: (kind: Kind) => boolean,
   followed: Followed,
 ): () => void {
   let timer: Timer | undefined;
   let ended = false;
-  const places: Place[] = kinds.map((kind) => {
-    const table = store.table(resourceKey(kind));
-    return { kind, table, position: table.positionAfter(store.readableRevision) ?? 0 };
-  });
-  for (const { kind, table } of places) {
-    for (const object of table.list())
-      followed.onChange(kind, { type: "ADDED", object, previous: undefined });
-  }
+  const places = new Map<string, Place>();
   const drain = () => {
     timer = undefined;
-    for (const place of places) {
-      for (;;) {
-        const entry = place.table.entry(place.position);
-        if (entry === undefined) break;
-        if (entry === "gone") {
-          // Far behind: what is there now is told anew, and what went meanwhile is found out by asking.
-          place.position = place.table.positionAfter(store.readableRevision) ?? place.position + 1;
-          for (const object of place.table.list()) {
-            followed.onChange(place.kind, { type: "ADDED", object, previous: undefined });
-          }
-          continue;
-        }
-        place.position++;
-        followed.onChange(place.kind, entry);
-      }
-    }
+    for (const place of places.values()) catchUp(place, store, followed);
     followed.onIdle();
   };
   const wake = () => {
     if (!ended) timer ??= clock.timer(0, drain);
   };
-  const unsubscribe = places.map(({ table }) => table.onAppend(wake));
+  const follow = (kind: Kind) => {
+    const key = resourceKey(kind);
+    const known = places.get(key);
+    if (known !== undefined) {
+      known.kind = kind;
+      return;
+    }
+    const table = store.table(key);
+    const position = table.positionAfter(store.readableRevision) ?? 0;
+    places.set(key, { kind, table, position, unsubscribe: table.onAppend(wake) });
+    for (const object of table.list()) {
+      followed.onChange(kind, { type: "ADDED", object, previous: undefined });
+    }
+  };
+  for (const kind of kinds.all()) if (wanted(kind)) follow(kind);
+  // The table of a kind that goes is empty: to go on following it costs nothing, and it may come back.
+  const endKinds = kinds.onChange(({ added }) => {
+    for (const kind of added) if (wanted(kind)) follow(kind);
+    wake();
+  });
   wake();
   return () => {
     ended = true;
     timer?.cancel();
-    for (const end of unsubscribe) end();
+    endKinds();
+    for (const { unsubscribe } of places.values()) unsubscribe();
   };
+}
+
+function catchUp(place: Place, store: Store, followed: Followed): void {
+  for (;;) {
+    const entry = place.table.entry(place.position);
+    if (entry === undefined) return;
+    if (entry === "gone") {
+      // Far behind: what is there now is told anew, and what went meanwhile is found out by asking.
+      place.position = place.table.positionAfter(store.readableRevision) ?? place.position + 1;
+      for (const object of place.table.list()) {
+        followed.onChange(place.kind, { type: "ADDED", object, previous: undefined });
+      }
+      continue;
+    }
+    place.position++;
+    followed.onChange(place.kind, entry);
+  }
 }

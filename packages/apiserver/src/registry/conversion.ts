@@ -12,19 +12,27 @@ export function apiVersionOf(of: Pick<Kind, "group">, version: string): string {
   return of.group === "" ? version : `${of.group}/${version}`;
 }
 
-/** Converted objects, by the stored object and the version: they are shared as the stored ones are. */
-const converted = new WeakMap<object, Map<string, Stored>>();
+/** Converted objects, by the kind, the stored object and the version: they are shared as the stored ones are. */
+const converted = new WeakMap<Kind, WeakMap<object, Map<string, Stored>>>();
 
 /** A stored object as that version shows it. */
 export function servedForm(of: Kind, version: string, object: Stored): Stored {
   const apiVersion = apiVersionOf(of, version);
   if (of.conversion === undefined && object.apiVersion === apiVersion) return object;
-  const known = converted.get(object)?.get(apiVersion);
+  let ofKind = converted.get(of);
+  if (ofKind === undefined) {
+    ofKind = new WeakMap();
+    converted.set(of, ofKind);
+  }
+  const known = ofKind.get(object)?.get(apiVersion);
   if (known !== undefined) return known;
   const form = of.conversion?.fromStored(object, version) ?? object;
-  const result = own({ ...form, apiVersion, kind: of.kind } as KubeObject) as Stored;
-  const forms = converted.get(object) ?? new Map<string, Stored>();
-  converted.set(object, forms.set(apiVersion, result));
+  const result =
+    form === object && object.apiVersion === apiVersion
+      ? object
+      : (own({ ...form, apiVersion, kind: of.kind } as KubeObject) as Stored);
+  const forms = ofKind.get(object) ?? new Map<string, Stored>();
+  ofKind.set(object, forms.set(apiVersion, result));
   return result;
 }
 

@@ -1,6 +1,7 @@
 /** What the registry knows about a kind: where it is served, and its rules as pure functions. */
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { FieldProblem } from "../api/errors.ts";
+import type { CustomSchema } from "../custom/custom-schema.ts";
 import type { Column } from "../tables/column.ts";
 
 /** How discovery describes a sub-resource. */
@@ -17,13 +18,38 @@ export interface Conversion {
   fromStored(object: Stored, version: string): KubeObject;
 }
 
+/** What a kind that a CustomResourceDefinition has made has beside the members of every kind. */
+export interface CustomKind {
+  /** The kind of its lists. */
+  readonly listKind: string;
+  /** The kind as that version of it has it; itself for a version that it does not have. */
+  inVersion(version: string): Kind;
+  /** The structural schema of that version (a JSON schema of apiextensions.k8s.io/v1), if it has one. */
+  schemaOf(version: string): CustomSchema | undefined;
+  /** What those are told who use that version; undefined when it is not deprecated. */
+  deprecation(version: string): string | undefined;
+  /**
+   * A new or changed object as the server takes it: with metadata of the right types, without members that the schema
+   * does not have, with the schema's defaults. Pure. @throws KubeApiError 400
+   */
+  read(object: KubeObject, version: string): KubeObject;
+  /** Paths of the members that {@link read} drops: `spec.size`. */
+  unknownFields(object: KubeObject, version: string): readonly string[];
+  /** The definition is being deleted: objects cannot be made any more. */
+  readonly isTerminating: boolean;
+}
+
 /** A kind of the API. */
 export interface Kind {
   readonly group: string;
   /** Versions served, the preferred one first. Objects are the same in all of them, unless `conversion` says more. */
   readonly versions: readonly [string, ...string[]];
+  /** The version in which objects are stored; default: the first of `versions`. */
+  readonly storageVersion?: string;
   readonly kind: string;
   readonly plural: string;
+  /** What only kinds of CustomResourceDefinitions have. */
+  readonly custom?: CustomKind;
   /** The name of one object in texts; default: the kind in lower case. */
   readonly singular?: string;
   readonly shortNames?: readonly string[];
@@ -85,9 +111,12 @@ export function tableKey(kind: Pick<Kind, "group" | "plural" | "storedAs">): str
 }
 
 /** `group/version` of the kind's stored objects. */
-export function storedApiVersion(kind: Pick<Kind, "group" | "versions" | "storedAs">): string {
+export function storedApiVersion(
+  kind: Pick<Kind, "group" | "versions" | "storedAs" | "storageVersion">,
+): string {
   const { storedAs } = kind;
   if (storedAs !== undefined)
     return storedAs.group === "" ? storedAs.version : `${storedAs.group}/${storedAs.version}`;
-  return kind.group === "" ? kind.versions[0] : `${kind.group}/${kind.versions[0]}`;
+  const version = kind.storageVersion ?? kind.versions[0];
+  return kind.group === "" ? version : `${kind.group}/${version}`;
 }

@@ -89,8 +89,19 @@ function parseType(text: string): TypeRef {
   return { form: "struct", name: text };
 }
 
-/** The name of the struct of a built-in kind: v1 of its group stands for its other versions where they are alike. */
+/** Groups of Kubernetes that have a dot in their name, as far as their types are known here. */
+const groupsWithTypes: ReadonlySet<string> = new Set(
+  "admissionregistration apiextensions apiregistration authentication authorization certificates coordination discovery events flowcontrol.apiserver meta networking node rbac.authorization resource scheduling storage"
+    .split(" ")
+    .map((group) => `${group}.k8s.io`),
+);
+
+/**
+ * The name of the struct of a built-in kind: v1 of its group stands for its other versions where they are alike. For
+ * kinds of other groups, custom resources among them, it is a name that no struct has.
+ */
 export function structNameOf(group: string, kind: string, version = "v1"): string {
+  if (group.includes(".") && !groupsWithTypes.has(group)) return `${group}/${version}.${kind}`;
   const prefix = group === "" ? "core" : group.split(".")[0];
   const own = `${prefix}.${version}.${kind}`;
   return typeTexts[own] === undefined ? `${prefix}.v1.${kind}` : own;
