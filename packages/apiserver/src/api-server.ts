@@ -5,12 +5,17 @@ import { admissionChain } from "./admission/admission.ts";
 import { persistentVolumeClaimResize } from "./admission/claim-resize.ts";
 import { defaultStorageClass } from "./admission/default-storage-class.ts";
 import { podDefaults, serviceAccountRequired } from "./admission/pod-defaults.ts";
+import { rbacEscalation } from "./admission/rbac-escalation.ts";
 import { storageObjectInUseProtection } from "./admission/storage-protection.ts";
+import { ServiceAccountTokens } from "./authentication/service-account-tokens.ts";
+import { anyToken, type StaticToken, staticTokens } from "./authentication/tokens.ts";
 import type { Authorizer } from "./authorization/authorizer.ts";
+import { type AuthorizationMode, createAccess } from "./authorization/modes.ts";
+import { ensureDefaultRoles } from "./authorization/rbac/bootstrap.ts";
 import { InProcessClient } from "./client/in-process-client.ts";
 import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
-import { groupAuthorizer } from "./http/authorization.ts";
+import { type Authenticator, createAuthenticator } from "./http/authentication.ts";
 import { KindTable } from "./registry/kind-table.ts";
 import { builtInKinds } from "./registry/kinds/index.ts";
 import { apiTime } from "./registry/metadata.ts";
@@ -31,13 +36,30 @@ export interface ApiServerOptions {
   readonly controllers?: boolean;
   /** Whether a pod's service account must exist, as in a cluster that has a controller making them; default false. */
   readonly requireServiceAccounts?: boolean;
+  /** Who holds which token, from the start. */
+  readonly tokens?: readonly StaticToken[];
+  /** Whether requests without credentials are let in, as `system:anonymous`; default false. */
+  readonly anonymousAuth?: boolean;
+  /** In which order who decides what somebody may do; default Node, then RBAC. */
+  readonly authorizationModes?: readonly AuthorizationMode[];
+  /** The key that signs tokens of service accounts (EC P-256, PEM); default: one that is gone with the process. */
+  readonly serviceAccountKey?: string;
+  /** Who issues those tokens, a URL; also the audience of the API itself. */
+  readonly serviceAccountIssuer?: string;
 }
+
+/** The issuer that clusters have by convention. */
+const issuerDefault = "https://kubernetes.default.svc";
 
 /** The server. Its clients work from the moment it is made. */
 export interface ApiServer extends Component {
   readonly registry: Registry;
+  /** Says who asks. */
+  readonly authenticate: Authenticator;
   /** Decides who may do what. */
   readonly authorizer: Authorizer;
+  /** The tokens of service accounts. */
+  readonly accounts: ServiceAccountTokens;
   /** False once stopped. */
   readonly running: boolean;
   /** A client in this process; may do everything unless a user is named. */
@@ -56,10 +78,31 @@ const systemNamespaces = ["default", "kube-node-lease", "kube-public", "kube-sys
 export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): ApiServer {
   const version = emulatedVersion(options.emulatedVersion, options.featureGates);
   const watches = new WatchHub(env.clock);
+  const { clock } = env;
+  const { store } = options;
+  const random = env.random.fork("apiserver");
+  const accounts = new ServiceAccountTokens({
+    clock,
+    random: random.fork("tokens"),
+    store,
+    version,
+    issuer: options.serviceAccountIssuer ?? issuerDefault,
+    ...(options.serviceAccountKey === undefined ? {} : { key: options.serviceAccountKey }),
+  });
+  const { issuer } = accounts;
+  const known = anyToken([staticTokens(options.tokens ?? [], issuer), accounts]);
+  const access = createAccess(store, options.authorizationModes ?? ["Node", "RBAC"]);
   const registry = new Registry({
-    clock: env.clock,
-    random: env.random.fork("apiserver"),
-    store: options.store,
+    clock,
+    random,
+    store,
+    authorizer: access.authorizer,
+    rules: access.rules,
+    tokens: {
+      audience: issuer,
+      authenticateToken: (token, audiences) => known.authenticateToken(token, audiences),
+      issue: (wish) => accounts.issue(wish),
+    },
     kinds: new KindTable(builtInKinds(version)),
     version,
     admission: admissionChain([
@@ -68,15 +111,23 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
       defaultStorageClass,
       persistentVolumeClaimResize,
       storageObjectInUseProtection,
+      rbacEscalation,
     ]),
     watches,
   });
   ensureNamespaces(registry);
+  ensureDefaultRoles(registry.context);
+  const authenticate = createAuthenticator({
+    authenticateToken: (token) => known.authenticateToken(token, [issuer]),
+    anonymousAuth: options.anonymousAuth === true,
+  });
   let running = true;
   let ends: (() => void)[] = [];
   const server: ApiServer = {
     registry,
-    authorizer: groupAuthorizer,
+    authenticate,
+    authorizer: access.authorizer,
+    accounts,
     get running() {
       return running;
     },

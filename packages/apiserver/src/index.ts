@@ -1,6 +1,6 @@
 /** An embedded Kubernetes API server: in memory or durable, in process or over HTTPS. */
 export { type ApiServer, type ApiServerOptions, createApiServer } from "./api-server.ts";
-export { type AuthenticatorOptions, createAuthenticator } from "./http/authentication.ts";
+export type { StaticToken } from "./authentication/tokens.ts";
 export {
   type CertificateRequest,
   createAuthority,

@@ -1,7 +1,6 @@
 /** A whole durable API server, as `longshore run apiserver` starts it. */
 import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { type ApiServerOptions, createApiServer } from "./api-server.ts";
-import { createAuthenticator } from "./http/authentication.ts";
 import { ensureCredentials, kubeconfig, writePrivateFile } from "./http/data-dir.ts";
 import { serveHttps } from "./http/https.ts";
 import { adminUser } from "./registry/request.ts";
@@ -46,6 +45,7 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
     const { adminToken, authority, server: own } = await ensureCredentials(options.dataDir, env.clock.now());
     const server = createApiServer(env, {
       store,
+      tokens: [{ token: adminToken, user: adminUser }],
       ...(options.emulatedVersion === undefined ? {} : { emulatedVersion: options.emulatedVersion }),
       ...(options.featureGates === undefined ? {} : { featureGates: options.featureGates }),
     });
@@ -53,7 +53,6 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
     const front = await serveHttps(env, server, {
       port: options.port,
       ...(options.host === undefined ? {} : { host: options.host }),
-      authenticate: createAuthenticator({ tokens: [{ token: adminToken, user: adminUser }] }),
       certificate: own.certificate,
       key: own.key,
       clientCa: authority.certificate,

@@ -1,6 +1,6 @@
 /** Who may do what: the question, the answer, and how several authorizers answer as one. */
 import { apiError, forbidden } from "../api/errors.ts";
-import type { UserInfo } from "../registry/request.ts";
+import type { ApiRequest, UserInfo } from "../registry/request.ts";
 
 /** Somebody wants to do something to a resource. */
 export interface ResourceAttributes {
@@ -85,4 +85,32 @@ export function refusal(attributes: Attributes, reason: string): Error {
     name,
     `User "${user.name}" cannot ${verb} resource "${what}" in API group "${group}" ${where}${why}`,
   );
+}
+
+/** The attributes of a request that is made in this process, where no path tells them. */
+export function attributesOfRequest(request: ApiRequest): ResourceAttributes {
+  const { user, verb, group, version, resource, subresource, namespace, query } = request;
+  const isOfMany = verb === "list" || verb === "watch" || verb === "deletecollection";
+  const name = request.name ?? (isOfMany ? nameSelected(query.fieldSelector) : undefined);
+  // A namespace is itself in that namespace.
+  const where = namespace ?? (group === "" && resource === "namespaces" ? request.name : undefined);
+  return {
+    user,
+    verb,
+    group,
+    version,
+    resource,
+    ...(subresource === undefined ? {} : { subresource }),
+    ...(where === undefined ? {} : { namespace: where }),
+    ...(name === undefined ? {} : { name }),
+  };
+}
+
+/** The name that a field selector asks for: a list of one object is allowed to who may list that object. */
+export function nameSelected(fieldSelector: string | null | undefined): string | undefined {
+  for (const part of (fieldSelector ?? "").split(",")) {
+    const name = /^metadata\.name==?([^=!].*)$/.exec(part.trim())?.[1];
+    if (name !== undefined) return name;
+  }
+  return undefined;
 }

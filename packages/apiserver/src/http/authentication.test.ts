@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { anyToken, staticTokens } from "../authentication/tokens.ts";
 import { anonymousUser, createAuthenticator } from "./authentication.ts";
-import { mayDoAll, mayReadPath } from "./authorization.ts";
 
 const admin = { name: "admin", groups: ["system:masters"] };
 const jane = { name: "jane", groups: ["devs"] };
@@ -9,10 +9,12 @@ const tokens = [
   { token: "secret-a", user: admin },
   { token: "secret-b", user: jane },
 ];
+const known = anyToken([staticTokens(tokens, "api")]);
+const authenticateToken = (token: string) => known.authenticateToken(token, ["api"]);
 const none = { authorization: undefined, certificate: undefined };
 
 describe("a token", () => {
-  const authenticate = createAuthenticator({ tokens });
+  const authenticate = createAuthenticator({ authenticateToken });
 
   it.each(["Bearer secret-b", "bearer secret-b", "Bearer  secret-b "])("is known in %j", (authorization) => {
     const user = authenticate({ ...none, authorization });
@@ -30,7 +32,7 @@ describe("a token", () => {
   );
 
   it("is compared as a digest, in a time that does not depend on it", () => {
-    const text = readFileSync(new URL("./authentication.ts", import.meta.url), "utf8");
+    const text = readFileSync(new URL("../authentication/tokens.ts", import.meta.url), "utf8");
     expect(text).toContain("timingSafeEqual(entry.digest, given)");
     expect(text).not.toMatch(/token\s*===/);
   });
@@ -38,44 +40,21 @@ describe("a token", () => {
 
 describe("somebody without a token", () => {
   it("is anonymous, whatever other scheme is used", () => {
-    const authenticate = createAuthenticator({ tokens });
+    const authenticate = createAuthenticator({ authenticateToken, anonymousAuth: true });
     for (const authorization of [undefined, "", "Bearer", "Bearer ", "Basic YTpi"]) {
       expect(authenticate({ ...none, authorization })).toBe(anonymousUser);
     }
   });
 
   it("is refused where nobody may be anonymous", () => {
-    const authenticate = createAuthenticator({ tokens, anonymousAuth: false });
+    const authenticate = createAuthenticator({ authenticateToken });
     expect(() => authenticate(none)).toThrow(expect.objectContaining({ code: 401 }));
   });
 
   it("is who the certificate says", () => {
-    const authenticate = createAuthenticator({ tokens, anonymousAuth: false });
+    const authenticate = createAuthenticator({ authenticateToken });
     const certificate = { commonName: "system:node:n1", organizations: ["system:nodes"] };
     const user = { name: "system:node:n1", groups: ["system:nodes", "system:authenticated"] };
     expect(authenticate({ ...none, certificate })).toEqual(user);
-  });
-});
-
-describe("what a user may do", () => {
-  it.each([
-    ["/healthz", true, true],
-    ["/livez/ping", true, true],
-    ["/version", true, true],
-    ["/api", false, true],
-    ["/apis/apps/v1", false, true],
-    ["/openapi/v2", false, true],
-    ["/apiserver", false, false],
-    ["/", false, false],
-    ["/metrics", false, false],
-  ])("reading %s: anonymous %s, authenticated %s", (path, anonymous, authenticated) => {
-    expect(mayReadPath(anonymousUser, path)).toBe(anonymous);
-    expect(mayReadPath({ name: "j", groups: ["system:authenticated"] }, path)).toBe(authenticated);
-    expect(mayReadPath(admin, path)).toBe(true);
-  });
-
-  it("is everything for the cluster's own components only", () => {
-    expect(mayDoAll({ name: "n", groups: ["system:nodes"] })).toBe(true);
-    expect(mayDoAll({ name: "system:masters", groups: ["system:authenticated"] })).toBe(false);
   });
 });

@@ -1,6 +1,6 @@
-/** Who asks: bearer tokens and client certificates. */
-import { createHash, timingSafeEqual } from "node:crypto";
+/** Who asks: bearer tokens first, then client certificates, then, where that is allowed, nobody in particular. */
 import { apiError } from "../api/errors.ts";
+import { authenticated, type TokenIdentity, type TokenProblem } from "../authentication/tokens.ts";
 import type { UserInfo } from "../registry/request.ts";
 
 /** What a request carries to prove who sent it. */
@@ -20,39 +20,27 @@ export const anonymousUser: UserInfo = { name: "system:anonymous", groups: ["sys
 
 /** Options of {@link createAuthenticator}. */
 export interface AuthenticatorOptions {
-  /** Who holds which token. */
-  readonly tokens: readonly { readonly token: string; readonly user: UserInfo }[];
-  /** Requests without credentials are refused rather than let in as anonymous. */
+  /** Says who holds a token. */
+  readonly authenticateToken: (token: string) => TokenIdentity | TokenProblem;
+  /** Requests without credentials are let in as anonymous rather than refused; default false. */
   readonly anonymousAuth?: boolean;
 }
 
-/** An authenticator for a fixed set of tokens, and for client certificates. */
+/** An authenticator for tokens and for client certificates. */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const known = options.tokens.map(({ token, user }) => ({ digest: digest(token), user }));
   return ({ authorization, certificate }) => {
     const bearer = /^bearer\s+(\S+)\s*$/i.exec(authorization ?? "")?.[1];
     if (bearer !== undefined) {
-      // Every token is compared, each in the same time whatever was sent.
-      const given = digest(bearer);
-      const matching = known.filter((entry) => timingSafeEqual(entry.digest, given));
-      if (matching[0] === undefined) throw unauthorized();
-      return authenticated(matching[0].user);
+      const found = options.authenticateToken(bearer);
+      if ("problem" in found) throw unauthorized();
+      return found.user;
     }
     if (certificate !== undefined) {
       return authenticated({ name: certificate.commonName, groups: certificate.organizations });
     }
-    if (options.anonymousAuth === false) throw unauthorized();
+    if (options.anonymousAuth !== true) throw unauthorized();
     return anonymousUser;
   };
-}
-
-function authenticated(user: UserInfo): UserInfo {
-  const groups = new Set([...user.groups, "system:authenticated"]);
-  return { ...user, groups: [...groups] };
-}
-
-function digest(token: string): Buffer {
-  return createHash("sha256").update(token).digest();
 }
 
 function unauthorized(): Error {

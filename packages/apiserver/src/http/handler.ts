@@ -1,13 +1,16 @@
 /**
- * The pipeline that every HTTP request goes through: who asks, whether they may, and then to the one who answers.
+ * The pipeline that every HTTP request goes through: who asks, as whom, whether there is room and whether they may,
+ * and then to the one who answers.
  * Nothing of a request is read beyond its head before it is known to be allowed.
  */
 import type { RuntimeEnv } from "@longshore/runtime";
-import { badRequest } from "../api/errors.ts";
+import { apiError, badRequest } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
 import { assertAllowed } from "../authorization/authorizer.ts";
-import type { Authenticator, Credentials } from "./authentication.ts";
+import type { Credentials } from "./authentication.ts";
 import type { Request, Response } from "./exchange.ts";
+import { impersonated } from "./impersonation.ts";
+import { InFlight, type RequestLimits, requestLimitsDefault } from "./limits.ts";
 import { resourcePath } from "./path.ts";
 import { answerPath } from "./path-endpoints.ts";
 import { attributesOf } from "./request-attributes.ts";
@@ -20,15 +23,18 @@ export type HttpHandler = (request: Request, response: Response) => Promise<void
 /** What the handler works with. */
 export interface HandlerOptions {
   readonly server: ApiServer;
-  readonly authenticate: Authenticator;
   readonly certificateOf: (request: Request) => Credentials["certificate"];
+  readonly limits?: Partial<RequestLimits>;
 }
 
 /** See {@link HttpHandler}. */
 export function createHandler(env: RuntimeEnv, options: HandlerOptions): HttpHandler {
+  const limits = { ...requestLimitsDefault, ...options.limits };
+  const inFlight = new InFlight(limits);
   return async (request, response) => {
     try {
-      await handle(env, options, request, response);
+      checkHeaders(request, limits.headerBytesMax);
+      await handle(env, options, inFlight, request, response);
     } catch (error) {
       respondWithFailure(env, request, response, error);
     }
@@ -37,20 +43,39 @@ export function createHandler(env: RuntimeEnv, options: HandlerOptions): HttpHan
 
 async function handle(
   env: RuntimeEnv,
-  { server, authenticate, certificateOf }: HandlerOptions,
+  { server, certificateOf }: HandlerOptions,
+  inFlight: InFlight,
   request: Request,
   response: Response,
 ): Promise<void> {
   const url = urlOf(request);
-  const user = authenticate({
+  const { authorizer, registry } = server;
+  const sender = server.authenticate({
     authorization: request.headers.authorization,
     certificate: certificateOf(request),
   });
+  const user = impersonated(authorizer, registry.context.version, sender, request);
   const path = resourcePath(url.pathname);
-  assertAllowed(server.authorizer, attributesOf(user, request.method ?? "GET", url, path));
-  const call = { server, user, url, request, response };
-  if (path === undefined) await answerPath(call);
-  else await answerResource(env, { ...call, path });
+  const attributes = attributesOf(user, request.method ?? "GET", url, path);
+  const end = inFlight.begin(attributes);
+  response.on("close", end);
+  try {
+    assertAllowed(authorizer, attributes);
+    const call = { server, user, url, request, response };
+    if (path === undefined) await answerPath(call);
+    else await answerResource(env, { ...call, path });
+  } finally {
+    end();
+  }
+}
+
+/** @throws KubeApiError 431 */
+function checkHeaders({ rawHeaders }: Request, bytesMax: number): void {
+  let bytes = 0;
+  for (const text of rawHeaders) bytes += text.length;
+  if (bytesMax > 0 && bytes > bytesMax) {
+    throw apiError(431, "", `the headers of the request are longer than ${bytesMax} bytes`);
+  }
 }
 
 /** Where the request goes; the name of a host in it (proxies send one) means nothing. */

@@ -9,7 +9,8 @@ import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { RuntimeEnv } from "@longshore/runtime";
 import type { ApiServer } from "../api-server.ts";
-import type { Authenticator, Credentials } from "./authentication.ts";
+import type { Credentials } from "./authentication.ts";
+import { type RequestLimits, requestLimitsDefault } from "./limits.ts";
 
 /** How to serve. */
 export interface HttpsOptions {
@@ -17,11 +18,11 @@ export interface HttpsOptions {
   readonly host?: string;
   /** 0: any free port. */
   readonly port: number;
-  readonly authenticate: Authenticator;
   /** The server's certificate and key, and the authority that signs client certificates; PEM. */
   readonly certificate: string;
   readonly key: string;
   readonly clientCa: string;
+  readonly limits?: Partial<RequestLimits>;
 }
 
 /** A server that listens. */
@@ -42,7 +43,10 @@ export async function serveHttps(
   const { createSecureServer } = await import("node:http2");
   const { createHandler } = await import("./handler.ts");
   const host = options.host ?? "127.0.0.1";
-  const handler = createHandler(env, { server, authenticate: options.authenticate, certificateOf });
+  const limits = { ...requestLimitsDefault, ...options.limits };
+  const handler = createHandler(env, { server, certificateOf, limits });
+  // The handler refuses with a Status; what is longer still is cut off by the parsers.
+  const headerBytesMax = limits.headerBytesMax + 16 * 1024;
   const front = createSecureServer(
     {
       allowHTTP1: true,
@@ -51,7 +55,8 @@ export async function serveHttps(
       ca: options.clientCa,
       requestCert: true,
       rejectUnauthorized: false,
-      settings: { maxConcurrentStreams: 1000 },
+      settings: { maxConcurrentStreams: 1000, maxHeaderListSize: headerBytesMax },
+      ...({ maxHeaderSize: headerBytesMax } as object), // Of HTTP/1.1; the types do not know it.
     },
     (request, response) => void handler(request, response),
   );

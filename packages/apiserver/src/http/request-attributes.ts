@@ -1,5 +1,5 @@
 /** What a request asks leave for, read from its method and path alone (apiserver endpoints/request RequestInfo). */
-import type { Attributes } from "../authorization/authorizer.ts";
+import { type Attributes, nameSelected } from "../authorization/authorizer.ts";
 import type { UserInfo } from "../registry/request.ts";
 import type { ResourcePath } from "./path.ts";
 import { isTrue } from "./query.ts";
@@ -26,7 +26,7 @@ export function attributesOf(
   // A namespace is itself in that namespace.
   const namespace = path.namespace ?? (group === "" && resource === "namespaces" ? path.name : undefined);
   const isOfOne = method === "GET" || method === "HEAD" || method === "DELETE";
-  const name = path.name ?? (isOfOne ? selectedName(params) : undefined);
+  const name = path.name ?? (isOfOne ? nameSelected(params.get("fieldSelector")) : undefined);
   return {
     user,
     verb: verbOf(method, path, params),
@@ -55,13 +55,4 @@ function isWatchOfOne(method: string, path: ResourcePath, params: URLSearchParam
 function wantsWatch(params: URLSearchParams): boolean {
   const watch = params.get("watch");
   return watch !== null && isTrue(watch);
-}
-
-/** The name that a field selector asks for: a list of one object is allowed to who may list that object. */
-function selectedName(params: URLSearchParams): string | undefined {
-  for (const part of (params.get("fieldSelector") ?? "").split(",")) {
-    const name = /^metadata\.name==?([^=!].*)$/.exec(part.trim())?.[1];
-    if (name !== undefined) return name;
-  }
-  return undefined;
 }

@@ -5,7 +5,7 @@ import { excessOf } from "../api/bounded.ts";
 import { apiError, badRequest, unknownResource } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
 import type { Kind } from "../registry/kind.ts";
-import type { ApiRequest, PatchType, UserInfo, Verb } from "../registry/request.ts";
+import type { ApiQuery, ApiRequest, PatchType, UserInfo, Verb } from "../registry/request.ts";
 import { decodeObject } from "../schema/decode.ts";
 import { type FieldChecks, fieldProblem, unknownFields } from "../schema/field-validation.ts";
 import { hasMessage } from "../schema/messages.ts";
@@ -74,7 +74,7 @@ async function handleResource(
     ...target,
     verb,
     version,
-    query: parseQuery(url.searchParams),
+    query: withTimeLimit(env, verb, parseQuery(url.searchParams)),
     user,
     fromWire: true,
   };
@@ -96,6 +96,16 @@ async function handleResource(
   if (answer.type === "list") await sendRendered(request, response, 200, renderList(answer, rendering));
   else await sendRendered(request, response, answer.code, renderObject(answer.object, rendering));
 }
+
+/** A watch over HTTP ends after 30 to 60 minutes unless it asks for another time (`--min-request-timeout`). */
+function withTimeLimit(env: RuntimeEnv, verb: Verb, query: ApiQuery): ApiQuery {
+  if (verb !== "watch" || (query.timeoutSeconds ?? 0) !== 0) return query;
+  const timeoutSeconds =
+    minRequestTimeoutSeconds + env.random.below(minRequestTimeoutSeconds, "watch timeout");
+  return { ...query, timeoutSeconds };
+}
+
+const minRequestTimeoutSeconds = 1800;
 
 const patchTypes: Readonly<Record<string, PatchType>> = {
   "application/json-patch+json": "json",

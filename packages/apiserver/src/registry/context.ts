@@ -5,12 +5,16 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { Clock, Random } from "@longshore/runtime";
 import { notFound } from "../api/errors.ts";
+import type { IssuedToken, TokenWish } from "../authentication/service-account-tokens.ts";
+import type { TokenIdentity, TokenProblem } from "../authentication/tokens.ts";
+import type { Authorizer } from "../authorization/authorizer.ts";
+import type { UserRules } from "../authorization/rbac/rbac-authorizer.ts";
 import type { ObjectTable, Store } from "../storage/store.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
 import { type Kind, tableKey } from "./kind.ts";
 import type { KindTable } from "./kind-table.ts";
-import type { ApiRequest } from "./request.ts";
+import type { ApiRequest, UserInfo } from "./request.ts";
 
 /** What all parts of the registry share. */
 export interface RegistryContext {
@@ -22,6 +26,25 @@ export interface RegistryContext {
   readonly watches: WatchHub;
   /** The version of Kubernetes whose behaviour is shown. */
   readonly version: EmulatedVersion;
+  /** Decides who may do what. */
+  readonly authorizer: Authorizer;
+  /** Finds the rules that apply to somebody; those of RBAC, no other authorizer has any. */
+  readonly rules: RuleResolver;
+  readonly tokens: TokenService;
+}
+
+/** See {@link RegistryContext.rules}. */
+export interface RuleResolver {
+  /** @param namespace "" for the rules of the whole cluster only */
+  rulesFor(user: UserInfo, namespace: string): UserRules;
+}
+
+/** Knows who holds a token, and makes those of service accounts. */
+export interface TokenService {
+  /** The audience of the API itself. */
+  readonly audience: string;
+  authenticateToken(token: string, audiences: readonly string[]): TokenIdentity | TokenProblem;
+  issue(wish: TokenWish): IssuedToken;
 }
 
 /** A request whose kind is known. */

@@ -13,6 +13,7 @@ import { servedAnswer } from "./conversion.ts";
 import { deleteCollection, deleteObject } from "./delete.ts";
 import type { Kind } from "./kind.ts";
 import { tableKey } from "./kind.ts";
+import { kindInVersion } from "./kind-table.ts";
 import { listPage } from "./list.ts";
 import { checkReached } from "./list-options.ts";
 import type { ApiAnswer, ApiRequest } from "./request.ts";
@@ -32,8 +33,9 @@ export class Registry {
   /** The answer. @throws KubeApiError with the Status that the client is to see */
   handle(request: ApiRequest): ApiAnswer {
     const { kinds, store } = this.context;
-    const of = kinds.find(request.group, request.resource);
-    if (of === undefined || !of.versions.includes(request.version)) throw unknownResource();
+    const found = kinds.find(request.group, request.resource);
+    if (found === undefined || !found.versions.includes(request.version)) throw unknownResource();
+    const of = kindInVersion(found, request.version);
     const asked: KindRequest = { ...request, of, table: store.table(tableKey(of)) };
     const handler = request.subresource === undefined ? mainHandler : subresourceHandler(asked);
     return servedAnswer(of, request.version, handler(this.context, asked));

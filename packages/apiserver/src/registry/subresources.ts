@@ -9,6 +9,7 @@ import { evictPod } from "./eviction.ts";
 import { metadataForUpdate } from "./metadata.ts";
 import type { ApiAnswer } from "./request.ts";
 import { scale } from "./scale.ts";
+import { createToken } from "./service-account-token.ts";
 import { bodyObject, patchObject, updateObject } from "./write.ts";
 
 /** Answers a request to a sub-resource. */
@@ -23,6 +24,7 @@ export function subresourceHandler({ of, subresource }: KindRequest): Subresourc
   }
   if (subresource === "scale" && of.subresources?.scale !== undefined) return scale;
   if (of.group === "" && of.kind === "Namespace" && subresource === "finalize") return finalize;
+  if (of.group === "" && of.kind === "ServiceAccount" && subresource === "token") return createToken;
   throw unknownResource();
 }
 

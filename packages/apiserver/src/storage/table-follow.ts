@@ -25,11 +25,17 @@ export class FollowedTable {
 
   /** Tells everything that has changed since the last time. */
   catchUp(): void {
-    if (this.#position === undefined) return this.#tellAll();
+    if (this.#position === undefined) {
+      this.#tellAll();
+      return;
+    }
     for (;;) {
       const entry = this.#table.entry(this.#position);
       if (entry === undefined) return;
-      if (entry === "gone") return this.#tellAll();
+      if (entry === "gone") {
+        this.#tellAll();
+        return;
+      }
       this.#position++;
       const key = keyOf(entry.namespace, entry.name);
       this.#tell(key, entry.type === "DELETED" ? undefined : entry.object);

@@ -1,9 +1,9 @@
 /** A server over HTTPS for tests, with a user who may do everything and one who may not. */
 import { noMeter, type RuntimeEnv, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "../api-server.ts";
-import { createAuthenticator } from "../http/authentication.ts";
 import { createAuthority, issueCertificate, type KeyPair } from "../http/certificates.ts";
 import { type HttpsServer, serveHttps } from "../http/https.ts";
+import type { RequestLimits } from "../http/limits.ts";
 import { adminUser } from "../registry/request.ts";
 import { memoryStore } from "../storage/object-store.ts";
 
@@ -31,6 +31,7 @@ export const realEnv: RuntimeEnv = {
 export async function serveForTest(
   options: Partial<ApiServerOptions> = {},
   env = realEnv,
+  limits: Partial<RequestLimits> = {},
 ): Promise<TestServer> {
   const now = env.clock.now();
   const authority = await createAuthority("test", now);
@@ -39,18 +40,21 @@ export async function serveForTest(
     hosts: ["127.0.0.1", "localhost"],
     now,
   });
-  const server = createApiServer(env, { store: memoryStore(), ...options });
+  const server = createApiServer(env, {
+    store: memoryStore(),
+    anonymousAuth: true,
+    tokens: [
+      { token: adminToken, user: adminUser },
+      { token: janeToken, user: { name: "jane", groups: ["devs"], uid: "jane" } },
+    ],
+    ...options,
+  });
   const front = await serveHttps(env, server, {
     port: 0,
-    authenticate: createAuthenticator({
-      tokens: [
-        { token: adminToken, user: adminUser },
-        { token: janeToken, user: { name: "jane", groups: ["devs"] } },
-      ],
-    }),
     certificate: own.certificate,
     key: own.key,
     clientCa: authority.certificate,
+    limits,
   });
   await server.start();
   return {

@@ -175,6 +175,9 @@ export const service = core("Service", "services", {
 /** ServiceAccount. */
 export const serviceAccount = core("ServiceAccount", "serviceaccounts", {
   shortNames: ["sa"],
+  subresources: {
+    token: { kind: "TokenRequest", group: "authentication.k8s.io", version: "v1", verbs: ["create"] },
+  },
   answersDeleted: true,
 });
 

@@ -1,6 +1,7 @@
 /** The table of all kinds that are built in. */
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
+import { clusterRole, clusterRoleBinding, reviews, role, roleBinding } from "./access.ts";
 import { horizontalPodAutoscaler } from "./autoscaling.ts";
 import { cronJob, job } from "./batch.ts";
 import { csiStorageCapacity, volumeAttributesClass } from "./capacity.ts";
@@ -70,6 +71,11 @@ const sources: readonly KindSource[] = [
   ingressClass,
   networkPolicy,
   horizontalPodAutoscaler,
+  clusterRole,
+  clusterRoleBinding,
+  role,
+  roleBinding,
+  ...reviews,
 ];
 
 /** Every built-in kind that the version serves, in the versions of its group that it serves. */

@@ -1,0 +1,116 @@
+/**
+ * Nobody gives away rights that they do not have: who writes a role, or binds one, must hold all that it allows, or
+ * be allowed to `escalate` or `bind` (kubernetes registry/rbac, policybased).
+ */
+import type { KubeObject, Stored } from "@longshore/kube";
+import { apiError, forbidden } from "../api/errors.ts";
+import { sameJson } from "../api/own.ts";
+import { mastersGroup } from "../authorization/authorizer.ts";
+import {
+  type BindingObject,
+  compacted,
+  type PolicyRule,
+  type RoleObject,
+  rbacGroup,
+  shownList,
+  shownRule,
+  uncovered,
+} from "../authorization/rbac/policy.ts";
+import { groupResource, type KindRequest, type RegistryContext } from "../registry/context.ts";
+import type { AdmissionPlugin } from "./admission.ts";
+
+/** See the file's header. */
+export const rbacEscalation: AdmissionPlugin = {
+  name: "RBACEscalation",
+  onCreate: (context, request, object) => {
+    if (request.of.group === rbacGroup) check(context, request, object, undefined);
+    return object;
+  },
+  onUpdate: (context, request, next, old) => {
+    if (request.of.group === rbacGroup) check(context, request, next, old);
+    return next;
+  },
+};
+
+function check(
+  context: RegistryContext,
+  request: KindRequest,
+  next: KubeObject,
+  old: Stored | undefined,
+): void {
+  if (request.user.groups.includes(mastersGroup)) return;
+  if (old !== undefined && changesOnlyOwnership(next, old)) return;
+  if (request.of.plural.endsWith("bindings")) checkBinding(context, request, next as BindingObject);
+  else checkRole(context, request, next as RoleObject, old as RoleObject | undefined);
+}
+
+/** The garbage collector takes owners and finalizers off whatever the object gives. */
+function changesOnlyOwnership(next: KubeObject, old: Stored): boolean {
+  const rest = (object: KubeObject) => {
+    const { ownerReferences: _o, finalizers: _f, resourceVersion: _r, ...metadata } = object.metadata ?? {};
+    return { ...object, metadata };
+  };
+  return sameJson(rest(next), rest(old));
+}
+
+const everything: readonly PolicyRule[] = [
+  { verbs: ["*"], apiGroups: ["*"], resources: ["*"] },
+  { verbs: ["*"], nonResourceURLs: ["*"] },
+];
+
+function checkRole(
+  context: RegistryContext,
+  request: KindRequest,
+  next: RoleObject,
+  old: RoleObject | undefined,
+): void {
+  const { of, user } = request;
+  const namespace = next.metadata?.namespace ?? "";
+  const name = next.metadata?.name ?? "";
+  const attributes = { user, verb: "escalate", group: rbacGroup, resource: of.plural, namespace, name };
+  if (context.authorizer.authorize(attributes).allowed) return;
+  if (old === undefined || !sameJson(next.rules ?? [], old.rules ?? [])) {
+    confirm(context, request, name, namespace, next.rules ?? []);
+  }
+  const aggregates = next.aggregationRule ?? old?.aggregationRule;
+  if (aggregates === undefined || sameJson(next.aggregationRule, old?.aggregationRule)) return;
+  const { rules } = context.rules.rulesFor(user, "");
+  if (uncovered(rules, everything).length === 0) return;
+  throw forbidden(groupResource(of), name, "must have cluster-admin privileges to use the aggregationRule");
+}
+
+function checkBinding(context: RegistryContext, request: KindRequest, next: BindingObject): void {
+  const { user } = request;
+  const namespace = next.metadata?.namespace ?? "";
+  const { kind, name } = next.roleRef ?? { kind: "", name: "" };
+  const isOfCluster = kind === "ClusterRole";
+  const resource = isOfCluster ? "clusterroles" : "roles";
+  const attributes = { user, verb: "bind", group: rbacGroup, resource, namespace, name };
+  if (context.authorizer.authorize(attributes).allowed) return;
+  const table = context.store.table(`${resource}.${rbacGroup}`);
+  const role = table.get(isOfCluster ? "" : namespace, name) as RoleObject | undefined;
+  if (role === undefined) {
+    const details = { name, group: rbacGroup, kind: resource };
+    throw apiError(404, "NotFound", `${resource}.${rbacGroup} "${name}" not found`, details);
+  }
+  confirm(context, request, next.metadata?.name ?? "", namespace, role.rules ?? []);
+}
+
+function confirm(
+  context: RegistryContext,
+  { of, user }: KindRequest,
+  name: string,
+  namespace: string,
+  asked: readonly PolicyRule[],
+): void {
+  const { rules, problems } = context.rules.rulesFor(user, namespace);
+  const missing = uncovered(rules, asked);
+  if (missing.length === 0) return;
+  const shown = [...new Set(compacted(missing).map(shownRule))].sort().join("\n");
+  const unresolved = problems.length === 0 ? "" : `; resolution errors: ${shownList(problems)}`;
+  throw forbidden(
+    groupResource(of),
+    name,
+    `user "${user.name}" (groups=${shownList(user.groups)}) is attempting to grant RBAC permissions not currently held:\n${shown}${unresolved}`,
+  );
+}

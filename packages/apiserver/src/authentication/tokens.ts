@@ -1,0 +1,69 @@
+/** Bearer tokens: who holds one, and for whom it is meant. */
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { UserInfo } from "../registry/request.ts";
+
+/** Who holds a token, and which of the asked audiences it is good for. */
+export interface TokenIdentity {
+  readonly user: UserInfo;
+  readonly audiences: readonly string[];
+}
+
+/** Why a token that is known for what it is cannot be accepted. */
+export interface TokenProblem {
+  readonly problem: string;
+}
+
+/** Knows tokens of one sort. Synchronous: what a token is bound to is looked up in the store at each use. */
+export interface TokenAuthenticator {
+  /** Who holds the token; undefined when it is none of this sort. */
+  authenticateToken(token: string, audiences: readonly string[]): TokenIdentity | TokenProblem | undefined;
+}
+
+/** A token that is given out beforehand, and its holder. */
+export interface StaticToken {
+  readonly token: string;
+  readonly user: UserInfo;
+}
+
+/** An authenticator of a fixed set of tokens, all of which are good for `audience`. */
+export function staticTokens(tokens: readonly StaticToken[], audience: string): TokenAuthenticator {
+  const known = tokens.map(({ token, user }) => ({ digest: digest(token), user }));
+  return {
+    authenticateToken(token, audiences) {
+      // Every token is compared, each in the same time whatever was sent.
+      const given = digest(token);
+      const matching = known.filter((entry) => timingSafeEqual(entry.digest, given));
+      if (matching[0] === undefined || !audiences.includes(audience)) return undefined;
+      return { user: matching[0].user, audiences: [audience] };
+    },
+  };
+}
+
+/** Asks each in order; the first that knows the holder wins. A token that none accepts gets all their reasons. */
+export function anyToken(authenticators: readonly TokenAuthenticator[]): {
+  authenticateToken(token: string, audiences: readonly string[]): TokenIdentity | TokenProblem;
+} {
+  return {
+    authenticateToken(token, audiences) {
+      const problems = ["invalid bearer token"];
+      for (const authenticator of authenticators) {
+        const found = authenticator.authenticateToken(token, audiences);
+        if (found === undefined) continue;
+        if ("user" in found) return { ...found, user: authenticated(found.user) };
+        problems.push(found.problem);
+      }
+      return { problem: problems.length === 1 ? (problems[0] as string) : `[${problems.join(", ")}]` };
+    },
+  };
+}
+
+/** The user, as one who has proven to be that. */
+export function authenticated(user: UserInfo): UserInfo {
+  const groups = new Set([...user.groups, "system:authenticated"]);
+  return { ...user, groups: [...groups] };
+}
+
+/** A digest under which a token may be kept: the token itself is in no table. */
+export function digest(token: string): Buffer {
+  return createHash("sha256").update(token).digest();
+}

@@ -1,0 +1,33 @@
+/** The authorizers of a server, put together from the modes that are asked for (`--authorization-mode`). */
+
+import type { UserInfo } from "../registry/request.ts";
+import type { Store } from "../storage/store.ts";
+import { type Authorizer, anyOf, mastersAuthorizer } from "./authorizer.ts";
+import { RbacAuthorizer, type UserRules } from "./rbac/rbac-authorizer.ts";
+
+/** The modes there are. */
+export const authorizationModes = ["Node", "RBAC", "AlwaysAllow", "AlwaysDeny"] as const;
+
+/** One of {@link authorizationModes}. */
+export type AuthorizationMode = (typeof authorizationModes)[number];
+
+/** Who may do what on one server. */
+export interface Access {
+  readonly authorizer: Authorizer;
+  readonly rules: { rulesFor(user: UserInfo, namespace: string): UserRules };
+}
+
+/** The authorizers of `modes`, in that order, after the one that lets `system:masters` do everything. */
+export function createAccess(store: Store, modes: readonly AuthorizationMode[]): Access {
+  const rbac = new RbacAuthorizer(store);
+  const ofMode: Readonly<Record<AuthorizationMode, () => Authorizer>> = {
+    Node: () => ({ authorize: () => ({ allowed: false, reason: "" }) }),
+    RBAC: () => rbac,
+    AlwaysAllow: () => ({ authorize: () => ({ allowed: true, reason: "" }) }),
+    AlwaysDeny: () => ({ authorize: () => ({ allowed: false, reason: "Everything is forbidden." }) }),
+  };
+  return {
+    authorizer: anyOf([mastersAuthorizer, ...modes.map((mode) => ofMode[mode]())]),
+    rules: rbac,
+  };
+}

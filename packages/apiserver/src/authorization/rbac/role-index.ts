@@ -1,0 +1,52 @@
+/** The rules of a role, arranged so that a question is answered by a few look-ups however many rules there are. */
+import type { Attributes } from "../authorizer.ts";
+import { type PolicyRule, type RoleObject, ruleAllows } from "./policy.ts";
+
+interface IndexedRules {
+  /** Rules by `group/resource`, either of which may be `*`. */
+  readonly byResource: ReadonlyMap<string, readonly PolicyRule[]>;
+  readonly ofPaths: readonly PolicyRule[];
+}
+
+const indexed = new WeakMap<RoleObject, IndexedRules>();
+
+/** True when a rule of the role allows it. */
+export function roleAllows(role: RoleObject, attributes: Attributes): boolean {
+  const { byResource, ofPaths } = indexOf(role);
+  if (attributes.path !== undefined) return ofPaths.some((rule) => ruleAllows(rule, attributes));
+  const { group, resource, subresource = "" } = attributes;
+  const whole = subresource === "" ? resource : `${resource}/${subresource}`;
+  const names = subresource === "" ? [whole, "*"] : [whole, `*/${subresource}`, "*"];
+  for (const name of names) {
+    for (const of of [group, "*"]) {
+      const rules = byResource.get(`${of} ${name}`);
+      if (rules?.some((rule) => ruleAllows(rule, attributes)) === true) return true;
+    }
+  }
+  return false;
+}
+
+/** The index of a role, kept as long as the object is. */
+function indexOf(role: RoleObject): IndexedRules {
+  let index = indexed.get(role);
+  if (index === undefined) {
+    index = makeIndex(role.rules ?? []);
+    indexed.set(role, index);
+  }
+  return index;
+}
+
+function makeIndex(rules: readonly PolicyRule[]): IndexedRules {
+  const byResource = new Map<string, PolicyRule[]>();
+  for (const rule of rules) {
+    for (const group of rule.apiGroups ?? []) {
+      for (const resource of rule.resources ?? []) {
+        const key = `${group} ${resource}`;
+        const list = byResource.get(key);
+        if (list === undefined) byResource.set(key, [rule]);
+        else if (!list.includes(rule)) list.push(rule);
+      }
+    }
+  }
+  return { byResource, ofPaths: rules.filter((rule) => (rule.nonResourceURLs ?? []).length > 0) };
+}
