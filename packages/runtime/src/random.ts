@@ -3,7 +3,7 @@
  * of two runs can be compared line by line; a fork is a stream of its own, so drawing more from
  * one component leaves every other component's draws as they were.
  */
-import { randomBytes, randomInt } from "node:crypto";
+import { randomInt, randomUUID } from "node:crypto";
 
 /** A source of random draws. */
 export interface Random {
@@ -20,7 +20,7 @@ class SystemRandom implements Random {
     return randomInt(bound);
   }
   uuid(): string {
-    return formatUuid(randomBytes(16));
+    return randomUUID();
   }
   fork(): Random {
     return this;

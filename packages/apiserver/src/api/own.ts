@@ -4,19 +4,29 @@
  * before: those are kept by reference, so an update copies what changed and nothing else.
  */
 
-/** Every object and array that this server has frozen to its leaves. */
-const owned = new WeakSet<object>();
-
 /**
  * The value as the server keeps it: deeply frozen, without members that are undefined or null
  * (the API treats them as absent).
  */
 export function own<T>(value: T): T {
-  if (typeof value !== "object" || value === null || owned.has(value)) return value;
+  if (typeof value !== "object" || value === null || isOwn(value)) return value;
   const copy: object = Array.isArray(value) ? value.map(own) : ownObject(value as Record<string, unknown>);
-  Object.freeze(copy);
-  owned.add(copy);
-  return copy as T;
+  return Object.freeze(copy) as T;
+}
+
+/**
+ * True when a value is as {@link own} leaves it. Looked at, not remembered: a set of all that is owned would have
+ * millions of members, and the collector of garbage would go through them again and again.
+ */
+function isOwn(value: object): boolean {
+  if (!Object.isFrozen(value)) return false;
+  if (Array.isArray(value)) return value.every(isOwnMember);
+  for (const key in value) if (!isOwnMember((value as Record<string, unknown>)[key])) return false;
+  return true;
+}
+
+function isOwnMember(member: unknown): boolean {
+  return typeof member === "object" ? member !== null && isOwn(member) : member !== undefined;
 }
 
 function ownObject(value: Record<string, unknown>): object {

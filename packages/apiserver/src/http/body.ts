@@ -11,17 +11,24 @@ import { objectFromProtobuf } from "../schema/protobuf.ts";
 export const bodyBytesMax = 3 * 1024 * 1024;
 
 /** The whole body. @throws KubeApiError 413 when it is too long */
-export async function readBody(request: IncomingMessage | Http2ServerRequest): Promise<Buffer> {
-  const announced = Number(request.headers["content-length"] ?? 0);
-  if (announced > bodyBytesMax) throw tooLarge();
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request) {
-    bytes += (chunk as Buffer).length;
-    if (bytes > bodyBytesMax) throw tooLarge();
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks);
+export function readBody(request: IncomingMessage | Http2ServerRequest): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax) throw tooLarge();
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    // Listeners, because an iterator costs each request more than all of its parsing.
+    const take = (chunk: Buffer) => {
+      bytes += chunk.length;
+      chunks.push(chunk);
+      if (bytes <= bodyBytesMax) return;
+      request.off("data", take);
+      reject(tooLarge());
+    };
+    request.on("data", take);
+    request.on("end", () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    request.on("error", reject);
+    request.on("close", () => reject(new Error("the client went away before its request was whole")));
+  });
 }
 
 function tooLarge(): Error {

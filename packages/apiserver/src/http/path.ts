@@ -24,6 +24,7 @@ export function resourcePath(path: string): ResourcePath | undefined {
 }
 
 function decode(part: string): string {
+  if (!part.includes("%")) return part;
   try {
     return decodeURIComponent(part);
   } catch {

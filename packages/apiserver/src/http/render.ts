@@ -2,6 +2,7 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import { dump } from "js-yaml";
 import { badRequest } from "../api/errors.ts";
+import { bodyBytes, objectParts } from "../api/object-bytes.ts";
 import type { Kind } from "../registry/kind.ts";
 import type { ListAnswer, WatchItem } from "../registry/request.ts";
 import {
@@ -16,7 +17,6 @@ import { hasMessage } from "../schema/messages.ts";
 import { columnsOf, podConditions } from "../tables/index.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { AnswerForm } from "./negotiate.ts";
-import { bodyBytes, objectParts } from "./object-bytes.ts";
 
 /** What the table of an answer needs to know beside its objects. */
 export interface RenderContext {
