@@ -11,8 +11,9 @@ export { type ClusterCredentials, ensureCredentials, kubeconfig, writePrivateFil
 export { type HttpsOptions, type HttpsServer, serveHttps } from "./http/https.ts";
 export { adminUser, type UserInfo } from "./registry/request.ts";
 export { type RunApiServerOptions, type RunningApiServer, runApiServer } from "./run-api-server.ts";
-export { openDurableStore } from "./storage/disk/durable-store.ts";
-export { memoryStore } from "./storage/object-store.ts";
+export { type BackupSummary, backupStore, restoreStore } from "./storage/disk/backup.ts";
+export { type DurableStoreOptions, openDurableStore } from "./storage/disk/durable-store.ts";
+export { memoryStore, type StoreOptions } from "./storage/object-store.ts";
 export { type Store, StoreError } from "./storage/store.ts";
 export {
   type EmulatedVersion,

@@ -1,14 +1,17 @@
 /** A whole durable API server, as `longshore run apiserver` starts it. */
 import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { type ApiServerOptions, createApiServer } from "./api-server.ts";
-import { ensureCredentials, kubeconfig, writePrivateFile } from "./http/data-dir.ts";
+import { ensureCredentials, kubeconfig, makeCredentials, writePrivateFile } from "./http/data-dir.ts";
 import { serveHttps } from "./http/https.ts";
 import { adminUser } from "./registry/request.ts";
 import { openDurableStore } from "./storage/disk/durable-store.ts";
+import { memoryStore } from "./storage/object-store.ts";
+import type { Store } from "./storage/store.ts";
 
 /** Where the server keeps its things and where it listens. */
 export interface RunApiServerOptions {
-  readonly dataDir: string;
+  /** Where objects, keys, certificates and tokens are kept; left out: in memory, for as long as the server runs. */
+  readonly dataDir?: string;
   /** 0: any free port. */
   readonly port: number;
   readonly host?: string;
@@ -19,6 +22,9 @@ export interface RunApiServerOptions {
   /** See {@link ApiServerOptions}. */
   readonly featureGates?: string | Readonly<Record<string, boolean>>;
 }
+
+/** How long answers that are on their way when the server stops may take. */
+const drainMs = 2000;
 
 /** A running server. */
 export interface RunningApiServer extends Component {
@@ -40,9 +46,15 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
     for (const end of ends.splice(0).reverse()) await end();
   };
   try {
-    const store = await openDurableStore(options.dataDir);
+    const { dataDir } = options;
+    const now = () => env.clock.now().getTime();
+    const store = dataDir === undefined ? memoryStore({ now }) : await openStore(env, dataDir, now);
     ends.push(() => store.close());
-    const { adminToken, authority, server: own } = await ensureCredentials(options.dataDir, env.clock.now());
+    const credentials =
+      dataDir === undefined
+        ? await makeCredentials(env.clock.now())
+        : await ensureCredentials(dataDir, env.clock.now());
+    const { adminToken, authority, server: own } = credentials;
     const server = createApiServer(env, {
       store,
       tokens: [{ token: adminToken, user: adminUser }],
@@ -57,9 +69,9 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
       key: own.key,
       clientCa: authority.certificate,
     });
-    // Watches end first, so that their clients see an end and not a cut.
+    // Watches end first, and requests are answered, so that clients see an end and not a cut.
     ends.push(
-      () => front.close(),
+      () => front.close(drainMs),
       () => server.stop(),
     );
     const caCert = authority.certificate;
@@ -74,4 +86,10 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
     await stop();
     throw error;
   }
+}
+
+function openStore(env: RuntimeEnv, dataDir: string, now: () => number): Promise<Store> {
+  const onBaseFailed = (error: unknown) =>
+    env.logger.warn("the store's log could not be shortened, which is tried again later", { error });
+  return openDurableStore(dataDir, { now, onBaseFailed });
 }

@@ -20,6 +20,10 @@ const verbs: readonly { readonly names: readonly string[]; readonly load: () => 
     load: async () => (await import("./commands/translate.ts")).registerTranslateCommand,
   },
   { names: ["demo"], load: async () => (await import("./commands/demo.ts")).registerDemoCommand },
+  {
+    names: ["apiserver"],
+    load: async () => (await import("./commands/apiserver.ts")).registerApiServerCommand,
+  },
   { names: ["run"], load: async () => (await import("./commands/run.ts")).registerRunCommand },
   { names: ["sim"], load: async () => (await import("./commands/sim.ts")).registerSimCommand },
   {

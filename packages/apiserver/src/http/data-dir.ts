@@ -24,21 +24,34 @@ const serverHosts = [
   "kubernetes.default.svc",
 ];
 
+/** Credentials for a server whose cluster ends with it; nothing is written. */
+export async function makeCredentials(now: Date): Promise<ClusterCredentials> {
+  const authority = await createAuthority("longshore", now);
+  const server = await issueServer(authority, now);
+  return { authority, server, adminToken: newToken() };
+}
+
 /** The credentials of `dataDir`, made when they are not there yet. */
 export async function ensureCredentials(dataDir: string, now: Date): Promise<ClusterCredentials> {
   const directory = join(dataDir, "pki");
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const authority = await keyPair(directory, "ca", () => createAuthority("longshore", now));
-  const server = await keyPair(directory, "apiserver", () =>
-    issueCertificate(authority, { commonName: "kube-apiserver", hosts: serverHosts, now }),
-  );
+  const server = await keyPair(directory, "apiserver", () => issueServer(authority, now));
   const tokenFile = join(directory, "admin-token");
   let adminToken = await readText(tokenFile);
   if (adminToken === undefined) {
-    adminToken = randomBytes(32).toString("base64url");
+    adminToken = newToken();
     await writePrivateFile(tokenFile, adminToken);
   }
   return { authority, server, adminToken };
+}
+
+function issueServer(authority: KeyPair, now: Date): Promise<KeyPair> {
+  return issueCertificate(authority, { commonName: "kube-apiserver", hosts: serverHosts, now });
+}
+
+function newToken(): string {
+  return randomBytes(32).toString("base64url");
 }
 
 async function keyPair(directory: string, name: string, make: () => Promise<KeyPair>): Promise<KeyPair> {

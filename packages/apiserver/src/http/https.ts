@@ -29,8 +29,11 @@ export interface HttpsOptions {
 export interface HttpsServer {
   readonly url: string;
   readonly port: number;
-  /** Ends all connections and resolves when the port is free. */
-  close(): Promise<void>;
+  /**
+   * Ends all connections and resolves when the port is free.
+   * @param drainMs time that answers on their way may take until then; default 0
+   */
+  close(drainMs?: number): Promise<void>;
 }
 
 /** Serves `server` over HTTPS. @throws Error when it cannot listen, saying where */
@@ -47,6 +50,8 @@ export async function serveHttps(
   const handler = createHandler(env, { server, certificateOf, limits });
   // The handler refuses with a Status; what is longer still is cut off by the parsers.
   const headerBytesMax = limits.headerBytesMax + 16 * 1024;
+  const answering = new Set<object>();
+  let drained = () => {};
   const front = createSecureServer(
     {
       allowHTTP1: true,
@@ -58,7 +63,14 @@ export async function serveHttps(
       settings: { maxConcurrentStreams: 1000, maxHeaderListSize: headerBytesMax },
       ...({ maxHeaderSize: headerBytesMax } as object), // Of HTTP/1.1; the types do not know it.
     },
-    (request, response) => void handler(request, response),
+    (request, response) => {
+      answering.add(response);
+      response.on("close", () => {
+        answering.delete(response);
+        if (answering.size === 0) drained();
+      });
+      void handler(request, response);
+    },
   );
   const sockets = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
@@ -83,11 +95,19 @@ export async function serveHttps(
   return {
     port,
     url: `https://${host}:${port}`,
-    close: () =>
+    close: (drainMs = 0) =>
       new Promise((resolve) => {
         front.close(() => resolve());
-        for (const session of sessions) session.destroy();
-        for (const socket of sockets) socket.destroy();
+        // Tells clients of HTTP/2 to begin nothing new here.
+        if (drainMs > 0) for (const session of sessions) session.close();
+        const cut = () => {
+          limit.cancel();
+          for (const session of sessions) session.destroy();
+          for (const socket of sockets) socket.destroy();
+        };
+        const limit = env.clock.timer(drainMs, cut);
+        if (answering.size === 0) cut();
+        else drained = cut;
       }),
   };
 }

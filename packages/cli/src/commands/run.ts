@@ -5,30 +5,53 @@ import { createLogger, noMeter, type RuntimeEnv, systemClock, systemRandom } fro
 import { type Command, Option } from "commander";
 import { InterruptedError, interruptible, reportFailure, untilAborted } from "../exit.ts";
 
+const apiServerHelp = `
+When it is ready it says so in one line on standard output: serving at https://127.0.0.1:PORT.
+What it logs goes to standard error.
+
+Example:
+  longshore run apiserver --in-memory --kubeconfig-out ./kubeconfig
+  kubectl --kubeconfig ./kubeconfig get namespaces
+
+Backup, while it runs or not, and restore: longshore apiserver --help.`;
+
 /** Adds the verb. */
 export function registerRunCommand(program: Command): void {
   const run = program.command("run").description("run one component in the foreground");
   run
     .command("apiserver")
-    .description("run the embedded API server")
-    .option("--data-dir <dir>", "where its data, certificates and tokens are kept")
+    .description("run the embedded API server alone, until Ctrl-C or SIGTERM")
+    .option(
+      "--data-dir <dir>",
+      "keep objects, certificates and tokens here; an acknowledged write survives a loss of power",
+    )
+    .option("--in-memory", "keep everything in memory instead, for as long as the server runs")
     .option("--secure-port <port>", "port on the loopback interface, 0 for any", "0")
-    .option("--kubeconfig-out <file>", "write an admin kubeconfig here (mode 0600)")
+    .option(
+      "--kubeconfig-out <file>",
+      "write a kubeconfig with server, CA and an admin token here (mode 0600)",
+    )
     .option("--emulated-version <version>", "Kubernetes version whose behaviour it shows, 1.20 to 1.36")
     .option("--feature-gates <gates>", "feature gates of that version, A=true,B=false")
     .addOption(new Option("--cluster-dir <dir>").hideHelp())
+    .addHelpText("after", apiServerHelp)
     .action(async (options: ApiServerFlags) => {
       if (options.clusterDir !== undefined) return runOfCluster("apiserver", options.clusterDir);
-      if (options.dataDir === undefined) return run.error("error: --data-dir is required");
-      const { dataDir, securePort, kubeconfigOut, emulatedVersion, featureGates } = options;
+      const { dataDir, inMemory, securePort, kubeconfigOut, emulatedVersion, featureGates } = options;
+      if (dataDir === undefined && inMemory !== true) {
+        return run.error("error: --data-dir is required, or --in-memory");
+      }
+      if (dataDir !== undefined && inMemory === true) {
+        return run.error("error: --data-dir and --in-memory exclude each other");
+      }
       const port = Number(securePort);
       if (!Number.isInteger(port) || port < 0 || port > 65_535) {
         return run.error(`error: --secure-port: "${securePort}" is not a port (0 to 65535)`);
       }
       await untilInterrupted(async () => {
         const server = await runApiServer(serverEnv(), {
-          dataDir,
           port,
+          ...(dataDir === undefined ? {} : { dataDir }),
           ...(kubeconfigOut === undefined ? {} : { kubeconfigOut }),
           ...(emulatedVersion === undefined ? {} : { emulatedVersion }),
           ...(featureGates === undefined ? {} : { featureGates }),
@@ -68,6 +91,7 @@ const stopWithinMs = 5000;
 
 interface ApiServerFlags {
   readonly dataDir?: string;
+  readonly inMemory?: true;
   readonly securePort: string;
   readonly kubeconfigOut?: string;
   readonly emulatedVersion?: string;
