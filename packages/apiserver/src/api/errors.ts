@@ -129,9 +129,9 @@ export interface FieldProblem {
   readonly field: string;
 }
 
-/** Shows a value as the messages do: strings quoted, objects as JSON. */
+/** Shows a value as the messages do: strings quoted (that there is none, too), objects as JSON. */
 function shown(value: unknown): string {
-  return JSON.stringify(value) ?? "null";
+  return JSON.stringify(value ?? "null");
 }
 
 /** The value of the field cannot be. */
@@ -161,6 +161,11 @@ export function unsupportedValue(field: string, value: unknown, known: readonly 
     message: `Unsupported value: ${shown(value)}: supported values: ${list}`,
     field,
   };
+}
+
+/** The text, or the map, is too long. */
+export function tooLong(field: string, bytesMax: number): FieldProblem {
+  return { reason: "FieldValueTooLong", message: `Too long: must have at most ${bytesMax} bytes`, field };
 }
 
 /** The list is too long. */

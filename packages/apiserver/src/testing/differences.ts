@@ -10,7 +10,7 @@ export interface Answer {
 }
 
 /** One server: a request as its administrator. */
-export type Call = (method: string, path: string, body?: unknown) => Promise<Answer>;
+export type Call = (method: string, path: string, body?: unknown, contentType?: string) => Promise<Answer>;
 
 /** One write that was answered differently. */
 export interface Difference {
@@ -32,10 +32,16 @@ function withoutGoValues(text: string): string {
 function essence({ status, body }: Answer): string {
   if (typeof body !== "object" || body === null) return `${status} ${body}`;
   if (body.kind === "Status") {
-    const causes = (body.details?.causes ?? []).map(
-      (c: Record<string, string>) => `${c.field}: ${c.message} (${c.reason})`,
+    // The reference tells some causes several times; once is enough to know them.
+    const causes: string[] = (body.details?.causes ?? []).map(
+      (c: Record<string, string>) => `${c.field}: ${c.message?.split("\n")[0]} (${c.reason})`,
     );
-    return withoutGoValues([`${status} ${body.reason}: ${body.message}`, ...causes.sort()].join("\n"));
+    return withoutGoValues(
+      [
+        `${status} ${body.reason}: ${body.message?.split("\n")[0].replace(/\]$/, "")}`,
+        ...[...new Set(causes)].sort(),
+      ].join("\n"),
+    );
   }
   const metadata = Object.fromEntries(
     Object.entries(body.metadata ?? {}).filter(([key]) => !noise.includes(key)),
@@ -108,9 +114,10 @@ export async function* differences(
         };
       }
     }
-    await Promise.all([
-      reference("DELETE", one, { gracePeriodSeconds: 0 }),
-      ours("DELETE", one, { gracePeriodSeconds: 0 }),
-    ]);
+    for (const call of [reference, ours]) {
+      await call("DELETE", one, { gracePeriodSeconds: 0 });
+      // Nobody protects the object here, so nobody would let it go either.
+      await call("PATCH", one, { metadata: { finalizers: null } }, "application/merge-patch+json");
+    }
   }
 }

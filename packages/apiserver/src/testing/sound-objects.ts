@@ -72,7 +72,14 @@ export const soundObjects: readonly SoundObject[] = [
   volume("d-px", { portworxVolume: { volumeID: "v", fsType: "ext4" } }),
   volume("d-host", { hostPath: { path: "/data", type: "Directory" } }),
   volume("d-nfs", { nfs: { server: "s", path: "/p" } }),
-  volume("d-local", { local: { path: "/mnt/d", fsType: "ext4" } }),
+  volume("d-local", {
+    local: { path: "/mnt/d", fsType: "ext4" },
+    nodeAffinity: {
+      required: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: "zone", operator: "In", values: ["a"] }] }],
+      },
+    },
+  }),
   volume("d-rbd", {
     rbd: { monitors: ["m"], image: "i", pool: "p", user: "u", keyring: "k", secretRef: { name: "s" } },
   }),
@@ -147,7 +154,6 @@ export const soundObjects: readonly SoundObject[] = [
         source: {
           inlineVolumeSpec: {
             accessModes: ["ReadWriteOnce"],
-            capacity: { storage: "1Gi" },
             csi: { driver: "csi.example.com", volumeHandle: "h" },
           },
         },

@@ -39,6 +39,12 @@ export const behaviours = {
   watchList: { since: 27 },
   /** Managed fields are kept for every write, not only where an apply came first. */
   managedFieldsAlways: { since: 20 },
+  /** More than selectors of labels is replaced as a whole by an apply (`structType=atomic`). */
+  atomicStructs: { since: 21 },
+  /** A write through a path owns no fields that the path resets: the status, or all but the status. */
+  resetFields: { since: 22 },
+  /** What is applied decides the order of the items of a list. */
+  appliedOrder: { since: 26 },
   /** Managed fields name the sub-resource they came through. */
   managedFieldsSubresource: { since: 22 },
   /** `metadata.selfLink` is no longer filled. */
@@ -63,6 +69,12 @@ export const behaviours = {
   claimExpansionRecovery: { since: 34 },
   /** Pods of a Job carry its labels with the prefix batch.kubernetes.io too. */
   prefixedJobLabels: { since: 27 },
+  /** Names of the Secrets of CSI volumes may be subdomains. */
+  secretNamesOfDriversAreSubdomains: { since: 24 },
+  /** A claim without a class may get one later. */
+  retroactiveStorageClass: { since: 26 },
+  /** What a CSIDriver says of mounting may be changed. */
+  csiDriverMountOptionsMutable: { since: 29 },
   /** Access mode ReadWriteOncePod. */
   readWriteOncePod: { since: 27 },
   /** Claims that are bound may change their VolumeAttributesClass. */
@@ -95,6 +107,8 @@ export const behaviours = {
   tokenIds: { since: 30 },
   /** Tokens of service accounts can be bound to a node. */
   tokensBoundToNodes: { since: 31 },
+  /** A node reads its own pods and its own Node, and no others. */
+  nodesSeeTheirOwn: { since: 32 },
   /** The uid of the one to act as can be given (Impersonate-Uid). */
   impersonatedUid: { since: 22 },
   /** The default role `edit` may write Endpoints (taken back for CVE-2021-25740). */

@@ -5,7 +5,7 @@ import { sameJson } from "../../api/own.ts";
 import type { Kind } from "../kind.ts";
 import { subdomainProblems } from "../names.ts";
 import { immutable, type LooseObject } from "./shaping.ts";
-import { driverNameProblems } from "./volume-sources.ts";
+import { driverNameProblems } from "./source-rules.ts";
 
 const group = "storage.k8s.io";
 

@@ -1,4 +1,6 @@
 /** The table of all kinds that are built in. */
+import type { KubeObject } from "@longshore/kube";
+import { structNameOf, structOf } from "../../schema/schema.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
 import { clusterRole, clusterRoleBinding, reviews, role, roleBinding } from "./access.ts";
@@ -25,6 +27,7 @@ import { pod } from "./pod.ts";
 import { limitRange, resourceQuota } from "./quotas.ts";
 import { controllerRevision, podTemplate, replicationController } from "./replication.ts";
 import { priorityClass, runtimeClass } from "./scheduling.ts";
+import { type LooseObject, withDefaults } from "./shaping.ts";
 import { csiDriver, csiNode, storageClass, volumeAttachment } from "./storage-group.ts";
 import { daemonSet, deployment, replicaSet, statefulSet } from "./workloads.ts";
 
@@ -81,11 +84,18 @@ const sources: readonly KindSource[] = [
 /** Every built-in kind that the version serves, in the versions of its group that it serves. */
 export function builtInKinds(version: EmulatedVersion): readonly Kind[] {
   return sources.flatMap((source) => {
-    const kind = typeof source === "function" ? source(version) : source;
+    const kind = withSpec(typeof source === "function" ? source(version) : source);
     const [first, ...rest] = kind.versions.filter((v) => version.serves(kind.group, v, kind.kind));
     if (first === undefined) return [];
     return [
       rest.length + 1 === kind.versions.length ? kind : { ...kind, versions: [first, ...rest] as const },
     ];
   });
+}
+
+/** In the reference a spec is no pointer: every object of a kind that has one shows it. */
+function withSpec(kind: Kind): Kind {
+  if (structOf(structNameOf(kind.group, kind.kind))?.get("spec")?.type.form !== "struct") return kind;
+  const filled = (object: KubeObject) => withDefaults(object as LooseObject, { spec: {} });
+  return { ...kind, defaults: (object) => kind.defaults?.(filled(object)) ?? filled(object) };
 }

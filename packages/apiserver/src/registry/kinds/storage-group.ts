@@ -6,11 +6,13 @@ import {
   forbiddenValue,
   invalidValue,
   requiredValue,
+  tooLong,
   unsupportedValue,
 } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
+import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
-import { qualifiedNameProblems } from "../names.ts";
+import { qualifiedNameProblems, subdomainProblems } from "../names.ts";
 import { inlineVolumeSpecDefaults, volumeSpecProblems } from "./persistent-volume.ts";
 import {
   immutable,
@@ -21,7 +23,7 @@ import {
   withMember,
   without,
 } from "./shaping.ts";
-import { driverNameProblems } from "./volume-sources.ts";
+import { driverNameProblems } from "./source-rules.ts";
 
 const group = "storage.k8s.io";
 const spec = (object: KubeObject): Loose => (object as LooseObject).spec ?? {};
@@ -41,11 +43,36 @@ function validateClass(object: KubeObject): readonly FieldProblem[] {
         invalidValue("provisioner", provisioner, p),
       ),
     );
-  if (!reclaimPolicies.includes(reclaimPolicy)) {
+  if (reclaimPolicy && !reclaimPolicies.includes(reclaimPolicy)) {
     problems.push(unsupportedValue("reclaimPolicy", reclaimPolicy, reclaimPolicies));
   }
   if (!bindingModes.includes(volumeBindingMode)) {
     problems.push(unsupportedValue("volumeBindingMode", volumeBindingMode, bindingModes));
+  }
+  return [...problems, ...topologyProblems((object as LooseObject).allowedTopologies ?? [])];
+}
+
+/** Each term, each key in a term, and each value of a key is there once. */
+function topologyProblems(terms: readonly Loose[]): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  const seen: unknown[] = [];
+  for (const [i, term] of terms.entries()) {
+    const at = `allowedTopologies[${i}].matchLabelExpressions`;
+    const keys: Record<string, readonly string[]> = {};
+    for (const [j, { key = "", values = [] }] of ((term.matchLabelExpressions ?? []) as Loose[]).entries()) {
+      if (values.length === 0) problems.push(requiredValue(`${at}[${j}].values`));
+      for (const [k, value] of (values as readonly string[]).entries()) {
+        if (values.indexOf(value) < k) problems.push(duplicateValue(`${at}[${j}].values[${k}]`, value));
+      }
+      problems.push(...qualifiedNameProblems(key).map((why) => invalidValue(`${at}[${j}].key`, key, why)));
+      if (Object.hasOwn(keys, key)) problems.push(duplicateValue(`${at}[${j}].key`, key));
+      keys[key] = [...new Set(values as readonly string[])].sort();
+    }
+    const sorted = Object.fromEntries(Object.entries(keys).sort(([a], [b]) => (a < b ? -1 : 1)));
+    // A term without keys is its own duplicate, as in the reference.
+    const empty = Object.keys(sorted).length === 0;
+    if (empty || seen.some((other) => sameJson(other, sorted))) problems.push(duplicateValue(at, ""));
+    seen.push(sorted);
   }
   return problems;
 }
@@ -78,28 +105,57 @@ export const storageClass: Kind = {
   validateUpdate: validateClassUpdate,
 };
 
-function validateAttachment(object: KubeObject): readonly FieldProblem[] {
+/** What is asked of every write (ValidateVolumeAttachment). */
+function attachmentProblems(object: KubeObject, version: EmulatedVersion): FieldProblem[] {
   const { attacher, nodeName, source = {} } = spec(object);
   const problems: FieldProblem[] = attacher ? [] : [requiredValue("spec.attacher")];
   const { persistentVolumeName, inlineVolumeSpec } = source as Loose;
   const one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
-  const named = persistentVolumeName !== undefined && persistentVolumeName !== "";
-  if (!named && inlineVolumeSpec === undefined) problems.push(requiredValue("spec.source", one));
-  if (named && inlineVolumeSpec !== undefined) problems.push(forbiddenValue("spec.source", one));
-  if (named) problems.push(...subdomainValue("spec.source.persistentVolumeName", persistentVolumeName));
-  else if (inlineVolumeSpec !== undefined) {
-    problems.push(...volumeSpecProblems(inlineVolumeSpec, "spec.source.inlineVolumeSpec", true));
+  if (persistentVolumeName === undefined && inlineVolumeSpec === undefined) {
+    problems.push(requiredValue("spec.source", one));
+  } else if (persistentVolumeName !== undefined && inlineVolumeSpec !== undefined) {
+    problems.push(forbiddenValue("spec.source", one));
+  } else if (persistentVolumeName === "") {
+    const why = "must specify non empty persistentVolumeName";
+    problems.push(requiredValue("spec.source.persistentVolumeName", why));
+  } else if (inlineVolumeSpec !== undefined) {
+    const at = "spec.source.inlineVolumeSpec";
+    problems.push(...volumeSpecProblems(inlineVolumeSpec, at, { version, name: "", inline: true }));
   }
   problems.push(...subdomainValue("spec.nodeName", nodeName));
-  return [...problems, ...driverNameProblems(attacher, "spec.attacher")];
+  for (const key of ["attachError", "detachError"]) {
+    const message = (object as LooseObject).status?.[key]?.message ?? "";
+    if (Buffer.byteLength(message) <= errorBytesMax) continue;
+    problems.push(tooLong(`status.${key}.message`, errorBytesMax));
+  }
+  return problems;
 }
 
-function validateAttachmentUpdate(next: KubeObject, old: Stored): readonly FieldProblem[] {
+/** Most bytes of what an attacher says of a failure. */
+const errorBytesMax = 1024 * 1024;
+
+/** What is asked of new objects beyond (ValidateVolumeAttachmentV1). */
+function newAttachmentProblems(object: KubeObject): FieldProblem[] {
+  const { attacher, source = {} } = spec(object);
+  const problems = driverNameProblems(attacher, "spec.attacher");
+  const { persistentVolumeName: name } = source as Loose;
+  if (name !== undefined) problems.push(...subdomainValue("spec.source.persistentVolumeName", name));
+  return problems;
+}
+
+function attachmentUpdateProblems(next: KubeObject, old: Stored): FieldProblem[] {
   return sameJson(spec(next), spec(old)) ? [] : [invalidValue("spec", spec(next), immutable)];
 }
 
+/** A volume that is written out in the attachment is known with the migration to CSI only. */
+function withoutInline(object: KubeObject): KubeObject {
+  return withMember(object as LooseObject, "spec", (s) =>
+    withMember(s, "source", (source) => without(source, "inlineVolumeSpec")),
+  );
+}
+
 /** VolumeAttachment. */
-export const volumeAttachment: Kind = {
+export const volumeAttachment = (version: EmulatedVersion): Kind => ({
   group,
   versions: ["v1", "v1beta1"],
   kind: "VolumeAttachment",
@@ -116,10 +172,18 @@ export const volumeAttachment: Kind = {
       (s) =>
         withMember(s, "source", (source) => withMember(source, "inlineVolumeSpec", inlineVolumeSpecDefaults)),
     ),
-  prepareCreate: (object) => ({ ...object, status: { attached: false } }) as KubeObject,
-  validate: validateAttachment,
-  validateUpdate: validateAttachmentUpdate,
-};
+  prepareCreate: (object) => {
+    const known = version.gate("CSIMigration") ? object : withoutInline(object);
+    return { ...known, status: { attached: false } } as KubeObject;
+  },
+  prepareUpdate: (next, old) =>
+    version.gate("CSIMigration") || spec(old).source?.inlineVolumeSpec !== undefined
+      ? next
+      : withoutInline(next),
+  validate: (object) => attachmentProblems(object, version),
+  validateCreate: newAttachmentProblems,
+  validateUpdate: attachmentUpdateProblems,
+});
 
 function driverProblems(driver: Loose, at: string): FieldProblem[] {
   const problems = driverNameProblems(driver.name, `${at}.name`);
@@ -133,6 +197,7 @@ function driverProblems(driver: Loose, at: string): FieldProblem[] {
   }
   const keys: readonly string[] = driver.topologyKeys ?? [];
   for (const [i, key] of keys.entries()) {
+    if (key === "") problems.push(requiredValue(at));
     if (keys.indexOf(key) < i) problems.push(duplicateValue(at, key));
     for (const why of qualifiedNameProblems(key)) {
       const shown = `[]string{${keys.map((k) => JSON.stringify(k)).join(", ")}}`;
@@ -142,25 +207,29 @@ function driverProblems(driver: Loose, at: string): FieldProblem[] {
   return problems;
 }
 
-function validateCsiNode(object: KubeObject): readonly FieldProblem[] {
+function csiNodeProblems(object: KubeObject, version: EmulatedVersion): readonly FieldProblem[] {
   const drivers: readonly Loose[] = spec(object).drivers ?? [];
   const problems = drivers.flatMap((driver, i) => {
     const at = `spec.drivers[${i}]`;
     const repeated = drivers.findIndex((other) => other.name === driver.name) < i;
     return [...(repeated ? [duplicateValue(`${at}.name`, driver.name)] : []), ...driverProblems(driver, at)];
   });
-  return twice(problems);
+  return version.has("storageCausesTwice") ? twice(problems) : problems;
 }
 
 /** A driver that stays may only gain an allocatable count. */
-function validateCsiNodeUpdate(next: KubeObject, old: Stored): readonly FieldProblem[] {
+function csiNodeUpdateProblems(
+  next: KubeObject,
+  old: Stored,
+  version: EmulatedVersion,
+): readonly FieldProblem[] {
   const before: readonly Loose[] = spec(old).drivers ?? [];
   const drivers: readonly Loose[] = spec(next).drivers ?? [];
   return drivers.flatMap((driver) => {
     const same = before.find((other) => other.name === driver.name);
     if (same === undefined || sameJson(driver, same)) return [];
     if (
-      same.allocatable?.count === undefined &&
+      (same.allocatable?.count === undefined || version.gate("MutableCSINodeAllocatableCount")) &&
       sameJson(without(driver, "allocatable"), without(same, "allocatable"))
     )
       return [];
@@ -169,7 +238,7 @@ function validateCsiNodeUpdate(next: KubeObject, old: Stored): readonly FieldPro
 }
 
 /** CSINode. */
-export const csiNode: Kind = {
+export const csiNode = (version: EmulatedVersion): Kind => ({
   group,
   versions: ["v1", "v1beta1"],
   kind: "CSINode",
@@ -177,41 +246,103 @@ export const csiNode: Kind = {
   namespaced: false,
   updateNeedsVersion: true,
   answersDeleted: true,
-  validate: validateCsiNode,
-  validateUpdate: validateCsiNodeUpdate,
-};
+  validate: (object) => csiNodeProblems(object, version),
+  validateUpdate: (next, old) => csiNodeUpdateProblems(next, old, version),
+});
 
 const lifecycleModes = ["Persistent", "Ephemeral"];
 const fsGroupPolicies = ["File", "None", "ReadWriteOnceWithFSType"];
 
-function validateCsiDriver(object: KubeObject): readonly FieldProblem[] {
-  const { volumeLifecycleModes = [], fsGroupPolicy } = spec(object);
-  const problems: FieldProblem[] = [];
+function csiDriverProblems(object: KubeObject, version: EmulatedVersion): FieldProblem[] {
+  const {
+    volumeLifecycleModes = [],
+    fsGroupPolicy,
+    nodeAllocatableUpdatePeriodSeconds: period,
+  } = spec(object);
   const name = object.metadata?.name ?? "";
-  if (name !== "" && name.length <= 63) {
-    problems.push(
-      ...driverNameProblems(name, "metadata.name").filter(({ reason }) => reason === "FieldValueInvalid"),
-    );
-  }
-  const modes: FieldProblem[] = volumeLifecycleModes
+  const problems =
+    name === "" ? [] : subdomainProblems(name).map((why) => invalidValue("metadata.name", name, why));
+  const more: FieldProblem[] = volumeLifecycleModes
     .filter((mode: string) => !lifecycleModes.includes(mode))
     .map((mode: string) => unsupportedValue("spec.volumeLifecycleModes", mode, lifecycleModes));
   if (fsGroupPolicy !== undefined && !fsGroupPolicies.includes(fsGroupPolicy)) {
-    modes.push(unsupportedValue("spec.fsGroupPolicy", fsGroupPolicy, fsGroupPolicies));
+    more.push(unsupportedValue("spec.fsGroupPolicy", fsGroupPolicy, fsGroupPolicies));
   }
-  return [...problems, ...twice(modes)];
+  more.push(...tokenRequestProblems(spec(object).tokenRequests ?? []));
+  if (period !== undefined && period < allocatablePeriodSecondsMin) {
+    const why = `must be greater than or equal to ${allocatablePeriodSecondsMin} seconds`;
+    more.push(invalidValue("spec.nodeAllocatableUpdatePeriodSeconds", period, why));
+  }
+  return [...problems, ...(version.has("storageCausesTwice") ? twice(more) : more)];
 }
 
-function validateCsiDriverUpdate(next: KubeObject, old: Stored): readonly FieldProblem[] {
-  return ["attachRequired", "podInfoOnMount", "volumeLifecycleModes", "fsGroupPolicy"].flatMap((key) =>
+/** How often a driver may be asked at most how many volumes a node can have. */
+const allocatablePeriodSecondsMin = 10;
+
+const tokenSecondsMin = 600;
+const tokenSecondsMax = 2 ** 32;
+
+function tokenRequestProblems(requests: readonly Loose[]): FieldProblem[] {
+  const audiences = new Set<string>();
+  return requests.flatMap(({ audience = "", expirationSeconds: seconds }, i) => {
+    const problems: FieldProblem[] = [];
+    if (audiences.has(audience)) problems.push(duplicateValue(`spec.tokenRequests[${i}].audience`, audience));
+    audiences.add(audience);
+    const field = `spec.tokenRequests[${i}].expirationSeconds`;
+    if (seconds < tokenSecondsMin) {
+      problems.push(invalidValue(field, seconds, "may not specify a duration less than 10 minutes"));
+    }
+    if (seconds > tokenSecondsMax) {
+      problems.push(invalidValue(field, seconds, "may not specify a duration larger than 2^32 seconds"));
+    }
+    return problems;
+  });
+}
+
+/** In 1.20 the whole spec stays; later, what kubelets and attachers have relied on. */
+function csiDriverUpdateProblems(next: KubeObject, old: Stored, version: EmulatedVersion): FieldProblem[] {
+  if (!version.has("csiDriverSpecMutable")) {
+    return sameJson(spec(next), spec(old)) ? [] : [invalidValue("spec", spec(next), immutable)];
+  }
+  const fixed = ["attachRequired", "volumeLifecycleModes"];
+  if (!version.has("csiDriverMountOptionsMutable")) fixed.push("podInfoOnMount", "fsGroupPolicy");
+  return fixed.flatMap((key) =>
     sameJson(spec(next)[key], spec(old)[key])
       ? []
-      : [invalidValue(`spec.${key}`, spec(next)[key], immutable)],
+      : // The name is the reference's.
+        [
+          invalidValue(
+            `spec.${key === "attachRequired" ? "attachedRequired" : key}`,
+            spec(next)[key],
+            immutable,
+          ),
+        ],
   );
 }
 
-/** CSIDriver. Members behind features that 1.20 has switched off are dropped. */
-export const csiDriver: Kind = {
+/** Members of a CSIDriver that a gate hides, and what they are by default. */
+const gatedMembers: readonly (readonly [member: string, gate: string, by: Loose])[] = [
+  ["storageCapacity", "CSIStorageCapacity", { storageCapacity: false }],
+  ["requiresRepublish", "CSIServiceAccountToken", { requiresRepublish: false }],
+  ["tokenRequests", "CSIServiceAccountToken", {}],
+  ["fsGroupPolicy", "CSIVolumeFSGroupPolicy", { fsGroupPolicy: "ReadWriteOnceWithFSType" }],
+  ["seLinuxMount", "SELinuxMountReadWriteOncePod", { seLinuxMount: false }],
+  ["nodeAllocatableUpdatePeriodSeconds", "MutableCSINodeAllocatableCount", {}],
+];
+
+function csiDriverSpecDefaults(given: Loose, version: EmulatedVersion): Loose {
+  let result = given;
+  let defaults: Loose = { attachRequired: true, podInfoOnMount: false, volumeLifecycleModes: ["Persistent"] };
+  for (const [member, gate, by] of gatedMembers) {
+    if (version.gate(gate)) defaults = { ...defaults, ...by };
+    else result = without(result, member);
+  }
+  if ((result.volumeLifecycleModes ?? []).length === 0) result = without(result, "volumeLifecycleModes");
+  return withDefaults(result, defaults);
+}
+
+/** CSIDriver. */
+export const csiDriver = (version: EmulatedVersion): Kind => ({
   group,
   versions: ["v1", "v1beta1"],
   kind: "CSIDriver",
@@ -219,15 +350,10 @@ export const csiDriver: Kind = {
   namespaced: false,
   answersDeleted: true,
   defaults: (object) =>
-    withMember(withDefaults(object as LooseObject, { spec: {} }), "spec", (given) => {
-      const known = without(without(without(given, "storageCapacity"), "tokenRequests"), "requiresRepublish");
-      return withDefaults(known, {
-        attachRequired: true,
-        podInfoOnMount: false,
-        volumeLifecycleModes: ["Persistent"],
-        fsGroupPolicy: "ReadWriteOnceWithFSType",
-      });
-    }),
-  validate: validateCsiDriver,
-  validateUpdate: validateCsiDriverUpdate,
-};
+    withMember(withDefaults(object as LooseObject, { spec: {} }), "spec", (given) =>
+      csiDriverSpecDefaults(given, version),
+    ),
+  validate: (object) => (version.has("csiDriverSpecMutable") ? csiDriverProblems(object, version) : []),
+  validateCreate: (object) => (version.has("csiDriverSpecMutable") ? [] : csiDriverProblems(object, version)),
+  validateUpdate: (next, old) => csiDriverUpdateProblems(next, old, version),
+});
