@@ -4,6 +4,7 @@ import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { admissionChain } from "./admission/admission.ts";
 import { persistentVolumeClaimResize } from "./admission/claim-resize.ts";
 import { defaultStorageClass } from "./admission/default-storage-class.ts";
+import { nodeRestriction } from "./admission/node-restriction.ts";
 import { podDefaults, serviceAccountRequired } from "./admission/pod-defaults.ts";
 import { rbacEscalation } from "./admission/rbac-escalation.ts";
 import { storageObjectInUseProtection } from "./admission/storage-protection.ts";
@@ -91,7 +92,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
   });
   const { issuer } = accounts;
   const known = anyToken([staticTokens(options.tokens ?? [], issuer), accounts]);
-  const access = createAccess(store, options.authorizationModes ?? ["Node", "RBAC"]);
+  const access = createAccess(store, version, options.authorizationModes ?? ["Node", "RBAC"]);
   const registry = new Registry({
     clock,
     random,
@@ -112,6 +113,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
       persistentVolumeClaimResize,
       storageObjectInUseProtection,
       rbacEscalation,
+      nodeRestriction,
     ]),
     watches,
   });

@@ -14,6 +14,8 @@ export interface ResourceAttributes {
   /** Left out (or empty) at the cluster scope and across all namespaces. */
   readonly namespace?: string;
   readonly name?: string;
+  /** Of a list or watch, as given. */
+  readonly fieldSelector?: string;
   readonly path?: undefined;
 }
 
@@ -103,6 +105,7 @@ export function attributesOfRequest(request: ApiRequest): ResourceAttributes {
     ...(subresource === undefined ? {} : { subresource }),
     ...(where === undefined ? {} : { namespace: where }),
     ...(name === undefined ? {} : { name }),
+    ...(query.fieldSelector === undefined ? {} : { fieldSelector: query.fieldSelector }),
   };
 }
 

@@ -2,7 +2,10 @@
 
 import type { UserInfo } from "../registry/request.ts";
 import type { Store } from "../storage/store.ts";
+import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { type Authorizer, anyOf, mastersAuthorizer } from "./authorizer.ts";
+import { nodeAuthorizer } from "./node/node-authorizer.ts";
+import { NodeGraph } from "./node/node-graph.ts";
 import { RbacAuthorizer, type UserRules } from "./rbac/rbac-authorizer.ts";
 
 /** The modes there are. */
@@ -18,10 +21,14 @@ export interface Access {
 }
 
 /** The authorizers of `modes`, in that order, after the one that lets `system:masters` do everything. */
-export function createAccess(store: Store, modes: readonly AuthorizationMode[]): Access {
+export function createAccess(
+  store: Store,
+  version: EmulatedVersion,
+  modes: readonly AuthorizationMode[],
+): Access {
   const rbac = new RbacAuthorizer(store);
   const ofMode: Readonly<Record<AuthorizationMode, () => Authorizer>> = {
-    Node: () => ({ authorize: () => ({ allowed: false, reason: "" }) }),
+    Node: () => nodeAuthorizer(new NodeGraph(store), version),
     RBAC: () => rbac,
     AlwaysAllow: () => ({ authorize: () => ({ allowed: true, reason: "" }) }),
     AlwaysDeny: () => ({ authorize: () => ({ allowed: false, reason: "Everything is forbidden." }) }),

@@ -23,10 +23,11 @@ export function attributesOf(
   if (path === undefined) return { user, verb: method.toLowerCase(), path: url.pathname };
   const { group, version, resource, subresource } = path;
   const params = url.searchParams;
+  const fieldSelector = params.get("fieldSelector");
   // A namespace is itself in that namespace.
   const namespace = path.namespace ?? (group === "" && resource === "namespaces" ? path.name : undefined);
   const isOfOne = method === "GET" || method === "HEAD" || method === "DELETE";
-  const name = path.name ?? (isOfOne ? nameSelected(params.get("fieldSelector")) : undefined);
+  const name = path.name ?? (isOfOne ? nameSelected(fieldSelector) : undefined);
   return {
     user,
     verb: verbOf(method, path, params),
@@ -36,6 +37,7 @@ export function attributesOf(
     ...(subresource === undefined ? {} : { subresource }),
     ...(namespace === undefined ? {} : { namespace }),
     ...(name === undefined ? {} : { name }),
+    ...(fieldSelector === null ? {} : { fieldSelector }),
   };
 }
 

@@ -55,6 +55,10 @@ export interface KindRequest extends ApiRequest {
 
 /** All plugins as one. */
 export interface Admission {
+  /** @throws KubeApiError when the request is refused as a whole */
+  onRequest(context: RegistryContext, request: KindRequest): void;
+  /** @throws KubeApiError when the change of the status is refused */
+  onStatusUpdate(context: RegistryContext, request: KindRequest, next: KubeObject, old: Stored): void;
   onCreate(context: RegistryContext, request: KindRequest, object: KubeObject): KubeObject;
   onUpdate(context: RegistryContext, request: KindRequest, next: KubeObject, old: Stored): KubeObject;
 }

@@ -37,6 +37,7 @@ export class Registry {
     if (found === undefined || !found.versions.includes(request.version)) throw unknownResource();
     const of = kindInVersion(found, request.version);
     const asked: KindRequest = { ...request, of, table: store.table(tableKey(of)) };
+    this.context.admission.onRequest(this.context, asked);
     const handler = request.subresource === undefined ? mainHandler : subresourceHandler(asked);
     return servedAnswer(of, request.version, handler(this.context, asked));
   }

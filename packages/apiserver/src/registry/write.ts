@@ -166,7 +166,7 @@ function decoded({ version }: RegistryContext, request: KindRequest, patched: un
   const problem = decodeProblem(group, kind, patched);
   if (problem !== undefined) throw invalidPatch(problem);
   const strict = fieldProblem(request.fields, () =>
-    unknownFields({ group, version: request.version, kind }, patched, version),
+    unknownFields(request.of, request.version, patched, version),
   );
   if (strict !== undefined) throw invalidPatch(strict);
   return decodeObject(group, kind, patched, version, request.version);
@@ -213,6 +213,7 @@ export function replace(
   const { of } = request;
   checkPreconditions(request, old, given);
   const next = own(status ? shapeStatus(of, given, old) : shape(of, given, old));
+  if (status) context.admission.onStatusUpdate(context, request, next, old);
   const admitted = status ? next : own(context.admission.onUpdate(context, request, next, old));
   const problems = [
     ...metadataProblems(of, admitted.metadata ?? {}),

@@ -68,9 +68,16 @@ function scalarOrMessage(type: string, value: Value): unknown {
     case "meta.v1.FieldsV1":
     case "runtime.RawExtension":
       return JSON.parse(text(firstOf(value, 1) ?? new Uint8Array()) || "{}");
-    default:
-      return messageOf(type, value);
+    default: {
+      const message = messageOf(type, value);
+      // A list that has a name of its own in Go is a message of items.
+      return isNamedList(type) ? (message.items ?? []) : message;
+    }
   }
+}
+
+function isNamedList(type: string): boolean {
+  return type.endsWith(".ExtraValue");
 }
 
 function firstOf(message: Uint8Array, number: number): Value | undefined {
@@ -102,7 +109,8 @@ function messageOf(type: string, bytes: Uint8Array): Record<string, unknown> {
       if (typeof value === "bigint") throw badRequest("the protobuf body cannot be read");
       const entry = value;
       const map = (result[field.name] ?? {}) as Record<string, unknown>;
-      const empty = field.type === "string" || field.type === "bytes" ? "" : {};
+      const isText = field.type === "string" || field.type === "bytes";
+      const empty = isText ? "" : isNamedList(field.type) ? [] : {};
       const content = firstOf(entry, 2);
       map[text(firstOf(entry, 1) ?? new Uint8Array())] =
         content === undefined ? empty : scalarOrMessage(field.type, content);

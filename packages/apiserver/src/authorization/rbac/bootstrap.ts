@@ -207,7 +207,7 @@ const verbWords: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The lines that the version has, as rules. */
-function parseRules(lines: readonly string[], version: EmulatedVersion): readonly PolicyRule[] {
+export function parseRules(lines: readonly string[], version: EmulatedVersion): readonly PolicyRule[] {
   return lines.flatMap((line) => {
     const [rule = "", behaviour] = line.split(" with ");
     return behaviour === undefined || version.has(behaviour as Behaviour) ? [parseRule(rule)] : [];
