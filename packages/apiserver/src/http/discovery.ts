@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { type Kind, storedApiVersion } from "../registry/kind.ts";
-import type { KindTable } from "../registry/kind-table.ts";
+import { type KindTable, kindInVersion } from "../registry/kind-table.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 
 /** A resource or sub-resource as discovery describes it (meta/v1 APIResource). */
@@ -91,7 +91,7 @@ function resourcesOf(kind: Kind, version: EmulatedVersion): readonly ApiResource
     {
       name: kind.plural,
       ...base,
-      singularName: version.has("singularNames") || isCustom(kind) ? singularOf(kind) : "",
+      singularName: version.has("singularNames") || kind.custom !== undefined ? singularOf(kind) : "",
       verbs: verbsOf(kind),
       ...(kind.shortNames === undefined ? {} : { shortNames: kind.shortNames }),
       ...(kind.categories === undefined ? {} : { categories: kind.categories }),
@@ -110,8 +110,6 @@ function resourcesOf(kind: Kind, version: EmulatedVersion): readonly ApiResource
   }
   return result;
 }
-
-const isCustom = (kind: Kind) => !groupOrder.includes(kind.group);
 
 /** The name of one object of the kind in texts: the kind in lower case unless it says otherwise. */
 export function singularOf(kind: Kind): string {
@@ -141,7 +139,7 @@ export function resourcesIn(
 ): readonly ApiResource[] {
   const served = kinds.all().filter((kind) => kind.group === group && kind.versions.includes(version));
   if (served.length === 0) return [];
-  const resources = served.flatMap((kind) => resourcesOf(kind, emulated));
+  const resources = served.flatMap((kind) => resourcesOf(kindInVersion(kind, version), emulated));
   if (group === "") {
     resources.push({
       name: "bindings",

@@ -80,7 +80,7 @@ async function handleResource(
   };
   const emulated = server.registry.context.version;
   const warnings = new Warnings();
-  const deprecation = emulated.deprecation(of.group, version, of.kind);
+  const deprecation = of.custom?.deprecation(version) ?? emulated.deprecation(of.group, version, of.kind);
   if (deprecation !== undefined) warnings.add(deprecation);
   const validation = isWrite(verb) ? fieldValidationOf(url.searchParams, emulated) : "Ignore";
   const asked = await withBody(base, of, request, emulated, { validation, inText: [], warn: warnings.add });
@@ -190,10 +190,7 @@ function decodeBody(
   const { kind } = body as KubeObject;
   if (kind !== undefined && kind !== of.kind) return body;
   const decoded = decodeObject(of.group, of.kind, body, version, servedVersion);
-  const { group } = of;
-  const problem = fieldProblem(checks, () =>
-    unknownFields({ group, version: servedVersion, kind: of.kind }, body, version),
-  );
+  const problem = fieldProblem(checks, () => unknownFields(of, servedVersion, body, version));
   if (problem !== undefined) {
     throw badRequest(
       `${of.kind} in version ${JSON.stringify(servedVersion)} cannot be handled as a ${of.kind}: ${problem}`,

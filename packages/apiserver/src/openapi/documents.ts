@@ -1,7 +1,9 @@
 /** The OpenAPI documents of the kinds that are served: version 2 in one, version 3 in one for each group version. */
 import type { Kind } from "../registry/kind.ts";
+import { kindInVersion } from "../registry/kind-table.ts";
 import { structNameOf } from "../schema/schema.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
+import { addCustomKind } from "./custom-schemas.ts";
 import {
   type GroupVersionKind,
   type Method,
@@ -174,25 +176,26 @@ function collect(
     for (const version of kind.versions) {
       if (only !== undefined && version !== only) continue;
       const gvk = { group: kind.group, version, kind: kind.kind };
-      const object = schemaNameOf(kind, version);
-      schemas.addKind(structNameOf(kind.group, kind.kind, version), object, gvk);
+      const object = addKind(schemas, kind, gvk, dialect === v3 ? "v3" : "v2");
       const of: KindSchemas = {
         ...common,
         object,
         list: `${object}List`,
         of: (group, v, name) => otherKind(schemas, { group, version: v, kind: name }, object, kind.kind),
       };
-      Object.assign(paths, pathsOf(kind, gvk, emulated, of));
+      Object.assign(paths, pathsOf(kindInVersion(kind, version), gvk, emulated, of));
     }
   }
   return { paths, schemas };
 }
 
-/** The name of the schema of a kind in one version. */
-function schemaNameOf(kind: Kind, version: string): string {
-  return definitionName(
-    structNameOf(kind.group, kind.kind, version).replace(/\.v1\.(\w+)$/, `.${version}.$1`),
-  );
+/** Puts the kind into the schemas and gives its name there. */
+function addKind(schemas: TypeSchemas, kind: Kind, gvk: GroupVersionKind, openApi: "v2" | "v3"): string {
+  if (kind.custom !== undefined) return addCustomKind(schemas, kind, gvk, openApi);
+  const struct = structNameOf(kind.group, kind.kind, gvk.version);
+  const name = definitionName(struct.replace(/\.v1\.(\w+)$/, `.${gvk.version}.$1`));
+  schemas.addKind(struct, name, gvk);
+  return name;
 }
 
 /** The schema of the kind that a sub-resource has, where it is another one. */

@@ -8,7 +8,7 @@ export interface Schema {
   readonly format?: string;
   readonly description?: string;
   readonly default?: unknown;
-  readonly enum?: readonly string[];
+  readonly enum?: readonly unknown[];
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly items?: Schema;

@@ -4,8 +4,8 @@ import { emulatedVersion } from "../versions/emulated-version.ts";
 import { duplicateFields, fieldProblem, unknownFields } from "./field-validation.ts";
 
 const newest = emulatedVersion();
-const pv = { group: "", version: "v1", kind: "PersistentVolume" };
-const pod = { group: "", version: "v1", kind: "Pod" };
+const pv = { group: "", kind: "PersistentVolume" };
+const pod = { group: "", kind: "Pod" };
 
 describe("unknown fields", () => {
   it("are found at every depth, with their paths", () => {
@@ -15,7 +15,7 @@ describe("unknown fields", () => {
       metadata: { name: "x", labels: { anything: "goes" }, foo: "bar" },
       spec: { containers: [{ name: "a" }, { name: "b", resources: { limits: { cpu: "1" }, more: {} } }] },
     };
-    expect(unknownFields(pod, object, newest)).toEqual([
+    expect(unknownFields(pod, "v1", object, newest)).toEqual([
       'unknown field "extra"',
       'unknown field "metadata.foo"',
       'unknown field "spec.containers[1].resources.more"',
@@ -24,14 +24,14 @@ describe("unknown fields", () => {
 
   it("are those that the version does not have yet", () => {
     const object = { spec: { volumeAttributesClassName: "gold" } };
-    expect(unknownFields(pv, object, newest)).toEqual([]);
-    expect(unknownFields(pv, object, emulatedVersion("1.25"))).toEqual([
+    expect(unknownFields(pv, "v1", object, newest)).toEqual([]);
+    expect(unknownFields(pv, "v1", object, emulatedVersion("1.25"))).toEqual([
       'unknown field "spec.volumeAttributesClassName"',
     ]);
   });
 
   it("differ from the known ones by case", () => {
-    expect(unknownFields(pv, { Spec: {} }, newest)).toEqual(['unknown field "Spec"']);
+    expect(unknownFields(pv, "v1", { Spec: {} }, newest)).toEqual(['unknown field "Spec"']);
   });
 });
 

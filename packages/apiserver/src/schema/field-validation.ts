@@ -2,6 +2,8 @@
  * What a strict decoder objects to: members that the type does not have, and members that are there twice. It is
  * told as an error or as a warning, as the client asks (`fieldValidation`; apimachinery's strict decoding errors).
  */
+import type { KubeObject } from "@longshore/kube";
+import type { Kind } from "../registry/kind.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { structNameOf, structOf, type TypeRef } from "./schema.ts";
 
@@ -44,16 +46,20 @@ export function fieldProblem(
 /** Most problems that are told: a body may hold any number. */
 const problemsMax = 100;
 
-/** `unknown field "spec.foo"` for each member of the object that its kind does not have. */
+/** `unknown field "spec.foo"` for each member of the object that its kind does not have in that version of its group. */
 export function unknownFields(
-  kind: { readonly group: string; readonly version: string; readonly kind: string },
+  of: Pick<Kind, "group" | "kind" | "custom">,
+  version: string,
   value: unknown,
   emulated: EmulatedVersion,
 ): readonly string[] {
-  const found: string[] = [];
-  const name = structNameOf(kind.group, kind.kind, kind.version);
-  lookAt({ form: "struct", name }, value, "", emulated, found);
-  return found.map((path) => `unknown field ${JSON.stringify(path)}`);
+  const paths: string[] = [];
+  if (of.custom !== undefined) paths.push(...of.custom.unknownFields(value as KubeObject, version));
+  else {
+    const name = structNameOf(of.group, of.kind, version);
+    lookAt({ form: "struct", name }, value, "", emulated, paths);
+  }
+  return paths.map((path) => `unknown field ${JSON.stringify(path)}`);
 }
 
 function lookAt(type: TypeRef, value: unknown, at: string, emulated: EmulatedVersion, found: string[]): void {

@@ -67,7 +67,7 @@ function endpointsText(o: Row): string {
   return all.length === 0 ? "<none>" : `${all.slice(0, shownMax).join(",")}${more}`;
 }
 
-const firstSeen = (o: Row) => o.firstTimestamp ?? o.eventTime;
+const firstSeen = (o: Row) => o.firstTimestamp ?? o.deprecatedFirstTimestamp ?? o.eventTime;
 
 /** `cpu: 1/2, pods: 0/10` of the resources that the test lets through. */
 function quotaText({ status }: Row, isShown: (resource: string) => boolean): string {
@@ -91,12 +91,14 @@ const eventTable: readonly Column[] = [
   }),
   wide("Subobject", (o) => (o.involvedObject ?? o.regarding)?.fieldPath ?? ""),
   wide("Source", (o) => {
-    const { component = o.reportingComponent ?? "", host = o.reportingInstance ?? "" } = o.source ?? {};
+    const source: Row = o.source ?? o.deprecatedSource ?? {};
+    const component = source.component || (o.reportingComponent ?? o.reportingController ?? "");
+    const host = source.host || (o.reportingInstance ?? "");
     return host === "" ? component : `${component}, ${host}`;
   }),
   text("Message", (o) => String(o.message ?? o.note ?? "").trim()),
   wide("First Seen", (o, now) => age(firstSeen(o), now)),
-  wide("Count", (o) => o.series?.count ?? (o.count || 1)),
+  wide("Count", (o) => o.series?.count ?? (o.count || o.deprecatedCount || 1)),
   { ...nameColumn, priority: 1 },
 ];
 
