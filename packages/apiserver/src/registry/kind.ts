@@ -2,6 +2,7 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { FieldProblem } from "../api/errors.ts";
 import type { CustomSchema } from "../custom/custom-schema.ts";
+import type { FieldType } from "../schema/field-types.ts";
 import type { Column } from "../tables/column.ts";
 
 /** How discovery describes a sub-resource. */
@@ -96,6 +97,8 @@ export interface Kind {
   readonly validateStatusUpdate?: (next: KubeObject, old: Stored) => readonly FieldProblem[];
   /** Columns of its tables in a version; default: those that the API server has for a kind of that name. */
   readonly columns?: (version: string) => readonly Column[];
+  /** The type of its objects in a version, where they are not of the API's own structs (see schema/field-types). */
+  readonly type?: (version: string) => FieldType;
   /** Fields that selectors may use beside metadata.name and metadata.namespace. */
   readonly fields?: (object: KubeObject) => Readonly<Record<string, string>>;
 }

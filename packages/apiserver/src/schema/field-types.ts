@@ -1,0 +1,156 @@
+/**
+ * One view of types for whoever walks objects by type: server-side apply, patches, validation of fields. Types of
+ * built-in kinds are made from the API's structs and the rules of merging; kinds of custom resources bring their own.
+ */
+import { atomicStructs, defaultsOf } from "../openapi/known-values.ts";
+import type { EmulatedVersion } from "../versions/emulated-version.ts";
+import { alwaysThere } from "./go-values.ts";
+import { type MergeRule, mergeRules } from "./merge-rules.ts";
+import { structNameOf, structOf, type TypeRef } from "./schema.ts";
+
+/** A value that is owned as a whole, of one of these kinds of JSON values. */
+export interface ScalarType {
+  readonly form: "scalar";
+  readonly accepts: "string" | "integer" | "number" | "boolean" | "any";
+}
+
+/** An object of known members. */
+export interface StructType {
+  readonly form: "struct";
+  /** It is replaced, and owned, as a whole. */
+  readonly atomic: boolean;
+  /** `group.version.Type`, or a name for messages. */
+  readonly name: string;
+  /** The type of a member; undefined when there is none of that name. */
+  field(name: string): FieldType | undefined;
+  /**
+   * Members that are there even where JSON leaves them out, with the value that they then have: `{}` for structs
+   * that are no pointers, null for lists and times, zero for scalars. Source: the types of k8s.io/api.
+   */
+  readonly always: ReadonlyMap<string, unknown>;
+}
+
+/** An object of any members of one type. */
+export interface MapType {
+  readonly form: "map";
+  readonly atomic: boolean;
+  readonly of: FieldType;
+}
+
+/** A list: replaced as a whole, a set of scalars, or objects told apart by the values of their keys. */
+export interface ListType {
+  readonly form: "list";
+  readonly listType: "atomic" | "set" | "map";
+  readonly keys: readonly string[];
+  /** What a key that an item leaves out is taken for. */
+  readonly keyDefaults: Readonly<Record<string, unknown>>;
+  readonly of: FieldType;
+}
+
+/** Anything: maps are walked member by member, lists and scalars are owned as a whole. */
+export interface UntypedType {
+  readonly form: "untyped";
+}
+
+/** The type of a value. */
+export type FieldType = ScalarType | StructType | MapType | ListType | UntypedType;
+
+/** The type of anything. */
+export const untyped: UntypedType = { form: "untyped" };
+
+const scalarOf = (accepts: ScalarType["accepts"]): ScalarType => ({ form: "scalar", accepts });
+const scalars = {
+  string: scalarOf("string"),
+  integer: scalarOf("integer"),
+  boolean: scalarOf("boolean"),
+  quantity: scalarOf("any"),
+  intOrString: scalarOf("any"),
+  time: scalarOf("string"),
+  microTime: scalarOf("string"),
+} as const;
+
+/** What a kind must say for its type to be found. */
+export interface TypedKind {
+  readonly group: string;
+  readonly kind: string;
+  /** The type of its objects in a version, where they are not of the API's own structs. */
+  readonly type?: (version: string) => FieldType;
+}
+
+/** The type of the kind's objects in a version of its group. */
+export function typeOfKind(of: TypedKind, version: string, emulated: EmulatedVersion): FieldType {
+  if (of.type !== undefined) return of.type(version);
+  return structType(structNameOf(of.group, of.kind, version), emulated);
+}
+
+/** By minor version, then by name. */
+const made = new Map<number, Map<string, StructType>>();
+
+/** The struct `group.version.Type` as a type; without members when there is no such struct. */
+export function structType(name: string, emulated: EmulatedVersion): StructType {
+  let ofMinor = made.get(emulated.minor);
+  if (ofMinor === undefined) made.set(emulated.minor, (ofMinor = new Map()));
+  let type = ofMinor.get(name);
+  if (type === undefined) ofMinor.set(name, (type = makeStruct(name, emulated)));
+  return type;
+}
+
+function makeStruct(name: string, emulated: EmulatedVersion): StructType {
+  const struct = structOf(name, emulated);
+  const fields = new Map<string, FieldType | undefined>();
+  return {
+    form: "struct",
+    name,
+    atomic: isAtomic(name, emulated),
+    always: alwaysThere(name, struct),
+    field(member) {
+      if (fields.has(member)) return fields.get(member);
+      const known = struct?.get(member);
+      if (known === undefined) return undefined;
+      const type = typeOf(known.type, emulated, mergeRules[`${name}.${member}`]);
+      fields.set(member, type);
+      return type;
+    },
+  };
+}
+
+/** Only selectors of labels were replaced as a whole in 1.20; the others follow. */
+function isAtomic(name: string, emulated: EmulatedVersion): boolean {
+  if (!atomicStructs.has(name)) return false;
+  return name === "meta.v1.LabelSelector" || emulated.has("atomicStructs");
+}
+
+function typeOf(ref: TypeRef, emulated: EmulatedVersion, rule?: MergeRule): FieldType {
+  switch (ref.form) {
+    case "any":
+      return untyped;
+    case "struct":
+      return structType(ref.name, emulated);
+    case "map":
+      return { form: "map", atomic: false, of: typeOf(ref.of, emulated) };
+    case "list":
+      return listOf(ref.of, emulated, rule);
+    default:
+      return scalars[ref.form];
+  }
+}
+
+function listOf(item: TypeRef, emulated: EmulatedVersion, rule: MergeRule = {}): ListType {
+  const keys = rule.listMapKeys ?? (rule.mergeKey === undefined ? [] : [rule.mergeKey]);
+  const isMerged = rule.strategy?.split(",").includes("merge") === true;
+  const listType = rule.listType ?? (!isMerged ? "atomic" : keys.length > 0 ? "map" : "set");
+  const keyDefaults: Record<string, unknown> = {};
+  if (listType === "map" && item.form === "struct") {
+    for (const key of keys) {
+      const value = defaultsOf[`${item.name}.${key}`];
+      if (value !== undefined) keyDefaults[key] = value;
+    }
+  }
+  return {
+    form: "list",
+    listType,
+    keys: listType === "map" ? keys : [],
+    keyDefaults,
+    of: typeOf(item, emulated),
+  };
+}
