@@ -17,8 +17,8 @@ import {
 import { type KindSchemas, pathsOf } from "./operations.ts";
 import { definitionName, type SchemaDialect, TypeSchemas } from "./type-schemas.ts";
 
-const v2: SchemaDialect = { refPrefix: "#/definitions/", wrapsReferences: false, tellsEnums: false };
-const v3: SchemaDialect = { refPrefix: "#/components/schemas/", wrapsReferences: true, tellsEnums: true };
+const v2: SchemaDialect = { refPrefix: "#/definitions/", wrapsReferences: false, tellsChoices: false };
+const v3: SchemaDialect = { refPrefix: "#/components/schemas/", wrapsReferences: true, tellsChoices: true };
 
 /** What both versions say about the server. */
 const title = "Kubernetes";

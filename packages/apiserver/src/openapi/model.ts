@@ -4,6 +4,7 @@
 export interface Schema {
   readonly $ref?: string;
   readonly allOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
   readonly type?: string;
   readonly format?: string;
   readonly description?: string;

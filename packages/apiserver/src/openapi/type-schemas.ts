@@ -13,23 +13,35 @@ export interface SchemaDialect {
   readonly refPrefix: string;
   /** Nothing may stand beside a reference: it is wrapped where something has to. */
   readonly wrapsReferences: boolean;
-  /** Values of texts are told. */
-  readonly tellsEnums: boolean;
+  /** Values of texts, and choices between types, are told. */
+  readonly tellsChoices: boolean;
 }
 
 const metaPrefix = "io.k8s.apimachinery.pkg.apis.";
 
-const named: Readonly<Record<string, { readonly name: string; readonly schema: Schema }>> = {
+type Named = "quantity" | "intOrString" | "time" | "microTime";
+
+/** Types that documents name although they are no structs. Version 3 can say that a value is one of two. */
+const named: Readonly<Record<Named, { readonly name: string; readonly v2: Schema; readonly v3?: Schema }>> = {
   quantity: {
     name: "io.k8s.apimachinery.pkg.api.resource.Quantity",
-    schema: { type: "string", description: "A number with an optional suffix: 10Gi, 500m, 1e3." },
+    v2: { type: "string", description: "A number with an optional suffix: 10Gi, 500m, 1e3." },
+    v3: {
+      description: "A number with an optional suffix: 10Gi, 500m, 1e3.",
+      oneOf: [{ type: "string" }, { type: "number" }],
+    },
   },
   intOrString: {
     name: "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
-    schema: { type: "string", format: "int-or-string", description: "A whole number, or a text." },
+    v2: { type: "string", format: "int-or-string", description: "A whole number, or a text." },
+    v3: {
+      description: "A whole number, or a text.",
+      format: "int-or-string",
+      oneOf: [{ type: "integer" }, { type: "string" }],
+    },
   },
-  time: { name: `${metaPrefix}meta.v1.Time`, schema: { type: "string", format: "date-time" } },
-  microTime: { name: `${metaPrefix}meta.v1.MicroTime`, schema: { type: "string", format: "date-time" } },
+  time: { name: `${metaPrefix}meta.v1.Time`, v2: { type: "string", format: "date-time" } },
+  microTime: { name: `${metaPrefix}meta.v1.MicroTime`, v2: { type: "string", format: "date-time" } },
 };
 
 /** `core.v1.Pod` as documents name it. */
@@ -130,12 +142,12 @@ export class TypeSchemas {
   #memberSchema(struct: string, member: Member): Schema {
     const path = `${struct}.${member.name}`;
     const rule = mergeRules[path];
-    const { wrapsReferences, tellsEnums } = this.#dialect;
+    const { wrapsReferences, tellsChoices } = this.#dialect;
     const more: { -readonly [K in keyof Schema]: Schema[K] } = {};
     const words = wordsOf(struct, member.name);
     if (words !== undefined) more.description = words;
     if (defaultsOf[path] !== undefined) more.default = defaultsOf[path];
-    if (tellsEnums && enumsOf[path] !== undefined) more.enum = enumsOf[path];
+    if (tellsChoices && enumsOf[path] !== undefined) more.enum = enumsOf[path];
     if (rule?.mergeKey !== undefined) more["x-kubernetes-patch-merge-key"] = rule.mergeKey;
     if (rule?.strategy !== undefined) more["x-kubernetes-patch-strategy"] = rule.strategy;
     if (rule?.listType !== undefined) more["x-kubernetes-list-type"] = rule.listType;
@@ -163,8 +175,8 @@ export class TypeSchemas {
       case "intOrString":
       case "time":
       case "microTime": {
-        const { name, schema } = named[type.form] as (typeof named)[string];
-        this.add(name, schema);
+        const { name, v2, v3 = v2 } = named[type.form];
+        this.add(name, this.#dialect.tellsChoices ? v3 : v2);
         return this.refTo(name);
       }
       case "list":
