@@ -7,6 +7,7 @@ import { defaultStorageClass } from "./admission/default-storage-class.ts";
 import { nodeRestriction } from "./admission/node-restriction.ts";
 import { podDefaults, serviceAccountRequired } from "./admission/pod-defaults.ts";
 import { rbacEscalation } from "./admission/rbac-escalation.ts";
+import { serviceAccount } from "./admission/service-account.ts";
 import { storageObjectInUseProtection } from "./admission/storage-protection.ts";
 import { ServiceAccountTokens } from "./authentication/service-account-tokens.ts";
 import { anyToken, type StaticToken, staticTokens } from "./authentication/tokens.ts";
@@ -16,6 +17,8 @@ import { ensureDefaultRoles } from "./authorization/rbac/bootstrap.ts";
 import { InProcessClient } from "./client/in-process-client.ts";
 import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
+import { startRoleAggregation } from "./controllers/role-aggregation.ts";
+import { startServiceAccounts } from "./controllers/service-accounts.ts";
 import { type Authenticator, createAuthenticator } from "./http/authentication.ts";
 import { KindTable } from "./registry/kind-table.ts";
 import { builtInKinds } from "./registry/kinds/index.ts";
@@ -37,6 +40,13 @@ export interface ApiServerOptions {
   readonly controllers?: boolean;
   /** Whether a pod's service account must exist, as in a cluster that has a controller making them; default false. */
   readonly requireServiceAccounts?: boolean;
+  /**
+   * Whether each namespace gets the service account `default` and the cluster's authority, and each pod a token of
+   * its account, as in a whole cluster; default false, as envtest has it.
+   */
+  readonly serviceAccounts?: boolean;
+  /** The certificate of the cluster's authority (PEM), which namespaces and tokens are given. */
+  readonly rootCa?: string;
   /** Who holds which token, from the start. */
   readonly tokens?: readonly StaticToken[];
   /** Whether requests without credentials are let in, as `system:anonymous`; default false. */
@@ -108,6 +118,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     version,
     admission: admissionChain([
       ...(options.requireServiceAccounts === true ? [serviceAccountRequired] : []),
+      ...(options.serviceAccounts === true ? [serviceAccount] : []),
       podDefaults,
       defaultStorageClass,
       persistentVolumeClaimResize,
@@ -136,7 +147,19 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     client: (user = adminUser) => new InProcessClient(server, user),
     async start() {
       if (options.controllers === false || ends.length > 0) return;
-      ends = [startGarbageCollector(env, registry), startNamespaceLifecycle(env, registry)];
+      ends = [
+        startGarbageCollector(env, registry),
+        startNamespaceLifecycle(env, registry),
+        startRoleAggregation(env, registry),
+        ...(options.serviceAccounts === true
+          ? [
+              startServiceAccounts(env, registry, {
+                accounts,
+                ...(options.rootCa === undefined ? {} : { rootCa: options.rootCa }),
+              }),
+            ]
+          : []),
+      ];
     },
     async stop() {
       running = false;

@@ -1,6 +1,8 @@
 /** An embedded Kubernetes API server: in memory or durable, in process or over HTTPS. */
 export { type ApiServer, type ApiServerOptions, createApiServer } from "./api-server.ts";
+export { parseTokenFile, TokenFileError } from "./authentication/token-file.ts";
 export type { StaticToken } from "./authentication/tokens.ts";
+export { type AuthorizationMode, authorizationModes } from "./authorization/modes.ts";
 export {
   type CertificateRequest,
   createAuthority,
@@ -9,6 +11,7 @@ export {
 } from "./http/certificates.ts";
 export { type ClusterCredentials, ensureCredentials, kubeconfig, writePrivateFile } from "./http/data-dir.ts";
 export { type HttpsOptions, type HttpsServer, serveHttps } from "./http/https.ts";
+export type { RequestLimits } from "./http/limits.ts";
 export { adminUser, type UserInfo } from "./registry/request.ts";
 export { type RunApiServerOptions, type RunningApiServer, runApiServer } from "./run-api-server.ts";
 export { type BackupSummary, backupStore, restoreStore } from "./storage/disk/backup.ts";

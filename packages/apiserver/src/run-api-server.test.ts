@@ -26,7 +26,7 @@ it("keeps its keys, certificates and kubeconfig from others", async () => {
   expect(modeOf(kubeconfigOut)).toBe("600");
   expect(modeOf(dataDir)).toBe("700");
   const pki = readdirSync(join(dataDir, "pki")).sort();
-  expect(pki).toEqual(["admin-token", "apiserver.crt", "apiserver.key", "ca.crt", "ca.key"]);
+  expect(pki).toEqual(["admin-token", "apiserver.crt", "apiserver.key", "ca.crt", "ca.key", "sa.key"]);
   for (const file of pki) expect(`${file} ${modeOf(join(dataDir, "pki", file))}`).toBe(`${file} 600`);
 });
 

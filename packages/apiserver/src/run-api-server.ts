@@ -1,8 +1,11 @@
 /** A whole durable API server, as `longshore run apiserver` starts it. */
 import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { type ApiServerOptions, createApiServer } from "./api-server.ts";
+import type { StaticToken } from "./authentication/tokens.ts";
+import type { AuthorizationMode } from "./authorization/modes.ts";
 import { ensureCredentials, kubeconfig, makeCredentials, writePrivateFile } from "./http/data-dir.ts";
 import { serveHttps } from "./http/https.ts";
+import type { RequestLimits } from "./http/limits.ts";
 import { adminUser } from "./registry/request.ts";
 import { openDurableStore } from "./storage/disk/durable-store.ts";
 import { memoryStore } from "./storage/object-store.ts";
@@ -21,6 +24,15 @@ export interface RunApiServerOptions {
   readonly emulatedVersion?: string;
   /** See {@link ApiServerOptions}. */
   readonly featureGates?: string | Readonly<Record<string, boolean>>;
+  /** Holders of tokens beside the administrator. */
+  readonly tokens?: readonly StaticToken[];
+  /** See {@link ApiServerOptions}. */
+  readonly anonymousAuth?: boolean;
+  /** See {@link ApiServerOptions}. */
+  readonly authorizationModes?: readonly AuthorizationMode[];
+  /** See {@link ApiServerOptions}; here the default is true. */
+  readonly serviceAccounts?: boolean;
+  readonly limits?: Partial<RequestLimits>;
 }
 
 /** How long answers that are on their way when the server stops may take. */
@@ -54,10 +66,15 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
       dataDir === undefined
         ? await makeCredentials(env.clock.now())
         : await ensureCredentials(dataDir, env.clock.now());
-    const { adminToken, authority, server: own } = credentials;
+    const { adminToken, authority, server: own, serviceAccountKey } = credentials;
     const server = createApiServer(env, {
       store,
-      tokens: [{ token: adminToken, user: adminUser }],
+      tokens: [{ token: adminToken, user: adminUser }, ...(options.tokens ?? [])],
+      serviceAccountKey,
+      rootCa: authority.certificate,
+      serviceAccounts: options.serviceAccounts !== false,
+      anonymousAuth: options.anonymousAuth === true,
+      ...(options.authorizationModes === undefined ? {} : { authorizationModes: options.authorizationModes }),
       ...(options.emulatedVersion === undefined ? {} : { emulatedVersion: options.emulatedVersion }),
       ...(options.featureGates === undefined ? {} : { featureGates: options.featureGates }),
     });
@@ -68,6 +85,7 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
       certificate: own.certificate,
       key: own.key,
       clientCa: authority.certificate,
+      ...(options.limits === undefined ? {} : { limits: options.limits }),
     });
     // Watches end first, and requests are answered, so that clients see an end and not a cut.
     ends.push(

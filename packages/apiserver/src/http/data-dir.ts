@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readFile, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { generateSigningKey } from "../authentication/signing-key.ts";
 import { createAuthority, issueCertificate, type KeyPair } from "./certificates.ts";
 
 /** What a data directory holds beside the store. */
@@ -12,6 +13,8 @@ export interface ClusterCredentials {
   readonly authority: KeyPair;
   readonly server: KeyPair;
   readonly adminToken: string;
+  /** The key that signs tokens of service accounts, PEM. */
+  readonly serviceAccountKey: string;
 }
 
 /** Names and addresses under which the server may be reached. */
@@ -28,7 +31,7 @@ const serverHosts = [
 export async function makeCredentials(now: Date): Promise<ClusterCredentials> {
   const authority = await createAuthority("longshore", now);
   const server = await issueServer(authority, now);
-  return { authority, server, adminToken: newToken() };
+  return { authority, server, adminToken: newToken(), serviceAccountKey: generateSigningKey() };
 }
 
 /** The credentials of `dataDir`, made when they are not there yet. */
@@ -43,7 +46,13 @@ export async function ensureCredentials(dataDir: string, now: Date): Promise<Clu
     adminToken = newToken();
     await writePrivateFile(tokenFile, adminToken);
   }
-  return { authority, server, adminToken };
+  const keyFile = join(directory, "sa.key");
+  let serviceAccountKey = await readText(keyFile);
+  if (serviceAccountKey === undefined) {
+    serviceAccountKey = generateSigningKey();
+    await writePrivateFile(keyFile, serviceAccountKey);
+  }
+  return { authority, server, adminToken, serviceAccountKey };
 }
 
 function issueServer(authority: KeyPair, now: Date): Promise<KeyPair> {

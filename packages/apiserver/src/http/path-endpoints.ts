@@ -9,6 +9,7 @@ import { coreVersions, groupList, oneGroup, resourceList, rootPaths, versionDocu
 import { header, type Request, type Response } from "./exchange.ts";
 import { openApiV2, openApiV3, openApiV3Index } from "./openapi.ts";
 import { send, sendJson, sendPageNotFound, sendText } from "./respond.ts";
+import { tokenKeyEndpoints } from "./token-keys.ts";
 
 /** A request to a path that is no resource. */
 export interface PathCall {
@@ -44,6 +45,7 @@ export async function answerPath(call: Omit<PathCall, "path" | "context">): Prom
 /** Every path that is no resource; others add theirs here. */
 const pathEndpoints: readonly PathEndpoint[] = [
   { path: /^\/(healthz|livez|readyz)(\/ping|\/log|\/etcd)?$/, answer: health },
+  ...tokenKeyEndpoints,
   { path: "/openapi/v2", answer: version2 },
   { path: /^\/openapi\/v3/, answer: version3 },
   document("/", ({ context }) => rootPaths(context.kinds, context.version)),

@@ -103,6 +103,8 @@ export const behaviours = {
   storageCausesTwice: { until: 21 },
   /** Somebody can ask who they are (SelfSubjectReview). */
   selfSubjectReviews: { since: 28 },
+  /** Pods find their token in a projected volume rather than in a Secret. */
+  projectedTokens: { since: 21 },
   /** Tokens of service accounts carry an id, and the node of the pod that they are bound to. */
   tokenIds: { since: 30 },
   /** Tokens of service accounts can be bound to a node. */

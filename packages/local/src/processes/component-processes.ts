@@ -78,6 +78,8 @@ async function startApiServer({ env, layout, config }: ProcessContext): Promise<
     dataDir: layout.apiDir,
     port: config.port,
     kubeconfigOut: layout.kubeconfig,
+    // Its nodes mount no tokens, and no pod of it asks for one.
+    serviceAccounts: false,
   });
   return running(server);
 }
