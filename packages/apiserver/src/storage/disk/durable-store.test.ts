@@ -1,5 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -166,6 +167,49 @@ describe("the durable store", () => {
     },
   );
 
+  it.skipIf(process.getuid?.() !== 0)(
+    "goes on with its log when there is no room for a base, and makes one when there is",
+    async () => {
+      const disk = join(directory, "disk");
+      await mkdir(disk);
+      await run("mount", ["-t", "tmpfs", "-o", "size=3m", "none", disk]);
+      try {
+        let failures = 0;
+        const onBaseFailed = () => failures++;
+        const store = await openDurableStore(join(disk, "data"), {
+          logBytesMin: 200_000,
+          historyLimit: 10,
+          onBaseFailed,
+        });
+        // More than half of the disk, so that a base finds no room beside what it is to replace.
+        for (let i = 0; i < 80; i++) {
+          store.commit([aConfigMap(`c${i}`, "x".repeat(20_000))]);
+          await store.durable();
+        }
+        while (failures === 0) {
+          store.commit([aConfigMap("more", "x".repeat(20_000))]);
+          await store.durable();
+        }
+        await run("mount", ["-o", "remount,size=20m", disk]);
+        const objects = join(disk, "data", "objects");
+        const isReplaced = () => readdirSync(objects).includes("000001.log") === false;
+        for (let i = 0; i < 200 && !isReplaced(); i++) {
+          store.commit([aConfigMap("more", "x".repeat(20_000))]);
+          await store.durable();
+        }
+        expect(isReplaced()).toBe(true);
+        const { revision } = store;
+        await store.close();
+        const again = await openDurableStore(join(disk, "data"));
+        expect(again.revision).toBe(revision);
+        expect(again.table("configmaps").size).toBe(81);
+        await again.close();
+      } finally {
+        await run("umount", ["-l", disk]);
+      }
+    },
+  );
+
   it("keeps every acknowledged write, each whole, when its process is killed again and again", async () => {
     const writer = new URL("../../testing/power-loss/recorded-writer.ts", import.meta.url).pathname;
     const model = memoryStore();
@@ -204,6 +248,34 @@ class SlowDisk implements Persistence {
   }
   async close(): Promise<void> {}
 }
+
+describe("the history", () => {
+  it("of the last five minutes is kept, and of each resource the latest changes whatever their age", () => {
+    let now = 0;
+    const store = new ObjectStore({ now: () => now });
+    const table = store.table("configmaps");
+    for (let i = 0; i < 1000; i++) store.commit([aConfigMap("busy", String(i))]);
+    store.commit([{ ...aConfigMap("quiet"), resource: "secrets" }]);
+    for (let minute = 1; minute <= 5; minute++) {
+      now = minute * 60_000;
+      expect(table.positionAfter(0)).toBe(0);
+      store.commit([aConfigMap("busy", `minute ${minute}`)]);
+    }
+    now = 6 * 60_000;
+    store.commit([aConfigMap("busy", "last")]);
+    expect(table.positionAfter(0)).toBeUndefined();
+    expect(table.snapshot(store.revision - 500)).toHaveLength(1);
+    expect(store.table("secrets").positionAfter(0)).toBe(0);
+  });
+
+  it("is not longer than its limit, however fast it grows", () => {
+    const store = new ObjectStore({ historyLimit: 100 });
+    for (let i = 0; i < 1000; i++) store.commit([aConfigMap("busy", String(i))]);
+    const table = store.table("configmaps");
+    expect(table.positionAfter(store.revision - 100)).toBeDefined();
+    expect(table.positionAfter(store.revision - 130)).toBeUndefined();
+  });
+});
 
 describe("commits on their way to the disk", () => {
   it("go there in groups, and are read by watches only once they are there", async () => {

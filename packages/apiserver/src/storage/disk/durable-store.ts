@@ -2,13 +2,13 @@
  * The durable form of the store: files behind the tables in memory. Commits that come while one is
  * being written go to the disk together, and none is acknowledged before the disk has it.
  */
-import { existsSync, mkdirSync, statfsSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { takeDirectoryLock } from "../directory-lock.ts";
 import { ObjectStore, type StoreOptions } from "../object-store.ts";
 import { type Store, StoreError } from "../store.ts";
 import { syncDirectory } from "./durable-file.ts";
-import { diskFull, Journal, type JournalOptions } from "./journal.ts";
+import { diskFull, hasRoom, Journal, type JournalOptions } from "./journal.ts";
 import { readStoreFiles } from "./store-files.ts";
 
 /** How a durable store is kept. */
@@ -18,9 +18,6 @@ export interface DurableStoreOptions extends StoreOptions, Omit<JournalOptions, 
 export function storeDirectory(dataDir: string): string {
   return join(dataDir, "objects");
 }
-
-/** What must be free on the disk for a store to be opened. */
-const roomBytesMin = 1024 * 1024;
 
 /**
  * Opens the store in the data directory, which is made when it is not there.
@@ -32,8 +29,7 @@ export async function openDurableStore(dataDir: string, options: DurableStoreOpt
     const directory = storeDirectory(dataDir);
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     release = takeDirectoryLock(dataDir);
-    const { bavail, bsize } = statfsSync(dataDir);
-    if (bavail * bsize < roomBytesMin) throw diskFull(dataDir);
+    if (!hasRoom(dataDir, 0)) throw diskFull(dataDir);
     const contents = readStoreFiles(directory);
     if (contents.log === undefined) await beginHere(dataDir);
     const journal = await Journal.open(directory, contents, { ...options, release });

@@ -7,9 +7,11 @@
  *  - A file is removed only when the base that replaces it is on the disk.
  *  - No memory is mapped: what a disk does wrong is an error here, and no signal.
  */
-import { closeSync, constants, openSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync, statfsSync, writeSync } from "node:fs";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { KubeObject } from "@longshore/kube";
+import { objectParts } from "../../api/object-bytes.ts";
 import type { DurableCommit, Persistence } from "../object-store.ts";
 import { StoreError } from "../store.ts";
 import { type BaseContents, writeBase } from "./base-file.ts";
@@ -93,10 +95,7 @@ export class Journal implements Persistence {
     if (this.#length > this.#rotateAt && this.#base === undefined) await this.#rotate(checkpoint);
     const parts = commits.flatMap(({ changes, revision }) =>
       changes.flatMap(({ resource, namespace, name, object }) =>
-        encodeRecord(
-          { revision, resource, namespace, name },
-          object === undefined ? undefined : JSON.stringify(object),
-        ),
+        encodeRecord({ revision, resource, namespace, name }, object && partsOf(object)),
       ),
     );
     await this.#append(frameKinds.records, parts);
@@ -148,22 +147,39 @@ export class Journal implements Persistence {
   /** Begins a new log, and beside it the base that makes the old ones needless. */
   async #rotate(checkpoint: () => BaseContents): Promise<void> {
     const next = this.#file + 1;
+    const path = join(this.#directory, fileName(next, "log"));
+    // A base that fills the disk would take the room of the commits meanwhile.
+    if (!hasRoom(this.#directory, this.#baseBytes + this.#length)) {
+      this.#postpone(diskFull(this.#directory));
+      return;
+    }
+    let log: FileHandle;
     try {
       await this.#append(frameKinds.end, []);
-      const path = join(this.#directory, fileName(next, "log"));
       await beginLog(path);
-      const old = this.#log;
-      this.#log = await open(path, "r+");
-      this.#file = next;
-      this.#length = firstLine.length;
-      this.#acknowledge();
-      await old.close();
+      log = await open(path, "r+");
     } catch (error) {
       if (this.#failure !== undefined) throw this.#failure;
+      await this.#withoutLog(path);
       this.#postpone(error);
       return;
     }
+    await this.#log.close().catch(() => {});
+    this.#log = log;
+    this.#file = next;
+    this.#length = firstLine.length;
+    this.#acknowledge();
     this.#base = this.#writeBase(next, checkpoint()).catch((error: unknown) => this.#postpone(error));
+  }
+
+  /** Takes a new log away again: with it there, the old one would have to have ended. */
+  async #withoutLog(path: string): Promise<void> {
+    try {
+      await rm(path, { force: true });
+      await syncDirectory(this.#directory);
+    } catch (cause) {
+      throw this.#fail(cause);
+    }
   }
 
   async #writeBase(file: number, contents: BaseContents): Promise<void> {
@@ -186,9 +202,25 @@ export class Journal implements Persistence {
   }
 }
 
+/** What must be free on the disk beside what is to be written, in bytes. */
+const roomBytesMin = 1024 * 1024;
+
+/** Whether the disk has room for so many bytes, and for what else comes. */
+export function hasRoom(directory: string, bytes: number): boolean {
+  const { bavail, bsize } = statfsSync(directory);
+  return bavail * bsize >= bytes + roomBytesMin;
+}
+
 /** Makes a log without frames. */
 export async function beginLog(path: string): Promise<void> {
   await writeWholeFile(path, (append) => append(firstLine));
+}
+
+/** The object's JSON, which is shared with the answers that show it. */
+function partsOf(object: KubeObject): string | readonly Buffer[] {
+  const { kind, apiVersion } = object;
+  if (kind === undefined || apiVersion === undefined) return JSON.stringify(object);
+  return objectParts(object, apiVersion);
 }
 
 /** Removes what the newest base has made needless, and files that were never finished. */

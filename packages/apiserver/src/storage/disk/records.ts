@@ -17,15 +17,17 @@ const removed = 0xffffffff;
 /** The record as bytes: the lengths of its two parts, what it is about, and the object. */
 export function encodeRecord(
   record: Omit<StoredRecord, "json">,
-  json: string | Buffer | undefined,
+  json: string | Buffer | readonly Buffer[] | undefined,
 ): Buffer[] {
   const { revision, resource, namespace, name } = record;
   const about = Buffer.from(JSON.stringify([revision, resource, namespace, name]));
-  const object = typeof json === "string" ? Buffer.from(json) : json;
+  const parts =
+    typeof json === "string" ? [Buffer.from(json)] : Buffer.isBuffer(json) ? [json] : (json ?? []);
   const lengths = Buffer.alloc(8);
   lengths.writeUInt32LE(about.length, 0);
-  lengths.writeUInt32LE(object?.length ?? removed, 4);
-  return object === undefined ? [lengths, about] : [lengths, about, object];
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  lengths.writeUInt32LE(json === undefined ? removed : length, 4);
+  return [lengths, about, ...parts];
 }
 
 /** The records of a frame. The objects share the memory of `content`. */

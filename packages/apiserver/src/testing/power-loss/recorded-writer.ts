@@ -17,8 +17,8 @@ export function changesOf(revision: number, store: Store): readonly Change[] {
     namespace: "n",
     name,
     object: {
-      apiVersion: "v1",
       kind: "Thing",
+      apiVersion: "v1",
       metadata: { name, namespace: "n", uid: `${name}-${revision}` },
       data: { revision: String(revision), text: "x".repeat(length) },
     },
