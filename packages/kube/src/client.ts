@@ -22,6 +22,8 @@ export interface ListOptions extends CallOptions {
   readonly continue?: string;
   /** "0": any version, from a cache; otherwise not older than. Most recent when left out. */
   readonly resourceVersion?: string;
+  /** Objects carry only apiVersion, kind and metadata (meta/v1 PartialObjectMetadata). */
+  readonly metadataOnly?: boolean;
 }
 
 /** One page of a list. */
@@ -42,12 +44,24 @@ export interface WatchOptions extends CallOptions {
   readonly resourceVersion?: string;
   /** The server ends the watch after this time, in seconds. */
   readonly timeoutSeconds?: number;
+  /**
+   * The watch begins with what there is, as additions in any order, and a bookmark that ends them (watch-list).
+   * A server that does not offer it refuses the watch as invalid.
+   */
+  readonly sendInitialEvents?: boolean;
+  /** Objects carry only apiVersion, kind and metadata (meta/v1 PartialObjectMetadata). */
+  readonly metadataOnly?: boolean;
 }
 
 /** A change seen by a watch; an error inside the stream (410 above all) is thrown as {@link KubeApiError}. */
 export type WatchEvent<T extends KubeObject> =
   | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: Stored<T> }
-  | { readonly type: "BOOKMARK"; readonly resourceVersion: string };
+  | {
+      readonly type: "BOOKMARK";
+      readonly resourceVersion: string;
+      /** What there was when the watch began has been told. */
+      readonly initialEventsEnd?: true;
+    };
 
 /** A patch and its kind. */
 export interface Patch {

@@ -22,6 +22,7 @@ export {
 } from "./events/event-recorder.ts";
 export type { FlowControl } from "./http/flow-control.ts";
 export { createHttpClient, type HttpClientOptions, type HttpKubeClient } from "./http/http-client.ts";
+export type { CacheProgress } from "./informer/cache-progress.ts";
 export {
   type Informer,
   type InformerHandler,
@@ -31,6 +32,7 @@ export {
 export type { IndexFunction } from "./informer/object-cache.ts";
 export { compareResourceVersions } from "./informer/resource-version.ts";
 export { type SharedInformers, sharedInformers } from "./informer/shared-informers.ts";
+export { interceptWrites, type WriteInterceptor, type WriteRequest } from "./intercepted-client.ts";
 export {
   type LeaderElection,
   type LeaderElectionOptions,
@@ -38,6 +40,12 @@ export {
   startLeaderElection,
 } from "./leader-election/leader-election.ts";
 export * from "./objects.ts";
+export {
+  type InformerSource,
+  type OwnWrites,
+  StaleCacheError,
+  trackWrites,
+} from "./own-writes/own-writes.ts";
 export {
   formatBytes,
   parseQuantity,
@@ -47,6 +55,7 @@ export {
   quantityOf,
 } from "./quantity/quantity.ts";
 export {
+  type QueueEnv,
   type Reconcile,
   type ReconcileResult,
   settled,

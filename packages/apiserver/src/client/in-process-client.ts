@@ -65,8 +65,9 @@ export class InProcessClient implements KubeClient {
       options.signal,
     );
     if (answer.type !== "list") throw new KubeTransportError(`a list was answered with ${answer.type}`);
+    const items = answer.items as readonly Stored<T>[];
     return {
-      items: answer.items as readonly Stored<T>[],
+      items: options.metadataOnly === true ? items.map(partial) : items,
       resourceVersion: answer.resourceVersion,
       continue: answer.continue,
     };
@@ -85,7 +86,7 @@ export class InProcessClient implements KubeClient {
       options.signal,
     );
     if (answer.type !== "watch") throw new KubeTransportError(`a watch was answered with ${answer.type}`);
-    yield* events<T>(answer.stream, options.signal);
+    yield* events<T>(answer.stream, options.metadataOnly === true, options.signal);
   }
 
   async create<T extends KubeObject>(
@@ -223,12 +224,18 @@ function refOfBody(object: KubeObject): Partial<ObjectRef> {
 }
 
 function queryOf(options: ListOptions & WatchOptions): ApiQuery {
-  const { namespace: _n, signal: _s, ...query } = options;
-  return query;
+  const { namespace: _n, signal: _s, metadataOnly: _m, ...query } = options;
+  return query.sendInitialEvents === true ? { ...query, resourceVersionMatch: "NotOlderThan" } : query;
+}
+
+/** What meta/v1 PartialObjectMetadata keeps of an object. */
+function partial<T extends KubeObject>({ apiVersion, kind, metadata }: Stored<T>): Stored<T> {
+  return { apiVersion, kind, metadata } as Stored<T>;
 }
 
 async function* events<T extends KubeObject>(
   stream: WatchStream,
+  metadataOnly: boolean,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEvent<T>, void, undefined> {
   const close = () => stream.close();
@@ -238,7 +245,8 @@ async function* events<T extends KubeObject>(
     for (let item = await stream.next(); item !== undefined; item = await stream.next()) {
       signal.throwIfAborted();
       if (item.type === "ERROR") throw new KubeApiError(item.status as Status);
-      yield item as WatchEvent<T>;
+      const event = item as WatchEvent<T>;
+      yield metadataOnly && event.type !== "BOOKMARK" ? { ...event, object: partial(event.object) } : event;
     }
     signal.throwIfAborted();
   } finally {

@@ -69,8 +69,12 @@ const patchTypes: Readonly<Record<Patch["type"], string>> = {
   apply: "application/apply-patch+yaml",
 };
 
+/** meta/v1 PartialObjectMetadata, and the whole object from a server that cannot give parts. */
+const partialObject = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+const partialList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
 interface RawList<T extends KubeObject> {
-  readonly items?: readonly Stored<T>[] | null;
+  readonly items?: Stored<T>[] | null;
   readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
 }
 
@@ -114,10 +118,18 @@ class HttpClient implements HttpKubeClient {
     const version = await this.#versionOf(resource, options.signal);
     const path = collectionPath(resource, version, options.namespace) + listQuery(options);
     const timeoutMs = 2 * this.#callTimeoutMs;
-    const raw = (await this.#call({ method: "GET", path }, options.signal, { timeoutMs })) as RawList<T>;
+    const request: HttpRequest = {
+      method: "GET",
+      path,
+      ...(options.metadataOnly === true ? { accept: partialList } : {}),
+    };
+    const raw = (await this.#call(request, options.signal, { timeoutMs })) as RawList<T>;
     const token = raw.metadata?.continue;
+    const items = raw.items ?? [];
+    const apiVersion = apiVersionOf(resource, version);
+    for (const item of items) withKind(item, apiVersion, resource.kind);
     return {
-      items: (raw.items ?? []).map((item) => withKind(item, resource, version)),
+      items,
       resourceVersion: raw.metadata?.resourceVersion ?? "",
       continue: token === "" ? undefined : token,
     };
@@ -129,7 +141,11 @@ class HttpClient implements HttpKubeClient {
   ): AsyncGenerator<WatchEvent<T>> {
     const version = await this.#versionOf(resource, options.signal);
     const path = collectionPath(resource, version, options.namespace) + watchQuery(options);
-    const request: HttpRequest = { method: "GET", path };
+    const request: HttpRequest = {
+      method: "GET",
+      path,
+      ...(options.metadataOnly === true ? { accept: partialObject } : {}),
+    };
     const ended = new AbortController();
     const onAbort = () => ended.abort(options.signal.reason);
     options.signal.addEventListener("abort", onAbort, { once: true });

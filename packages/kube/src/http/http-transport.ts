@@ -12,6 +12,8 @@ export interface HttpRequest {
   /** Path and query below the server's address. */
   readonly path: string;
   readonly contentType?: string;
+  /** Media types of the answer; plain JSON when left out. */
+  readonly accept?: string;
   readonly body?: string;
 }
 
@@ -73,7 +75,7 @@ export class HttpTransport {
         path: this.#prefix + request.path,
         method: request.method,
         headers: {
-          accept: "application/json",
+          accept: request.accept ?? "application/json",
           "user-agent": "longshore",
           ...(authorization === undefined ? {} : { authorization }),
           ...(request.body === undefined

@@ -1,7 +1,7 @@
 /** Where the objects of a resource are served (Kubernetes API concepts, "Resource URIs"). */
 import type { ListOptions, WatchOptions } from "../client.ts";
 import type { KubeObject, ObjectRef } from "../objects.ts";
-import { apiVersionOf, type Resource } from "../resources.ts";
+import type { Resource } from "../resources.ts";
 
 /** `/api/v1` or `/apis/GROUP/VERSION`. */
 export function groupVersionPath(group: string, version: string): string {
@@ -62,6 +62,8 @@ export function watchQuery(options: Omit<WatchOptions, "signal">): string {
     labelSelector: options.labelSelector,
     fieldSelector: options.fieldSelector,
     resourceVersion: options.resourceVersion,
+    sendInitialEvents: options.sendInitialEvents === true ? "true" : undefined,
+    resourceVersionMatch: options.sendInitialEvents === true ? "NotOlderThan" : undefined,
     timeoutSeconds: options.timeoutSeconds?.toString(),
   });
 }
@@ -72,12 +74,14 @@ export function query(parameters: Readonly<Record<string, string | undefined>>):
   return set.length === 0 ? "" : `?${new URLSearchParams(set)}`;
 }
 
-/** The object with the apiVersion and kind of its resource, which items of a list lack. */
-export function withKind<T extends KubeObject>(
-  object: T,
-  resource: Resource<KubeObject>,
-  version: string,
-): T {
-  if (object.apiVersion !== undefined && object.kind !== undefined) return object;
-  return { ...object, apiVersion: apiVersionOf(resource, version), kind: resource.kind };
+/**
+ * Gives the object the apiVersion and kind of its resource, which items of a list lack and partial ones have wrong.
+ * Only for objects that were just read and that nobody shares yet: it changes them.
+ */
+export function withKind<T extends KubeObject>(object: T, apiVersion: string, kind: string): T {
+  if (object.kind !== kind) {
+    object.apiVersion = apiVersion;
+    object.kind = kind;
+  }
+  return object;
 }

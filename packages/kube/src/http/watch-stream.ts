@@ -1,7 +1,7 @@
 /** Reads the events of a watch out of the bytes of its answer. */
 import { KubeTransportError, type WatchEvent } from "../client.ts";
 import type { KubeObject, Stored } from "../objects.ts";
-import type { Resource } from "../resources.ts";
+import { apiVersionOf, type Resource } from "../resources.ts";
 import { LineSplitter } from "./line-splitter.ts";
 import { withKind } from "./request-path.ts";
 import { watchErrorOf } from "./status.ts";
@@ -21,9 +21,12 @@ export async function* readWatchEvents<T extends KubeObject>(
   resource: Resource<T>,
   version: string,
 ): AsyncGenerator<WatchEvent<T>> {
+  const apiVersion = apiVersionOf(resource, version);
   const splitter = new LineSplitter();
   for await (const chunk of body) {
-    for (const line of splitter.push(chunk)) yield toEvent(parse<T>(line, resource), resource, version);
+    for (const line of splitter.push(chunk)) {
+      yield toEvent(parse<T>(line, resource), resource, apiVersion);
+    }
   }
   if (splitter.isInsideLine) {
     throw new KubeTransportError(`the watch of ${resource.plural} was cut off inside an event`);
@@ -43,18 +46,26 @@ function parse<T extends KubeObject>(line: string, resource: Resource<T>): RawEv
 function toEvent<T extends KubeObject>(
   event: RawEvent<T>,
   resource: Resource<T>,
-  version: string,
+  apiVersion: string,
 ): WatchEvent<T> {
   switch (event.type) {
     case "ADDED":
     case "MODIFIED":
     case "DELETED":
-      return { type: event.type, object: withKind(event.object, resource, version) };
+      return { type: event.type, object: withKind(event.object, apiVersion, resource.kind) };
     case "BOOKMARK":
-      return { type: "BOOKMARK", resourceVersion: event.object.metadata.resourceVersion };
+      return bookmark(event.object.metadata);
     case "ERROR":
       throw watchErrorOf(event.object);
     default:
       throw new KubeTransportError(`the watch of ${resource.plural} carries an event "${event.type}"`);
   }
+}
+
+/** On a bookmark: what there was when the watch began has been told (meta/v1 InitialEventsAnnotationKey). */
+const initialEventsEndAnnotation = "k8s.io/initial-events-end";
+
+function bookmark({ resourceVersion, annotations }: Stored["metadata"]): WatchEvent<never> {
+  const ends = annotations?.[initialEventsEndAnnotation] === "true";
+  return { type: "BOOKMARK", resourceVersion, ...(ends ? { initialEventsEnd: true } : {}) };
 }

@@ -11,8 +11,10 @@ import { abortable, type Component, TaskGroup } from "@longshore/runtime";
 import type { KubeEnv } from "../env.ts";
 import { type KubeObject, keyOf, type ObjectKey, type Stored } from "../objects.ts";
 import type { Resource } from "../resources.ts";
+import type { CacheProgress } from "./cache-progress.ts";
 import { type IndexFunction, ObjectCache } from "./object-cache.ts";
-import { type ReflectorTarget, runReflector } from "./reflector.ts";
+import { Reflector, type ReflectorTarget } from "./reflector.ts";
+import { compareResourceVersions } from "./resource-version.ts";
 
 /** What to cache and how. */
 export interface InformerOptions<T extends KubeObject> {
@@ -22,7 +24,13 @@ export interface InformerOptions<T extends KubeObject> {
   readonly fieldSelector?: string;
   /** Secondary indexes, by name. */
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
-  /** Shrinks objects before they are kept; `managedFields` are always dropped before. */
+  /** Only apiVersion, kind and metadata are asked for and kept (meta/v1 PartialObjectMetadata). */
+  readonly metadataOnly?: boolean;
+  /** How the first list comes: in pages, or streamed by the watch where the server offers that; default paged. */
+  readonly initialList?: "paged" | "streamed";
+  /** Keeps who set which field, which is a third of a small object; dropped when left out. */
+  readonly keepManagedFields?: boolean;
+  /** Shrinks objects before they are kept. */
   readonly transform?: (object: Stored<T>) => Stored<T>;
   /** Every object is told again as updated after this time, in milliseconds; never when left out. */
   readonly resyncMs?: number;
@@ -32,6 +40,7 @@ export interface InformerOptions<T extends KubeObject> {
 export interface InformerHandler<T extends KubeObject> {
   added?(object: Stored<T>): void;
   updated?(before: Stored<T>, after: Stored<T>): void;
+  /** `tombstone`: nobody saw it go, and `lastKnown` is what the cache held. */
   deleted?(lastKnown: Stored<T>, how: { readonly tombstone: boolean }): void;
 }
 
@@ -49,6 +58,8 @@ export interface Informer<T extends KubeObject> extends Component {
   synced(signal: AbortSignal): Promise<void>;
   /** Registers a handler, tells it what is already there as added, and gives the way to end it. */
   onChange(handler: InformerHandler<T>): () => void;
+  /** How far the cache has followed the server. */
+  readonly progress: CacheProgress;
 }
 
 /** Starts a cache that follows `resource` until it is stopped. */
@@ -74,6 +85,11 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
   readonly #cache = new ObjectCache<T>();
   readonly #handlers = new Set<InformerHandler<T>>();
   readonly #tasks: TaskGroup;
+  readonly #reflector: Reflector<T>;
+  readonly progress: CacheProgress;
+  readonly #followers = new Set<(key: ObjectKey | undefined) => void>();
+  #listsBegun = 0;
+  #lastListApplied = 0;
   #synced = false;
   #resolveSynced: () => void = () => {};
   readonly #whenSynced: Promise<void>;
@@ -89,17 +105,18 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
       env.logger.error(`informer of ${resource.plural} ended`, { error }),
     );
     for (const [name, valuesOf] of Object.entries(options.indexes ?? {})) this.addIndex(name, valuesOf);
+    const { transform, keepManagedFields = false } = options;
+    const shrink = (object: Stored<T>): Stored<T> => {
+      const kept = keepManagedFields ? object : withoutManagedFields(object);
+      return transform === undefined ? kept : transform(kept);
+    };
+    this.#reflector = new Reflector(env, resource, this, { ...options, transform: shrink });
+    this.progress = this.#progressOf();
   }
 
   start(): void {
-    const { transform, resyncMs, indexes: _, ...selection } = this.#options;
-    const shrink = (object: Stored<T>): Stored<T> => {
-      const kept = withoutManagedFields(object);
-      return transform === undefined ? kept : transform(kept);
-    };
-    this.#tasks.spawn((signal) =>
-      runReflector(this.#env, this.#resource, this, { ...selection, transform: shrink }, signal),
-    );
+    const { resyncMs } = this.#options;
+    this.#tasks.spawn((signal) => this.#reflector.run(signal));
     if (resyncMs !== undefined) this.#tasks.spawn((signal) => this.#resync(resyncMs, signal));
   }
 
@@ -147,6 +164,10 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
     };
   }
 
+  listing(): void {
+    this.#listsBegun++;
+  }
+
   replace(items: readonly Stored<T>[]): void {
     const changes: Change<T>[] = [];
     const gone = new Set(this.#cache.keys());
@@ -160,7 +181,13 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
     }
     this.#notify(changes);
     this.#synced = true;
+    this.#lastListApplied = this.#listsBegun;
     this.#resolveSynced();
+    this.moved(undefined);
+  }
+
+  moved(key: ObjectKey | undefined): void {
+    for (const told of this.#followers) told(key);
   }
 
   apply(type: "ADDED" | "MODIFIED" | "DELETED", object: Stored<T>): void {
@@ -169,6 +196,34 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
     else if (this.#cache.delete(keyOf(object)) !== undefined)
       changes.push({ kind: "deleted", object, tombstone: false });
     this.#notify(changes);
+  }
+
+  #progressOf(): CacheProgress {
+    const informer = this;
+    const { namespace, labelSelector, fieldSelector } = this.#options;
+    const selectsSome = labelSelector !== undefined || fieldSelector !== undefined;
+    return {
+      get listsBegun() {
+        return informer.#listsBegun;
+      },
+      get lastListApplied() {
+        return informer.#lastListApplied;
+      },
+      hasSeen(version) {
+        const { position } = informer.#reflector;
+        if (position === undefined) return false;
+        const order = compareResourceVersions(position, version);
+        return order !== undefined && order >= 0;
+      },
+      selects: (key) =>
+        (namespace === undefined || key.startsWith(`${namespace}/`)) &&
+        (!selectsSome || this.#cache.get(key) !== undefined),
+      onProgress: (told) => {
+        this.#followers.add(told);
+        return () => this.#followers.delete(told);
+      },
+      refresh: () => this.#reflector.refresh(),
+    };
   }
 
   #store(object: Stored<T>, changes: Change<T>[]): void {

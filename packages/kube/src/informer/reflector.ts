@@ -2,7 +2,8 @@
  * Keeps a local copy of one list of the API server: lists it once, then watches what changes.
  *
  *     ┌────► list all pages ──► replace ──► watch ──► event ──► apply ─┐
- *     │  410, or versions went back            ▲  ▲──────────────────────┘
+ *     │        (or the watch streams them)     ▲  ▲──────────────────────┘
+ *     │  410, or versions went back            │
  *     └────────────── probe ◄── back-off ◄── closed, broken or idle
  *
  * Invariants
@@ -15,18 +16,24 @@
  *    Then everything is listed anew. (A restored server that has already counted past our version
  *    when we come back cannot be told from the old one by its versions.)
  */
-import { abortable, type BackoffPolicy, backoffMs, errorChain, withDeadline } from "@longshore/runtime";
-import { isExpired, type ListPage } from "../client.ts";
+import { abortable, errorChain, withDeadline } from "@longshore/runtime";
+import { isExpired, KubeApiError, type ListPage, type WatchEvent } from "../client.ts";
 import type { KubeEnv } from "../env.ts";
-import type { KubeObject, Stored } from "../objects.ts";
+import { type KubeObject, keyOf, type ObjectKey, type Stored } from "../objects.ts";
 import type { Resource } from "../resources.ts";
+import { reflectorPauseMs } from "./reflector-pause.ts";
 import { compareResourceVersions } from "./resource-version.ts";
+import { watchSilence } from "./watch-silence.ts";
 
 /** Receives what the reflector sees. Must not throw. */
 export interface ReflectorTarget<T extends KubeObject> {
+  /** A complete list begins. */
+  listing(): void;
   /** The list is exactly this now. */
   replace(items: readonly Stored<T>[]): void;
   apply(type: "ADDED" | "MODIFIED" | "DELETED", object: Stored<T>): void;
+  /** The position moved on: by a change of this object, or altogether. */
+  moved(key: ObjectKey | undefined): void;
 }
 
 /** What to reflect. */
@@ -34,6 +41,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
+  readonly metadataOnly?: boolean;
+  readonly initialList?: "paged" | "streamed";
   /** Applied to every object before it is kept. */
   readonly transform: (object: Stored<T>) => Stored<T>;
 }
@@ -48,49 +57,17 @@ const IDLE_MS = 150_000;
 const WATCH_SECONDS = 300;
 /** A watch that lasted this long was healthy, even if nothing happened. */
 const HEALTHY_MS = 10_000;
-const BACKOFF: BackoffPolicy = { initialMs: 500, maximumMs: 30_000, jitter: 0.5 };
-
-/** Reflects `resource` into `target` until `signal` aborts. */
-export async function runReflector<T extends KubeObject>(
-  env: KubeEnv,
-  resource: Resource<T>,
-  target: ReflectorTarget<T>,
-  options: ReflectorOptions<T>,
-  signal: AbortSignal,
-): Promise<void> {
-  const reflector = new Reflector(env, resource, target, options);
-  let failures = 0;
-  while (!signal.aborted) {
-    let problem: unknown;
-    const pass: PassProgress = { healthy: false };
-    try {
-      await reflector.pass(pass, signal);
-    } catch (error) {
-      if (signal.aborted) return;
-      problem = error;
-    }
-    if (pass.healthy) failures = 0;
-    // The first relist after a healthy watch need not wait; all else does, so that no loop spins.
-    if (isExpired(problem) && pass.healthy) continue;
-    if (problem === undefined && pass.healthy) continue;
-    failures++;
-    const pauseMs = backoffMs(BACKOFF, failures, env.random);
-    if (problem !== undefined) {
-      const text = `list and watch of ${resource.plural} failed`;
-      const fields = { error: errorChain(problem), retryInMs: Math.round(pauseMs) };
-      if (failures > 1) env.logger.warn(text, fields);
-      else env.logger.debug(text, fields);
-    }
-    await env.clock.sleep(pauseMs, signal).catch(() => {});
-  }
-}
 
 interface PassProgress {
   /** The watch carried something, or lasted. */
   healthy: boolean;
 }
 
-class Reflector<T extends KubeObject> {
+/** Items of a streamed list, until its end is told. */
+type Streamed<T extends KubeObject> = Map<ObjectKey, Stored<T>>;
+
+/** Reflects one list into its target. */
+export class Reflector<T extends KubeObject> {
   readonly #env: KubeEnv;
   readonly #resource: Resource<T>;
   readonly #target: ReflectorTarget<T>;
@@ -98,33 +75,108 @@ class Reflector<T extends KubeObject> {
   /** Everything up to this version has been applied; undefined: list first. */
   #position: string | undefined;
   #hasWatched = false;
+  #refreshWanted = false;
+  #canStream: boolean;
+  #watching: AbortController | undefined;
 
   constructor(env: KubeEnv, resource: Resource<T>, target: ReflectorTarget<T>, options: ReflectorOptions<T>) {
     this.#env = env;
     this.#resource = resource;
     this.#target = target;
     this.#options = options;
+    this.#canStream = options.initialList === "streamed";
+  }
+
+  /** Everything up to this version is in the target; undefined when that is not known. */
+  get position(): string | undefined {
+    return this.#position;
+  }
+
+  /** Lists everything anew, as soon as a list that is under way has ended. */
+  refresh(): void {
+    this.#refreshWanted = true;
+    this.#watching?.abort(new WatchEndedError());
+  }
+
+  /** Reflects until `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    let failures = 0;
+    while (!signal.aborted) {
+      let problem: unknown;
+      const progress: PassProgress = { healthy: false };
+      try {
+        await this.#pass(progress, signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        problem = error;
+      }
+      if (progress.healthy) failures = 0;
+      // The first relist after a healthy watch need not wait; all else does, so that no loop spins.
+      if ((problem === undefined || isExpired(problem)) && progress.healthy) continue;
+      failures++;
+      const pauseMs = reflectorPauseMs(problem, failures, this.#env.random);
+      this.#tell(problem, failures, pauseMs);
+      await this.#env.clock.sleep(pauseMs, signal).catch(() => {});
+    }
+  }
+
+  #tell(problem: unknown, failures: number, pauseMs: number): void {
+    if (problem === undefined) return;
+    const text = `list and watch of ${this.#resource.plural} failed`;
+    const fields = { error: errorChain(problem), retryInMs: Math.round(pauseMs) };
+    this.#env.logger[failures > 1 ? "warn" : "debug"](text, fields);
   }
 
   /** Lists if need be and watches once. Returns when the watch ended in good order. */
-  async pass(progress: PassProgress, signal: AbortSignal): Promise<void> {
+  async #pass(progress: PassProgress, signal: AbortSignal): Promise<void> {
+    if (this.#refreshWanted) this.#position = undefined;
     if (this.#position !== undefined && this.#hasWatched && (await this.#wentBackwards(signal))) {
       this.#env.logger.warn(`versions of ${this.#resource.plural} went backwards: listing anew`);
       this.#position = undefined;
     }
-    if (this.#position === undefined) {
-      const listed = await this.#listAll(signal);
-      this.#target.replace(listed.items);
-      this.#position = listed.resourceVersion;
-    }
     try {
-      await this.#watch(progress, signal);
+      if (this.#position === undefined && this.#canStream) await this.#listAndWatch(progress, signal);
+      else {
+        if (this.#position === undefined) await this.#list(signal);
+        if (!this.#refreshWanted) await this.#watch(progress, undefined, signal);
+      }
     } catch (error) {
       if (isExpired(error)) this.#position = undefined;
-      throw error;
+      // What was asked for is no failure.
+      if (this.#refreshWanted && error instanceof WatchEndedError) progress.healthy = true;
+      else throw error;
     } finally {
       this.#hasWatched = true;
     }
+  }
+
+  async #list(signal: AbortSignal): Promise<void> {
+    this.#beginList();
+    const listed = await this.#listAll(signal);
+    this.#position = listed.resourceVersion;
+    this.#target.replace(listed.items);
+  }
+
+  /** One watch that begins with the list. A server that does not offer that is asked for pages from now on. */
+  async #listAndWatch(progress: PassProgress, signal: AbortSignal): Promise<void> {
+    this.#beginList();
+    const streamed: Streamed<T> = new Map();
+    try {
+      await this.#watch(progress, streamed, signal);
+    } catch (error) {
+      const isRefused = error instanceof KubeApiError && (error.code === 400 || error.code === 422);
+      if (this.#position === undefined && isRefused) {
+        this.#canStream = false;
+        progress.healthy = true; // Nothing is wrong: the next pass lists.
+        return;
+      }
+      throw error;
+    }
+  }
+
+  #beginList(): void {
+    this.#refreshWanted = false;
+    this.#target.listing();
   }
 
   async #listAll(
@@ -170,9 +222,14 @@ class Reflector<T extends KubeObject> {
     return order === undefined || order < 0;
   }
 
-  async #watch(progress: PassProgress, parent: AbortSignal): Promise<void> {
+  async #watch(
+    progress: PassProgress,
+    streamed: Streamed<T> | undefined,
+    parent: AbortSignal,
+  ): Promise<void> {
     const { clock, random, kube } = this.#env;
     const stop = new AbortController();
+    this.#watching = stop;
     const onParentAbort = () => stop.abort(parent.reason);
     parent.addEventListener("abort", onParentAbort, { once: true });
     const startedMs = clock.monotonicMs();
@@ -183,31 +240,60 @@ class Reflector<T extends KubeObject> {
       .watch(this.#resource, {
         ...this.#selection(),
         ...(this.#position === undefined ? {} : { resourceVersion: this.#position }),
+        ...(streamed === undefined ? {} : { sendInitialEvents: true }),
         timeoutSeconds,
         signal: stop.signal,
       })
       [Symbol.asyncIterator]();
+    let initial = streamed;
     try {
       for (;;) {
         const next = await abortable(iterator.next(), stop.signal);
         if (next.done === true) return;
         heardMs = clock.monotonicMs();
-        progress.healthy = true;
-        const event = next.value;
-        if (event.type === "BOOKMARK") {
-          if (!this.#advance(event.resourceVersion, "bookmark")) return;
-        } else if (this.#advance(event.object.metadata.resourceVersion, "event")) {
-          this.#target.apply(event.type, this.#options.transform(event.object));
+        if (initial !== undefined) {
+          if (this.#gather(initial, next.value)) initial = undefined;
+          continue;
         }
+        progress.healthy = true;
+        if (!this.#follow(next.value)) return;
       }
     } finally {
       if (clock.monotonicMs() - startedMs >= HEALTHY_MS) progress.healthy = true;
       watchdog.cancel();
       parent.removeEventListener("abort", onParentAbort);
+      this.#watching = undefined;
       stop.abort(new WatchEndedError());
       // Not awaited: a generator that waits for a dead peer would hold us here.
       Promise.resolve(iterator.return?.()).catch(() => {});
     }
+  }
+
+  /** Takes one event of a streamed list; true once the list is complete, and in the target. */
+  #gather(items: Streamed<T>, event: WatchEvent<T>): boolean {
+    if (event.type === "BOOKMARK") {
+      if (event.initialEventsEnd !== true) return false;
+      this.#position = event.resourceVersion;
+      this.#target.replace([...items.values()]);
+      return true;
+    }
+    const object = this.#options.transform(event.object);
+    if (event.type === "DELETED") items.delete(keyOf(object));
+    else items.set(keyOf(object), object);
+    return false;
+  }
+
+  /** Applies one event; false when the watch is of no more use. */
+  #follow(event: WatchEvent<T>): boolean {
+    if (event.type === "BOOKMARK") {
+      if (!this.#advance(event.resourceVersion, "bookmark")) return false;
+      this.#target.moved(undefined);
+    } else if (this.#advance(event.object.metadata.resourceVersion, "event")) {
+      const object = this.#options.transform(event.object);
+      this.#target.apply(event.type, object);
+      this.#target.moved(keyOf(object));
+    }
+    return true;
   }
 
   /**
@@ -227,12 +313,18 @@ class Reflector<T extends KubeObject> {
     return by === "bookmark";
   }
 
-  #selection(): { namespace?: string; labelSelector?: string; fieldSelector?: string } {
-    const { namespace, labelSelector, fieldSelector } = this.#options;
+  #selection(): {
+    namespace?: string;
+    labelSelector?: string;
+    fieldSelector?: string;
+    metadataOnly?: boolean;
+  } {
+    const { namespace, labelSelector, fieldSelector, metadataOnly } = this.#options;
     return {
       ...(namespace === undefined ? {} : { namespace }),
       ...(labelSelector === undefined ? {} : { labelSelector }),
       ...(fieldSelector === undefined ? {} : { fieldSelector }),
+      ...(metadataOnly === true ? { metadataOnly } : {}),
     };
   }
 }
@@ -242,28 +334,4 @@ class WatchEndedError extends Error {
   constructor() {
     super("the watch is no longer needed");
   }
-}
-
-/** A watch carried nothing for too long and was given up. */
-class WatchIdleError extends Error {
-  override readonly name = "WatchIdleError";
-  constructor(ms: number) {
-    super(`the watch carried neither event nor bookmark for ${ms} ms`);
-  }
-}
-
-/** Aborts `stop` once nothing was heard for `ms`; one timer, not one an event. */
-function watchSilence(
-  clock: KubeEnv["clock"],
-  ms: number,
-  heardMs: () => number,
-  stop: AbortController,
-): { cancel(): void } {
-  let timer = clock.timer(ms, check);
-  function check(): void {
-    const leftMs = heardMs() + ms - clock.monotonicMs();
-    if (leftMs > 0) timer = clock.timer(leftMs, check);
-    else stop.abort(new WatchIdleError(ms));
-  }
-  return { cancel: () => timer.cancel() };
 }

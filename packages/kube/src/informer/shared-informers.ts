@@ -9,9 +9,11 @@ import { type Informer, type InformerOptions, startInformer } from "./informer.t
 export interface SharedInformers extends Component {
   /**
    * The informer of this resource and selection, started at the first call. Indexes of later calls
-   * are added to it; a call with another `transform` or `resyncMs` gets an informer of its own.
+   * are added to it; a call with another `transform` or period gets an informer of its own.
    */
   of<T extends KubeObject>(resource: Resource<T>, options?: InformerOptions<T>): Informer<T>;
+  /** The informers of this resource that have been started, whatever they select. */
+  started(resource: Resource<KubeObject>): readonly Informer<KubeObject>[];
   /** Resolves once every informer started so far has synced. */
   synced(signal: AbortSignal): Promise<void>;
 }
@@ -45,6 +47,10 @@ export function sharedInformers(env: KubeEnv): SharedInformers {
       });
       return informer;
     },
+    started: (resource) =>
+      entries
+        .filter((entry) => isSameResource(entry.resource, resource))
+        .map((entry) => entry.informer as unknown as Informer<KubeObject>),
     async synced(signal) {
       await Promise.all(entries.map((entry) => entry.informer.synced(signal)));
     },
@@ -62,6 +68,9 @@ function isSameSelection<T extends KubeObject>(a: InformerOptions<never>, b: Inf
     a.labelSelector === b.labelSelector &&
     a.fieldSelector === b.fieldSelector &&
     a.resyncMs === b.resyncMs &&
+    (a.metadataOnly ?? false) === (b.metadataOnly ?? false) &&
+    (a.keepManagedFields ?? false) === (b.keepManagedFields ?? false) &&
+    (a.initialList ?? "paged") === (b.initialList ?? "paged") &&
     (a.transform as unknown) === (b.transform as unknown)
   );
 }

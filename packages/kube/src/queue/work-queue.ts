@@ -22,6 +22,7 @@ import {
   withDeadline,
 } from "@longshore/runtime";
 import { isConflict } from "../client.ts";
+import type { KubeEnv } from "../env.ts";
 import { type QueueMetrics, queueMetrics } from "./queue-metrics.ts";
 
 /** What a reconcile asks for; nothing: the next event will wake the key. */
@@ -68,8 +69,11 @@ export interface WorkQueue extends Component {
   readonly length: number;
 }
 
+/** The seams of a queue; with `ownWrites` each pass begins once the caches show what was written before. */
+export type QueueEnv = RuntimeEnv & Pick<KubeEnv, "ownWrites">;
+
 /** Starts a queue and its workers. */
-export function startWorkQueue(env: RuntimeEnv, options: WorkQueueOptions): WorkQueue {
+export function startWorkQueue(env: QueueEnv, options: WorkQueueOptions): WorkQueue {
   return new KeyedWorkQueue(env, options);
 }
 
@@ -81,7 +85,7 @@ interface Delay {
 }
 
 class KeyedWorkQueue implements WorkQueue {
-  readonly #env: RuntimeEnv;
+  readonly #env: QueueEnv;
   readonly #options: WorkQueueOptions;
   readonly #metrics: QueueMetrics;
   readonly #tasks: TaskGroup;
@@ -99,7 +103,7 @@ class KeyedWorkQueue implements WorkQueue {
   #stopping = false;
   #drained: (() => void) | undefined;
 
-  constructor(env: RuntimeEnv, options: WorkQueueOptions) {
+  constructor(env: QueueEnv, options: WorkQueueOptions) {
     this.#env = env;
     this.#options = options;
     this.#metrics = queueMetrics(env.meter, options.name);
@@ -208,8 +212,9 @@ class KeyedWorkQueue implements WorkQueue {
     }
   }
 
-  #reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
+  async #reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const { reconcile, reconcileTimeoutMs } = this.#options;
+    await this.#env.ownWrites?.seen(signal);
     if (reconcileTimeoutMs === undefined) return reconcile(key, signal);
     return withDeadline(this.#env.clock, reconcileTimeoutMs, signal, (limited) => reconcile(key, limited));
   }

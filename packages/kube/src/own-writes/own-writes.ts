@@ -1,0 +1,207 @@
+/**
+ * Reading one's own writes: what a controller wrote is remembered, object by object, until its caches show it, and
+ * no pass of its queues begins before.
+ *
+ * Invariants
+ *  - A pass never sees a cache that is older than a write of this controller that ended before the pass began.
+ *  - A write whose outcome is unknown is looked up before the next pass.
+ *  - Nobody waits for ever: a cache that lags for long is filled anew, and a pass that waited in vain fails, to be
+ *    retried like any other.
+ *  - Without writes that are yet to be seen, a pass waits for nothing, and a write costs an entry in a map.
+ *
+ * Objects that no cache of the controller selects are not remembered: of a cache with a label or field selector only
+ * what it holds already.
+ */
+import { abortable, DeadlineError, errorChain } from "@longshore/runtime";
+import { KubeApiError, type KubeClient } from "../client.ts";
+import type { KubeEnv } from "../env.ts";
+import type { Informer } from "../informer/informer.ts";
+import { interceptWrites, type WriteRequest } from "../intercepted-client.ts";
+import { isDeleting, type KubeObject, keyOf, type ObjectKey, refOfKey, type Stored } from "../objects.ts";
+import type { Resource } from "../resources.ts";
+import { type OwnWrite, PendingWrites } from "./pending-writes.ts";
+
+/** The record of what a controller wrote; a work queue waits for it before each pass. */
+export interface OwnWrites {
+  /**
+   * Resolves once the caches show everything that was written before the call; at once when they do.
+   * @throws StaleCacheError when they still do not after half a minute
+   */
+  seen(signal: AbortSignal): Promise<void>;
+}
+
+/** The informers that a controller reads. */
+export interface InformerSource {
+  /** Those of this resource that have been started. */
+  started(resource: Resource<KubeObject>): readonly Informer<KubeObject>[];
+}
+
+/** A cache does not show what its controller wrote; the pass that needs it is to come back. */
+export class StaleCacheError extends Error {
+  override readonly name = "StaleCacheError";
+}
+
+/** A healthy watch tells of a write within milliseconds; after this time the cache is filled anew. */
+const REFRESH_AFTER_MS = 5_000;
+/** A pass waits no longer than this. */
+const WAIT_MAX_MS = 30_000;
+
+/** The environment of a controller whose queues read what it wrote: `kube` remembers writes to what `informers` cache. */
+export function trackWrites<E extends KubeEnv>(
+  env: E,
+  informers: InformerSource,
+): E & { readonly ownWrites: OwnWrites } {
+  const record = new WriteRecord(env, informers);
+  return { ...env, kube: record.client, ownWrites: record };
+}
+
+interface Uncertain {
+  readonly resource: Resource<KubeObject>;
+  readonly key: ObjectKey;
+}
+
+class WriteRecord implements OwnWrites {
+  readonly client: KubeClient;
+  readonly #env: KubeEnv;
+  readonly #informers: InformerSource;
+  readonly #pending = new Map<Informer<KubeObject>, PendingWrites>();
+  /** Writes that failed in a way that leaves open whether they took effect. */
+  readonly #uncertain = new Map<string, Uncertain>();
+
+  constructor(env: KubeEnv, informers: InformerSource) {
+    this.#env = env;
+    this.#informers = informers;
+    this.client = interceptWrites(env.kube, async (request, signal, send) => {
+      let answer: Awaited<ReturnType<typeof send>>;
+      try {
+        answer = await send(signal);
+      } catch (error) {
+        if (!isRefusal(error)) this.#onUncertain(request);
+        throw error;
+      }
+      this.#onWritten(request, answer);
+      return answer;
+    });
+  }
+
+  async seen(signal: AbortSignal): Promise<void> {
+    if (this.#uncertain.size > 0) await this.#lookUp(signal);
+    const lagging = [...this.#pending.values()].filter((pending) => pending.size > 0);
+    if (lagging.length > 0) await Promise.all(lagging.map((pending) => this.#wait(pending, signal)));
+  }
+
+  async #wait(pending: PendingWrites, signal: AbortSignal): Promise<void> {
+    const { clock, logger } = this.#env;
+    let end = () => {};
+    const seen = new Promise<void>((resolve) => {
+      end = pending.whenSeen(resolve);
+    });
+    const refresh = clock.timer(REFRESH_AFTER_MS, () => {
+      logger.warn("a cache does not show what was written: filling it anew", { afterMs: REFRESH_AFTER_MS });
+      pending.refresh();
+    });
+    const limit = new AbortController();
+    const expiry = clock.timer(WAIT_MAX_MS, () => limit.abort(new DeadlineError(WAIT_MAX_MS)));
+    const onAbort = () => limit.abort(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    try {
+      await abortable(seen, limit.signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      throw new StaleCacheError(`the cache does not show what was written ${WAIT_MAX_MS} ms ago`, {
+        cause: error,
+      });
+    } finally {
+      end();
+      refresh.cancel();
+      expiry.cancel();
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  #onWritten(request: WriteRequest, answer: unknown): void {
+    const { resource, verb, subresource } = request;
+    const object = asStored(answer);
+    const isOfResource = object?.kind === resource.kind;
+    const key = isOfResource ? keyOf(object) : request.key;
+    if (key === undefined) return;
+    const isDeletion = verb === "delete" || subresource === "eviction";
+    if (!isDeletion && !isOfResource) return; // A scale, a binding, a token: its answer tells no version.
+    if (isDeletion && answer === false) return;
+    this.#uncertain.delete(uncertainKey(resource, key));
+    this.#remember(resource, key, (cached) => {
+      if (isDeletion) {
+        return { version: undefined, uid: request.uid ?? cached?.metadata.uid, deletion: "deleting" };
+      }
+      const isGone = object !== undefined && hasLastFinalizerGone(object);
+      const { resourceVersion: version, uid } = object?.metadata ?? {};
+      return { version, uid, deletion: isGone ? "gone" : "none" };
+    });
+  }
+
+  #onUncertain({ resource, key }: WriteRequest): void {
+    if (key === undefined || this.#informers.started(resource).length === 0) return;
+    this.#uncertain.set(uncertainKey(resource, key), { resource, key });
+  }
+
+  /** Asks what became of writes of unknown outcome: what is stored now is at least as new as they are. */
+  async #lookUp(signal: AbortSignal): Promise<void> {
+    for (const [id, { resource, key }] of [...this.#uncertain]) {
+      let live: Stored<KubeObject> | undefined;
+      try {
+        live = await this.#env.kube.get(resource, refOfKey(key), { signal });
+      } catch (error) {
+        if (signal.aborted || !(error instanceof KubeApiError) || error.code >= 500 || error.code === 429) {
+          throw error;
+        }
+        // Whoever may not read the object has no way to know.
+        this.#env.logger.debug("outcome of a write not known", { key, error: errorChain(error) });
+      }
+      this.#uncertain.delete(id);
+      this.#remember(resource, key, (cached) => ({
+        version: live?.metadata.resourceVersion,
+        uid: (live ?? cached)?.metadata.uid,
+        deletion: live === undefined ? "gone" : "none",
+      }));
+    }
+  }
+
+  #remember(
+    resource: Resource<KubeObject>,
+    key: ObjectKey,
+    writeOf: (cached: Stored<KubeObject> | undefined) => OwnWrite,
+  ): void {
+    for (const informer of this.#informers.started(resource)) {
+      if (!informer.progress.selects(key)) continue;
+      let pending = this.#pending.get(informer);
+      if (pending === undefined) {
+        pending = new PendingWrites(informer);
+        this.#pending.set(informer, pending);
+      }
+      pending.add(key, writeOf(informer.get(key)));
+    }
+  }
+}
+
+/** The server has answered and refused, so nothing was written. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof KubeApiError && error.code < 500;
+}
+
+function asStored(answer: unknown): Stored<KubeObject> | undefined {
+  const object = answer as Partial<Stored<KubeObject>> | undefined;
+  return typeof object === "object" && object?.metadata?.resourceVersion !== undefined
+    ? (object as Stored<KubeObject>)
+    : undefined;
+}
+
+/** The write took off what still kept a deleted object, which is gone with it. */
+function hasLastFinalizerGone(object: Stored<KubeObject>): boolean {
+  const { finalizers = [], deletionGracePeriodSeconds = 0 } = object.metadata;
+  return isDeleting(object) && finalizers.length === 0 && deletionGracePeriodSeconds === 0;
+}
+
+function uncertainKey(resource: Resource<KubeObject>, key: ObjectKey): string {
+  return `${resource.group}/${resource.plural} ${key}`;
+}

@@ -1,0 +1,115 @@
+/**
+ * What was written to the objects of one cache and has not been seen there yet.
+ *
+ * A write has been seen once the cache followed the server past its version, once it holds the very object, or once
+ * it was filled by a list that began after the write had ended; the last also holds on a server that was restored
+ * from a backup and counts from an older version. A deletion has no version: it has been seen once the cache holds
+ * the object no more, or as deleting.
+ */
+import type { CacheProgress } from "../informer/cache-progress.ts";
+import { compareResourceVersions } from "../informer/resource-version.ts";
+import { isDeleting, type KubeObject, type ObjectKey, type Stored } from "../objects.ts";
+
+/** The last write to one object. */
+export interface OwnWrite {
+  /** Version that the answer carried; undefined when it carried none. */
+  readonly version: string | undefined;
+  readonly uid: string | undefined;
+  /** What the write did to the existence of the object with this UID. */
+  readonly deletion: "none" | "deleting" | "gone";
+}
+
+interface Pending extends OwnWrite {
+  /** Lists that had begun when the write ended. */
+  readonly listsBegun: number;
+}
+
+/** What a cache offers to whom waits for it. */
+export interface FollowedCache {
+  get(key: ObjectKey): Stored<KubeObject> | undefined;
+  readonly progress: CacheProgress;
+}
+
+/** The record of one cache. Memory is bounded by the objects written and not yet seen. */
+export class PendingWrites {
+  readonly #cache: FollowedCache;
+  readonly #pending = new Map<ObjectKey, Pending>();
+  readonly #waiting = new Set<() => void>();
+
+  constructor(cache: FollowedCache) {
+    this.#cache = cache;
+    cache.progress.onProgress((key) => this.#onProgress(key));
+  }
+
+  get size(): number {
+    return this.#pending.size;
+  }
+
+  /** Takes down a write that has ended. */
+  add(key: ObjectKey, write: OwnWrite): void {
+    const before = this.#pending.get(key);
+    const pending: Pending = {
+      ...write,
+      uid: write.uid ?? before?.uid,
+      version: newest(before?.version, write.version),
+      listsBegun: this.#cache.progress.listsBegun,
+    };
+    if (this.#isSeen(key, pending)) this.#pending.delete(key);
+    else this.#pending.set(key, pending);
+  }
+
+  /** Calls `told` once all that is pending now has been seen; gives the way to end that. */
+  whenSeen(told: () => void): () => void {
+    const awaited = new Map(this.#pending);
+    const check = () => {
+      for (const [key, write] of awaited) if (this.#pending.get(key) !== write) awaited.delete(key);
+      if (awaited.size > 0) return;
+      this.#waiting.delete(check);
+      told();
+    };
+    this.#waiting.add(check);
+    check();
+    return () => this.#waiting.delete(check);
+  }
+
+  /** Has the cache filled anew: its watch seems to carry nothing any more. */
+  refresh(): void {
+    this.#cache.progress.refresh();
+  }
+
+  #onProgress(key: ObjectKey | undefined): void {
+    if (this.#pending.size === 0) return;
+    const keys = key === undefined ? [...this.#pending.keys()] : [key];
+    let isAnySeen = false;
+    for (const each of keys) {
+      const write = this.#pending.get(each);
+      if (write !== undefined && this.#isSeen(each, write)) {
+        this.#pending.delete(each);
+        isAnySeen = true;
+      }
+    }
+    if (isAnySeen) for (const check of [...this.#waiting]) check();
+  }
+
+  #isSeen(key: ObjectKey, write: Pending): boolean {
+    const { progress } = this.#cache;
+    if (progress.lastListApplied > write.listsBegun) return true;
+    const cached = this.#cache.get(key);
+    if (
+      write.version !== undefined &&
+      cached?.metadata.resourceVersion !== write.version &&
+      !progress.hasSeen(write.version)
+    ) {
+      return false;
+    }
+    if (write.deletion === "none" || cached === undefined || cached.metadata.uid !== write.uid) return true;
+    return write.deletion === "deleting" && isDeleting(cached);
+  }
+}
+
+/** Of two versions that one client was given, the later. */
+function newest(before: string | undefined, after: string | undefined): string | undefined {
+  if (before === undefined || after === undefined) return after ?? before;
+  const order = compareResourceVersions(before, after);
+  return order !== undefined && order > 0 ? before : after;
+}
