@@ -41,7 +41,7 @@ const scalars: ReadonlySet<string> = new Set([
 
 const structs = new Map<string, Struct>();
 /** The structs of each minor version, as far as they lack members. */
-const structsOfMinors = new Map<string, Struct>();
+const structsOfMinors = new Map<number, Map<string, Struct>>();
 
 /**
  * The struct `group.version.Type` (`core.v1.Pod`), or undefined when there is none.
@@ -59,14 +59,18 @@ export function structOf(name: string, version?: EmulatedVersion): Struct | unde
 }
 
 function structOfVersion(name: string, version: EmulatedVersion): Struct | undefined {
-  const key = `${version.minor} ${name}`;
-  const made = structsOfMinors.get(key);
+  let ofMinor = structsOfMinors.get(version.minor);
+  if (ofMinor === undefined) {
+    ofMinor = new Map();
+    structsOfMinors.set(version.minor, ofMinor);
+  }
+  const made = ofMinor.get(name);
   if (made !== undefined) return made;
   const whole = structOf(name);
   if (whole === undefined) return undefined;
   const there = [...whole].filter(([member]) => version.hasField(name, member));
   const struct = there.length === whole.size ? whole : new Map(there);
-  structsOfMinors.set(key, struct);
+  ofMinor.set(name, struct);
   return struct;
 }
 
@@ -102,7 +106,19 @@ const groupsWithTypes: ReadonlySet<string> = new Set(
  */
 export function structNameOf(group: string, kind: string, version = "v1"): string {
   if (group.includes(".") && !groupsWithTypes.has(group)) return `${group}/${version}.${kind}`;
+  const known = version === "v1" ? namesOfGroups.get(group)?.get(kind) : undefined;
+  if (known !== undefined) return known;
   const prefix = group === "" ? "core" : group.split(".")[0];
   const own = `${prefix}.${version}.${kind}`;
-  return typeTexts[own] === undefined ? `${prefix}.v1.${kind}` : own;
+  if (typeTexts[own] === undefined) return `${prefix}.v1.${kind}`;
+  if (version === "v1") rememberName(group, kind, own);
+  return own;
+}
+
+/** Names of structs that there are, by group and kind of version v1: they are asked for with every request. */
+const namesOfGroups = new Map<string, Map<string, string>>();
+
+function rememberName(group: string, kind: string, name: string): void {
+  const names = namesOfGroups.get(group) ?? new Map<string, string>();
+  namesOfGroups.set(group, names.set(kind, name));
 }
