@@ -3,7 +3,13 @@ import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { type ApiServerOptions, createApiServer } from "./api-server.ts";
 import type { StaticToken } from "./authentication/tokens.ts";
 import type { AuthorizationMode } from "./authorization/modes.ts";
-import { ensureCredentials, kubeconfig, makeCredentials, writePrivateFile } from "./http/data-dir.ts";
+import {
+  ensureCredentials,
+  kubeconfig,
+  makeCredentials,
+  readTokenFile,
+  writePrivateFile,
+} from "./http/data-dir.ts";
 import { serveHttps } from "./http/https.ts";
 import type { RequestLimits } from "./http/limits.ts";
 import { adminUser } from "./registry/request.ts";
@@ -24,6 +30,8 @@ export interface RunApiServerOptions {
   readonly emulatedVersion?: string;
   /** See {@link ApiServerOptions}. */
   readonly featureGates?: string | Readonly<Record<string, boolean>>;
+  /** A file with holders of tokens, a line each: `token,user,uid,"group1,group2"`. */
+  readonly tokenAuthFile?: string;
   /** Holders of tokens beside the administrator. */
   readonly tokens?: readonly StaticToken[];
   /** See {@link ApiServerOptions}. */
@@ -67,9 +75,10 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
         ? await makeCredentials(env.clock.now())
         : await ensureCredentials(dataDir, env.clock.now());
     const { adminToken, authority, server: own, serviceAccountKey } = credentials;
+    const listed = options.tokenAuthFile === undefined ? [] : await readTokenFile(options.tokenAuthFile);
     const server = createApiServer(env, {
       store,
-      tokens: [{ token: adminToken, user: adminUser }, ...(options.tokens ?? [])],
+      tokens: [{ token: adminToken, user: adminUser }, ...(options.tokens ?? []), ...listed],
       serviceAccountKey,
       rootCa: authority.certificate,
       serviceAccounts: options.serviceAccounts !== false,

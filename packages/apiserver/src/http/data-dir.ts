@@ -6,6 +6,8 @@ import { randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readFile, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { generateSigningKey } from "../authentication/signing-key.ts";
+import { parseTokenFile, TokenFileError } from "../authentication/token-file.ts";
+import type { StaticToken } from "../authentication/tokens.ts";
 import { createAuthority, issueCertificate, type KeyPair } from "./certificates.ts";
 
 /** What a data directory holds beside the store. */
@@ -82,6 +84,13 @@ async function readText(path: string): Promise<string | undefined> {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
+}
+
+/** The holders of tokens that the file lists. @throws TokenFileError when it cannot be read */
+export async function readTokenFile(path: string): Promise<readonly StaticToken[]> {
+  const text = await readText(path);
+  if (text === undefined) throw new TokenFileError(`the token file ${path} is not there`);
+  return parseTokenFile(text);
 }
 
 /** Writes a file that only its owner may read: beside its place, synced, then renamed. */

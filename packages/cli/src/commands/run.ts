@@ -4,6 +4,7 @@ import type { ProcessKind } from "@longshore/local";
 import { createLogger, noMeter, type RuntimeEnv, systemClock, systemRandom } from "@longshore/runtime";
 import { type Command, Option } from "commander";
 import { InterruptedError, interruptible, reportFailure, untilAborted } from "../exit.ts";
+import { type AccessFlags, accessOptions, addAccessFlags } from "./access-flags.ts";
 
 const apiServerHelp = `
 When it is ready it says so in one line on standard output: serving at https://127.0.0.1:PORT.
@@ -18,8 +19,7 @@ Backup, while it runs or not, and restore: longshore apiserver --help.`;
 /** Adds the verb. */
 export function registerRunCommand(program: Command): void {
   const run = program.command("run").description("run one component in the foreground");
-  run
-    .command("apiserver")
+  addAccessFlags(run.command("apiserver"))
     .description("run the embedded API server alone, until Ctrl-C or SIGTERM")
     .option(
       "--data-dir <dir>",
@@ -48,8 +48,11 @@ export function registerRunCommand(program: Command): void {
       if (!Number.isInteger(port) || port < 0 || port > 65_535) {
         return run.error(`error: --secure-port: "${securePort}" is not a port (0 to 65535)`);
       }
+      const access = accessOptions(options);
+      if (typeof access === "string") return run.error(`error: ${access}`);
       await untilInterrupted(async () => {
         const server = await runApiServer(serverEnv(), {
+          ...access,
           port,
           ...(dataDir === undefined ? {} : { dataDir }),
           ...(kubeconfigOut === undefined ? {} : { kubeconfigOut }),
@@ -89,7 +92,7 @@ function serverEnv(): RuntimeEnv {
 
 const stopWithinMs = 5000;
 
-interface ApiServerFlags {
+interface ApiServerFlags extends AccessFlags {
   readonly dataDir?: string;
   readonly inMemory?: true;
   readonly securePort: string;
