@@ -1,9 +1,9 @@
 /** The store that both forms share: tables in memory, with or without something durable behind. */
 import type { KubeObject, Stored } from "@longshore/kube";
-import { own } from "../api/own.ts";
+import { own, ownWithNulls } from "../api/own.ts";
 import type { BaseContents, BaseRecord } from "./disk/base-file.ts";
 import type { StoredRecord } from "./disk/records.ts";
-import { ResourceTable } from "./resource-table.ts";
+import { type HistoryLimits, ResourceTable } from "./resource-table.ts";
 import { type Change, type Commit, type ObjectTable, type Store, StoreError } from "./store.ts";
 
 /** Makes commits durable, several at once. */
@@ -37,6 +37,8 @@ export interface StoredState {
 export interface StoreOptions {
   /** Changes of each resource that watches can go back to; default 10,000. */
   readonly historyLimit?: number;
+  /** Memory that these changes of each resource may take, in bytes (about); default 32 MiB. */
+  readonly historyBytesMax?: number;
   /** Tells the time in milliseconds: changes older than five minutes are then forgotten, but for the latest few. */
   readonly now?: () => number;
 }
@@ -45,7 +47,7 @@ export interface StoreOptions {
 export class ObjectStore implements Store {
   readonly #tables = new Map<string, ResourceTable>();
   readonly #persistence: Persistence | undefined;
-  readonly #historyLimit: number;
+  readonly #historyLimits: HistoryLimits;
   readonly #age: HistoryAge | undefined;
   /** Revision up to which the history of all resources was compacted. */
   #compacted: number;
@@ -57,7 +59,10 @@ export class ObjectStore implements Store {
   #closed = false;
 
   constructor(options: StoreOptions = {}, persistence?: Persistence, state?: StoredState) {
-    this.#historyLimit = options.historyLimit ?? 10_000;
+    this.#historyLimits = {
+      changes: options.historyLimit ?? 10_000,
+      bytes: options.historyBytesMax ?? 32 * 1024 * 1024,
+    };
     this.#age = options.now === undefined ? undefined : new HistoryAge(options.now);
     this.#persistence = persistence;
     this.#revision = this.#readableRevision = state?.revision ?? 0;
@@ -115,7 +120,7 @@ export class ObjectStore implements Store {
   #table(resource: string): ResourceTable {
     let table = this.#tables.get(resource);
     if (table === undefined) {
-      table = new ResourceTable(this.#historyLimit, this.#compacted);
+      table = new ResourceTable(this.#historyLimits, this.#compacted);
       this.#tables.set(resource, table);
     }
     return table;
@@ -263,7 +268,7 @@ class HistoryAge {
 }
 
 function parse(json: Buffer | undefined): Stored | undefined {
-  return json === undefined ? undefined : own(JSON.parse(json.toString()) as Stored);
+  return json === undefined ? undefined : ownWithNulls(JSON.parse(json.toString()) as Stored);
 }
 
 function at(object: KubeObject, revision: number): Stored {

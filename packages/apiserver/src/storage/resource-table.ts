@@ -3,12 +3,27 @@ import type { Stored } from "@longshore/kube";
 import { OrderedIndex } from "./ordered-index.ts";
 import { keyOf, type LogEntry, type ObjectTable, type Page, type PageQuery } from "./store.ts";
 
+/** How much a table remembers of the past. */
+export interface HistoryLimits {
+  /** Changes. */
+  readonly changes: number;
+  /** Memory of the objects that are only remembered, in bytes (about). */
+  readonly bytes: number;
+}
+
+interface SizedEntry extends LogEntry {
+  /** Memory that the entry keeps from being free, in bytes (about): that of the object which is no more. */
+  readonly bytes: number;
+}
+
 /** See {@link ObjectTable}; the members beyond it are for the store that owns the table. */
 export class ResourceTable implements ObjectTable {
   readonly #objects = new OrderedIndex<Stored>();
-  readonly #log: LogEntry[] = [];
+  readonly #log: SizedEntry[] = [];
   readonly #listeners = new Set<() => void>();
-  readonly #historyLimit: number;
+  readonly #limits: HistoryLimits;
+  /** Sum of the entries' bytes. */
+  #bytes = 0;
   /** Place of the first entry still in the log. */
   #first = 0;
   /** Place after the last entry that may be read. */
@@ -18,8 +33,8 @@ export class ResourceTable implements ObjectTable {
   /** Lists since the last change, by namespace; "" is the list of all. */
   readonly #lists = new Map<string, readonly Stored[]>();
 
-  constructor(historyLimit: number, forgotten: number) {
-    this.#historyLimit = historyLimit;
+  constructor(limits: HistoryLimits, forgotten: number) {
+    this.#limits = limits;
     this.#forgotten = forgotten;
   }
 
@@ -186,13 +201,17 @@ export class ResourceTable implements ObjectTable {
 
   /** Adds an entry that nobody may read yet. */
   append(entry: LogEntry): void {
-    this.#log.push(entry);
+    const bytes = entry.previous === undefined ? 0 : roughBytes(entry.previous);
+    this.#log.push({ ...entry, bytes });
+    this.#bytes += bytes;
   }
 
   /** Takes the last entry back, and its change with it. */
   undo(): void {
     const entry = this.#log.pop();
-    if (entry !== undefined) this.put(entry.namespace, entry.name, entry.previous);
+    if (entry === undefined) return;
+    this.#bytes -= entry.bytes;
+    this.put(entry.namespace, entry.name, entry.previous);
   }
 
   /** Lets the entries up to `revision` be read, and forgets the oldest beyond the limit. */
@@ -202,7 +221,8 @@ export class ResourceTable implements ObjectTable {
     while (at < this.#log.length && (this.#log[at] as LogEntry).revision <= revision) at++;
     this.#readable = this.#first + at;
     // Cut in large pieces: taking single entries off the front would move the whole log each time.
-    if (at > this.#historyLimit * 1.25) this.#forget(at - this.#historyLimit);
+    if (at > this.#limits.changes * 1.25) this.#forget(at - this.#limits.changes);
+    if (this.#bytes > this.#limits.bytes) this.#forgetBytes(this.#limits.bytes * 0.75);
     if (this.#readable > before) for (const listener of [...this.#listeners]) listener();
   }
 
@@ -220,10 +240,30 @@ export class ResourceTable implements ObjectTable {
     this.#forget(count);
   }
 
+  #forgetBytes(most: number): void {
+    let bytes = this.#bytes;
+    let count = 0;
+    // The last one stays: what has just happened is told to whoever reads.
+    while (bytes > most && this.#first + count < this.#readable - 1) {
+      bytes -= (this.#log[count++] as SizedEntry).bytes;
+    }
+    this.#forget(count);
+  }
+
   #forget(count: number): void {
     if (count <= 0) return;
     const gone = this.#log.splice(0, count);
+    for (const { bytes } of gone) this.#bytes -= bytes;
     this.#first += count;
     this.#forgotten = Math.max(this.#forgotten, gone.at(-1)?.revision ?? 0);
   }
+}
+
+/** Memory of a JSON value, about: its texts, and some bytes for each of its parts. */
+function roughBytes(value: unknown): number {
+  if (typeof value === "string") return 16 + value.length;
+  if (typeof value !== "object" || value === null) return 8;
+  let bytes = 32;
+  for (const key in value) bytes += 8 + roughBytes((value as Record<string, unknown>)[key]);
+  return bytes;
 }

@@ -268,6 +268,20 @@ describe("the history", () => {
     expect(store.table("secrets").positionAfter(0)).toBe(0);
   });
 
+  it("does not take more memory than it may, however large the objects", () => {
+    const store = new ObjectStore({ historyBytesMax: 1_000_000 });
+    for (let i = 0; i < 100; i++) store.commit([aConfigMap("busy", "x".repeat(100_000))]);
+    const table = store.table("configmaps");
+    expect(table.positionAfter(store.revision - 6)).toBeDefined();
+    expect(table.positionAfter(store.revision - 12)).toBeUndefined();
+    for (let i = 0; i < 100; i++) store.commit([aConfigMap(`small-${i}`)]);
+    expect(table.positionAfter(store.revision - 100)).toBeDefined();
+    const one = new ObjectStore({ historyBytesMax: 10 });
+    for (let i = 0; i < 3; i++) one.commit([aConfigMap("huge", "x".repeat(1000))]);
+    expect(one.table("configmaps").positionAfter(2)).toBeDefined();
+    expect(one.table("configmaps").positionAfter(1)).toBeUndefined();
+  });
+
   it("is not longer than its limit, however fast it grows", () => {
     const store = new ObjectStore({ historyLimit: 100 });
     for (let i = 0; i < 1000; i++) store.commit([aConfigMap("busy", String(i))]);
