@@ -5,21 +5,24 @@ export const chunkBytes = 128 * 1024;
 
 /** The bytes of `parts` in chunks of {@link chunkBytes}; a part that is longer than that is a chunk of its own. */
 export function* inChunks(parts: Iterable<Uint8Array>): Generator<Buffer, void> {
-  let chunk = Buffer.allocUnsafe(chunkBytes);
+  let chunk: Buffer | undefined;
   let used = 0;
   for (const part of parts) {
-    if (used + part.length > chunk.length) {
-      if (used > 0) yield chunk.subarray(0, used);
-      used = 0;
-      if (part.length >= chunkBytes) {
-        yield Buffer.from(part.buffer, part.byteOffset, part.length);
-        continue;
-      }
-      // The one before may still be on its way.
+    if (chunk !== undefined && used + part.length > chunk.length) {
+      // It may be on its way for a while: the next pieces get another.
+      yield chunk.subarray(0, used);
+      chunk = undefined;
+    }
+    if (part.length >= chunkBytes) {
+      yield Buffer.from(part.buffer, part.byteOffset, part.length);
+      continue;
+    }
+    if (chunk === undefined) {
       chunk = Buffer.allocUnsafe(chunkBytes);
+      used = 0;
     }
     chunk.set(part, used);
     used += part.length;
   }
-  if (used > 0) yield chunk.subarray(0, used);
+  if (chunk !== undefined) yield chunk.subarray(0, used);
 }

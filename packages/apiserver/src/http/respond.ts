@@ -6,7 +6,7 @@ import { KubeApiError, type KubeObject, type Status } from "@longshore/kube";
 import { errorChain, type RuntimeEnv } from "@longshore/runtime";
 import { apiError } from "../api/errors.ts";
 import { objectToProtobuf, protobufType } from "../schema/encode.ts";
-import { inChunks } from "./chunks.ts";
+import { chunkBytes, inChunks } from "./chunks.ts";
 import { header, type Request, type Response } from "./exchange.ts";
 import { type AnswerForm, negotiate } from "./negotiate.ts";
 import { type Rendered, toYaml } from "./render.ts";
@@ -52,6 +52,14 @@ export async function sendRendered(
   code: number,
   { type, parts }: Rendered,
 ): Promise<void> {
+  if (Array.isArray(parts)) {
+    // Most answers are one object.
+    const bytes = (parts as readonly Uint8Array[]).reduce((sum, part) => sum + part.length, 0);
+    if (bytes <= chunkBytes) {
+      send(request, response, code, Buffer.concat(parts, bytes), type);
+      return;
+    }
+  }
   const chunks = inChunks(parts)[Symbol.iterator]();
   const first = chunks.next();
   const second = first.done === true ? first : chunks.next();
