@@ -40,6 +40,8 @@ const byHand: Readonly<Record<string, string>> = {
   "core.v1.Volume": "image:core.v1.ImageVolumeSource",
   "core.v1.VolumeMountStatus": "image:core.v1.ImageVolumeStatus",
   "core.v1.EphemeralContainer": "restartPolicyRules:[]core.v1.ContainerRestartRule",
+  "apiextensions.v1.JSONSchemaProps":
+    "x-kubernetes-embedded-resource:boolean x-kubernetes-int-or-string:boolean x-kubernetes-list-map-keys:[]string x-kubernetes-list-type:string x-kubernetes-map-type:string x-kubernetes-preserve-unknown-fields:boolean x-kubernetes-validations:[]apiextensions.v1.ValidationRule",
   // Of versions before those of the declarations.
   "discovery.v1.Endpoint": "topology:{}string",
   "core.v1.ServiceSpec": "topologyKeys:[]string",
@@ -190,6 +192,14 @@ for (const [struct, text] of Object.entries(byHand)) {
   if (text.startsWith("apiVersion")) members.set(struct, text.split(" "));
   else members.get(struct)?.push(...text.split(" "));
 }
+
+/** Numbers of schemas need not be whole. */
+const anyNumber = /^(maximum|minimum|multipleOf):integer$/;
+const schema = "apiextensions.v1.JSONSchemaProps";
+members.set(
+  schema,
+  (members.get(schema) ?? []).map((text) => (anyNumber.test(text) ? text.replace("integer", "any") : text)),
+);
 
 const sorted = (fields: readonly string[]) => [...new Set(fields)].sort().join(" ");
 const lines = [...members].map(([name, fields]) => `  "${name}": ${JSON.stringify(sorted(fields))},`);

@@ -5,7 +5,8 @@ import { admissionChain } from "./admission/admission.ts";
 import { persistentVolumeClaimResize } from "./admission/claim-resize.ts";
 import { defaultStorageClass } from "./admission/default-storage-class.ts";
 import { nodeRestriction } from "./admission/node-restriction.ts";
-import { podDefaults, serviceAccountRequired } from "./admission/pod-defaults.ts";
+import { defaultTolerationSeconds, serviceAccountRequired } from "./admission/pod-defaults.ts";
+import { priority } from "./admission/priority.ts";
 import { rbacEscalation } from "./admission/rbac-escalation.ts";
 import { serviceAccount } from "./admission/service-account.ts";
 import { storageObjectInUseProtection } from "./admission/storage-protection.ts";
@@ -19,6 +20,7 @@ import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
 import { startRoleAggregation } from "./controllers/role-aggregation.ts";
 import { startServiceAccounts } from "./controllers/service-accounts.ts";
+import { followDefinitions } from "./custom/definitions.ts";
 import { type Authenticator, createAuthenticator } from "./http/authentication.ts";
 import { KindTable } from "./registry/kind-table.ts";
 import { builtInKinds } from "./registry/kinds/index.ts";
@@ -119,7 +121,8 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     admission: admissionChain([
       ...(options.requireServiceAccounts === true ? [serviceAccountRequired] : []),
       ...(options.serviceAccounts === true ? [serviceAccount] : []),
-      podDefaults,
+      defaultTolerationSeconds,
+      priority,
       defaultStorageClass,
       persistentVolumeClaimResize,
       storageObjectInUseProtection,
@@ -134,6 +137,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     authenticateToken: (token) => known.authenticateToken(token, [issuer]),
     anonymousAuth: options.anonymousAuth === true,
   });
+  const endDefinitions = followDefinitions(env, registry);
   let running = true;
   let ends: (() => void)[] = [];
   const server: ApiServer = {
@@ -163,6 +167,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     },
     async stop() {
       running = false;
+      endDefinitions();
       for (const end of ends.splice(0)) end();
       watches.closeAll();
     },

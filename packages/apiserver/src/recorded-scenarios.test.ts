@@ -31,26 +31,15 @@ const topics = [
   "workloads",
 ] as const;
 
-const noEventsGroup = "events are served in the core group only";
-const noCustomResources = "custom resources are not served";
 const noApply = "server-side apply is not supported, and no managed fields are kept";
 
 /** Scenarios that the server does not pass, with the reason. One that passes must leave this list. */
 const notYet: Readonly<Record<string, string>> = {
-  "custom-resources/definition-lifecycle": noCustomResources,
-  "custom-resources/schema-validation": noCustomResources,
-  "custom-resources/pruning-and-defaults": noCustomResources,
-  "custom-resources/status-subresource": noCustomResources,
-  "custom-resources/without-status-subresource": noCustomResources,
-  "custom-resources/patches": noCustomResources,
-  "custom-resources/cluster-scoped": noCustomResources,
-  "discovery/group-list": noEventsGroup,
   "dry-run/update-and-patch": noApply,
   "server-side-apply/create-and-repeat": noApply,
   "server-side-apply/conflict-and-force": noApply,
   "server-side-apply/conflict-with-update": noApply,
   "server-side-apply/bad-requests": noApply,
-  "watch/too-old": noCustomResources,
 };
 
 /** The recording beside the checkout where it is, else the copy in the repository. */

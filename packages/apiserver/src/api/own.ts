@@ -20,13 +20,44 @@ export function own<T>(value: T): T {
  */
 function isOwn(value: object): boolean {
   if (!Object.isFrozen(value)) return false;
-  if (Array.isArray(value)) return value.every(isOwnMember);
-  for (const key in value) if (!isOwnMember((value as Record<string, unknown>)[key])) return false;
+  if (Array.isArray(value)) return value.every(isOwnMember) || meansNull.has(value);
+  for (const key in value) {
+    if (!isOwnMember((value as Record<string, unknown>)[key])) return meansNull.has(value);
+  }
   return true;
 }
 
 function isOwnMember(member: unknown): boolean {
   return typeof member === "object" ? member !== null && isOwn(member) : member !== undefined;
+}
+
+/** Frozen objects and lists with a null in them that is meant: see {@link ownWithNulls}. They are few. */
+const meansNull = new WeakSet<object>();
+
+/** As {@link own}, but members that are null stay: in custom resources they may mean something. */
+export function ownWithNulls<T>(value: T): T {
+  return keepNulls(value).value as T;
+}
+
+/** The value, frozen to its leaves, and whether there is a null in it. */
+function keepNulls(value: unknown): { readonly value: unknown; readonly hasNull: boolean } {
+  if (typeof value !== "object" || value === null) return { value, hasNull: value === null };
+  if (isOwn(value)) return { value, hasNull: meansNull.has(value) };
+  let hasNull = false;
+  const kept = (member: unknown): unknown => {
+    const inner = keepNulls(member);
+    hasNull ||= inner.hasNull;
+    return inner.value;
+  };
+  const copy: object = Array.isArray(value) ? value.map(kept) : {};
+  if (!Array.isArray(value)) {
+    for (const [key, member] of Object.entries(value)) {
+      if (member !== undefined && key !== "__proto__") (copy as Record<string, unknown>)[key] = kept(member);
+    }
+  }
+  Object.freeze(copy);
+  if (hasNull) meansNull.add(copy);
+  return { value: copy, hasNull };
 }
 
 function ownObject(value: Record<string, unknown>): object {

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { type Kind, storedApiVersion } from "../registry/kind.ts";
 import { type KindTable, kindInVersion } from "../registry/kind-table.ts";
+import { compareVersions } from "../registry/version-order.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 
 /** A resource or sub-resource as discovery describes it (meta/v1 APIResource). */
@@ -67,21 +68,6 @@ export function groupsOf(kinds: KindTable): readonly string[] {
 export function versionsOf(kinds: KindTable, group: string): readonly string[] {
   const of = kinds.all().filter((kind) => kind.group === group);
   return [...new Set(of.flatMap((kind) => kind.versions))].sort(compareVersions);
-}
-
-/** The order of apimachinery's version.CompareKubeAwareVersionStrings, the highest first. */
-export function compareVersions(a: string, b: string): number {
-  const [x, y] = [versionRank(a), versionRank(b)];
-  if (x === undefined || y === undefined) return x === y ? (a < b ? -1 : 1) : x === undefined ? 1 : -1;
-  for (const [i, rank] of x.entries()) if (rank !== y[i]) return (y[i] as number) - rank;
-  return 0;
-}
-
-function versionRank(version: string): readonly number[] | undefined {
-  const match = /^v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?$/.exec(version);
-  if (match === null) return undefined;
-  const stability = match[2] === undefined ? 2 : match[2] === "beta" ? 1 : 0;
-  return [stability, Number(match[1]), Number(match[3] ?? 0)];
 }
 
 /** The resources of a kind in one version: its own and its sub-resources. */

@@ -109,7 +109,7 @@ export function renderList(answer: ListAnswer, context: RenderContext): Rendered
   }
   const list =
     form.as === undefined
-      ? { kind: `${kind.kind}List`, apiVersion: apiVersionOf(context), metadata }
+      ? { kind: kind.custom?.listKind ?? `${kind.kind}List`, apiVersion: apiVersionOf(context), metadata }
       : { kind: form.as, apiVersion: metaVersion(form), metadata };
   if (encoding === "protobuf") return inEncoding(encoding, protobufList(list, answer.items, context));
   return inEncoding(encoding, jsonList(list, answer.items, context));

@@ -2,9 +2,11 @@
 import type { KubeObject } from "@longshore/kube";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { excessOf } from "../api/bounded.ts";
-import { apiError, badRequest, unknownResource } from "../api/errors.ts";
+import { apiError, badRequest, notFound, unknownResource, unsupportedMediaType } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
+import { customPatchTypes } from "../registry/custom-body.ts";
 import type { Kind } from "../registry/kind.ts";
+import { kindInVersion } from "../registry/kind-table.ts";
 import type { ApiQuery, ApiRequest, PatchType, UserInfo, Verb } from "../registry/request.ts";
 import { decodeObject } from "../schema/decode.ts";
 import { type FieldChecks, fieldProblem, unknownFields } from "../schema/field-validation.ts";
@@ -42,11 +44,15 @@ interface ResourceCall {
 export async function answerResource(env: RuntimeEnv, call: ResourceCallOfAnyKind): Promise<void> {
   const { server, user, path, url, request, response } = call;
   const { kinds } = server.registry.context;
-  const of = kinds.find(path.group, path.resource);
-  if (of === undefined || !of.versions.includes(path.version)) {
-    const groupKnown = kinds.all().some((kind) => kind.group === path.group);
-    if (!groupKnown) return sendPageNotFound(request, response);
+  const found = kinds.find(path.group, path.resource);
+  if (found === undefined || !found.versions.includes(path.version)) {
+    const isBuiltIn = kinds.all().some((kind) => kind.group === path.group && kind.custom === undefined);
+    if (!isBuiltIn) return sendPageNotFound(request, response);
     throw unknownResource();
+  }
+  const of = kindInVersion(found, path.version);
+  if (of.custom !== undefined && !of.namespaced && path.namespace !== undefined) {
+    return sendPageNotFound(request, response);
   }
   const verb = verbOf(request.method ?? "GET", path, url.searchParams, of);
   checkSubresource(of, path);
@@ -130,6 +136,7 @@ async function withBody(
       throw apiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {});
     const bytes = await readBody(request);
     const isApply = patchType === "apply";
+    if (patchType === "strategic" && of.custom !== undefined) throw unsupportedMediaType(customPatchTypes);
     const body = isApply ? parseBody(bytes, "application/yaml") : parsePatch(bytes, patchType);
     const fields = withText(checks, bytes, isApply ? "application/yaml" : "application/json", body);
     if (!isApply) return { ...base, patchType, body, fields };
@@ -151,7 +158,10 @@ async function withBody(
   if (base.subresource !== undefined && base.subresource !== "status" && base.subresource !== "finalize") {
     return { ...base, body };
   }
-  return { ...base, body: decodeBody(of, base.version, body, version, withText(checks, bytes, type, body)) };
+  const fields = withText(checks, bytes, type, body);
+  if (of.custom !== undefined)
+    return { ...base, body: decodeBody(of, base.version, body, version, fields), fields };
+  return { ...base, body: decodeBody(of, base.version, body, version, fields) };
 }
 
 /** The checks with what the text of the body shows. */
@@ -187,6 +197,8 @@ function decodeBody(
   if (typeof body !== "object" || Array.isArray(body)) {
     throw badRequest(`the object provided is unrecognized (must be of type ${of.kind})`);
   }
+  // What is wrong with a custom resource is told by the registry, which knows its schema.
+  if (of.custom !== undefined) return body;
   const { kind } = body as KubeObject;
   if (kind !== undefined && kind !== of.kind) return body;
   const decoded = decodeObject(of.group, of.kind, body, version, servedVersion);
@@ -235,8 +247,11 @@ function verbOf(
   }
 }
 
-function checkSubresource(of: Kind, { subresource }: ResourcePath): void {
+function checkSubresource(of: Kind, { subresource, name }: ResourcePath): void {
   if (subresource === undefined) return;
   const known = { ...of.subresources, ...(of.statusSubresource === true ? { status: true } : {}) };
-  if (!Object.hasOwn(known, subresource)) throw unknownResource();
+  if (Object.hasOwn(known, subresource)) return;
+  throw of.custom === undefined
+    ? unknownResource()
+    : notFound({ group: of.group, resource: of.plural }, name ?? "");
 }

@@ -53,7 +53,8 @@ function removeObject(
 ): ObjectAnswer {
   const { of } = request;
   checkPreconditions(of, old, options);
-  const plan = planDeletion(of, old, options, context.clock.now());
+  const prepared = old.metadata.deletionTimestamp === undefined ? of.prepareDelete?.(old) : undefined;
+  const plan = planDeletion(of, (prepared as Stored | undefined) ?? old, options, context.clock.now());
   const identity = { namespace: old.metadata.namespace ?? "", name: old.metadata.name };
   if (plan.kind === "markAndRemove" && !dry) {
     const marked = commitOne(context, request, identity, plan.object);

@@ -2,6 +2,7 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { FieldProblem } from "../api/errors.ts";
 import type { CustomSchema } from "../custom/custom-schema.ts";
+import type { ScalePaths } from "../custom/definition.ts";
 import type { FieldType } from "../schema/field-types.ts";
 import type { Column } from "../tables/column.ts";
 
@@ -68,6 +69,8 @@ export interface Kind {
   readonly statusSubresource?: boolean;
   /** Further sub-resources, as discovery names them. */
   readonly subresources?: Readonly<Record<string, SubresourceInfo>>;
+  /** Where objects keep what their scale shows; default: `.spec.replicas`, and a selector in `.spec.selector`. */
+  readonly scalePaths?: ScalePaths;
   /** Writes to `/status` leave labels, annotations, finalizers and owners as they are. */
   readonly statusKeepsMetadata?: boolean;
   /** `metadata.generation` counts the changes of the spec. */
@@ -85,6 +88,8 @@ export interface Kind {
   readonly defaults?: (object: KubeObject) => KubeObject;
   /** Shapes a new object before validation: drops status, sets what only the server sets. Pure. */
   readonly prepareCreate?: (object: KubeObject) => KubeObject;
+  /** What the first request to delete an object does to it before it is marked. Pure. */
+  readonly prepareDelete?: (object: Stored) => KubeObject;
   /** Shapes an updated object before validation. Pure. */
   readonly prepareUpdate?: (next: KubeObject, old: Stored) => KubeObject;
   readonly prepareStatusUpdate?: (next: KubeObject, old: Stored) => KubeObject;

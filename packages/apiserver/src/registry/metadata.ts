@@ -87,13 +87,13 @@ export function metadataForUpdate(given: ObjectMeta | undefined, old: Stored): O
     "resourceVersion",
     "name",
     "namespace",
+    "managedFields",
   ] as const) {
     if (before[key] === undefined) delete meta[key];
     else (meta as Record<string, unknown>)[key] = before[key];
   }
   if (given?.generateName !== undefined) meta.generateName = given.generateName;
   delete meta.selfLink;
-  delete meta.managedFields;
   return withoutEmpty(meta);
 }
 
@@ -193,11 +193,12 @@ export function metadataUpdateProblems(next: ObjectMeta, old: Stored): FieldProb
   return [forbiddenValue("metadata.finalizers", why)];
 }
 
-/** True when anything but metadata and status differs. */
-export function specChanged(next: KubeObject, old: KubeObject): boolean {
+/** True when anything but metadata and status differs; the status of a custom resource counts unless it is a sub-resource. */
+export function specChanged(of: Kind, next: KubeObject, old: KubeObject): boolean {
+  const statusCounts = of.custom !== undefined && of.statusSubresource !== true;
   const rest = (o: KubeObject) => {
-    const { metadata: _m, status: _s, ...others } = o as KubeObject & { status?: unknown };
-    return others;
+    const { metadata: _m, status, ...others } = o as KubeObject & { status?: unknown };
+    return statusCounts ? { ...others, ...(status === undefined ? {} : { status }) } : others;
   };
   return !sameJson(rest(next), rest(old));
 }

@@ -8,6 +8,8 @@ const qualifiedName = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
 
 const labelRule =
   "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const dns1035Rule =
+  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const subdomainRule =
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const qualifiedRule =
@@ -20,6 +22,14 @@ export function labelProblems(name: string): string[] {
   const problems: string[] = [];
   if (name.length > 63) problems.push("must be no more than 63 characters");
   if (!dnsLabel.test(name)) problems.push(labelRule);
+  return problems;
+}
+
+/** Why `name` is no DNS label that begins with a letter, as the names of kinds are (RFC 1035). */
+export function dns1035LabelProblems(name: string): string[] {
+  const problems: string[] = [];
+  if (name.length > 63) problems.push("must be no more than 63 characters");
+  if (!/^[a-z]([-a-z0-9]*[a-z0-9])?$/.test(name)) problems.push(dns1035Rule);
   return problems;
 }
 

@@ -1,11 +1,14 @@
 /** The `scale` sub-resource of workloads: autoscaling/v1 Scale over `spec.replicas`. */
 import type { KubeObject, LabelSelector, Stored } from "@longshore/kube";
 import { labelSelectorMatcher } from "@longshore/kube";
-import { badRequest, conflict, invalid, invalidValue, methodNotSupported } from "../api/errors.ts";
+import { apiError, badRequest, conflict, invalid, invalidValue, methodNotSupported } from "../api/errors.ts";
 import { own } from "../api/own.ts";
+import type { ScalePaths } from "../custom/definition.ts";
+import { membersOf, valuesAt, withValueAt } from "../custom/json-path.ts";
 import { applyJsonPatch } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
+import type { Kind } from "./kind.ts";
 import type { ObjectAnswer } from "./request.ts";
 import { replace } from "./write.ts";
 
@@ -21,14 +24,15 @@ interface Scale extends KubeObject {
 /** GET, PUT and PATCH of the scale. */
 export function scale(context: RegistryContext, request: KindRequest): ObjectAnswer {
   const workload = existing(request) as Stored<Workload>;
+  const { of } = request;
   switch (request.verb) {
     case "get":
-      return { type: "object", code: 200, object: scaleOf(workload) };
+      return { type: "object", code: 200, object: scaleOf(of, workload) };
     case "update":
       return setScale(context, request, workload, (request.body ?? {}) as Scale);
     case "patch": {
       const patch = request.patchType === "json" ? applyJsonPatch : applyMergePatch;
-      return setScale(context, request, workload, patch(scaleOf(workload), request.body) as Scale);
+      return setScale(context, request, workload, patch(scaleOf(of, workload), request.body) as Scale);
     }
     default:
       throw methodNotSupported(groupResource(request.of), request.verb);
@@ -53,14 +57,19 @@ function setScale(
   if (resourceVersion !== "" && resourceVersion !== workload.metadata.resourceVersion) {
     throw conflict(groupResource(request.of), name);
   }
-  const next = { ...workload, spec: { ...workload.spec, replicas } };
+  const { scalePaths } = request.of;
+  const next =
+    scalePaths === undefined
+      ? { ...workload, spec: { ...workload.spec, replicas } }
+      : (withValueAt(workload, membersOf(scalePaths.specReplicasPath), replicas) as Stored<Workload>);
   const { object } = replace(context, request, workload, next, false);
-  return { type: "object", code: 200, object: scaleOf(object as Stored<Workload>) };
+  return { type: "object", code: 200, object: scaleOf(request.of, object as Stored<Workload>) };
 }
 
-function scaleOf(workload: Stored<Workload>): KubeObject {
+function scaleOf(of: Kind, workload: Stored<Workload>): KubeObject {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = workload.metadata;
   const { selector } = workload.spec ?? {};
+  if (of.scalePaths !== undefined) return customScale(of, of.scalePaths, workload);
   return own({
     kind: "Scale",
     apiVersion: "autoscaling/v1",
@@ -69,6 +78,28 @@ function scaleOf(workload: Stored<Workload>): KubeObject {
     status: {
       replicas: workload.status?.replicas ?? 0,
       ...(selector === undefined ? {} : { selector: labelSelectorMatcher(selector).toString() }),
+    },
+  } as KubeObject);
+}
+
+/** The scale of a custom resource, from where its definition says that it is (registry/customresource scaleFromCustomResource). */
+function customScale(of: Kind, paths: ScalePaths, object: Stored): KubeObject {
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
+  const [replicas] = valuesAt(object, paths.specReplicasPath);
+  if (typeof replicas !== "number") {
+    const why = `the spec replicas field ${JSON.stringify(paths.specReplicasPath)} does not exist`;
+    throw apiError(500, "InternalError", `Internal error occurred: ${why}`, { causes: [{ message: why }] });
+  }
+  const [current] = valuesAt(object, paths.statusReplicasPath);
+  const [selector] = paths.labelSelectorPath ? valuesAt(object, paths.labelSelectorPath) : [];
+  return own({
+    kind: "Scale",
+    apiVersion: "autoscaling/v1",
+    metadata: { name, ...(of.namespaced ? { namespace } : {}), uid, resourceVersion, creationTimestamp },
+    spec: { replicas },
+    status: {
+      replicas: typeof current === "number" ? current : 0,
+      ...(typeof selector === "string" && selector !== "" ? { selector } : {}),
     },
   } as KubeObject);
 }

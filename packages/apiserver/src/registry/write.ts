@@ -11,6 +11,7 @@ import {
   invalid,
   invalidValue,
   notFound,
+  unsupportedMediaType,
 } from "../api/errors.ts";
 import { own, sameJson } from "../api/own.ts";
 import { applyJsonPatch } from "../patch/json-patch.ts";
@@ -27,6 +28,7 @@ import {
   type RegistryContext,
 } from "./context.ts";
 import { apiVersionOf, servedForm, storedForm } from "./conversion.ts";
+import { customBody, customPatched, customPatchTypes, definitionTerminating } from "./custom-body.ts";
 import { finishDeletion } from "./delete.ts";
 import { type Kind, storedApiVersion } from "./kind.ts";
 import {
@@ -52,6 +54,7 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
   ) {
     throw nameMismatch(request, given);
   }
+  if (of.custom?.isTerminating === true) throw definitionTerminating(request);
   const metadata = metadataForCreate(of, given.metadata, request.namespace, context);
   let object: KubeObject = { ...given, apiVersion: storedApiVersion(of), kind: of.kind, metadata };
   object = of.defaults?.(object) ?? object;
@@ -161,8 +164,9 @@ export function patchObject(context: RegistryContext, request: KindRequest, stat
 
 /** What came over the wire is held to the schema: unknown members go, wrong types are refused. */
 function decoded({ version }: RegistryContext, request: KindRequest, patched: unknown): unknown {
+  const { group, kind, custom } = request.of;
+  if (custom !== undefined) return customPatched(request, patched);
   if (request.fromWire !== true) return patched;
-  const { group, kind } = request.of;
   const problem = decodeProblem(group, kind, patched);
   if (problem !== undefined) throw invalidPatch(problem);
   const strict = fieldProblem(request.fields, () =>
@@ -183,6 +187,7 @@ function applyPatchTo(request: KindRequest, old: Stored): unknown {
       return patched;
     }
     case "strategic":
+      if (of.custom !== undefined) throw unsupportedMediaType(customPatchTypes);
       if (!isObject(body)) throw invalidPatch("a strategic merge patch is an object");
       return applyStrategicPatch(old, body, of);
     default:
@@ -280,7 +285,7 @@ function shape(of: Kind, given: KubeObject, old: Stored): KubeObject {
   next = of.defaults?.(next) ?? next;
   if (of.statusSubresource === true) next = withStatusOf(next, old);
   next = of.prepareUpdate?.(next, old) ?? next;
-  if (of.countsGenerations === true && (specChanged(next, old) || annotationsCount(of, next, old))) {
+  if (of.countsGenerations === true && (specChanged(of, next, old) || annotationsCount(of, next, old))) {
     next = { ...next, metadata: { ...next.metadata, generation: (old.metadata.generation ?? 0) + 1 } };
   }
   return next;
@@ -311,6 +316,7 @@ export function bodyObject(request: KindRequest): KubeObject {
   const { body, of, version } = request;
   if (!isObject(body)) throw badRequest("the body of the request is not an object");
   const object = body as KubeObject;
+  if (of.custom !== undefined) return customBody(request, object);
   const expected = apiVersionOf(of, version);
   const apiVersion = object.apiVersion ?? expected;
   const kind = object.kind ?? of.kind;

@@ -35,6 +35,19 @@ export function decodeProblem(group: string, kind: string, value: unknown): stri
   }
 }
 
+/** The value as the metadata of any object, or why it is none. @param at names the member in the problem */
+export function decodeMetadata(
+  value: unknown,
+  at: string,
+): { readonly metadata?: unknown; readonly problem?: string } {
+  try {
+    return { metadata: decode({ form: "struct", name: "meta.v1.ObjectMeta" }, value, at) ?? {} };
+  } catch (error) {
+    if (error instanceof Mismatch) return { problem: error.message };
+    throw error;
+  }
+}
+
 class Mismatch extends Error {
   override readonly name = "Mismatch";
 }

@@ -43,6 +43,8 @@ export const behaviours = {
   atomicStructs: { since: 21 },
   /** A write through a path owns no fields that the path resets: the status, or all but the status. */
   resetFields: { since: 22 },
+  /** Members that are applied as null or an empty map are managed too. */
+  emptyFieldsApplied: { since: 21 },
   /** What is applied decides the order of the items of a list. */
   appliedOrder: { since: 26 },
   /** Managed fields name the sub-resource they came through. */
@@ -55,8 +57,14 @@ export const behaviours = {
   newestDefaultStorageClass: { since: 26 },
   /** A service account gets no token Secret of its own. */
   noServiceAccountSecrets: { since: 24 },
-  /** The tables of CustomResourceDefinitions may be validated by CEL rules. */
+  /** Rules of custom resources in CEL (`x-kubernetes-validations`). */
   crdValidationRules: { since: 25 },
+  /** What is wrong with a custom resource, and is not touched by an update, is let be. */
+  crdRatcheting: { since: 30 },
+  /** Problems of custom resources tell wrong types, and what is too long, by reasons of their own. */
+  crdTypedCauses: { since: 24 },
+  /** Fields of custom resources that selectors may use. */
+  crdSelectableFields: { since: 31 },
   /** A conflict of a delete's UID precondition and others name the group in the details. */
   policyV1Eviction: { since: 22 },
   /** The stored selector of a PodDisruptionBudget that is empty chooses all pods (policy/v1). */

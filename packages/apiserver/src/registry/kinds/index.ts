@@ -18,6 +18,7 @@ import {
   service,
   serviceAccount,
 } from "./core.ts";
+import { customResourceDefinition } from "./custom-resource-definition.ts";
 import { endpointSlice, endpoints } from "./endpoints.ts";
 import { event, groupEvent } from "./events.ts";
 import { ingress, ingressClass, networkPolicy } from "./networking.ts";
@@ -78,6 +79,7 @@ const sources: readonly KindSource[] = [
   clusterRoleBinding,
   role,
   roleBinding,
+  customResourceDefinition,
   ...reviews,
 ];
 

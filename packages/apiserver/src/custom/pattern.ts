@@ -1,0 +1,36 @@
+/**
+ * The patterns of schemas and rules: RE2, as in the reference, which matches in time that grows with the text and
+ * never with the pattern's cleverness. A client's pattern cannot hold up the server.
+ */
+import { RE2JS } from "re2js";
+
+const known = new Map<string, RE2JS | Error>();
+
+/** Most patterns that are kept. */
+const patternsMax = 1000;
+
+function compiled(pattern: string): RE2JS | Error {
+  let made = known.get(pattern);
+  if (made === undefined) {
+    try {
+      made = RE2JS.compile(pattern);
+    } catch (error) {
+      made = error as Error;
+    }
+    if (known.size >= patternsMax) known.clear();
+    known.set(pattern, made);
+  }
+  return made;
+}
+
+/** Why the text is no pattern, or undefined. */
+export function patternProblem(pattern: string): string | undefined {
+  const made = compiled(pattern);
+  return made instanceof Error ? made.message : undefined;
+}
+
+/** True when the pattern is found in the text; false for what is no pattern. */
+export function patternMatches(pattern: string, text: string): boolean {
+  const made = compiled(pattern);
+  return !(made instanceof Error) && made.matcher(text).find();
+}

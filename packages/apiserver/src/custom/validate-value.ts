@@ -1,0 +1,302 @@
+/**
+ * Holds a custom resource to its schema and tells what is wrong in the words of the reference (kube-openapi
+ * validation/validate, apiextensions-apiserver pkg/apiserver/validation). The checks run in the reference's order:
+ * type, combinations, then what belongs to the value's own type, then the list of known values, then members.
+ */
+import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../api/errors.ts";
+import { sameJson } from "../api/own.ts";
+import type { CustomSchema } from "./custom-schema.ts";
+import { hasFormat } from "./formats.ts";
+import { patternMatches } from "./pattern.ts";
+import { own } from "./prune.ts";
+
+/** How problems are told. */
+export interface ValidationWords {
+  /** Types that are wrong, and lists and texts that are too long, have reasons of their own (behaviour `crdTypedCauses`). */
+  readonly typedCauses: boolean;
+}
+
+/** What is wrong with the value; empty when nothing is. Pure. */
+export function validateValue(
+  value: unknown,
+  schema: CustomSchema,
+  words: ValidationWords,
+  at = "",
+): readonly FieldProblem[] {
+  return new Validation(words).validate(value, schema, at).problems;
+}
+
+interface Result {
+  readonly problems: FieldProblem[];
+  /** Checks that the value has passed: of several alternatives, the one that fits best is told about. */
+  matches: number;
+}
+
+const newResult = (): Result => ({ problems: [], matches: 0 });
+
+class Validation {
+  readonly #words: ValidationWords;
+
+  constructor(words: ValidationWords) {
+    this.#words = words;
+  }
+
+  validate(value: unknown, schema: CustomSchema, at: string): Result {
+    const result = newResult();
+    const add = (problem: FieldProblem | undefined) => {
+      if (problem === undefined) result.matches++;
+      else result.problems.push(problem);
+    };
+    add(this.#typeProblem(value, schema, at));
+    if (value !== null) {
+      this.#combinations(value, schema, at, result);
+      if (typeof value === "string") for (const problem of this.#text(value, schema, at)) add(problem);
+      else if (typeof value === "number")
+        for (const problem of numberProblems(value, schema, at)) add(problem);
+      else if (Array.isArray(value)) this.#list(value, schema, at, result);
+    }
+    if (schema.enum !== undefined) {
+      const known = schema.enum.some((one) => sameJson(one, value));
+      add(known ? undefined : unsupportedValue(at, value, schema.enum.map(enumText)));
+    }
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+      this.#object(value as Readonly<Record<string, unknown>>, schema, at, result);
+    }
+    return result;
+  }
+
+  #typeProblem(value: unknown, schema: CustomSchema, at: string): FieldProblem | undefined {
+    const { type } = schema;
+    if (value === null) {
+      if (schema.nullable === true || type === undefined) return undefined;
+      return this.#wrongType(at, type, "null", "null");
+    }
+    const given = typeOf(value);
+    if (schema["x-kubernetes-int-or-string"] === true) {
+      return given === "integer" || given === "string"
+        ? undefined
+        : this.#wrongType(at, "integer,string", given, given);
+    }
+    if (type === undefined || type === given || (type === "number" && given === "integer")) return undefined;
+    return this.#wrongType(at, type, given, given);
+  }
+
+  #wrongType(at: string, type: string, shown: string, value: unknown): FieldProblem {
+    const problem = invalidValue(
+      at,
+      value,
+      `${inBody(at)} must be of type ${type}: ${JSON.stringify(shown)}`,
+    );
+    return this.#words.typedCauses ? { ...problem, reason: "FieldValueTypeInvalid" } : problem;
+  }
+
+  #combinations(value: unknown, schema: CustomSchema, at: string, result: Result): void {
+    const { allOf = [], anyOf = [], oneOf = [], not } = schema;
+    const tell = (what: string) => result.problems.push(combinationProblem(at, what));
+    if (anyOf.length > 0) {
+      const results = anyOf.map((one) => this.validate(value, one, at));
+      if (results.some(isValid)) result.matches++;
+      else {
+        tell("must validate at least one schema (anyOf)");
+        merge(result, best(results));
+      }
+    }
+    if (oneOf.length > 0) {
+      const results = oneOf.map((one) => this.validate(value, one, at));
+      const valid = results.filter(isValid).length;
+      if (valid === 1) result.matches++;
+      else if (valid === 0) {
+        tell("must validate one and only one schema (oneOf). Found none valid");
+        merge(result, best(results));
+      } else tell(`must validate one and only one schema (oneOf). Found ${valid} valid alternatives`);
+    }
+    if (allOf.length > 0) {
+      const results = allOf.map((one) => this.validate(value, one, at));
+      for (const one of results) merge(result, one);
+      const valid = results.filter(isValid).length;
+      if (valid === 0) tell("must validate all the schemas (allOf). None validated");
+      else if (valid < allOf.length) tell("must validate all the schemas (allOf)");
+    }
+    if (not !== undefined && isValid(this.validate(value, not, at))) {
+      tell("must not validate the schema (not)");
+    }
+  }
+
+  *#text(value: string, schema: CustomSchema, at: string): Iterable<FieldProblem | undefined> {
+    const { maxLength, minLength, pattern, format } = schema;
+    const { typedCauses } = this.#words;
+    if (maxLength !== undefined) {
+      yield lengthOf(value) <= maxLength
+        ? undefined
+        : typedCauses
+          ? tooLong(at, value, maxLength)
+          : invalidValue(at, value, `${inBody(at)} should be at most ${maxLength} chars long`);
+    }
+    if (minLength !== undefined) {
+      yield lengthOf(value) >= minLength
+        ? undefined
+        : invalidValue(at, value, `${inBody(at)} should be at least ${minLength} chars long`);
+    }
+    if (pattern !== undefined) {
+      yield patternMatches(pattern, value)
+        ? undefined
+        : invalidValue(at, value, `${inBody(at)} should match '${pattern}'`);
+    }
+    if (format !== undefined && format !== "") {
+      yield hasFormat(format, value) ? undefined : this.#wrongType(at, format, value, value);
+    }
+  }
+
+  #list(value: readonly unknown[], schema: CustomSchema, at: string, result: Result): void {
+    const { items, minItems, maxItems, uniqueItems } = schema;
+    if (items !== undefined) {
+      for (const [i, item] of value.entries()) merge(result, this.validate(item, items, `${at}[${i}]`));
+    }
+    if (minItems !== undefined && value.length < minItems) {
+      result.problems.push(
+        invalidValue(at, value.length, `${inBody(at)} should have at least ${minItems} items`),
+      );
+    }
+    if (maxItems !== undefined && value.length > maxItems) {
+      result.problems.push(
+        this.#words.typedCauses
+          ? tooMany(at, value.length, maxItems)
+          : invalidValue(at, value.length, `${inBody(at)} should have at most ${maxItems} items`),
+      );
+    }
+    if (uniqueItems === true && hasDuplicates(value)) {
+      result.problems.push(invalidValue(at, "", `${inBody(at)} shouldn't contain duplicates`));
+    }
+  }
+
+  #object(value: Readonly<Record<string, unknown>>, schema: CustomSchema, at: string, result: Result): void {
+    const { properties, additionalProperties, required = [], minProperties, maxProperties } = schema;
+    const count = Object.keys(value).length;
+    if (minProperties !== undefined && count < minProperties) {
+      result.problems.push(
+        invalidValue(at, count, `${inBody(at)} should have at least ${minProperties} properties`),
+      );
+    }
+    if (maxProperties !== undefined && count > maxProperties) {
+      result.problems.push(
+        this.#words.typedCauses
+          ? tooMany(at, count, maxProperties)
+          : invalidValue(at, count, `${inBody(at)} should have at most ${maxProperties} properties`),
+      );
+    }
+    for (const name of required) {
+      if (Object.hasOwn(value, name)) result.matches++;
+      else result.problems.push(requiredValue(at === "" ? name : `${at}.${name}`));
+    }
+    const others = typeof additionalProperties === "object" ? additionalProperties : undefined;
+    for (const [key, member] of Object.entries(value)) {
+      const property = own(properties, key) ?? others;
+      if (property !== undefined)
+        merge(result, this.validate(member, property, at === "" ? key : `${at}.${key}`));
+    }
+  }
+}
+
+function isValid(result: Result): boolean {
+  return result.problems.length === 0;
+}
+
+function merge(into: Result, other: Result): void {
+  into.problems.push(...other.problems);
+  into.matches += other.matches;
+}
+
+/** The alternative that passed most checks, the first of those that are alike. */
+function best(results: readonly Result[]): Result {
+  return results.reduce((a, b) => (b.matches > a.matches ? b : a));
+}
+
+/** The reference has no path for these: the place is in the text. */
+function combinationProblem(at: string, what: string): FieldProblem {
+  return invalidValue("<nil>", "", `${JSON.stringify(at)} ${what}`);
+}
+
+function inBody(at: string): string {
+  return `${at} in body`;
+}
+
+function enumText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function tooLong(at: string, _value: string, most: number): FieldProblem {
+  return { reason: "FieldValueTooLong", message: `Too long: may not be more than ${most} bytes`, field: at };
+}
+
+function tooMany(at: string, count: number, most: number): FieldProblem {
+  return {
+    reason: "FieldValueTooMany",
+    message: `Too many: ${count}: must have at most ${most} items`,
+    field: at,
+  };
+}
+
+function* numberProblems(
+  value: number,
+  schema: CustomSchema,
+  at: string,
+): Iterable<FieldProblem | undefined> {
+  const { multipleOf, maximum, exclusiveMaximum, minimum, exclusiveMinimum, format } = schema;
+  const problem = (why: string) => invalidValue(at, value, `${inBody(at)} ${why}`);
+  if (multipleOf !== undefined) {
+    yield isMultiple(value, multipleOf) ? undefined : problem(`should be a multiple of ${multipleOf}`);
+  }
+  if (maximum !== undefined) {
+    if (exclusiveMaximum === true)
+      yield value < maximum ? undefined : problem(`should be less than ${maximum}`);
+    else yield value <= maximum ? undefined : problem(`should be less than or equal to ${maximum}`);
+  }
+  if (minimum !== undefined) {
+    if (exclusiveMinimum === true)
+      yield value > minimum ? undefined : problem(`should be greater than ${minimum}`);
+    else yield value >= minimum ? undefined : problem(`should be greater than or equal to ${minimum}`);
+  }
+  if (format === "int32" && Number.isInteger(value) && (value > 2147483647 || value < -2147483648)) {
+    yield problem(`must be of type int32: ${value}`);
+  }
+}
+
+function isMultiple(value: number, of: number): boolean {
+  if (of <= 0) return true;
+  const quotient = value / of;
+  return Math.abs(quotient - Math.round(quotient)) < 1e-9 * Math.max(1, Math.abs(quotient));
+}
+
+/** Characters, not code units. */
+function lengthOf(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+}
+
+function hasDuplicates(list: readonly unknown[]): boolean {
+  const seen = new Set<string>();
+  for (const item of list) {
+    const key = canonical(item);
+    if (seen.has(key)) return true;
+    seen.add(key);
+  }
+  return false;
+}
+
+/** JSON in which the order of members does not show. */
+export function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, member) =>
+    typeof member === "object" && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  );
+}
+
+/** The type of a value as JSON schemas name it. */
+export function typeOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
+  return typeof value;
+}
