@@ -35,7 +35,10 @@ it("schedules the next pod of a name although it was never seen that the last on
       return () => {};
     },
   });
-  const informers = { of: (r: Resource<KubeObject>) => cacheOf(r) as unknown as Informer<KubeObject> };
+  const informers = {
+    of: (r: Resource<KubeObject>) => cacheOf(r) as unknown as Informer<KubeObject>,
+    started: () => [],
+  };
   const kube = {
     createSubresource: async (_r: unknown, _ref: unknown, _s: unknown, body: KubeObject) => {
       bound.push(body.metadata?.uid);

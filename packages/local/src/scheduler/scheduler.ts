@@ -20,6 +20,7 @@ import {
   type Stored,
   settled,
   startWorkQueue,
+  trackWrites,
 } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import { selectedNodeAnnotation } from "@longshore/storage";
@@ -37,7 +38,8 @@ export interface SchedulerOptions {
 }
 
 /** Starts the scheduler. */
-export function startScheduler(env: WorkloadsEnv, options: SchedulerOptions): Component {
+export function startScheduler(given: WorkloadsEnv, options: SchedulerOptions): Component {
+  const env = trackWrites(given, given.informers);
   const caches = {
     pods: env.informers.of(resources.pods),
     nodes: env.informers.of(resources.nodes),

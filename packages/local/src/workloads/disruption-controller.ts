@@ -15,6 +15,7 @@ import {
   type Stored,
   settled,
   startWorkQueue,
+  trackWrites,
 } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import type { WorkloadsEnv } from "./stateful-set-controller.ts";
@@ -77,7 +78,8 @@ export function decideDisruptionStatus(
 }
 
 /** Starts the disruption controller; it does nothing where budgets are not served. */
-export function startDisruptionController(env: WorkloadsEnv): Component {
+export function startDisruptionController(given: WorkloadsEnv): Component {
+  const env = trackWrites(given, given.informers);
   const budgets = env.informers.of(resources.podDisruptionBudgets);
   const pods = env.informers.of(resources.pods);
   const sets = env.informers.of(resources.statefulSets);

@@ -14,6 +14,7 @@ import {
   settled,
   startWorkQueue,
   type Taint,
+  trackWrites,
   updateWithRetry,
 } from "@longshore/kube";
 import { type Component, periodically, TaskGroup } from "@longshore/runtime";
@@ -57,7 +58,8 @@ export function lapsedCondition(node: Node, lease: Lease | undefined, now: Date)
 }
 
 /** Starts the controller. */
-export function startNodeLifecycleController(env: WorkloadsEnv): Component {
+export function startNodeLifecycleController(given: WorkloadsEnv): Component {
+  const env = trackWrites(given, given.informers);
   const nodes = env.informers.of(resources.nodes);
   const tasks = new TaskGroup((error) => env.logger.error("node life cycle failed", { error }));
   const queue = startWorkQueue(env, {

@@ -14,6 +14,7 @@ import {
   type Stored,
   settled,
   startWorkQueue,
+  trackWrites,
 } from "@longshore/kube";
 import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { claimsOfStatefulSet, decideStatefulSetStep, podOfStatefulSet } from "./stateful-set-step.ts";
@@ -25,7 +26,8 @@ export interface WorkloadsEnv extends RuntimeEnv {
 }
 
 /** Starts the StatefulSet controller. */
-export function startStatefulSetController(env: WorkloadsEnv): Component {
+export function startStatefulSetController(given: WorkloadsEnv): Component {
+  const env = trackWrites(given, given.informers);
   const sets = env.informers.of(resources.statefulSets);
   const pods = env.informers.of(resources.pods);
   const queue = startWorkQueue(env, {

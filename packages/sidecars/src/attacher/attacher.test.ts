@@ -1,5 +1,6 @@
-import { isNotFound, resources } from "@longshore/kube";
+import { interceptWrites, isNotFound, resources } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
+import { laggingClient } from "../../../kube/src/testing/lagging-client.ts";
 import { startAttacher } from "../index.ts";
 import { Life, mortal } from "../testing/crashing.ts";
 import { addNode, anAttachment, anInTreeVolume, sidecarWorld, type World } from "../testing/world.ts";
@@ -64,6 +65,28 @@ describe("the attacher", () => {
       "ControllerUnpublishVolume vol-9/i-node-a",
     ]);
     expect((await getPv(world))?.metadata.finalizers).toEqual([finalizer]);
+    await attacher.stop();
+  });
+
+  it("never acts on a cache that is older than what it wrote", async () => {
+    const world = await worldWithVolume();
+    const { kube, signal, cloud, clock } = world;
+    const env = world.env();
+    const writes: string[] = [];
+    const watched = interceptWrites(env.kube, (request, within, send) => {
+      if (request.resource.kind !== "Event")
+        writes.push(`${request.verb} ${request.key} ${request.subresource ?? ""}`);
+      return send(within);
+    });
+    const lagging = laggingClient(clock, watched, { lagMs: 2000, isDead: false });
+    const attacher = startAttacher({ ...env, kube: lagging }, { resyncMs: 1000 });
+    await clock.advance(5000);
+    await kube.create(resources.volumeAttachments, anAttachment(), { signal });
+    // Woken every second, while the cache shows two seconds late that the volume is attached.
+    await clock.advance(20_000);
+    expect((await getVa(world))?.status?.attached).toBe(true);
+    expect(cloud.calls).toEqual(["ControllerPublishVolume vol-9/i-node-a"]);
+    expect(writes).toEqual(["patch pv-1 ", "patch csi-1 ", "patch csi-1 status"]);
     await attacher.stop();
   });
 

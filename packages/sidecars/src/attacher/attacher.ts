@@ -6,6 +6,7 @@ import {
   resources,
   sharedInformers,
   startWorkQueue,
+  trackWrites,
   type VolumeAttachment,
   type WorkQueue,
 } from "@longshore/kube";
@@ -73,7 +74,7 @@ async function run(
   await informers.synced(signal);
 
   const context: AttachContext & { attachmentsOf: (pvName: string) => readonly unknown[] } = {
-    env: { ...env, logger },
+    env: trackWrites({ ...env, logger }, informers),
     driver,
     events,
     attachments,

@@ -1,5 +1,12 @@
 /** The provisioner: makes volumes for claims of one driver and deletes released ones. Wires its parts together. */
-import { createEventRecorder, keyOf, resources, sharedInformers, startWorkQueue } from "@longshore/kube";
+import {
+  createEventRecorder,
+  keyOf,
+  resources,
+  sharedInformers,
+  startWorkQueue,
+  trackWrites,
+} from "@longshore/kube";
 import { type BackoffPolicy, type Component, stopAll, TaskGroup } from "@longshore/runtime";
 import { byVolume } from "../common/attachments.ts";
 import { learnDriver, type SidecarEnv } from "../common/env.ts";
@@ -58,9 +65,10 @@ async function run(
   const attachments = informers.of(resources.volumeAttachments, { indexes: { byVolume } });
   await informers.synced(signal);
 
+  const tracked = trackWrites({ ...env, logger }, informers);
   const context: ClaimContext & VolumeContext = {
-    env: { ...env, logger },
-    kube: env.kube,
+    env: tracked,
+    kube: tracked.kube,
     driver,
     events,
     settings: {

@@ -16,10 +16,12 @@ import {
   type KubeEnv,
   keyOf,
   type Node,
+  type OwnWrites,
   type Pod,
   type SharedInformers,
   type Stored,
   sharedInformers,
+  trackWrites,
 } from "@longshore/kube";
 import {
   abortable,
@@ -96,7 +98,7 @@ export function startAttachDetachController(env: AttachDetachEnv, options: Attac
 }
 
 class AttachDetachController implements Component {
-  readonly #env: AttachDetachEnv;
+  readonly #env: AttachDetachEnv & { readonly ownWrites: OwnWrites };
   readonly #options: AttachDetachOptions;
   readonly #tasks: TaskGroup;
   readonly #informers: SharedInformers;
@@ -115,10 +117,10 @@ class AttachDetachController implements Component {
   #resolveWake: (() => void) | undefined;
 
   constructor(env: AttachDetachEnv, options: AttachDetachOptions) {
-    this.#env = env;
     this.#options = options;
     this.#tasks = new TaskGroup((error) => env.logger.error("attach/detach controller failed", { error }));
     this.#informers = env.informers ?? sharedInformers(env);
+    this.#env = trackWrites(env, this.#informers);
     if (env.informers === undefined) this.#cleanup.push(this.#informers);
     this.#caches = startCaches(this.#informers);
   }
@@ -149,6 +151,7 @@ class AttachDetachController implements Component {
     let failures = 0;
     for (;;) {
       try {
+        await this.#env.ownWrites.seen(signal);
         await this.#decidePods(context, signal);
         await attachDetachPass(context, signal);
         if (verifyPeriodMs > 0 && context.actual.size > 0) {

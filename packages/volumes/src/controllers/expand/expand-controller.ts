@@ -22,6 +22,7 @@ import {
   settled,
   sharedInformers,
   startWorkQueue,
+  trackWrites,
 } from "@longshore/kube";
 import { type Component, errorChain, type FeatureGates, stopAll, TaskGroup } from "@longshore/runtime";
 import {
@@ -60,11 +61,12 @@ type Claim = Stored<PersistentVolumeClaim>;
 type Volume = Stored<PersistentVolume>;
 
 /** Starts the controller; it works in the background until it is stopped. */
-export function startExpandController(env: ExpandEnv, options: ExpandOptions): Component {
-  const tasks = new TaskGroup((error) => env.logger.error("expand controller failed", { error }));
+export function startExpandController(given: ExpandEnv, options: ExpandOptions): Component {
+  const tasks = new TaskGroup((error) => given.logger.error("expand controller failed", { error }));
   const parts: Component[] = [];
-  const informers = env.informers ?? sharedInformers(env);
-  if (env.informers === undefined) parts.push(informers);
+  const informers = given.informers ?? sharedInformers(given);
+  if (given.informers === undefined) parts.push(informers);
+  const env = trackWrites(given, informers);
   tasks.spawn(async (signal) => {
     const claims = informers.of(resources.persistentVolumeClaims);
     await claims.synced(signal);

@@ -1,7 +1,15 @@
 /** The persistent-volume controller against the embedded API server, under the virtual clock. */
-import { type KubeClient, type PersistentVolume, resources, type StorageClass } from "@longshore/kube";
+import {
+  interceptWrites,
+  isConflict,
+  type KubeClient,
+  type PersistentVolume,
+  resources,
+  type StorageClass,
+} from "@longshore/kube";
 import { type FeatureGates, featureGates } from "@longshore/runtime";
 import { afterEach, describe, expect, it } from "vitest";
+import { laggingClient } from "../../../../kube/src/testing/lagging-client.ts";
 import { volumeGates } from "../../csimigration/gates.ts";
 import { CloudError } from "../../framework/ports.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
@@ -96,6 +104,33 @@ describe("binding", () => {
     expect(volume?.status?.phase).toBe("Bound");
     expect(volume?.spec?.claimRef?.uid).toBe(claim?.metadata.uid);
     expect((await plane.get(resources.persistentVolumes, "large"))?.status?.phase).toBe("Available");
+  });
+
+  it("never acts on a cache that is older than what it wrote", async () => {
+    const { plane, start } = world();
+    const conflicts: string[] = [];
+    const watched = interceptWrites(plane.kube, async ({ verb, key }, signal, send) => {
+      try {
+        return await send(signal);
+      } catch (error) {
+        if (isConflict(error)) conflicts.push(`${verb} ${key}`);
+        throw error;
+      }
+    });
+    start(off, laggingClient(plane.env.clock, watched, { lagMs: 1000, isDead: false }));
+    await plane.create(resources.storageClasses, aClass("manual"));
+    await plane.pass(2_000);
+    await plane.create(resources.persistentVolumes, aVolume("v", "5Gi"));
+    await plane.pass(5_000);
+    await plane.create(resources.persistentVolumeClaims, aClaim("c", "manual"));
+    await plane.pass(500);
+    // Told half a second after the controller has bound, and half a second before its cache shows that.
+    const body = { metadata: { labels: { touched: "yes" } } };
+    const ref = { name: "manual" };
+    await plane.kube.patch(resources.storageClasses, ref, { type: "merge", body }, { signal: plane.signal });
+    await plane.pass(10_000);
+    expect((await claimOf(plane, "c"))?.status?.phase).toBe("Bound");
+    expect(conflicts).toEqual([]);
   });
 
   it("binds a waiting claim when a volume for it appears", async () => {

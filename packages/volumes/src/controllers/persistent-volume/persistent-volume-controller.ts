@@ -19,6 +19,7 @@ import {
   settled,
   sharedInformers,
   startWorkQueue,
+  trackWrites,
   type WorkQueue,
 } from "@longshore/kube";
 import { type Component, errorChain, type FeatureGates, stopAll, TaskGroup } from "@longshore/runtime";
@@ -58,13 +59,16 @@ const reconcileTimeoutMs = 120_000;
 
 /** Starts the controller; it works in the background until it is stopped. */
 export function startPersistentVolumeController(
-  env: PersistentVolumeEnv,
+  given: PersistentVolumeEnv,
   options: PersistentVolumeOptions,
 ): Component {
-  const tasks = new TaskGroup((error) => env.logger.error("persistent-volume controller failed", { error }));
+  const tasks = new TaskGroup((error) =>
+    given.logger.error("persistent-volume controller failed", { error }),
+  );
   const parts: Component[] = [];
-  const informers = env.informers ?? sharedInformers(env);
-  if (env.informers === undefined) parts.push(informers);
+  const informers = given.informers ?? sharedInformers(given);
+  if (given.informers === undefined) parts.push(informers);
+  const env = trackWrites(given, informers);
   for (const warning of gateDependencyWarnings(options.gates)) env.logger.warn(warning);
   tasks.spawn((signal) => run(env, options, informers, parts, signal));
   return {

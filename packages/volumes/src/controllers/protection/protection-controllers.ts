@@ -21,6 +21,7 @@ import {
   settled,
   sharedInformers,
   startWorkQueue,
+  trackWrites,
 } from "@longshore/kube";
 import { type Component, stopAll, TaskGroup } from "@longshore/runtime";
 import { claimOfPodVolume, isPodTerminated } from "../attach-detach/pod-volume-spec.ts";
@@ -34,11 +35,12 @@ export const pvProtectionFinalizer = "kubernetes.io/pv-protection";
 export type ProtectionEnv = KubeEnv & { readonly informers?: SharedInformers };
 
 /** Starts both controllers; they work in the background until they are stopped. */
-export function startProtectionControllers(env: ProtectionEnv): Component {
-  const tasks = new TaskGroup((error) => env.logger.error("protection controllers failed", { error }));
+export function startProtectionControllers(given: ProtectionEnv): Component {
+  const tasks = new TaskGroup((error) => given.logger.error("protection controllers failed", { error }));
   const parts: Component[] = [];
-  const informers = env.informers ?? sharedInformers(env);
-  if (env.informers === undefined) parts.push(informers);
+  const informers = given.informers ?? sharedInformers(given);
+  if (given.informers === undefined) parts.push(informers);
+  const env = trackWrites(given, informers);
   tasks.spawn(async (signal) => {
     const claims = informers.of(resources.persistentVolumeClaims);
     const volumes = informers.of(resources.persistentVolumes);
