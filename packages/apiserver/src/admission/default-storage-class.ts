@@ -1,5 +1,5 @@
 /** DefaultStorageClass: a claim that names no class gets the cluster's default one. */
-import type { KubeObject, PersistentVolumeClaim } from "@longshore/kube";
+import type { KubeObject, PersistentVolumeClaim, Stored } from "@longshore/kube";
 import { forbidden } from "../api/errors.ts";
 import type { AdmissionPlugin } from "./admission.ts";
 
@@ -12,7 +12,7 @@ const legacyClass = "volume.beta.kubernetes.io/storage-class";
 /** See the file's header. */
 export const defaultStorageClass: AdmissionPlugin = {
   name: "DefaultStorageClass",
-  onCreate({ store }, { of }, object) {
+  onCreate({ store, version }, { of }, object) {
     if (of.group !== "" || of.plural !== "persistentvolumeclaims") return object;
     const claim = object as PersistentVolumeClaim;
     const named = claim.spec?.storageClassName ?? claim.metadata?.annotations?.[legacyClass];
@@ -21,9 +21,10 @@ export const defaultStorageClass: AdmissionPlugin = {
       .table("storageclasses.storage.k8s.io")
       .list()
       .filter((c) => marks.some((mark) => c.metadata.annotations?.[mark] === "true"));
+    if (version.has("newestDefaultStorageClass")) defaults.sort(newestFirst);
     const [only] = defaults;
     if (only === undefined) return object;
-    if (defaults.length > 1) {
+    if (defaults.length > 1 && !version.has("newestDefaultStorageClass")) {
       throw forbidden(
         { group: "", resource: "persistentvolumeclaims" },
         claim.metadata?.name ?? "",
@@ -33,3 +34,10 @@ export const defaultStorageClass: AdmissionPlugin = {
     return { ...claim, spec: { ...claim.spec, storageClassName: only.metadata.name } } as KubeObject;
   },
 };
+
+/** Of several default classes the newest counts; of those as new, the first by name. */
+function newestFirst(a: Stored, b: Stored): number {
+  const [x, y] = [a.metadata.creationTimestamp ?? "", b.metadata.creationTimestamp ?? ""];
+  if (x !== y) return x > y ? -1 : 1;
+  return a.metadata.name < b.metadata.name ? -1 : 1;
+}

@@ -1,38 +1,38 @@
-/** Priority, DefaultTolerationSeconds and ServiceAccount: what a cluster adds to every new pod. */
+/** DefaultTolerationSeconds and ServiceAccount: what a cluster adds to every new pod. */
 import type { KubeObject, Pod } from "@longshore/kube";
 import { forbidden } from "../api/errors.ts";
 import type { AdmissionPlugin } from "./admission.ts";
 
 const unready = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-/** Adds priority zero, and lets a pod stay for five minutes on a node that is lost. */
-export const podDefaults: AdmissionPlugin = {
+/** Lets a pod stay for five minutes on a node that is lost. */
+export const defaultTolerationSeconds: AdmissionPlugin = {
   name: "DefaultTolerationSeconds",
-  onCreate(_context, { of }, object) {
-    if (of.group !== "" || of.plural !== "pods") return object;
-    const pod = object as Pod;
-    const tolerations = pod.spec?.tolerations ?? [];
-    const missing = unready.filter(
-      (key) =>
-        !tolerations.some(
-          (t) => (t.key ?? "") === "" || (t.key === key && (t.effect ?? "NoExecute") === "NoExecute"),
-        ),
-    );
-    const added = missing.map((key) => ({
-      key,
-      operator: "Exists",
-      effect: "NoExecute",
-      tolerationSeconds: 300,
-    }));
-    const spec = {
-      priority: 0,
-      preemptionPolicy: "PreemptLowerPriority",
-      ...pod.spec,
-      ...(added.length === 0 ? {} : { tolerations: [...tolerations, ...added] }),
-    };
-    return { ...pod, spec } as KubeObject;
-  },
+  onCreate: (_context, { of }, object) =>
+    of.group === "" && of.plural === "pods" ? withTolerations(object) : object,
+  onUpdate: (_context, { of }, next) =>
+    of.group === "" && of.plural === "pods" ? withTolerations(next) : next,
 };
+
+function withTolerations(object: KubeObject): KubeObject {
+  const pod = object as Pod;
+  const tolerations = pod.spec?.tolerations ?? [];
+  const missing = unready.filter(
+    (key) =>
+      !tolerations.some(
+        (t) =>
+          ((t.key ?? "") === "" || t.key === key) && ((t.effect ?? "") === "" || t.effect === "NoExecute"),
+      ),
+  );
+  if (missing.length === 0) return object;
+  const added = missing.map((key) => ({
+    key,
+    operator: "Exists",
+    effect: "NoExecute",
+    tolerationSeconds: 300,
+  }));
+  return { ...pod, spec: { ...pod.spec, tolerations: [...tolerations, ...added] } } as KubeObject;
+}
 
 /** Refuses pods whose service account is not there. */
 export const serviceAccountRequired: AdmissionPlugin = {

@@ -177,6 +177,11 @@ export function tooManyItems(field: string, count: number, most: number): FieldP
   };
 }
 
+/** What is referred to is not there. */
+export function notFoundValue(field: string, value: unknown): FieldProblem {
+  return { reason: "FieldValueNotFound", message: `Not found: ${shown(value)}`, field };
+}
+
 /** The value is there twice. */
 export function duplicateValue(field: string, value: unknown): FieldProblem {
   return { reason: "FieldValueDuplicate", message: `Duplicate value: ${shown(value)}`, field };

@@ -62,7 +62,8 @@ function validateEndpoints(object: KubeObject): FieldProblem[] {
 
 const ipPattern = /^(\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*)$/;
 
-function isAddress(ip: unknown): boolean {
+/** True for a text that is an IP address. */
+export function isAddress(ip: unknown): boolean {
   if (typeof ip !== "string" || !ipPattern.test(ip)) return false;
   return ip.includes(":") || ip.split(".").every((part) => Number(part) <= 255 && !/^0\d/.test(part));
 }

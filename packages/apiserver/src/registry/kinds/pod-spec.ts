@@ -6,8 +6,20 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
-import { labelProblems } from "../names.ts";
-import { canonicalQuantities, type Loose, mapItems, withDefaults, withMember } from "./shaping.ts";
+import { labelProblems, subdomainProblems } from "../names.ts";
+import { containerProblems, hostPortConflicts, identityProblems } from "./container-rules.ts";
+import { isAddress } from "./endpoints.ts";
+import { affinityProblems, spreadProblems, tolerationProblems } from "./scheduling-rules.ts";
+import { labelsProblems } from "./selector-rules.ts";
+import {
+  canonicalQuantities,
+  type Loose,
+  mapItems,
+  subdomainValue,
+  withDefaults,
+  withMember,
+} from "./shaping.ts";
+import { podSourceProblems } from "./source-rules.ts";
 import { volumeDefaults } from "./volume-sources.ts";
 
 /** What a template's spec gets. */
@@ -23,8 +35,13 @@ export function podSpecDefaults(spec: Loose): Loose {
     result = { ...result, serviceAccount: result.serviceAccountName };
   }
   result = withMember(result, "volumes", (volumes) =>
-    mapItems(volumes, (volume) =>
-      volumeDefaults(Object.keys(volume).length === 1 ? { ...volume, emptyDir: {} } : volume),
+    mapItems(volumes, (volume) => volumeDefaults(hasSource(volume) ? volume : { ...volume, emptyDir: {} })),
+  );
+  result = withMember(result, "affinity", (affinity) =>
+    withMember(affinity, "nodeAffinity", (node) =>
+      withMember(node, "preferredDuringSchedulingIgnoredDuringExecution", (terms) =>
+        mapItems(terms, (term) => withDefaults(term, { preference: {} })),
+      ),
     ),
   );
   for (const list of ["containers", "initContainers"]) {
@@ -33,17 +50,30 @@ export function podSpecDefaults(spec: Loose): Loose {
   return result;
 }
 
+/** A volume that names no source is an empty directory. */
+function hasSource(volume: Loose): boolean {
+  return Object.keys(volume).some((key) => key !== "name" && volume[key] !== undefined);
+}
+
+const imagePattern =
+  /^(?:[a-zA-Z0-9][-a-zA-Z0-9.]*(?::\d+)?\/)?[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*(?::([\w][\w.-]{0,127}))?(@[^@]+)?$/;
+
+/** True for an image that may change under its name: tagged `latest`, or not tagged at all. */
+function isLatest(image: string): boolean {
+  const match = imagePattern.exec(image);
+  // A plain name is one of the library of the default registry, and its whole has at most 255 characters.
+  const whole = image.includes("/") ? image : `docker.io/library/${image}`;
+  if (match === null || whole.length > 255) return false;
+  const [, tag, digest] = match;
+  return tag === undefined ? digest === undefined : tag === "latest";
+}
+
 function containerDefaults(container: Loose): Loose {
-  const tag =
-    String(container.image ?? "")
-      .split("/")
-      .at(-1) ?? "";
-  const latest = !tag.includes("@") && (!tag.includes(":") || tag.endsWith(":latest"));
   let result = withDefaults(container, {
     resources: {},
     terminationMessagePath: "/dev/termination-log",
     terminationMessagePolicy: "File",
-    imagePullPolicy: latest ? "Always" : "IfNotPresent",
+    imagePullPolicy: isLatest(String(container.image ?? "")) ? "Always" : "IfNotPresent",
   });
   result = withMember(result, "ports", (ports) =>
     mapItems(ports, (port) => withDefaults(port, { protocol: "TCP" })),
@@ -51,7 +81,11 @@ function containerDefaults(container: Loose): Loose {
   result = withMember(result, "env", (env) =>
     mapItems(env, (e) =>
       withMember(e, "valueFrom", (from) =>
-        withMember(from, "fieldRef", (ref) => withDefaults(ref, { apiVersion: "v1" })),
+        withMember(
+          withMember(from, "fieldRef", (ref) => withDefaults(ref, { apiVersion: "v1" })),
+          "resourceFieldRef",
+          (ref) => withDefaults(ref, { divisor: "0" }),
+        ),
       ),
     ),
   );
@@ -84,66 +118,108 @@ function probeDefaults(probe: Loose): Loose {
   return withMember(filled, "httpGet", (get) => withDefaults(get, { path: "/", scheme: "HTTP" }));
 }
 
-const restartPolicies = ["Always", "Never", "OnFailure"];
+const restartPolicies = ["Always", "OnFailure", "Never"];
+const dnsPolicies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+const groupPolicies = ["Always", "OnRootMismatch"];
 
-/** Problems of a pod's or template's spec. */
-export function podSpecProblems(spec: Loose, at: string): FieldProblem[] {
+/** The volumes that are sound, and what is wrong with the others. */
+function volumesOf(
+  spec: Loose,
+  at: string,
+): { readonly sound: Map<string, Loose>; readonly problems: FieldProblem[] } {
+  const sound = new Map<string, Loose>();
   const problems: FieldProblem[] = [];
-  const volumes: readonly Loose[] = spec.volumes ?? [];
-  for (const [i, volume] of volumes.entries()) {
-    const field = `${at}.volumes[${i}].name`;
-    if (!volume.name) problems.push(requiredValue(field));
-    else problems.push(...labelProblems(volume.name).map((why) => invalidValue(field, volume.name, why)));
-    if (volumes.findIndex((v) => v.name === volume.name) < i)
-      problems.push(duplicateValue(field, volume.name));
+  for (const [i, volume] of ((spec.volumes ?? []) as readonly Loose[]).entries()) {
+    const here = `${at}[${i}]`;
+    const { name = "" } = volume;
+    const context = { persistent: false, name, secretsAreSubdomains: true };
+    const wrong = podSourceProblems(volume, here, context);
+    if (name === "") wrong.push(requiredValue(`${here}.name`));
+    else wrong.push(...labelProblems(name).map((why) => invalidValue(`${here}.name`, name, why)));
+    if (sound.has(name)) wrong.push(duplicateValue(`${here}.name`, name));
+    if (wrong.length === 0) sound.set(name, volume);
+    problems.push(...wrong);
   }
-  if ((spec.containers ?? []).length === 0) problems.push(requiredValue(`${at}.containers`));
-  const names: string[] = [];
-  for (const list of ["containers", "initContainers"]) {
-    for (const [i, container] of ((spec[list] ?? []) as readonly Loose[]).entries()) {
-      problems.push(...containerProblems(container, `${at}.${list}[${i}]`, volumes, names));
+  return { sound, problems };
+}
+
+/** Problems of a pod's or template's spec, in the order of the reference (ValidatePodSpec). */
+export function podSpecProblems(spec: Loose, at: string): FieldProblem[] {
+  const { sound: volumes, problems } = volumesOf(spec, `${at}.volumes`);
+  const containers: readonly Loose[] = spec.containers ?? [];
+  if (containers.length === 0) problems.push(requiredValue(`${at}.containers`));
+  const names = new Set<string>();
+  const context = { volumes, init: false, sidecars: true };
+  for (const [i, container] of containers.entries()) {
+    problems.push(...containerProblems(container, `${at}.containers[${i}]`, names, context));
+  }
+  problems.push(...hostPortConflicts(containers, `${at}.containers`));
+  for (const [i, container] of ((spec.initContainers ?? []) as readonly Loose[]).entries()) {
+    const here = `${at}.initContainers[${i}]`;
+    problems.push(...containerProblems(container, here, names, { ...context, init: true }));
+  }
+  problems.push(...policyProblems(spec, at));
+  problems.push(...labelsProblems(spec.nodeSelector, `${at}.nodeSelector`));
+  problems.push(...podSecurityProblems(spec.securityContext ?? {}, `${at}.securityContext`));
+  problems.push(...affinityProblems(spec.affinity, `${at}.affinity`));
+  problems.push(...spreadProblems(spec.topologySpreadConstraints ?? [], `${at}.topologySpreadConstraints`));
+  problems.push(...identityOfPodProblems(spec, at));
+  problems.push(...tolerationProblems(spec.tolerations ?? [], `${at}.tolerations`));
+  for (const { ip = "", hostnames = [] } of (spec.hostAliases ?? []) as readonly Loose[]) {
+    if (!isAddress(ip)) problems.push(invalidValue(`${at}.hostAliases.ip`, ip, "must be valid IP address"));
+    for (const host of hostnames as readonly string[]) {
+      problems.push(
+        ...subdomainProblems(host).map((why) => invalidValue(`${at}.hostAliases.hostnames`, host, why)),
+      );
     }
   }
-  if (!restartPolicies.includes(spec.restartPolicy)) {
-    problems.push(
-      unsupportedValue(`${at}.restartPolicy`, spec.restartPolicy, ["Always", "OnFailure", "Never"]),
-    );
+  if (spec.priorityClassName) {
+    problems.push(...subdomainValue(`${at}.priorityClassName`, spec.priorityClassName));
   }
   return problems;
 }
 
-function containerProblems(
-  container: Loose,
-  at: string,
-  volumes: readonly Loose[],
-  names: string[],
-): FieldProblem[] {
+function policyProblems({ restartPolicy = "", dnsPolicy = "" }: Loose, at: string): FieldProblem[] {
   const problems: FieldProblem[] = [];
-  if (!container.name) problems.push(requiredValue(`${at}.name`));
-  else {
-    problems.push(
-      ...labelProblems(container.name).map((why) => invalidValue(`${at}.name`, container.name, why)),
-    );
-    if (names.includes(container.name)) problems.push(duplicateValue(`${at}.name`, container.name));
-    names.push(container.name);
+  if (restartPolicy === "") problems.push(requiredValue(`${at}.restartPolicy`));
+  else if (!restartPolicies.includes(restartPolicy)) {
+    problems.push(unsupportedValue(`${at}.restartPolicy`, restartPolicy, restartPolicies));
   }
-  if (!container.image) problems.push(requiredValue(`${at}.image`));
-  for (const [list, path] of [
-    ["volumeMounts", "mountPath"],
-    ["volumeDevices", "devicePath"],
-  ] as const) {
-    for (const [i, mount] of ((container[list] ?? []) as readonly Loose[]).entries()) {
-      const here = `${at}.${list}[${i}]`;
-      if (!mount.name) problems.push(requiredValue(`${here}.name`));
-      else if (!volumes.some((volume) => volume.name === mount.name)) {
-        problems.push({
-          reason: "FieldValueNotFound",
-          message: `Not found: ${JSON.stringify(mount.name)}`,
-          field: `${here}.name`,
-        });
-      }
-      if (!mount[path]) problems.push(requiredValue(`${here}.${path}`));
-    }
+  if (dnsPolicy === "") problems.push(requiredValue(`${at}.dnsPolicy`));
+  else if (!dnsPolicies.includes(dnsPolicy)) {
+    problems.push(unsupportedValue(`${at}.dnsPolicy`, dnsPolicy, dnsPolicies));
+  }
+  return problems;
+}
+
+function podSecurityProblems(context: Loose, at: string): FieldProblem[] {
+  const problems = identityProblems(context.fsGroup, `${at}.fsGroup`);
+  problems.push(...identityProblems(context.runAsUser, `${at}.runAsUser`));
+  problems.push(...identityProblems(context.runAsGroup, `${at}.runAsGroup`));
+  for (const [i, group] of ((context.supplementalGroups ?? []) as readonly number[]).entries()) {
+    problems.push(...identityProblems(group, `${at}.supplementalGroups[${i}]`));
+  }
+  const { fsGroupChangePolicy: policy } = context;
+  if (policy !== undefined && !groupPolicies.includes(policy)) {
+    problems.push(unsupportedValue(`${at}.fsGroupChangePolicy`, policy, groupPolicies));
+  }
+  return problems;
+}
+
+const deadlineSecondsMax = 2 ** 31 - 1;
+
+/** Who the pod is and where: its account, its node, its names, and how long it may be. */
+function identityOfPodProblems(spec: Loose, at: string): FieldProblem[] {
+  const { serviceAccountName, nodeName, activeDeadlineSeconds: seconds, hostname, subdomain } = spec;
+  const problems: FieldProblem[] = [];
+  if (serviceAccountName) problems.push(...subdomainValue(`${at}.serviceAccountName`, serviceAccountName));
+  if (nodeName) problems.push(...subdomainValue(`${at}.nodeName`, nodeName));
+  if (seconds !== undefined && (seconds < 1 || seconds > deadlineSecondsMax)) {
+    const why = `must be between 1 and ${deadlineSecondsMax}, inclusive`;
+    problems.push(invalidValue(`${at}.activeDeadlineSeconds`, seconds, why));
+  }
+  for (const [key, value] of Object.entries({ hostname, subdomain })) {
+    if (value) problems.push(...labelProblems(value).map((why) => invalidValue(`${at}.${key}`, value, why)));
   }
   return problems;
 }

@@ -69,6 +69,11 @@ function fixedPart(spec: Loose): Loose {
 function validateUpdate(next: KubeObject, old: Stored): readonly FieldProblem[] {
   const [spec, before] = [(next as LooseObject).spec ?? {}, (old as LooseObject).spec ?? {}];
   if (spec === before || sameJson(spec, before)) return [];
+  const counts = (list: string) => (spec[list] ?? []).length !== (before[list] ?? []).length;
+  const resized = ["containers", "initContainers"].find(counts);
+  if (resized !== undefined) {
+    return [forbiddenValue(`spec.${resized}`, "pod updates may not add or remove containers")];
+  }
   const problems: FieldProblem[] = [];
   const kept: readonly Loose[] = spec.tolerations ?? [];
   const tolerations: readonly Loose[] = before.tolerations ?? [];
@@ -84,24 +89,42 @@ function validateUpdate(next: KubeObject, old: Stored): readonly FieldProblem[] 
       ),
     );
   }
-  if (before.activeDeadlineSeconds !== undefined && spec.activeDeadlineSeconds === undefined) {
-    problems.push(
-      invalidValue(
-        "spec.activeDeadlineSeconds",
-        undefined,
-        "must not update from a positive integer to nil value",
-      ),
-    );
-  }
-  const counts = (list: string) => (spec[list] ?? []).length !== (before[list] ?? []).length;
-  const resized = ["containers", "initContainers"].filter(counts);
-  if (resized.length > 0) {
-    return resized.map((list) =>
-      forbiddenValue(`spec.${list}`, "pod updates may not add or remove containers"),
-    );
-  }
+  const deadline = deadlineProblems(spec.activeDeadlineSeconds, before.activeDeadlineSeconds);
+  if (deadline.length > 0) return [...problems, ...deadline];
   if (!sameJson(fixedPart(spec), fixedPart(before))) problems.push(forbiddenValue("spec", updateRule));
   return problems;
+}
+
+const secondsMax = 2 ** 31 - 1;
+
+/** A deadline can come nearer, and cannot be taken away. */
+function deadlineProblems(seconds: number | undefined, before: number | undefined): FieldProblem[] {
+  const at = "spec.activeDeadlineSeconds";
+  if (seconds !== undefined && (seconds < 0 || seconds > secondsMax)) {
+    return [invalidValue(at, seconds, `must be between 0 and ${secondsMax}, inclusive`)];
+  }
+  if (before === undefined) return [];
+  if (seconds === undefined) {
+    return [invalidValue(at, seconds, "must not update from a positive integer to nil value")];
+  }
+  return seconds > before ? [invalidValue(at, seconds, "must be less than or equal to previous value")] : [];
+}
+
+/** A token in a volume is one of the pod's service account, which must be named. */
+function tokenProblems({ serviceAccountName, volumes = [] }: Loose): FieldProblem[] {
+  if (serviceAccountName) return [];
+  return (volumes as readonly Loose[]).flatMap((volume, i) =>
+    ((volume.projected?.sources ?? []) as readonly Loose[]).flatMap((source, j) =>
+      source.serviceAccountToken === undefined
+        ? []
+        : [
+            forbiddenValue(
+              `spec.volumes[${i}].projected.sources[${j}].serviceAccountToken`,
+              "must not be specified when serviceAccountName is not set",
+            ),
+          ],
+    ),
+  );
 }
 
 /** A status update cannot move the pod. */
@@ -144,7 +167,10 @@ export const pod: Kind = {
       ? next
       : ({ ...next, status: { ...status, qosClass: qos } } as KubeObject);
   },
-  validate: (object) => podSpecProblems((object as LooseObject).spec ?? {}, "spec"),
+  validate: (object) => {
+    const { spec = {} } = object as LooseObject;
+    return [...podSpecProblems(spec, "spec"), ...tokenProblems(spec)];
+  },
   validateUpdate,
   validateStatusUpdate,
 };

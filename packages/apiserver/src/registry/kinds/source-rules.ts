@@ -11,6 +11,7 @@ import {
   unsupportedValue,
 } from "../../api/errors.ts";
 import { labelProblems, subdomainProblems } from "../names.ts";
+import { fieldRefProblems, fileFields, resourceRefProblems } from "./env-rules.ts";
 import type { Loose } from "./shaping.ts";
 
 /** Where a source stands. */
@@ -361,6 +362,67 @@ const emptyDir: Rule = ({ sizeLimit }, at) =>
     ? [forbiddenValue(`${at}.sizeLimit`, "SizeLimit field must be a valid resource quantity")]
     : [];
 
+/** Files that show the pod; the reference leaves their index out. */
+const filesProblems = (files: readonly Loose[] | undefined, at: string): FieldProblem[] =>
+  (files ?? []).flatMap((file) => {
+    const { path = "", fieldRef, resourceFieldRef } = file;
+    const problems = path === "" ? [requiredValue(`${at}.path`)] : [];
+    problems.push(...localPathProblems(path, `${at}.path`));
+    if (fieldRef !== undefined) {
+      problems.push(...fieldRefProblems(fieldRef, `${at}.fieldRef`, fileFields));
+      if (resourceFieldRef !== undefined) {
+        const why = "fieldRef and resourceFieldRef can not be specified simultaneously";
+        problems.push(invalidValue(at, "resource", why));
+      }
+    } else if (resourceFieldRef !== undefined) {
+      problems.push(...resourceRefProblems(resourceFieldRef, `${at}.resourceFieldRef`, true));
+    } else problems.push(requiredValue(at, "one of fieldRef and resourceFieldRef is required"));
+    return problems;
+  });
+
+const downward: Rule = (source, at) => [
+  ...modeProblems(source.defaultMode, at),
+  ...filesProblems(source.items, at),
+];
+
+const tokenSecondsMin = 600;
+const tokenSecondsMax = 2 ** 32;
+
+function tokenProblems({ expirationSeconds: seconds }: Loose, at: string): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  if (seconds < tokenSecondsMin) {
+    problems.push(
+      invalidValue(`${at}.expirationSeconds`, seconds, "may not specify a duration less than 10 minutes"),
+    );
+  }
+  if (seconds > tokenSecondsMax) {
+    problems.push(
+      invalidValue(`${at}.expirationSeconds`, seconds, "may not specify a duration larger than 2^32 seconds"),
+    );
+  }
+  return problems;
+}
+
+const projected: Rule = (source, at) => {
+  const problems = modeProblems(source.defaultMode, at);
+  for (const [i, projection] of ((source.sources ?? []) as readonly Loose[]).entries()) {
+    const here = `${at}.sources[${i}]`;
+    for (const key of ["secret", "configMap"]) {
+      if (projection[key] === undefined) continue;
+      problems.push(...needed(projection[key], `${here}.${key}`, ["name"]));
+      problems.push(...itemsProblems(projection[key].items, `${here}.${key}`));
+    }
+    if (projection.downwardAPI !== undefined) {
+      problems.push(...filesProblems(projection.downwardAPI.items, `${here}.downwardAPI`));
+    }
+    if (projection.serviceAccountToken !== undefined) {
+      problems.push(...tokenProblems(projection.serviceAccountToken, `${here}.serviceAccountToken`));
+      if (!projection.serviceAccountToken.path) problems.push(requiredValue(`${at}.path`));
+    }
+  }
+  return problems;
+};
+
 const podRules: readonly (readonly [member: string, shown: string, rule: Rule])[] = [
   ["emptyDir", "emptyDir", emptyDir],
   ["hostPath", "hostPath", hostPath],
@@ -377,7 +439,7 @@ const podRules: readonly (readonly [member: string, shown: string, rule: Rule])[
   ["cinder", "cinder", cinder],
   ["cephfs", "cephfs", needs("monitors")],
   ["quobyte", "quobyte", needs("registry", "volume")],
-  ["downwardAPI", "downwardAPI", (source, at) => modeProblems(source.defaultMode, at)],
+  ["downwardAPI", "downwardAPI", downward],
   ["fc", "fc", fc],
   ["flexVolume", "flexVolume", flexVolume],
   ["configMap", "configMap", configMap],
@@ -387,7 +449,7 @@ const podRules: readonly (readonly [member: string, shown: string, rule: Rule])[
   ["portworxVolume", "portworxVolume", needs("volumeID")],
   ["azureDisk", "azureDisk", azureDisk],
   ["storageos", "storageos", needs("volumeName")],
-  ["projected", "projected", (source, at) => modeProblems(source.defaultMode, at)],
+  ["projected", "projected", projected],
   ["scaleIO", "scaleIO", needs("gateway", "system", "volumeName")],
   ["csi", "csi", csi],
   ["ephemeral", "ephemeral", () => []],

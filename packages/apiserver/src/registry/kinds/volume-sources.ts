@@ -25,13 +25,28 @@ function fill(volume: Loose, defaults: Readonly<Record<string, Loose>>): Loose {
   return result;
 }
 
+/** Files that show the pod: in which version of the API its fields are named. */
+function filesDefaults(source: Loose): Loose {
+  return withMember(source, "items", (items) =>
+    mapItems(items, (item) =>
+      withMember(
+        withMember(item, "fieldRef", (ref) => withDefaults(ref, { apiVersion: "v1" })),
+        "resourceFieldRef",
+        (ref) => withDefaults(ref, { divisor: "0" }),
+      ),
+    ),
+  );
+}
+
 /** The members that a volume of a pod or a template gets. */
 export function volumeDefaults(volume: Loose): Loose {
-  const filled = fill(volume, podSourceDefaults);
+  const filled = withMember(fill(volume, podSourceDefaults), "downwardAPI", filesDefaults);
   return withMember(filled, "projected", (projected) =>
     withMember(withDefaults(projected, { defaultMode: 420 }), "sources", (sources) =>
       mapItems(sources, (s) =>
-        withMember(s, "serviceAccountToken", (t) => withDefaults(t, { expirationSeconds: 3600 })),
+        withMember(withMember(s, "downwardAPI", filesDefaults), "serviceAccountToken", (t) =>
+          withDefaults(t, { expirationSeconds: 3600 }),
+        ),
       ),
     ),
   );
