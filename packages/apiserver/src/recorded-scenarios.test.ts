@@ -31,16 +31,8 @@ const topics = [
   "workloads",
 ] as const;
 
-const noApply = "server-side apply is not supported, and no managed fields are kept";
-
 /** Scenarios that the server does not pass, with the reason. One that passes must leave this list. */
-const notYet: Readonly<Record<string, string>> = {
-  "dry-run/update-and-patch": noApply,
-  "server-side-apply/create-and-repeat": noApply,
-  "server-side-apply/conflict-and-force": noApply,
-  "server-side-apply/conflict-with-update": noApply,
-  "server-side-apply/bad-requests": noApply,
-};
+const notYet: Readonly<Record<string, string>> = {};
 
 /** The recording beside the checkout where it is, else the copy in the repository. */
 function recordingOf(topic: string): Recording {

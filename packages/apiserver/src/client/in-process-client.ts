@@ -182,6 +182,8 @@ export class InProcessClient implements KubeClient {
       version: this.#servedVersion(resource) ?? resource.versions[0],
       resource: resource.plural,
       user: this.#user,
+      // As the client that goes over HTTPS says it.
+      userAgent: "longshore",
     };
   }
 

@@ -82,6 +82,7 @@ async function handleResource(
     version,
     query: withTimeLimit(env, verb, parseQuery(url.searchParams)),
     user,
+    userAgent: header(request, "user-agent") ?? "",
     fromWire: true,
   };
   const emulated = server.registry.context.version;

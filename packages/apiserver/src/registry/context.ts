@@ -5,6 +5,7 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { Clock, Random } from "@longshore/runtime";
 import { notFound } from "../api/errors.ts";
+import type { ManagedFieldsEntry } from "../apply/managers.ts";
 import type { IssuedToken, TokenWish } from "../authentication/service-account-tokens.ts";
 import type { TokenIdentity, TokenProblem } from "../authentication/tokens.ts";
 import type { Authorizer } from "../authorization/authorizer.ts";
@@ -51,6 +52,8 @@ export interface TokenService {
 export interface KindRequest extends ApiRequest {
   readonly of: Kind;
   readonly table: ObjectTable;
+  /** Who manages which fields of the object after an apply, which is then written like any other. */
+  readonly applied?: { readonly managedFields: readonly ManagedFieldsEntry[] | undefined };
 }
 
 /** All plugins as one. */

@@ -58,6 +58,8 @@ export interface ApiRequest {
   /** The object, the patch or the DeleteOptions. */
   readonly body?: unknown;
   readonly patchType?: PatchType;
+  /** How the client's program names itself: it manages the fields where nothing else is said. */
+  readonly userAgent?: string;
   /** The body is what some client wrote, not an object of our own types. */
   readonly fromWire?: boolean;
   /** What is to be done about members that the kind does not have; left out: nothing. */

@@ -8,12 +8,15 @@ import {
   conflict,
   type FieldProblem,
   forbidden,
+  forbiddenValue,
   invalid,
   invalidValue,
   notFound,
+  requiredValue,
   unsupportedMediaType,
 } from "../api/errors.ts";
 import { own, sameJson } from "../api/own.ts";
+import { assertAllowed } from "../authorization/authorizer.ts";
 import { applyJsonPatch } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
 import { applyStrategicPatch } from "../patch/strategic-patch.ts";
@@ -31,6 +34,7 @@ import { apiVersionOf, servedForm, storedForm } from "./conversion.ts";
 import { customBody, customPatched, customPatchTypes, definitionTerminating } from "./custom-body.ts";
 import { finishDeletion } from "./delete.ts";
 import { type Kind, storedApiVersion } from "./kind.ts";
+import { appliedTo, managedByCreate, managedByUpdate, withManagedFields } from "./managed-fields.ts";
 import {
   metadataForCreate,
   metadataForUpdate,
@@ -58,7 +62,10 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
   const metadata = metadataForCreate(of, given.metadata, request.namespace, context);
   let object: KubeObject = { ...given, apiVersion: storedApiVersion(of), kind: of.kind, metadata };
   object = of.defaults?.(object) ?? object;
-  object = of.prepareCreate?.(object) ?? object;
+  const { managedFields } = request.applied ?? {
+    managedFields: managedByCreate(context, request, object, given.metadata),
+  };
+  object = withManagedFields(of.prepareCreate?.(object) ?? object, managedFields);
   object = context.admission.onCreate(context, request, object);
   const problems = [
     ...metadataProblems(of, object.metadata ?? {}),
@@ -131,17 +138,71 @@ function namespaceMismatch(request: KindRequest, given: string): Error {
 
 /** PATCH of an object or of its status. */
 export function patchObject(context: RegistryContext, request: KindRequest, status = false): ObjectAnswer {
-  if (request.patchType === "apply") {
-    throw apiError(
-      415,
-      "UnsupportedMediaType",
-      "server-side apply is not supported by this server: use a merge or strategic merge patch",
-      {},
-    );
-  }
+  checkPatchOptions(request);
+  if (request.patchType === "apply") return applyObject(context, request, status);
   const old = existing(request);
   const served = servedForm(request.of, request.version, old);
   const patched = decoded(context, request, applyPatchTo(request, served));
+  return putPatched(context, request, old, patched, status);
+}
+
+/** Server-side apply: what is not there is made. */
+function applyObject(context: RegistryContext, request: KindRequest, status: boolean): ObjectAnswer {
+  const old = status ? existing(request) : request.table.get(request.namespace ?? "", request.name ?? "");
+  if (old === undefined) mayCreate(context, request);
+  const { object, managedFields } = appliedTo(context, request, old);
+  const patched = decoded(context, { ...request, fromWire: true }, object) as KubeObject;
+  const applied: KindRequest = { ...request, applied: { managedFields } };
+  if (old !== undefined) return putPatched(context, applied, old, patched, status);
+  const { name = request.name, namespace = request.namespace } = patched.metadata ?? {};
+  if (request.of.namespaced && namespace !== request.namespace) {
+    throw namespaceMismatch(request, namespace ?? "");
+  }
+  const body = withoutVersion({
+    ...patched,
+    metadata: { ...patched.metadata, ...(name === undefined ? {} : { name }) },
+  });
+  return createObject(context, { ...applied, body });
+}
+
+/** Applying what is not there takes the right to create it. @throws KubeApiError 403 */
+function mayCreate({ authorizer }: RegistryContext, request: KindRequest): void {
+  if (request.fromWire !== true) return;
+  const { user, group, version, resource, namespace, name } = request;
+  assertAllowed(authorizer, {
+    user,
+    verb: "create",
+    group,
+    version,
+    resource,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(name === undefined ? {} : { name }),
+  });
+}
+
+/** Options that only an apply has, and those that it must have. @throws KubeApiError 422 */
+function checkPatchOptions({ patchType, query }: KindRequest): void {
+  if (patchType === "apply") {
+    if ((query.fieldManager ?? "") !== "") return;
+    throw invalid("meta.k8s.io", "PatchOptions", "", [
+      requiredValue("fieldManager", "is required for apply patch"),
+    ]);
+  }
+  if (query.force === undefined) return;
+  throw invalid("meta.k8s.io", "PatchOptions", "", [
+    forbiddenValue("force", "may not be specified for non-apply patch"),
+  ]);
+}
+
+/** Puts the result of a patch in the place of the object. */
+function putPatched(
+  context: RegistryContext,
+  request: KindRequest,
+  old: Stored,
+  patched: unknown,
+  status: boolean,
+): ObjectAnswer {
+  const served = servedForm(request.of, request.version, old);
   if (typeof patched !== "object" || patched === null || Array.isArray(patched)) {
     throw invalidPatch("the result of the patch is not an object");
   }
@@ -217,7 +278,12 @@ export function replace(
 ): ObjectAnswer {
   const { of } = request;
   checkPreconditions(request, old, given);
-  const next = own(status ? shapeStatus(of, given, old) : shape(of, given, old));
+  const filled = fill(of, given, old);
+  const { managedFields } = request.applied ?? {
+    managedFields: managedByUpdate(context, request, old, filled, given.metadata),
+  };
+  const shaped = status ? shapeStatus(of, given, old) : shape(of, filled, old);
+  const next = own(withManagedFields(shaped, managedFields));
   if (status) context.admission.onStatusUpdate(context, request, next, old);
   const admitted = status ? next : own(context.admission.onUpdate(context, request, next, old));
   const problems = [
@@ -275,14 +341,15 @@ function checkPreconditions(request: KindRequest, old: Stored, given: KubeObject
   if (resourceVersion !== old.metadata.resourceVersion) throw conflict(groupResource(of), old.metadata.name);
 }
 
-function shape(of: Kind, given: KubeObject, old: Stored): KubeObject {
-  let next: WithStatus = {
-    ...given,
-    apiVersion: storedApiVersion(of),
-    kind: of.kind,
-    metadata: metadataForUpdate(given.metadata, old),
-  };
-  next = of.defaults?.(next) ?? next;
+/** What is given, with what only the server sets and with the defaults. */
+function fill(of: Kind, given: KubeObject, old: Stored): KubeObject {
+  const metadata = metadataForUpdate(given.metadata, old);
+  const filled = { ...given, apiVersion: storedApiVersion(of), kind: of.kind, metadata };
+  return of.defaults?.(filled) ?? filled;
+}
+
+function shape(of: Kind, filled: KubeObject, old: Stored): KubeObject {
+  let next: WithStatus = filled;
   if (of.statusSubresource === true) next = withStatusOf(next, old);
   next = of.prepareUpdate?.(next, old) ?? next;
   if (of.countsGenerations === true && (specChanged(of, next, old) || annotationsCount(of, next, old))) {

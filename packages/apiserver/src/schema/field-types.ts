@@ -88,10 +88,12 @@ const made = new Map<number, Map<string, StructType>>();
 
 /** The struct `group.version.Type` as a type; without members when there is no such struct. */
 export function structType(name: string, emulated: EmulatedVersion): StructType {
-  let ofMinor = made.get(emulated.minor);
-  if (ofMinor === undefined) made.set(emulated.minor, (ofMinor = new Map()));
-  let type = ofMinor.get(name);
-  if (type === undefined) ofMinor.set(name, (type = makeStruct(name, emulated)));
+  const ofMinor = made.get(emulated.minor) ?? new Map<string, StructType>();
+  made.set(emulated.minor, ofMinor);
+  const known = ofMinor.get(name);
+  if (known !== undefined) return known;
+  const type = makeStruct(name, emulated);
+  ofMinor.set(name, type);
   return type;
 }
 

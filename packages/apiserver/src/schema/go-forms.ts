@@ -103,7 +103,7 @@ const pointers: Readonly<Record<string, string>> = {
   "meta.v1.DeleteOptions":
     "gracePeriodSeconds orphanDependents propagationPolicy ignoreStoreReadErrorWithClusterBreakingPotential",
   "meta.v1.ListMeta": "remainingItemCount",
-  "meta.v1.ObjectMeta": "deletionGracePeriodSeconds",
+  "meta.v1.ObjectMeta": "deletionGracePeriodSeconds managedFields",
   "meta.v1.OwnerReference": "controller blockOwnerDeletion",
   "meta.v1.Preconditions": "uid resourceVersion",
   "networking.v1.HTTPIngressPath": "pathType",

@@ -1,0 +1,246 @@
+/**
+ * What a write does to the managers of an object's fields, and what an apply makes of the object. Pure: objects and
+ * managers go in and come out (structured-merge-diff, merge/update.go; apiserver, fieldmanager).
+ *
+ * Invariants
+ *  - Nobody manages what only the server sets: names, times, versions ({@link neverManaged}).
+ *  - A field that somebody's write changes is theirs, and no longer that of those who had another value there; an
+ *    apply must be told to take it (`force`).
+ *  - A manager that an operation does not concern keeps its entry, time included.
+ */
+import type { KubeObject } from "@longshore/kube";
+import type { FieldType } from "../schema/field-types.ts";
+import { appliedSet } from "./applied-set.ts";
+import { type Comparison, compareObjects } from "./compare.ts";
+import {
+  difference,
+  emptySet,
+  type FieldSet,
+  intersection,
+  isEmpty,
+  recursiveDifference,
+  sameSet,
+  setOf,
+  union,
+  withNamedFields,
+} from "./field-set.ts";
+import {
+  capUpdaters,
+  identityText,
+  type Manager,
+  type ManagerIdentity,
+  type Managers,
+  withoutIdle,
+  withSet,
+} from "./managers.ts";
+import { mergeApplied, removeFields } from "./merge.ts";
+
+/** How the objects of one kind are looked at. */
+export interface FieldView {
+  /** `group/version` of the request, in which its objects are. */
+  readonly apiVersion: string;
+  readonly type: FieldType;
+  /** The object in another version of the kind; undefined when it is not served. */
+  convert(object: KubeObject, apiVersion: string): KubeObject | undefined;
+  /** Fields that a write through this path does not change, whatever it says; undefined when there are none. */
+  readonly ignored: FieldSet | undefined;
+  readonly appliedOrder: boolean;
+  readonly emptyMembers: boolean;
+}
+
+/** What only the server sets. */
+export const neverManaged: FieldSet = setOf(
+  ["f:apiVersion"],
+  ["f:kind"],
+  ["f:metadata"],
+  ...[
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+  ].map((name) => ["f:metadata", `f:${name}`]),
+);
+
+/** A manager whose fields another write would change. */
+export interface FieldConflict {
+  readonly manager: Manager;
+  readonly set: FieldSet;
+}
+
+/** What an update leaves of the managers, and who had what it changed. */
+interface Taken {
+  readonly managers: Managers;
+  readonly comparison: Comparison;
+  readonly conflicts: readonly FieldConflict[];
+}
+
+/** Takes from all others what has changed between the two objects. */
+function takeFromOthers(
+  view: FieldView,
+  before: KubeObject,
+  after: KubeObject,
+  managers: Managers,
+  writer: string | undefined,
+): Taken {
+  const own = withoutIgnored(compareObjects(view.type, before, after), view.ignored);
+  if (isSame(own)) return { managers, comparison: own, conflicts: [] };
+  const comparisons = new Map<string, Comparison | undefined>([[view.apiVersion, own]]);
+  const compareIn = (apiVersion: string) => {
+    if (!comparisons.has(apiVersion)) {
+      const [left, right] = [view.convert(before, apiVersion), view.convert(after, apiVersion)];
+      const isServed = left !== undefined && right !== undefined;
+      comparisons.set(
+        apiVersion,
+        isServed ? withoutIgnored(compareObjects(view.type, left, right), view.ignored) : undefined,
+      );
+    }
+    return comparisons.get(apiVersion);
+  };
+  const result = new Map(managers);
+  const conflicts: FieldConflict[] = [];
+  for (const [id, manager] of managers) {
+    if (id === writer) continue;
+    const comparison = compareIn(manager.apiVersion);
+    if (comparison === undefined) {
+      // Nobody can write in that version any longer.
+      result.delete(id);
+      continue;
+    }
+    const taken = intersection(manager.set, union(comparison.modified, comparison.added));
+    if (!isEmpty(taken)) conflicts.push({ manager, set: taken });
+    result.set(id, withSet(manager, difference(difference(manager.set, taken), comparison.removed)));
+  }
+  return { managers: withoutIdle(result), comparison: own, conflicts };
+}
+
+const isSame = ({ added, modified, removed }: Comparison) =>
+  isEmpty(added) && isEmpty(modified) && isEmpty(removed);
+
+function withoutIgnored(comparison: Comparison, ignored: FieldSet | undefined): Comparison {
+  if (ignored === undefined) return comparison;
+  return {
+    added: recursiveDifference(comparison.added, ignored),
+    modified: recursiveDifference(comparison.modified, ignored),
+    removed: recursiveDifference(comparison.removed, ignored),
+  };
+}
+
+/** Who writes, and when. */
+export interface Writer extends ManagerIdentity {
+  /** The time of the write, as the API writes times. */
+  readonly time: string;
+}
+
+/** The managers after a create, an update or a patch that makes `after` of `before`. */
+export function managersAfterUpdate(
+  view: FieldView,
+  before: KubeObject,
+  after: KubeObject,
+  managers: Managers,
+  writer: Writer,
+): Managers {
+  const id = identityText(writer);
+  const taken = takeFromOthers(view, before, after, managers, undefined);
+  const { added, modified, removed } = taken.comparison;
+  const set = difference(difference(union(modified, added), removed), neverManaged);
+  if (isEmpty(set)) return taken.managers === managers ? managers : capUpdaters(taken.managers);
+  const previous = taken.managers.get(id)?.set ?? emptySet;
+  const result = new Map(taken.managers);
+  result.set(id, { ...writer, set: union(previous, set) });
+  return capUpdaters(result);
+}
+
+/** What an apply comes to. */
+export type Applied =
+  | { readonly type: "applied"; readonly object: KubeObject; readonly managers: Managers }
+  /** Others manage what it would change, and it may not take it. */
+  | { readonly type: "conflicts"; readonly conflicts: readonly FieldConflict[] };
+
+/** An apply of a configuration to the live object, both in the version of the view. */
+export function applyConfiguration(
+  view: FieldView,
+  live: KubeObject,
+  configuration: KubeObject,
+  managers: Managers,
+  writer: Writer,
+  force: boolean,
+): Applied {
+  const id = identityText(writer);
+  const previous = managers.get(id);
+  const merged = mergeApplied(view.type, live, configuration, view) as KubeObject;
+  const named = appliedSet(view.type, configuration, view);
+  const set = view.ignored === undefined ? named : recursiveDifference(named, view.ignored);
+  const { time, ...identity } = writer;
+  const mine: Manager = { ...identity, time, set };
+  const claimed: Managers = new Map([...managers, [id, mine]]);
+  const object = pruned(view, merged, claimed, previous);
+  const taken = takeFromOthers(view, live, object, claimed, id);
+  if (taken.conflicts.length > 0 && !force) return { type: "conflicts", conflicts: taken.conflicts };
+
+  const kept = difference(set, neverManaged);
+  const isRepeated =
+    previous !== undefined &&
+    previous.apiVersion === writer.apiVersion &&
+    isSame(taken.comparison) &&
+    sameSet(previous.set, kept);
+  const result = new Map(taken.managers);
+  if (isEmpty(kept)) result.delete(id);
+  else result.set(id, isRepeated ? previous : { ...mine, set: kept });
+  return { type: "applied", object, managers: result };
+}
+
+/**
+ * Takes out of the merged object what the manager applied before and does not apply now, unless somebody else manages
+ * it: members, and items of lists and maps, that nobody but it has put there.
+ */
+function pruned(
+  view: FieldView,
+  merged: KubeObject,
+  managers: Managers,
+  previous: Manager | undefined,
+): KubeObject {
+  if (previous === undefined || isEmpty(previous.set)) return merged;
+  const { type } = view;
+  const inVersion = view.convert(merged, previous.apiVersion);
+  if (inVersion === undefined) return merged;
+  const last = withNamedFields(previous.set, type);
+  let result = (removeFields(type, inVersion, last) ?? {}) as KubeObject;
+  const full = withNamedFields(fieldsOf(view, inVersion), type);
+
+  const byVersion = new Map<string, FieldSet>();
+  for (const { apiVersion, set } of managers.values()) {
+    byVersion.set(apiVersion, union(byVersion.get(apiVersion) ?? emptySet, set));
+  }
+  let managed = emptySet;
+  for (const [apiVersion, set] of byVersion) {
+    if (view.convert(merged, apiVersion) !== undefined) managed = union(managed, set);
+  }
+  const left = withNamedFields(fieldsOf(view, result), type);
+  const unowned = difference(full, union(left, withNamedFields(managed, type)));
+  result = (removeFields(type, inVersion, unowned) ?? {}) as KubeObject;
+
+  const still = withNamedFields(fieldsOf(view, result), type);
+  const gone = intersection(difference(full, still), last);
+  result = (removeFields(type, inVersion, gone) ?? {}) as KubeObject;
+  return view.convert(result, view.apiVersion) ?? merged;
+}
+
+function fieldsOf(view: FieldView, object: KubeObject): FieldSet {
+  return appliedSet(view.type, object, view);
+}
+
+/** The conflicts that are none because a client-side apply has set these very values (see last-applied.ts). */
+export function conflictsBeyond(
+  conflicts: readonly FieldConflict[],
+  allowed: FieldSet,
+): readonly FieldConflict[] {
+  return conflicts.flatMap(({ manager, set }) => {
+    const left = difference(set, allowed);
+    return isEmpty(left) ? [] : [{ manager, set: left }];
+  });
+}

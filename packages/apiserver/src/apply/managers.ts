@@ -1,0 +1,193 @@
+/**
+ * Who manages which fields of an object: `metadata.managedFields`, read and written. Managers never change; one that
+ * a write does not concern keeps its entry, so that stored objects share it (apiserver, fieldmanager/internal).
+ */
+import { own } from "../api/own.ts";
+import {
+  emptySet,
+  type FieldSet,
+  FieldsError,
+  type FieldsV1,
+  fromFieldsV1,
+  isEmpty,
+  toFieldsV1,
+  union,
+} from "./field-set.ts";
+
+/** How a manager writes. */
+export type Operation = "Apply" | "Update";
+
+/** One entry of `metadata.managedFields`. */
+export interface ManagedFieldsEntry {
+  readonly manager?: string;
+  readonly operation?: string;
+  readonly apiVersion?: string;
+  readonly time?: string;
+  readonly fieldsType?: string;
+  readonly fieldsV1?: unknown;
+  readonly subresource?: string;
+}
+
+/** What tells managers apart. */
+export interface ManagerIdentity {
+  readonly manager: string;
+  readonly operation: Operation;
+  /** The version that the fields are of; it tells apart only those that update. */
+  readonly apiVersion: string;
+  readonly subresource: string;
+}
+
+/** A manager with its fields. */
+export interface Manager extends ManagerIdentity {
+  readonly time: string | undefined;
+  readonly set: FieldSet;
+  /** The entry that says all this, where there is one. */
+  readonly entry?: ManagedFieldsEntry;
+}
+
+/** Managers by what tells them apart, see {@link identityText}. */
+export type Managers = ReadonlyMap<string, Manager>;
+
+/** Nobody. */
+export const noManagers: Managers = new Map();
+
+/** The text that tells a manager apart, which is also how managers are sorted where nothing else does. */
+export function identityText({ manager, operation, apiVersion, subresource }: ManagerIdentity): string {
+  return JSON.stringify({
+    ...(manager === "" ? {} : { manager }),
+    operation,
+    ...(operation === "Apply" ? {} : { apiVersion }),
+    ...(subresource === "" ? {} : { subresource }),
+  });
+}
+
+/** The managers that the entries say; undefined for entries that cannot be. */
+export function readManagers(entries: readonly ManagedFieldsEntry[] | undefined): Managers | undefined {
+  if (entries === undefined || entries.length === 0) return noManagers;
+  const managers = new Map<string, Manager>();
+  for (const entry of entries) {
+    const manager = readManager(entry);
+    if (manager === undefined) return undefined;
+    managers.set(identityText(manager), manager);
+  }
+  return managers;
+}
+
+function readManager(entry: ManagedFieldsEntry): Manager | undefined {
+  const { manager = "", operation, apiVersion = "", subresource = "", time, fieldsType, fieldsV1 } = entry;
+  if (operation !== "Apply" && operation !== "Update") return undefined;
+  if (apiVersion === "" || fieldsType !== "FieldsV1") return undefined;
+  try {
+    const set = fieldsV1 === undefined ? emptySet : fromFieldsV1(fieldsV1);
+    return { manager, operation, apiVersion, subresource, time, set, entry };
+  } catch (error) {
+    if (error instanceof FieldsError) return undefined;
+    throw error;
+  }
+}
+
+/** True for entries by which a client asks that nobody shall manage anything. */
+export function isReset(entries: readonly ManagedFieldsEntry[] | undefined): boolean {
+  if (entries === undefined || entries.length > 1) return false;
+  return entries[0] === undefined || Object.keys(entries[0]).length === 0;
+}
+
+/** The entries of the managers, in their order; undefined when there are none. */
+export function writeManagers(managers: Managers): readonly ManagedFieldsEntry[] | undefined {
+  if (managers.size === 0) return undefined;
+  const sorted = managers.size === 1 ? [...managers.values()] : [...managers.values()].sort(compareManagers);
+  return own(sorted.map((manager) => manager.entry ?? entryOf(manager)));
+}
+
+function entryOf({ manager, operation, apiVersion, time, set, subresource }: Manager): ManagedFieldsEntry {
+  return own({
+    ...(manager === "" ? {} : { manager }),
+    operation,
+    apiVersion,
+    ...(time === undefined ? {} : { time }),
+    fieldsType: "FieldsV1",
+    fieldsV1: shared(set),
+    ...(subresource === "" ? {} : { subresource }),
+  });
+}
+
+/** Sets as JSON, by their text: objects of one shape share them. */
+const known = new Map<string, FieldsV1>();
+
+/** How many are kept, and how long their texts may be. */
+const knownMax = 2000;
+const knownLengthMax = 8192;
+
+function shared(set: FieldSet): FieldsV1 {
+  const fields = toFieldsV1(set);
+  const text = JSON.stringify(fields);
+  if (text.length > knownLengthMax) return own(fields);
+  let kept = known.get(text);
+  if (kept === undefined) {
+    kept = own(fields);
+    if (known.size >= knownMax) known.clear();
+    known.set(text, kept);
+  }
+  return kept;
+}
+
+const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+const seconds = (time: string | undefined) =>
+  time === undefined ? 0 : Math.floor(Date.parse(time) / 1000) || 0;
+
+function compareManagers(a: Manager, b: Manager): number {
+  return (
+    byText(a.operation, b.operation) ||
+    seconds(a.time) - seconds(b.time) ||
+    byText(a.manager, b.manager) ||
+    byText(a.apiVersion, b.apiVersion) ||
+    byText(a.subresource, b.subresource)
+  );
+}
+
+/** The manager with other fields. */
+export function withSet(manager: Manager, set: FieldSet): Manager {
+  if (set === manager.set) return manager;
+  const { entry: _, ...rest } = manager;
+  return { ...rest, set };
+}
+
+/** Most managers that update, of which an object tells each by itself. */
+const updatersMax = 10;
+
+/** Under which name the oldest are put together. */
+const ancientChanges = "ancient-changes";
+
+/** The managers with the oldest of too many that update put together, those of each version by themselves. */
+export function capUpdaters(managers: Managers): Managers {
+  const updaters = [...managers].filter(([, { operation }]) => operation === "Update");
+  if (updaters.length <= updatersMax) return managers;
+  updaters.sort(([a, left], [b, right]) => seconds(left.time) - seconds(right.time) || byText(a, b));
+  const result = new Map(managers);
+  const firstOfVersion = new Map<string, string>();
+  let count = updaters.length;
+  for (const [id, { set, apiVersion, time }] of updaters) {
+    if (count <= updatersMax) break;
+    const first = firstOfVersion.get(apiVersion);
+    if (first === undefined) {
+      firstOfVersion.set(apiVersion, id);
+      continue;
+    }
+    const identity = { manager: ancientChanges, operation: "Update", apiVersion, subresource: "" } as const;
+    const bucket = identityText(identity);
+    const before = result.get(bucket)?.set ?? result.get(first)?.set ?? emptySet;
+    if (!result.has(bucket)) result.delete(first);
+    if (id !== bucket) result.delete(id);
+    result.set(bucket, { ...identity, time, set: union(before, set) });
+    count--;
+  }
+  return result;
+}
+
+/** Without those who manage nothing. */
+export function withoutIdle(managers: Managers): Managers {
+  for (const { set } of managers.values()) {
+    if (isEmpty(set)) return new Map([...managers].filter(([, manager]) => !isEmpty(manager.set)));
+  }
+  return managers;
+}

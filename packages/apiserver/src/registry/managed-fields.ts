@@ -1,0 +1,237 @@
+/** Keeps `metadata.managedFields` for every write: who wrote, through what, and which fields are theirs since. */
+import type { KubeObject, ObjectMeta, Stored } from "@longshore/kube";
+import { apiError, badRequest } from "../api/errors.ts";
+import { sameJson } from "../api/own.ts";
+import { appliedProblems } from "../apply/applied-problems.ts";
+import { applyConflict } from "../apply/conflict-error.ts";
+import {
+  applyConfiguration,
+  conflictsBeyond,
+  type FieldView,
+  managersAfterUpdate,
+  type Writer,
+} from "../apply/field-manager.ts";
+import { type FieldSet, setOf } from "../apply/field-set.ts";
+import { lastAppliedFields, migratingManager, withLastApplied } from "../apply/last-applied.ts";
+import {
+  isReset,
+  type ManagedFieldsEntry,
+  type Managers,
+  noManagers,
+  type Operation,
+  readManagers,
+  writeManagers,
+} from "../apply/managers.ts";
+import { typeOfKind } from "../schema/field-types.ts";
+import type { KindRequest, RegistryContext } from "./context.ts";
+import { apiVersionOf, servedForm } from "./conversion.ts";
+import type { Kind } from "./kind.ts";
+import { apiTime } from "./metadata.ts";
+
+type Entries = readonly ManagedFieldsEntry[] | undefined;
+
+/** The object with these entries, or with none. */
+export function withManagedFields(object: KubeObject, entries: Entries): KubeObject {
+  const { managedFields: _, ...metadata } = object.metadata ?? {};
+  if (entries === undefined) return { ...object, metadata };
+  return { ...object, metadata: { ...metadata, managedFields: entries } as ObjectMeta };
+}
+
+/** Longest name of a manager that a user agent gives. */
+const managerLengthMax = 128;
+
+/** The manager of those who do not say who they are. */
+const nobody = "unknown";
+
+/** The manager of what was there before anybody managed fields. */
+const beforeFirstApply = "before-first-apply";
+
+const emptyObject: KubeObject = Object.freeze({});
+
+/** The entries of a new object. @param filled with its defaults, before the server sets what only it sets */
+export function managedByCreate(
+  context: RegistryContext,
+  request: KindRequest,
+  filled: KubeObject,
+  given: ObjectMeta | undefined,
+): Entries {
+  const view = viewOf(context, request);
+  const managers = readManagers(entriesOf(given)) ?? noManagers;
+  const writer = writerOf(context, request, "Update");
+  return writeManagers(managersAfterUpdate(view, emptyObject, served(request, filled), managers, writer));
+}
+
+/** The entries of an object after an update or a patch. @param filled what the client wants, with its defaults */
+export function managedByUpdate(
+  context: RegistryContext,
+  request: KindRequest,
+  old: Stored,
+  filled: KubeObject,
+  given: ObjectMeta | undefined,
+): Entries {
+  const before = entriesOf(old.metadata);
+  // The scale is an object of its own, which has no managed fields.
+  if (request.subresource === "scale" && !context.version.has("managedFieldsSubresource")) return before;
+  const wanted = entriesOf(given);
+  if (isReset(wanted)) return undefined;
+  const isAsBefore = wanted === undefined || sameJson(wanted, before);
+  let managers = isAsBefore ? undefined : readManagers(wanted);
+  if (managers === undefined || managers.size === 0) managers = readManagers(before);
+  // Where nobody manages anything, nobody begins to before the first apply.
+  if (managers === undefined || managers.size === 0) return undefined;
+  const view = viewOf(context, request);
+  const writer = writerOf(context, request, "Update");
+  const after = managersAfterUpdate(view, served(request, old), served(request, filled), managers, writer);
+  if (after === managers && isAsBefore) return before;
+  return writeManagers(after);
+}
+
+/** The object that an apply makes, in the version of the request, and its entries. */
+export interface AppliedObject {
+  readonly object: KubeObject;
+  readonly managedFields: Entries;
+}
+
+/**
+ * Applies the request's body.
+ * @param old undefined when there is no object yet
+ * @throws KubeApiError 400 and 500 for what is no configuration of the kind, 409 for fields that others manage
+ */
+export function appliedTo(
+  context: RegistryContext,
+  request: KindRequest,
+  old: Stored | undefined,
+): AppliedObject {
+  const view = viewOf(context, request);
+  const configuration = configurationOf(view, request);
+  let live: KubeObject = old === undefined ? emptyObject : withoutEntries(served(request, old));
+  let managers: Managers = readManagers(entriesOf(old?.metadata)) ?? noManagers;
+  if (old !== undefined && managers.size === 0) {
+    const writer = { ...writerOf(context, request, "Update"), manager: beforeFirstApply };
+    managers = managersAfterUpdate(view, emptyObject, live, managers, writer);
+  }
+  if (old === undefined) live = { apiVersion: view.apiVersion, kind: request.of.kind };
+  const writer = writerOf(context, request, "Apply");
+  const isMigrating = writer.manager === migratingManager;
+  const force = request.query.force === true;
+  let applied = applyConfiguration(view, live, configuration, managers, writer, force);
+  if (applied.type === "conflicts") {
+    const allowed = isMigrating ? lastAppliedFields(view, live) : undefined;
+    const { conflicts } = applied;
+    const left = allowed === undefined ? conflicts : conflictsBeyond(conflicts, allowed);
+    if (left.length > 0) throw applyConflict(left);
+    applied = applyConfiguration(view, live, configuration, managers, writer, true);
+  }
+  if (applied.type === "conflicts") throw applyConflict(applied.conflicts);
+  const object = isMigrating ? withLastApplied(applied.object, configuration) : applied.object;
+  return {
+    object,
+    managedFields: applied.managers === managers ? entriesOf(old?.metadata) : writeManagers(applied.managers),
+  };
+}
+
+function configurationOf(view: FieldView, request: KindRequest): KubeObject {
+  const body = (request.body ?? {}) as KubeObject;
+  if (typeof body !== "object" || Array.isArray(body)) {
+    throw badRequest("error decoding YAML: what is applied must be an object");
+  }
+  if (body.apiVersion !== view.apiVersion) {
+    throw badRequest(
+      `Incorrect version specified in apply patch. Specified patch version: ${body.apiVersion ?? ""}, expected: ${view.apiVersion}`,
+    );
+  }
+  if (body.metadata?.managedFields !== undefined) throw badRequest("metadata.managedFields must be nil");
+  if (body.kind !== request.of.kind) {
+    throw badRequest(`what is applied is a ${String(body.kind)}, and not a ${request.of.kind}`);
+  }
+  const problems = appliedProblems(view.type, body);
+  if (problems.length > 0) {
+    const text = problems.length === 1 ? problems[0] : `errors:\n  ${problems.join("\n  ")}`;
+    throw apiError(500, "", `failed to create typed patch object: ${text}`);
+  }
+  return body;
+}
+
+function entriesOf(metadata: ObjectMeta | undefined): Entries {
+  const { managedFields } = (metadata ?? {}) as { readonly managedFields?: unknown };
+  return Array.isArray(managedFields) ? (managedFields as readonly ManagedFieldsEntry[]) : undefined;
+}
+
+function withoutEntries(object: KubeObject): KubeObject {
+  if (object.metadata?.managedFields === undefined) return object;
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+/** The object in the version of the request; that of kinds that are alike in all versions is as good. */
+function served({ of, version }: KindRequest, object: KubeObject): KubeObject {
+  return of.conversion === undefined ? object : servedForm(of, version, object as Stored);
+}
+
+function writerOf(context: RegistryContext, request: KindRequest, operation: Operation): Writer {
+  const { query, userAgent, of, version, subresource = "" } = request;
+  const named = query.fieldManager ?? "";
+  const manager = named !== "" ? named : managerOf(userAgent ?? "");
+  return {
+    manager: manager === "" ? nobody : manager,
+    operation,
+    apiVersion: apiVersionOf(of, version),
+    subresource: context.version.has("managedFieldsSubresource") ? subresource : "",
+    time: apiTime(context.clock.now()),
+  };
+}
+
+/** The name of a client's program, as its user agent begins (apiserver, prefixFromUserAgent). */
+function managerOf(userAgent: string): string {
+  const [name = ""] = userAgent.split("/", 1);
+  const printable = /^[^\p{C}\p{Z}]*(?: [^\p{C}\p{Z}]*)*/u.exec(name)?.[0] ?? "";
+  let manager = printable;
+  while (Buffer.byteLength(manager) > managerLengthMax) manager = manager.slice(0, -1);
+  return manager;
+}
+
+/** The views of a kind, by version, path and emulated version: they are asked for at every write. */
+const views = new WeakMap<Kind, Map<string, FieldView>>();
+
+function viewOf(context: RegistryContext, request: KindRequest): FieldView {
+  const { of, version } = request;
+  let ofKind = views.get(of);
+  if (ofKind === undefined) {
+    ofKind = new Map();
+    views.set(of, ofKind);
+  }
+  const key = `${context.version.minor} ${version} ${request.subresource ?? ""}`;
+  let view = ofKind.get(key);
+  if (view === undefined) {
+    view = makeView(context, request);
+    ofKind.set(key, view);
+  }
+  return view;
+}
+
+function makeView({ version: emulated }: RegistryContext, request: KindRequest): FieldView {
+  const { of, version } = request;
+  const type = typeOfKind(of, version, emulated);
+  return {
+    apiVersion: apiVersionOf(of, version),
+    type,
+    convert(object, apiVersion) {
+      const to = of.versions.find((served) => apiVersionOf(of, served) === apiVersion);
+      if (to === undefined) return undefined;
+      if (of.conversion === undefined || to === version) return object;
+      const stored = of.conversion.toStored(object, version);
+      return servedForm(of, to, stored as Stored);
+    },
+    ignored: emulated.has("resetFields") ? resetBy(request) : undefined,
+    appliedOrder: emulated.has("appliedOrder"),
+    emptyMembers: emulated.has("emptyFieldsApplied"),
+  };
+}
+
+/** Fields that writes through the request's path do not change (rest.ResetFieldsStrategy). */
+function resetBy({ of, subresource }: KindRequest): FieldSet | undefined {
+  if (subresource === "status") {
+    return of.statusKeepsMetadata === true ? setOf(["f:spec"], ["f:metadata"]) : setOf(["f:spec"]);
+  }
+  return of.statusSubresource === true && subresource === undefined ? setOf(["f:status"]) : undefined;
+}
