@@ -4,7 +4,14 @@ import { own, ownWithNulls } from "../api/own.ts";
 import type { BaseContents, BaseRecord } from "./disk/base-file.ts";
 import type { StoredRecord } from "./disk/records.ts";
 import { type HistoryLimits, ResourceTable } from "./resource-table.ts";
-import { type Change, type Commit, type ObjectTable, type Store, StoreError } from "./store.ts";
+import {
+  type Change,
+  type Commit,
+  type LogEntry,
+  type ObjectTable,
+  type Store,
+  StoreError,
+} from "./store.ts";
 
 /** Makes commits durable, several at once. */
 export interface Persistence {
@@ -166,24 +173,22 @@ export class ObjectStore implements Store {
 
   /** Everything durable, as it is now: the objects before the changes that are remembered, and the changes. */
   #checkpoint(): BaseContents {
-    const base: BaseRecord[] = [];
-    const changes: BaseRecord[] = [];
     const forgotten: Record<string, number> = { "": this.#compacted };
+    const tables: TableAt[] = [];
+    const changes: (LogEntry & { readonly resource: string })[] = [];
     for (const [resource, table] of this.#tables) {
       if (table.forgotten > this.#compacted) forgotten[resource] = table.forgotten;
-      const { objects, history } = table.checkpoint();
-      for (const [key, object] of objects) {
-        const slash = key.indexOf("/");
-        const identity = { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
-        base.push({ revision: 0, resource, ...identity, json: () => JSON.stringify(object) });
-      }
-      for (const { revision, namespace, name, type, object } of history) {
-        const json = type === "DELETED" ? undefined : () => JSON.stringify(object);
-        changes.push({ revision, resource, namespace, name, json });
-      }
+      const { history, ...objects } = table.checkpoint();
+      tables.push({ resource, ...objects });
+      for (const entry of history) changes.push({ ...entry, resource });
     }
     changes.sort((a, b) => a.revision - b.revision);
-    return { revision: this.#readableRevision, forgotten, base, changes };
+    return {
+      revision: this.#readableRevision,
+      forgotten,
+      base: baseRecords(tables),
+      changes: changeRecords(changes),
+    };
   }
 
   #release(changes: readonly Change[], revision: number): void {
@@ -264,6 +269,33 @@ class HistoryAge {
       old = this.#marks.shift()?.revision;
     }
     return old;
+  }
+}
+
+/** The objects of a table as they were. */
+interface TableAt {
+  readonly resource: string;
+  readonly keys: readonly string[];
+  readonly objects: readonly Stored[];
+}
+
+/** Made one by one, while requests are answered in between. */
+function* baseRecords(tables: readonly TableAt[]): Generator<BaseRecord> {
+  for (const { resource, keys, objects } of tables) {
+    for (const [i, key] of keys.entries()) {
+      const slash = key.indexOf("/");
+      const identity = { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+      yield { revision: 0, resource, ...identity, json: () => JSON.stringify(objects[i]) };
+    }
+  }
+}
+
+function* changeRecords(
+  changes: readonly (LogEntry & { readonly resource: string })[],
+): Generator<BaseRecord> {
+  for (const { revision, resource, namespace, name, type, object } of changes) {
+    const json = type === "DELETED" ? undefined : () => JSON.stringify(object);
+    yield { revision, resource, namespace, name, json };
   }
 }
 

@@ -152,20 +152,28 @@ export class ResourceTable implements ObjectTable {
     return count;
   }
 
-  /** The objects as they were before the log's first entry, by key, and the entries that may be read. */
+  /** The objects as they were before the log's first entry, with their keys, and the entries that may be read. */
   checkpoint(): {
-    readonly objects: readonly (readonly [string, Stored])[];
+    readonly keys: readonly string[];
+    readonly objects: readonly Stored[];
     readonly history: readonly LogEntry[];
   } {
     const changed = this.#changedSince(-1);
-    const objects: (readonly [string, Stored])[] =
-      changed === undefined ? [] : [...this.#goneSince(changed, "", undefined)];
+    const keys: string[] = [];
+    const objects: Stored[] = [];
+    const add = (key: string, object: Stored | undefined) => {
+      if (object === undefined) return;
+      keys.push(key);
+      objects.push(object);
+    };
+    for (const [key, object] of changed === undefined ? [] : this.#goneSince(changed, "", undefined)) {
+      add(key, object);
+    }
     this.#objects.scan("", undefined, (key, object) => {
-      const then = changed?.has(key) === true ? changed.get(key) : object;
-      if (then !== undefined) objects.push([key, then]);
+      add(key, changed?.has(key) === true ? changed.get(key) : object);
       return true;
     });
-    return { objects, history: this.#log.slice(0, this.#readable - this.#first) };
+    return { keys, objects, history: this.#log.slice(0, this.#readable - this.#first) };
   }
 
   positionAfter(revision: number): number | undefined {

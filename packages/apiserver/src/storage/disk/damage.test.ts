@@ -25,6 +25,10 @@ beforeAll(async () => {
     store.commit(changesOf(store.revision + 1, store));
     await store.durable();
   }
+  // A base that is being written meanwhile would leave files of which some are not needed.
+  while (readdirSync(join(directory, "closed", "objects")).length !== 3) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
   cpSync(join(directory, "closed"), join(directory, "killed"), { recursive: true });
   const { revision } = store;
   for (const name of ["closed", "killed"] as const) {

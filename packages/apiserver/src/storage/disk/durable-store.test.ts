@@ -6,7 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
+import type { KubeObject } from "@longshore/kube";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ownWithNulls } from "../../api/own.ts";
 import { changesOf } from "../../testing/power-loss/recorded-writer.ts";
 import { memoryStore, ObjectStore, type Persistence } from "../object-store.ts";
 import { type Store, StoreError } from "../store.ts";
@@ -61,6 +63,16 @@ describe("the durable store", () => {
       object: { metadata: { name: "a", resourceVersion: "2" } },
       previous: { metadata: { resourceVersion: "1" } },
     });
+    await after.close();
+  });
+
+  it("keeps a null that is meant", async () => {
+    const before = await openDurableStore(directory);
+    const object = ownWithNulls({ kind: "Thing", apiVersion: "v1", spec: { colour: null } } as KubeObject);
+    before.commit([{ resource: "things", namespace: "", name: "a", object }]);
+    await before.close();
+    const after = await openDurableStore(directory);
+    expect(after.table("things").get("", "a")).toMatchObject({ spec: { colour: null } });
     await after.close();
   });
 
