@@ -4,6 +4,7 @@
  */
 import { writeSync } from "node:fs";
 import { pathToFileURL } from "node:url";
+import type { KubeObject } from "@longshore/kube";
 import { openDurableStore } from "../../storage/disk/durable-store.ts";
 import type { Change, Store } from "../../storage/store.ts";
 
@@ -21,7 +22,7 @@ export function changesOf(revision: number, store: Store): readonly Change[] {
       apiVersion: "v1",
       metadata: { name, namespace: "n", uid: `${name}-${revision}` },
       data: { revision: String(revision), text: "x".repeat(length) },
-    },
+    } as KubeObject,
   });
   const length = (revision * 7919) % 700;
   const changes = [put("configmaps", `c${(revision * 31) % 37}`, length)];
