@@ -3,7 +3,7 @@
  * what they lack, unless their annotation `rbac.authorization.kubernetes.io/autoupdate` is `false`
  * (kubernetes registry/rbac/reconciliation). What administrators have added stays.
  */
-import { type KubeObject, labelSelectorMatches, type Stored } from "@longshore/kube";
+import { type KubeObject, labelSelectorMatcher, type Stored } from "@longshore/kube";
 import type { RegistryContext } from "../../registry/context.ts";
 import { apiTime } from "../../registry/metadata.ts";
 import type { Change } from "../../storage/store.ts";
@@ -72,9 +72,10 @@ export function aggregatedRules(role: RoleObject, all: Iterable<RoleObject>): re
   const takeIn = (of: RoleObject) => {
     visited.add(of.metadata?.name ?? "");
     for (const selector of of.aggregationRule?.clusterRoleSelectors ?? []) {
+      const matcher = labelSelectorMatcher(selector);
       for (const other of others) {
-        if (visited.has(other.metadata?.name ?? "")) continue;
-        if (!labelSelectorMatches(selector, other.metadata?.labels ?? {})) continue;
+        const { labels, name = "" } = other.metadata ?? {};
+        if (visited.has(name) || !matcher.matches(labels)) continue;
         if (other.aggregationRule !== undefined) takeIn(other);
         else for (const rule of other.rules ?? []) found.set(JSON.stringify(rule), rule);
       }
