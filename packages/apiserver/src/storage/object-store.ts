@@ -1,6 +1,6 @@
 /** The store that both forms share: tables in memory, with or without something durable behind. */
 import type { KubeObject, Stored } from "@longshore/kube";
-import { own, ownWithNulls } from "../api/own.ts";
+import { own, ownParsed } from "../api/own.ts";
 import type { BaseContents, BaseRecord } from "./disk/base-file.ts";
 import type { StoredRecord } from "./disk/records.ts";
 import { type HistoryLimits, ResourceTable } from "./resource-table.ts";
@@ -300,7 +300,7 @@ function* changeRecords(
 }
 
 function parse(json: Buffer | undefined): Stored | undefined {
-  return json === undefined ? undefined : ownWithNulls(JSON.parse(json.toString()) as Stored);
+  return json === undefined ? undefined : ownParsed(JSON.parse(json.toString()) as Stored);
 }
 
 function at(object: KubeObject, revision: number): Stored {
