@@ -33,12 +33,13 @@ export type { IndexFunction } from "./informer/object-cache.ts";
 export { compareResourceVersions } from "./informer/resource-version.ts";
 export { type SharedInformers, sharedInformers } from "./informer/shared-informers.ts";
 export { interceptWrites, type WriteInterceptor, type WriteRequest } from "./intercepted-client.ts";
+export { fencedClient, type Term } from "./leader-election/fenced-client.ts";
 export {
   type LeaderElection,
   type LeaderElectionOptions,
-  LeadershipLostError,
   startLeaderElection,
 } from "./leader-election/leader-election.ts";
+export { LeadershipLostError } from "./leader-election/leadership-lost.ts";
 export * from "./objects.ts";
 export {
   type InformerSource,
@@ -54,6 +55,7 @@ export {
   type QuantityFormat,
   quantityOf,
 } from "./quantity/quantity.ts";
+export type { Priority } from "./queue/waiting-keys.ts";
 export {
   type QueueEnv,
   type Reconcile,

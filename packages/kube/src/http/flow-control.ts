@@ -24,9 +24,15 @@ export class TokenBucket {
 
   /** Resolves when the request may be sent; rejects with the signal's reason. */
   async take(signal: AbortSignal): Promise<void> {
+    const waitMs = this.reserve();
+    if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
+  }
+
+  /** Takes a turn, and tells in how many milliseconds it comes. */
+  reserve(): number {
     const nowMs = this.#clock.monotonicMs();
     this.#emptyMs = Math.max(this.#emptyMs, nowMs - this.#fullMs) + 1000 / this.#limits.qps;
-    if (this.#emptyMs > nowMs) await this.#clock.sleep(this.#emptyMs - nowMs, signal);
+    return Math.max(0, this.#emptyMs - nowMs);
   }
 
   /** Time in which an empty bucket fills. */

@@ -38,7 +38,9 @@ export interface InformerOptions<T extends KubeObject> {
 
 /** Told of changes, in order and synchronously. Objects are shared: never change them. */
 export interface InformerHandler<T extends KubeObject> {
-  added?(object: Stored<T>): void;
+  /** `initial`: it was there when the handler came, or is part of a list, so nothing may have happened to it just now. */
+  added?(object: Stored<T>, how: { readonly initial: boolean }): void;
+  /** A resync tells the same object as before and after. */
   updated?(before: Stored<T>, after: Stored<T>): void;
   /** `tombstone`: nobody saw it go, and `lastKnown` is what the cache held. */
   deleted?(lastKnown: Stored<T>, how: { readonly tombstone: boolean }): void;
@@ -74,7 +76,7 @@ export function startInformer<T extends KubeObject>(
 }
 
 type Change<T extends KubeObject> =
-  | { readonly kind: "added"; readonly object: Stored<T> }
+  | { readonly kind: "added"; readonly object: Stored<T>; readonly initial: boolean }
   | { readonly kind: "updated"; readonly before: Stored<T>; readonly after: Stored<T> }
   | { readonly kind: "deleted"; readonly object: Stored<T>; readonly tombstone: boolean };
 
@@ -157,7 +159,7 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
 
   onChange(handler: InformerHandler<T>): () => void {
     // Registered for changes to come only: a notification under way was begun without it.
-    for (const object of this.#cache.list()) this.#tell(handler, { kind: "added", object });
+    for (const object of this.#cache.list()) this.#tell(handler, { kind: "added", object, initial: true });
     this.#handlers.add(handler);
     return () => {
       this.#handlers.delete(handler);
@@ -173,7 +175,7 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
     const gone = new Set(this.#cache.keys());
     for (const item of items) {
       gone.delete(keyOf(item));
-      this.#store(item, changes);
+      this.#store(item, changes, true);
     }
     for (const key of gone) {
       const object = this.#cache.delete(key);
@@ -192,7 +194,7 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
 
   apply(type: "ADDED" | "MODIFIED" | "DELETED", object: Stored<T>): void {
     const changes: Change<T>[] = [];
-    if (type !== "DELETED") this.#store(object, changes);
+    if (type !== "DELETED") this.#store(object, changes, false);
     else if (this.#cache.delete(keyOf(object)) !== undefined)
       changes.push({ kind: "deleted", object, tombstone: false });
     this.#notify(changes);
@@ -226,14 +228,15 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
     };
   }
 
-  #store(object: Stored<T>, changes: Change<T>[]): void {
+  #store(object: Stored<T>, changes: Change<T>[], initial: boolean): void {
     const before = this.#cache.get(keyOf(object));
     const sameObject = before?.metadata.uid === object.metadata.uid;
     if (sameObject && before?.metadata.resourceVersion === object.metadata.resourceVersion) return;
     this.#cache.set(object);
-    if (before === undefined) changes.push({ kind: "added", object });
+    if (before === undefined) changes.push({ kind: "added", object, initial });
     else if (sameObject) changes.push({ kind: "updated", before, after: object });
-    else changes.push({ kind: "deleted", object: before, tombstone: true }, { kind: "added", object });
+    else
+      changes.push({ kind: "deleted", object: before, tombstone: true }, { kind: "added", object, initial });
   }
 
   #notify(changes: readonly Change<T>[]): void {
@@ -248,7 +251,7 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
     try {
       switch (change.kind) {
         case "added":
-          handler.added?.(change.object);
+          handler.added?.(change.object, { initial: change.initial });
           return;
         case "updated":
           handler.updated?.(change.before, change.after);

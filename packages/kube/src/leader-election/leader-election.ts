@@ -7,6 +7,8 @@
  *  - The signal given to `lead` aborts `renewDeadlineMs` after the beginning of the last renewal that
  *    succeeded; others wait `leaseDurationMs` from when they saw it. So two never lead at once, as
  *    long as `lead` ends promptly when its signal aborts.
+ *  - The client given to `lead` writes nothing after that, even where the signal comes late because the process was
+ *    stopped in between.
  *  - Durations are measured on the monotonic clock; the times in the Lease are only compared for change.
  *  - The lease is released only after `lead` has ended.
  */
@@ -19,10 +21,12 @@ import {
   withDeadline,
 } from "@longshore/runtime";
 import type { Lease } from "kubernetes-types/coordination/v1.js";
-import { isAlreadyExists, isConflict } from "../client.ts";
+import { isAlreadyExists, isConflict, type KubeClient } from "../client.ts";
 import type { KubeEnv } from "../env.ts";
 import type { Stored } from "../objects.ts";
 import { resources } from "../resources.ts";
+import { fencedClient } from "./fenced-client.ts";
+import { LeadershipLostError } from "./leadership-lost.ts";
 import {
   type Candidate,
   heldSpec,
@@ -45,8 +49,11 @@ export interface LeaderElectionOptions {
   readonly renewDeadlineMs?: number;
   /** Pause between attempts, in milliseconds; default 2 s. */
   readonly retryPeriodMs?: number;
-  /** The work of the leader; ends when the signal aborts. */
-  readonly lead: (signal: AbortSignal) => Promise<void>;
+  /**
+   * The work of the leader; ends when the signal aborts. It writes through the client it is given, which refuses
+   * to once the lease may have lapsed.
+   */
+  readonly lead: (signal: AbortSignal, kube: KubeClient) => Promise<void>;
   /** Told when leadership ended without `stop`, after `lead` has ended. */
   readonly onLost?: () => void;
 }
@@ -55,14 +62,6 @@ export interface LeaderElectionOptions {
 export interface LeaderElection extends Component {
   /** True while `lead` may act. */
   isLeader(): boolean;
-}
-
-/** The lease may be someone else's by now: the reason of the signal given to `lead`. */
-export class LeadershipLostError extends Error {
-  override readonly name = "LeadershipLostError";
-  constructor(lease: string) {
-    super(`leadership of lease ${lease} may have lapsed`);
-  }
 }
 
 /**
@@ -136,8 +135,10 @@ class LeaseElection implements LeaderElection {
     parent.addEventListener("abort", onParentAbort, { once: true });
     if (parent.aborted) onParentAbort();
     let expiry: Timer | undefined;
+    let endsMs = 0;
     const leadUntil = (sinceMs: number) => {
       expiry?.cancel();
+      endsMs = sinceMs + this.#renewDeadlineMs;
       expiry = clock.timer(sinceMs + this.#renewDeadlineMs - clock.monotonicMs(), () => {
         this.#leading = false;
         term.abort(new LeadershipLostError(this.#options.name));
@@ -146,7 +147,12 @@ class LeaseElection implements LeaderElection {
     this.#leading = true;
     leadUntil(acquiredMs);
     logger.info("became leader", { lease: this.#options.name, identity: this.#candidate.identity });
-    const work = this.#runLead(term);
+    const kube = fencedClient(this.#env.kube, clock, {
+      lease: this.#options.name,
+      endsMs: () => endsMs,
+      signal: term.signal,
+    });
+    const work = this.#runLead(term, kube);
     await this.#renewUntil(term, leadUntil);
     this.#leading = false;
     await work;
@@ -156,9 +162,9 @@ class LeaseElection implements LeaderElection {
   }
 
   /** Runs `lead`; when it ends by itself, the term is over too. */
-  async #runLead(term: AbortController): Promise<void> {
+  async #runLead(term: AbortController, kube: KubeClient): Promise<void> {
     try {
-      await this.#options.lead(term.signal);
+      await this.#options.lead(term.signal, kube);
     } catch (error) {
       if (!term.signal.aborted) this.#env.logger.error("the leader failed", { error });
     }

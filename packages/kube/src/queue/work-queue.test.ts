@@ -57,6 +57,51 @@ test("no more keys run at once than there are workers", async () => {
   await queue.stop();
 });
 
+test("a change does not wait behind a first list, nor the list behind changes for ever", async () => {
+  const { env, queue, passes } = observed();
+  for (let i = 0; i < 100; i++) queue.add(`listed-${i}`, "background");
+  for (let i = 0; i < 6; i++) queue.add(`changed-${i}`);
+  queue.add("listed-99");
+  queue.add("changed-0", "background");
+  await env.clock.advance(9_500);
+  expect(passes.map((pass) => pass.split(" ")[1])).toEqual([
+    "listed-0",
+    "changed-0",
+    "changed-1",
+    "changed-2",
+    "listed-1",
+    "changed-3",
+    "changed-4",
+    "changed-5",
+    "listed-2",
+    "listed-99",
+  ]);
+  await env.clock.advance(200_000);
+  expect(passes).toHaveLength(106);
+  await queue.stop();
+});
+
+test("many failing keys together come back at a bounded rate", async () => {
+  const env = virtualEnv();
+  let passes = 0;
+  const queue = startWorkQueue(env, {
+    name: "test",
+    workers: 50,
+    backoff: { initialMs: 10, maximumMs: 10 },
+    retryRate: { qps: 5, burst: 20 },
+    reconcile: async () => {
+      passes++;
+      throw new Error("no");
+    },
+  });
+  for (let i = 0; i < 10; i++) queue.add(`key-${i}`);
+  await env.clock.advance(60_000);
+  // Ten first passes, the burst, and five a second; without the rate it were a thousand a second.
+  expect(passes).toBeGreaterThan(300);
+  expect(passes).toBeLessThanOrEqual(10 + 20 + 60 * 5 + 1);
+  await queue.stop();
+});
+
 test("of several delays the earliest counts", async () => {
   const { env, queue, passes } = observed();
   queue.addAfter("a", 9000);

@@ -9,6 +9,7 @@
  * Invariants
  *  - A key waits at most once and runs at most once at a time; a key added while it runs, runs again.
  *  - No key is lost: a failed one comes back with growing delays, unless no retry can help.
+ *  - What has just changed does not wait behind what is merely looked at again, nor the other way round for ever.
  *  - Memory is bounded by the number of keys, not by the number of events.
  */
 import {
@@ -23,7 +24,9 @@ import {
 } from "@longshore/runtime";
 import { isConflict } from "../client.ts";
 import type { KubeEnv } from "../env.ts";
+import { type FlowControl, TokenBucket } from "../http/flow-control.ts";
 import { type QueueMetrics, queueMetrics } from "./queue-metrics.ts";
+import { type Priority, WaitingKeys } from "./waiting-keys.ts";
 
 /** What a reconcile asks for; nothing: the next event will wake the key. */
 export interface ReconcileResult {
@@ -50,6 +53,8 @@ export interface WorkQueueOptions {
   readonly workers?: number;
   /** Delays after failures of one key; default 200 ms to 5 min. */
   readonly backoff?: BackoffPolicy;
+  /** All failed keys together come back no faster than this; default 10 a second after the first 100, as in client-go. */
+  readonly retryRate?: FlowControl;
   /** Deadline of one reconcile, in milliseconds; none when left out. */
   readonly reconcileTimeoutMs?: number;
   /** On `stop`, running reconciles may end by themselves for this long before their signal aborts; default 0. */
@@ -59,8 +64,8 @@ export interface WorkQueueOptions {
 
 /** A running queue. */
 export interface WorkQueue extends Component {
-  /** Runs the key as soon as a worker is free. */
-  add(key: string): void;
+  /** Runs the key as soon as a worker is free; in the background what no event asks for: a first list, a resync. */
+  add(key: string, priority?: Priority): void;
   /** Runs the key after `ms`; of several such wishes the earliest counts. */
   addAfter(key: string, ms: number): void;
   /** Forgets the key's failures and its retry: its object is gone. */
@@ -79,6 +84,8 @@ export function startWorkQueue(env: QueueEnv, options: WorkQueueOptions): WorkQu
 
 const DEFAULT_BACKOFF: BackoffPolicy = { initialMs: 200, maximumMs: 300_000, jitter: 0.1 };
 
+const DEFAULT_RETRY_RATE: FlowControl = { qps: 10, burst: 100 };
+
 interface Delay {
   readonly dueMs: number;
   readonly timer: Timer;
@@ -89,12 +96,12 @@ class KeyedWorkQueue implements WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #metrics: QueueMetrics;
   readonly #tasks: TaskGroup;
-  /** In the order of arrival, with the time of it. */
-  readonly #waiting = new Map<string, number>();
+  readonly #waiting = new WaitingKeys();
+  readonly #retryBucket: TokenBucket;
   /** Each pass has a signal of its own: one for all would gather a listener from every call of every worker. */
   readonly #running = new Map<string, AbortController>();
   /** Added while running: runs again. */
-  readonly #again = new Set<string>();
+  readonly #again = new Map<string, Priority>();
   /** Wishes of `addAfter`. */
   readonly #delayed = new Map<string, Delay>();
   /** What the last pass of the key asked for; void once the key runs again. */
@@ -107,6 +114,7 @@ class KeyedWorkQueue implements WorkQueue {
     this.#env = env;
     this.#options = options;
     this.#metrics = queueMetrics(env.meter, options.name);
+    this.#retryBucket = new TokenBucket(env.clock, options.retryRate ?? DEFAULT_RETRY_RATE);
     this.#tasks = new TaskGroup((error) => env.logger.error(`queue ${options.name} failed`, { error }));
   }
 
@@ -114,14 +122,14 @@ class KeyedWorkQueue implements WorkQueue {
     return this.#waiting.size;
   }
 
-  add(key: string): void {
+  add(key: string, priority: Priority = "fresh"): void {
     if (this.#stopping) return;
     this.#metrics.added();
     if (this.#running.has(key)) {
-      this.#again.add(key);
+      if (this.#again.get(key) !== "fresh") this.#again.set(key, priority);
       return;
     }
-    if (!this.#waiting.has(key)) this.#waiting.set(key, this.#env.clock.monotonicMs());
+    this.#waiting.add(key, priority, this.#env.clock.monotonicMs());
     this.#metrics.depth(this.#waiting.size);
     this.#pump();
   }
@@ -179,10 +187,9 @@ class KeyedWorkQueue implements WorkQueue {
   #pump(): void {
     const workers = this.#options.workers ?? 1;
     while (this.#running.size < workers && !this.#stopping) {
-      const first = this.#waiting.entries().next();
-      if (first.done === true) return;
-      const [key, sinceMs] = first.value;
-      this.#waiting.delete(key);
+      const next = this.#waiting.take();
+      if (next === undefined) return;
+      const { key, sinceMs } = next;
       const pass = new AbortController();
       this.#running.set(key, pass);
       this.#retries.get(key)?.timer.cancel();
@@ -207,7 +214,9 @@ class KeyedWorkQueue implements WorkQueue {
       this.#metrics.worked(this.#env.clock.monotonicMs() - startedMs);
       this.#running.delete(key);
       if (this.#running.size === 0) this.#drained?.();
-      if (this.#again.delete(key)) this.add(key);
+      const again = this.#again.get(key);
+      this.#again.delete(key);
+      if (again !== undefined) this.add(key, again);
       this.#pump();
     }
   }
@@ -228,7 +237,7 @@ class KeyedWorkQueue implements WorkQueue {
     }
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
-    const retryInMs = backoffMs(backoff, failures, this.#env.random);
+    const retryInMs = Math.max(backoffMs(backoff, failures, this.#env.random), this.#retryBucket.reserve());
     // A lost race is part of normal work: the next pass reads anew.
     const level = isConflict(error) ? "debug" : "warn";
     this.#env.logger[level](`${name}: ${key} failed`, { key, error, retryInMs: Math.round(retryInMs) });

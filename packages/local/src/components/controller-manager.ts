@@ -54,10 +54,10 @@ export function startControllerManager(
     namespace: "kube-system",
     identity: options.identity,
     ...(options.onLost === undefined ? {} : { onLost: options.onLost }),
-    lead: async (signal) => {
-      const controllers = startControllers(env, options);
+    lead: async (signal, kube) => {
+      const controllers = startControllers({ ...env, kube }, options);
       try {
-        await publishControlPlaneGates(env.kube, gates.values, signal);
+        await publishControlPlaneGates(kube, gates.values, signal);
         await aborted(signal);
       } finally {
         await stopAll(controllers);

@@ -137,12 +137,12 @@ function wake(
   const finalizer = attacherFinalizer(driver.name);
   const isOurs = (va: VolumeAttachment) => va.spec?.attacher === driver.name;
   informers.attachments.onChange({
-    added: (va) => {
-      if (isOurs(va)) attachQueue.add(va.metadata.name);
+    added: (va, { initial }) => {
+      if (isOurs(va)) attachQueue.add(va.metadata.name, initial ? "background" : "fresh");
     },
     updated: (before, after) => {
       if (isOurs(after) && shouldEnqueue(before, after) && !isOwnIntent(before, after, finalizer))
-        attachQueue.add(after.metadata.name);
+        attachQueue.add(after.metadata.name, before === after ? "background" : "fresh");
     },
     deleted: (va) => {
       attachQueue.forget(va.metadata.name);
@@ -151,8 +151,8 @@ function wake(
     },
   });
   informers.volumes.onChange({
-    added: (pv) => volumeQueue.add(pv.metadata.name),
-    updated: (_, pv) => volumeQueue.add(pv.metadata.name),
+    added: (pv, { initial }) => volumeQueue.add(pv.metadata.name, initial ? "background" : "fresh"),
+    updated: (before, pv) => volumeQueue.add(pv.metadata.name, before === pv ? "background" : "fresh"),
     deleted: (pv) => volumeQueue.forget(pv.metadata.name),
   });
 }

@@ -109,15 +109,16 @@ async function run(
   });
   parts.push(claimQueue, volumeQueue);
   claims.onChange({
-    added: (claim) => claimQueue.add(keyOf(claim)),
+    added: (claim, { initial }) => claimQueue.add(keyOf(claim), initial ? "background" : "fresh"),
     updated: (before, claim) => {
-      if (shouldEnqueueClaim(before, claim)) claimQueue.add(keyOf(claim));
+      if (!shouldEnqueueClaim(before, claim)) return;
+      claimQueue.add(keyOf(claim), before === claim ? "background" : "fresh");
     },
     deleted: (claim) => claimQueue.add(keyOf(claim)),
   });
   volumes.onChange({
-    added: (pv) => volumeQueue.add(pv.metadata.name),
-    updated: (_, pv) => volumeQueue.add(pv.metadata.name),
+    added: (pv, { initial }) => volumeQueue.add(pv.metadata.name, initial ? "background" : "fresh"),
+    updated: (before, pv) => volumeQueue.add(pv.metadata.name, before === pv ? "background" : "fresh"),
     deleted: (pv) => volumeQueue.forget(pv.metadata.name),
   });
   // A volume still attached when it was released can be deleted once its last attachment ends.

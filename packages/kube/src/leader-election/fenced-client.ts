@@ -1,0 +1,43 @@
+/**
+ * A client for the term of a leader: it writes only while the lease cannot have lapsed.
+ *
+ * The signal that ends a term is not enough: a process that was stopped for a minute and goes on may reach its next
+ * write before its timers have told anybody. The fence looks at the clock itself, immediately before each write, and
+ * no write is left to travel longer than the lease surely lasts: its signal aborts with the end of the lease. What was
+ * already on its way when the process stopped can arrive late all the same; no client can take that back, and such a
+ * write carries the resource version that it was made from.
+ */
+import { abortable, type Clock } from "@longshore/runtime";
+import type { KubeClient } from "../client.ts";
+import { interceptWrites } from "../intercepted-client.ts";
+import { LeadershipLostError } from "./leadership-lost.ts";
+
+/** Until when a term surely lasts. */
+export interface Term {
+  /** Name of the lease, for errors. */
+  readonly lease: string;
+  /** Milliseconds of the monotonic clock; moves on with each renewal, and to the past when the term ends. */
+  endsMs(): number;
+  /** Aborts at the end of the term. */
+  readonly signal: AbortSignal;
+}
+
+/** The client with its writes fenced; a write outside the term fails with {@link LeadershipLostError}. */
+export function fencedClient(kube: KubeClient, clock: Clock, term: Term): KubeClient {
+  return interceptWrites(kube, async (_request, signal, send) => {
+    signal.throwIfAborted();
+    if (term.signal.aborted || clock.monotonicMs() >= term.endsMs())
+      throw new LeadershipLostError(term.lease);
+    const fenced = new AbortController();
+    const onAbort = () => fenced.abort(signal.reason);
+    const onEnd = () => fenced.abort(new LeadershipLostError(term.lease));
+    signal.addEventListener("abort", onAbort, { once: true });
+    term.signal.addEventListener("abort", onEnd, { once: true });
+    try {
+      return await abortable(send(fenced.signal), fenced.signal);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      term.signal.removeEventListener("abort", onEnd);
+    }
+  });
+}

@@ -1,0 +1,59 @@
+/**
+ * Keys that wait for a worker, in two lanes: what has just changed, and what is merely looked at again (the first
+ * list, a resync). Each lane is served in the order of arrival; while both have keys, three of four turns go to the
+ * fresh one, so that a hundred thousand objects of a first list delay no event, and no stream of events starves them.
+ */
+
+/** How soon a key is wanted. */
+export type Priority = "fresh" | "background";
+
+/** A key whose turn has come. */
+export interface NextKey {
+  readonly key: string;
+  /** When it was added first, in milliseconds of the monotonic clock. */
+  readonly sinceMs: number;
+}
+
+/** Turns of the fresh lane for one of the background. */
+const FRESH_TURNS = 3;
+
+/** A key is in one lane at most; added again, it keeps its time and moves to the better lane. */
+export class WaitingKeys {
+  readonly #lanes: Readonly<Record<Priority, Map<string, number>>> = {
+    fresh: new Map(),
+    background: new Map(),
+  };
+  /** Turns of the fresh lane since the last of the other. */
+  #turns = 0;
+
+  get size(): number {
+    return this.#lanes.fresh.size + this.#lanes.background.size;
+  }
+
+  add(key: string, priority: Priority, nowMs: number): void {
+    const { fresh, background } = this.#lanes;
+    if (fresh.has(key)) return;
+    const sinceMs = background.get(key);
+    if (sinceMs !== undefined && priority === "background") return;
+    background.delete(key);
+    this.#lanes[priority].set(key, sinceMs ?? nowMs);
+  }
+
+  /** Takes the key whose turn it is; undefined when none waits. */
+  take(): NextKey | undefined {
+    const { fresh, background } = this.#lanes;
+    const isBackgroundsTurn = fresh.size === 0 || (background.size > 0 && this.#turns >= FRESH_TURNS);
+    this.#turns = isBackgroundsTurn ? 0 : this.#turns + 1;
+    const lane = isBackgroundsTurn ? background : fresh;
+    const first = lane.entries().next();
+    if (first.done === true) return undefined;
+    const [key, sinceMs] = first.value;
+    lane.delete(key);
+    return { key, sinceMs };
+  }
+
+  clear(): void {
+    this.#lanes.fresh.clear();
+    this.#lanes.background.clear();
+  }
+}
