@@ -34,3 +34,21 @@ export function patternMatches(pattern: string, text: string): boolean {
   const made = compiled(pattern);
   return !(made instanceof Error) && made.matcher(text).find();
 }
+
+/** What the pattern finds in the text, one after the other. @throws Error when it is no pattern */
+export function* patternFinds(pattern: string, text: string): Iterable<string> {
+  const made = compiled(pattern);
+  if (made instanceof Error) throw made;
+  const matcher = made.matcher(text);
+  while (matcher.find()) yield matcher.group() ?? "";
+}
+
+/** As {@link patternFinds}, at most `most` of them. */
+export function patternGroups(pattern: string, text: string, most: number): readonly string[] {
+  const found: string[] = [];
+  for (const match of patternFinds(pattern, text)) {
+    if (found.length >= most) break;
+    found.push(match);
+  }
+  return found;
+}

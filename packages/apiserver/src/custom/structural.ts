@@ -312,6 +312,7 @@ const coreOnly = [
   "x-kubernetes-list-type",
   "x-kubernetes-list-map-keys",
   "x-kubernetes-map-type",
+  "x-kubernetes-validations",
 ] as const;
 
 /** What stands within allOf, anyOf, oneOf and not may say what values are valid, and nothing of what there is. */
