@@ -1,6 +1,6 @@
 /** Schemas of the API's types, made for those that a document refers to, and what these refer to. */
 import { wireTexts } from "../schema/gen/wire.ts";
-import { mergeRules } from "../schema/merge-rules.ts";
+import { type MergeRule, mergeRules } from "../schema/merge-rules.ts";
 import { type Member, structOf, type TypeRef } from "../schema/schema.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { atomicStructs, defaultsOf, enumsOf } from "./known-values.ts";
@@ -150,11 +150,21 @@ export class TypeSchemas {
     if (tellsChoices && enumsOf[path] !== undefined) more.enum = enumsOf[path];
     if (rule?.mergeKey !== undefined) more["x-kubernetes-patch-merge-key"] = rule.mergeKey;
     if (rule?.strategy !== undefined) more["x-kubernetes-patch-strategy"] = rule.strategy;
-    if (rule?.listType !== undefined) more["x-kubernetes-list-type"] = rule.listType;
-    if (rule?.listMapKeys !== undefined) more["x-kubernetes-list-map-keys"] = rule.listMapKeys;
+    const list = member.type.form === "list" ? this.#listRule(rule) : undefined;
+    if (list?.listType !== undefined) more["x-kubernetes-list-type"] = list.listType;
+    if (list?.listMapKeys !== undefined) more["x-kubernetes-list-map-keys"] = list.listMapKeys;
     const schema = this.#typeSchema(member.type, wireFormat(struct, member.name));
     const wraps = wrapsReferences && schema.$ref !== undefined && Object.keys(more).length > 0;
     return wraps ? { allOf: [schema], ...more } : { ...schema, ...more };
+  }
+
+  /** How a list is merged by an apply: as the type says, else as its strategy for patches has it. */
+  #listRule(rule: MergeRule | undefined): MergeRule | undefined {
+    if (rule?.listType !== undefined || !this.#emulated.has("listTypesOfAllLists")) return rule;
+    if (rule?.strategy?.includes("merge") !== true) return { listType: "atomic" };
+    return rule.mergeKey === undefined
+      ? { listType: "set" }
+      : { listType: "map", listMapKeys: [rule.mergeKey] };
   }
 
   #described(schema: Schema, words: string | undefined): Schema {

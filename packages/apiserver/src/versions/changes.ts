@@ -31,6 +31,8 @@ export const behaviours = {
   jobStatusColumn: { since: 30 },
   /** Tables of PriorityClasses show the preemption policy. */
   preemptionPolicyColumn: { since: 31 },
+  /** The schemas tell of every list how it is merged. */
+  listTypesOfAllLists: { since: 30 },
   /** `/openapi/v3`. */
   openapiV3: { since: 24 },
   /** `fieldValidation` of writes: Strict, Warn, Ignore. */
