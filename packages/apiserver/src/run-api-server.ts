@@ -13,7 +13,7 @@ import {
 import { serveHttps } from "./http/https.ts";
 import type { RequestLimits } from "./http/limits.ts";
 import { adminUser } from "./registry/request.ts";
-import { openDurableStore } from "./storage/disk/durable-store.ts";
+import { type DurableStoreOptions, openDurableStore } from "./storage/disk/durable-store.ts";
 import { memoryStore } from "./storage/object-store.ts";
 import type { Store } from "./storage/store.ts";
 
@@ -53,6 +53,8 @@ export interface RunningApiServer extends Component {
   /** The certificate of the cluster's authority, PEM. */
   readonly caCert: string;
   readonly adminToken: string;
+  /** Resolves when the server cannot go on, because its disk has failed: it is to be stopped, and started again. */
+  readonly failed: Promise<Error>;
 }
 
 /**
@@ -68,7 +70,12 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
   try {
     const { dataDir } = options;
     const now = () => env.clock.now().getTime();
-    const store = dataDir === undefined ? memoryStore({ now }) : await openStore(env, dataDir, now);
+    let onFailed: (error: Error) => void = () => {};
+    const failed = new Promise<Error>((resolve) => {
+      onFailed = resolve;
+    });
+    const store =
+      dataDir === undefined ? memoryStore({ now }) : await openStore(env, dataDir, { now, onFailed });
     ends.push(() => store.close());
     const credentials =
       dataDir === undefined
@@ -108,15 +115,15 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
     }
     await server.start();
     env.logger.info("API server ready", { url: front.url });
-    return { url: front.url, port: front.port, caCert, adminToken, stop };
+    return { url: front.url, port: front.port, caCert, adminToken, failed, stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-function openStore(env: RuntimeEnv, dataDir: string, now: () => number): Promise<Store> {
+function openStore(env: RuntimeEnv, dataDir: string, options: DurableStoreOptions): Promise<Store> {
   const onBaseFailed = (error: unknown) =>
     env.logger.warn("the store's log could not be shortened, which is tried again later", { error });
-  return openDurableStore(dataDir, { now, onBaseFailed });
+  return openDurableStore(dataDir, { ...options, onBaseFailed });
 }

@@ -1,7 +1,14 @@
 /** `longshore run …`: one component as a process of its own. */
 import { runApiServer } from "@longshore/apiserver";
 import type { ProcessKind } from "@longshore/local";
-import { createLogger, noMeter, type RuntimeEnv, systemClock, systemRandom } from "@longshore/runtime";
+import {
+  createLogger,
+  errorChain,
+  noMeter,
+  type RuntimeEnv,
+  systemClock,
+  systemRandom,
+} from "@longshore/runtime";
 import { type Command, Option } from "commander";
 import { InterruptedError, interruptible, reportFailure, untilAborted } from "../exit.ts";
 import { type AccessFlags, accessOptions, addAccessFlags } from "./access-flags.ts";
@@ -60,7 +67,7 @@ export function registerRunCommand(program: Command): void {
           ...(featureGates === undefined ? {} : { featureGates }),
         });
         process.stdout.write(`serving at ${server.url}\n`);
-        return { ended: new Promise<string>(() => {}), stop: () => server.stop() };
+        return { ended: server.failed.then(errorChain), stop: () => server.stop() };
       });
     });
   for (const kind of clusterProcesses) {

@@ -81,7 +81,7 @@ async function startApiServer({ env, layout, config }: ProcessContext): Promise<
     // Its nodes mount no tokens, and no pod of it asks for one.
     serviceAccounts: false,
   });
-  return running(server);
+  return { ended: server.failed.then((error) => error.message), stop: () => server.stop() };
 }
 
 async function startDiskCloud({ env, layout, config, host }: ProcessContext): Promise<StartedProcess> {

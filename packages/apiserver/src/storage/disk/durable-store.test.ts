@@ -1,13 +1,13 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import type { KubeObject } from "@longshore/kube";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ownWithNulls } from "../../api/own.ts";
 import { changesOf } from "../../testing/power-loss/recorded-writer.ts";
 import { memoryStore, ObjectStore, type Persistence } from "../object-store.ts";
@@ -221,6 +221,32 @@ describe("the durable store", () => {
       }
     },
   );
+
+  it("stores nothing more once a sync has failed, since nobody knows what is on the disk, and says so", async () => {
+    const failures: Error[] = [];
+    const store = await openDurableStore(directory, { onFailed: (error) => failures.push(error) });
+    store.commit([aConfigMap("a")]);
+    await store.durable();
+    const handle = await open(join(directory, "objects", "000001.log"));
+    const sync = vi.spyOn(Object.getPrototypeOf(handle), "datasync");
+    await handle.close();
+    sync.mockRejectedValueOnce(new Error("EIO: i/o error, fdatasync"));
+    store.commit([aConfigMap("b")]);
+    await expect(store.durable()).rejects.toThrow("the change could not be stored");
+    const calls = sync.mock.calls.length;
+    store.commit([aConfigMap("c")]);
+    await expect(store.durable()).rejects.toThrow("the change could not be stored");
+    expect(sync.mock.calls).toHaveLength(calls);
+    expect(failures.map((error) => error.message)).toEqual([
+      `cannot write to ${join(directory, "objects")}: check that the disk is healthy, then start the server again`,
+    ]);
+    await store.close();
+    sync.mockRestore();
+    const again = await openDurableStore(directory);
+    expect(again.table("configmaps").get("n", "a")).toBeDefined();
+    expect(again.table("configmaps").get("n", "c")).toBeUndefined();
+    await again.close();
+  });
 
   it("keeps every acknowledged write, each whole, when its process is killed again and again", async () => {
     const writer = new URL("../../testing/power-loss/recorded-writer.ts", import.meta.url).pathname;

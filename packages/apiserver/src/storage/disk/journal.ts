@@ -34,6 +34,8 @@ export interface JournalOptions {
   readonly release: () => void;
   /** Hears of a base that could not be written; the store goes on with its logs. */
   readonly onBaseFailed?: (error: unknown) => void;
+  /** Hears that the disk has failed: nothing is written any more, and whoever has the store had better end. */
+  readonly onFailed?: (error: StoreError) => void;
 }
 
 const defaultLogBytesMin = 16 * 1024 * 1024;
@@ -197,8 +199,10 @@ export class Journal implements Persistence {
 
   #fail(cause: unknown): StoreError {
     const why = "check that the disk is healthy, then start the server again";
-    this.#failure = new StoreError(`cannot write to ${this.#directory}: ${why}`, { cause });
-    return this.#failure;
+    const failure = new StoreError(`cannot write to ${this.#directory}: ${why}`, { cause });
+    this.#failure = failure;
+    this.#options.onFailed?.(failure);
+    return failure;
   }
 }
 
