@@ -72,10 +72,13 @@ const wanted = {
   number: "numeric (int or float)",
   boolean: "boolean",
   any: "scalar",
+  anything: "anything",
 } as const;
 
 function accepts(what: keyof typeof wanted, value: unknown): boolean {
   switch (what) {
+    case "anything":
+      return true;
     case "any":
       return typeof value !== "object";
     case "integer":

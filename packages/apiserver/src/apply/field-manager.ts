@@ -34,6 +34,7 @@ import {
   withSet,
 } from "./managers.ts";
 import { mergeApplied, removeFields } from "./merge.ts";
+import { reconciled } from "./reconcile.ts";
 
 /** How the objects of one kind are looked at. */
 export interface FieldView {
@@ -145,7 +146,7 @@ export function managersAfterUpdate(
   writer: Writer,
 ): Managers {
   const id = identityText(writer);
-  const taken = takeFromOthers(view, before, after, managers, undefined);
+  const taken = takeFromOthers(view, before, after, reconcile(view, before, managers), undefined);
   const { added, modified, removed } = taken.comparison;
   const set = difference(difference(union(modified, added), removed), neverManaged);
   if (isEmpty(set)) return taken.managers === managers ? managers : capUpdaters(taken.managers);
@@ -153,6 +154,20 @@ export function managersAfterUpdate(
   const result = new Map(taken.managers);
   result.set(id, { ...writer, set: union(previous, set) });
   return capUpdaters(result);
+}
+
+/** The managers with their fields in the form of the type as it is now. */
+function reconcile(view: FieldView, live: KubeObject, managers: Managers): Managers {
+  let changed: Map<string, Manager> | undefined;
+  for (const [id, manager] of managers) {
+    const set = reconciled(manager.set, view.type, () =>
+      fieldsOf(view, view.convert(live, manager.apiVersion) ?? {}),
+    );
+    if (set === manager.set) continue;
+    changed ??= new Map(managers);
+    changed.set(id, withSet(manager, set));
+  }
+  return changed ?? managers;
 }
 
 /** What an apply comes to. */
@@ -166,10 +181,11 @@ export function applyConfiguration(
   view: FieldView,
   live: KubeObject,
   configuration: KubeObject,
-  managers: Managers,
+  known: Managers,
   writer: Writer,
   force: boolean,
 ): Applied {
+  const managers = reconcile(view, live, known);
   const id = identityText(writer);
   const previous = managers.get(id);
   const merged = mergeApplied(view.type, live, configuration, view) as KubeObject;

@@ -11,7 +11,7 @@ import { structNameOf, structOf, type TypeRef } from "./schema.ts";
 /** A value that is owned as a whole, of one of these kinds of JSON values. */
 export interface ScalarType {
   readonly form: "scalar";
-  readonly accepts: "string" | "integer" | "number" | "boolean" | "any";
+  readonly accepts: "string" | "integer" | "number" | "boolean" | "any" | "anything";
 }
 
 /** An object of known members. */
@@ -125,7 +125,7 @@ function isAtomic(name: string, emulated: EmulatedVersion): boolean {
 function typeOf(ref: TypeRef, emulated: EmulatedVersion, rule?: MergeRule): FieldType {
   switch (ref.form) {
     case "any":
-      return untyped;
+      return scalarOf("anything");
     case "struct":
       return structType(ref.name, emulated);
     case "map":

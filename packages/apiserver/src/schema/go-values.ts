@@ -23,10 +23,14 @@ const structValues: ReadonlySet<string> = new Set([
   "core.v1.PersistentVolumeClaimSpec.resources",
   "core.v1.PodTemplate.template",
   "core.v1.ServiceStatus.loadBalancer",
-  "networking.v1.IngressBackend.service",
+  "events.v1.Event.deprecatedSource",
+  "events.v1.Event.regarding",
   "networking.v1.IngressStatus.loadBalancer",
   "networking.v1.NetworkPolicySpec.podSelector",
 ]);
+
+/** Optional members that JSON never leaves out, empty or not. */
+const neverOmitted: ReadonlySet<string> = new Set(["storage.v1.CSINodeDriver.topologyKeys"]);
 
 /** Types whose `metadata`, `spec` and `status` are held by value, beside the kinds themselves. */
 const templates: ReadonlySet<string> = new Set([
@@ -64,7 +68,7 @@ export function alwaysThere(name: string, struct: Struct | undefined): ReadonlyM
       type.form === "struct"
         ? required || ofObject || structValues.has(path)
         : (type.form === "time" || type.form === "microTime") && !timePointers.has(path);
-    if (required || byValue) always.set(member, zeroOf(type));
+    if (required || byValue || neverOmitted.has(path)) always.set(member, zeroOf(type));
   }
   return always;
 }

@@ -31,6 +31,10 @@ export const namespace = core("Namespace", "namespaces", {
   subresources: { finalize: { kind: "Namespace", verbs: ["update"] } },
   names: "label",
   fields: (o) => ({ "status.phase": text((o as LooseObject).status?.phase) }),
+  defaults: (o) =>
+    withMember(withDefaults(o as LooseObject, { status: {} }), "status", (status) =>
+      withDefaults(status, { phase: "Active" }),
+    ),
   prepareCreate: (o) => {
     const finalizers: readonly string[] = spec(o).finalizers ?? [];
     const all = finalizers.includes("kubernetes") ? finalizers : [...finalizers, "kubernetes"];
