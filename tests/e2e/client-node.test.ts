@@ -12,6 +12,7 @@ import {
   PatchStrategy,
   StorageV1Api,
   setHeaderOptions,
+  type V1ConfigMap,
   type V1PersistentVolume,
   VersionApi,
   Watch,
@@ -177,8 +178,13 @@ it("knows the other groups, sub-resources and the version", async () => {
 
 it("finds the place of an object by discovery", async () => {
   const objects = KubernetesObjectApi.makeApiClient(config);
-  const made = await objects.create({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "found" } });
+  const map: V1ConfigMap = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "found" } };
+  const made = await objects.create(map);
   expect(made.metadata?.namespace).toBe("default");
-  const read = await objects.read({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "found" } });
+  const read = await objects.read<V1ConfigMap>({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: "found" },
+  });
   expect(read.metadata?.uid).toBe(made.metadata?.uid);
 });
