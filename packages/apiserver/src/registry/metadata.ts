@@ -156,14 +156,17 @@ export function metadataProblems(kind: Kind, meta: ObjectMeta): FieldProblem[] {
 }
 
 function finalizerProblems(finalizer: string, at: string, list: string): FieldProblem[] {
-  const why = qualifiedNameProblems(finalizer);
-  if (why.length > 0) return why.map((p) => invalidValue(list, finalizer, p));
+  const problems = qualifiedNameProblems(finalizer).map((why) => invalidValue(list, finalizer, why));
   if (!finalizer.includes("/") && !plainFinalizers.has(finalizer)) {
-    return [
-      invalidValue(at, finalizer, "name is neither a standard finalizer name nor is it fully qualified"),
-    ];
+    const why = "name is neither a standard finalizer name nor is it fully qualified";
+    problems.push(invalidValue(at, finalizer, why));
   }
-  return [];
+  return problems;
+}
+
+/** Problems of the finalizers in a namespace's spec. */
+export function namespaceFinalizerProblems(finalizers: readonly string[], at: string): FieldProblem[] {
+  return finalizers.flatMap((finalizer) => finalizerProblems(finalizer, at, at));
 }
 
 function ownerProblems(owner: OwnerReference, at: string): FieldProblem[] {

@@ -503,7 +503,7 @@ export const soundObjects: readonly SoundObject[] = [
       apiVersion: "v1",
       kind: "ResourceQuota",
       metadata: { name: "d-quota" },
-      spec: { hard: { pods: "1", "requests.storage": "10Gi" }, scopes: ["NotTerminating"] },
+      spec: { hard: { pods: "1", "requests.cpu": "10" }, scopes: ["NotTerminating"] },
     },
   },
   {

@@ -3,8 +3,8 @@ import type { KubeObject, Stored } from "@longshore/kube";
 import { type FieldProblem, invalidValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
 import type { Kind } from "../kind.ts";
+import { namespaceFinalizerProblems } from "../metadata.ts";
 import {
-  canonicalQuantities,
   immutable,
   type Loose,
   type LooseObject,
@@ -42,49 +42,7 @@ export const namespace = core("Namespace", "namespaces", {
   },
   // Only `finalize` changes the spec.
   prepareUpdate: (next, old) => ({ ...next, spec: spec(old) }) as KubeObject,
-});
-
-const notReady = { key: "node.kubernetes.io/not-ready", effect: "NoSchedule" };
-const emptyNodeInfo = {
-  machineID: "",
-  systemUUID: "",
-  bootID: "",
-  kernelVersion: "",
-  osImage: "",
-  containerRuntimeVersion: "",
-  kubeletVersion: "",
-  kubeProxyVersion: "",
-  operatingSystem: "",
-  architecture: "",
-};
-
-/** Node. */
-export const node = core("Node", "nodes", {
-  namespaced: false,
-  shortNames: ["no"],
-  statusSubresource: true,
-  fields: (o) => ({ "spec.unschedulable": String(spec(o).unschedulable ?? false) }),
-  defaults: (o) =>
-    withMember(withDefaults(o as LooseObject, { spec: {}, status: {} }), "status", (status) => {
-      const canonical = withMember(
-        withMember(status, "capacity", canonicalQuantities),
-        "allocatable",
-        canonicalQuantities,
-      );
-      const filled = withDefaults(canonical, {
-        daemonEndpoints: { kubeletEndpoint: { Port: 0 } },
-        nodeInfo: emptyNodeInfo,
-        // What can be allocated is all there is, until the kubelet says less.
-        ...(canonical.capacity === undefined ? {} : { allocatable: canonical.capacity }),
-      });
-      return withMember(filled, "nodeInfo", (info) => withDefaults(info, emptyNodeInfo));
-    }),
-  // TaintNodesByCondition: nothing is scheduled before the node is known to be ready.
-  prepareCreate: (o) => {
-    const taints: readonly Loose[] = spec(o).taints ?? [];
-    if (taints.some((t) => t.key === notReady.key && t.effect === notReady.effect)) return o;
-    return { ...o, spec: { ...spec(o), taints: [...taints, notReady] } } as KubeObject;
-  },
+  validate: (o) => namespaceFinalizerProblems(spec(o).finalizers ?? [], "spec.finalizers"),
 });
 
 /** Turns the plain values of `stringData` into `data`. */
@@ -208,27 +166,4 @@ export const lease: Kind = {
   createsOnUpdate: true,
   updateNeedsVersion: true,
   validate: leaseProblems,
-};
-
-/**
- * PodDisruptionBudget. Kubernetes 1.20 serves policy/v1beta1 only, 1.25 and later policy/v1 only.
- */
-export const podDisruptionBudget: Kind = {
-  group: "policy",
-  versions: ["v1", "v1beta1"],
-  kind: "PodDisruptionBudget",
-  plural: "poddisruptionbudgets",
-  shortNames: ["pdb"],
-  namespaced: true,
-  statusSubresource: true,
-  countsGenerations: true,
-  prepareCreate: (o) =>
-    ({
-      ...o,
-      status: { disruptionsAllowed: 0, currentHealthy: 0, desiredHealthy: 0, expectedPods: 0 },
-    }) as KubeObject,
-  validate: (o) =>
-    spec(o).minAvailable !== undefined && spec(o).maxUnavailable !== undefined
-      ? [invalidValue("spec", spec(o), "minAvailable and maxUnavailable cannot be both set")]
-      : [],
 };

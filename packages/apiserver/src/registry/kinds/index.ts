@@ -8,23 +8,16 @@ import { horizontalPodAutoscaler } from "./autoscaling.ts";
 import { cronJob, job } from "./batch.ts";
 import { csiStorageCapacity, volumeAttributesClass } from "./capacity.ts";
 import { componentStatus } from "./component-status.ts";
-import {
-  configMap,
-  lease,
-  namespace,
-  node,
-  podDisruptionBudget,
-  secret,
-  service,
-  serviceAccount,
-} from "./core.ts";
+import { configMap, lease, namespace, secret, service, serviceAccount } from "./core.ts";
 import { customResourceDefinition } from "./custom-resource-definition.ts";
 import { endpointSlice, endpoints } from "./endpoints.ts";
 import { event, groupEvent } from "./events.ts";
 import { ingress, ingressClass, networkPolicy } from "./networking.ts";
+import { node } from "./node.ts";
 import { persistentVolume } from "./persistent-volume.ts";
 import { persistentVolumeClaim } from "./persistent-volume-claim.ts";
 import { pod } from "./pod.ts";
+import { podDisruptionBudget } from "./policy.ts";
 import { limitRange, resourceQuota } from "./quotas.ts";
 import { controllerRevision, podTemplate, replicationController } from "./replication.ts";
 import { priorityClass, runtimeClass } from "./scheduling.ts";

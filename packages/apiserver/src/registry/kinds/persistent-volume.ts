@@ -97,7 +97,10 @@ export function volumeSpecProblems(spec: Loose, at: string, context: VolumeSpecC
   problems.push(...accessModeProblems(modes, `${at}.accessModes`, version));
   if (!inline) problems.push(...capacityProblems(spec.capacity ?? {}, `${at}.capacity`));
   const { persistentVolumeReclaimPolicy: policy, storageClassName, volumeMode } = spec;
-  if (policy && !forbidInline("persistentVolumeReclaimPolicy") && !reclaimPolicies.includes(policy)) {
+  if (policy && inline && policy !== "Retain") {
+    const why = "may only be Retain in the context of inline volumes";
+    problems.push(forbiddenValue(`${at}.persistentVolumeReclaimPolicy`, why));
+  } else if (policy && !inline && !reclaimPolicies.includes(policy)) {
     problems.push(unsupportedValue(`${at}.persistentVolumeReclaimPolicy`, policy, reclaimPolicies));
   }
   problems.push(...affinityProblems(spec.nodeAffinity, `${at}.nodeAffinity`));
@@ -123,7 +126,10 @@ export function volumeSpecProblems(spec: Loose, at: string, context: VolumeSpecC
       ),
     );
   }
-  if (volumeMode !== undefined && !forbidInline("volumeMode") && !volumeModes.includes(volumeMode)) {
+  if (volumeMode !== undefined && inline && volumeMode !== "Filesystem") {
+    const why = "may not specify volumeMode other than Filesystem in the context of inline volumes";
+    problems.push(forbiddenValue(`${at}.volumeMode`, why));
+  } else if (volumeMode !== undefined && !inline && !volumeModes.includes(volumeMode)) {
     problems.push(unsupportedValue(`${at}.volumeMode`, volumeMode, volumeModes));
   }
   const { volumeAttributesClassName: attributes } = spec;

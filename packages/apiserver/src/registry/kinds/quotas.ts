@@ -1,9 +1,17 @@
 /** ResourceQuota and LimitRange (kubernetes pkg/apis/core/validation ValidateResourceQuota, ValidateLimitRange). */
 import { type KubeObject, parseQuantity } from "@longshore/kube";
 import { duplicateValue, type FieldProblem, forbiddenValue, invalidValue } from "../../api/errors.ts";
+import { sameJson } from "../../api/own.ts";
 import type { Kind } from "../kind.ts";
 import { qualifiedNameProblems } from "../names.ts";
-import { canonicalQuantities, type Loose, type LooseObject, mapItems, withMember } from "./shaping.ts";
+import {
+  canonicalQuantities,
+  immutable,
+  type Loose,
+  type LooseObject,
+  mapItems,
+  withMember,
+} from "./shaping.ts";
 
 const spec = (object: KubeObject): Loose => (object as LooseObject).spec ?? {};
 
@@ -32,11 +40,28 @@ const quotaNames: ReadonlySet<string> = new Set([
 
 function quotaNameProblems(name: string, at: string): FieldProblem[] {
   const problems = qualifiedNameProblems(name).map((why) => invalidValue(at, name, why));
-  if (problems.length > 0) return problems;
   if (!name.includes("/") && !quotaNames.has(name)) {
-    return [invalidValue(at, name, "must be a standard resource for quota")];
+    problems.push(invalidValue(at, name, "must be a standard resource for quota"));
   }
-  return [];
+  return problems;
+}
+
+/** Things that are counted: half a pod is none. */
+const counted: ReadonlySet<string> = new Set([
+  "pods",
+  "resourcequotas",
+  "services",
+  "replicationcontrollers",
+  "secrets",
+  "persistentvolumeclaims",
+  "configmaps",
+  "services.nodeports",
+  "services.loadbalancers",
+]);
+
+function wholeProblems(name: string, value: unknown, at: string): FieldProblem[] {
+  const whole = !counted.has(name) || /^-?\d+([kMGTPE]i?)?$/.test(String(value));
+  return whole ? [] : [invalidValue(at, String(value), "must be an integer")];
 }
 
 function amountProblems(value: unknown, at: string): FieldProblem[] {
@@ -58,13 +83,41 @@ function validateQuota(object: KubeObject): FieldProblem[] {
   const { hard = {}, scopes: given = [] } = spec(object);
   const problems = Object.entries(hard as Loose).flatMap(([name, value]) => {
     const at = `spec.hard[${name}]`;
-    return [...quotaNameProblems(name, at), ...amountProblems(value, at)];
+    return [...quotaNameProblems(name, at), ...amountProblems(value, at), ...wholeProblems(name, value, at)];
   });
+  return [...problems, ...scopeProblems(given, Object.keys(hard))];
+}
+
+/** Scopes choose pods, so what is limited in one must be of pods; of two that exclude each other, none is. */
+function scopeProblems(given: readonly string[], names: readonly string[]): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  const at = "spec.scopes";
   for (const scope of given) {
-    if (!scopes.includes(scope)) problems.push(invalidValue("spec.scopes", given, "unsupported scope"));
+    if (!scopes.includes(scope)) problems.push(invalidValue(at, given, "unsupported scope"));
+    const allowed = scope === "BestEffort" ? ["pods"] : podResources;
+    if (names.some((name) => !allowed.includes(name))) {
+      problems.push(invalidValue(at, given, "unsupported scope applied to resource"));
+    }
+  }
+  for (const [a, b] of exclusive) {
+    if (given.includes(a) && given.includes(b)) problems.push(invalidValue(at, given, "conflicting scopes"));
   }
   return problems;
 }
+
+const podResources = [
+  "pods",
+  "cpu",
+  "memory",
+  "requests.cpu",
+  "requests.memory",
+  "limits.cpu",
+  "limits.memory",
+];
+const exclusive: readonly (readonly [string, string])[] = [
+  ["BestEffort", "NotBestEffort"],
+  ["Terminating", "NotTerminating"],
+];
 
 /** ResourceQuota. */
 export const resourceQuota: Kind = {
@@ -85,6 +138,10 @@ export const resourceQuota: Kind = {
     ),
   prepareCreate: (object) => ({ ...object, status: {} }) as KubeObject,
   validate: validateQuota,
+  validateUpdate: (next, old) =>
+    sameJson(spec(next).scopes, spec(old).scopes)
+      ? []
+      : [invalidValue("spec.scopes", spec(next).scopes ?? null, immutable)],
 };
 
 const amounts = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] as const;

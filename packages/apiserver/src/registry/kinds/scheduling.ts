@@ -53,7 +53,8 @@ function validateClass(object: KubeObject): FieldProblem[] {
       forbiddenValue("value", `maximum allowed value of a user defined priority is ${userPriorityMax}`),
     );
   }
-  if (preemptionPolicy !== undefined && !policies.includes(preemptionPolicy)) {
+  if (preemptionPolicy === "") problems.push(requiredValue("preemptionPolicy"));
+  else if (preemptionPolicy !== undefined && !policies.includes(preemptionPolicy)) {
     problems.push(unsupportedValue("preemptionPolicy", preemptionPolicy, [...policies].reverse()));
   }
   return problems;
@@ -69,7 +70,7 @@ function validateClassUpdate(next: KubeObject, old: Stored): FieldProblem[] {
   const [now, before] = [next as LooseObject, old as LooseObject];
   const problems: FieldProblem[] = [];
   if ((now.value ?? 0) !== (before.value ?? 0)) {
-    problems.push(forbiddenValue("value", "may not be changed in an update."));
+    problems.push(forbiddenValue("Value", "may not be changed in an update."));
   }
   if (now.preemptionPolicy !== before.preemptionPolicy) {
     problems.push(invalidValue("preemptionPolicy", now.preemptionPolicy, immutable));
@@ -85,10 +86,11 @@ export const priorityClass: Kind = {
   plural: "priorityclasses",
   shortNames: ["pc"],
   namespaced: false,
-  countsGenerations: true,
+  // Its generation is always the first.
+  prepareCreate: (object) => ({ ...object, metadata: { ...object.metadata, generation: 1 } }) as KubeObject,
   defaults: (object) =>
     withDefaults(object as LooseObject, { value: 0, preemptionPolicy: "PreemptLowerPriority" }),
-  validate: validateClass,
+  validateCreate: validateClass,
   validateUpdate: validateClassUpdate,
 };
 
