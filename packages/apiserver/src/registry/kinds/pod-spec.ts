@@ -96,16 +96,24 @@ function containerDefaults(container: Loose): Loose {
   return result;
 }
 
-/** What is limited and not asked for is asked for in full. */
 function resourceDefaults(resources: Loose): Loose {
-  const canonical = withMember(
-    withMember(resources, "limits", canonicalQuantities),
-    "requests",
-    canonicalQuantities,
+  return withMember(withMember(resources, "limits", canonicalQuantities), "requests", canonicalQuantities);
+}
+
+/** What is limited and not asked for is asked for in full: by pods, not yet by what pods are made from. */
+export function requestDefaults(spec: Loose): Loose {
+  return ["containers", "initContainers"].reduce(
+    (result, list) => withMember(result, list, (containers) => mapItems(containers, withRequests)),
+    spec,
   );
-  if (canonical.limits === undefined) return canonical;
-  const requests = withDefaults(canonical.requests, canonical.limits);
-  return requests === canonical.requests ? canonical : { ...canonical, requests };
+}
+
+function withRequests(container: Loose): Loose {
+  return withMember(container, "resources", (resources) => {
+    if (resources.limits === undefined) return resources;
+    const requests = withDefaults(resources.requests, resources.limits);
+    return requests === resources.requests ? resources : { ...resources, requests };
+  });
 }
 
 function probeDefaults(probe: Loose): Loose {

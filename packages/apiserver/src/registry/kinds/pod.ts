@@ -3,7 +3,7 @@ import type { KubeObject, Stored } from "@longshore/kube";
 import { type FieldProblem, forbiddenValue, invalidValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
 import type { Kind } from "../kind.ts";
-import { podSpecDefaults, podSpecProblems } from "./pod-spec.ts";
+import { podSpecDefaults, podSpecProblems, requestDefaults } from "./pod-spec.ts";
 import {
   immutable,
   type Loose,
@@ -153,7 +153,7 @@ export const pod: Kind = {
   defaults: (object) =>
     withMember(
       withMember(withDefaults(object as LooseObject, { spec: {} }), "spec", (spec) =>
-        withDefaults(podSpecDefaults(spec), { enableServiceLinks: true }),
+        withDefaults(requestDefaults(podSpecDefaults(spec)), { enableServiceLinks: true }),
       ),
       "status",
       statusDefaults,
