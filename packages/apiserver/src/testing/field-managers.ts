@@ -360,9 +360,14 @@ const noise: ReadonlySet<string> = new Set(["uid", "creationTimestamp", "resourc
 /** What clients see of an answer, without what differs between any two servers. */
 export function shown({ status, body }: { readonly status: number; readonly body: Any }): string {
   if (body?.kind === "Status") {
-    const causes = (body.details?.causes ?? []).map((c: Any) => `${c.field}: ${c.message} (${c.reason})`);
-    const message = String(body.message).split("\n").sort().join("\n");
-    return [`${status} ${body.reason} ${message}`, ...[...new Set<string>(causes)].sort()].join("\n");
+    const { causes = [] } = body.details ?? {};
+    // What a rule says is compared elsewhere; here it is that it says something of the same fields.
+    const isRule = status === 422;
+    const told = causes.map((c: Any) =>
+      isRule ? placeOf(c.field) : `${c.field}: ${c.message} (${c.reason})`,
+    );
+    const message = isRule ? "" : String(body.message).split("\n").sort().join("\n");
+    return [`${status} ${body.reason} ${message}`, ...[...new Set<string>(told)].sort()].join("\n");
   }
   const { managedFields, ...rest } = body?.metadata ?? {};
   const meta = Object.fromEntries(Object.entries(rest).filter(([key]) => !noise.has(key)));
@@ -372,6 +377,9 @@ export function shown({ status, body }: { readonly status: number; readonly body
   );
   return [`${status} ${JSON.stringify(inOrder({ ...body, metadata: meta }))}`, ...managed.sort()].join("\n");
 }
+
+/** A field without what the reference adds to it. */
+const placeOf = (field: string) => field.split(":")[0] ?? "";
 
 function inOrder(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(inOrder);

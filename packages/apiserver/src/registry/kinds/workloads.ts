@@ -18,7 +18,7 @@ import {
 const spec = (object: KubeObject): Loose => (object as LooseObject).spec ?? {};
 
 function templateDefaults(given: Loose): Loose {
-  return withMember(given, "template", (template) =>
+  return withMember(withDefaults(given, { template: {} }), "template", (template) =>
     withMember(withDefaults(template, { spec: {} }), "spec", podSpecDefaults),
   );
 }
@@ -134,6 +134,15 @@ export const statefulSet = workload("StatefulSet", "statefulsets", "sts", {
   validateUpdate: validateStatefulSetUpdate,
 });
 
+/** Pods are replaced a few at a time, unless something else is said. */
+function strategyDefaults(given: Loose, rollingUpdate: Loose): Loose {
+  const strategy = withDefaults(given, { type: "RollingUpdate" });
+  if (strategy.type !== "RollingUpdate") return strategy;
+  return withMember(withDefaults(strategy, { rollingUpdate: {} }), "rollingUpdate", (rolling) =>
+    withDefaults(rolling, rollingUpdate),
+  );
+}
+
 /** Deployment. */
 export const deployment = workload("Deployment", "deployments", "deploy", {
   defaults: (object) =>
@@ -141,12 +150,12 @@ export const deployment = workload("Deployment", "deployments", "deploy", {
       withMember(
         withDefaults(templateDefaults(given), {
           replicas: 1,
-          strategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "25%", maxSurge: "25%" } },
+          strategy: {},
           revisionHistoryLimit: 10,
           progressDeadlineSeconds: 600,
         }),
         "strategy",
-        (strategy) => withDefaults(strategy, { type: "RollingUpdate" }),
+        (strategy) => strategyDefaults(strategy, { maxUnavailable: "25%", maxSurge: "25%" }),
       ),
     ),
   prepareCreate: dropStatus({}),
@@ -169,17 +178,33 @@ export const replicaSet = workload("ReplicaSet", "replicasets", "rs", {
 export const daemonSet = workload("DaemonSet", "daemonsets", "ds", {
   defaults: (object) =>
     withMember(object as LooseObject, "spec", (given) =>
-      withDefaults(templateDefaults(given), {
-        updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1 } },
-        revisionHistoryLimit: 10,
-      }),
+      withMember(
+        withDefaults(templateDefaults(given), { updateStrategy: {}, revisionHistoryLimit: 10 }),
+        "updateStrategy",
+        (strategy) => strategyDefaults(strategy, { maxUnavailable: 1 }),
+      ),
     ),
-  prepareCreate: dropStatus({
-    currentNumberScheduled: 0,
-    numberMisscheduled: 0,
-    desiredNumberScheduled: 0,
-    numberReady: 0,
-  }),
+  prepareCreate: (object) => withTemplateGeneration(dropStatus(noPods)(object), 1),
+  prepareUpdate: (next, old) => {
+    const before = Number(old.metadata.annotations?.[templateGeneration] ?? 0);
+    const isSame = sameJson(spec(next).template, spec(old).template);
+    return withTemplateGeneration(next, isSame ? before : before + 1);
+  },
   validate: workloadProblems,
   validateUpdate: selectorIsFixed,
 });
+
+/** Counts the changes of the template, as a field did before apps/v1. */
+const templateGeneration = "deprecated.daemonset.template.generation";
+
+function withTemplateGeneration(object: KubeObject, count: number): KubeObject {
+  const annotations = { ...object.metadata?.annotations, [templateGeneration]: String(count) };
+  return { ...object, metadata: { ...object.metadata, annotations } };
+}
+
+const noPods = {
+  currentNumberScheduled: 0,
+  numberMisscheduled: 0,
+  desiredNumberScheduled: 0,
+  numberReady: 0,
+};
