@@ -12,7 +12,7 @@ export {
 export { type ClusterCredentials, ensureCredentials, kubeconfig, writePrivateFile } from "./http/data-dir.ts";
 export { type HttpsOptions, type HttpsServer, serveHttps } from "./http/https.ts";
 export type { RequestLimits } from "./http/limits.ts";
-export { adminUser, type UserInfo } from "./registry/request.ts";
+export { adminUser, nodeUser, type UserInfo } from "./registry/request.ts";
 export { type RunApiServerOptions, type RunningApiServer, runApiServer } from "./run-api-server.ts";
 export { type BackupSummary, backupStore, restoreStore } from "./storage/disk/backup.ts";
 export { type DurableStoreOptions, openDurableStore } from "./storage/disk/durable-store.ts";

@@ -17,6 +17,11 @@ export const adminUser: UserInfo = {
   groups: ["system:masters", "system:authenticated"],
 };
 
+/** A node as a user. */
+export function nodeUser(name: string): UserInfo {
+  return { name: `system:node:${name}`, groups: ["system:nodes", "system:authenticated"] };
+}
+
 /** What is asked for. */
 export type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "deletecollection";
 

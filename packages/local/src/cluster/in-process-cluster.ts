@@ -5,7 +5,14 @@
  * A component is started, stopped and dropped by name. To drop one is to crash it: nothing of it is
  * stopped, so `isolate` must have given it seams that can be cut.
  */
-import { type ApiServer, createApiServer, memoryStore, type Store } from "@longshore/apiserver";
+import {
+  type ApiServer,
+  createApiServer,
+  memoryStore,
+  nodeUser,
+  type Store,
+  type UserInfo,
+} from "@longshore/apiserver";
 import { type CsiConnector, type CsiListener, type InProcessCsi, inProcessCsi } from "@longshore/csi";
 import type { KubeClient, KubeObject, Resource, Stored } from "@longshore/kube";
 import type { CrossingMark, GateValues, Platform } from "@longshore/migration";
@@ -116,14 +123,14 @@ export async function createInProcessCluster(
   const gates = new Map<string, GateValues>();
   const gatesOf = (name: string) => gates.get(name) ?? initialGates;
 
-  const seamsOf = (componentName: string, nodeName: string | undefined): Seams => {
+  const seamsOf = (componentName: string, nodeName: string | undefined, as = kube): Seams => {
     const place = nodeName === undefined ? undefined : nodeNamed(nodeName);
     const host = place?.host ?? cloudHost;
     const seams: Seams = {
       ...env,
       random: env.random.fork(componentName),
       logger: env.logger.child({ component: componentName }),
-      kube,
+      kube: as,
       host,
       connector: csi,
       listener: withSocketFiles(csi, host),
@@ -156,7 +163,7 @@ export async function createInProcessCluster(
       }),
     );
     starters.set(node.name, async () =>
-      startNodeAgent(seamsOf(node.name, node.name), {
+      startNodeAgent(seamsOf(node.name, node.name, clientOfNode(node.name)), {
         nodeName: node.name,
         instanceId: node.instanceId,
         zone: node.zone,
@@ -168,6 +175,9 @@ export async function createInProcessCluster(
       }),
     );
   }
+
+  // A node's agent asks as that node: what another node's pods need is not its to read.
+  const clientOfNode = (name: string) => followingClient(() => api, nodeUser(name));
 
   const running = new Map<string, Component>();
   const start = async (name: string) => {
@@ -235,9 +245,9 @@ export async function createInProcessCluster(
   };
 }
 
-/** A client of whichever API server runs now. */
-function followingClient(api: () => ApiServer): KubeClient {
-  const now = () => api().client();
+/** A client of whichever API server runs now; may do everything unless a user is named. */
+function followingClient(api: () => ApiServer, user?: UserInfo): KubeClient {
+  const now = () => api().client(user);
   return {
     get: (resource, ref, options) => now().get(resource, ref, options),
     list: (resource, options) => now().list(resource, options),
