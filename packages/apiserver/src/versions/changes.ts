@@ -27,12 +27,16 @@ export const behaviours = {
   restartsWithAge: { since: 22 },
   /** Tables of volumes and claims show the VolumeAttributesClass. */
   attributesClassColumns: { since: 29 },
+  /** Columns are described as recorded, where a recording has their descriptions. */
+  recordedDescriptions: { until: 21 },
   /** Tables of Jobs show a status, those of CronJobs a time zone. */
   jobStatusColumn: { since: 30 },
   /** Tables of PriorityClasses show the preemption policy. */
   preemptionPolicyColumn: { since: 31 },
   /** The schemas tell of every list how it is merged. */
   listTypesOfAllLists: { since: 30 },
+  /** Jobs count the changes of their spec. */
+  jobGenerations: { since: 21 },
   /** `/openapi/v3`. */
   openapiV3: { since: 24 },
   /** `fieldValidation` of writes: Strict, Warn, Ignore. */

@@ -50,6 +50,14 @@ function withSelector(object: KubeObject, version: EmulatedVersion): KubeObject 
   return { ...object, spec: { ...given, selector, template } } as KubeObject;
 }
 
+/** A Job without labels has those of its pods (batch/v1 defaults). */
+function withLabels(object: KubeObject): KubeObject {
+  const { labels } = spec(object).template?.metadata ?? {};
+  const own = object.metadata?.labels;
+  if (labels === undefined || (own !== undefined && Object.keys(own).length > 0)) return object;
+  return { ...object, metadata: { ...object.metadata, labels } } as KubeObject;
+}
+
 function notNegative(given: Loose, keys: readonly string[], at: string): FieldProblem[] {
   return keys
     .filter((key) => given[key] !== undefined && given[key] < 0)
@@ -95,10 +103,10 @@ export const job = (version: EmulatedVersion): Kind => ({
   categories: ["all"],
   namespaced: true,
   statusSubresource: true,
-  countsGenerations: true,
+  countsGenerations: version.has("jobGenerations"),
   fields: (o) => ({ "status.successful": String((o as LooseObject).status?.succeeded ?? 0) }),
   defaults: (object) => withMember(object as LooseObject, "spec", (s) => jobSpecDefaults(s, version)),
-  prepareCreate: (object) => ({ ...withSelector(object, version), status: {} }) as KubeObject,
+  prepareCreate: (object) => withLabels({ ...withSelector(object, version), status: {} } as KubeObject),
   validate: jobProblems,
   validateUpdate: jobUpdateProblems,
 });

@@ -1,7 +1,7 @@
 /** Ingress, IngressClass and NetworkPolicy: stored, in networking.k8s.io/v1 only (kubernetes pkg/apis/networking). */
 import type { KubeObject } from "@longshore/kube";
 import type { Kind } from "../kind.ts";
-import { type LooseObject, withDefaults, withMember, without } from "./shaping.ts";
+import { type Loose, type LooseObject, mapItems, withDefaults, withMember, without } from "./shaping.ts";
 
 const group = "networking.k8s.io";
 
@@ -29,6 +29,12 @@ export const ingressClass: Kind = {
   countsGenerations: true,
 };
 
+/** Rules whose ports say their protocol. */
+const withProtocols = (rules: Loose): Loose =>
+  mapItems(rules, (rule) =>
+    withMember(rule, "ports", (ports) => mapItems(ports, (port) => withDefaults(port, { protocol: "TCP" }))),
+  );
+
 /** NetworkPolicy: holds incoming traffic, and outgoing where it has rules for it. */
 export const networkPolicy: Kind = {
   group,
@@ -39,10 +45,11 @@ export const networkPolicy: Kind = {
   namespaced: true,
   countsGenerations: true,
   defaults: (object) =>
-    withMember(without(object as LooseObject, "status"), "spec", (spec) =>
-      withDefaults(spec, {
+    withMember(without(object as LooseObject, "status"), "spec", (spec) => {
+      const filled = withDefaults(spec, {
         podSelector: {},
         policyTypes: (spec.egress ?? []).length > 0 ? ["Ingress", "Egress"] : ["Ingress"],
-      }),
-    ),
+      });
+      return withMember(withMember(filled, "ingress", withProtocols), "egress", withProtocols);
+    }),
 };
