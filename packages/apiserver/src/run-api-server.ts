@@ -3,6 +3,7 @@ import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { type ApiServerOptions, createApiServer } from "./api-server.ts";
 import type { StaticToken } from "./authentication/tokens.ts";
 import type { AuthorizationMode } from "./authorization/modes.ts";
+import { issueCertificate } from "./http/certificates.ts";
 import {
   ensureCredentials,
   kubeconfig,
@@ -10,9 +11,10 @@ import {
   readTokenFile,
   writePrivateFile,
 } from "./http/data-dir.ts";
+import { readDefinitions } from "./http/definition-files.ts";
 import { serveHttps } from "./http/https.ts";
 import type { RequestLimits } from "./http/limits.ts";
-import { adminUser } from "./registry/request.ts";
+import { adminUser, type UserInfo } from "./registry/request.ts";
 import { type DurableStoreOptions, openDurableStore } from "./storage/disk/durable-store.ts";
 import { memoryStore } from "./storage/object-store.ts";
 import type { Store } from "./storage/store.ts";
@@ -32,6 +34,8 @@ export interface RunApiServerOptions {
   readonly featureGates?: string | Readonly<Record<string, boolean>>;
   /** A file with holders of tokens, a line each: `token,user,uid,"group1,group2"`. */
   readonly tokenAuthFile?: string;
+  /** Users beside the administrator who get a client certificate, in a kubeconfig of their own (mode 0600). */
+  readonly clients?: readonly { readonly user: UserInfo; readonly kubeconfigOut: string }[];
   /** Holders of tokens beside the administrator. */
   readonly tokens?: readonly StaticToken[];
   /** See {@link ApiServerOptions}. */
@@ -41,6 +45,8 @@ export interface RunApiServerOptions {
   /** See {@link ApiServerOptions}; here the default is true. */
   readonly serviceAccounts?: boolean;
   readonly limits?: Partial<RequestLimits>;
+  /** Files, or directories of files, with CustomResourceDefinitions in YAML or JSON that are there from the start. */
+  readonly definitionPaths?: readonly string[];
 }
 
 /** How long answers that are on their way when the server stops may take. */
@@ -83,8 +89,10 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
         : await ensureCredentials(dataDir, env.clock.now());
     const { adminToken, authority, server: own, serviceAccountKey } = credentials;
     const listed = options.tokenAuthFile === undefined ? [] : await readTokenFile(options.tokenAuthFile);
+    const definitions = await readDefinitions(options.definitionPaths ?? []);
     const server = createApiServer(env, {
       store,
+      definitions,
       tokens: [{ token: adminToken, user: adminUser }, ...(options.tokens ?? []), ...listed],
       serviceAccountKey,
       rootCa: authority.certificate,
@@ -109,6 +117,14 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
       () => server.stop(),
     );
     const caCert = authority.certificate;
+    for (const { user, kubeconfigOut } of options.clients ?? []) {
+      const { name: commonName, groups } = user;
+      const organizations = groups.filter((group) => group !== "system:authenticated"); // Everybody's who is known.
+      const request = { commonName, organizations, now: env.clock.now() };
+      const client = await issueCertificate(authority, request);
+      await writePrivateFile(kubeconfigOut, kubeconfig({ url: front.url, caCert, user: user.name, client }));
+    }
+    // The administrator's comes last: who finds it finds the others.
     if (options.kubeconfigOut !== undefined) {
       const text = kubeconfig({ url: front.url, caCert, user: "admin", token: adminToken });
       await writePrivateFile(options.kubeconfigOut, text);

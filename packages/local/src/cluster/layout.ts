@@ -26,6 +26,8 @@ export interface ClusterLayout {
   readonly driverSocket: string;
   /** Gates of `controller-manager` or of a node, by name. */
   gatesFile(name: string): string;
+  /** How a node's agent reaches the API server, as that node. */
+  nodeKubeconfig(nodeName: string): string;
   /** The kubelet root directory of a node. */
   nodeDir(nodeName: string): string;
   /** State of the pods' processes on a node. */
@@ -52,6 +54,7 @@ export function clusterLayout(dir: string): ClusterLayout {
     podLogDir: `${dir}/logs/pods`,
     driverSocket: `${dir}/csi.sock`,
     gatesFile: (name) => `${dir}/gates/${name}.json`,
+    nodeKubeconfig: (nodeName) => `${dir}/kubeconfigs/${nodeName}`,
     nodeDir: (nodeName) => `${dir}/n/${nodeName}`,
     podStateDir: (nodeName) => `${dir}/p/${nodeName}`,
     pidFile: (processName) => `${dir}/run/${processName}.json`,

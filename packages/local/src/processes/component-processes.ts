@@ -2,7 +2,7 @@
  * The processes of a local cluster: each reads what it needs from the cluster directory, puts the
  * real forms of the seams together and starts one component. Nothing is decided here.
  */
-import { runApiServer } from "@longshore/apiserver";
+import { nodeUser, runApiServer } from "@longshore/apiserver";
 import { grpcConnector, grpcListener } from "@longshore/csi";
 import { createHttpClient, type KubeClient, loadKubeconfig } from "@longshore/kube";
 import type { Component, Host, RuntimeEnv } from "@longshore/runtime";
@@ -78,6 +78,10 @@ async function startApiServer({ env, layout, config }: ProcessContext): Promise<
     dataDir: layout.apiDir,
     port: config.port,
     kubeconfigOut: layout.kubeconfig,
+    clients: config.nodes.map(({ name }) => ({
+      user: nodeUser(name),
+      kubeconfigOut: layout.nodeKubeconfig(name),
+    })),
     // Its nodes mount no tokens, and no pod of it asks for one.
     serviceAccounts: false,
   });
@@ -141,7 +145,13 @@ async function startNode(context: ProcessContext): Promise<StartedProcess> {
   const node = nodeOf(context);
   const runtime = createProcessPodRuntime({ ...env, host }, { stateDir: layout.podStateDir(node.name) });
   const agent = startNodeAgent(
-    { ...env, host, runtime, kube: await kubeClient(context), connector: grpcConnector(env) },
+    {
+      ...env,
+      host,
+      runtime,
+      kube: await kubeClient(context, layout.nodeKubeconfig(node.name)),
+      connector: grpcConnector(env),
+    },
     {
       nodeName: node.name,
       instanceId: node.instanceId,
@@ -171,8 +181,11 @@ function cloudFor({ env, layout }: ProcessContext) {
   return (caller: CloudCaller) => connectDiskCloud(env, layout.cloudSocket, caller);
 }
 
-async function kubeClient({ env, layout, host }: ProcessContext): Promise<KubeClient> {
-  return createHttpClient(env, await loadKubeconfig(host, { path: layout.kubeconfig }));
+async function kubeClient(
+  { env, layout, host }: ProcessContext,
+  path = layout.kubeconfig,
+): Promise<KubeClient> {
+  return createHttpClient(env, await loadKubeconfig(host, { path }));
 }
 
 function nodeOf({ config, options }: ProcessContext) {
