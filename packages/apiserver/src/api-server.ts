@@ -20,7 +20,7 @@ import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
 import { startRoleAggregation } from "./controllers/role-aggregation.ts";
 import { startServiceAccounts } from "./controllers/service-accounts.ts";
-import { followDefinitions } from "./custom/definitions.ts";
+import { Definitions } from "./custom/definitions.ts";
 import { type Authenticator, createAuthenticator } from "./http/authentication.ts";
 import { KindTable } from "./registry/kind-table.ts";
 import { builtInKinds } from "./registry/kinds/index.ts";
@@ -38,6 +38,8 @@ export interface ApiServerOptions {
   readonly emulatedVersion?: string;
   /** Feature gates of that version, `A=true,B=false` or as a record. */
   readonly featureGates?: string | Readonly<Record<string, boolean>>;
+  /** CustomResourceDefinitions that are there from the start; they take the place of stored ones of their names. */
+  readonly definitions?: readonly KubeObject[];
   /** Whether the server collects garbage and empties namespaces itself; default true. */
   readonly controllers?: boolean;
   /** Whether a pod's service account must exist, as in a cluster that has a controller making them; default false. */
@@ -137,7 +139,8 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     authenticateToken: (token) => known.authenticateToken(token, [issuer]),
     anonymousAuth: options.anonymousAuth === true,
   });
-  const endDefinitions = followDefinitions(env, registry);
+  const definitions = new Definitions(env, registry);
+  definitions.install(options.definitions ?? []);
   let running = true;
   let ends: (() => void)[] = [];
   const server: ApiServer = {
@@ -167,7 +170,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     },
     async stop() {
       running = false;
-      endDefinitions();
+      definitions.stop();
       for (const end of ends.splice(0)) end();
       watches.closeAll();
     },

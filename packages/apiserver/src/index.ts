@@ -10,6 +10,7 @@ export {
   type KeyPair,
 } from "./http/certificates.ts";
 export { type ClusterCredentials, ensureCredentials, kubeconfig, writePrivateFile } from "./http/data-dir.ts";
+export { DefinitionFileError, readDefinitions } from "./http/definition-files.ts";
 export { type HttpsOptions, type HttpsServer, serveHttps } from "./http/https.ts";
 export type { RequestLimits } from "./http/limits.ts";
 export { adminUser, nodeUser, type UserInfo } from "./registry/request.ts";

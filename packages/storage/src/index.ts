@@ -3,6 +3,7 @@ export * from "./csi-node.ts";
 export * from "./names.ts";
 export * from "./node-affinity.ts";
 export * from "./secrets.ts";
+export { snapshotCrdsUrl } from "./snapshot-crds.ts";
 export { resolveTemplate, TemplateError } from "./template.ts";
 export * from "./topology.ts";
 export * from "./volume-capability.ts";

@@ -8,6 +8,7 @@ import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { ruleViolations } from "./cel-rules.ts";
 import { columnsOfDefinition } from "./columns.ts";
 import type { CustomSchema } from "./custom-schema.ts";
+import { customType } from "./custom-type.ts";
 import { withDefaults } from "./defaults.ts";
 import { type DefinitionVersion, isTrue, type StoredDefinition, storageVersionOf } from "./definition.ts";
 import { embeddedProblems, withReadMetadata } from "./embedded.ts";
@@ -63,6 +64,7 @@ function kindOfVersion(base: Base, version: DefinitionVersion, emulated: Emulate
   const { status, scale } = version.subresources ?? {};
   const rules = rulesOf(schema, emulated);
   const selectable = emulated.has("crdSelectableFields") ? (version.selectableFields ?? []) : [];
+  const type = customType(schema, `${base.group}.${version.name}.${base.kind}`, emulated);
   const columns = columnsOfDefinition(version.additionalPrinterColumns);
   return {
     ...base,
@@ -78,6 +80,7 @@ function kindOfVersion(base: Base, version: DefinitionVersion, emulated: Emulate
     validateUpdate: rules,
     validateStatusUpdate: rules,
     columns: () => columns,
+    type: () => type,
     ...(selectable.length === 0 ? {} : { fields: (object) => fieldsOf(object, selectable) }),
   };
 }

@@ -26,13 +26,8 @@ import { definitionStatus, withCondition } from "./definition-status.ts";
 
 const finalizer = { ...adminUser, name: "system:apiserver" };
 
-/** Serves the kinds of the definitions in the store, and those that come; gives the way to end it. */
-export function followDefinitions(env: RuntimeEnv, registry: Registry): () => void {
-  const definitions = new Definitions(env, registry);
-  return () => definitions.stop();
-}
-
-class Definitions {
+/** Serves the kinds of the definitions in the store, and those that come. */
+export class Definitions {
   readonly #env: RuntimeEnv;
   readonly #registry: Registry;
   /** The definition from which each kind that is served was made. */
@@ -52,6 +47,7 @@ class Definitions {
     if (table.size > 0) this.#wake();
   }
 
+  /** Looks after them no longer. */
   stop(): void {
     this.#isStopped = true;
     this.#unsubscribe();
@@ -66,6 +62,29 @@ class Definitions {
       this.#isWoken = false;
       if (!this.#isStopped) this.#pass();
     });
+  }
+
+  /** Puts definitions in the store, in the place of those of their names, and serves them at once. @throws KubeApiError */
+  install(given: readonly KubeObject[]): void {
+    for (const definition of given) {
+      const name = definition.metadata?.name ?? "";
+      const there = this.#get(name);
+      const request = {
+        group: "apiextensions.k8s.io",
+        version: "v1",
+        resource: "customresourcedefinitions",
+        query: {},
+        user: finalizer,
+        fromWire: true,
+      };
+      if (there === undefined) this.#registry.handle({ ...request, verb: "create", body: definition });
+      else {
+        const { resourceVersion } = there.metadata;
+        const body = { ...definition, metadata: { ...definition.metadata, resourceVersion } };
+        this.#registry.handle({ ...request, verb: "update", name, body });
+      }
+    }
+    this.#pass();
   }
 
   #pass(): void {

@@ -1,4 +1,5 @@
 /** `longshore run …`: one component as a process of its own. */
+import { fileURLToPath } from "node:url";
 import { runApiServer } from "@longshore/apiserver";
 import type { ProcessKind } from "@longshore/local";
 import {
@@ -40,6 +41,10 @@ export function registerRunCommand(program: Command): void {
     )
     .option("--emulated-version <version>", "Kubernetes version whose behaviour it shows, 1.20 to 1.36")
     .option("--feature-gates <gates>", "feature gates of that version, A=true,B=false")
+    .option(
+      "--install-crds <path...>",
+      'CustomResourceDefinitions that are there from the start: files or directories, or "snapshots" for those of snapshots',
+    )
     .addOption(new Option("--cluster-dir <dir>").hideHelp())
     .addHelpText("after", apiServerHelp)
     .action(async (options: ApiServerFlags) => {
@@ -61,6 +66,7 @@ export function registerRunCommand(program: Command): void {
         const server = await runApiServer(serverEnv(), {
           ...access,
           port,
+          definitionPaths: await Promise.all((options.installCrds ?? []).map(definitionPath)),
           ...(dataDir === undefined ? {} : { dataDir }),
           ...(kubeconfigOut === undefined ? {} : { kubeconfigOut }),
           ...(emulatedVersion === undefined ? {} : { emulatedVersion }),
@@ -80,6 +86,13 @@ export function registerRunCommand(program: Command): void {
         runOfCluster(kind, options.clusterDir, options.node),
       );
   }
+}
+
+/** `snapshots` stands for the definitions that come with Longshore; anything else is a path. */
+async function definitionPath(given: string): Promise<string> {
+  if (given !== "snapshots") return given;
+  const { snapshotCrdsUrl } = await import("@longshore/storage");
+  return fileURLToPath(snapshotCrdsUrl);
 }
 
 /** The processes of a local cluster but for its API server, which can run alone. */
@@ -106,6 +119,7 @@ interface ApiServerFlags extends AccessFlags {
   readonly kubeconfigOut?: string;
   readonly emulatedVersion?: string;
   readonly featureGates?: string;
+  readonly installCrds?: readonly string[];
   readonly clusterDir?: string;
 }
 
