@@ -6,6 +6,9 @@ import type { TableWatch } from "./table-watch.ts";
 /** Time between bookmarks of an idle watch, in milliseconds. */
 const bookmarkPeriodMs = 60_000;
 
+/** Time before the end of a watch at which a last bookmark says where to go on (apiserver, storage/cacher). */
+const lastBookmarkMs = 2000;
+
 /** Keeps the open watches. */
 export class WatchHub {
   readonly #clock: Clock;
@@ -24,15 +27,9 @@ export class WatchHub {
       this.#bookmarked.add(watch);
       this.#bookmarks ??= this.#clock.timer(bookmarkPeriodMs, () => this.#sendBookmarks());
     }
-    const limit =
-      query.timeoutSeconds !== undefined && query.timeoutSeconds !== 0
-        ? this.#clock.timer(Math.max(0, query.timeoutSeconds * 1000), () => {
-            if (this.#bookmarked.has(watch)) watch.bookmark();
-            watch.close();
-          })
-        : undefined;
+    const timers = this.#timeLimit(watch, query);
     watch.onEnd = () => {
-      limit?.cancel();
+      for (const timer of timers) timer.cancel();
       this.#open.delete(watch);
       this.#bookmarked.delete(watch);
       if (this.#bookmarked.size === 0) {
@@ -40,6 +37,15 @@ export class WatchHub {
         this.#bookmarks = undefined;
       }
     };
+  }
+
+  #timeLimit(watch: TableWatch, { timeoutSeconds = 0, allowWatchBookmarks }: ApiQuery): readonly Timer[] {
+    if (timeoutSeconds === 0) return [];
+    const limitMs = Math.max(0, timeoutSeconds * 1000);
+    const end = this.#clock.timer(limitMs, () => watch.close());
+    const lastMs = limitMs - lastBookmarkMs;
+    if (allowWatchBookmarks !== true || lastMs < 0) return [end];
+    return [end, this.#clock.timer(lastMs, () => watch.bookmark())];
   }
 
   /** Watches that are open. */
