@@ -117,7 +117,7 @@ export function invalid(
   return apiError(422, "Invalid", `${what} "${name}" is invalid: ${message}`, {
     ...(name === "" ? {} : { name }),
     ...(group === "" ? {} : { group }),
-    kind,
+    ...(kind === "" ? {} : { kind }),
     causes: problems.map(({ reason, message, field }) => ({ reason, message, field })),
   });
 }
@@ -136,7 +136,8 @@ function shown(value: unknown): string {
 
 /** The value of the field cannot be. */
 export function invalidValue(field: string, value: unknown, why: string): FieldProblem {
-  return { reason: "FieldValueInvalid", message: `Invalid value: ${shown(value)}: ${why}`, field };
+  const message = `Invalid value: ${shown(value)}${why === "" ? "" : `: ${why}`}`;
+  return { reason: "FieldValueInvalid", message, field };
 }
 
 /** The field must be given. */

@@ -72,11 +72,16 @@ function jobSpecProblems(given: Loose, at: string): FieldProblem[] {
   );
   const template = given.template?.spec ?? {};
   problems.push(...podSpecProblems(template, `${at}.template.spec`));
-  if (template.restartPolicy === "Always") {
-    problems.push(unsupportedValue(`${at}.template.spec.restartPolicy`, "Always", ["OnFailure", "Never"]));
-  }
+  const { restartPolicy = "" } = template;
+  const field = `${at}.template.spec.restartPolicy`;
+  if (restartPolicy === "" || restartPolicy === "Always") {
+    problems.push(requiredValue(field, 'valid values: "OnFailure", "Never"'));
+  } else if (!endings.includes(restartPolicy)) problems.push(unsupportedValue(field, restartPolicy, endings));
   return problems;
 }
+
+/** What becomes of a job's container that has failed. */
+const endings = ["OnFailure", "Never"];
 
 function jobProblems(object: KubeObject): FieldProblem[] {
   const given = spec(object);
@@ -154,7 +159,7 @@ export const cronJob = (version: EmulatedVersion): Kind => ({
   categories: ["all"],
   namespaced: true,
   statusSubresource: true,
-  countsGenerations: true,
+  countsGenerations: version.has("jobGenerations"),
   defaults: (object) =>
     withMember(object as LooseObject, "spec", (given) =>
       withMember(
