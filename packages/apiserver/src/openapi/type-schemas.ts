@@ -153,7 +153,8 @@ export class TypeSchemas {
     const list = member.type.form === "list" ? this.#listRule(rule) : undefined;
     if (list?.listType !== undefined) more["x-kubernetes-list-type"] = list.listType;
     if (list?.listMapKeys !== undefined) more["x-kubernetes-list-map-keys"] = list.listMapKeys;
-    const schema = this.#typeSchema(member.type, wireFormat(struct, member.name));
+    const schema =
+      arbitrary(struct, member.name) ?? this.#typeSchema(member.type, wireFormat(struct, member.name));
     const wraps = wrapsReferences && schema.$ref !== undefined && Object.keys(more).length > 0;
     return wraps ? { allOf: [schema], ...more } : { ...schema, ...more };
   }
@@ -199,6 +200,25 @@ export class TypeSchemas {
         return {};
     }
   }
+}
+
+/** Members of schemas of custom resources that can be any JSON, and not only an object as elsewhere. */
+const anyJson: ReadonlySet<string> = new Set([
+  "additionalItems",
+  "additionalProperties",
+  "default",
+  "example",
+  "items",
+]);
+
+/** The schema of a member that a type does not describe. */
+function arbitrary(struct: string, member: string): Schema | undefined {
+  if (struct !== "apiextensions.v1.JSONSchemaProps") return undefined;
+  if (anyJson.has(member)) return {};
+  if (member === "enum") return { type: "array", items: {} };
+  if (member === "dependencies") return { type: "object", additionalProperties: {} };
+  const isNumber = member === "maximum" || member === "minimum" || member === "multipleOf";
+  return isNumber ? { type: "number", format: "double" } : undefined;
 }
 
 /** The members that the struct has in the version. */
