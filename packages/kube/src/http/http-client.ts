@@ -74,7 +74,7 @@ const partialObject = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 const partialList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 interface RawList<T extends KubeObject> {
-  readonly items?: Stored<T>[] | null;
+  readonly items?: readonly Stored<T>[] | null;
   readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
 }
 
@@ -125,20 +125,55 @@ class HttpClient implements HttpKubeClient {
     };
     const raw = (await this.#call(request, options.signal, { timeoutMs })) as RawList<T>;
     const token = raw.metadata?.continue;
-    const items = raw.items ?? [];
     const apiVersion = apiVersionOf(resource, version);
-    for (const item of items) withKind(item, apiVersion, resource.kind);
     return {
-      items,
+      items: (raw.items ?? []).map((item) => withKind(item, apiVersion, resource.kind)),
       resourceVersion: raw.metadata?.resourceVersion ?? "",
       continue: token === "" ? undefined : token,
     };
   }
 
-  async *watch<T extends KubeObject>(
+  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
+    return { [Symbol.asyncIterator]: () => this.#events(resource, options) };
+  }
+
+  /** Opens the watch when the first event is asked for, and closes its connection with the last. */
+  #events<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterator<WatchEvent<T>> {
+    const ended = new AbortController();
+    const onAbort = () => ended.abort(options.signal.reason);
+    options.signal.addEventListener("abort", onAbort, { once: true });
+    const end = () => {
+      options.signal.removeEventListener("abort", onAbort);
+      ended.abort(new KubeTransportError("the watch was ended by its reader"));
+    };
+    let opened: Promise<AsyncIterator<WatchEvent<T>>> | undefined;
+    let events: AsyncIterator<WatchEvent<T>> | undefined;
+    return {
+      next: async () => {
+        try {
+          opened ??= this.#openWatch(resource, options, ended);
+          events ??= await opened;
+          const next = await events.next();
+          if (next.done === true) end();
+          return next;
+        } catch (error) {
+          end();
+          throw error;
+        }
+      },
+      return: async () => {
+        end();
+        return { done: true, value: undefined };
+      },
+    };
+  }
+
+  async #openWatch<T extends KubeObject>(
     resource: Resource<T>,
     options: WatchOptions,
-  ): AsyncGenerator<WatchEvent<T>> {
+    ended: AbortController,
+  ): Promise<AsyncIterator<WatchEvent<T>>> {
+    options.signal.throwIfAborted();
     const version = await this.#versionOf(resource, options.signal);
     const path = collectionPath(resource, version, options.namespace) + watchQuery(options);
     const request: HttpRequest = {
@@ -146,24 +181,15 @@ class HttpClient implements HttpKubeClient {
       path,
       ...(options.metadataOnly === true ? { accept: partialObject } : {}),
     };
-    const ended = new AbortController();
-    const onAbort = () => ended.abort(options.signal.reason);
-    options.signal.addEventListener("abort", onAbort, { once: true });
-    try {
-      const response = await this.#withDeadline(this.#callTimeoutMs, request, options.signal, (deadline) => {
-        const forward = () => ended.abort(deadline.reason);
-        deadline.addEventListener("abort", forward, { once: true });
-        return this.#send(request, "watches", deadline, ended.signal).finally(() =>
-          deadline.removeEventListener("abort", forward),
-        );
-      });
-      if (response.code !== 200) throw await this.#apiError(request, response);
-      yield* readWatchEvents<T>(response.body, resource, version);
-    } finally {
-      options.signal.removeEventListener("abort", onAbort);
-      // Closes the connection, also when the reader stops early.
-      ended.abort(new KubeTransportError("the watch was ended by its reader"));
-    }
+    const response = await this.#withDeadline(this.#callTimeoutMs, request, options.signal, (deadline) => {
+      const forward = () => ended.abort(deadline.reason);
+      deadline.addEventListener("abort", forward, { once: true });
+      return this.#send(request, "watches", deadline, ended.signal).finally(() =>
+        deadline.removeEventListener("abort", forward),
+      );
+    });
+    if (response.code !== 200) throw await this.#apiError(request, response);
+    return readWatchEvents<T>(response.body, resource, version);
   }
 
   async create<T extends KubeObject>(
@@ -387,10 +413,9 @@ function typed<T extends KubeObject>(object: T, resource: Resource<T>, version: 
 }
 
 async function readAll(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const chunk of body) text += decoder.decode(chunk, { stream: true });
-  return text + decoder.decode();
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  return Buffer.concat(chunks).toString("utf8");
 }
 
 function parseJson(request: HttpRequest, text: string): unknown {

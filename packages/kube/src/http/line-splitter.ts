@@ -6,17 +6,19 @@ const NEWLINE = 0x0a;
 export class LineSplitter {
   /** Pieces of the line that is not complete yet. */
   #pieces: Uint8Array[] = [];
-  readonly #decoder = new TextDecoder("utf-8");
 
   /** Adds a piece of the stream and gives the lines that it completes, empty ones left out. */
-  *push(chunk: Uint8Array): Generator<string> {
+  push(chunk: Uint8Array): string[] {
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const lines: string[] = [];
     let start = 0;
-    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
-      const line = this.#take(chunk.subarray(start, end));
+    for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
+      const line = this.#take(bytes, start, end);
       start = end + 1;
-      if (line !== "") yield line;
+      if (line !== "") lines.push(line);
     }
-    if (start < chunk.length) this.#pieces.push(chunk.subarray(start));
+    if (start < bytes.length) this.#pieces.push(bytes.subarray(start));
+    return lines;
   }
 
   /** True when the stream so far ends inside a line. */
@@ -24,16 +26,10 @@ export class LineSplitter {
     return this.#pieces.length > 0;
   }
 
-  #take(last: Uint8Array): string {
-    if (this.#pieces.length === 0) return this.#decoder.decode(last);
-    const pieces = [...this.#pieces, last];
+  #take(bytes: Buffer, start: number, end: number): string {
+    if (this.#pieces.length === 0) return bytes.toString("utf8", start, end);
+    const pieces = [...this.#pieces, bytes.subarray(start, end)];
     this.#pieces = [];
-    const line = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
-    let offset = 0;
-    for (const piece of pieces) {
-      line.set(piece, offset);
-      offset += piece.length;
-    }
-    return this.#decoder.decode(line);
+    return Buffer.concat(pieces).toString("utf8");
   }
 }

@@ -74,14 +74,8 @@ export function query(parameters: Readonly<Record<string, string | undefined>>):
   return set.length === 0 ? "" : `?${new URLSearchParams(set)}`;
 }
 
-/**
- * Gives the object the apiVersion and kind of its resource, which items of a list lack and partial ones have wrong.
- * Only for objects that were just read and that nobody shares yet: it changes them.
- */
+/** The object with the apiVersion and kind of its resource, which items of a list lack and partial ones have wrong. */
 export function withKind<T extends KubeObject>(object: T, apiVersion: string, kind: string): T {
-  if (object.kind !== kind) {
-    object.apiVersion = apiVersion;
-    object.kind = kind;
-  }
-  return object;
+  if (object.kind === kind) return object;
+  return { apiVersion, kind, ...object, ...(object.kind === undefined ? undefined : { apiVersion, kind }) };
 }

@@ -174,8 +174,9 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
     const changes: Change<T>[] = [];
     const gone = new Set(this.#cache.keys());
     for (const item of items) {
-      gone.delete(keyOf(item));
-      this.#store(item, changes, true);
+      const key = keyOf(item);
+      gone.delete(key);
+      this.#store(key, item, changes, true);
     }
     for (const key of gone) {
       const object = this.#cache.delete(key);
@@ -194,7 +195,7 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
 
   apply(type: "ADDED" | "MODIFIED" | "DELETED", object: Stored<T>): void {
     const changes: Change<T>[] = [];
-    if (type !== "DELETED") this.#store(object, changes, false);
+    if (type !== "DELETED") this.#store(keyOf(object), object, changes, false);
     else if (this.#cache.delete(keyOf(object)) !== undefined)
       changes.push({ kind: "deleted", object, tombstone: false });
     this.#notify(changes);
@@ -228,11 +229,11 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
     };
   }
 
-  #store(object: Stored<T>, changes: Change<T>[], initial: boolean): void {
-    const before = this.#cache.get(keyOf(object));
+  #store(key: ObjectKey, object: Stored<T>, changes: Change<T>[], initial: boolean): void {
+    const before = this.#cache.get(key);
     const sameObject = before?.metadata.uid === object.metadata.uid;
     if (sameObject && before?.metadata.resourceVersion === object.metadata.resourceVersion) return;
-    this.#cache.set(object);
+    this.#cache.set(key, object);
     if (before === undefined) changes.push({ kind: "added", object, initial });
     else if (sameObject) changes.push({ kind: "updated", before, after: object });
     else
@@ -241,6 +242,7 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
 
   #notify(changes: readonly Change<T>[]): void {
     if (changes.length === 0) return;
+    if (this.#handlers.size === 0) return;
     const handlers = [...this.#handlers];
     for (const change of changes) {
       for (const handler of handlers) if (this.#handlers.has(handler)) this.#tell(handler, change);
@@ -276,7 +278,11 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
 
 /** Who set which field, a third of a small object's size and of no use to us. */
 function withoutManagedFields<T extends KubeObject>(object: Stored<T>): Stored<T> {
-  if (object.metadata.managedFields === undefined) return object;
-  const { managedFields: _, ...metadata } = object.metadata;
-  return { ...object, metadata };
+  const { metadata } = object;
+  if (metadata.managedFields === undefined) return object;
+  const kept: Record<string, unknown> = {};
+  // A rest pattern costs several times as much.
+  for (const name in metadata)
+    if (name !== "managedFields") kept[name] = metadata[name as keyof typeof metadata];
+  return { ...object, metadata: kept as unknown as Stored<T>["metadata"] };
 }

@@ -4,7 +4,7 @@
  * Invariant: an object is in an index under exactly the values that the index function gave for it
  * when it was stored, so removing it always finds it again.
  */
-import { type KubeObject, keyOf, type ObjectKey, type Stored } from "../objects.ts";
+import type { KubeObject, ObjectKey, Stored } from "../objects.ts";
 
 /** Gives the values under which an object is found in an index. */
 export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonly string[];
@@ -53,9 +53,8 @@ export class ObjectCache<T extends KubeObject> {
     for (const [key, object] of this.#objects) enter(index, key, object);
   }
 
-  /** Stores the object and gives the one it replaces. */
-  set(object: Stored<T>): Stored<T> | undefined {
-    const key = keyOf(object);
+  /** Stores the object under its key and gives the one it replaces. */
+  set(key: ObjectKey, object: Stored<T>): Stored<T> | undefined {
     const before = this.#objects.get(key);
     this.#objects.set(key, object);
     for (const index of this.#indexes.values()) {

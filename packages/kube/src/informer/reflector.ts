@@ -236,6 +236,8 @@ export class Reflector<T extends KubeObject> {
     let heardMs = startedMs;
     const watchdog = watchSilence(clock, IDLE_MS, () => heardMs, stop);
     const timeoutSeconds = WATCH_SECONDS + random.below(WATCH_SECONDS, "watch timeout");
+    let onStop: (reason: unknown) => void = () => {};
+    stop.signal.addEventListener("abort", () => onStop(stop.signal.reason), { once: true });
     const iterator = kube
       .watch(this.#resource, {
         ...this.#selection(),
@@ -248,7 +250,12 @@ export class Reflector<T extends KubeObject> {
     let initial = streamed;
     try {
       for (;;) {
-        const next = await abortable(iterator.next(), stop.signal);
+        // As `abortable`, with one listener for the whole watch and not one an event.
+        const next = await new Promise<IteratorResult<WatchEvent<T>>>((resolve, reject) => {
+          onStop = reject;
+          iterator.next().then(resolve, reject);
+        });
+        stop.signal.throwIfAborted();
         if (next.done === true) return;
         heardMs = clock.monotonicMs();
         if (initial !== undefined) {
