@@ -37,7 +37,6 @@ describe.each([true, false])("kube-apiserver with anonymousAuth %s", (anonymousA
         compact: (revision) => plane.compact(revision),
         waitMsMax: 10_000,
         pauses: true,
-        wordForWord: true,
       });
       expect(found).toEqual([]);
     });

@@ -14,7 +14,7 @@ import {
   watchFrame,
 } from "../schema/encode.ts";
 import { hasMessage } from "../schema/messages.ts";
-import { columnsOf, podConditions } from "../tables/index.ts";
+import { columnsOf, descriptionOf, podConditions } from "../tables/index.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { AnswerForm } from "./negotiate.ts";
 
@@ -222,7 +222,7 @@ function tableOf(objects: readonly Stored[], context: RenderContext) {
         name,
         type,
         format,
-        description: column.description ?? `${name} of the ${kind.kind}`,
+        description: descriptionOf(kind, column, emulated),
         priority,
       };
     }),

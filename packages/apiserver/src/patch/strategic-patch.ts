@@ -35,7 +35,8 @@ function mergeMap(original: Json, patch: Json, type: TypeRef): Json {
   if (directive === "replace") return withoutDirectives(patch);
   if (directive === "delete") return {};
   if (directive !== undefined && directive !== "merge") {
-    throw badRequest(`unknown patch type: ${JSON.stringify(directive)}: use replace, merge or delete`);
+    const shown = typeof directive === "string" ? directive : JSON.stringify(directive);
+    throw badRequest(`unknown patch type: ${shown}: use replace, merge or delete`);
   }
   const result: Record<string, unknown> = { ...original };
   if (patch.$retainKeys !== undefined) retainKeys(result, patch);

@@ -5,7 +5,7 @@
 import { parseQuantity } from "@longshore/kube";
 import { badRequest } from "../api/errors.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
-import { isOmitted } from "./go-forms.ts";
+import { isEmptyList, isOmitted } from "./go-forms.ts";
 import { structNameOf, structOf, type TypeRef } from "./schema.ts";
 
 /** @throws KubeApiError 400 naming the member and what was expected there */
@@ -111,6 +111,7 @@ function decode(type: TypeRef, value: unknown, at: string, version?: EmulatedVer
         if (known === undefined) continue;
         const decoded = decode(known.type, member, `${at}.${key}`, version);
         if (decoded === undefined || (!known.required && isOmitted(type.name, key, decoded))) continue;
+        if (known.required && isEmptyList(type.name, decoded)) continue;
         if (known.type.form === "map" && !known.required && Object.keys(decoded as object).length === 0)
           continue;
         result[key] = decoded;

@@ -130,7 +130,13 @@ const kept = /^apiextensions\./;
 
 /** True when the member, holding this, is the same as one that is not there. */
 export function isOmitted(struct: string, member: string, value: unknown): boolean {
-  if (kept.test(struct) || pointerMembers.has(`${struct}.${member}`)) return false;
-  if (value === "" || value === 0 || value === false) return true;
-  return Array.isArray(value) && value.length === 0;
+  // Few members are empty: the look at their type comes last.
+  const isEmpty =
+    value === "" || value === 0 || value === false || (Array.isArray(value) && value.length === 0);
+  return isEmpty && !kept.test(struct) && !pointerMembers.has(`${struct}.${member}`);
+}
+
+/** True for a list without items: what the reference stores cannot tell it from none, and gives it back as null. */
+export function isEmptyList(struct: string, value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0 && !kept.test(struct);
 }

@@ -4,6 +4,7 @@ import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { type Column, plainColumns } from "./column.ts";
 import { coreTables } from "./core-tables.ts";
 import { otherTables } from "./other-tables.ts";
+import { recordedDescriptions } from "./recorded-descriptions.ts";
 import { storageTables } from "./storage-tables.ts";
 import { workloadTables } from "./workload-tables.ts";
 
@@ -16,6 +17,12 @@ const tables: Readonly<Record<string, readonly Column[]>> = {
   ...workloadTables,
   ...otherTables,
 };
+
+/** What the column shows, for people. */
+export function descriptionOf(kind: Kind, column: Column, emulated: EmulatedVersion): string {
+  const recorded = emulated.has("recordedDescriptions") ? recordedDescriptions[resourceKey(kind)] : undefined;
+  return recorded?.[column.name] ?? column.description ?? `${column.name} of the ${kind.kind}`;
+}
 
 /**
  * The columns that the kind has; a name and a time where it has none of its own.

@@ -1,7 +1,6 @@
 /**
  * Compares JSON with what a recording expects: placeholders such as `<uid>`, and the special objects
- * `$subset`, `$contains` and `$unordered`. Members that carry nothing may be there or not, and of
- * messages only that there is one: what clients act on is compared exactly.
+ * `$subset`, `$contains` and `$unordered`. Everything else is compared exactly, messages word for word.
  */
 
 /** What expectations may refer to. */
@@ -10,8 +9,6 @@ export interface Known {
   readonly saved: ReadonlyMap<string, string>;
   /** The highest resource version seen so far. */
   readonly newest: bigint;
-  /** Messages are the recorded ones, word for word. */
-  readonly wordForWord?: boolean;
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -31,12 +28,8 @@ const passedOver: ReadonlySet<string> = new Set(["managedFields", "selfLink"]);
 const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** True for a value that says nothing: empty at every depth. */
-function isHollow(value: unknown): boolean {
-  if (Array.isArray(value)) return value.length === 0;
-  if (isObject(value)) return Object.values(value).every(isHollow);
-  return value === undefined || value === null || value === "" || value === false || value === 0;
-}
+/** A member that is null counts as absent. */
+const isAbsent = (value: unknown): boolean => value === undefined || value === null;
 
 /** `${name}` becomes the value kept under that name, `$${` a plain `${`; in texts at any depth. */
 export function fillIn<T>(value: T, saved: ReadonlyMap<string, string>): T {
@@ -59,7 +52,7 @@ export function differences(expected: unknown, actual: unknown, at: string, know
   if (typeof expected === "string") return ofText(expected, actual, at, known);
   if (Array.isArray(expected)) return ofList(expected, actual, at, known);
   if (isObject(expected)) return ofObject(expected, actual, at, known);
-  if (expected === actual || (isHollow(expected) && isHollow(actual))) return [];
+  if (expected === actual || (isAbsent(expected) && isAbsent(actual))) return [];
   return [wrong(at, expected, actual)];
 }
 
@@ -92,23 +85,13 @@ function ofText(expected: string, actual: unknown, at: string, known: Known): re
           differences(JSON.parse(text), JSON.parse(actual), at, known).length === 0
         );
       default:
-        if (expected === actual || (expected === "" && isHollow(actual))) return true;
-        if (known.wordForWord === true) return false;
-        return inOwnWords(at) && typeof actual === "string" && actual !== "";
+        return expected === actual || (expected === "" && /(^|\.)continue$/.test(at) && isAbsent(actual));
     }
   }
 }
 
-/**
- * Texts for people, which may be in words of our own where the recordings have the reference's: messages, and the
- * descriptions of columns (docs/decisions/0009-own-descriptions.md).
- */
-function inOwnWords(at: string): boolean {
-  return /(^|\.)message$/.test(at) || /\.columnDefinitions\[\d+\]\.description$/.test(at);
-}
-
 function ofList(expected: readonly unknown[], actual: unknown, at: string, known: Known): readonly string[] {
-  if (isHollow(expected) && isHollow(actual)) return [];
+  if (isAbsent(expected) && isAbsent(actual)) return [];
   if (!Array.isArray(actual) || actual.length !== expected.length) return [wrong(at, expected, actual)];
   return expected.flatMap((item, i) => differences(item, actual[i], `${at}[${i}]`, known));
 }
@@ -119,14 +102,14 @@ function ofObject(expected: Json, actual: unknown, at: string, known: Known): re
     return inAnyOrder(list as readonly unknown[], expected.$unordered !== undefined, actual, at, known);
   }
   const members = isObject(expected.$subset) ? expected.$subset : expected;
-  if (!isObject(actual)) return isHollow(members) && isHollow(actual) ? [] : [wrong(at, expected, actual)];
+  if (!isObject(actual)) return isAbsent(members) && isAbsent(actual) ? [] : [wrong(at, expected, actual)];
   const path = (key: string) => (at === "" ? key : `${at}.${key}`);
   const named = Object.entries(members).flatMap(([key, member]) =>
-    isHollow(member) && isHollow(actual[key]) ? [] : differences(member, actual[key], path(key), known),
+    isAbsent(member) && isAbsent(actual[key]) ? [] : differences(member, actual[key], path(key), known),
   );
   if (members !== expected) return named;
   const others = Object.keys(actual).filter(
-    (key) => !Object.hasOwn(members, key) && !passedOver.has(key) && !isHollow(actual[key]),
+    (key) => !Object.hasOwn(members, key) && !passedOver.has(key) && !isAbsent(actual[key]),
   );
   return [...named, ...others.map((key) => wrong(path(key), undefined, actual[key]))];
 }

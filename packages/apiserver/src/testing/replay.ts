@@ -68,8 +68,6 @@ export interface Replayed {
   readonly waitMsMax?: number;
   /** The server has caches that need the recorded pauses. */
   readonly pauses?: boolean;
-  /** Messages must be the recorded ones, word for word; default false: there must be one. */
-  readonly wordForWord?: boolean;
 }
 
 const waitMsDefault = 1500;
@@ -225,8 +223,8 @@ function waitMsOf({ server }: State): number {
   return server.waitMsMax ?? waitMsDefault;
 }
 
-function knownTo({ saved, newest, server }: State): Known {
-  return { saved, newest, ...(server.wordForWord === undefined ? {} : { wordForWord: server.wordForWord }) };
+function knownTo({ saved, newest }: State): Known {
+  return { saved, newest };
 }
 
 function protoEvents(
