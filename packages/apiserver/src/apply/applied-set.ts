@@ -3,12 +3,14 @@ import type { FieldType } from "../schema/field-types.ts";
 import { itemsOf } from "./compare.ts";
 import { type FieldSet, leaf, nodeOf } from "./field-set.ts";
 import { memberElement, type PathElement } from "./path-element.ts";
-import { deduced, fieldOf, isObject, isWhole, memberType } from "./type-steps.ts";
+import { deduced, fieldOf, isObject, isWhole, memberType, memberValue, namesOf } from "./type-steps.ts";
 
 /** How the fields of a value are told. */
 export interface AppliedSetOptions {
   /** Members that are null or an empty map are fields; as they are since 1.21. */
   readonly emptyMembers: boolean;
+  /** The value is an object of the API, which has members that its JSON leaves out. */
+  readonly isLive?: boolean;
 }
 
 /**
@@ -38,7 +40,8 @@ function fieldsIn(
     return children;
   }
   if (!isObject(value)) return children;
-  for (const [name, member] of Object.entries(value)) {
+  for (const name of options.isLive === true ? namesOf(type, value) : Object.keys(value)) {
+    const member = options.isLive === true ? memberValue(type, value, name) : value[name];
     if (member === undefined) continue;
     const below = fieldsIn(memberType(type, name), member, options);
     if (below === "whole") {

@@ -161,7 +161,7 @@ function reconcile(view: FieldView, live: KubeObject, managers: Managers): Manag
   let changed: Map<string, Manager> | undefined;
   for (const [id, manager] of managers) {
     const set = reconciled(manager.set, view.type, () =>
-      fieldsOf(view, view.convert(live, manager.apiVersion) ?? {}),
+      appliedSet(view.type, view.convert(live, manager.apiVersion) ?? {}, { ...view, isLive: true }),
     );
     if (set === manager.set) continue;
     changed ??= new Map(managers);
@@ -241,7 +241,7 @@ function pruned(
   result = (removeFields(type, inVersion, unowned) ?? {}) as KubeObject;
 
   const still = withNamedFields(fieldsOf(view, result), type);
-  const gone = intersection(difference(full, still), last);
+  const gone = intersection(difference(full, still), previous.set);
   result = (removeFields(type, inVersion, gone) ?? {}) as KubeObject;
   return view.convert(result, view.apiVersion) ?? merged;
 }

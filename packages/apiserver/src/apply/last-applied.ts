@@ -38,7 +38,8 @@ function objectIn(text: string): KubeObject | undefined {
 /** The object with what was applied in its annotation, where it has that annotation already. */
 export function withLastApplied(object: KubeObject, configuration: KubeObject): KubeObject {
   const annotations = object.metadata?.annotations;
-  if (annotations === undefined || !Object.hasOwn(annotations, lastAppliedAnnotation)) return object;
+  if (annotations === undefined || annotations === null || !Object.hasOwn(annotations, lastAppliedAnnotation))
+    return object;
   const text = `${JSON.stringify(sorted(withoutAnnotation(configuration)))}\n`;
   if (Buffer.byteLength(text) > annotationBytesMax) return object;
   const metadata = { ...object.metadata, annotations: { ...annotations, [lastAppliedAnnotation]: text } };
@@ -47,7 +48,7 @@ export function withLastApplied(object: KubeObject, configuration: KubeObject): 
 
 function withoutAnnotation(configuration: KubeObject): KubeObject {
   const annotations = configuration.metadata?.annotations;
-  if (annotations === undefined) return configuration;
+  if (annotations === undefined || annotations === null) return configuration;
   const { [lastAppliedAnnotation]: _, ...rest } = annotations;
   return { ...configuration, metadata: { ...configuration.metadata, annotations: rest } };
 }

@@ -379,7 +379,7 @@ export function shown({ status, body }: { readonly status: number; readonly body
 }
 
 /** A field without what the reference adds to it. */
-const placeOf = (field: string) => field.split(":")[0] ?? "";
+const placeOf = (field: string) => (field.split(":")[0] ?? "").replaceAll(/\[\d+\]/g, "");
 
 /** The first parts of a path: of long ones the reference, in 1.20, tells some twice instead of others. */
 const beginOf = (path: string) => (path.match(/\.[^.[]+|\[[^\]]*\]/g) ?? []).slice(0, 3).join("");
