@@ -86,7 +86,7 @@ function operationV2(o: Operation): OperationV2 {
   return {
     operationId: o.operationId,
     tags: [o.tag],
-    consumes: o.action === "patch" ? patchMediaTypes : ["*/*"],
+    consumes: o.action === "patch" ? patchTypesOf(o) : ["*/*"],
     produces: mediaTypes,
     parameters: [...body, ...o.parameters.map(parameterV2)],
     responses: Object.fromEntries(
@@ -98,6 +98,11 @@ function operationV2(o: Operation): OperationV2 {
     "x-kubernetes-action": o.action,
     "x-kubernetes-group-version-kind": o.gvk,
   };
+}
+
+/** Clients find out here that custom resources have no strategic merge patch. */
+function patchTypesOf({ isCustom }: Operation): readonly string[] {
+  return isCustom === true ? patchMediaTypes.filter((type) => !type.includes("strategic")) : patchMediaTypes;
 }
 
 function parameterV2({ name, in: place, type }: Parameter): ParameterV2 {
@@ -137,7 +142,7 @@ function operationV3(o: Operation): object {
     parameters: o.parameters.map(parameterV3),
     ...(o.body === undefined
       ? {}
-      : { requestBody: { content: content(o.action === "patch" ? patchMediaTypes : ["*/*"], o.body) } }),
+      : { requestBody: { content: content(o.action === "patch" ? patchTypesOf(o) : ["*/*"], o.body) } }),
     responses: Object.fromEntries(
       o.codes.map((code) => [
         code,

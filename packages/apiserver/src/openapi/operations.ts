@@ -60,6 +60,7 @@ export function pathsOf(
     parameters: [],
     answer: schemas.object,
     codes: [200],
+    ...(kind.custom === undefined ? {} : { isCustom: true }),
     ...more,
   });
   const create = make("create", "post", { parameters: write, body: schemas.object, codes: [200, 201, 202] });
