@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Kubectl, kubectlOf } from "./support/kubectl.ts";
-import { cronTab, cronTabDefinition, manifests, statuses } from "./support/kubectl-objects.ts";
+import { manifests, statuses } from "./support/kubectl-objects.ts";
 
 const volume = (size: string, name = "pv-1") => `
 apiVersion: v1
@@ -389,30 +389,6 @@ for (const [version, emulated] of [
         expect(await kubectl.run("delete", "ns", "away")).toContain('namespace "away" deleted');
         expect(await kubectl.refused("get", "ns", "away")).toContain("not found");
       });
-    });
-
-    it("knows the kinds of others as its own", async () => {
-      const apply = async (text: string, ...more: readonly string[]) =>
-        kubectl.ran(["apply", "-f", await kubectl.file("custom.yaml", text), ...more]);
-      await apply(cronTabDefinition);
-      await kubectl.run(
-        "wait",
-        "--for=condition=Established",
-        "crd/crontabs.stable.example.com",
-        "--timeout=20s",
-      );
-      expect((await apply(cronTab("one"))).out).toBe("crontab.stable.example.com/one created\n");
-      expect((await apply(cronTab("one"))).out).toBe("crontab.stable.example.com/one unchanged\n");
-      const wrong = await apply(cronTab("two", ", size: 1"));
-      expect(wrong.err).toMatch(isNew ? /unknown field "spec\.size"/ : /unknown field "size"/);
-      const table = await kubectl.run("get", "crontabs", "-o", "wide");
-      expect(cells(table, "one")).toEqual(["one", "5 * * * *", "1"]);
-      expect(await kubectl.run("explain", "crontabs.spec")).toMatch(
-        /cronSpec\s+<string> -required-\s+when it runs/,
-      );
-      expect((await apply(cronTab("one"), "--server-side")).out).toContain("serverside-applied");
-      await kubectl.run("delete", "crd", "crontabs.stable.example.com");
-      expect((await kubectl.ran(["get", "crontabs"])).code).toBe(1);
     });
 
     describe("asks", () => {

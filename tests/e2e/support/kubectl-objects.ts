@@ -122,42 +122,6 @@ firstTimestamp: "2026-01-01T00:00:00Z"
 lastTimestamp: "2026-01-01T00:01:00Z"
 `;
 
-/** A kind of somebody else's. */
-export const cronTabDefinition = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: crontabs.stable.example.com}
-spec:
-  group: stable.example.com
-  names: {plural: crontabs, singular: crontab, kind: CronTab, shortNames: [ct]}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    additionalPrinterColumns:
-    - {name: Spec, type: string, jsonPath: .spec.cronSpec}
-    - {name: Replicas, type: integer, jsonPath: .spec.replicas, priority: 1}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            required: [cronSpec]
-            properties:
-              cronSpec: {type: string, description: when it runs}
-              replicas: {type: integer, default: 1}
-`;
-
-/** An object of that kind. */
-export const cronTab = (name: string, more = "") => `
-apiVersion: stable.example.com/v1
-kind: CronTab
-metadata: {name: ${name}}
-spec: {cronSpec: "5 * * * *"${more}}
-`;
-
 const at = "2026-01-01T00:00:00Z";
 
 /** What controllers and kubelets write: the path of the object, and its status. */
