@@ -12,6 +12,7 @@ import type { KubeObject } from "@longshore/kube";
 import type { FieldType } from "../schema/field-types.ts";
 import { appliedSet } from "./applied-set.ts";
 import { type Comparison, compareObjects } from "./compare.ts";
+import { createdSet } from "./created-set.ts";
 import {
   difference,
   emptySet,
@@ -30,6 +31,7 @@ import {
   type Manager,
   type ManagerIdentity,
   type Managers,
+  noManagers,
   withoutIdle,
   withSet,
 } from "./managers.ts";
@@ -136,6 +138,19 @@ export interface Writer extends ManagerIdentity {
   /** The time of the write, as the API writes times. */
   readonly time: string;
 }
+
+/** The one who has created an object manages all of it that anybody can; the same set for objects of one shape. */
+export function managersAfterCreate(view: FieldView, object: KubeObject, writer: Writer): Managers {
+  const created = createdSet(view, object);
+  let set = withoutNever.get(created);
+  if (set === undefined) {
+    set = difference(created, neverManaged);
+    withoutNever.set(created, set);
+  }
+  return isEmpty(set) ? noManagers : new Map([[identityText(writer), { ...writer, set }]]);
+}
+
+const withoutNever = new WeakMap<FieldSet, FieldSet>();
 
 /** The managers after a create, an update or a patch that makes `after` of `before`. */
 export function managersAfterUpdate(

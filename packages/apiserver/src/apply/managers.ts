@@ -95,8 +95,37 @@ export function isReset(entries: readonly ManagedFieldsEntry[] | undefined): boo
 /** The entries of the managers, in their order; undefined when there are none. */
 export function writeManagers(managers: Managers): readonly ManagedFieldsEntry[] | undefined {
   if (managers.size === 0) return undefined;
-  const sorted = managers.size === 1 ? [...managers.values()] : [...managers.values()].sort(compareManagers);
+  if (managers.size === 1) {
+    for (const manager of managers.values()) return entriesOfOne(manager);
+  }
+  const sorted = [...managers.values()].sort(compareManagers);
   return own(sorted.map((manager) => manager.entry ?? entryOf(manager)));
+}
+
+/** The last entries of each set: of objects that are made in the same second, one has made most. */
+const lastOfOne = new WeakMap<
+  FieldSet,
+  { readonly manager: Manager; readonly entries: readonly ManagedFieldsEntry[] }
+>();
+
+function entriesOfOne(manager: Manager): readonly ManagedFieldsEntry[] {
+  if (manager.entry !== undefined) return own([manager.entry]);
+  const last = lastOfOne.get(manager.set);
+  if (last !== undefined && last.manager.time === manager.time && isSameManager(last.manager, manager)) {
+    return last.entries;
+  }
+  const entries = own([entryOf(manager)]);
+  lastOfOne.set(manager.set, { manager, entries });
+  return entries;
+}
+
+function isSameManager(a: ManagerIdentity, b: ManagerIdentity): boolean {
+  return (
+    a.manager === b.manager &&
+    a.operation === b.operation &&
+    a.apiVersion === b.apiVersion &&
+    a.subresource === b.subresource
+  );
 }
 
 function entryOf({ manager, operation, apiVersion, time, set, subresource }: Manager): ManagedFieldsEntry {

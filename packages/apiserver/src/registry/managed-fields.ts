@@ -8,6 +8,7 @@ import {
   applyConfiguration,
   conflictsBeyond,
   type FieldView,
+  managersAfterCreate,
   managersAfterUpdate,
   type Writer,
 } from "../apply/field-manager.ts";
@@ -58,7 +59,9 @@ export function managedByCreate(
   const view = viewOf(context, request);
   const managers = readManagers(entriesOf(given)) ?? noManagers;
   const writer = writerOf(context, request, "Update");
-  return writeManagers(managersAfterUpdate(view, emptyObject, served(request, filled), managers, writer));
+  const object = served(request, filled);
+  if (managers.size === 0) return writeManagers(managersAfterCreate(view, object, writer));
+  return writeManagers(managersAfterUpdate(view, emptyObject, object, managers, writer));
 }
 
 /** The entries of an object after an update or a patch. @param filled what the client wants, with its defaults */
@@ -108,7 +111,7 @@ export function appliedTo(
   let managers: Managers = readManagers(entriesOf(old?.metadata)) ?? noManagers;
   if (old !== undefined && managers.size === 0) {
     const writer = { ...writerOf(context, request, "Update"), manager: beforeFirstApply };
-    managers = managersAfterUpdate(view, emptyObject, live, managers, writer);
+    managers = managersAfterCreate(view, live, writer);
   }
   if (old === undefined) live = { apiVersion: view.apiVersion, kind: request.of.kind };
   const writer = writerOf(context, request, "Apply");
