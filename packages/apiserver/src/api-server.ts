@@ -24,6 +24,7 @@ import { Definitions } from "./custom/definitions.ts";
 import { type Authenticator, createAuthenticator } from "./http/authentication.ts";
 import { KindTable } from "./registry/kind-table.ts";
 import { builtInKinds } from "./registry/kinds/index.ts";
+import { systemPriorityClasses } from "./registry/kinds/scheduling.ts";
 import { apiTime } from "./registry/metadata.ts";
 import { Registry } from "./registry/registry.ts";
 import { adminUser, type UserInfo } from "./registry/request.ts";
@@ -134,6 +135,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     watches,
   });
   ensureNamespaces(registry);
+  ensurePriorityClasses(registry);
   ensureDefaultRoles(registry.context);
   const authenticate = createAuthenticator({
     authenticateToken: (token) => known.authenticateToken(token, [issuer]),
@@ -179,7 +181,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
 }
 
 function ensureNamespaces({ context }: Registry): void {
-  const { store, random, clock } = context;
+  const { store, random, clock, kinds } = context;
   for (const name of systemNamespaces) {
     if (store.table("namespaces").get("", name) !== undefined) continue;
     const namespace = {
@@ -189,6 +191,24 @@ function ensureNamespaces({ context }: Registry): void {
       spec: { finalizers: ["kubernetes"] },
       status: { phase: "Active" },
     };
-    store.commit([{ resource: "namespaces", namespace: "", name, object: namespace as KubeObject }]);
+    const object = kinds.findKind("", "Namespace")?.defaults?.(namespace as KubeObject) ?? namespace;
+    store.commit([{ resource: "namespaces", namespace: "", name, object: object as KubeObject }]);
+  }
+}
+
+/** The classes that the system's own pods name (kubernetes pkg/registry/scheduling, post-start hook). */
+function ensurePriorityClasses({ context }: Registry): void {
+  const { store, random, clock } = context;
+  const resource = "priorityclasses.scheduling.k8s.io";
+  for (const made of systemPriorityClasses) {
+    const name = made.metadata?.name ?? "";
+    if (store.table(resource).get("", name) !== undefined) continue;
+    const metadata = {
+      name,
+      uid: random.uuid("uid"),
+      creationTimestamp: apiTime(clock.now()),
+      generation: 1,
+    };
+    store.commit([{ resource, namespace: "", name, object: { ...made, metadata } as KubeObject }]);
   }
 }

@@ -1,4 +1,4 @@
-/** Sub-resources: status, binding, eviction, finalize. */
+/** Sub-resources: which there are, and those that are a few lines: status and finalize. */
 import type { KubeObject } from "@longshore/kube";
 import { methodNotSupported, unknownResource } from "../api/errors.ts";
 import { own } from "../api/own.ts";
@@ -7,6 +7,7 @@ import { commitOne, existing, groupResource, type KindRequest, type RegistryCont
 import { finishDeletion } from "./delete.ts";
 import { evictPod } from "./eviction.ts";
 import { metadataForUpdate } from "./metadata.ts";
+import { changeEphemeralContainers, podLog, resizePod } from "./pod-subresources.ts";
 import type { ApiAnswer } from "./request.ts";
 import { scale } from "./scale.ts";
 import { createToken } from "./service-account-token.ts";
@@ -21,6 +22,9 @@ export function subresourceHandler({ of, subresource }: KindRequest): Subresourc
   if (of.group === "" && of.kind === "Pod") {
     if (subresource === "binding") return bindPod;
     if (subresource === "eviction") return evictPod;
+    if (subresource === "ephemeralcontainers") return changeEphemeralContainers;
+    if (subresource === "resize") return resizePod;
+    if (subresource === "log") return podLog;
   }
   if (subresource === "scale" && of.subresources?.scale !== undefined) return scale;
   if (of.group === "" && of.kind === "Namespace" && subresource === "finalize") return finalize;

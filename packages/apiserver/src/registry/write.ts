@@ -1,5 +1,5 @@
 /** Creating, updating and patching objects. */
-import type { KubeObject, Stored } from "@longshore/kube";
+import type { KubeObject, ObjectMeta, Stored } from "@longshore/kube";
 import { excessOf } from "../api/bounded.ts";
 import {
   alreadyExists,
@@ -42,6 +42,7 @@ import {
   metadataUpdateProblems,
   specChanged,
 } from "./metadata.ts";
+import { generatedName } from "./names.ts";
 import type { ObjectAnswer } from "./request.ts";
 
 type WithStatus = KubeObject & { status?: unknown };
@@ -59,7 +60,12 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
     throw nameMismatch(request, given);
   }
   if (of.custom?.isTerminating === true) throw definitionTerminating(request);
-  const metadata = metadataForCreate(of, given.metadata, request.namespace, context);
+  const metadata = withFreeName(
+    context,
+    request,
+    metadataForCreate(of, given.metadata, request.namespace, context),
+    given,
+  );
   let object: KubeObject = { ...given, apiVersion: storedApiVersion(of), kind: of.kind, metadata };
   object = of.defaults?.(object) ?? object;
   const { managedFields } = request.applied ?? {
@@ -78,6 +84,25 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
   if (there !== undefined) throw alreadyExists(groupResource(of), identity.name, there);
   if (isDryRun(request)) return { type: "object", code: 201, object: own(object) };
   return { type: "object", code: 201, object: commitOne(context, request, identity, object) };
+}
+
+/** Most names that are tried for an object that leaves its name to the server. */
+const generatedNamesMax = 8;
+
+/** A generated name that is taken is given up for another one, from 1.32 on (KEP-4420). */
+function withFreeName(
+  { version, random }: RegistryContext,
+  { table }: KindRequest,
+  metadata: ObjectMeta,
+  { metadata: given }: KubeObject,
+): ObjectMeta {
+  const { generateName = "", namespace = "" } = metadata;
+  if (given?.name || generateName === "" || !version.has("generateNameRetries")) return metadata;
+  let { name = "" } = metadata;
+  for (let tried = 1; tried < generatedNamesMax && table.get(namespace, name) !== undefined; tried++) {
+    name = generatedName(generateName, random);
+  }
+  return { ...metadata, name };
 }
 
 /** Objects are made only in a namespace that exists and stays. */

@@ -2,6 +2,7 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import { type FieldProblem, invalidValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
+import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
 import { namespaceFinalizerProblems } from "../metadata.ts";
 import {
@@ -21,29 +22,41 @@ function core(kind: string, plural: string, rest: Partial<Kind>): Kind {
   return { group: "", versions: ["v1"], kind, plural, namespaced: true, ...rest };
 }
 
+const nameLabel = "kubernetes.io/metadata.name";
+
+/** Namespaces can be chosen by their name, as by any label. */
+export function withNameLabel(object: KubeObject): KubeObject {
+  const { name = "", labels } = object.metadata ?? {};
+  if (name === "" || labels?.[nameLabel] === name) return object;
+  return { ...object, metadata: { ...object.metadata, labels: { ...labels, [nameLabel]: name } } };
+}
+
 /** Namespace. `spec.finalizers` hold it until its content is gone. */
-export const namespace = core("Namespace", "namespaces", {
-  namespaced: false,
-  shortNames: ["ns"],
-  statusSubresource: true,
-  answersDeleted: true,
-  noDeleteCollection: true,
-  subresources: { finalize: { kind: "Namespace", verbs: ["update"] } },
-  names: "label",
-  fields: (o) => ({ "status.phase": text((o as LooseObject).status?.phase) }),
-  defaults: (o) =>
-    withMember(withDefaults(o as LooseObject, { status: {} }), "status", (status) =>
-      withDefaults(status, { phase: "Active" }),
-    ),
-  prepareCreate: (o) => {
-    const finalizers: readonly string[] = spec(o).finalizers ?? [];
-    const all = finalizers.includes("kubernetes") ? finalizers : [...finalizers, "kubernetes"];
-    return { ...o, spec: { ...spec(o), finalizers: all }, status: { phase: "Active" } } as KubeObject;
-  },
-  // Only `finalize` changes the spec.
-  prepareUpdate: (next, old) => ({ ...next, spec: spec(old) }) as KubeObject,
-  validate: (o) => namespaceFinalizerProblems(spec(o).finalizers ?? [], "spec.finalizers"),
-});
+export const namespace = (version: EmulatedVersion): Kind =>
+  core("Namespace", "namespaces", {
+    namespaced: false,
+    shortNames: ["ns"],
+    statusSubresource: true,
+    answersDeleted: true,
+    noDeleteCollection: true,
+    subresources: { finalize: { kind: "Namespace", verbs: ["update"] } },
+    names: "label",
+    fields: (o) => ({ "status.phase": text((o as LooseObject).status?.phase) }),
+    defaults: (o) => {
+      const filled = withMember(withDefaults(o as LooseObject, { status: {} }), "status", (status) =>
+        withDefaults(status, { phase: "Active" }),
+      );
+      return version.has("namespaceNameLabel") ? withNameLabel(filled) : filled;
+    },
+    prepareCreate: (o) => {
+      const finalizers: readonly string[] = spec(o).finalizers ?? [];
+      const all = finalizers.includes("kubernetes") ? finalizers : [...finalizers, "kubernetes"];
+      return { ...o, spec: { ...spec(o), finalizers: all }, status: { phase: "Active" } } as KubeObject;
+    },
+    // Only `finalize` changes the spec.
+    prepareUpdate: (next, old) => ({ ...next, spec: spec(old) }) as KubeObject,
+    validate: (o) => namespaceFinalizerProblems(spec(o).finalizers ?? [], "spec.finalizers"),
+  });
 
 /** Turns the plain values of `stringData` into `data`. */
 function secretDefaults(object: KubeObject): KubeObject {

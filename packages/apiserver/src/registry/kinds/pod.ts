@@ -2,8 +2,10 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import { type FieldProblem, forbiddenValue, invalidValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
+import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
 import { podSpecDefaults, podSpecProblems, requestDefaults } from "./pod-spec.ts";
+import { qosClass } from "./qos-class.ts";
 import {
   immutable,
   type Loose,
@@ -27,17 +29,6 @@ function fields(object: KubeObject): Readonly<Record<string, string>> {
     "status.podIP": text(status?.podIP),
     "status.nominatedNodeName": text(status?.nominatedNodeName),
   };
-}
-
-/** BestEffort: nothing asked for; Guaranteed: every container limited in both and asking for all of it. */
-function qosClass(spec: Loose): string {
-  const containers: readonly Loose[] = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
-  const some = (r: Loose | undefined) => r !== undefined && (r.cpu !== undefined || r.memory !== undefined);
-  if (!containers.some((c) => some(c.resources?.requests) || some(c.resources?.limits))) return "BestEffort";
-  const guaranteed = containers.every(({ resources: { requests = {}, limits = {} } = {} }) =>
-    ["cpu", "memory"].every((key) => limits[key] !== undefined && limits[key] === requests[key]),
-  );
-  return guaranteed ? "Guaranteed" : "Burstable";
 }
 
 /** The address in both of its forms, and a past for every container. */
@@ -134,8 +125,23 @@ function validateStatusUpdate(next: KubeObject, old: Stored): readonly FieldProb
   return nominated === was ? [] : [invalidValue("status.nodeName", nominated, immutable)];
 }
 
+const partVerbs = ["get", "patch", "update"];
+
+function subresources(version: EmulatedVersion): NonNullable<Kind["subresources"]> {
+  const policyVersion = version.has("policyV1Eviction") ? "v1" : "v1beta1";
+  return {
+    binding: { kind: "Binding", verbs: ["create"] },
+    ...(version.has("ephemeralContainersOfPod")
+      ? { ephemeralcontainers: { kind: "Pod", verbs: partVerbs } }
+      : {}),
+    eviction: { group: "policy", version: policyVersion, kind: "Eviction", verbs: ["create"] },
+    log: { kind: "Pod", verbs: ["get"] },
+    ...(version.has("podResize") ? { resize: { kind: "Pod", verbs: partVerbs } } : {}),
+  };
+}
+
 /** See the file's header. */
-export const pod: Kind = {
+export const pod = (version: EmulatedVersion): Kind => ({
   group: "",
   versions: ["v1"],
   kind: "Pod",
@@ -145,10 +151,7 @@ export const pod: Kind = {
   namespaced: true,
   statusSubresource: true,
   answersDeleted: true,
-  subresources: {
-    binding: { kind: "Binding", verbs: ["create"] },
-    eviction: { group: "policy", version: "v1beta1", kind: "Eviction", verbs: ["create"] },
-  },
+  subresources: subresources(version),
   fields,
   defaults: (object) =>
     withMember(
@@ -173,4 +176,4 @@ export const pod: Kind = {
   },
   validateUpdate,
   validateStatusUpdate,
-};
+});
