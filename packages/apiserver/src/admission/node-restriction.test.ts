@@ -268,6 +268,7 @@ describe("a node writes", () => {
       "can only create mirror pods",
     );
     expect(n1.outcome("delete", `${inDefault}/pods/p1`, { gracePeriodSeconds: 0 })).toBe("ok");
+    expect(n1.outcome("delete", `${inDefault}/pods/p1`)).toBe('404 pods "p1" not found');
   });
 
   it("of its pods' claims the size and the conditions", () => {

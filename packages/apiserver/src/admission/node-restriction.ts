@@ -3,7 +3,7 @@
  * (kubernetes plugin/pkg/admission/noderestriction). It limits nobody but nodes.
  */
 import type { KubeObject, Pod, Stored } from "@longshore/kube";
-import { apiError, forbidden } from "../api/errors.ts";
+import { forbidden, notFound } from "../api/errors.ts";
 import { sameJson } from "../api/own.ts";
 import { nodeOf } from "../authorization/node/node-authorizer.ts";
 import { referencesOfPod } from "../authorization/node/pod-references.ts";
@@ -55,15 +55,15 @@ function whyNot(context: RegistryContext, request: KindRequest, node: string): s
     case "pods":
       if (verb === "create") return undefined; // Told by the pod itself.
       if (verb !== "delete") return `unexpected operation "${verb.toUpperCase()}"`;
-      return podOf(context, namespace, name)?.spec?.nodeName === node
+      return podOf(context, namespace, name).spec?.nodeName === node
         ? undefined
         : `node "${node}" can only delete pods with spec.nodeName set to itself`;
     case "pods/status":
-      return podOf(context, namespace, name)?.spec?.nodeName === node
+      return podOf(context, namespace, name).spec?.nodeName === node
         ? undefined
         : `node "${node}" can only update pod status for pods with spec.nodeName set to itself`;
     case "pods/eviction":
-      return podOf(context, namespace, name)?.spec?.nodeName === node
+      return podOf(context, namespace, name).spec?.nodeName === node
         ? undefined
         : `node ${node} can only evict pods with spec.nodeName set to itself`;
     case "nodes":
@@ -82,8 +82,11 @@ function whyNot(context: RegistryContext, request: KindRequest, node: string): s
   }
 }
 
-function podOf(context: RegistryContext, namespace: string, name: string): Stored<Pod> | undefined {
-  return context.store.table("pods").get(namespace, name) as Stored<Pod> | undefined;
+/** @throws KubeApiError 404 when there is no such pod: that says more than that it is not the node's */
+function podOf(context: RegistryContext, namespace: string, name: string): Stored<Pod> {
+  const pod = context.store.table("pods").get(namespace, name);
+  if (pod === undefined) throw notFound({ group: "", resource: "pods" }, name);
+  return pod as Stored<Pod>;
 }
 
 function whyNoToken(context: RegistryContext, request: KindRequest, node: string): string | undefined {
@@ -93,9 +96,6 @@ function whyNoToken(context: RegistryContext, request: KindRequest, node: string
   }
   if ((ref.uid ?? "") === "") return "node requested token with a pod binding without a uid";
   const pod = podOf(context, request.namespace ?? "", ref.name);
-  if (pod === undefined) {
-    throw apiError(404, "NotFound", `pods "${ref.name}" not found`, { name: ref.name, kind: "pods" });
-  }
   if (pod.metadata.uid !== ref.uid) {
     return `the UID in the bound object reference (${ref.uid}) does not match the UID in record. The object might have been deleted and then recreated`;
   }
