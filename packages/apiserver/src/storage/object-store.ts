@@ -193,7 +193,10 @@ export class ObjectStore implements Store {
 
   #release(changes: readonly Change[], revision: number): void {
     this.#readableRevision = revision;
-    for (const { resource } of changes) this.#table(resource).release(revision);
+    // Readers are woken once, however many changes there are for them.
+    for (const resource of new Set(changes.map((change) => change.resource))) {
+      this.#table(resource).release(revision);
+    }
   }
 
   #enqueue(commit: DurableCommit): void {
@@ -209,7 +212,8 @@ export class ObjectStore implements Store {
       this.#waiting = undefined;
       try {
         await this.#persistence?.persist(group.commits, () => this.#checkpoint());
-        for (const { changes, revision } of group.commits) this.#release(changes, revision);
+        const changes = group.commits.flatMap((commit) => commit.changes);
+        this.#release(changes, group.commits.at(-1)?.revision ?? 0);
         group.resolve();
       } catch (cause) {
         this.#rollBack(group, new StoreError("the change could not be stored", { cause }));

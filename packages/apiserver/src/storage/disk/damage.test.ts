@@ -98,7 +98,7 @@ describe.each(names)("a store that was %s", (name) => {
   it("is refused or whole when any one byte of its last frame, or of what says how far it was, changes", async () => {
     const found = new Set<string>();
     for (const [file, count] of [
-      ["acknowledged", 32],
+      ["acknowledged", 64],
       ["log", 64],
     ] as const) {
       for (let i = 0; i < count; i++) {
@@ -114,6 +114,24 @@ describe.each(names)("a store that was %s", (name) => {
       }
     }
     expect([...found].sort()).toEqual(["is damaged", "whole"]);
+  });
+
+  it("is refused when its last frame and both marks of how far it was have changed", async () => {
+    const found = await outcome(name, (objects) => {
+      for (const [type, places] of [
+        ["acknowledged", [3, 40]],
+        ["log", [-20]],
+      ] as const) {
+        const path = join(objects, readdirSync(objects).find((f) => f.endsWith(type)) as string);
+        const bytes = readFileSync(path);
+        for (const place of places) {
+          const at = (place + bytes.length) % bytes.length;
+          bytes[at] = (bytes[at] as number) ^ 1;
+        }
+        writeFileSync(path, bytes);
+      }
+    });
+    expect(found).toBe("is damaged");
   });
 
   it.each([

@@ -1,4 +1,5 @@
 /** Files that are on the disk, name and all, when a function here is done. */
+import { writeSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
@@ -42,5 +43,15 @@ export async function writeAll(file: FileHandle, bytes: Uint8Array, position?: n
     const place = position === undefined ? null : position + at;
     const { bytesWritten } = await file.write(bytes, at, bytes.length - at, place);
     at += bytesWritten;
+  }
+}
+
+/**
+ * Like {@link writeAll}, before it returns: what is short and goes to the memory of the system costs less than
+ * to have it done by another thread. It is not on the disk before it is synced.
+ */
+export function writeAllAtOnce(file: FileHandle, bytes: Uint8Array, position: number): void {
+  for (let at = 0; at < bytes.length; ) {
+    at += writeSync(file.fd, bytes, at, bytes.length - at, position + at);
   }
 }

@@ -1,6 +1,5 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync } from "node:fs";
 import { mkdir, mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +12,7 @@ import { changesOf } from "../../testing/power-loss/recorded-writer.ts";
 import { memoryStore, ObjectStore, type Persistence } from "../object-store.ts";
 import { type Store, StoreError } from "../store.ts";
 import { openDurableStore } from "./durable-store.ts";
+import { filesOf } from "./store-files.ts";
 
 const aConfigMap = (name: string, text = "1") => ({
   resource: "configmaps",
@@ -204,12 +204,12 @@ describe("the durable store", () => {
         }
         await run("mount", ["-o", "remount,size=20m", disk]);
         const objects = join(disk, "data", "objects");
-        const isReplaced = () => readdirSync(objects).includes("000001.log") === false;
-        for (let i = 0; i < 200 && !isReplaced(); i++) {
+        const base = filesOf(objects, "base").at(-1);
+        for (let i = 0; i < 500 && filesOf(objects, "base").at(-1) === base; i++) {
           store.commit([aConfigMap("more", "x".repeat(20_000))]);
           await store.durable();
         }
-        expect(isReplaced()).toBe(true);
+        expect(filesOf(objects, "base").at(-1)).not.toBe(base);
         const { revision } = store;
         await store.close();
         const again = await openDurableStore(join(disk, "data"));

@@ -15,7 +15,7 @@ import { objectParts } from "../../api/object-bytes.ts";
 import type { DurableCommit, Persistence } from "../object-store.ts";
 import { StoreError } from "../store.ts";
 import { type BaseContents, writeBase } from "./base-file.ts";
-import { syncDirectory, writeAll, writeWholeFile } from "./durable-file.ts";
+import { syncDirectory, writeAllAtOnce, writeWholeFile } from "./durable-file.ts";
 import { firstLine, frameKinds, frameOf } from "./frames.ts";
 import { encodeRecord } from "./records.ts";
 import { acknowledgedName, fileName, filesOf } from "./store-files.ts";
@@ -116,7 +116,7 @@ export class Journal implements Persistence {
   async #append(kind: number, parts: readonly Uint8Array[]): Promise<void> {
     const frame = frameOf(kind, this.#file, parts, this.#length);
     try {
-      await writeAll(this.#log, frame, this.#length);
+      writeAllAtOnce(this.#log, frame, this.#length);
     } catch (cause) {
       const code = (cause as NodeJS.ErrnoException).code;
       const isCut = await this.#log.truncate(this.#length).then(
@@ -139,8 +139,10 @@ export class Journal implements Persistence {
   /** Notes how far the log is on the disk. Not synced: it proves that a frame was there, its absence proves nothing. */
   #acknowledge(): void {
     const mark = frameOf(frameKinds.mark, this.#file, [], this.#length);
+    // Twice, so that a changed bit in one of them and one in the last frame do not go together unnoticed.
+    const marks = Buffer.concat([mark, mark]);
     try {
-      writeSync(this.#marks, mark, 0, mark.length, 0);
+      writeSync(this.#marks, marks, 0, marks.length, 0);
     } catch {
       // A full disk: the log is what counts.
     }

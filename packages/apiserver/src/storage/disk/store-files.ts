@@ -5,7 +5,7 @@
  * 000002.base   every object as of a moment, the changes that are remembered before it, and an end
  * 000002.log    the changes since, one frame a group of commits
  * 000003.log    while 000003.base is being written: the changes since that was begun
- * acknowledged  how far the newest log was surely on the disk
+ * acknowledged  how far the newest log was surely on the disk, twice
  * ```
  *
  * Invariants
@@ -23,6 +23,7 @@ import {
   formatVersion,
   frameAt,
   frameKinds,
+  headBytes,
   syncedBehind,
 } from "./frames.ts";
 import { decodeRecords, type StoredRecord } from "./records.ts";
@@ -167,18 +168,24 @@ function readChecked(path: string): Buffer {
 
 /** How far which log was surely on the disk; undefined when that is not known. */
 function readAcknowledged(directory: string): { readonly file: number; readonly length: number } | undefined {
+  const path = join(directory, acknowledgedName);
   let bytes: Buffer;
   try {
-    bytes = readFileSync(join(directory, acknowledgedName));
+    bytes = readFileSync(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
-  if (bytes.length < 16) return undefined;
-  const file = bytes.readUInt32LE(12);
-  // Not synced: after a loss of power it may be old, or not whole and then it says nothing.
-  const mark = frameAt(bytes, 0, file);
-  return mark?.kind === frameKinds.mark ? { file, length: mark.synced } : undefined;
+  // Never synced: after a loss of power it may be old, or not there. It is within one sector, so it is never half there.
+  if (bytes.every((byte) => byte === 0)) return undefined;
+  const marks = [0, headBytes].flatMap((at) => {
+    if (bytes.length < at + headBytes) return [];
+    const file = bytes.readUInt32LE(at + 12);
+    const mark = frameAt(bytes, at, file);
+    return mark?.kind === frameKinds.mark ? [{ file, length: mark.synced }] : [];
+  });
+  if (marks.length === 0) throw damaged(path);
+  return marks.reduce((a, b) => (a.file > b.file || (a.file === b.file && a.length > b.length) ? a : b));
 }
 
 /** The failure for a store that cannot be read. */
