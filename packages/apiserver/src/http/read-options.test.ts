@@ -40,7 +40,7 @@ describe("under 1.20", () => {
   });
   afterAll(stop);
 
-  const tooLarge = () => `Timeout: Too large resource version: ${future}, current: ${version}`;
+  const tooLarge = (): string => `Timeout: Too large resource version: ${future}, current: ${version}`;
   const notANumber = (text: string) =>
     `resourceVersion: Invalid value: "${text}": strconv.ParseUint: parsing "${text}": invalid syntax`;
   const options = (why: string) => `ListOptions.meta.k8s.io "" is invalid: ${why}`;
@@ -54,7 +54,7 @@ describe("under 1.20", () => {
   const badToken = "invalid continue token: continue key is not valid: ";
   const token = (parts: object) => Buffer.from(JSON.stringify(parts)).toString("base64url");
 
-  it.each([
+  const refused: readonly (readonly [string, number, () => string])[] = [
     ["/a?resourceVersion=<later>", 504, tooLarge],
     ["/a?resourceVersion=xyz", 500, () => notANumber("xyz")],
     ["/a?resourceVersion=-5", 500, () => notANumber("-5")],
@@ -94,7 +94,8 @@ describe("under 1.20", () => {
       422,
       () => options("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch"),
     ],
-  ] as const)("%s is refused with %d", async (query, code, message) => {
+  ];
+  it.each(refused)("%s is refused with %d", async (query, code, message) => {
     const { status, text } = await ask(query);
     expect(status).toBe(code);
     expect(JSON.parse(text)).toMatchObject({ kind: "Status", code, message: message() });
