@@ -110,7 +110,10 @@ function shaped<T extends KubeObject>(object: T, schema: CustomSchema | undefine
 /** The rules of a schema as one function of what is there and what was. */
 function rulesOf(schema: CustomSchema | undefined, emulated: EmulatedVersion) {
   if (schema === undefined) return () => [];
-  const words = { typedCauses: emulated.has("crdTypedCauses") };
+  const words = {
+    typedCauses: emulated.has("crdTypedCauses"),
+    itemPaths: emulated.has("crdItemPaths"),
+  };
   const ratchets = emulated.has("crdRatcheting");
   const usesRules = emulated.has("crdValidationRules");
   return (object: KubeObject, old: Stored | undefined): readonly FieldProblem[] => {

@@ -6,16 +6,19 @@ import {
   forbiddenValue,
   invalidValue,
   requiredValue,
+  tooManyItems,
   unsupportedValue,
 } from "../api/errors.ts";
 import { sameJson } from "../api/own.ts";
 import { dns1035LabelProblems, subdomainProblems } from "../registry/names.ts";
 import { ruleProblems } from "./cel-rules.ts";
+import type { CustomSchema } from "./custom-schema.ts";
 import {
   type Definition,
   type DefinitionNames,
   type DefinitionVersion,
   isTrue,
+  type PrinterColumn,
   storageVersionOf,
 } from "./definition.ts";
 import { jsonPathProblem } from "./json-path.ts";
@@ -46,7 +49,7 @@ export function definitionProblems(object: KubeObject, features: DefinitionFeatu
   );
   if (spec.preserveUnknownFields === true) {
     const why =
-      "must be false in order to use the apiextensions.k8s.io/v1 API: set x-kubernetes-preserve-unknown-fields in the schema instead";
+      "cannot set to true, set x-preserve-unknown-fields to true in spec.versions[*].schema instead";
     problems.push(invalidValue("spec.preserveUnknownFields", true, why));
   }
   return problems;
@@ -99,12 +102,18 @@ function versionsProblems(
     }
     names.add(version.name);
     problems.push(
-      ...dns1035LabelProblems(version.name ?? "").map((why) =>
-        invalidValue(`${at}.name`, version.name ?? "", why),
-      ),
-      ...versionProblems(version, at, features),
+      ...nameProblemsOf(version.name, `${at}.name`),
+      // The name of the first version counts as said for the whole definition, too.
+      ...(i === 0 ? nameProblemsOf(version.name, "spec.version") : []),
+      ...deprecationProblems(version, at),
     );
   }
+  for (const [i, version] of versions.entries()) {
+    if (version.schema?.openAPIV3Schema !== undefined) continue;
+    const at = `spec.versions[${i}].schema.openAPIV3Schema`;
+    problems.push(requiredValue(at, "schemas are required"));
+  }
+  problems.push(...partProblems(versions, features));
   if (versions.length > 0 && versions.filter((version) => version.storage).length !== 1) {
     const why = "must have exactly one version marked as storage version";
     problems.push(invalidValue("spec.versions", [...names], why));
@@ -112,66 +121,119 @@ function versionsProblems(
   return problems;
 }
 
-function versionProblems(
-  version: DefinitionVersion,
-  at: string,
-  features: DefinitionFeatures,
-): FieldProblem[] {
+function nameProblemsOf(name: string | undefined, at: string): FieldProblem[] {
+  return dns1035LabelProblems(name ?? "").map((why) => invalidValue(at, name ?? "", why));
+}
+
+/** A part of a version, and where its problems are: what all versions have alike counts as said once, for all. */
+interface VersionPart<T> {
+  readonly of: (version: DefinitionVersion) => T | undefined;
+  readonly shared: string;
+  readonly own: string;
+  readonly check: (part: T, at: string, features: DefinitionFeatures) => FieldProblem[];
+}
+
+/** For type inference only. */
+const part = <T>(given: VersionPart<T>): VersionPart<unknown> => given as VersionPart<unknown>;
+
+const versionParts: readonly VersionPart<unknown>[] = [
+  part({
+    of: ({ schema }) => schema?.openAPIV3Schema,
+    shared: "spec.validation.openAPIV3Schema",
+    own: "schema.openAPIV3Schema",
+    check: schemaProblems,
+  }),
+  part({
+    of: ({ subresources }) => subresources?.scale,
+    shared: "spec.subresources.scale",
+    own: "subresources.scale",
+    check: scaleProblems,
+  }),
+  part({
+    of: ({ additionalPrinterColumns }) => additionalPrinterColumns,
+    shared: "spec.additionalPrinterColumns",
+    own: "additionalPrinterColumns",
+    check: columnProblems,
+  }),
+  part({
+    of: ({ selectableFields }) => selectableFields,
+    shared: "spec.selectableFields",
+    own: "selectableFields",
+    check: selectableFieldProblems,
+  }),
+];
+
+function partProblems(versions: readonly DefinitionVersion[], features: DefinitionFeatures): FieldProblem[] {
+  return versionParts.flatMap(({ of, shared, own, check }) => {
+    const parts = versions.map(of);
+    const [first, ...others] = parts;
+    if (first !== undefined && others.every((other) => sameJson(other, first))) {
+      return check(first, shared, features);
+    }
+    return parts.flatMap((one, i) =>
+      one === undefined ? [] : check(one, `spec.versions[${i}].${own}`, features),
+    );
+  });
+}
+
+function schemaProblems(schema: CustomSchema, at: string, features: DefinitionFeatures): FieldProblem[] {
+  const structural = structuralProblems(schema, at);
+  if (structural.length > 0 || !features.rules) return [...structural];
+  return ruleProblems(schema, at);
+}
+
+function deprecationProblems(version: DefinitionVersion, at: string): FieldProblem[] {
+  const text = version.deprecationWarning;
+  if (text === undefined) return [];
+  const path = `${at}.deprecationWarning`;
   const problems: FieldProblem[] = [];
-  const schema = version.schema?.openAPIV3Schema;
-  const schemaAt = `${at}.schema.openAPIV3Schema`;
-  if (schema === undefined) problems.push(requiredValue(schemaAt, "schemas are required"));
-  else {
-    const structural = structuralProblems(schema, schemaAt);
-    problems.push(...structural);
-    if (structural.length === 0 && features.rules) problems.push(...ruleProblems(schema, schemaAt));
+  if (version.deprecated !== true) {
+    problems.push(invalidValue(path, text, "can only be set for deprecated versions"));
   }
-  if (version.deprecationWarning !== undefined) {
-    const path = `${at}.deprecationWarning`;
-    const text = version.deprecationWarning;
-    if (version.deprecated !== true)
-      problems.push(invalidValue(path, text, "can only be set for deprecated versions"));
-    if (text.length > 256)
-      problems.push({
-        reason: "FieldValueTooLong",
-        message: "Too long: must have at most 256 bytes",
-        field: path,
-      });
-    if (text === "") problems.push(invalidValue(path, text, "must not be an empty string"));
+  if (text === "") problems.push(invalidValue(path, text, "must not be an empty string"));
+  if (text.length > 256) {
+    const message = "Too long: must have at most 256 bytes";
+    problems.push({ reason: "FieldValueTooLong", message, field: path });
   }
-  const scale = version.subresources?.scale;
-  if (scale !== undefined) problems.push(...scaleProblems(scale, `${at}.subresources.scale`));
-  for (const [i, column] of (version.additionalPrinterColumns ?? []).entries()) {
-    const path = `${at}.additionalPrinterColumns[${i}]`;
+  return problems;
+}
+
+function columnProblems(columns: readonly PrinterColumn[], at: string): FieldProblem[] {
+  return columns.flatMap((column, i) => {
+    const path = `${at}[${i}]`;
+    const problems: FieldProblem[] = [];
     if (!column.name) problems.push(requiredValue(`${path}.name`));
     if (!column.type) problems.push(requiredValue(`${path}.type`));
     else if (!columnTypes.includes(column.type)) {
       problems.push(invalidValue(`${path}.type`, column.type, `must be one of ${columnTypes.join(",")}`));
     }
     if (column.format && !columnFormats.includes(column.format)) {
-      problems.push(
-        invalidValue(`${path}.format`, column.format, `must be one of ${columnFormats.join(",")}`),
-      );
+      const why = `must be one of ${columnFormats.join(",")}`;
+      problems.push(invalidValue(`${path}.format`, column.format, why));
     }
-    problems.push(...pathProblems(column.jsonPath, `${path}.jsonPath`));
-  }
-  const fields = new Set<string>();
-  for (const [i, { jsonPath }] of (version.selectableFields ?? []).entries()) {
-    const path = `${at}.selectableFields[${i}].jsonPath`;
+    return [...problems, ...pathProblems(column.jsonPath, `${path}.JSONPath`)];
+  });
+}
+
+/** Most fields that selectors may use. */
+const fieldsMax = 8;
+
+function selectableFieldProblems(
+  fields: NonNullable<DefinitionVersion["selectableFields"]>,
+  at: string,
+): FieldProblem[] {
+  const seen = new Set<string>();
+  const problems: FieldProblem[] = [];
+  for (const [i, { jsonPath }] of fields.entries()) {
+    const path = `${at}[${i}].jsonPath`;
     problems.push(...pathProblems(jsonPath, path));
-    if (/^\.metadata(\.|$)/.test(jsonPath))
+    if (/^\.metadata(\.|$)/.test(jsonPath)) {
       problems.push(invalidValue(path, jsonPath, "must not point to fields in metadata"));
-    if (fields.has(jsonPath)) problems.push(duplicateValue(path, jsonPath));
-    fields.add(jsonPath);
+    }
+    if (seen.has(jsonPath)) problems.push(duplicateValue(path, jsonPath));
+    seen.add(jsonPath);
   }
-  if ((version.selectableFields ?? []).length > 8) {
-    const count = version.selectableFields?.length ?? 0;
-    problems.push({
-      reason: "FieldValueTooMany",
-      message: `Too many: ${count}: must have at most 8 items`,
-      field: `${at}.selectableFields`,
-    });
-  }
+  if (fields.length > fieldsMax) problems.push(tooManyItems(at, fields.length, fieldsMax));
   return problems;
 }
 
@@ -194,7 +256,7 @@ function scaleProblems(
   check("statusReplicasPath", ".status");
   const selector = scale.labelSelectorPath;
   if (selector !== undefined && selector !== "" && !/^\.(status|spec)\./.test(selector)) {
-    const why = "should be a json path under either .status or .spec";
+    const why = "should be a json path under either .spec or .status";
     problems.push(invalidValue(`${at}.labelSelectorPath`, selector, why));
   }
   return problems;
@@ -209,9 +271,9 @@ function pathProblems(path: string | undefined, at: string): FieldProblem[] {
 function namesProblems(names: DefinitionNames | undefined): FieldProblem[] {
   const at = "spec.names";
   const problems: FieldProblem[] = [];
-  const check = (key: "plural" | "singular" | "kind" | "listKind", required: boolean) => {
+  const check = (key: "plural" | "singular" | "kind" | "listKind") => {
     const given = names?.[key] ?? "";
-    if (given === "" && required) problems.push(requiredValue(`${at}.${key}`));
+    if (given === "") problems.push(requiredValue(`${at}.${key}`));
     if (given === "") return;
     const name = key === "kind" || key === "listKind" ? given.toLowerCase() : given;
     const why = dns1035LabelProblems(name);
@@ -223,10 +285,10 @@ function namesProblems(names: DefinitionNames | undefined): FieldProblem[] {
       problems.push(invalidValue(`${at}.${key}`, given, text));
     }
   };
-  check("plural", true);
-  check("singular", false);
-  check("kind", true);
-  check("listKind", false);
+  check("plural");
+  check("singular");
+  check("kind");
+  check("listKind");
   for (const key of ["shortNames", "categories"] as const) {
     for (const [i, name] of (names?.[key] ?? []).entries()) {
       const why = dns1035LabelProblems(name);

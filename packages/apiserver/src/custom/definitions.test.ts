@@ -174,7 +174,7 @@ describe("a definition", () => {
     [
       "a column without a path",
       aDefinition({ additionalPrinterColumns: [{ name: "A", type: "string", jsonPath: "" }] }),
-      "spec.versions[0].additionalPrinterColumns[0].jsonPath: Required value",
+      "spec.additionalPrinterColumns[0].JSONPath: Required value",
     ],
     [
       "a scale outside of the spec",

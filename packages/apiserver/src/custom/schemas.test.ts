@@ -89,9 +89,9 @@ describe("pruning and defaulting", () => {
       fc.property(
         schema.chain((of) => fc.tuple(fc.constant(of), aValueOf(of))),
         ([of, given]) => {
-          expect(validateValue(given, of, { typedCauses: true }, "v")).toEqual([]);
+          expect(validateValue(given, of, { typedCauses: true, itemPaths: true }, "v")).toEqual([]);
           const shaped = withDefaults(prune(given, of), of);
-          expect(validateValue(shaped, of, { typedCauses: true }, "v")).toEqual([]);
+          expect(validateValue(shaped, of, { typedCauses: true, itemPaths: true }, "v")).toEqual([]);
         },
       ),
     );
@@ -181,13 +181,13 @@ describe("a schema that is not structural", () => {
     ],
     [
       "with a property only in a combination",
-      within({ type: "object", oneOf: [{ properties: { b: { minimum: 1 } } }] }),
-      "s.properties[a].properties[b]: Required value: because it is defined in s.properties[a].oneOf[0].properties[b]",
+      { type: "object", oneOf: [{ properties: { b: { minimum: 1 } } }] },
+      "s.properties[b]: Required value: because it is defined in s.oneOf[0].properties[b]",
     ],
     [
       "with a default that is not valid",
       within({ type: "integer", default: "x" }),
-      's.properties[a].default: Invalid value: "string": s.properties[a].default in body must be of type integer: "string"',
+      's.properties[a].default: Invalid value: "string":  in body must be of type integer: "string"',
     ],
     [
       "with a map list without keys",
@@ -218,7 +218,9 @@ describe("a schema that is not structural", () => {
 
 describe("values", () => {
   const told = (given: unknown, of: CustomSchema, typedCauses = false) =>
-    validateValue(given, of, { typedCauses }, "v").map((p) => `${p.reason} ${p.field}: ${p.message}`);
+    validateValue(given, of, { typedCauses, itemPaths: true }, "v").map(
+      (p) => `${p.reason} ${p.field}: ${p.message}`,
+    );
 
   const cases: readonly (readonly [CustomSchema, unknown, readonly string[]])[] = [
     [{ type: "number" }, 1, []],

@@ -56,10 +56,12 @@ function look(schema: CustomSchema, level: Level, at: string, depth: number, pro
   }
   for (const key of ["allOf", "anyOf", "oneOf"] as const) {
     for (const [i, one] of (schema[key] ?? []).entries()) {
-      nested(one, schema, `${at}.${key}[${i}]`, depth + 1, problems);
+      nested(one, schema, { at: `${at}.${key}[${i}]`, completes: level === "root" }, depth + 1, problems);
     }
   }
-  if (schema.not !== undefined) nested(schema.not, schema, `${at}.not`, depth + 1, problems);
+  if (schema.not !== undefined) {
+    nested(schema.not, schema, { at: `${at}.not`, completes: level === "root" }, depth + 1, problems);
+  }
 }
 
 function unsupportedKeywords(schema: CustomSchema, at: string): FieldProblem[] {
@@ -74,9 +76,6 @@ function unsupportedKeywords(schema: CustomSchema, at: string): FieldProblem[] {
   if (schema.id !== undefined) forbid("id", "id is not supported");
   if (schema.uniqueItems === true) {
     forbid("uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
-  }
-  if (schema.additionalProperties === false) {
-    forbid("additionalProperties", "additionalProperties cannot be set to false");
   }
   if (schema.additionalProperties !== undefined && Object.keys(schema.properties ?? {}).length > 0) {
     forbid("additionalProperties", "additionalProperties and properties are mutual exclusive");
@@ -97,9 +96,6 @@ function typeProblems(schema: CustomSchema, level: Level, at: string): FieldProb
   const preserves = schema["x-kubernetes-preserve-unknown-fields"] === true;
   const problems: FieldProblem[] = [];
   if (type !== "" && !types.includes(type)) problems.push(unsupportedValue(path, type, types));
-  if (intOrString && type !== "") {
-    problems.push(forbiddenValue(path, "must be empty if x-kubernetes-int-or-string is true"));
-  }
   if (schema["x-kubernetes-embedded-resource"] === true && type !== "object") {
     const why = "must be object if x-kubernetes-embedded-resource is true";
     problems.push(type === "" ? requiredValue(path, why) : invalidValue(path, type, why));
@@ -149,7 +145,7 @@ function extensionProblems(schema: CustomSchema, at: string): FieldProblem[] {
       );
     }
     if (mapType !== "atomic" && mapType !== "granular") {
-      problems.push(unsupportedValue(path, mapType, ["granular", "atomic"]));
+      problems.push(unsupportedValue(path, mapType, ["atomic", "granular"]));
     }
   }
   if (listType !== undefined) {
@@ -214,7 +210,8 @@ function mapListProblems(schema: CustomSchema, keys: readonly string[], at: stri
   }
   const seen = new Set<string>();
   for (const [i, key] of keys.entries()) {
-    const property = items?.properties?.[key];
+    if (items?.type !== "object") continue;
+    const property = items.properties?.[key];
     if (property === undefined) {
       const why = `entries must all be names of item properties`;
       problems.push(invalidValue(`${path}[${i}]`, key, why));
@@ -294,7 +291,10 @@ function defaultProblems(schema: CustomSchema, at: string): FieldProblem[] {
   if (unknown.length > 0) return [invalidValue(path, value, "must not have unknown fields")];
   const filled = withDefaults(value, schema);
   return [
-    ...validateValue(filled, schema, { typedCauses: false }, path),
+    ...validateValue(filled, schema, { typedCauses: false, itemPaths: true }).map((problem) => ({
+      ...problem,
+      field: problem.field === "" ? path : `${path}.${problem.field}`,
+    })),
     ...listTypeProblems(filled, schema, path),
   ];
 }
@@ -315,14 +315,22 @@ const coreOnly = [
   "x-kubernetes-validations",
 ] as const;
 
+/** Where a schema within a combination stands. */
+interface NestedPlace {
+  readonly at: string;
+  /** What it speaks of must be there outside of the combination; so it is at the root. */
+  readonly completes: boolean;
+}
+
 /** What stands within allOf, anyOf, oneOf and not may say what values are valid, and nothing of what there is. */
 function nested(
   schema: CustomSchema,
   core: CustomSchema | undefined,
-  at: string,
+  { at, completes }: NestedPlace,
   depth: number,
   problems: FieldProblem[],
 ): void {
+  const under = (path: string): NestedPlace => ({ at: path, completes });
   if (depth > depthMax) {
     problems.push(forbiddenValue(at, `schemas must not be nested more than ${depthMax} levels deep`));
     return;
@@ -338,20 +346,22 @@ function nested(
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const inCore = core?.properties?.[name] ?? additional(core);
     const path = `${at}.properties[${name}]`;
-    if (inCore === undefined)
+    if (completes && inCore === undefined) {
       problems.push(requiredValue(corePath(path), `because it is defined in ${path}`));
-    nested(property, inCore, path, depth + 1, problems);
+    }
+    nested(property, inCore, under(path), depth + 1, problems);
   }
   if (schema.items !== undefined) {
-    if (core?.items === undefined)
+    if (completes && core?.items === undefined) {
       problems.push(requiredValue(corePath(`${at}.items`), `because it is defined in ${at}.items`));
-    nested(schema.items, core?.items, `${at}.items`, depth + 1, problems);
+    }
+    nested(schema.items, core?.items, under(`${at}.items`), depth + 1, problems);
   }
   for (const key of ["allOf", "anyOf", "oneOf"] as const) {
     for (const [i, one] of (schema[key] ?? []).entries())
-      nested(one, core, `${at}.${key}[${i}]`, depth + 1, problems);
+      nested(one, core, under(`${at}.${key}[${i}]`), depth + 1, problems);
   }
-  if (schema.not !== undefined) nested(schema.not, core, `${at}.not`, depth + 1, problems);
+  if (schema.not !== undefined) nested(schema.not, core, under(`${at}.not`), depth + 1, problems);
 }
 
 const isType = (type: string | undefined) => type === "integer" || type === "string";

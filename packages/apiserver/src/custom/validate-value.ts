@@ -14,6 +14,8 @@ import { own } from "./prune.ts";
 export interface ValidationWords {
   /** Types that are wrong, and lists and texts that are too long, have reasons of their own (behaviour `crdTypedCauses`). */
   readonly typedCauses: boolean;
+  /** Paths tell which item of a list it is (behaviour `crdItemPaths`). */
+  readonly itemPaths: boolean;
 }
 
 /** What is wrong with the value; empty when nothing is. Pure. */
@@ -50,7 +52,7 @@ class Validation {
     add(this.#typeProblem(value, schema, at));
     if (value !== null) {
       this.#combinations(value, schema, at, result);
-      if (typeof value === "string") for (const problem of this.#text(value, schema, at)) add(problem);
+      if (typeof value === "string") this.#text(value, schema, at, add);
       else if (typeof value === "number")
         for (const problem of numberProblems(value, schema, at)) add(problem);
       else if (Array.isArray(value)) this.#list(value, schema, at, result);
@@ -122,35 +124,32 @@ class Validation {
     }
   }
 
-  *#text(value: string, schema: CustomSchema, at: string): Iterable<FieldProblem | undefined> {
-    const { maxLength, minLength, pattern, format } = schema;
-    const { typedCauses } = this.#words;
-    if (maxLength !== undefined) {
-      yield lengthOf(value) <= maxLength
-        ? undefined
-        : typedCauses
-          ? tooLong(at, value, maxLength)
-          : invalidValue(at, value, `${inBody(at)} should be at most ${maxLength} chars long`);
-    }
-    if (minLength !== undefined) {
-      yield lengthOf(value) >= minLength
-        ? undefined
-        : invalidValue(at, value, `${inBody(at)} should be at least ${minLength} chars long`);
-    }
-    if (pattern !== undefined) {
-      yield patternMatches(pattern, value)
-        ? undefined
-        : invalidValue(at, value, `${inBody(at)} should match '${pattern}'`);
-    }
-    if (format !== undefined && format !== "") {
-      yield hasFormat(format, value) ? undefined : this.#wrongType(at, format, value, value);
-    }
+  /** The first of length and pattern that is wrong is told, and the format. */
+  #text(
+    value: string,
+    schema: CustomSchema,
+    at: string,
+    add: (problem: FieldProblem | undefined) => void,
+  ): void {
+    const { maxLength, minLength, pattern, format = "" } = schema;
+    const problem = (why: string) => invalidValue(at, value, `${inBody(at)} ${why}`);
+    if (maxLength !== undefined && lengthOf(value) > maxLength) {
+      const why = `should be at most ${maxLength} chars long`;
+      add(this.#words.typedCauses ? tooLong(at, maxLength) : problem(why));
+    } else if (minLength !== undefined && lengthOf(value) < minLength) {
+      add(problem(`should be at least ${minLength} chars long`));
+    } else if (pattern !== undefined && !patternMatches(pattern, value)) {
+      add(problem(`should match '${pattern}'`));
+    } else add(undefined);
+    if (format !== "") add(hasFormat(format, value) ? undefined : this.#wrongType(at, format, value, value));
   }
 
   #list(value: readonly unknown[], schema: CustomSchema, at: string, result: Result): void {
     const { items, minItems, maxItems, uniqueItems } = schema;
     if (items !== undefined) {
-      for (const [i, item] of value.entries()) merge(result, this.validate(item, items, `${at}[${i}]`));
+      for (const [i, item] of value.entries()) {
+        merge(result, this.validate(item, items, this.#words.itemPaths ? `${at}[${i}]` : at));
+      }
     }
     if (minItems !== undefined && value.length < minItems) {
       result.problems.push(
@@ -224,7 +223,7 @@ function enumText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-function tooLong(at: string, _value: string, most: number): FieldProblem {
+function tooLong(at: string, most: number): FieldProblem {
   return { reason: "FieldValueTooLong", message: `Too long: may not be more than ${most} bytes`, field: at };
 }
 

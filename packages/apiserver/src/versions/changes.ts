@@ -69,6 +69,8 @@ export const behaviours = {
   crdRatcheting: { since: 30 },
   /** Problems of custom resources tell wrong types, and what is too long, by reasons of their own. */
   crdTypedCauses: { since: 24 },
+  /** Problems of custom resources tell which item of a list they are of. */
+  crdItemPaths: { since: 23 },
   /** Fields of custom resources that selectors may use. */
   crdSelectableFields: { since: 31 },
   /** A conflict of a delete's UID precondition and others name the group in the details. */
@@ -89,6 +91,8 @@ export const behaviours = {
   retroactiveStorageClass: { since: 26 },
   /** What a CSIDriver says of mounting may be changed. */
   csiDriverMountOptionsMutable: { since: 29 },
+  /** Addresses that are wrong are told how they should look. */
+  addressExamples: { since: 23 },
   /** Access mode ReadWriteOncePod. */
   readWriteOncePod: { since: 27 },
   /** Claims that are bound may change their VolumeAttributesClass. */
