@@ -62,8 +62,8 @@ beforeEach(() => {
   for (const name of ["mine", "theirs"]) {
     admin.ask("create", `${inDefault}/persistentvolumeclaims`, claim(name));
     admin.ask("create", `${core}/persistentvolumes`, volume(`pv-${name}`, name));
-    for (const of of ["stage", "publish", "controller"]) {
-      admin.ask("create", `${inDefault}/secrets`, named(`pv-${name}-${of}`));
+    for (const use of ["stage", "publish", "controller"]) {
+      admin.ask("create", `${inDefault}/secrets`, named(`pv-${name}-${use}`));
     }
   }
   for (const [name, nodeName] of [

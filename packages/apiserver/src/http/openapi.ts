@@ -38,9 +38,9 @@ export function openApiV3Index(kinds: KindTable, version: EmulatedVersion): Cach
   return cachedDocument(kinds, "openapi v3", () => {
     const paths: Record<string, { readonly serverRelativeURL: string }> = {};
     for (const group of groupsOf(kinds)) {
-      for (const of of versionsOf(kinds, group)) {
-        const path = group === "" ? `api/${of}` : `apis/${group}/${of}`;
-        const hash = openApiV3(kinds, version, group, of)?.hash ?? "";
+      for (const served of versionsOf(kinds, group)) {
+        const path = group === "" ? `api/${served}` : `apis/${group}/${served}`;
+        const hash = openApiV3(kinds, version, group, served)?.hash ?? "";
         paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` };
       }
     }

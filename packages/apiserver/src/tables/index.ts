@@ -8,7 +8,6 @@ import { recordedDescriptions } from "./recorded-descriptions.ts";
 import { storageTables } from "./storage-tables.ts";
 import { workloadTables } from "./workload-tables.ts";
 
-export { type Column, nameColumn, type Row } from "./column.ts";
 export { podConditions } from "./pod-table.ts";
 
 const tables: Readonly<Record<string, readonly Column[]>> = {

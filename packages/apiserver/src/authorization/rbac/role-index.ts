@@ -18,8 +18,8 @@ export function roleAllows(role: RoleObject, attributes: Attributes): boolean {
   const whole = subresource === "" ? resource : `${resource}/${subresource}`;
   const names = subresource === "" ? [whole, "*"] : [whole, `*/${subresource}`, "*"];
   for (const name of names) {
-    for (const of of [group, "*"]) {
-      const rules = byResource.get(`${of} ${name}`);
+    for (const either of [group, "*"]) {
+      const rules = byResource.get(`${either} ${name}`);
       if (rules?.some((rule) => ruleAllows(rule, attributes)) === true) return true;
     }
   }
