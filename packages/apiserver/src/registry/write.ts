@@ -78,7 +78,7 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
     ...(of.validate?.(object) ?? []),
     ...(of.validateCreate?.(object) ?? []),
   ];
-  if (problems.length > 0) throw invalid(of.group, of.kind, metadata.name ?? "", problems);
+  if (problems.length > 0) throw invalid((of.storedAs ?? of).group, of.kind, metadata.name ?? "", problems);
   const identity = { namespace: metadata.namespace ?? "", name: metadata.name ?? "" };
   const there = request.table.get(identity.namespace, identity.name);
   if (there !== undefined) throw alreadyExists(groupResource(of), identity.name, there);
@@ -318,7 +318,8 @@ export function replace(
       ? (of.validateStatusUpdate?.(admitted, old) ?? [])
       : [...(of.validate?.(admitted) ?? []), ...(of.validateUpdate?.(admitted, old) ?? [])]),
   ];
-  if (problems.length > 0) throw invalid(of.group, of.kind, old.metadata.name, dropRepeated(problems));
+  if (problems.length > 0)
+    throw invalid((of.storedAs ?? of).group, of.kind, old.metadata.name, dropRepeated(problems));
   if (sameJson(admitted, old)) return { type: "object", code: 200, object: old };
   if (isDryRun(request)) return { type: "object", code: 200, object: admitted };
   const identity = { namespace: old.metadata.namespace ?? "", name: old.metadata.name };

@@ -3,7 +3,9 @@
 /** An object and the collection that it is made in. */
 export interface SoundObject {
   readonly path: string;
-  readonly object: Record<string, unknown> & { readonly metadata: { readonly name: string } };
+  readonly object: Record<string, unknown> & {
+    readonly metadata: { readonly name: string; readonly [member: string]: unknown };
+  };
 }
 
 const core = "/api/v1";

@@ -133,6 +133,10 @@ export const configMap = core("ConfigMap", "configmaps", {
   validateUpdate: dataUpdateProblems,
 });
 
+/** The list that begins with the one address (core/v1 Service, since 1.20). */
+const withClusterIps = (given: Loose): Loose =>
+  given.clusterIP && given.clusterIPs === undefined ? { ...given, clusterIPs: [given.clusterIP] } : given;
+
 /** Service, as far as it is stored. */
 export const service = core("Service", "services", {
   shortNames: ["svc"],
@@ -141,8 +145,10 @@ export const service = core("Service", "services", {
   statusSubresource: true,
   defaults: (o) =>
     withMember(withDefaults(o as LooseObject, { spec: {}, status: { loadBalancer: {} } }), "spec", (given) =>
-      withMember(withDefaults(given, { type: "ClusterIP", sessionAffinity: "None" }), "ports", (ports) =>
-        mapItems(ports, (port) => withDefaults(port, { protocol: "TCP", targetPort: port.port })),
+      withMember(
+        withDefaults(withClusterIps(given), { type: "ClusterIP", sessionAffinity: "None" }),
+        "ports",
+        (ports) => mapItems(ports, (port) => withDefaults(port, { protocol: "TCP", targetPort: port.port })),
       ),
     ),
 });

@@ -7,9 +7,18 @@ import {
   tooManyItems,
   unsupportedValue,
 } from "../../api/errors.ts";
+import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
 import { labelProblems } from "../names.ts";
-import { immutable, type Loose, type LooseObject, mapItems, withDefaults, withMember } from "./shaping.ts";
+import {
+  immutable,
+  type Loose,
+  type LooseObject,
+  mapItems,
+  subdomainValue,
+  withDefaults,
+  withMember,
+} from "./shaping.ts";
 
 const protocols = ["SCTP", "TCP", "UDP"];
 
@@ -37,7 +46,7 @@ function portProblems(port: Loose, at: string, requireName: boolean): FieldProbl
   return problems;
 }
 
-function validateEndpoints(object: KubeObject): FieldProblem[] {
+function endpointsProblems(object: KubeObject, version: EmulatedVersion): FieldProblem[] {
   const subsets: readonly Loose[] = (object as LooseObject).subsets ?? [];
   return subsets.flatMap((subset, i) => {
     const at = `subsets[${i}]`;
@@ -51,7 +60,7 @@ function validateEndpoints(object: KubeObject): FieldProblem[] {
       ["notReadyAddresses", notReadyAddresses],
     ] as const) {
       for (const [j, address] of items.entries())
-        problems.push(...addressProblems(address, `${at}.${list}[${j}]`));
+        problems.push(...addressProblems(address, `${at}.${list}[${j}]`, version));
     }
     for (const [j, port] of ports.entries()) {
       problems.push(...portProblems(port, `${at}.ports[${j}]`, ports.length > 1));
@@ -68,12 +77,15 @@ export function isAddress(ip: unknown): boolean {
   return ip.includes(":") || ip.split(".").every((part) => Number(part) <= 255 && !/^0\d/.test(part));
 }
 
-function addressProblems({ ip, hostname }: Loose, at: string): FieldProblem[] {
+function addressProblems(
+  { ip, hostname, nodeName }: Loose,
+  at: string,
+  version: EmulatedVersion,
+): FieldProblem[] {
   const problems: FieldProblem[] = [];
   if (!isAddress(ip)) {
-    problems.push(
-      invalidValue(`${at}.ip`, ip ?? "", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
-    );
+    const examples = version.has("addressExamples") ? ", (e.g. 10.9.8.7 or 2001:db8::ffff)" : "";
+    problems.push(invalidValue(`${at}.ip`, ip ?? "", `must be a valid IP address${examples}`));
   } else if (/^127\.|^::1$/.test(ip)) {
     problems.push(invalidValue(`${at}.ip`, ip, "may not be in the loopback range (127.0.0.0/8, ::1/128)"));
   } else if (ip === "0.0.0.0" || ip === "::") {
@@ -83,13 +95,14 @@ function addressProblems({ ip, hostname }: Loose, at: string): FieldProblem[] {
       invalidValue(`${at}.ip`, ip, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
     );
   }
+  if (nodeName !== undefined) problems.push(...subdomainValue(`${at}.nodeName`, nodeName));
   if (hostname)
     problems.push(...labelProblems(hostname).map((why) => invalidValue(`${at}.hostname`, hostname, why)));
   return problems;
 }
 
 /** Endpoints. */
-export const endpoints: Kind = {
+export const endpoints = (version: EmulatedVersion): Kind => ({
   group: "",
   versions: ["v1"],
   kind: "Endpoints",
@@ -98,8 +111,8 @@ export const endpoints: Kind = {
   shortNames: ["ep"],
   namespaced: true,
   defaults: endpointsDefaults,
-  validate: validateEndpoints,
-};
+  validate: (object) => endpointsProblems(object, version),
+});
 
 const addressTypes = ["FQDN", "IPv4", "IPv6"];
 const endpointsMax = 1000;

@@ -43,6 +43,35 @@ function placeProblems(object: KubeObject): FieldProblem[] {
   return [invalidValue("involvedObject.namespace", about, "does not match event.namespace")];
 }
 
+const noteBytesMax = 1024;
+const wordMax = 128;
+
+/** Events that say when they happened were written in the new way, and are held to more (legacyValidateEvent). */
+function eventProblems(object: KubeObject): FieldProblem[] {
+  const event = object as LooseObject;
+  if (event.eventTime === undefined) return placeProblems(object);
+  const problems: FieldProblem[] = [];
+  if (!event.involvedObject?.namespace && object.metadata?.namespace !== "kube-system") {
+    problems.push(invalidValue("involvedObject.namespace", "", "does not match event.namespace"));
+  }
+  const controller = event.reportingComponent ?? "";
+  if (controller === "") problems.push(requiredValue("reportingController"));
+  problems.push(
+    ...qualifiedNameProblems(controller).map((why) => invalidValue("reportingController", controller, why)),
+  );
+  for (const key of ["reportingInstance", "action", "reason"]) {
+    if (!event[key]) problems.push(requiredValue(key));
+    else if (event[key].length > wordMax) {
+      // The reference shows the type's name for the value.
+      problems.push(invalidValue(key, "", `can have at most ${wordMax} characters`));
+    }
+  }
+  if (Buffer.byteLength(event.message ?? "") > noteBytesMax) {
+    problems.push(invalidValue("message", "", `can have at most ${noteBytesMax} characters`));
+  }
+  return problems;
+}
+
 const coreDefaults = (object: KubeObject): KubeObject =>
   withDefaults(object as LooseObject, { source: {}, reportingComponent: "", reportingInstance: "" });
 
@@ -57,7 +86,7 @@ export const event: Kind = {
   createsOnUpdate: true,
   fields: coreFields,
   defaults: coreDefaults,
-  validate: placeProblems,
+  validate: eventProblems,
 };
 
 /** Members that are the same under two names: that of events.k8s.io, and that of the core group. */
@@ -94,36 +123,13 @@ function withoutEmpty(object: Loose): Loose {
   return withDefaults(result, { regarding: {}, deprecatedSource: {} });
 }
 
-const noteBytesMax = 1024;
-
-/** The new group asks for more than the old (ValidateEventCreate, for requests of events.k8s.io/v1). */
-function validateGroupCreate(object: KubeObject): FieldProblem[] {
-  const event = object as LooseObject;
-  const problems = placeProblems(object);
-  if (event.eventTime === undefined || event.eventTime === null) problems.push(requiredValue("eventTime"));
-  if (event.type !== "Normal" && event.type !== "Warning") {
-    problems.push(invalidValue("type", event.type ?? "", `has invalid value: ${text(event.type)}`));
-  }
-  for (const [key, most] of [
-    ["action", 128],
-    ["reason", 128],
-  ] as const) {
-    if (!event[key]) problems.push(requiredValue(key));
-    else if (event[key].length > most) {
-      problems.push(invalidValue(key, "", `can have at most ${most} characters`));
-    }
-  }
-  const controller = event.reportingComponent ?? "";
-  if (controller === "") problems.push(requiredValue("reportingController"));
-  problems.push(
-    ...qualifiedNameProblems(controller).map((why) => invalidValue("reportingController", controller, why)),
-  );
-  const instance = event.reportingInstance ?? "";
-  if (instance === "") problems.push(requiredValue("reportingInstance"));
-  else if (instance.length > 128)
-    problems.push(invalidValue("reportingInstance", "", "can have at most 128 characters"));
-  if (Buffer.byteLength(event.message ?? "") > noteBytesMax) {
-    problems.push(invalidValue("note", "", `can have at most ${noteBytesMax} characters`));
+/** Events of the group that are new must say when and of which of two types they are (ValidateEventCreate). */
+function newEventProblems(object: KubeObject): FieldProblem[] {
+  const { eventTime, type = "" } = object as LooseObject;
+  const problems: FieldProblem[] = [];
+  if (eventTime === undefined) problems.push(requiredValue("eventTime"));
+  if (type !== "Normal" && type !== "Warning") {
+    problems.push(invalidValue("type", "", `has invalid value: ${type}`));
   }
   return problems;
 }
@@ -141,5 +147,6 @@ export const groupEvent: Kind = {
   conversion,
   fields: groupFields,
   defaults: coreDefaults,
-  validateCreate: validateGroupCreate,
+  validate: eventProblems,
+  validateCreate: newEventProblems,
 };

@@ -57,16 +57,14 @@ export function normalizedSources(spec: Loose, version: EmulatedVersion, before:
   return spec;
 }
 
-function sourceProblems(
-  { apiGroup = "", kind = "", name = "", namespace }: Loose,
-  at: string,
-): FieldProblem[] {
+function sourceProblems(source: Loose, at: string, version: EmulatedVersion): FieldProblem[] {
+  const { apiGroup = "", kind = "", name = "", namespace } = source;
   const problems: FieldProblem[] = [];
   if (name === "") problems.push(requiredValue(`${at}.name`));
   if (kind === "") problems.push(requiredValue(`${at}.kind`));
   if (apiGroup === "" && kind !== "PersistentVolumeClaim") {
     const why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-    problems.push(invalidValue(at, kind, why));
+    problems.push(invalidValue(at, kind, version.gate("AnyVolumeDataSource") ? why : ""));
   }
   if (namespace) {
     problems.push(
@@ -76,9 +74,14 @@ function sourceProblems(
   return problems;
 }
 
-function sourcesProblems({ dataSource, dataSourceRef }: Loose, at: string): FieldProblem[] {
-  const problems = dataSource === undefined ? [] : sourceProblems(dataSource, `${at}.dataSource`);
-  if (dataSourceRef !== undefined) problems.push(...sourceProblems(dataSourceRef, `${at}.dataSourceRef`));
+function sourcesProblems(
+  { dataSource, dataSourceRef }: Loose,
+  at: string,
+  version: EmulatedVersion,
+): FieldProblem[] {
+  const problems = dataSource === undefined ? [] : sourceProblems(dataSource, `${at}.dataSource`, version);
+  if (dataSourceRef !== undefined)
+    problems.push(...sourceProblems(dataSourceRef, `${at}.dataSourceRef`, version));
   if (dataSource === undefined || dataSourceRef === undefined) return problems;
   if (dataSourceRef.namespace) {
     const why = "may not be specified when dataSourceRef.namespace is specified";
@@ -107,7 +110,7 @@ export function claimSpecProblems(spec: Loose, at: string, version: EmulatedVers
   if (spec.volumeMode !== undefined && !volumeModes.includes(spec.volumeMode)) {
     problems.push(unsupportedValue(`${at}.volumeMode`, spec.volumeMode, volumeModes));
   }
-  problems.push(...sourcesProblems(spec, at));
+  problems.push(...sourcesProblems(spec, at, version));
   const { volumeAttributesClassName: attributes } = spec;
   if (attributes && version.gate("VolumeAttributesClass")) {
     problems.push(...subdomainValue(`${at}.volumeAttributesClassName`, attributes));

@@ -1,0 +1,279 @@
+/** Rules that differ between the emulated versions, asked of a whole server. */
+import { KubeApiError, type KubeObject, type Resource, resources } from "@longshore/kube";
+import { noMeter, type RuntimeEnv, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
+import { describe, expect, it } from "vitest";
+import { type ApiServerOptions, createApiServer } from "../../api-server.ts";
+import { memoryStore } from "../../storage/object-store.ts";
+import { type ApiRequest, adminUser } from "../request.ts";
+
+const { signal } = new AbortController();
+
+function aServer(options: Partial<ApiServerOptions> = {}) {
+  const clock = new VirtualClock();
+  const env: RuntimeEnv = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
+  const server = createApiServer(env, { store: memoryStore(), controllers: false, ...options });
+  const kube = server.client();
+  return {
+    clock,
+    kube,
+    create: <T extends KubeObject>(resource: Resource<T>, object: object) =>
+      kube.create(resource, object as T, { signal }) as Promise<T & Record<string, never>>,
+    handle: (request: Partial<ApiRequest>) =>
+      server.registry.handle({
+        verb: "get",
+        group: "",
+        version: "v1",
+        resource: "pods",
+        query: {},
+        user: adminUser,
+        ...request,
+      }),
+  };
+}
+
+/** The causes of the failure, as `field: message`. */
+async function causesOf(attempt: Promise<unknown> | (() => unknown)): Promise<readonly string[]> {
+  try {
+    await (typeof attempt === "function" ? attempt() : attempt);
+  } catch (error) {
+    if (!(error instanceof KubeApiError)) throw error;
+    return (error.status.details?.causes ?? []).map(({ field, message }) => `${field}: ${message}`);
+  }
+  return [];
+}
+
+const claim = (name: string, spec: object = {}) => ({
+  metadata: { name, namespace: "default" },
+  spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "2Gi" } }, ...spec },
+});
+
+describe("a claim", () => {
+  const boundClaim = async (server: ReturnType<typeof aServer>) => {
+    await server.create(resources.storageClasses, {
+      metadata: { name: "fast" },
+      provisioner: "p",
+      allowVolumeExpansion: true,
+    });
+    const made = await server.create(
+      resources.persistentVolumeClaims,
+      claim("c", { storageClassName: "fast" }),
+    );
+    const status = { phase: "Bound", capacity: { storage: "1Gi" } };
+    return server.kube.updateStatus(resources.persistentVolumeClaims, { ...made, status } as never, {
+      signal,
+    });
+  };
+
+  it.each([
+    [
+      "1.20",
+      "1500Mi",
+      ["spec.resources.requests.storage: Forbidden: field can not be less than previous value"],
+    ],
+    ["1.36", "1500Mi", []],
+    [
+      "1.36",
+      "1Gi",
+      ["spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"],
+    ],
+    ["1.36", "4Gi", []],
+  ])("of %s may ask for %s instead of 2Gi where it has 1Gi", async (emulatedVersion, storage, problems) => {
+    const server = aServer({ emulatedVersion });
+    const bound = await boundClaim(server);
+    const spec = { ...(bound as never as { spec: object }).spec, resources: { requests: { storage } } };
+    const attempt = server.kube.update(resources.persistentVolumeClaims, { ...bound, spec } as never, {
+      signal,
+    });
+    expect(await causesOf(attempt)).toEqual(problems);
+  });
+
+  it.each([
+    [
+      "1.20",
+      [
+        'spec.accessModes: Unsupported value: "ReadWriteOncePod": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"',
+      ],
+    ],
+    ["1.36", []],
+  ])("of %s knows ReadWriteOncePod or not", async (emulatedVersion, problems) => {
+    const { create } = aServer({ emulatedVersion });
+    const attempt = create(
+      resources.persistentVolumeClaims,
+      claim("c", { accessModes: ["ReadWriteOncePod"] }),
+    );
+    expect(await causesOf(attempt)).toEqual(problems);
+  });
+
+  it("gets the newest of several default classes, and in 1.20 is refused", async () => {
+    for (const emulatedVersion of ["1.20", "1.36"]) {
+      const { create, clock } = aServer({ emulatedVersion });
+      const annotations = { "storageclass.kubernetes.io/is-default-class": "true" };
+      for (const name of ["old", "new"]) {
+        await create(resources.storageClasses, { metadata: { name, annotations }, provisioner: "p" });
+        clock.advance(5000);
+      }
+      const attempt = create(resources.persistentVolumeClaims, claim("c"));
+      if (emulatedVersion === "1.20")
+        await expect(attempt).rejects.toThrow(/2 default StorageClasses were found/);
+      else expect((await attempt) as never).toMatchObject({ spec: { storageClassName: "new" } });
+    }
+  });
+
+  it("says its source twice from the time on that any source may be named", async () => {
+    const dataSource = { kind: "PersistentVolumeClaim", name: "other" };
+    const [old, young] = await Promise.all(
+      ["1.20", "1.36"].map((emulatedVersion) =>
+        aServer({ emulatedVersion }).create(resources.persistentVolumeClaims, claim("c", { dataSource })),
+      ),
+    );
+    expect(old).not.toHaveProperty("spec.dataSourceRef");
+    expect(young).toHaveProperty("spec.dataSourceRef", dataSource);
+  });
+});
+
+describe("an attachment of an inline volume", () => {
+  const attachment = {
+    metadata: { name: "va" },
+    spec: {
+      attacher: "csi.example.com",
+      nodeName: "n",
+      source: {
+        inlineVolumeSpec: {
+          accessModes: ["ReadWriteOnce"],
+          csi: { driver: "csi.example.com", volumeHandle: "h" },
+        },
+      },
+    },
+  };
+
+  it("keeps it while the migration to CSI is on", async () => {
+    const made = await aServer({ emulatedVersion: "1.20" }).create(resources.volumeAttachments, attachment);
+    expect(made).toHaveProperty("spec.source.inlineVolumeSpec");
+  });
+
+  it("loses it before it is looked at when CSIMigration=false", async () => {
+    const server = aServer({ emulatedVersion: "1.20", featureGates: "CSIMigration=false" });
+    expect(await causesOf(server.create(resources.volumeAttachments, attachment))).toEqual([
+      "spec.source: Required value: must specify exactly one of inlineVolumeSpec and persistentVolumeName",
+    ]);
+  });
+});
+
+describe("a CSIDriver", () => {
+  const driver = { metadata: { name: "csi.example.com" }, spec: { podInfoOnMount: false } };
+  it.each([
+    ["1.20", ["spec: field is immutable"]],
+    ["1.25", ["spec.podInfoOnMount: field is immutable"]],
+    ["1.36", []],
+  ])("of %s lets what it says of pods be changed or not", async (emulatedVersion, problems) => {
+    const { create, kube } = aServer({ emulatedVersion });
+    const made = (await create(resources.csiDrivers, driver)) as never as { spec: object };
+    const next = { ...made, spec: { ...made.spec, podInfoOnMount: true } };
+    const causes = await causesOf(kube.update(resources.csiDrivers, next as never, { signal }));
+    expect(causes.map((text) => text.replace(/Invalid value: .*: /, ""))).toEqual(problems);
+  });
+});
+
+describe("a pod", () => {
+  const pod = (name: string, spec: object = {}) => ({
+    metadata: { name, namespace: "default" },
+    spec: { containers: [{ name: "c", image: "i" }], ...spec },
+  });
+
+  it("gets the priority of its class", async () => {
+    const { create } = aServer();
+    const made = await create(resources.pods, pod("p", { priorityClassName: "system-node-critical" }));
+    expect(made).toMatchObject({
+      spec: { priority: 2_000_001_000, preemptionPolicy: "PreemptLowerPriority" },
+    });
+    await expect(create(resources.pods, pod("q", { priorityClassName: "none" }))).rejects.toThrow(
+      'pods "q" is forbidden: no PriorityClass with name none was found',
+    );
+    await expect(create(resources.pods, pod("q", { priority: 5 }))).rejects.toThrow(
+      /must not be provided in pod spec; priority admission controller computed 0/,
+    );
+  });
+
+  it("is resized in what it asks for, and in nothing else", async () => {
+    const { create, handle } = aServer();
+    const container = { name: "c", image: "i", resources: { requests: { cpu: "1" } } };
+    const made = await create(resources.pods, pod("p", { containers: [container] }));
+    const resized = (image: string, cpu: string) => ({
+      ...(made as object),
+      spec: { containers: [{ name: "c", image, resources: { requests: { cpu } } }] },
+    });
+    const target = { verb: "update", name: "p", namespace: "default", subresource: "resize" } as const;
+    const answer = handle({ ...target, body: resized("other", "2") }) as { object: unknown };
+    expect(answer.object).toMatchObject({
+      spec: { containers: [{ image: "i", resources: { requests: { cpu: "2" } } }] },
+    });
+  });
+
+  it("gains ephemeral containers and never loses one", async () => {
+    const { create, handle } = aServer();
+    const made = (await create(resources.pods, pod("p"))) as never as { spec: object };
+    const target = {
+      verb: "update",
+      name: "p",
+      namespace: "default",
+      subresource: "ephemeralcontainers",
+    } as const;
+    const debug = { name: "debug", image: "busybox" };
+    const one = handle({
+      ...target,
+      body: { ...made, spec: { ...made.spec, ephemeralContainers: [debug] } },
+    });
+    expect(one).toMatchObject({
+      object: { spec: { ephemeralContainers: [debug], containers: [{ name: "c" }] } },
+    });
+    const { metadata } = (one as { object: KubeObject }).object;
+    expect(await causesOf(() => handle({ ...target, body: { ...made, metadata } }))).toEqual([
+      expect.stringContaining('existing ephemeral containers "debug" may not be removed'),
+    ]);
+  });
+});
+
+describe("events", () => {
+  it("are the same in both groups, each in its own words", async () => {
+    const { handle } = aServer();
+    const at = { group: "events.k8s.io", version: "v1", resource: "events", namespace: "default" };
+    const body = {
+      apiVersion: "events.k8s.io/v1",
+      kind: "Event",
+      metadata: { name: "e", namespace: "default" },
+      eventTime: "2021-01-01T00:00:00.000000Z",
+      reportingController: "example.com/c",
+      reportingInstance: "i",
+      action: "Acted",
+      reason: "Because",
+      type: "Normal",
+      note: "n",
+      regarding: { kind: "Pod", namespace: "default", name: "p" },
+    };
+    expect(handle({ verb: "create", ...at, body })).toMatchObject({
+      object: { note: "n", regarding: { name: "p" } },
+    });
+    expect(handle({ ...at, group: "", name: "e" })).toMatchObject({
+      object: {
+        apiVersion: "v1",
+        message: "n",
+        involvedObject: { name: "p" },
+        reportingComponent: "example.com/c",
+      },
+    });
+    const selected = handle({ verb: "list", ...at, query: { fieldSelector: "regarding.name=p" } });
+    expect(selected).toMatchObject({ items: [{ apiVersion: "events.k8s.io/v1", note: "n" }] });
+    const patch = { verb: "patch", ...at, name: "e", patchType: "merge", body: { note: "m" } } as const;
+    expect(handle(patch)).toMatchObject({ object: { note: "m" } });
+  });
+});
+
+it("a generated name that is taken is given up for another, from 1.32 on", async () => {
+  const { create } = aServer();
+  const made = await Promise.all(
+    Array.from({ length: 50 }, () =>
+      create(resources.configMaps, { metadata: { generateName: "x-", namespace: "default" } }),
+    ),
+  );
+  expect(new Set(made.map((object) => (object as KubeObject).metadata?.name)).size).toBe(50);
+});
