@@ -5,58 +5,11 @@
 import { SeededRandom } from "@longshore/runtime";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ConfigMap } from "../api-types.ts";
-import type { Stored } from "../objects.ts";
 import { resources } from "../resources.ts";
 import { AdversarialServer } from "../testing/adversarial-server.ts";
+import { fold, type Step, step, take, versions } from "../testing/informer-story.ts";
 import { virtualEnv } from "../testing/test-env.ts";
-import { type Informer, startInformer } from "./informer.ts";
-
-type Step =
-  | { readonly do: "write"; readonly name: string; readonly value: string }
-  | { readonly do: "delete" | "replace"; readonly name: string }
-  | { readonly do: "wait"; readonly ms: number }
-  | { readonly do: "compact" | "snapshot" | "restore"; readonly ms?: never };
-
-const name = fc.constantFrom("a", "b", "c", "d", "e");
-/** Mostly shorter than a step of the server, so that several changes fall into one gap. */
-const pause = fc.oneof(fc.integer({ min: 1, max: 300 }), fc.integer({ min: 1, max: 90_000 }));
-const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 6,
-    arbitrary: fc.record({ do: fc.constant("write" as const), name, value: fc.string({ maxLength: 3 }) }),
-  },
-  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("delete" as const, "replace" as const), name }) },
-  {
-    weight: 5,
-    arbitrary: fc.record({ do: fc.constant("wait" as const), ms: pause }),
-  },
-  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("compact", "compact", "snapshot", "restore") }) },
-);
-
-/** Folds what a handler is told, and refuses what cannot follow what was told before. */
-function fold(informer: Informer<ConfigMap>): ReadonlyMap<string, Stored<ConfigMap>> {
-  const told = new Map<string, Stored<ConfigMap>>();
-  informer.onChange({
-    added(object) {
-      expect(told.has(object.metadata.name)).toBe(false);
-      told.set(object.metadata.name, object);
-    },
-    updated(before, after) {
-      expect(told.get(after.metadata.name)).toBe(before);
-      expect(after.metadata.uid).toBe(before.metadata.uid);
-      told.set(after.metadata.name, after);
-    },
-    deleted(lastKnown) {
-      expect(told.get(lastKnown.metadata.name)?.metadata.uid).toBe(lastKnown.metadata.uid);
-      told.delete(lastKnown.metadata.name);
-    },
-  });
-  return told;
-}
-
-const versions = (objects: Iterable<Stored<ConfigMap>>) =>
-  [...objects].map(({ metadata }) => `${metadata.name} ${metadata.uid} ${metadata.resourceVersion}`).sort();
+import { startInformer } from "./informer.ts";
 
 async function run(seed: number, steps: readonly Step[], faultRate: number): Promise<void> {
   const env = virtualEnv(seed);
@@ -72,17 +25,10 @@ async function run(seed: number, steps: readonly Step[], faultRate: number): Pro
     indexes: { byValue: (object) => [object.data?.value ?? ""] },
   });
   const told = fold(informer);
-  let snapshot = server.snapshot();
+  const memory = { snapshot: server.snapshot() };
   for (const step of steps) {
-    if (step.do === "write") server.write(step.name, step.value);
-    else if (step.do === "delete") server.delete(step.name);
-    else if (step.do === "replace") {
-      server.delete(step.name);
-      server.write(step.name, "new");
-    } else if (step.do === "compact") server.compact();
-    else if (step.do === "snapshot") snapshot = server.snapshot();
-    else if (step.do === "restore") server.restore(snapshot);
-    else if (step.do === "wait") await env.clock.advance(step.ms);
+    take(step, server, memory);
+    if (step.do === "wait") await env.clock.advance(step.ms);
     expect(versions(told.values())).toEqual(versions(informer.list()));
   }
   server.faultRate = 0;
