@@ -40,7 +40,7 @@ export function evictPod(context: RegistryContext, request: KindRequest): Object
       );
     }
     const [budget] = budgets;
-    if (budget !== undefined && !(notCounted(pod) && budgetIsHealthy(budget))) {
+    if (budget !== undefined && !(notCounted(pod) && letsUnhealthyGo(context, budget))) {
       spend(context, budget, pod, isDryRun(request));
     }
   }
@@ -64,6 +64,12 @@ function notCounted(pod: Stored<Pod>): boolean {
   return pod.status?.conditions?.find((c) => c.type === "Ready")?.status !== "True";
 }
 
+/** A pod that is not ready may go where its budget says so, or has all the healthy pods that it wants. */
+function letsUnhealthyGo({ version }: RegistryContext, budget: PodDisruptionBudget): boolean {
+  const policy = version.has("unhealthyPodEviction") ? budget.spec?.unhealthyPodEvictionPolicy : undefined;
+  return policy === "AlwaysAllow" || budgetIsHealthy(budget);
+}
+
 function budgetIsHealthy({ status }: PodDisruptionBudget): boolean {
   return (status?.desiredHealthy ?? 0) > 0 && (status?.currentHealthy ?? 0) >= (status?.desiredHealthy ?? 0);
 }
@@ -71,14 +77,21 @@ function budgetIsHealthy({ status }: PodDisruptionBudget): boolean {
 function budgetsOf(context: RegistryContext, pod: Stored<Pod>): readonly Stored<PodDisruptionBudget>[] {
   const all = context.store.table("poddisruptionbudgets.policy").list(pod.metadata.namespace ?? "");
   return (all as readonly Stored<PodDisruptionBudget>[]).filter((budget) =>
-    selects(budget.spec?.selector, pod.metadata.labels ?? {}),
+    selects(context, budget.spec?.selector, pod.metadata.labels ?? {}),
   );
 }
 
-/** An empty selector chooses nothing in policy/v1beta1, the stored version. */
-function selects(selector: LabelSelector | undefined, labels: Readonly<Record<string, string>>): boolean {
-  const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
-  if (Object.keys(matchLabels).length === 0 && matchExpressions.length === 0) return false;
+/** An empty selector chooses all pods in policy/v1, and none in policy/v1beta1, which is all that 1.20 has. */
+function selects(
+  { version }: RegistryContext,
+  selector: LabelSelector | undefined,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  if (selector === undefined) return false;
+  const { matchLabels = {}, matchExpressions = [] } = selector;
+  if (Object.keys(matchLabels).length === 0 && matchExpressions.length === 0) {
+    return version.has("emptyBudgetSelectorMatchesAll");
+  }
   return labelSelectorMatches(selector, labels);
 }
 
