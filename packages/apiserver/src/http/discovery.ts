@@ -208,6 +208,14 @@ export function gitVersionOf({ text }: EmulatedVersion): string {
 export const versionDocument = (version: EmulatedVersion) => ({
   major: "1",
   minor: String(version.minor),
+  ...(version.has("versionOfEmulation")
+    ? {
+        emulationMajor: "1",
+        emulationMinor: String(version.minor),
+        minCompatibilityMajor: "1",
+        minCompatibilityMinor: String(version.minor - 1),
+      }
+    : {}),
   gitVersion: gitVersionOf(version),
   gitCommit: "",
   gitTreeState: "clean",

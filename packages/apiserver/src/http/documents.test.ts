@@ -81,6 +81,15 @@ describe("a server of 1.36", () => {
     expect(volumes).toMatchObject({ singularName: "persistentvolume", storageVersionHash: "HN/zwEC+JgM=" });
   });
 
+  it("names its version, and the one before as compatible", async () => {
+    expect(await server.json("/version")).toMatchObject({
+      minor: "36",
+      gitVersion: "v1.36.0+longshore",
+      emulationMinor: "36",
+      minCompatibilityMinor: "35",
+    });
+  });
+
   it("leads from the index of OpenAPI v3 to documents that may be kept", async () => {
     const { paths } = await server.json("/openapi/v3");
     const url = paths["apis/storage.k8s.io/v1"].serverRelativeURL;

@@ -37,6 +37,8 @@ export const behaviours = {
   listTypesOfAllLists: { since: 30 },
   /** Jobs count the changes of their spec. */
   jobGenerations: { since: 21 },
+  /** `/version` names the versions that are emulated and compatible. */
+  versionOfEmulation: { since: 33 },
   /** `/openapi/v3`. */
   openapiV3: { since: 24 },
   /** `fieldValidation` of writes: Strict, Warn, Ignore. */
