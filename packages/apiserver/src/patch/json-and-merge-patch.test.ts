@@ -85,6 +85,17 @@ describe("a JSON patch", () => {
       { metadata: { labels: target.metadata.labels } },
     ],
     [
+      "copies what is not there as null",
+      [{ op: "copy", from: "/spec", path: "/status" }],
+      { ...target, status: null },
+    ],
+    [
+      "counts from behind the end when it adds",
+      [{ op: "add", path: "/metadata/finalizers/-1", value: "z" }],
+      { metadata: { ...target.metadata, finalizers: ["x", "y", "z"] } },
+    ],
+    ["leaves everything when there is no patch", null, target],
+    [
       "adds what a replace does not find",
       [{ op: "replace", path: "/spec", value: 1 }],
       { ...target, spec: 1 },
@@ -115,7 +126,7 @@ describe("a JSON patch", () => {
     ["a place beyond the list", [{ op: "add", path: "/metadata/finalizers/9", value: "z" }], 422],
     ["the whole object as its place", [{ op: "replace", path: "", value: {} }], 422],
     ["a place in a list that is no number", [{ op: "remove", path: "/metadata/finalizers/x" }], 422],
-    ["a copy of what is not there", [{ op: "copy", from: "/spec", path: "/status" }], 422],
+    ["a copy from where nothing leads", [{ op: "copy", from: "/spec/x", path: "/status" }], 422],
     ["a test that fails", [{ op: "test", path: "/metadata/finalizers", value: [] }], 422],
     ["a path through the prototype", [{ op: "add", path: "/__proto__/polluted", value: 1 }], 422],
     [

@@ -27,6 +27,7 @@ class Inapplicable extends Error {
  * @throws KubeApiError 400 for what is no patch, 413 for too many operations, 422 for one that cannot be applied
  */
 export function applyJsonPatch(target: unknown, patch: unknown): unknown {
+  if (patch === null) return target;
   if (!Array.isArray(patch)) throw badRequest("error decoding patch: a JSON patch is a list of operations");
   if (patch.length > operationsMax) {
     const message = `The allowed maximum operations in a JSON patch is ${operationsMax}, got ${patch.length}`;
@@ -62,7 +63,8 @@ function applyOperation(target: unknown, operation: Operation): unknown {
       return edit(edit(target, from, removing), path, adding(present(target, from)));
     }
     case "copy":
-      return edit(target, path, adding(present(target, pointer(operation.from, "from"))));
+      // A member that is not there is copied as null, which the API takes for nothing.
+      return edit(target, path, adding(find(target, pointer(operation.from, "from")) ?? null));
     case "test":
       if (sameJson(find(target, path) ?? null, value)) return target;
       throw new Inapplicable("the value there is another one");
@@ -142,7 +144,7 @@ function containerOf(value: unknown): Container {
 function indexOf(list: readonly unknown[], key: string, last: number): number {
   const index = /^-?\d{1,9}$/.test(key) ? Number(key) : Number.NaN;
   // A negative index counts from the end, which RFC 6901 does not know but the API does.
-  const at = index < 0 ? list.length + index : index;
+  const at = index < 0 ? last + 1 + index : index;
   if (!(at >= 0 && at <= last)) throw new Inapplicable(`the list has no place ${key}`);
   return at;
 }

@@ -151,10 +151,10 @@ const cases: readonly PatchCase[] = [
     after: { metadata: { labels: { c: "3" } } },
   },
   {
-    name: "$patch: replace in an item with its key replaces that item",
+    name: "$patch: replace in an item with its key replaces the list too, by the other items",
     before: containers({ ...main, command: ["x"] }, side),
-    patch: containers({ name: "main", image: "c", $patch: "replace" }),
-    after: containers({ name: "main", image: "c" }, side),
+    patch: containers({ name: "main", image: "c", $patch: "replace" }, { name: "new", image: "d" }),
+    after: containers({ name: "new", image: "d" }),
   },
   {
     name: "$patch: replace as an item of its own replaces the list",

@@ -44,7 +44,7 @@ function mergeMap(original: Json, patch: Json, type: TypeRef): Json {
     if (key === "$patch" || key === "$retainKeys") continue;
     if (key.startsWith(deletePrefix)) {
       const field = key.slice(deletePrefix.length);
-      const gone = asList(value);
+      const gone = listOf(value, key);
       if (!Object.hasOwn(patch, field)) result[field] = withoutItems(asList(result[field]), gone);
       continue;
     }
@@ -52,7 +52,7 @@ function mergeMap(original: Json, patch: Json, type: TypeRef): Json {
       const field = key.slice(orderPrefix.length);
       if (Object.hasOwn(patch, field) || result[field] === undefined) continue;
       const items = asList(result[field]);
-      result[field] = ordered(items, asList(value), items, ruleOf(type, field).mergeKey);
+      result[field] = ordered(items, listOf(value, key), items, ruleOf(type, field).mergeKey);
       continue;
     }
     const merged = mergeMember(result[key], value, key, patch, type);
@@ -71,6 +71,7 @@ function mergeMember(before: unknown, value: unknown, key: string, patch: Json, 
     const gone = asList(patch[`${deletePrefix}${key}`]);
     const order = patch[`${orderPrefix}${key}`];
     const itemType: TypeRef = memberType.form === "list" ? memberType.of : { form: "any" };
+    if (order !== undefined) checkOrder(value, listOf(order, `${orderPrefix}${key}`), rule.mergeKey);
     const merged = mergeList(withoutItems(asList(before), gone), value, rule.mergeKey, itemType);
     return ordered(merged, order === undefined ? value : asList(order), asList(before), rule.mergeKey);
   }
@@ -91,7 +92,7 @@ function mergeList(
     return [...original, ...added];
   }
   if (mergeKey === undefined) return patch;
-  if (patch.some((item) => isMap(item) && item.$patch === "replace" && item[mergeKey] === undefined)) {
+  if (patch.some((item) => isMap(item) && item.$patch === "replace")) {
     return patch
       .filter((item) => !(isMap(item) && item.$patch === "replace"))
       .map((i) => withoutDirectives(asMap(i)));
@@ -108,13 +109,33 @@ function mergeList(
     if (item.$patch === "delete") {
       if (at >= 0) result.splice(at, 1);
     } else if (at >= 0) {
-      result[at] =
-        item.$patch === "replace" ? withoutDirectives(item) : mergeMap(asMap(result[at]), item, itemType);
+      result[at] = mergeMap(asMap(result[at]), item, itemType);
     } else {
       added.push(mergeMap({}, item, itemType));
     }
   }
   return [...added, ...result];
+}
+
+/** Everything that the patch sets must have its place in the order. @throws KubeApiError 400 */
+function checkOrder(
+  patch: readonly unknown[],
+  order: readonly unknown[],
+  mergeKey: string | undefined,
+): void {
+  const keyOf = (item: unknown) => (mergeKey !== undefined && isMap(item) ? item[mergeKey] : item);
+  const named = order.map(keyOf);
+  for (const item of patch) {
+    if (isMap(item) && item.$patch !== undefined) continue;
+    if (!named.some((key) => sameJson(key, keyOf(item)))) {
+      throw badRequest("the order in the patch list does not match its $setElementOrder list");
+    }
+  }
+}
+
+function listOf(value: unknown, directive: string): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw badRequest(`${directive} must be a list`);
 }
 
 /** Keeps of the original only the members that the patch names. */

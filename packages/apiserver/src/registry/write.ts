@@ -167,8 +167,16 @@ export function patchObject(context: RegistryContext, request: KindRequest, stat
   if (request.patchType === "apply") return applyObject(context, request, status);
   const old = existing(request);
   const served = servedForm(request.of, request.version, old);
-  const patched = decoded(context, request, applyPatchTo(request, served));
+  const patched = decoded(context, request, withKind(request, applyPatchTo(request, served), served));
   return putPatched(context, request, old, patched, status);
+}
+
+/** Of what kind the result of a patch is: a strategic patch cannot say so, others may leave it away. */
+function withKind({ patchType }: KindRequest, patched: unknown, { kind, apiVersion }: Stored): unknown {
+  if (!isObject(patched)) return patched;
+  if (patchType === "strategic") return { ...patched, apiVersion, kind };
+  if (patched.kind !== undefined && patched.apiVersion !== undefined) return patched;
+  return { apiVersion, kind, ...patched };
 }
 
 /** Server-side apply: what is not there is made. */
@@ -237,10 +245,11 @@ function putPatched(
   }
   const next = storedForm(request.of, request.version, asServed);
   if (next.metadata?.name !== old.metadata.name) throw nameMismatch(request, next);
-  if (request.of.namespaced && next.metadata.namespace !== old.metadata.namespace) {
-    throw namespaceMismatch(request, next.metadata.namespace ?? "");
+  const namespace = next.metadata.namespace ?? "";
+  if (request.of.namespaced && namespace !== "" && namespace !== old.metadata.namespace) {
+    throw namespaceMismatch(request, namespace);
   }
-  if (next.metadata.uid !== old.metadata.uid) {
+  if ((next.metadata.uid ?? "") !== "" && next.metadata.uid !== old.metadata.uid) {
     throw invalid(request.of.group, request.of.kind, old.metadata.name, [
       invalidValue("metadata.uid", next.metadata.uid ?? "", "field is immutable"),
     ]);
@@ -274,7 +283,8 @@ function applyPatchTo(request: KindRequest, old: Stored): unknown {
     }
     case "strategic":
       if (of.custom !== undefined) throw unsupportedMediaType(customPatchTypes);
-      if (!isObject(body)) throw invalidPatch("a strategic merge patch is an object");
+      if (body === null) return old;
+      if (!isObject(body)) throw badRequest("a strategic merge patch is an object");
       return applyStrategicPatch(old, body, of);
     default:
       if (!isObject(body)) throw invalidPatch("a merge patch is an object");
