@@ -1,6 +1,7 @@
 /** The client against a server that misbehaves, over real sockets. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { gzipSync } from "node:zlib";
 import { type RuntimeEnv, VirtualClock } from "@longshore/runtime";
 import { afterEach, expect, test } from "vitest";
 import { anonymous, type Credential, type CredentialSource } from "../config/cluster-config.ts";
@@ -161,6 +162,29 @@ test("a call that gets no answer ends at its deadline, and closes its socket", a
   );
   expect(requests).toHaveLength(1);
   await until(() => sockets.size === 0);
+});
+
+test("answers may come compressed, when that is asked for, and a broken one fails", async () => {
+  const asked: (string | undefined)[] = [];
+  const packed = gzipSync(JSON.stringify(node("5")));
+  const { kube } = await serve(
+    (request, response) => {
+      asked.push(request.headers["accept-encoding"] as string | undefined);
+      response.writeHead(200, { "content-encoding": "gzip" });
+      response.end(request.url?.endsWith("/cut") ? packed.subarray(0, 20) : packed);
+    },
+    { compression: true },
+  );
+  const read = await kube.get(resources.nodes, { name: "n" }, { signal });
+  expect(read?.metadata.resourceVersion).toBe("5");
+  await expect(kube.get(resources.nodes, { name: "cut" }, { signal })).rejects.toThrow(KubeTransportError);
+  expect(asked[0]).toBe("gzip");
+  const plain = await serve((request, response) => {
+    asked.push(request.headers["accept-encoding"] as string | undefined);
+    json(response, 200, node("6"));
+  });
+  await plain.kube.get(resources.nodes, { name: "n" }, { signal });
+  expect(asked.at(-1)).toBeUndefined();
 });
 
 test("an aborted call closes its socket", async () => {

@@ -45,6 +45,8 @@ export interface HttpClientOptions {
   readonly flowControl?: FlowControl;
   /** Deadline of a call that has no shorter one, in milliseconds; default 30 s, for lists twice that. */
   readonly callTimeoutMs?: number;
+  /** Lets the server compress answers: for slow links, where a list takes longer to travel than to compress; default off. */
+  readonly compression?: boolean;
 }
 
 /** A client that holds connections. */
@@ -89,7 +91,7 @@ class HttpClient implements HttpKubeClient {
   constructor(env: RuntimeEnv, config: ClusterConfig, options: HttpClientOptions) {
     this.#env = env;
     this.#config = config;
-    this.#transport = new HttpTransport(config);
+    this.#transport = new HttpTransport(config, options.compression === true);
     this.#discovery = new Discovery(env.clock, (path, signal) => this.#fetchResources(path, signal));
     this.#bucket =
       options.flowControl === undefined ? undefined : new TokenBucket(env.clock, options.flowControl);

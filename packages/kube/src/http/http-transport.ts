@@ -2,6 +2,8 @@
  * Sends single HTTP requests over undici: connections, TLS and the mapping of failures. The only file
  * that knows undici; all time limits come in through signals, undici's own are switched off.
  */
+import type { Readable } from "node:stream";
+import { createGunzip } from "node:zlib";
 import type { Agent, Dispatcher } from "undici";
 import { KubeTransportError } from "../client.ts";
 import type { ClusterConfig, Credential } from "../config/cluster-config.ts";
@@ -46,10 +48,13 @@ export class HttpTransport {
   readonly #origin: string;
   readonly #prefix: string;
   #connections: Connections | undefined;
+  readonly #compression: boolean;
   #closed = false;
 
-  constructor(config: ClusterConfig) {
+  /** @param compression whether answers to calls may come compressed */
+  constructor(config: ClusterConfig, compression: boolean) {
     this.#config = config;
+    this.#compression = compression;
     const url = new URL(config.server);
     this.#origin = url.origin;
     this.#prefix = url.pathname.replace(/\/+$/, "");
@@ -77,6 +82,7 @@ export class HttpTransport {
         headers: {
           accept: request.accept ?? "application/json",
           "user-agent": "longshore",
+          ...(this.#compression && kind === "calls" ? { "accept-encoding": "gzip" } : {}),
           ...(authorization === undefined ? {} : { authorization }),
           ...(request.body === undefined
             ? {}
@@ -95,7 +101,7 @@ export class HttpTransport {
     return {
       code: response.statusCode,
       retryAfter: Array.isArray(header) ? header[0] : header,
-      body: this.#bytesOf(request, body, signal),
+      body: this.#bytesOf(request, unpacked(body, response.headers["content-encoding"]), signal),
       discard: () => body.destroy(),
     };
   }
@@ -163,6 +169,15 @@ export class HttpTransport {
       },
     });
   }
+}
+
+/** The body as it was before it was compressed. */
+function unpacked(body: Readable, encoding: string | string[] | undefined): AsyncIterable<Uint8Array> {
+  if (encoding !== "gzip") return body;
+  const gunzip = createGunzip();
+  body.on("error", (error) => gunzip.destroy(error));
+  gunzip.on("close", () => body.destroy());
+  return body.pipe(gunzip);
 }
 
 /** The path without its query, which may carry more than a log should. */

@@ -16,7 +16,8 @@ const cases: readonly [string, string, FailedAttempt, number | undefined][] = [
   ["server error", "GET", answered(500, 1000), undefined],
   ["nothing was sent: a read", "GET", { kind: "notSent" }, 100],
   ["nothing was sent: an update", "PUT", { kind: "notSent" }, 100],
-  ["nothing was sent: a create", "POST", { kind: "notSent" }, undefined],
+  ["nothing was sent: a create", "POST", { kind: "notSent" }, 100],
+  ["broken create: it may have been done", "POST", { kind: "broken" }, undefined],
   ["broken read", "GET", { kind: "broken" }, 0],
   ["broken update: it may have been done", "PUT", { kind: "broken" }, undefined],
 ];

@@ -39,7 +39,7 @@ export function retryDelayMs(
       return Math.max(growing, Math.min(failed.retryAfterMs, RETRY_AFTER_MAX_MS));
     }
     case "notSent":
-      return request.method === "POST" ? undefined : growing;
+      return growing;
     case "broken":
       return request.method === "GET" && attempt < 2 ? 0 : undefined;
   }

@@ -39,6 +39,15 @@ const expired = () =>
     reason: "Expired",
     message: "too old resource version",
   });
+const refused = () =>
+  new KubeApiError({
+    kind: "Status",
+    apiVersion: "v1",
+    status: "Failure",
+    code: 422,
+    reason: "Invalid",
+    message: "sendInitialEvents: Forbidden",
+  });
 const broken = () => new KubeTransportError("the connection broke");
 
 /** The server, with knobs for the test. */
@@ -55,6 +64,8 @@ export class AdversarialServer {
   #isFrozen = false;
   /** 0: no faults; otherwise one in so many steps goes wrong. */
   faultRate = 0;
+  /** Whether a watch may begin with the state. */
+  streams = true;
   listsInFlight = 0;
   listsInFlightMax = 0;
   lists = 0;
@@ -165,6 +176,19 @@ export class AdversarialServer {
     let position = Number(options.resourceVersion);
     const sent: Change[] = [];
     if (this.#fails()) throw broken();
+    if (options.sendInitialEvents === true) {
+      if (!this.streams) throw refused();
+      await this.#clock.sleep(this.#random.below(50, "stream time"), options.signal);
+      const state = this.#state;
+      this.#isFrozen = false;
+      for (const object of state.objects.values()) {
+        yield { type: "ADDED", object };
+        if (this.#fails()) throw broken();
+        if (this.#fails()) await this.#clock.sleep(36_000_000, options.signal);
+      }
+      position = state.version;
+      yield { type: "BOOKMARK", resourceVersion: String(position), initialEventsEnd: true };
+    }
     if (position < this.#compacted || this.#fails()) throw expired();
     let nextBookmarkMs = this.#clock.monotonicMs() + 60_000;
     while (this.#clock.monotonicMs() < endsMs) {

@@ -272,6 +272,47 @@ export function kubeClientContract(name: string, open: () => Promise<ClientUnder
       }
     });
 
+    it("gives only the metadata where that is all that is wanted", async () => {
+      const name = unique();
+      const labels = { run: name };
+      await kube.create(resources.configMaps, aConfigMap(name, { a: "1" }, labels), { signal });
+      const selection = { signal, namespace, labelSelector: `run=${name}`, metadataOnly: true };
+      const { items } = await kube.list(resources.configMaps, selection);
+      expect(items).toHaveLength(1);
+      expect(items[0]).toMatchObject({ apiVersion: "v1", kind: "ConfigMap", metadata: { name, labels } });
+      expect(items[0]).not.toHaveProperty("data");
+      for await (const event of kube.watch(resources.configMaps, selection)) {
+        if (event.type === "BOOKMARK") continue;
+        expect(event.object).toMatchObject({ apiVersion: "v1", kind: "ConfigMap", metadata: { name } });
+        expect(event.object).not.toHaveProperty("data");
+        break;
+      }
+    });
+
+    it("begins a watch with the state, or refuses to", async () => {
+      const names = [unique(), unique()];
+      const labels = { run: names[0] ?? "" };
+      for (const name of names) {
+        await kube.create(resources.configMaps, aConfigMap(name, {}, labels), { signal });
+      }
+      const seen: string[] = [];
+      const watching = (async () => {
+        for await (const event of kube.watch(resources.configMaps, {
+          signal,
+          namespace,
+          labelSelector: `run=${labels.run}`,
+          sendInitialEvents: true,
+        })) {
+          if (event.type !== "BOOKMARK") seen.push(event.object.metadata.name);
+          else if (event.initialEventsEnd === true) return "complete";
+        }
+        return "ended";
+      })().catch((error: unknown) => error);
+      const outcome = await watching;
+      if (outcome === "complete") expect(seen.sort()).toEqual(names.sort());
+      else expect(isInvalid(outcome)).toBe(true); // A server from before watch-list.
+    });
+
     it("rejects with the reason of an aborted signal", async () => {
       const reason = new Error("not now");
       const aborted = AbortSignal.abort(reason);
