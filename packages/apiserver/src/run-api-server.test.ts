@@ -1,6 +1,6 @@
 /** The whole durable server: what it leaves on disk, and what a restart finds there. */
 import { readdirSync, statSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -72,4 +72,36 @@ it("lets go of its data and its port when the kubeconfig cannot be written", asy
   const { port } = first;
   await expect(runApiServer(realEnv, { dataDir, port, kubeconfigOut })).rejects.toThrow(/kubeconfig/);
   await (await runApiServer(realEnv, { dataDir, port })).stop();
+});
+
+it("has definitions from files, also after a restart without them, and names a file in which there are none", async () => {
+  const manifests = join(directory, "manifests");
+  await mkdir(manifests);
+  const definition = (plural: string, kind: string) => `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: ${plural}.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: ${plural}, kind: ${kind}}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`;
+  const other = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n";
+  await writeFile(
+    join(manifests, "a.yaml"),
+    `${definition("boats", "Boat")}${other}${definition("sails", "Sail")}`,
+  );
+  for (const definitionPaths of [[manifests], []]) {
+    const server = await runApiServer(realEnv, { dataDir, port: 0, definitionPaths });
+    const to = new HttpsConnections(server.url, { ca: server.caCert });
+    const headers = { authorization: `Bearer ${server.adminToken}` };
+    for (const plural of ["boats", "sails"]) {
+      expect((await to.send({ path: `/apis/example.com/v1/${plural}`, headers })).status).toBe(200);
+    }
+    to.close();
+    await server.stop();
+  }
+  await writeFile(join(manifests, "a.yaml"), "kind: ConfigMap\n");
+  const none = runApiServer(realEnv, { dataDir, port: 0, definitionPaths: [manifests] });
+  await expect(none).rejects.toThrow(`${manifests}: there is no CustomResourceDefinition in it`);
 });

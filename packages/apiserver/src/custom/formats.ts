@@ -46,11 +46,6 @@ export function hasFormat(format: string, text: string): boolean {
   return check === undefined || check(text);
 }
 
-/** True for a format that is checked. */
-export function isKnownFormat(format: string): boolean {
-  return Object.hasOwn(checks, format);
-}
-
 function isUri(text: string): boolean {
   return URL.canParse(text) || /^\/[^\s]*$/.test(text);
 }
