@@ -1,17 +1,21 @@
 /**
  * Deletes what has lost its owners, and carries out the wishes of foreground and orphan deletion
  * (kubernetes pkg/controller/garbagecollector). Owners of kinds that are not served are left alone.
+ *
+ * Invariants
+ *  - An event only says whom to look at; what is done follows from the objects as they are then.
+ *  - Each pass may fail at any object: whatever was written meanwhile brings it back.
  */
 import type { KubeObject, OwnerReference, Stored } from "@longshore/kube";
 import { KubeApiError } from "@longshore/kube";
 import type { RuntimeEnv } from "@longshore/runtime";
-import type { Kind } from "../registry/kind.ts";
-import { resourceKey } from "../registry/kind.ts";
+import { type Kind, tableKey } from "../registry/kind.ts";
 import type { Registry } from "../registry/registry.ts";
 import { type ApiRequest, adminUser } from "../registry/request.ts";
-import { followTables } from "./table-follower.ts";
+import { type Followed, followTables } from "./table-follower.ts";
 
-interface Dependent {
+/** An object, by what it is and its name. */
+interface Named {
   readonly kind: Kind;
   readonly namespace: string;
   readonly name: string;
@@ -22,131 +26,163 @@ const collector = { ...adminUser, name: "system:serviceaccount:kube-system:gener
 /** Begins to collect; gives the way to end it. */
 export function startGarbageCollector(env: RuntimeEnv, registry: Registry): () => void {
   const { store, kinds } = registry.context;
-  /** Dependents by the uid of each of their owners. */
-  const dependents = new Map<string, Map<string, Dependent>>();
-  const suspects = new Map<string, Dependent>();
-  const leavingOwners = new Map<string, Dependent>();
+  const wanted = (kind: Kind) => kind.storedAs === undefined;
+  return followTables(env.clock, store, kinds, wanted, new GarbageCollector(env, registry));
+}
 
-  const keyOf = ({ kind, namespace, name }: Dependent) => `${resourceKey(kind)}/${namespace}/${name}`;
-  const ownersOf = (object: KubeObject | undefined): readonly OwnerReference[] =>
-    object?.metadata?.ownerReferences ?? [];
-  const current = ({ kind, namespace, name }: Dependent) =>
-    store.table(resourceKey(kind)).get(namespace, name);
+const keyOf = ({ kind, namespace, name }: Named) => `${tableKey(kind)}/${namespace}/${name}`;
+const ownersOf = (object: KubeObject | undefined): readonly OwnerReference[] =>
+  object?.metadata?.ownerReferences ?? [];
+const target = ({ namespace, name }: Named) => ({ ...(namespace === "" ? {} : { namespace }), name });
+
+/** The finalizers that say what is to become of the dependents. */
+const isPolicy = (finalizer: string) => finalizer === "orphan" || finalizer === "foregroundDeletion";
+
+class GarbageCollector implements Followed {
+  readonly #env: RuntimeEnv;
+  readonly #registry: Registry;
+  /** Dependents by the uid of each of their owners. */
+  readonly #dependents = new Map<string, Map<string, Named>>();
+  readonly #suspects = new Map<string, Named>();
+  readonly #leavingOwners = new Map<string, Named>();
+
+  constructor(env: RuntimeEnv, registry: Registry) {
+    this.#env = env;
+    this.#registry = registry;
+  }
+
+  readonly onChange: Followed["onChange"] = (kind, { type, object, previous }) => {
+    const self = { kind, namespace: object.metadata.namespace ?? "", name: object.metadata.name };
+    const key = keyOf(self);
+    const now = type === "DELETED" ? [] : ownersOf(object);
+    this.#remember(self, now, ownersOf(previous));
+    if (now.length > 0) this.#suspects.set(key, self);
+    if (type === "DELETED") {
+      for (const [k, dependent] of this.#dependents.get(object.metadata.uid) ?? [])
+        this.#suspects.set(k, dependent);
+    } else if (
+      object.metadata.deletionTimestamp !== undefined &&
+      (object.metadata.finalizers ?? []).length > 0
+    ) {
+      this.#leavingOwners.set(key, self);
+    }
+  };
+
+  readonly onIdle = (): void => {
+    const examined = [...this.#suspects.values()];
+    this.#suspects.clear();
+    for (const suspect of examined) this.#examine(suspect);
+    for (const leaving of [...this.#leavingOwners.values()]) this.#finishOwner(leaving);
+  };
+
+  #remember(self: Named, now: readonly OwnerReference[], before: readonly OwnerReference[]): void {
+    const key = keyOf(self);
+    for (const { uid } of before) {
+      if (now.some((owner) => owner.uid === uid)) continue;
+      this.#dependents.get(uid)?.delete(key);
+      if (this.#dependents.get(uid)?.size === 0) this.#dependents.delete(uid);
+    }
+    for (const { uid } of now) {
+      const all = this.#dependents.get(uid) ?? new Map<string, Named>();
+      this.#dependents.set(uid, all.set(key, self));
+    }
+  }
+
+  #current({ kind, namespace, name }: Named): Stored | undefined {
+    return this.#registry.read(kind, namespace, name);
+  }
 
   /** Whether the owner is there; undefined when its kind is not served here. */
-  function isThere(owner: OwnerReference, namespace: string): boolean | undefined {
+  #isThere(owner: OwnerReference, namespace: string): boolean | undefined {
     const [group = "", version] = owner.apiVersion.split("/");
-    const kind = kinds.findKind(version === undefined ? "" : group, owner.kind);
+    const kind = this.#registry.context.kinds.findKind(version === undefined ? "" : group, owner.kind);
     if (kind === undefined) return undefined;
-    const found = store.table(resourceKey(kind)).get(kind.namespaced ? namespace : "", owner.name);
+    const found = this.#registry.read(kind, kind.namespaced ? namespace : "", owner.name);
     return found?.metadata.uid === owner.uid;
   }
 
-  function call(
-    request: Omit<ApiRequest, "group" | "version" | "resource" | "user" | "query">,
-    kind: Kind,
-  ): void {
-    const { group, plural, versions } = kind;
-    try {
-      registry.handle({
-        ...request,
-        group,
-        version: versions[0],
-        resource: plural,
-        user: collector,
-        query: {},
-      });
-    } catch (error) {
-      // Gone or changed meanwhile: the change itself brings us back.
-      if (!(error instanceof KubeApiError)) env.logger.error("garbage collection failed", { error });
-    }
-  }
-
-  const target = ({ namespace, name }: Dependent) => ({ ...(namespace === "" ? {} : { namespace }), name });
-
-  function setOwners(of: Dependent, object: Stored, owners: readonly OwnerReference[]): void {
-    const { uid, resourceVersion } = object.metadata;
-    const body = { metadata: { uid, resourceVersion, ownerReferences: owners.length === 0 ? null : owners } };
-    call({ verb: "patch", patchType: "merge", body, ...target(of) }, of.kind);
-  }
-
-  function examine(suspect: Dependent): void {
-    const object = current(suspect);
+  /** Takes off the owners that are gone; an object that has none left goes too. */
+  #examine(suspect: Named): void {
+    const object = this.#current(suspect);
     const owners = ownersOf(object);
     if (object === undefined || owners.length === 0 || object.metadata.deletionTimestamp !== undefined)
       return;
-    const left = owners.filter((owner) => isThere(owner, suspect.namespace) !== false);
+    const left = owners.filter((owner) => this.#isThere(owner, suspect.namespace) !== false);
     if (left.length === owners.length) return;
-    if (left.length > 0) {
-      setOwners(suspect, object, left);
+    if (left.length > 0) this.#setOwners(suspect, object, left);
+    else this.#delete(suspect, object, "Background");
+  }
+
+  /** Does to the dependents of an owner that is going what it asks for, and lets it go once that is done. */
+  #finishOwner(leaving: Named): void {
+    const owner = this.#current(leaving);
+    const finalizers = owner?.metadata.finalizers ?? [];
+    const policy = finalizers.find(isPolicy);
+    if (owner?.metadata.deletionTimestamp === undefined || policy === undefined) {
+      this.#leavingOwners.delete(keyOf(leaving));
       return;
     }
-    const body = { propagationPolicy: "Background", preconditions: { uid: object.metadata.uid } };
-    call({ verb: "delete", body, ...target(suspect) }, suspect.kind);
-  }
-
-  function finishOwner(leaving: Dependent): void {
-    const owner = current(leaving);
-    const finalizers = owner?.metadata.finalizers ?? [];
-    if (owner?.metadata.deletionTimestamp === undefined) return void leavingOwners.delete(keyOf(leaving));
-    const policy = finalizers.find((f) => f === "orphan" || f === "foregroundDeletion");
-    if (policy === undefined) return void leavingOwners.delete(keyOf(leaving));
-    const { uid } = owner.metadata;
-    let waits = false;
-    for (const dependent of dependents.get(uid)?.values() ?? []) {
-      const object = current(dependent);
-      const mine = ownersOf(object).find((o) => o.uid === uid);
-      if (object === undefined || mine === undefined) continue;
-      if (policy === "orphan") {
-        setOwners(
-          dependent,
-          object,
-          ownersOf(object).filter((o) => o.uid !== uid),
-        );
-        continue;
-      }
-      if (object.metadata.deletionTimestamp === undefined) {
-        const body = { propagationPolicy: "Foreground", preconditions: { uid: object.metadata.uid } };
-        call({ verb: "delete", body, ...target(dependent) }, dependent.kind);
-      }
-      waits ||= mine.blockOwnerDeletion === true && current(dependent) !== undefined;
-    }
+    const waits = policy === "orphan" ? this.#orphan(owner) : this.#deleteDependents(owner);
     if (waits) return;
-    leavingOwners.delete(keyOf(leaving));
-    const rest = finalizers.filter((f) => f !== policy);
+    this.#leavingOwners.delete(keyOf(leaving));
+    const rest = finalizers.filter((finalizer) => finalizer !== policy);
+    const { uid } = owner.metadata;
     const body = { metadata: { uid, finalizers: rest.length === 0 ? null : rest } };
-    call({ verb: "patch", patchType: "merge", body, ...target(leaving) }, leaving.kind);
+    this.#call({ verb: "patch", patchType: "merge", body, ...target(leaving) }, leaving.kind);
   }
 
-  return followTables(env.clock, store, kinds, (kind) => kind.storedAs === undefined, {
-    onChange(kind, { type, object, previous }) {
-      const self = { kind, namespace: object.metadata.namespace ?? "", name: object.metadata.name };
-      const key = keyOf(self);
-      const now = type === "DELETED" ? [] : ownersOf(object);
-      for (const { uid } of ownersOf(previous)) {
-        if (now.some((owner) => owner.uid === uid)) continue;
-        dependents.get(uid)?.delete(key);
-        if (dependents.get(uid)?.size === 0) dependents.delete(uid);
-      }
-      for (const { uid } of now) {
-        const all = dependents.get(uid) ?? new Map<string, Dependent>();
-        dependents.set(uid, all.set(key, self));
-      }
-      if (now.length > 0) suspects.set(key, self);
-      if (type === "DELETED") {
-        for (const [k, dependent] of dependents.get(object.metadata.uid) ?? []) suspects.set(k, dependent);
-      } else if (
-        object.metadata.deletionTimestamp !== undefined &&
-        (object.metadata.finalizers ?? []).length > 0
-      ) {
-        leavingOwners.set(key, self);
-      }
-    },
-    onIdle() {
-      const examined = [...suspects.values()];
-      suspects.clear();
-      for (const suspect of examined) examine(suspect);
-      for (const leaving of [...leavingOwners.values()]) finishOwner(leaving);
-    },
-  });
+  /** Its dependents stay, and forget it. */
+  #orphan({ metadata: { uid } }: Stored): false {
+    for (const [dependent, object] of this.#dependentsOf(uid)) {
+      this.#setOwners(
+        dependent,
+        object,
+        ownersOf(object).filter((o) => o.uid !== uid),
+      );
+    }
+    return false;
+  }
+
+  /** Its dependents go first; true while one is there that it waits for. */
+  #deleteDependents({ metadata: { uid } }: Stored): boolean {
+    let waits = false;
+    for (const [dependent, object] of this.#dependentsOf(uid)) {
+      if (object.metadata.deletionTimestamp === undefined) this.#delete(dependent, object, "Foreground");
+      const blocks = ownersOf(object).some((o) => o.uid === uid && o.blockOwnerDeletion === true);
+      waits ||= blocks && this.#current(dependent) !== undefined;
+    }
+    return waits;
+  }
+
+  *#dependentsOf(uid: string): Iterable<readonly [Named, Stored]> {
+    for (const dependent of [...(this.#dependents.get(uid)?.values() ?? [])]) {
+      const object = this.#current(dependent);
+      if (object !== undefined && ownersOf(object).some((owner) => owner.uid === uid))
+        yield [dependent, object];
+    }
+  }
+
+  #setOwners(of: Named, object: Stored, owners: readonly OwnerReference[]): void {
+    const { uid, resourceVersion } = object.metadata;
+    const body = { metadata: { uid, resourceVersion, ownerReferences: owners.length === 0 ? null : owners } };
+    this.#call({ verb: "patch", patchType: "merge", body, ...target(of) }, of.kind);
+  }
+
+  #delete(of: Named, object: Stored, propagationPolicy: string): void {
+    const body = { propagationPolicy, preconditions: { uid: object.metadata.uid } };
+    this.#call({ verb: "delete", body, ...target(of) }, of.kind);
+  }
+
+  #call(
+    request: Omit<ApiRequest, "group" | "version" | "resource" | "user" | "query">,
+    { group, plural, versions }: Kind,
+  ): void {
+    const where = { group, version: versions[0], resource: plural };
+    try {
+      this.#registry.handle({ ...request, ...where, user: collector, query: {} });
+    } catch (error) {
+      // Gone or changed meanwhile: the change itself brings us back.
+      if (!(error instanceof KubeApiError)) this.#env.logger.error("garbage collection failed", { error });
+    }
+  }
 }
