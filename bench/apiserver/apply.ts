@@ -5,10 +5,10 @@
 import type { KubeObject } from "@longshore/kube";
 import { own } from "../../packages/apiserver/src/api/own.ts";
 import {
-  type FieldView,
   managersAfterCreate,
   managersAfterUpdate,
 } from "../../packages/apiserver/src/apply/field-manager.ts";
+import type { FieldView } from "../../packages/apiserver/src/apply/field-view.ts";
 import { noManagers, readManagers, writeManagers } from "../../packages/apiserver/src/apply/managers.ts";
 import { typeOfKind } from "../../packages/apiserver/src/schema/field-types.ts";
 import { emulatedVersion } from "../../packages/apiserver/src/versions/emulated-version.ts";

@@ -5,8 +5,8 @@
 import type { KubeObject } from "@longshore/kube";
 import { type FieldType, untyped } from "../schema/field-types.ts";
 import { compareObjects } from "./compare.ts";
-import type { FieldView } from "./field-manager.ts";
 import { type FieldSet, recursiveDifference, union } from "./field-set.ts";
+import type { FieldView } from "./field-view.ts";
 import { itemElement, NoPath } from "./path-element.ts";
 import { deduced, isWhole, type Json } from "./type-steps.ts";
 

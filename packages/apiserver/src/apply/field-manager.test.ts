@@ -8,12 +8,12 @@ import { createdSet } from "./created-set.ts";
 import {
   type Applied,
   applyConfiguration,
-  type FieldView,
   managersAfterCreate,
   managersAfterUpdate,
   type Writer,
 } from "./field-manager.ts";
 import { setOf, shownPaths, toFieldsV1 } from "./field-set.ts";
+import type { FieldView } from "./field-view.ts";
 import { type Managers, noManagers, readManagers, writeManagers } from "./managers.ts";
 
 type Loose = Readonly<Record<string, unknown>>;

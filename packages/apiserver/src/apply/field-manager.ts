@@ -9,7 +9,6 @@
  *  - A manager that an operation does not concern keeps its entry, time included.
  */
 import type { KubeObject } from "@longshore/kube";
-import type { FieldType } from "../schema/field-types.ts";
 import { appliedSet } from "./applied-set.ts";
 import { type Comparison, compareObjects } from "./compare.ts";
 import { createdSet } from "./created-set.ts";
@@ -25,6 +24,7 @@ import {
   union,
   withNamedFields,
 } from "./field-set.ts";
+import type { FieldView } from "./field-view.ts";
 import {
   capUpdaters,
   identityText,
@@ -37,19 +37,6 @@ import {
 } from "./managers.ts";
 import { mergeApplied, removeFields } from "./merge.ts";
 import { reconciled } from "./reconcile.ts";
-
-/** How the objects of one kind are looked at. */
-export interface FieldView {
-  /** `group/version` of the request, in which its objects are. */
-  readonly apiVersion: string;
-  readonly type: FieldType;
-  /** The object in another version of the kind; undefined when it is not served. */
-  convert(object: KubeObject, apiVersion: string): KubeObject | undefined;
-  /** Fields that a write through this path does not change, whatever it says; undefined when there are none. */
-  readonly ignored: FieldSet | undefined;
-  readonly appliedOrder: boolean;
-  readonly emptyMembers: boolean;
-}
 
 /** What only the server sets. */
 export const neverManaged: FieldSet = setOf(

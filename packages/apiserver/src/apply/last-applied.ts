@@ -6,8 +6,8 @@
 import type { KubeObject } from "@longshore/kube";
 import { appliedSet } from "./applied-set.ts";
 import { compareObjects } from "./compare.ts";
-import type { FieldView } from "./field-manager.ts";
 import { difference, type FieldSet } from "./field-set.ts";
+import type { FieldView } from "./field-view.ts";
 
 /** Where kubectl keeps what it applied. */
 export const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration";

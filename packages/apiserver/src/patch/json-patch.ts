@@ -91,7 +91,7 @@ function edit(target: unknown, [key = "", ...rest]: readonly string[], change: E
   const container = containerOf(target);
   if (rest.length === 0) return change(container, key);
   const inner = edit(member(container, key), rest, change);
-  if (Array.isArray(container)) return container.with(indexOf(container, key, container.length - 1), inner);
+  if (Array.isArray(container)) return container.with(indexOf(key, container.length - 1), inner);
   return { ...container, [key]: inner };
 }
 
@@ -99,15 +99,11 @@ const adding =
   (value: unknown): Edit =>
   (container, key) => {
     if (!Array.isArray(container)) return { ...container, [key]: value };
-    return container.toSpliced(
-      key === "-" ? container.length : indexOf(container, key, container.length),
-      0,
-      value,
-    );
+    return container.toSpliced(key === "-" ? container.length : indexOf(key, container.length), 0, value);
   };
 
 const removing: Edit = (container, key) => {
-  if (Array.isArray(container)) return container.toSpliced(indexOf(container, key, container.length - 1), 1);
+  if (Array.isArray(container)) return container.toSpliced(indexOf(key, container.length - 1), 1);
   if (!Object.hasOwn(container, key)) throw new Inapplicable("there is no such member");
   const { [key]: _, ...rest } = container as Readonly<Record<string, unknown>>;
   return rest;
@@ -116,7 +112,7 @@ const removing: Edit = (container, key) => {
 const replacing =
   (value: unknown): Edit =>
   (container, key) => {
-    if (Array.isArray(container)) return container.with(indexOf(container, key, container.length - 1), value);
+    if (Array.isArray(container)) return container.with(indexOf(key, container.length - 1), value);
     return { ...container, [key]: value };
   };
 
@@ -132,7 +128,7 @@ function present(target: unknown, path: readonly string[]): unknown {
 }
 
 function member(container: Container, key: string): unknown {
-  if (Array.isArray(container)) return container[indexOf(container, key, container.length - 1)];
+  if (Array.isArray(container)) return container[indexOf(key, container.length - 1)];
   return Object.hasOwn(container, key) ? (container as Readonly<Record<string, unknown>>)[key] : undefined;
 }
 
@@ -141,7 +137,7 @@ function containerOf(value: unknown): Container {
   return value as Container;
 }
 
-function indexOf(list: readonly unknown[], key: string, last: number): number {
+function indexOf(key: string, last: number): number {
   const index = /^-?\d{1,9}$/.test(key) ? Number(key) : Number.NaN;
   // A negative index counts from the end, which RFC 6901 does not know but the API does.
   const at = index < 0 ? last + 1 + index : index;

@@ -7,12 +7,12 @@ import { applyConflict } from "../apply/conflict-error.ts";
 import {
   applyConfiguration,
   conflictsBeyond,
-  type FieldView,
   managersAfterCreate,
   managersAfterUpdate,
   type Writer,
 } from "../apply/field-manager.ts";
 import { type FieldSet, setOf } from "../apply/field-set.ts";
+import type { FieldView } from "../apply/field-view.ts";
 import { lastAppliedFields, migratingManager, withLastApplied } from "../apply/last-applied.ts";
 import {
   isReset,

@@ -1,0 +1,17 @@
+/** How the objects of one kind, in one version and through one path, are looked at by whoever manages their fields. */
+import type { KubeObject } from "@longshore/kube";
+import type { FieldType } from "../schema/field-types.ts";
+import type { FieldSet } from "./field-set.ts";
+
+/** See the file's header. */
+export interface FieldView {
+  /** `group/version` of the request, in which its objects are. */
+  readonly apiVersion: string;
+  readonly type: FieldType;
+  /** The object in another version of the kind; undefined when it is not served. */
+  convert(object: KubeObject, apiVersion: string): KubeObject | undefined;
+  /** Fields that a write through this path does not change, whatever it says; undefined when there are none. */
+  readonly ignored: FieldSet | undefined;
+  readonly appliedOrder: boolean;
+  readonly emptyMembers: boolean;
+}
