@@ -76,6 +76,26 @@ describe("the server's own controllers", () => {
     expect(await kube.get(resources.statefulSets, ref, { signal })).toBeUndefined();
   });
 
+  it("say what a namespace that goes still waits for, and let services go too", async () => {
+    const { kube, clock } = await world();
+    await kube.create(resources.namespaces, { metadata: { name: "away" } }, { signal });
+    const held = { name: "held", namespace: "away", finalizers: ["example.com/f"] };
+    await kube.create(resources.configMaps, { metadata: held }, { signal });
+    const service = { metadata: { name: "s", namespace: "away" }, spec: { ports: [{ port: 80 }] } };
+    await kube.create(resources.services, service, { signal });
+    await kube.delete(resources.namespaces, { name: "away" }, { signal });
+    await clock.advance(1000);
+    expect(await kube.get(resources.services, { namespace: "away", name: "s" }, { signal })).toBeUndefined();
+    const namespace = await kube.get(resources.namespaces, { name: "away" }, { signal });
+    expect(namespace?.status?.conditions?.filter(({ status }) => status === "True")).toMatchObject([
+      { message: "Some resources are remaining: configmaps. has 1 resource instances" },
+      {
+        message:
+          "Some content in the namespace has finalizers remaining: example.com/f in 1 resource instances",
+      },
+    ]);
+  });
+
   it("empty a namespace before it goes", async () => {
     const { clock, kube } = await world();
     await kube.create(resources.namespaces, { metadata: { name: "away" } }, { signal });

@@ -1,9 +1,11 @@
 /** Empties namespaces that are being deleted, then lets them go (kubernetes pkg/controller/namespace). */
-import { KubeApiError } from "@longshore/kube";
+import { KubeApiError, type Stored } from "@longshore/kube";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { type Kind, resourceKey } from "../registry/kind.ts";
+import { apiTime } from "../registry/metadata.ts";
 import type { Registry } from "../registry/registry.ts";
 import { adminUser } from "../registry/request.ts";
+import { namespaceConditions, type Remaining } from "./namespace-conditions.ts";
 import { followTables } from "./table-follower.ts";
 
 const controller = { ...adminUser, name: "system:serviceaccount:kube-system:namespace-controller" };
@@ -14,31 +16,51 @@ export function startNamespaceLifecycle(env: RuntimeEnv, registry: Registry): ()
   const leaving = new Set<string>();
   const hasContent = (kind: Kind) => kind.namespaced && kind.storedAs === undefined;
 
-  function empty(name: string): void {
-    const namespace = store.table("namespaces").get("", name);
-    if (namespace?.metadata.deletionTimestamp === undefined) return void leaving.delete(name);
-    const namespaced = kinds.all().filter(hasContent);
-    for (const kind of namespaced) {
-      const { group, plural, versions } = kind;
-      if (store.table(resourceKey(kind)).list(name).length === 0) continue;
-      const request = { group, resource: plural, version: versions[0], namespace: name, query: {} };
-      registry.handle({ ...request, verb: "deletecollection", user: controller });
+  const contentOf = (kind: Kind, namespace: string) => store.table(resourceKey(kind)).list(namespace);
+
+  /** Deletes what there is of the kind, one by one where it cannot be deleted as a whole. */
+  function deleteAll(kind: Kind, namespace: string): void {
+    const { group, plural, versions } = kind;
+    const request = { group, resource: plural, version: versions[0], namespace, query: {}, user: controller };
+    if (kind.noDeleteCollection !== true) {
+      registry.handle({ ...request, verb: "deletecollection" });
+      return;
     }
-    if (namespaced.some((kind) => store.table(resourceKey(kind)).list(name).length > 0)) return;
-    leaving.delete(name);
-    const spec = (namespace as { spec?: { finalizers?: readonly string[] } }).spec ?? {};
-    const finalizers = (spec.finalizers ?? []).filter((f) => f !== "kubernetes");
-    registry.handle({
-      verb: "update",
+    for (const { metadata } of contentOf(kind, namespace)) {
+      registry.handle({ ...request, verb: "delete", name: metadata.name });
+    }
+  }
+
+  function tellWhatRemains(namespace: Stored, remaining: readonly Remaining[]): void {
+    const conditions = namespaceConditions(namespace, remaining, apiTime(env.clock.now()));
+    if (conditions === undefined) return;
+    const { name } = namespace.metadata;
+    const target = {
       group: "",
       version: "v1",
       resource: "namespaces",
-      subresource: "finalize",
+      subresource: "status",
       name,
       query: {},
-      body: { ...namespace, spec: { ...spec, finalizers } },
-      user: controller,
-    });
+    };
+    const body = { status: { conditions } };
+    registry.handle({ ...target, verb: "patch", patchType: "merge", body, user: controller });
+  }
+
+  function empty(name: string): void {
+    const namespace = store.table("namespaces").get("", name);
+    if (namespace?.metadata.deletionTimestamp === undefined) return void leaving.delete(name);
+    const filled = kinds.all().filter((kind) => hasContent(kind) && contentOf(kind, name).length > 0);
+    for (const kind of filled) deleteAll(kind, name);
+    const remaining = filled
+      .map((kind) => ({ resource: `${kind.plural}.${kind.group}`, objects: contentOf(kind, name) }))
+      .filter(({ objects }) => objects.length > 0);
+    if (remaining.length > 0) {
+      tellWhatRemains(namespace, remaining);
+      return;
+    }
+    leaving.delete(name);
+    finalize(registry, namespace);
   }
 
   return followTables(
@@ -63,4 +85,21 @@ export function startNamespaceLifecycle(env: RuntimeEnv, registry: Registry): ()
       },
     },
   );
+}
+
+/** Takes off the finalizer that held the namespace until it was empty. */
+function finalize(registry: Registry, namespace: Stored): void {
+  const spec = (namespace as { spec?: { finalizers?: readonly string[] } }).spec ?? {};
+  const finalizers = (spec.finalizers ?? []).filter((f) => f !== "kubernetes");
+  registry.handle({
+    verb: "update",
+    group: "",
+    version: "v1",
+    resource: "namespaces",
+    subresource: "finalize",
+    name: namespace.metadata.name,
+    query: {},
+    body: { ...namespace, spec: { ...spec, finalizers } },
+    user: controller,
+  });
 }
