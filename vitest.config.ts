@@ -23,7 +23,12 @@ export default defineConfig({
         resolve: { alias },
         test: {
           name: "unit",
-          include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "tests/house-rules/**/*.test.ts", "examples/**/*.test.ts"],
+          include: [
+            "packages/*/src/**/*.test.ts",
+            "scripts/**/*.test.ts",
+            "tests/house-rules/**/*.test.ts",
+            "examples/**/*.test.ts",
+          ],
           isolate: false,
           pool: "threads",
           testTimeout: 20_000,

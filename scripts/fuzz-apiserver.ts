@@ -15,8 +15,8 @@ import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { SeededRandom } from "@longshore/runtime";
-import { load } from "js-yaml";
+import { loadKubeconfig } from "@longshore/kube";
+import { kernelHost, SeededRandom, systemClock } from "@longshore/runtime";
 import { type GarbageRequest, garbage } from "../packages/apiserver/src/testing/garbage.ts";
 
 const { values } = parseArgs({
@@ -74,24 +74,16 @@ function fail(why: string): void {
 interface Target {
   readonly host: string;
   readonly port: number;
-  readonly ca: Buffer;
-  readonly token: string;
+  readonly ca: string;
+  /** Value of the Authorization header. */
+  readonly authorization: string;
 }
 
 async function ready(): Promise<Target> {
   if (server.stdout !== null) await Promise.race([once(server.stdout, "data"), once(server, "exit")]);
-  const config = load(readFileSync(kubeconfig, "utf8")) as {
-    readonly clusters: readonly { readonly cluster: Record<string, string> }[];
-    readonly users: readonly { readonly user: Record<string, string> }[];
-  };
-  const { cluster } = config.clusters[0] ?? { cluster: {} };
-  const url = new URL(cluster.server ?? "");
-  return {
-    host: url.hostname,
-    port: Number(url.port),
-    ca: Buffer.from(cluster["certificate-authority-data"] ?? "", "base64"),
-    token: config.users[0]?.user.token ?? "",
-  };
+  const { server: url, ca = "", credentials } = await loadKubeconfig(kernelHost(), { path: kubeconfig });
+  const { authorization = "" } = await credentials.current(systemClock, new AbortController().signal);
+  return { host: new URL(url).hostname, port: Number(new URL(url).port), ca, authorization };
 }
 
 /** One kept connection: requests go out in batches, answers come back in order. */
@@ -118,7 +110,9 @@ class Connection {
       }, answerWithinMs);
       await new Promise<void>((resolve) => {
         this.#done = resolve;
-        socket.write(Buffer.concat(this.#expected.map((request) => encoded(request, this.#target.token))));
+        socket.write(
+          Buffer.concat(this.#expected.map((request) => encoded(request, this.#target.authorization))),
+        );
       });
       clearTimeout(timer);
     }
@@ -173,10 +167,10 @@ function note(request: GarbageRequest | undefined, { status, body }: Answer): vo
     );
 }
 
-function encoded({ method, url, headers, body }: GarbageRequest, token: string): Buffer {
+function encoded({ method, url, headers, body }: GarbageRequest, authorization: string): Buffer {
   const all = { host: "localhost", ...headers, "content-length": String(body.length) };
   const text = Object.entries(all)
-    .map(([name, value]) => `${name}: ${value.replace("Bearer t", `Bearer ${token}`)}`)
+    .map(([name, value]) => `${name}: ${value === "Bearer t" ? authorization : value}`)
     .join("\r\n");
   return Buffer.concat([
     Buffer.from(`${method} ${encodeURI(url).replaceAll("%25", "%")} HTTP/1.1\r\n${text}\r\n\r\n`),
@@ -249,7 +243,7 @@ async function play(target: Target, random: SeededRandom, count: number): Promis
     const next = Array.from({ length: Math.min(batch, count - sent) }, () => garbage(random));
     sent += next.length;
     await connection.send(next.filter((request) => !isWatch(request)));
-    for (const watch of next.filter(isWatch)) await visit(target, encoded(watch, target.token));
+    for (const watch of next.filter(isWatch)) await visit(target, encoded(watch, target.authorization));
     if (random.below(64, "no http") === 0) {
       const bytes = Buffer.from(Array.from({ length: 200 }, () => random.below(256, "byte")));
       await visit(

@@ -47,6 +47,21 @@ export const permissions: readonly Permission[] = [
     because: "keys and tokens on disk; a token must not be guessed, so its bytes never come from a seed",
   },
   {
+    files: /^packages\/apiserver\/src\/http\/certificates\.ts$/,
+    may: ["random"],
+    because: "serial numbers and keys of certificates must not be guessed, so they never come from a seed",
+  },
+  {
+    files: /^packages\/apiserver\/src\/http\/definition-files\.ts$/,
+    may: ["files"],
+    because: "definitions that the server is started with, given as files",
+  },
+  {
+    files: /^packages\/apiserver\/src\/custom\/formats\.ts$/,
+    may: ["network"],
+    because: "isIP looks at a text and at nothing else",
+  },
+  {
     files: /^packages\/(apiserver|dashboard)\/src\/(.*\/)?http[a-z-]*\.ts$/,
     may: ["network"],
     because: "servers",

@@ -1,34 +1,13 @@
 /** What is served at paths that are no resources: health, version, discovery, OpenAPI. One table, the first match answers. */
 import { apiError, unknownResource } from "../api/errors.ts";
-import type { ApiServer } from "../api-server.ts";
-import type { RegistryContext } from "../registry/context.ts";
-import type { UserInfo } from "../registry/request.ts";
 import { aggregatedAnswer } from "./aggregated-discovery.ts";
 import { type CachedDocument, sendDocument } from "./cached-documents.ts";
 import { coreVersions, groupList, oneGroup, resourceList, rootPaths, versionDocument } from "./discovery.ts";
-import { header, type Request, type Response } from "./exchange.ts";
+import { header } from "./exchange.ts";
 import { openApiV2, openApiV3, openApiV3Index } from "./openapi.ts";
+import type { PathCall, PathEndpoint } from "./path-endpoint.ts";
 import { send, sendJson, sendPageNotFound, sendText } from "./respond.ts";
 import { tokenKeyEndpoints } from "./token-keys.ts";
-
-/** A request to a path that is no resource. */
-export interface PathCall {
-  readonly server: ApiServer;
-  readonly context: RegistryContext;
-  readonly user: UserInfo;
-  readonly url: URL;
-  /** The path without a slash at its end. */
-  readonly path: string;
-  readonly request: Request;
-  readonly response: Response;
-}
-
-/** One entry of the table. */
-export interface PathEndpoint {
-  /** The paths that it answers; a text is one path exactly. */
-  readonly path: string | RegExp;
-  readonly answer: (call: PathCall) => void | Promise<void>;
-}
 
 /** Answers the request, whoever sent it. @throws KubeApiError 404, 405 */
 export async function answerPath(call: Omit<PathCall, "path" | "context">): Promise<void> {

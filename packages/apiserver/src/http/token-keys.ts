@@ -3,7 +3,7 @@
  * kubernetes keps/sig-auth/1393-oidc-discovery).
  */
 import { header } from "./exchange.ts";
-import type { PathEndpoint } from "./path-endpoints.ts";
+import type { PathEndpoint } from "./path-endpoint.ts";
 import { send } from "./respond.ts";
 
 /** The document that names the issuer, and the set of its keys. */

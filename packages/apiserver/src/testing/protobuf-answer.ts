@@ -75,7 +75,9 @@ function valueAt(message: Buffer, path: string): Wire | undefined {
   for (const part of path.split(".")) {
     const [, number, index = "0"] = /^(\d+)(?:\[(\d+)\])?$/.exec(part) ?? [];
     if (number === undefined || !Buffer.isBuffer(value)) return undefined;
-    const found = fieldsOf(value).filter((field) => field.number === Number(number))[Number(index)];
+    const found: { readonly value: Wire } | undefined = fieldsOf(value).filter(
+      (field) => field.number === Number(number),
+    )[Number(index)];
     if (found === undefined) return undefined;
     value = found.value;
   }
