@@ -15,6 +15,7 @@ import type { CacheProgress } from "./cache-progress.ts";
 import { type IndexFunction, ObjectCache } from "./object-cache.ts";
 import { Reflector, type ReflectorTarget } from "./reflector.ts";
 import { compareResourceVersions } from "./resource-version.ts";
+import { withSharedParts } from "./shared-parts.ts";
 
 /** What to cache and how. */
 export interface InformerOptions<T extends KubeObject> {
@@ -231,13 +232,16 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
 
   #store(key: ObjectKey, object: Stored<T>, changes: Change<T>[], initial: boolean): void {
     const before = this.#cache.get(key);
-    const sameObject = before?.metadata.uid === object.metadata.uid;
-    if (sameObject && before?.metadata.resourceVersion === object.metadata.resourceVersion) return;
+    if (before !== undefined && before.metadata.uid === object.metadata.uid) {
+      if (before.metadata.resourceVersion === object.metadata.resourceVersion) return;
+      const after = withSharedParts(before, object);
+      this.#cache.set(key, after);
+      changes.push({ kind: "updated", before, after });
+      return;
+    }
     this.#cache.set(key, object);
-    if (before === undefined) changes.push({ kind: "added", object, initial });
-    else if (sameObject) changes.push({ kind: "updated", before, after: object });
-    else
-      changes.push({ kind: "deleted", object: before, tombstone: true }, { kind: "added", object, initial });
+    if (before !== undefined) changes.push({ kind: "deleted", object: before, tombstone: true });
+    changes.push({ kind: "added", object, initial });
   }
 
   #notify(changes: readonly Change<T>[]): void {

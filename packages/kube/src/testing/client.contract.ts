@@ -167,6 +167,18 @@ export function kubeClientContract(name: string, open: () => Promise<ClientUnder
       expect(isNotFound(await missing.catch((error: unknown) => error))).toBe(true);
     });
 
+    it("applies, tells conflicts with other managers, and overrules them when told to", async () => {
+      const ref = { name: unique(), namespace };
+      const apply = (value: string, fieldManager: string, force?: boolean) => {
+        const body = { ...aConfigMap(ref.name, { a: value }) };
+        const options = { fieldManager, ...(force === undefined ? {} : { force }) };
+        return kube.patch(resources.configMaps, ref, { type: "apply", body, ...options }, { signal });
+      };
+      expect((await apply("1", "one")).data).toEqual({ a: "1" });
+      expect(isConflict(await apply("2", "two").catch((error: unknown) => error))).toBe(true);
+      expect((await apply("2", "two", true)).data).toEqual({ a: "2" });
+    });
+
     it("keeps spec and status apart", async () => {
       const created = await kube.create(resources.persistentVolumes, aVolume(unique()), { signal });
       const withStatus = await kube.updateStatus(
