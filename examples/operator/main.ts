@@ -6,7 +6,7 @@ import { startWorkspaceOperator } from "./operator.ts";
 const env = {
   clock: systemClock,
   random: systemRandom,
-  logger: createLogger({ level: "info" }),
+  logger: createLogger({ format: "human", level: "info" }),
   meter: noMeter,
 };
 const config = await loadKubeconfig(kernelHost(), { path: process.env.KUBECONFIG ?? "" });
