@@ -45,8 +45,6 @@ export const behaviours = {
   fieldValidation: { since: 25 },
   /** A watch may begin with the state (`sendInitialEvents`). */
   watchList: { since: 27 },
-  /** Managed fields are kept for every write, not only where an apply came first. */
-  managedFieldsAlways: { since: 20 },
   /** More than selectors of labels is replaced as a whole by an apply (`structType=atomic`). */
   atomicStructs: { since: 21 },
   /** A write through a path owns no fields that the path resets: the status, or all but the status. */
@@ -57,8 +55,6 @@ export const behaviours = {
   appliedOrder: { since: 26 },
   /** Managed fields name the sub-resource they came through. */
   managedFieldsSubresource: { since: 22 },
-  /** `metadata.selfLink` is no longer filled. */
-  noSelfLink: { since: 20 },
   /** A create with `generateName` is tried again under another name when the first is taken. */
   generateNameRetries: { since: 32 },
   /** Of several default storage classes the newest wins; before, a claim without class was refused. */
@@ -81,10 +77,8 @@ export const behaviours = {
   emptyBudgetSelectorMatchesAll: { since: 21 },
   /** Pods may be taken by a budget that allows it although they are unhealthy. */
   unhealthyPodEviction: { since: 26 },
-  /** Names, and other texts, of validation as they read since. */
-  validationTextsOf133: { since: 33 },
-  /** A lower request of a claim, as long as it stays above what it has. */
-  claimExpansionRecovery: { since: 34 },
+  /** Volumes of a pod that are claims of its own, made by a controller. */
+  genericEphemeralVolumes: { since: 21 },
   /** Pods of a Job carry its labels with the prefix batch.kubernetes.io too. */
   prefixedJobLabels: { since: 27 },
   /** Names of the Secrets of CSI volumes may be subdomains. */
@@ -97,28 +91,16 @@ export const behaviours = {
   addressExamples: { since: 23 },
   /** Access mode ReadWriteOncePod. */
   readWriteOncePod: { since: 27 },
-  /** Claims that are bound may change their VolumeAttributesClass. */
-  volumeAttributesClass: { since: 34 },
   /** `requestedAttributes` of a CSIDriver beyond its mode may be changed. */
   csiDriverSpecMutable: { since: 22 },
   /** Namespaces carry the label `kubernetes.io/metadata.name`. */
   namespaceNameLabel: { since: 21 },
   /** The node affinity of a volume can be given later and be widened by newer label keys. */
   volumeAffinityLabelsMutable: { since: 22 },
-  /** The node affinity of a volume can be changed at will. */
-  volumeAffinityMutable: { since: 35 },
   /** A pod's resources are changed through `pods/resize`. */
   podResize: { since: 33 },
-  /** Gates hold a pod back from scheduling. */
-  podSchedulingGates: { since: 27 },
-  /** Init containers may restart always, beside the others. */
-  sidecarContainers: { since: 29 },
   /** `pods/ephemeralcontainers` takes a whole pod. */
   ephemeralContainersOfPod: { since: 22 },
-  /** Volumes of a pod that are claims of its own. */
-  genericEphemeralVolumes: { since: 21 },
-  /** The allocatable count of a driver on a node may change. */
-  csiNodeAllocatableMutable: { since: 33 },
   /** The server checks objects of storage.k8s.io twice and tells each cause twice. */
   storageCausesTwice: { until: 21 },
   /** Somebody can ask who they are (SelfSubjectReview). */
@@ -227,25 +209,14 @@ export const gates: Readonly<Record<string, GateChanges>> = {
   CSIServiceAccountToken: { default: { 20: false, 21: true }, locked: 22 },
   CSIStorageCapacity: { default: { 20: false, 21: true }, locked: 24 },
   CSIVolumeFSGroupPolicy: { default: { 20: true }, locked: 23 },
-  CSIInlineVolume: { default: { 20: true }, locked: 25 },
-  EphemeralContainers: { default: { 20: false, 23: true }, locked: 25 },
-  ExpandCSIVolumes: { default: { 20: true }, locked: 24 },
   ExpandPersistentVolumes: { default: { 20: true }, locked: 24 },
   GenericEphemeralVolume: { default: { 20: false, 21: true }, locked: 23 },
   MutableCSINodeAllocatableCount: { default: { 20: false, 35: true }, locked: 36 },
   MutablePVNodeAffinity: { default: { 20: false } },
-  PodOverhead: { default: { 20: true }, locked: 24 },
-  NonPreemptingPriority: { default: { 20: true }, locked: 24 },
   RecoverVolumeExpansionFailure: { default: { 20: false, 32: true }, locked: 34 },
   SELinuxMountReadWriteOncePod: { default: { 20: false, 27: true } },
-  SetHostnameAsFQDN: { default: { 20: true }, locked: 22 },
   ListFromCacheSnapshot: { default: { 20: false, 34: true } },
   WatchList: { default: { 20: false, 32: true, 33: false, 34: true } },
   VolumeAttributesClass: { default: { 20: false, 34: true }, locked: 36 },
   DynamicKubeletConfig: { default: { 20: true, 22: false } },
-  ProcMountType: { default: { 20: false, 33: true } },
-  EndpointSlice: { default: { 20: true }, locked: 21 },
-  ImmutableEphemeralVolumes: { default: { 20: true }, locked: 21 },
-  ServiceLBNodePortControl: { default: { 20: false, 22: true }, locked: 24 },
-  IPv6DualStack: { default: { 20: false, 21: true }, locked: 23 },
 };

@@ -19,8 +19,6 @@ export interface ContainerContext {
   /** Volumes of the pod that are sound, by name. */
   readonly volumes: ReadonlyMap<string, Loose>;
   readonly init: boolean;
-  /** Containers that always restart may stand among the init containers. */
-  readonly sidecars: boolean;
 }
 
 const protocols = ["SCTP", "TCP", "UDP"];
@@ -317,27 +315,25 @@ export function containerProblems(
   problems.push(...pullPolicyProblems(container, `${at}.imagePullPolicy`));
   problems.push(...resourceProblems(container.resources, `${at}.resources`));
   problems.push(...securityProblems(container.securityContext, `${at}.securityContext`));
-  if (context.init) problems.push(...initProblems(container, at, context));
+  if (context.init) problems.push(...initProblems(container, at));
   else if (container.restartPolicy !== undefined) {
     problems.push(forbiddenValue(`${at}.restartPolicy`, "may not be set for non-init containers"));
   }
   return problems;
 }
 
-/** Init containers that end have nothing that is for those that run. */
-function initProblems(container: Loose, at: string, { sidecars }: ContainerContext): FieldProblem[] {
+/** Init containers that end have nothing that is for those that run; those that always restart run beside the others. */
+function initProblems(container: Loose, at: string): FieldProblem[] {
   const { restartPolicy } = container;
-  if (sidecars && restartPolicy === "Always") return [];
+  if (restartPolicy === "Always") return [];
   const problems: FieldProblem[] = [];
   if (restartPolicy !== undefined) {
     problems.push(unsupportedValue(`${at}.restartPolicy`, restartPolicy, ["Always"]));
   }
   for (const key of ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"]) {
     if (container[key] === undefined) continue;
-    if (sidecars) {
-      const why = "may not be set for init containers without restartPolicy=Always";
-      problems.push(forbiddenValue(`${at}.${key}`, why));
-    } else problems.push(invalidValue(`${at}.${key}`, container[key], "must not be set for init containers"));
+    const why = "may not be set for init containers without restartPolicy=Always";
+    problems.push(forbiddenValue(`${at}.${key}`, why));
   }
   return problems;
 }

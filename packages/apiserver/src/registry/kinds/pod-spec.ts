@@ -157,7 +157,7 @@ export function podSpecProblems(spec: Loose, at: string): FieldProblem[] {
   const containers: readonly Loose[] = spec.containers ?? [];
   if (containers.length === 0) problems.push(requiredValue(`${at}.containers`));
   const names = new Set<string>();
-  const context = { volumes, init: false, sidecars: true };
+  const context = { volumes, init: false };
   for (const [i, container] of containers.entries()) {
     problems.push(...containerProblems(container, `${at}.containers[${i}]`, names, context));
   }

@@ -40,8 +40,17 @@ function statusDefaults(status: Loose): Loose {
   );
 }
 
-function prepareCreate(object: KubeObject): KubeObject {
-  const pod = object as LooseObject;
+/** Claims of the pod's own are volumes only where their gate is on. */
+function withoutEphemeral(object: LooseObject): LooseObject {
+  return withMember(object, "spec", (spec) =>
+    withMember(spec, "volumes", (volumes) => mapItems(volumes, (volume) => without(volume, "ephemeral"))),
+  );
+}
+
+function prepareCreate(object: KubeObject, version: EmulatedVersion): KubeObject {
+  const pod = version.gate("GenericEphemeralVolume")
+    ? (object as LooseObject)
+    : withoutEphemeral(object as LooseObject);
   return { ...pod, status: { phase: "Pending", qosClass: qosClass(pod.spec ?? {}) } } as KubeObject;
 }
 
@@ -161,7 +170,7 @@ export const pod = (version: EmulatedVersion): Kind => ({
       "status",
       statusDefaults,
     ),
-  prepareCreate,
+  prepareCreate: (object) => prepareCreate(object, version),
   // Status belongs to the sub-resource, and qosClass to the server.
   prepareStatusUpdate: (next, old) => {
     const { status = {} } = next as LooseObject;
