@@ -49,7 +49,7 @@ test.each([
   [/^(CSIDriver|CSINode|StorageClass|VolumeAttachment|ConfigMap|Lease)$/, 0],
   [/^PersistentVolume$/, 4],
   [/^PersistentVolumeClaim$/, 24],
-  [/^Pod$/, 4],
+  [/^Pod$/, 0],
   [/^Node$/, 13],
   [/^(Deployment|ReplicaSet|DaemonSet)$/, 10],
   [/^StatefulSet$/, 41],
