@@ -2,7 +2,7 @@ import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { SeededRandom } from "@longshore/runtime";
 import { expect, test } from "vitest";
 import type { ConfigMap } from "../api-types.ts";
-import { type KubeClient, KubeTransportError } from "../client.ts";
+import { KubeApiError, type KubeClient, KubeTransportError } from "../client.ts";
 import { resources } from "../resources.ts";
 import { AdversarialServer } from "../testing/adversarial-server.ts";
 import { virtualEnv } from "../testing/test-env.ts";
@@ -110,12 +110,51 @@ test("a server that never answers is asked again, with growing pauses, and never
   const informer = startInformer({ ...env, kube }, resources.configMaps);
   await env.clock.advance(30 * 60_000);
   expect(informer.hasSynced()).toBe(false);
-  // Every 30 to 45 seconds once the back-off is at its end.
-  expect(lists).toBeGreaterThan(35);
-  expect(lists).toBeLessThan(75);
+  // Thirty times in the first minute, and every 30 to 45 seconds in the end.
+  expect(lists).toBeGreaterThan(65);
+  expect(lists).toBeLessThan(105);
   await informer.stop();
+  const before = lists;
   await env.clock.advance(30 * 60_000);
-  expect(lists).toBeLessThan(75);
+  expect(lists).toBe(before);
+});
+
+test("a server that is back, and has forgotten where we were, is not left waiting for its absence", async () => {
+  const env = virtualEnv();
+  let isAway = true;
+  let watches = 0;
+  const answer = () => {
+    if (isAway) throw new KubeTransportError("the connection broke");
+  };
+  const kube = {
+    async list() {
+      answer();
+      return { items: [], resourceVersion: "9", continue: undefined };
+    },
+    async *watch() {
+      answer();
+      if (++watches === 1) return;
+      if (watches === 2) {
+        throw new KubeApiError({
+          kind: "Status",
+          apiVersion: "v1",
+          status: "Failure",
+          code: 410,
+          reason: "Expired",
+        });
+      }
+      await new Promise<never>(() => {});
+    },
+  } as unknown as KubeClient;
+  const informer = startInformer({ ...env, kube }, resources.configMaps);
+  isAway = false;
+  await env.clock.advance(0);
+  isAway = true;
+  await env.clock.advance(20_000);
+  isAway = false;
+  await env.clock.advance(3_000); // Two for the next attempt, and less than one for the answer that all has expired.
+  expect(watches).toBe(3);
+  await informer.stop();
 });
 
 test("resync tells every object again", async () => {

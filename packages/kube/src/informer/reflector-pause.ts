@@ -1,24 +1,24 @@
 /**
  * How long a reflector rests after a failed pass: a pure function of what failed. A server that is being started
- * again refuses connections for a moment and is asked again soon, since asking costs nobody anything; one that
+ * again, or the proxy before it, refuses or breaks connections for a while and is asked again soon, since asking costs
+ * nobody much; only when that has gone on for the better part of a minute do the pauses grow long. A server that
  * answers with failures is left alone for longer (client-go begins with 800 ms to 1.6 s in every case).
  */
 import { type BackoffPolicy, backoffMs, type Random } from "@longshore/runtime";
 import { KubeTransportError } from "../client.ts";
-import { wasNeverSent } from "../http/http-transport.ts";
 
-/** Nobody listens. */
-const refused: BackoffPolicy = { initialMs: 50, maximumMs: 1_000, jitter: 1 };
-/** After so many refusals in a row (about a minute) the server is more than being restarted. */
-const REFUSALS_FAST = 60;
-/** The connection broke, or nothing came in time. */
-const broken: BackoffPolicy = { initialMs: 50, maximumMs: 30_000, jitter: 1 };
+/** No answer came. */
+const away: BackoffPolicy = { initialMs: 50, maximumMs: 1_000, jitter: 1 };
+/** So many times, which is about forty seconds. */
+const AWAY_FAILURES = 30;
+/** The server is more than being restarted. */
+const goneForLong: BackoffPolicy = { initialMs: 2_000, maximumMs: 30_000, jitter: 0.5 };
 /** The server answered with a failure, or ended a watch at once. */
 const failed: BackoffPolicy = { initialMs: 500, maximumMs: 30_000, jitter: 0.5 };
 
 /** Milliseconds to rest after `failures` failures in a row, of which `problem` was the last. */
 export function reflectorPauseMs(problem: unknown, failures: number, random: Random): number {
-  if (wasNeverSent(problem) && failures <= REFUSALS_FAST) return backoffMs(refused, failures, random);
-  const policy = problem instanceof KubeTransportError ? broken : failed;
-  return backoffMs(policy, failures, random);
+  if (!(problem instanceof KubeTransportError)) return backoffMs(failed, failures, random);
+  if (failures <= AWAY_FAILURES) return backoffMs(away, failures, random);
+  return backoffMs(goneForLong, failures - AWAY_FAILURES, random);
 }

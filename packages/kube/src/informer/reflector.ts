@@ -17,7 +17,7 @@
  *    when we come back cannot be told from the old one by its versions.)
  */
 import { abortable, errorChain, withDeadline } from "@longshore/runtime";
-import { isExpired, KubeApiError, type ListPage, type WatchEvent } from "../client.ts";
+import { isExpired, KubeApiError, KubeTransportError, type ListPage, type WatchEvent } from "../client.ts";
 import type { KubeEnv } from "../env.ts";
 import { type KubeObject, keyOf, type ObjectKey, type Stored } from "../objects.ts";
 import type { Resource } from "../resources.ts";
@@ -101,6 +101,7 @@ export class Reflector<T extends KubeObject> {
   /** Reflects until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
     let failures = 0;
+    let wasAway = false;
     while (!signal.aborted) {
       let problem: unknown;
       const progress: PassProgress = { healthy: false };
@@ -113,6 +114,10 @@ export class Reflector<T extends KubeObject> {
       if (progress.healthy) failures = 0;
       // The first relist after a healthy watch need not wait; all else does, so that no loop spins.
       if ((problem === undefined || isExpired(problem)) && progress.healthy) continue;
+      // A server that answers again, though it be with a failure, is back: what it was before counts no more.
+      const isAway = problem instanceof KubeTransportError;
+      if (isAway !== wasAway) failures = 0;
+      wasAway = isAway;
       failures++;
       const pauseMs = reflectorPauseMs(problem, failures, this.#env.random);
       this.#tell(problem, failures, pauseMs);
