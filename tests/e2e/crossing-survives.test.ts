@@ -89,7 +89,9 @@ describe("a crossing survives", () => {
       test.signal("controller-manager", "SIGSTOP");
       return test
         .until("the volume is unmounted", async () => {
-          return (await test.mounts()).length === 0 && ((await nodeStatus())?.volumesInUse ?? []).length === 0;
+          return (
+            (await test.mounts()).length === 0 && ((await nodeStatus())?.volumesInUse ?? []).length === 0
+          );
         })
         .then(async () => {
           expect(await diskAttachments()).toBe(1);

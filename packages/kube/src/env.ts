@@ -1,7 +1,7 @@
 /** What every component that talks to Kubernetes is given. */
 import type { RuntimeEnv } from "@longshore/runtime";
 import type { KubeClient } from "./client.ts";
-import type { OwnWrites } from "./own-writes/own-writes.ts";
+import type { OwnWrites } from "./own-writes/seen.ts";
 
 /** The seams of a component that talks to Kubernetes. */
 export interface KubeEnv extends RuntimeEnv {

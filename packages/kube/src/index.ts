@@ -43,10 +43,10 @@ export { LeadershipLostError } from "./leader-election/leadership-lost.ts";
 export * from "./objects.ts";
 export {
   type InformerSource,
-  type OwnWrites,
   StaleCacheError,
   trackWrites,
 } from "./own-writes/own-writes.ts";
+export type { OwnWrites } from "./own-writes/seen.ts";
 export {
   formatBytes,
   parseQuantity,

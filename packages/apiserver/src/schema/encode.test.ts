@@ -172,7 +172,11 @@ describe("objects in protobuf", () => {
   });
 
   it("make frames of a watch, each with its length before it", () => {
-    const object = objectToProtobuf({ apiVersion: "v1", kind: "ConfigMap", data: { a: "1" } } as KubeObject) as Buffer;
+    const object = objectToProtobuf({
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      data: { a: "1" },
+    } as KubeObject) as Buffer;
     const frame = watchFrame("ADDED", object);
     expect(frame.readUInt32BE()).toBe(frame.length - 4);
     expect(frame.subarray(4, 11)).toEqual(Buffer.concat([Buffer.from([0x0a, 5]), Buffer.from("ADDED")]));

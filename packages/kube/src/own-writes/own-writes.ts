@@ -20,15 +20,7 @@ import { interceptWrites, type WriteRequest } from "../intercepted-client.ts";
 import { isDeleting, type KubeObject, keyOf, type ObjectKey, refOfKey, type Stored } from "../objects.ts";
 import type { Resource } from "../resources.ts";
 import { type OwnWrite, PendingWrites } from "./pending-writes.ts";
-
-/** The record of what a controller wrote; a work queue waits for it before each pass. */
-export interface OwnWrites {
-  /**
-   * Resolves once the caches show everything that was written before the call; at once when they do.
-   * @throws StaleCacheError when they still do not after half a minute
-   */
-  seen(signal: AbortSignal): Promise<void>;
-}
+import type { OwnWrites } from "./seen.ts";
 
 /** The informers that a controller reads. */
 export interface InformerSource {

@@ -9,7 +9,7 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
-import { labelProblems, qualifiedNameProblems, subdomainProblems } from "../names.ts";
+import { labelProblems, subdomainProblems } from "../names.ts";
 import { envFromProblems, envProblems } from "./env-rules.ts";
 import type { Loose } from "./shaping.ts";
 import { backstepProblems } from "./source-rules.ts";
@@ -350,9 +350,4 @@ export function hostPortConflicts(containers: readonly Loose[], at: string): Fie
       return [];
     }),
   );
-}
-
-/** A reference to an object of the namespace, by name. */
-export function objectNameProblems(name: unknown, at: string): FieldProblem[] {
-  return subdomainProblems(String(name ?? "")).map((why) => invalidValue(at, name ?? "", why));
 }

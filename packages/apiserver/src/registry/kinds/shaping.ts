@@ -78,19 +78,6 @@ function canonicalQuantity(value: unknown): unknown {
   }
 }
 
-/** Problems of a list of quantities. */
-export function quantityProblems(map: Loose | undefined, at: string): FieldProblem[] {
-  return Object.entries(map ?? {}).flatMap(([key, value]) => {
-    try {
-      return parseQuantity(String(value)).sign() < 0
-        ? [invalidValue(`${at}[${key}]`, value, "must be greater than or equal to 0")]
-        : [];
-    } catch {
-      return [invalidValue(`${at}[${key}]`, value, "must be a quantity, such as 10Gi")];
-    }
-  });
-}
-
 /** Problems of a name that must be a DNS subdomain. */
 export function subdomainValue(field: string, value: unknown): FieldProblem[] {
   return subdomainProblems(String(value ?? "")).map((why) => invalidValue(field, value ?? "", why));
