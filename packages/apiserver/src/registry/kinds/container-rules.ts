@@ -9,7 +9,7 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
-import { labelProblems, subdomainProblems } from "../names.ts";
+import { labelProblems, qualifiedNameProblems } from "../names.ts";
 import { envFromProblems, envProblems } from "./env-rules.ts";
 import type { Loose } from "./shaping.ts";
 import { backstepProblems } from "./source-rules.ts";
