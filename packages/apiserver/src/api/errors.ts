@@ -187,3 +187,9 @@ export function notFoundValue(field: string, value: unknown): FieldProblem {
 export function duplicateValue(field: string, value: unknown): FieldProblem {
   return { reason: "FieldValueDuplicate", message: `Duplicate value: ${shown(value)}`, field };
 }
+
+/** 405, wherever the method of a request does not go with its path. */
+export function methodNotAllowed(): Error {
+  const message = "the server does not allow this method on the requested resource";
+  return apiError(405, "MethodNotAllowed", message, {});
+}

@@ -1,7 +1,8 @@
 /** What is served at paths that are no resources: health, version, discovery, OpenAPI. One table, the first match answers. */
-import { apiError, unknownResource } from "../api/errors.ts";
+import { methodNotAllowed, unknownResource } from "../api/errors.ts";
 import { aggregatedAnswer } from "./aggregated-discovery.ts";
 import { type CachedDocument, sendDocument } from "./cached-documents.ts";
+import { compactEndpoint } from "./compaction.ts";
 import { coreVersions, groupList, oneGroup, resourceList, rootPaths, versionDocument } from "./discovery.ts";
 import { header } from "./exchange.ts";
 import { openApiV2, openApiV3, openApiV3Index } from "./openapi.ts";
@@ -25,6 +26,7 @@ export async function answerPath(call: Omit<PathCall, "path" | "context">): Prom
 const pathEndpoints: readonly PathEndpoint[] = [
   { path: /^\/(healthz|livez|readyz)(\/ping|\/log|\/etcd)?$/, answer: health },
   ...tokenKeyEndpoints,
+  compactEndpoint,
   { path: "/openapi/v2", answer: version2 },
   { path: /^\/openapi\/v3/, answer: version3 },
   document("/", ({ context }) => rootPaths(context.kinds, context.version)),
@@ -118,10 +120,4 @@ function documentOfVersion3({ context, path }: PathCall): CachedDocument | undef
     /^\/openapi\/v3\/(apis?)\/([^/]+)(?:\/([^/]+))?$/.exec(path) ?? [];
   if (root === undefined) return undefined;
   return root === "api" ? openApiV3(kinds, version, "", first) : openApiV3(kinds, version, first, second);
-}
-
-/** 405, wherever the method of a request does not go with its path. */
-export function methodNotAllowed(): Error {
-  const message = "the server does not allow this method on the requested resource";
-  return apiError(405, "MethodNotAllowed", message, {});
 }

@@ -2,7 +2,14 @@
 import type { KubeObject } from "@longshore/kube";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { excessOf } from "../api/bounded.ts";
-import { apiError, badRequest, notFound, unknownResource, unsupportedMediaType } from "../api/errors.ts";
+import {
+  apiError,
+  badRequest,
+  methodNotAllowed,
+  notFound,
+  unknownResource,
+  unsupportedMediaType,
+} from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
 import { customPatchTypes } from "../registry/custom-body.ts";
 import type { Kind } from "../registry/kind.ts";
@@ -16,7 +23,6 @@ import { mediaType, parseBody, problemsOfText, readBody } from "./body.ts";
 import { header, type Request, type Response } from "./exchange.ts";
 import { negotiate } from "./negotiate.ts";
 import type { ResourcePath } from "./path.ts";
-import { methodNotAllowed } from "./path-endpoints.ts";
 import { fieldValidationOf, isTrue, parseQuery } from "./query.ts";
 import { renderList, renderObject } from "./render.ts";
 import { sendPageNotFound, sendRendered } from "./respond.ts";
