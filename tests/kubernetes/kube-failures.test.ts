@@ -284,12 +284,14 @@ describe("of the candidates for a lease", () => {
     (await kube.get(resources.leases, { namespace: "default", name }, { signal }))?.spec;
 
   test("one leads at a time, and one that stops hands over at once", async () => {
+    // A name of its own: a second try must not meet the candidates of the first.
+    const name = `handed-over-${Math.floor(performance.now())}`;
     const terms: Term[] = [];
-    const a = candidate(kube, "handed-over", "a", terms, patient);
+    const a = candidate(kube, name, "a", terms, patient);
     await leads(a, "a");
-    const b = candidate(kube, "handed-over", "b", terms, patient);
+    const b = candidate(kube, name, "b", terms, patient);
     await eventually("the lease was renewed a few times", async () => {
-      const { acquireTime = "", renewTime = "" } = (await getLease("handed-over")) ?? {};
+      const { acquireTime = "", renewTime = "" } = (await getLease(name)) ?? {};
       return Date.parse(renewTime) - Date.parse(acquireTime) > 3 * retryPeriodMs;
     });
     expect(b.isLeader()).toBe(false);
@@ -297,11 +299,11 @@ describe("of the candidates for a lease", () => {
     await a.stop();
     await leads(b, "b");
     expect(performance.now() - stoppedMs).toBeLessThan(patient.leaseDurationMs);
-    expect(await getLease("handed-over")).toMatchObject({ holderIdentity: "b", leaseTransitions: 1 });
+    expect(await getLease(name)).toMatchObject({ holderIdentity: "b", leaseTransitions: 1 });
     await b.stop();
     expect(terms.map(({ identity }) => identity)).toEqual(["a", "b"]);
     expect(terms[0]?.endedMs).toBeLessThan(terms[1]?.beganMs ?? 0);
-    expect(await getLease("handed-over")).toMatchObject({ holderIdentity: "" });
+    expect(await getLease(name)).toMatchObject({ holderIdentity: "" });
   });
 
   test.each(["silence", "cut"] as const)(
