@@ -109,7 +109,11 @@ function ofObject(expected: Json, actual: unknown, at: string, known: Known): re
   );
   if (members !== expected) return named;
   const others = Object.keys(actual).filter(
-    (key) => !Object.hasOwn(members, key) && !passedOver.has(key) && !isAbsent(actual[key]),
+    (key) =>
+      !Object.hasOwn(members, key) &&
+      !passedOver.has(key) &&
+      !isAbsent(actual[key]) &&
+      !(key === "continue" && actual[key] === ""),
   );
   return [...named, ...others.map((key) => wrong(path(key), undefined, actual[key]))];
 }

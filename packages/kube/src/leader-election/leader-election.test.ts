@@ -7,6 +7,12 @@ import { startLeaderElection } from "./leader-election.ts";
 
 const signal = new AbortController().signal;
 
+interface Link {
+  isUp: boolean;
+  /** Requests arrive and are done; their answers are lost. */
+  isMute?: boolean;
+}
+
 function world() {
   const env = virtualEnv();
   const kube = createApiServer(env, { store: memoryStore() }).client();
@@ -15,7 +21,7 @@ function world() {
   let together = 0;
   /** A candidate whose connection can be cut. */
   const candidate = (identity: string) => {
-    const link = { isUp: true };
+    const link: Link = { isUp: true };
     const election = startLeaderElection(
       { ...env, kube: cuttable(kube, link) },
       {
@@ -40,12 +46,15 @@ function world() {
   return { env, kube, log, candidate, together: () => together };
 }
 
-function cuttable(kube: KubeClient, link: { isUp: boolean }): KubeClient {
+function cuttable(kube: KubeClient, link: Link): KubeClient {
   return new Proxy(kube, {
     get(target, name) {
       const method = Reflect.get(target, name) as (...args: unknown[]) => unknown;
-      return (...args: unknown[]) =>
-        link.isUp ? method.apply(target, args) : Promise.reject(new KubeTransportError("cut off"));
+      return (...args: unknown[]) => {
+        if (!link.isUp) return Promise.reject(new KubeTransportError("cut off"));
+        const answer = method.apply(target, args);
+        return link.isMute === true ? new Promise(() => {}) : answer;
+      };
     },
   });
 }
@@ -66,6 +75,24 @@ test("one of two leads; when it stops, the other takes over at once", async () =
   const taken = await kube.get(resources.leases, { name: "test", namespace: "default" }, { signal });
   expect(taken?.spec).toMatchObject({ holderIdentity: "b", leaseDurationSeconds: 15, leaseTransitions: 1 });
   await b.election.stop();
+});
+
+test("a leader that stops while a renewal is under way lets go all the same", async () => {
+  const { env, candidate, kube } = world();
+  const a = candidate("a");
+  await env.clock.advance(1000);
+  a.link.isMute = true;
+  const renewed = async () => {
+    const lease = await kube.get(resources.leases, { name: "test", namespace: "default" }, { signal });
+    return lease?.spec?.renewTime;
+  };
+  const before = await renewed();
+  await env.clock.advance(3000);
+  expect(await renewed()).not.toBe(before);
+  a.link.isMute = false;
+  await a.election.stop();
+  const lease = await kube.get(resources.leases, { name: "test", namespace: "default" }, { signal });
+  expect(lease?.spec?.holderIdentity).toBe("");
 });
 
 test("a leader that is cut off ends before another begins, and comes back as a candidate", async () => {

@@ -77,6 +77,9 @@ export function startLeaderElection(env: KubeEnv, options: LeaderElectionOptions
 /** An attempt is spread by up to this share of the period, so that candidates do not march in step. */
 const JITTER = 0.2;
 
+/** Only a renewal of our own can come in between, and there is at most one. */
+const releaseAttemptsMax = 3;
+
 class LeaseElection implements LeaderElection {
   readonly #env: KubeEnv;
   readonly #options: LeaderElectionOptions;
@@ -263,14 +266,32 @@ class LeaseElection implements LeaderElection {
     const held = this.#held;
     this.#held = undefined;
     if (held === undefined) return;
-    const released: Lease = { ...held, spec: releasedSpec(held.spec, this.#env.clock.now()) };
     const never = new AbortController().signal;
     try {
       await withDeadline(this.#env.clock, this.#renewDeadlineMs / 2, never, (signal) =>
-        abortable(this.#env.kube.update(resources.leases, released, { signal }), signal),
+        abortable(this.#writeReleased(held, signal), signal),
       );
     } catch (error) {
       this.#env.logger.debug("lease could not be released", { error: errorChain(error) });
+    }
+  }
+
+  /** A renewal that was under way at the end of the term may have come after all: what is there then is looked at again. */
+  async #writeReleased(held: Stored<Lease>, signal: AbortSignal): Promise<void> {
+    let lease: Stored<Lease> | undefined = held;
+    for (let attempt = 1; lease?.spec?.holderIdentity === this.#candidate.identity; attempt++) {
+      const released: Lease = { ...lease, spec: releasedSpec(lease.spec, this.#env.clock.now()) };
+      try {
+        await this.#env.kube.update(resources.leases, released, { signal });
+        return;
+      } catch (error) {
+        if (!isConflict(error) || attempt === releaseAttemptsMax) throw error;
+      }
+      // Later than that, the lease may be ours again: it would be let go in the midst of the next term.
+      signal.throwIfAborted();
+      const { name, namespace } = this.#candidate;
+      lease = await this.#env.kube.get(resources.leases, { name, namespace }, { signal });
+      signal.throwIfAborted();
     }
   }
 
