@@ -2,7 +2,6 @@
  * Rules of schemas in CEL, `x-kubernetes-validations`: what a definition may say, and what an object breaks
  * (apiextensions-apiserver schema/cel). A rule that asks for `oldSelf` holds for changes only.
  */
-import { Optional } from "@marcbachmann/cel-js";
 import {
   type FieldProblem,
   forbiddenValue,
@@ -11,7 +10,7 @@ import {
   unsupportedValue,
 } from "../api/errors.ts";
 import { sameJson } from "../api/own.ts";
-import { compileExpression, type Expression } from "./cel.ts";
+import { compileExpression, type Expression, optionalValue } from "./cel.ts";
 import { isEmbedded, valueForRules } from "./cel-values.ts";
 import type { CustomSchema, ValidationRule } from "./custom-schema.ts";
 import { membersOf } from "./json-path.ts";
@@ -158,7 +157,7 @@ class Rules {
       if (expression.usesOldSelf && !isOptional && oldSelf === undefined) continue;
       const scope = {
         self,
-        oldSelf: isOptional ? (oldSelf === undefined ? Optional.none() : Optional.of(oldSelf)) : oldSelf,
+        oldSelf: isOptional ? optionalValue(oldSelf) : oldSelf,
       };
       const problem = judge(rule, expression, scope, schema, at);
       if (problem !== undefined) this.#problems.push(problem);

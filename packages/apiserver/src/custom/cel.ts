@@ -3,7 +3,8 @@
  * comprehension counts, so nested ones over long lists end with an error and not with a server that stands still;
  * patterns are those of RE2, which no text can slow down.
  */
-import { type ASTNode, Environment } from "@marcbachmann/cel-js";
+import { createRequire } from "node:module";
+import type { ASTNode, Environment, Optional } from "@marcbachmann/cel-js";
 import { registerFunctions } from "./cel-functions.ts";
 import { patternMatches, patternProblem } from "./pattern.ts";
 
@@ -38,12 +39,29 @@ export interface Expression {
   run(scope: ExpressionScope): unknown;
 }
 
-const environment = registerFunctions(
-  new Environment({ enableOptionalTypes: true, homogeneousAggregateLiterals: false, limits }),
-)
-  .registerFunction("string.matchesRe2(string): bool", matchesRe2)
-  .registerVariable("self", "dyn")
-  .registerVariable("oldSelf", "dyn");
+const require = createRequire(import.meta.url);
+
+/** Loaded with the first expression: most servers have none, and are there the sooner. */
+const library = (): typeof import("@marcbachmann/cel-js") => require("@marcbachmann/cel-js");
+
+let known: Environment | undefined;
+
+function environment(): Environment {
+  if (known === undefined) {
+    const options = { enableOptionalTypes: true, homogeneousAggregateLiterals: false, limits };
+    known = registerFunctions(new (library().Environment)(options))
+      .registerFunction("string.matchesRe2(string): bool", matchesRe2)
+      .registerVariable("self", "dyn")
+      .registerVariable("oldSelf", "dyn");
+  }
+  return known;
+}
+
+/** The value as expressions see one that need not be there. */
+export function optionalValue(value: unknown): Optional {
+  const { Optional } = library();
+  return value === undefined ? Optional.none() : Optional.of(value);
+}
 
 const compiled = new Map<string, Expression | Error>();
 
@@ -64,7 +82,7 @@ export function compileExpression(text: string): Expression | Error {
 function compile(text: string): Expression | Error {
   if (text.length > lengthMax) return new Error(`it is longer than ${lengthMax} characters`);
   try {
-    const parsed = environment.parse(text);
+    const parsed = environment().parse(text);
     const bound = { steps: 0 };
     const usesOldSelf = prepare(parsed.ast, bound);
     const { valid, type = "dyn", error } = parsed.check();

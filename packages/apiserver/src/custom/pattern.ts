@@ -2,7 +2,13 @@
  * The patterns of schemas and rules: RE2, as in the reference, which matches in time that grows with the text and
  * never with the pattern's cleverness. A client's pattern cannot hold up the server.
  */
-import { RE2JS } from "re2js";
+import { createRequire } from "node:module";
+import type { RE2JS } from "re2js";
+
+const require = createRequire(import.meta.url);
+
+/** Loaded with the first pattern: a server without definitions has none, and is there the sooner. */
+const library = (): typeof import("re2js") => require("re2js");
 
 const known = new Map<string, RE2JS | Error>();
 
@@ -13,7 +19,7 @@ function compiled(pattern: string): RE2JS | Error {
   let made = known.get(pattern);
   if (made === undefined) {
     try {
-      made = RE2JS.compile(pattern);
+      made = library().RE2JS.compile(pattern);
     } catch (error) {
       made = error as Error;
     }

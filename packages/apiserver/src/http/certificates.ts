@@ -7,6 +7,7 @@ import {
   randomBytes,
   sign,
 } from "node:crypto";
+import { createRequire } from "node:module";
 
 /** A certificate and its key, PEM. */
 export interface KeyPair {
@@ -42,14 +43,17 @@ interface Forms {
   readonly asn: Asn;
 }
 
-async function loadForms(): Promise<Forms> {
-  const [x509, asn] = await Promise.all([import("@peculiar/asn1-x509"), import("@peculiar/asn1-schema")]);
-  return { x509, asn };
-}
+const require = createRequire(import.meta.url);
+
+/** Not by `import`, which reads each of their many CommonJS files twice to learn what it exports. */
+const loadForms = (): Forms => ({
+  x509: require("@peculiar/asn1-x509") as X509,
+  asn: require("@peculiar/asn1-schema") as Asn,
+});
 
 /** A new authority. */
 export async function createAuthority(commonName: string, now: Date): Promise<KeyPair> {
-  const forms = await loadForms();
+  const forms = loadForms();
   const { x509 } = forms;
   const keys = generateKeys();
   const name = nameOf(forms, [], commonName);
@@ -71,7 +75,7 @@ export async function createAuthority(commonName: string, now: Date): Promise<Ke
 
 /** A certificate signed by `authority`. */
 export async function issueCertificate(authority: KeyPair, request: CertificateRequest): Promise<KeyPair> {
-  const forms = await loadForms();
+  const forms = loadForms();
   const { x509, asn } = forms;
   const keys = generateKeys();
   const { hosts = [], organizations = [], commonName, now } = request;
