@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { recordingLogger } from "@longshore/runtime";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { runApiServer } from "./run-api-server.ts";
 import { HttpsConnections } from "./testing/http.ts";
@@ -64,13 +65,38 @@ it("says where it cannot listen, and leaves nothing behind", async () => {
   await server.stop();
 });
 
+it("replaces no file that is not its own", async () => {
+  const kubeconfigOut = join(directory, "config");
+  await writeFile(kubeconfigOut, "clusters: [{name: production}]");
+  await expect(runApiServer(realEnv, { port: 0, kubeconfigOut })).rejects.toThrow(
+    `${kubeconfigOut} is there, and is not a kubeconfig that this command has written`,
+  );
+  expect(await readFile(kubeconfigOut, "utf8")).toContain("production");
+});
+
+it("does not take a directory for its kubeconfig", async () => {
+  await expect(runApiServer(realEnv, { port: 0, kubeconfigOut: directory })).rejects.toThrow(
+    `${directory} is there and cannot be read`,
+  );
+});
+
+it("says which feature gates have no effect", async () => {
+  const logger = recordingLogger();
+  const featureGates = { NoSuchGate: true, WatchList: true };
+  const server = await runApiServer({ ...realEnv, logger }, { port: 0, featureGates });
+  await server.stop();
+  const warnings = logger.lines.filter(({ level }) => level === "warn").map(({ fields }) => fields);
+  expect(warnings).toEqual([expect.objectContaining({ gate: "NoSuchGate" })]);
+});
+
 it("lets go of its data and its port when the kubeconfig cannot be written", async () => {
-  const kubeconfigOut = join(directory, "kubeconfig");
-  await mkdir(kubeconfigOut);
+  const file = join(directory, "file");
+  await writeFile(file, "");
+  const kubeconfigOut = join(file, "kubeconfig");
   const first = await runApiServer(realEnv, { dataDir, port: 0 });
   await first.stop();
   const { port } = first;
-  await expect(runApiServer(realEnv, { dataDir, port, kubeconfigOut })).rejects.toThrow(/kubeconfig/);
+  await expect(runApiServer(realEnv, { dataDir, port, kubeconfigOut })).rejects.toThrow(file);
   await (await runApiServer(realEnv, { dataDir, port })).stop();
 });
 

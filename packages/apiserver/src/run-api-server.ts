@@ -9,6 +9,7 @@ import {
   kubeconfig,
   makeCredentials,
   readTokenFile,
+  requireOwnKubeconfig,
   writePrivateFile,
 } from "./http/data-dir.ts";
 import { readDefinitions } from "./http/definition-files.ts";
@@ -65,7 +66,8 @@ export interface RunningApiServer extends Component {
 
 /**
  * Starts the server; it is ready when this resolves.
- * @throws StoreError when the directory is in use or cannot be written; Error when the port is taken
+ * @throws StoreError when the directory is in use or cannot be written; KubeconfigInTheWayError when `kubeconfigOut` is
+ *   somebody's own; Error when the port is taken
  */
 export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions): Promise<RunningApiServer> {
   /** What has been begun, to be ended in reverse. */
@@ -74,7 +76,8 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
     for (const end of ends.splice(0).reverse()) await end();
   };
   try {
-    const { dataDir } = options;
+    const { dataDir, kubeconfigOut } = options;
+    if (kubeconfigOut !== undefined) await requireOwnKubeconfig(kubeconfigOut);
     const now = () => env.clock.now().getTime();
     let onFailed: (error: Error) => void = () => {};
     const failed = new Promise<Error>((resolve) => {
@@ -102,6 +105,9 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
       ...(options.emulatedVersion === undefined ? {} : { emulatedVersion: options.emulatedVersion }),
       ...(options.featureGates === undefined ? {} : { featureGates: options.featureGates }),
     });
+    for (const gate of server.registry.context.version.unknownGates) {
+      env.logger.warn("a feature gate that this server does not know has no effect", { gate });
+    }
     await store.durable();
     const front = await serveHttps(env, server, {
       port: options.port,
@@ -117,17 +123,17 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
       () => server.stop(),
     );
     const caCert = authority.certificate;
-    for (const { user, kubeconfigOut } of options.clients ?? []) {
+    for (const { user, kubeconfigOut: file } of options.clients ?? []) {
       const { name: commonName, groups } = user;
       const organizations = groups.filter((group) => group !== "system:authenticated"); // Everybody's who is known.
       const request = { commonName, organizations, now: env.clock.now() };
       const client = await issueCertificate(authority, request);
-      await writePrivateFile(kubeconfigOut, kubeconfig({ url: front.url, caCert, user: user.name, client }));
+      await writePrivateFile(file, kubeconfig({ url: front.url, caCert, user: user.name, client }));
     }
     // The administrator's comes last: who finds it finds the others.
-    if (options.kubeconfigOut !== undefined) {
+    if (kubeconfigOut !== undefined) {
       const text = kubeconfig({ url: front.url, caCert, user: "admin", token: adminToken });
-      await writePrivateFile(options.kubeconfigOut, text);
+      await writePrivateFile(kubeconfigOut, text);
     }
     await server.start();
     env.logger.info("API server ready", { url: front.url });

@@ -108,6 +108,37 @@ export async function writePrivateFile(path: string, text: string): Promise<void
   await rename(temporary, path);
 }
 
+/** A file that is not ours stands where a kubeconfig is to be written. */
+export class KubeconfigInTheWayError extends Error {
+  override readonly name = "KubeconfigInTheWayError";
+}
+
+/** Replacing someone's own kubeconfig would lose them their clusters. @throws KubeconfigInTheWayError */
+export async function requireOwnKubeconfig(path: string): Promise<void> {
+  const text = await readText(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOTDIR") return undefined; // Nothing is there; that nothing can be written, writing says.
+    throw new KubeconfigInTheWayError(`${path} is there and cannot be read: name another file`, {
+      cause: error,
+    });
+  });
+  if (text === undefined || text === "" || isOwnKubeconfig(text)) return;
+  throw new KubeconfigInTheWayError(
+    `${path} is there, and is not a kubeconfig that this command has written: name another file, or remove it`,
+  );
+}
+
+function isOwnKubeconfig(text: string): boolean {
+  try {
+    const { clusters } = JSON.parse(text) as { readonly clusters?: readonly { readonly name?: unknown }[] };
+    return clusters?.length === 1 && clusters[0]?.name === ownName;
+  } catch {
+    return false;
+  }
+}
+
+/** What cluster and context are called in the kubeconfigs that are written here. */
+const ownName = "longshore";
+
 /** A kubeconfig for one user of one cluster. JSON is YAML too. */
 export function kubeconfig(options: {
   readonly url: string;
@@ -131,13 +162,13 @@ export function kubeconfig(options: {
     kind: "Config",
     clusters: [
       {
-        name: "longshore",
+        name: ownName,
         cluster: { server: options.url, "certificate-authority-data": base64(options.caCert) },
       },
     ],
     users: [{ name: options.user, user }],
-    contexts: [{ name: "longshore", context: { cluster: "longshore", user: options.user } }],
-    "current-context": "longshore",
+    contexts: [{ name: ownName, context: { cluster: ownName, user: options.user } }],
+    "current-context": ownName,
   };
   return `${JSON.stringify(config, null, 2)}\n`;
 }

@@ -24,6 +24,8 @@ export interface EmulatedVersion {
   readonly text: string;
   /** The values of all gates that are known, with those that were asked for. */
   readonly gates: Readonly<Record<string, boolean>>;
+  /** Gates that were asked for and that nothing here depends on. */
+  readonly unknownGates: readonly string[];
   /** True when the behaviour belongs to this version. */
   has(behaviour: Behaviour): boolean;
   /** The value of a feature gate; false for one that is not known. */
@@ -68,6 +70,7 @@ export function emulatedVersion(
     minor,
     text: `1.${minor}`,
     gates: values,
+    unknownGates: Object.keys(asked).filter((name) => !Object.hasOwn(gates, name)),
     has: (behaviour) => isThere(behaviours[behaviour], minor),
     hasField: (struct, member) => isThere(fieldChanges.get(`${struct}.${member}`) ?? {}, minor),
     gate: (name) => values[name] ?? false,
