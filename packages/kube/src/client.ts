@@ -24,6 +24,8 @@ export interface ListOptions extends CallOptions {
   readonly resourceVersion?: string;
   /** Objects carry only apiVersion, kind and metadata (meta/v1 PartialObjectMetadata). */
   readonly metadataOnly?: boolean;
+  /** Objects may come without `metadata.managedFields`, which saves keeping them. */
+  readonly dropManagedFields?: boolean;
 }
 
 /** One page of a list. */
@@ -51,6 +53,8 @@ export interface WatchOptions extends CallOptions {
   readonly sendInitialEvents?: boolean;
   /** Objects carry only apiVersion, kind and metadata (meta/v1 PartialObjectMetadata). */
   readonly metadataOnly?: boolean;
+  /** Objects may come without `metadata.managedFields`, which saves keeping them. */
+  readonly dropManagedFields?: boolean;
 }
 
 /** A change seen by a watch; an error inside the stream (410 above all) is thrown as {@link KubeApiError}. */

@@ -25,6 +25,7 @@ import { type KubeObject, type ObjectRef, refOf, type Stored } from "../objects.
 import { apiVersionOf, type Resource } from "../resources.ts";
 import { type ApiResource, Discovery } from "./discovery.ts";
 import { type FlowControl, TokenBucket } from "./flow-control.ts";
+import { completed } from "./fresh-object.ts";
 import { type HttpRequest, type HttpResponse, HttpTransport, wasNeverSent } from "./http-transport.ts";
 import {
   collectionPath,
@@ -33,7 +34,6 @@ import {
   query,
   requireNamespace,
   watchQuery,
-  withKind,
 } from "./request-path.ts";
 import { type FailedAttempt, parseRetryAfter, retryDelayMs } from "./retry.ts";
 import { apiErrorOf, isObjectMissing } from "./status.ts";
@@ -127,9 +127,13 @@ class HttpClient implements HttpKubeClient {
     };
     const raw = (await this.#call(request, options.signal, { timeoutMs })) as RawList<T>;
     const token = raw.metadata?.continue;
-    const apiVersion = apiVersionOf(resource, version);
+    const form = {
+      apiVersion: apiVersionOf(resource, version),
+      kind: resource.kind,
+      dropManagedFields: options.dropManagedFields === true,
+    };
     return {
-      items: (raw.items ?? []).map((item) => withKind(item, apiVersion, resource.kind)),
+      items: (raw.items ?? []).map((item) => completed(item, form)),
       resourceVersion: raw.metadata?.resourceVersion ?? "",
       continue: token === "" ? undefined : token,
     };
@@ -191,7 +195,7 @@ class HttpClient implements HttpKubeClient {
       );
     });
     if (response.code !== 200) throw await this.#apiError(request, response);
-    return readWatchEvents<T>(response.body, resource, version);
+    return readWatchEvents<T>(response.body, resource, version, options.dropManagedFields);
   }
 
   async create<T extends KubeObject>(

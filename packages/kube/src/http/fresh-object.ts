@@ -1,0 +1,40 @@
+/**
+ * What becomes of an object between the parser and whoever asked for it. It is changed in place: nobody has seen it yet,
+ * and a copy of each of a hundred thousand would cost as much as parsing them.
+ */
+import type { KubeObject } from "../objects.ts";
+
+/** How a fresh object is to be. */
+export interface FreshForm {
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** Without `metadata.managedFields`. */
+  readonly dropManagedFields: boolean;
+}
+
+type Fresh = { apiVersion?: string; kind?: string; metadata?: Record<string, unknown> };
+
+/** The object with the apiVersion and kind of its resource, which items of a list lack and partial ones have wrong. */
+export function completed<T extends KubeObject>(
+  parsed: T,
+  { apiVersion, kind, dropManagedFields }: FreshForm,
+): T {
+  const fresh = parsed as unknown as Fresh;
+  if (fresh.kind !== kind) {
+    fresh.apiVersion = apiVersion;
+    fresh.kind = kind;
+  }
+  if (dropManagedFields && fresh.metadata?.managedFields !== undefined) dropFrom(fresh, fresh.metadata);
+  return parsed;
+}
+
+function dropFrom(fresh: Fresh, metadata: Record<string, unknown>): void {
+  let last = "";
+  for (const name in metadata) last = name;
+  // Servers write it last, and only the last member can be taken away without making the object a slow one.
+  if (last === "managedFields") delete metadata.managedFields;
+  else {
+    const { managedFields: _, ...kept } = metadata;
+    fresh.metadata = kept;
+  }
+}
