@@ -15,7 +15,6 @@ import type { CacheProgress } from "./cache-progress.ts";
 import { type IndexFunction, ObjectCache } from "./object-cache.ts";
 import { Reflector, type ReflectorTarget } from "./reflector.ts";
 import { compareResourceVersions } from "./resource-version.ts";
-import { withSharedParts } from "./shared-parts.ts";
 
 /** What to cache and how. */
 export interface InformerOptions<T extends KubeObject> {
@@ -234,9 +233,8 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
     const before = this.#cache.get(key);
     if (before !== undefined && before.metadata.uid === object.metadata.uid) {
       if (before.metadata.resourceVersion === object.metadata.resourceVersion) return;
-      const after = withSharedParts(before, object);
-      this.#cache.set(key, after);
-      changes.push({ kind: "updated", before, after });
+      this.#cache.set(key, object);
+      changes.push({ kind: "updated", before, after: object });
       return;
     }
     this.#cache.set(key, object);
