@@ -239,6 +239,8 @@ async function removeLeftovers(directory: string): Promise<void> {
     `${fileName(newest, type)}.tmp`,
     `${fileName(newest + 1, type)}.tmp`,
   ]);
+  // A process that was killed may have left the newest base under its name in memory only: what it replaces must outlast that.
+  await syncDirectory(directory);
   for (const name of names) await rm(join(directory, name), { force: true });
   await syncDirectory(directory);
 }
