@@ -52,6 +52,12 @@ const server: ChildProcess = spawn(
   ],
   { stdio: ["ignore", "pipe", "pipe"] },
 );
+// Whatever ends this program ends the server too.
+process.on("exit", () => {
+  server.kill("SIGKILL");
+  rmSync(directory, { recursive: true, force: true });
+});
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130));
 let log = "";
 let ended = false;
 server.stderr?.on("data", (chunk: Buffer) => {
@@ -291,4 +297,3 @@ if (!isFailed) {
 }
 server.kill("SIGTERM");
 if (!ended) await once(server, "exit");
-rmSync(directory, { recursive: true, force: true });
