@@ -60,12 +60,12 @@ function aHandler() {
   return { logger, server, send };
 }
 
-it("answers four thousand pieces of garbage without failing", async () => {
+it("answers twenty thousand pieces of garbage without failing", async () => {
   const { logger, send } = aHandler();
   const random = new SeededRandom(20);
   const codes = new Map<number, number>();
   const failures = new Map<string, string>();
-  for (let i = 0; i < 4_000; i++) {
+  for (let i = 0; i < 20_000; i++) {
     const { method, url, headers, body: sent } = garbage(random);
     const { status, body } = await send(method, url, headers, sent);
     codes.set(status, (codes.get(status) ?? 0) + 1);
@@ -77,8 +77,8 @@ it("answers four thousand pieces of garbage without failing", async () => {
   expect(logger.lines.filter((line) => line.level === "error")).toEqual([]);
   // It was not refused at the door: every kind of answer was given many times.
   for (const code of [200, 201, 400, 404, 405, 409, 415, 422])
-    expect(codes.get(code) ?? 0).toBeGreaterThan(4);
-}, 30_000);
+    expect(codes.get(code) ?? 0).toBeGreaterThan(20);
+}, 120_000);
 
 it.each([
   ["lists in lists", "application/json", "[".repeat(100_000) + "]".repeat(100_000), 400],

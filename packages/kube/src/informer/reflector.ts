@@ -256,7 +256,8 @@ export class Reflector<T extends KubeObject> {
     let initial = streamed;
     try {
       for (;;) {
-        // As `abortable`, with one listener for the whole watch and not one an event.
+        // As `abortable`, with one listener for the whole watch and not one an event. A handler may have ended the watch.
+        stop.signal.throwIfAborted();
         const next = await new Promise<IteratorResult<WatchEvent<T>>>((resolve, reject) => {
           onStop = reject;
           iterator.next().then(resolve, reject);

@@ -278,5 +278,5 @@ test("whatever the link does, no pass sees less than was written before it", asy
     }),
     { numRuns: 15 },
   );
-  expect(allPasses).toBeGreaterThan(100);
+  expect(allPasses).toBeGreaterThan(15 * 20);
 });

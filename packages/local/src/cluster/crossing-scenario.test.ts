@@ -7,7 +7,16 @@ import { isProof } from "../demo/report.ts";
 import { clusterConfig } from "./config.ts";
 import { createInProcessCluster } from "./in-process-cluster.ts";
 
-it("carries a cluster of three nodes to CSI and back on the virtual clock", thereAndBack);
+it("carries a cluster of three nodes to CSI and back on the virtual clock, in under a second", async () => {
+  // The fastest of ten: what else runs on the machine is not this test's business.
+  let fastestMs = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < 10 && fastestMs >= 1000; run++) {
+    const startMs = performance.now();
+    await thereAndBack();
+    fastestMs = Math.min(fastestMs, performance.now() - startMs);
+  }
+  expect(fastestMs).toBeLessThan(1000);
+}, 60_000);
 
 async function thereAndBack(): Promise<void> {
   const clock = new VirtualClock();

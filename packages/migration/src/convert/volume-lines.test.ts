@@ -79,7 +79,7 @@ const dressed = recorded.map((pv) => {
 
 describe("the short way and the long one", () => {
   test("write the same bytes for every recorded volume, in any chunks, and tell the same of it", {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async () => {
     const lines = [...recorded, ...dressed].map((pv) => JSON.stringify(pv));
     const long = await convertLong(lines);
@@ -99,7 +99,7 @@ describe("the short way and the long one", () => {
     expect(translated).toBe(long.totals.converted - droppedByShort(lines, taken, longRows));
   });
 
-  test("agree on volumes that are written in any way, sound or not", { timeout: 60_000 }, async () => {
+  test("agree on volumes that are written in any way, sound or not", { timeout: 120_000 }, async () => {
     const pv = fc.constantFrom(...recorded, ...dressed);
     await fc.assert(
       fc.asyncProperty(
@@ -119,7 +119,7 @@ describe("the short way and the long one", () => {
           expect(parsed(fast.text)[0]).toEqual(translatedByItself(line) ?? parsed(fast.text)[0]);
         },
       ),
-      { numRuns: 600 },
+      { numRuns: 1500 },
     );
   });
 });
