@@ -3,7 +3,7 @@
  * from client-side to server-side apply and back.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Kubectl, kubectlOf } from "./support/kubectl.ts";
+import { Kubectl, kubectlOf, kubectlVersions } from "./support/kubectl.ts";
 
 const settings = (data: string, name = "settings") => `
 apiVersion: v1
@@ -35,10 +35,7 @@ interface Entry {
   readonly fieldsV1: Readonly<Record<string, unknown>>;
 }
 
-for (const [version, emulated] of [
-  ["1.20", "1.20"],
-  ["1.32", "1.36"],
-] as const) {
+for (const [version, emulated] of kubectlVersions) {
   const program = await kubectlOf(version);
 
   describe.skipIf(program === undefined)(`kubectl ${version} and a server of ${emulated}`, () => {

@@ -4,7 +4,7 @@
  */
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Kubectl, kubectlOf } from "./support/kubectl.ts";
+import { Kubectl, kubectlOf, kubectlVersions } from "./support/kubectl.ts";
 
 const definition = `
 apiVersion: apiextensions.k8s.io/v1
@@ -59,10 +59,7 @@ metadata: {name: anna}
 spec: {length: ${length}${more}}
 `;
 
-for (const [version, emulated] of [
-  ["1.20", "1.20"],
-  ["1.32", "1.36"],
-] as const) {
+for (const [version, emulated] of kubectlVersions) {
   const program = await kubectlOf(version);
   const isNew = version !== "1.20";
 

@@ -4,7 +4,7 @@
  * discovery, OpenAPI v3 and the server's own checks.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Kubectl, kubectlOf } from "./support/kubectl.ts";
+import { Kubectl, kubectlOf, kubectlVersions } from "./support/kubectl.ts";
 import { manifests, statuses } from "./support/kubectl-objects.ts";
 
 const volume = (size: string, name = "pv-1") => `
@@ -41,10 +41,7 @@ const cells = (table: string, name: string) =>
     ?.trim()
     .split(/\s{2,}/);
 
-for (const [version, emulated] of [
-  ["1.20", "1.20"],
-  ["1.32", "1.36"],
-] as const) {
+for (const [version, emulated] of kubectlVersions) {
   const program = await kubectlOf(version);
   const isNew = version !== "1.20";
 

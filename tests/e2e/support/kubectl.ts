@@ -10,6 +10,12 @@ import { realEnv } from "../../../packages/apiserver/src/testing/serve.ts";
 const run = promisify(execFile);
 const script = new URL("../../../scripts/kubectl.sh", import.meta.url).pathname;
 
+/** Versions of kubectl that are tried, each with the version that its server shows. */
+export const kubectlVersions = [
+  ["1.20", "1.20"],
+  ["1.32", "1.36"],
+] as const;
+
 /** The program of that version, or undefined (with a line that says so) where it cannot be had. */
 export async function kubectlOf(version: string): Promise<string | undefined> {
   try {

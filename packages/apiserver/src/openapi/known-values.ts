@@ -2,6 +2,7 @@
  * What the API's types do not say: values that texts can have, values of members that are left out, and structs
  * that are replaced as a whole (`+enum`, `+default` and `+structType` in the types of the API).
  */
+import { hostPathTypes } from "../registry/kinds/source-rules.ts";
 
 const reclaimPolicies = ["Delete", "Recycle", "Retain"];
 const volumeModes = ["Block", "Filesystem"];
@@ -23,16 +24,7 @@ export const enumsOf: Readonly<Record<string, readonly string[]>> = {
   "core.v1.ContainerPort.protocol": protocols,
   "core.v1.EphemeralContainer.imagePullPolicy": pullPolicies,
   "core.v1.EphemeralContainer.terminationMessagePolicy": terminationMessagePolicies,
-  "core.v1.HostPathVolumeSource.type": [
-    "",
-    "BlockDevice",
-    "CharDevice",
-    "Directory",
-    "DirectoryOrCreate",
-    "File",
-    "FileOrCreate",
-    "Socket",
-  ],
+  "core.v1.HostPathVolumeSource.type": hostPathTypes,
   "core.v1.NamespaceStatus.phase": ["Active", "Terminating"],
   "core.v1.NodeSelectorRequirement.operator": ["DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"],
   "core.v1.NodeStatus.phase": ["Pending", "Running", "Terminated"],

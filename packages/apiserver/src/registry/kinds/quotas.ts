@@ -15,37 +15,6 @@ import {
 
 const spec = (object: KubeObject): Loose => (object as LooseObject).spec ?? {};
 
-/** Names that need no prefix (pkg/apis/core/helper IsStandardQuotaResourceName). */
-const quotaNames: ReadonlySet<string> = new Set([
-  "cpu",
-  "memory",
-  "ephemeral-storage",
-  "requests.cpu",
-  "requests.memory",
-  "requests.storage",
-  "requests.ephemeral-storage",
-  "limits.cpu",
-  "limits.memory",
-  "limits.ephemeral-storage",
-  "pods",
-  "resourcequotas",
-  "services",
-  "replicationcontrollers",
-  "secrets",
-  "persistentvolumeclaims",
-  "configmaps",
-  "services.nodeports",
-  "services.loadbalancers",
-]);
-
-function quotaNameProblems(name: string, at: string): FieldProblem[] {
-  const problems = qualifiedNameProblems(name).map((why) => invalidValue(at, name, why));
-  if (!name.includes("/") && !quotaNames.has(name)) {
-    problems.push(invalidValue(at, name, "must be a standard resource for quota"));
-  }
-  return problems;
-}
-
 /** Things that are counted: half a pod is none. */
 const counted: ReadonlySet<string> = new Set([
   "pods",
@@ -58,6 +27,29 @@ const counted: ReadonlySet<string> = new Set([
   "services.nodeports",
   "services.loadbalancers",
 ]);
+
+/** Names that need no prefix (pkg/apis/core/helper IsStandardQuotaResourceName). */
+const quotaNames: ReadonlySet<string> = new Set([
+  "cpu",
+  "memory",
+  "ephemeral-storage",
+  "requests.cpu",
+  "requests.memory",
+  "requests.storage",
+  "requests.ephemeral-storage",
+  "limits.cpu",
+  "limits.memory",
+  "limits.ephemeral-storage",
+  ...counted,
+]);
+
+function quotaNameProblems(name: string, at: string): FieldProblem[] {
+  const problems = qualifiedNameProblems(name).map((why) => invalidValue(at, name, why));
+  if (!name.includes("/") && !quotaNames.has(name)) {
+    problems.push(invalidValue(at, name, "must be a standard resource for quota"));
+  }
+  return problems;
+}
 
 function wholeProblems(name: string, value: unknown, at: string): FieldProblem[] {
   const whole = !counted.has(name) || /^-?\d+([kMGTPE]i?)?$/.test(String(value));

@@ -68,7 +68,8 @@ const azureDisk: Rule = (source, at) => {
   return problems;
 };
 
-const hostPathTypes = [
+/** Values of `hostPath.type`. */
+export const hostPathTypes: readonly string[] = [
   "",
   "BlockDevice",
   "CharDevice",
