@@ -32,7 +32,7 @@ export class CsiCallError extends Error {
   readonly code: GrpcCode;
   /** The status message of the driver (no secrets: the driver's duty), or what broke on the way. */
   readonly detail: string;
-  /** False when no gRPC status came back: the outcome is unknown. */
+  /** False when no status of the driver came back, or one that says the deadline is over: the outcome is unknown. */
   readonly answered: boolean;
   constructor(
     rpc: string,

@@ -110,7 +110,8 @@ function callUntil(
 /**
  * The typed form of a grpc-js failure. grpc-js does not say whether a status came from the server
  * or from itself. A server that fails a unary call answers with headers alone, and those
- * carry a content type, which a status made up locally never has.
+ * carry a content type, which a status made up locally never has. A status that says the deadline is over
+ * is no answer even then: the server knows the caller's deadline, and its library ends the call for the driver.
  */
 function callErrorOf(
   method: DescMethodUnary,
@@ -120,6 +121,7 @@ function callErrorOf(
   if (error === null)
     return new CsiCallError(method.name, "INTERNAL", "no answer and no status", { answered: false });
   const code = grpcCodes[error.code] ?? "UNKNOWN";
-  const answered = error.metadata.get("content-type").length > 0 || (headersCame && !localCodes.has(code));
+  const fromServer = error.metadata.get("content-type").length > 0 || (headersCame && !localCodes.has(code));
+  const answered = fromServer && code !== "DEADLINE_EXCEEDED";
   return new CsiCallError(method.name, code, error.details, { answered });
 }

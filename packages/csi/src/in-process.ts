@@ -129,7 +129,7 @@ export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
         if (gone.aborted) throw unanswered("UNAVAILABLE", "the connection was lost", error);
         if (closed.aborted) throw unanswered("CANCELLED", "the connection was closed", error);
         const { code, message } = statusOfFailure(error);
-        throw new CsiCallError(method.name, code, message, { answered: true });
+        throw new CsiCallError(method.name, code, message, { answered: code !== "DEADLINE_EXCEEDED" });
       } finally {
         for (const source of sources) source.removeEventListener("abort", abort);
       }
