@@ -3,17 +3,17 @@ import {
   createEventRecorder,
   type Informer,
   type PersistentVolume,
-  resources,
-  sharedInformers,
   startWorkQueue,
   trackWrites,
   type VolumeAttachment,
   type WorkQueue,
 } from "@longshore/kube";
-import { type BackoffPolicy, type Component, periodically, stopAll, TaskGroup } from "@longshore/runtime";
+import { type BackoffPolicy, type Component, periodically } from "@longshore/runtime";
 import { attacherFinalizer } from "@longshore/storage";
-import { byVolume, volumeNameOf } from "../common/attachments.ts";
-import { learnDriver, type SidecarEnv } from "../common/env.ts";
+import { volumeNameOf } from "../common/attachments.ts";
+import { cachedAttachments, cachedCsiNodes, cachedVolumes, resync } from "../common/caches.ts";
+import type { SidecarEnv } from "../common/env.ts";
+import { type Serve, type SidecarScope, startAlone } from "../common/sidecar.ts";
 import { type AttachContext, reconcileAttachment } from "./attach-reconciler.ts";
 import { isOwnIntent, shouldEnqueue } from "./attach-triggers.ts";
 import { contradicted, listPublished } from "./published-volumes.ts";
@@ -38,40 +38,26 @@ export interface AttacherOptions {
   readonly defaultFsType?: string;
 }
 
-/** Starts the attacher of the driver behind `env.csi`; it waits for the driver in the background. */
+/** Starts the attacher of the driver behind `env.csi` alone; it waits for the driver in the background. */
 export function startAttacher(env: SidecarEnv, options: AttacherOptions = {}): Component {
-  const tasks = new TaskGroup((error) => env.logger.error("the attacher failed", { error }));
-  const parts: Component[] = [];
-  tasks.spawn((signal) => run(env, options, parts, tasks, signal));
-  return {
-    async stop() {
-      await tasks.stop();
-      await stopAll(parts);
-    },
-  };
+  return startAlone(env, "attacher", serveAttachments, options);
 }
 
-async function run(
-  env: SidecarEnv,
-  options: AttacherOptions,
-  parts: Component[],
-  tasks: TaskGroup,
-  signal: AbortSignal,
-): Promise<void> {
+/** Serves the VolumeAttachments of the driver. */
+export const serveAttachments: Serve<AttacherOptions> = async (sidecar, options, scope) => {
+  const { env, driver, informers } = sidecar;
   const {
     timeoutMs = 15_000,
     resyncMs = 600_000,
     backoff = { initialMs: 1000, maximumMs: 300_000 },
   } = options;
-  const driver = await learnDriver(env, timeoutMs, signal);
   const logger = env.logger.child({ driver: driver.name, sidecar: "attacher" });
-  const informers = sharedInformers(env);
   const events = createEventRecorder(env, { component: `external-attacher ${driver.name}` });
-  parts.push(events, informers);
-  const attachments = informers.of(resources.volumeAttachments, { indexes: { byVolume }, resyncMs });
-  const volumes = informers.of(resources.persistentVolumes, { resyncMs });
-  const csiNodes = informers.of(resources.csiNodes);
-  await informers.synced(signal);
+  scope.own(events);
+  const attachments = cachedAttachments(informers);
+  const volumes = cachedVolumes(informers);
+  const csiNodes = cachedCsiNodes(informers);
+  await informers.synced(scope.signal);
 
   const context: AttachContext & { attachmentsOf: (pvName: string) => readonly unknown[] } = {
     env: trackWrites({ ...env, logger }, informers),
@@ -101,13 +87,17 @@ async function run(
     backoff,
     reconcile: (name, passSignal) => reconcileVolumeFinalizer(context, name, passSignal),
   });
-  parts.push(attachQueue, volumeQueue);
-  wake(context, attachQueue, volumeQueue, { attachments, volumes });
+  scope.own(attachQueue, volumeQueue);
+  wake(context, attachQueue, volumeQueue, { attachments, volumes }, scope);
+  resync(env, scope, attachments, resyncMs, (va) => {
+    if (va.spec.attacher === driver.name) attachQueue.add(va.metadata.name, "background");
+  });
+  resync(env, scope, volumes, resyncMs, (pv) => volumeQueue.add(pv.metadata.name, "background"));
   logger.info("serving VolumeAttachments", { attaches });
 
   if (attaches && controller.has("LIST_VOLUMES") && controller.has("LIST_VOLUMES_PUBLISHED_NODES")) {
     const periodMs = options.reconcileSyncMs ?? 60_000;
-    tasks.spawn((loopSignal) =>
+    scope.spawn((loopSignal) =>
       periodically(
         { ...env, logger },
         { name: "comparing with the driver's list", periodMs },
@@ -122,7 +112,7 @@ async function run(
       ),
     );
   }
-}
+};
 
 /** Which changes of objects wake which key. */
 function wake(
@@ -133,26 +123,29 @@ function wake(
     readonly attachments: Informer<VolumeAttachment>;
     readonly volumes: Informer<PersistentVolume>;
   },
+  scope: SidecarScope,
 ): void {
   const finalizer = attacherFinalizer(driver.name);
   const isOurs = (va: VolumeAttachment) => va.spec?.attacher === driver.name;
-  informers.attachments.onChange({
-    added: (va, { initial }) => {
-      if (isOurs(va)) attachQueue.add(va.metadata.name, initial ? "background" : "fresh");
-    },
-    updated: (before, after) => {
-      if (isOurs(after) && shouldEnqueue(before, after) && !isOwnIntent(before, after, finalizer))
-        attachQueue.add(after.metadata.name, before === after ? "background" : "fresh");
-    },
-    deleted: (va) => {
-      attachQueue.forget(va.metadata.name);
-      const pvName = volumeNameOf(va);
-      if (isOurs(va) && pvName !== undefined) volumeQueue.add(pvName);
-    },
-  });
-  informers.volumes.onChange({
-    added: (pv, { initial }) => volumeQueue.add(pv.metadata.name, initial ? "background" : "fresh"),
-    updated: (before, pv) => volumeQueue.add(pv.metadata.name, before === pv ? "background" : "fresh"),
-    deleted: (pv) => volumeQueue.forget(pv.metadata.name),
-  });
+  scope.onStop(
+    informers.attachments.onChange({
+      added: (va, { initial }) => {
+        if (isOurs(va)) attachQueue.add(va.metadata.name, initial ? "background" : "fresh");
+      },
+      updated: (before, after) => {
+        if (isOurs(after) && shouldEnqueue(before, after) && !isOwnIntent(before, after, finalizer))
+          attachQueue.add(after.metadata.name);
+      },
+      deleted: (va) => {
+        attachQueue.forget(va.metadata.name);
+        const pvName = volumeNameOf(va);
+        if (isOurs(va) && pvName !== undefined) volumeQueue.add(pvName);
+      },
+    }),
+    informers.volumes.onChange({
+      added: (pv, { initial }) => volumeQueue.add(pv.metadata.name, initial ? "background" : "fresh"),
+      updated: (_, pv) => volumeQueue.add(pv.metadata.name),
+      deleted: (pv) => volumeQueue.forget(pv.metadata.name),
+    }),
+  );
 }

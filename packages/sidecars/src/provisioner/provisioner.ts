@@ -1,15 +1,17 @@
 /** The provisioner: makes volumes for claims of one driver and deletes released ones. Wires its parts together. */
+import { createEventRecorder, keyOf, startWorkQueue, trackWrites } from "@longshore/kube";
+import type { BackoffPolicy, Component } from "@longshore/runtime";
 import {
-  createEventRecorder,
-  keyOf,
-  resources,
-  sharedInformers,
-  startWorkQueue,
-  trackWrites,
-} from "@longshore/kube";
-import { type BackoffPolicy, type Component, stopAll, TaskGroup } from "@longshore/runtime";
-import { byVolume } from "../common/attachments.ts";
-import { learnDriver, type SidecarEnv } from "../common/env.ts";
+  cachedAttachments,
+  cachedClaims,
+  cachedClasses,
+  cachedCsiNodes,
+  cachedNodes,
+  cachedVolumes,
+  resync,
+} from "../common/caches.ts";
+import type { SidecarEnv } from "../common/env.ts";
+import { type Serve, startAlone } from "../common/sidecar.ts";
 import { type ClaimContext, reconcileClaim } from "./claim-reconciler.ts";
 import { shouldEnqueueClaim } from "./claim-triggers.ts";
 import { reconcileVolume, type VolumeContext } from "./volume-reconciler.ts";
@@ -31,39 +33,26 @@ export interface ProvisionerOptions extends Partial<VolumeSettings> {
   readonly compat?: "reference";
 }
 
-/** Starts the provisioner of the driver behind `env.csi`; it waits for the driver in the background. */
+/** Starts the provisioner of the driver behind `env.csi` alone; it waits for the driver in the background. */
 export function startProvisioner(env: SidecarEnv, options: ProvisionerOptions = {}): Component {
-  const tasks = new TaskGroup((error) => env.logger.error("the provisioner failed", { error }));
-  const parts: Component[] = [];
-  tasks.spawn((signal) => run(env, options, parts, signal));
-  return {
-    async stop() {
-      await tasks.stop();
-      await stopAll(parts);
-    },
-  };
+  return startAlone(env, "provisioner", serveClaims, options);
 }
 
-async function run(
-  env: SidecarEnv,
-  options: ProvisionerOptions,
-  parts: Component[],
-  signal: AbortSignal,
-): Promise<void> {
+/** Serves the claims and the released volumes of the driver. */
+export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, scope) => {
+  const { env, driver, informers } = sidecar;
   const { timeoutMs = 10_000, backoff = { initialMs: 1000, maximumMs: 300_000 }, workers = 100 } = options;
-  const driver = await learnDriver(env, timeoutMs, signal);
   const logger = env.logger.child({ driver: driver.name, sidecar: "provisioner" });
   const events = createEventRecorder(env, { component: `external-provisioner ${driver.name}` });
-  const informers = sharedInformers(env);
-  parts.push(events, informers);
+  scope.own(events);
   const { resyncMs = 900_000 } = options;
-  const claims = informers.of(resources.persistentVolumeClaims, { resyncMs });
-  const volumes = informers.of(resources.persistentVolumes, { resyncMs });
-  const storageClasses = informers.of(resources.storageClasses);
-  const csiNodes = informers.of(resources.csiNodes);
-  const nodes = informers.of(resources.nodes);
-  const attachments = informers.of(resources.volumeAttachments, { indexes: { byVolume } });
-  await informers.synced(signal);
+  const claims = cachedClaims(informers);
+  const volumes = cachedVolumes(informers);
+  const storageClasses = cachedClasses(informers);
+  const csiNodes = cachedCsiNodes(informers);
+  const nodes = cachedNodes(informers);
+  const attachments = cachedAttachments(informers);
+  await informers.synced(scope.signal);
 
   const tracked = trackWrites({ ...env, logger }, informers);
   const context: ClaimContext & VolumeContext = {
@@ -107,29 +96,33 @@ async function run(
     backoff,
     reconcile: (name, passSignal) => reconcileVolume(context, name, passSignal),
   });
-  parts.push(claimQueue, volumeQueue);
-  claims.onChange({
-    added: (claim, { initial }) => claimQueue.add(keyOf(claim), initial ? "background" : "fresh"),
-    updated: (before, claim) => {
-      if (!shouldEnqueueClaim(before, claim)) return;
-      claimQueue.add(keyOf(claim), before === claim ? "background" : "fresh");
-    },
-    deleted: (claim) => claimQueue.add(keyOf(claim)),
-  });
-  volumes.onChange({
-    added: (pv, { initial }) => volumeQueue.add(pv.metadata.name, initial ? "background" : "fresh"),
-    updated: (before, pv) => volumeQueue.add(pv.metadata.name, before === pv ? "background" : "fresh"),
-    deleted: (pv) => volumeQueue.forget(pv.metadata.name),
-  });
-  // A volume still attached when it was released can be deleted once its last attachment ends.
-  attachments.onChange({
-    deleted: ({ spec }) => {
-      const pvName = spec.source.persistentVolumeName;
-      if (pvName !== undefined) volumeQueue.add(pvName);
-    },
-  });
+  scope.own(claimQueue, volumeQueue);
+  resync(env, scope, claims, resyncMs, (claim) => claimQueue.add(keyOf(claim), "background"));
+  resync(env, scope, volumes, resyncMs, (pv) => volumeQueue.add(pv.metadata.name, "background"));
+  scope.onStop(
+    claims.onChange({
+      added: (claim, { initial }) => claimQueue.add(keyOf(claim), initial ? "background" : "fresh"),
+      updated: (before, claim) => {
+        if (!shouldEnqueueClaim(before, claim)) return;
+        claimQueue.add(keyOf(claim));
+      },
+      deleted: (claim) => claimQueue.add(keyOf(claim)),
+    }),
+    volumes.onChange({
+      added: (pv, { initial }) => volumeQueue.add(pv.metadata.name, initial ? "background" : "fresh"),
+      updated: (_, pv) => volumeQueue.add(pv.metadata.name),
+      deleted: (pv) => volumeQueue.forget(pv.metadata.name),
+    }),
+    // A volume still attached when it was released can be deleted once its last attachment ends.
+    attachments.onChange({
+      deleted: ({ spec }) => {
+        const pvName = spec.source.persistentVolumeName;
+        if (pvName !== undefined) volumeQueue.add(pvName);
+      },
+    }),
+  );
   logger.info("serving claims");
-}
+};
 
 /** `<unix ms>-<random>-<driver>`, as the reference forms it. */
 function identityOf(env: SidecarEnv, driverName: string): string {

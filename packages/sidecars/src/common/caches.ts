@@ -1,0 +1,76 @@
+/**
+ * Which objects the sidecars of a process keep in memory, and how much of each. The options stand here once, so that
+ * sidecars that share their informers share each cache, too. What is written back whole is never trimmed.
+ */
+import {
+  type CSINode,
+  type Informer,
+  type KubeObject,
+  type Node,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  resources,
+  type SharedInformers,
+  type StorageClass,
+  type Stored,
+  type VolumeAttachment,
+} from "@longshore/kube";
+import { type Clock, periodically, type RuntimeEnv } from "@longshore/runtime";
+import { byVolume } from "./attachments.ts";
+import type { SidecarScope } from "./sidecar.ts";
+
+/** All VolumeAttachments; indexed `byVolume`. */
+export function cachedAttachments(informers: SharedInformers): Informer<VolumeAttachment> {
+  return informers.of(resources.volumeAttachments, { indexes: { byVolume } });
+}
+
+/** All PersistentVolumes, whole. */
+export function cachedVolumes(informers: SharedInformers): Informer<PersistentVolume> {
+  return informers.of(resources.persistentVolumes);
+}
+
+/** All claims, whole. */
+export function cachedClaims(informers: SharedInformers): Informer<PersistentVolumeClaim> {
+  return informers.of(resources.persistentVolumeClaims);
+}
+
+/** All StorageClasses. */
+export function cachedClasses(informers: SharedInformers): Informer<StorageClass> {
+  return informers.of(resources.storageClasses);
+}
+
+/** What the nodes say of their drivers. */
+export function cachedCsiNodes(informers: SharedInformers): Informer<CSINode> {
+  return informers.of(resources.csiNodes);
+}
+
+/** Names and labels of the nodes: nothing else of a node is asked for or kept. */
+export function cachedNodes(informers: SharedInformers): Informer<Node> {
+  return informers.of(resources.nodes, { metadataOnly: true, transform: onlyLabels });
+}
+
+function onlyLabels(node: Stored<Node>): Stored<Node> {
+  const { name, uid, resourceVersion, labels } = node.metadata;
+  return {
+    metadata: { name, uid, resourceVersion, ...(labels === undefined ? {} : { labels }) },
+  } as Stored<Node>;
+}
+
+/**
+ * Looks at every object of a cache again once a period, in milliseconds: the shared informers have no resync of
+ * their own, since each sidecar has its own period.
+ */
+export function resync<T extends KubeObject>(
+  env: Pick<RuntimeEnv, "random" | "logger"> & { readonly clock: Clock },
+  scope: SidecarScope,
+  informer: Informer<T>,
+  periodMs: number,
+  wake: (object: Stored<T>) => void,
+): void {
+  scope.spawn(async (signal) => {
+    await env.clock.sleep(periodMs, signal);
+    await periodically(env, { name: "resync", periodMs }, signal, async () => {
+      for (const object of informer.list()) wake(object);
+    });
+  });
+}

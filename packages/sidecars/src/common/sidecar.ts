@@ -1,0 +1,75 @@
+/**
+ * The shape that all sidecars share, so that they run alone or together: each is a function that begins to serve,
+ * given a driver that is known, the caches of its process, and a scope that holds what it starts.
+ *
+ *     learn the driver ──► (win the lease) ──► serve(context, options, scope) ──► scope.stop()
+ */
+import type { SharedInformers } from "@longshore/kube";
+import { sharedInformers } from "@longshore/kube";
+import { type Component, stopAll, TaskGroup } from "@longshore/runtime";
+import { type Driver, learnDriver, type SidecarEnv } from "./env.ts";
+
+/** What a sidecar works with. */
+export interface SidecarContext {
+  /** Its seams. Where it holds a lease, `kube` writes only while the lease cannot have lapsed. */
+  readonly env: SidecarEnv;
+  readonly driver: Driver;
+  /** The caches of the process: get them through `caches.ts`, so that there is one of each resource. */
+  readonly informers: SharedInformers;
+}
+
+/** Begins to serve; resolves when everything runs that `scope` then holds. */
+export type Serve<O> = (context: SidecarContext, options: O, scope: SidecarScope) => Promise<void>;
+
+/** Everything that one sidecar has started: stopped as one. */
+export class SidecarScope implements Component {
+  readonly #tasks: TaskGroup;
+  readonly #parts: Component[] = [];
+
+  /** @param onError told of a task that failed for another reason than being stopped */
+  constructor(onError: (error: unknown) => void) {
+    this.#tasks = new TaskGroup(onError);
+  }
+
+  /** Aborts when the sidecar is stopped. */
+  get signal(): AbortSignal {
+    return this.#tasks.signal;
+  }
+
+  /** Runs `task` until it ends or the sidecar is stopped. */
+  spawn(task: (signal: AbortSignal) => Promise<void>): void {
+    this.#tasks.spawn(task);
+  }
+
+  /** Stops these with the sidecar, the last first. */
+  own(...parts: readonly Component[]): void {
+    this.#parts.push(...parts);
+  }
+
+  /** Calls these when the sidecar is stopped: what ends a handler of a shared cache. */
+  onStop(...ends: readonly (() => void)[]): void {
+    this.#parts.push(...ends.map((end) => ({ stop: async () => end() })));
+  }
+
+  async stop(): Promise<void> {
+    await this.#tasks.stop();
+    await stopAll(this.#parts);
+  }
+}
+
+/** Runs one sidecar with caches of its own and without a lease; it waits for the driver in the background. */
+export function startAlone<O>(
+  env: SidecarEnv,
+  name: string,
+  serve: Serve<O>,
+  options: O & { readonly timeoutMs?: number },
+): Component {
+  const scope = new SidecarScope((error) => env.logger.error(`the ${name} failed`, { error }));
+  scope.spawn(async (signal) => {
+    const driver = await learnDriver(env, options.timeoutMs ?? 10_000, signal);
+    const informers = sharedInformers(env);
+    scope.own(informers);
+    await serve({ env, driver, informers }, options, scope);
+  });
+  return scope;
+}
