@@ -25,6 +25,7 @@ const verbs: readonly { readonly names: readonly string[]; readonly load: () => 
     load: async () => (await import("./commands/apiserver.ts")).registerApiServerCommand,
   },
   { names: ["run"], load: async () => (await import("./commands/run.ts")).registerRunCommand },
+  { names: ["driver"], load: async () => (await import("./commands/driver.ts")).registerDriverCommand },
   { names: ["sim"], load: async () => (await import("./commands/sim.ts")).registerSimCommand },
   {
     names: ["dashboard"],
