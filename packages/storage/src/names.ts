@@ -42,7 +42,7 @@ export function attacherFinalizer(driver: string): string {
 }
 
 /** Sidecars that elect a leader for each driver. */
-export type ElectedSidecar = "attacher" | "provisioner" | "resizer" | "snapshotter";
+export type ElectedSidecar = "attacher" | "provisioner" | "resizer" | "snapshotter" | "health-monitor";
 
 /** Name of the lease over which the instances of a sidecar elect their leader (sidecars.md §1). */
 export function leaseName(sidecar: ElectedSidecar, driver: string): string {
@@ -51,6 +51,7 @@ export function leaseName(sidecar: ElectedSidecar, driver: string): string {
       return sanitised(driver.replaceAll("/", "-"));
     case "attacher":
     case "snapshotter":
+    case "health-monitor":
       return sanitised(`external-${sidecar}-leader-${driver}`);
     case "resizer":
       return sanitised(`external-resizer-${driver}`);

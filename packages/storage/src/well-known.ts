@@ -28,6 +28,8 @@ export const modifySecretNamespaceAnnotation = "volume.kubernetes.io/controller-
 export const provisionerFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
 /** On a claim, from before CreateVolume until its volume is stored or certainly gone (DESIGN §6). */
 export const provisioningFinalizer = "longshore.dev/provisioning";
+/** On an object that a component made on its own account, and may therefore delete: which component. */
+export const madeByAnnotation = "longshore.dev/made-by";
 
 /** The provisioner asked to serve a claim: the GA annotation, else the beta one. */
 export function storageProvisionerOf(
