@@ -196,6 +196,9 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         const { totalBytes, availableBytes } = await host.usage(dir);
         expect(totalBytes).toBeGreaterThan(0);
         expect(availableBytes).toBeLessThanOrEqual(totalBytes);
+        const { totalInodes, availableInodes } = await host.usage(dir);
+        expect(availableInodes).toBeGreaterThanOrEqual(0);
+        expect(availableInodes).toBeLessThanOrEqual(totalInodes);
         expect(await codeOf(host.usage(`${dir}/missing`))).toBe("ENOENT");
       });
     });
@@ -294,6 +297,59 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await codeOf(host.detachLoop(backing))).toBe("EBUSY");
         await host.unmount(b);
         await host.detachLoop(backing);
+      });
+
+      test("copies have what is on the disks, also what was not synced, and go their own way", async () => {
+        const { device } = await disk();
+        const { m, n, copies } = await directories("m", "n", "copies");
+        await host.mountDevice(device, m, { fsType: "ext4" });
+        await host.truncateFile(`${m}/unsynced`, 5);
+        await host.writeFileAtomic(`${m}/data`, "original");
+        await host.truncateFile(`${dir}/blank`, 8 * megabyte);
+        await host.copyDisks([
+          { source: `${dir}/disk`, target: `${copies}/disk` },
+          { source: `${dir}/blank`, target: `${copies}/blank` },
+        ]);
+        expect(await host.readDirectory(copies)).toContain("disk");
+        expect(await host.stat(`${copies}/disk`)).toMatchObject({ kind: "file", sizeBytes: 16 * megabyte });
+        expect(await host.stat(`${copies}/blank`)).toMatchObject({ sizeBytes: 8 * megabyte });
+        await host.writeFileAtomic(`${m}/data`, "changed");
+        const copy = await host.attachLoop(`${copies}/disk`);
+        try {
+          expect(await host.fileSystemOf(copy)).toBe("ext4");
+          await host.mountDevice(copy, n, { fsType: "ext4" });
+          expect(await host.readFile(`${n}/data`)).toBe("original");
+          expect((await host.stat(`${n}/unsynced`))?.sizeBytes).toBe(5);
+          await host.writeFileAtomic(`${n}/data`, "copy's own");
+          expect(await host.readFile(`${m}/data`)).toBe("changed");
+          await host.unmount(n);
+        } finally {
+          if (await host.isMountPoint(n)) await host.unmount(n);
+          await host.detachLoop(`${copies}/disk`);
+        }
+      });
+
+      test("a copy replaces what is at its target, and needs a source", async () => {
+        await disk();
+        await host.truncateFile(`${dir}/blank`, 8 * megabyte);
+        await host.copyDisks([{ source: `${dir}/disk`, target: `${dir}/copy` }]);
+        await host.copyDisks([{ source: `${dir}/blank`, target: `${dir}/copy` }]);
+        const device = await host.attachLoop(`${dir}/copy`);
+        expect(await host.fileSystemOf(device)).toBeUndefined();
+        await host.detachLoop(`${dir}/copy`);
+        const missing = host.copyDisks([{ source: `${dir}/missing`, target: `${dir}/other` }]);
+        expect(await codeOf(missing)).toBe("ENOENT");
+        expect(await host.stat(`${dir}/other`)).toBeUndefined();
+      });
+
+      test("a device may refuse writes, and takes them again", async () => {
+        const { device } = await disk();
+        await host.setDeviceReadOnly(device, true);
+        await host.setDeviceReadOnly(device, false);
+        const { m } = await directories("m");
+        await host.mountDevice(device, m, { fsType: "ext4" });
+        await host.writeFileAtomic(`${m}/f`, "x");
+        expect(await codeOf(host.setDeviceReadOnly(`${dir}/missing`, true))).toBe("ENOENT");
       });
 
       test("a file system is grown to its device only where it is mounted", async () => {

@@ -38,6 +38,23 @@ export interface WriteOptions {
   readonly mode?: number;
 }
 
+/** Room in a file system. */
+export interface FileSystemUsage {
+  readonly totalBytes: number;
+  readonly availableBytes: number;
+  /** Files that it can hold and can still take; both 0 where the file system has no such limit. */
+  readonly totalInodes: number;
+  readonly availableInodes: number;
+}
+
+/** One copy of a disk. */
+export interface DiskCopy {
+  /** The backing file to read. */
+  readonly source: string;
+  /** The backing file to make or to replace. */
+  readonly target: string;
+}
+
 /** A program to run; never through a shell. */
 export interface ProgramOptions {
   readonly args: readonly string[];
@@ -107,8 +124,8 @@ export interface Host {
   chownTree(path: string, gid: number, options?: { readonly readOnly?: boolean }): Promise<void>;
   /** Resolves when something in the directory may have changed (a hint), or rejects when `signal` aborts. */
   watchDirectory(path: string, signal: AbortSignal): Promise<void>;
-  /** Bytes free and in all of the file system that holds `path`. */
-  usage(path: string): Promise<{ readonly totalBytes: number; readonly availableBytes: number }>;
+  /** Room in the file system that holds `path`. */
+  usage(path: string): Promise<FileSystemUsage>;
 
   // Mounts
   /** Mounts a device (or, unprivileged, its stand-in directory) on an existing directory. */
@@ -133,6 +150,16 @@ export interface Host {
   attachLoop(backingFile: string): Promise<string>;
   /** Detaches the backing file's loop device; fine when there is none; EBUSY while it is in use. */
   detachLoop(backingFile: string): Promise<void>;
+  /**
+   * Copies backing files with all that is on their disks, as of one instant: what programs write meanwhile waits.
+   * Sparse parts stay sparse, blocks are shared where the file system can. Each target is whole or not there, and
+   * durable. EAGAIN when a disk that is not mounted was written to all the time; ENOENT when a source is missing.
+   * A crash may leave a mounted file system waiting: the same call, made again, ends that.
+   * (Unprivileged: not of one instant while programs write.)
+   */
+  copyDisks(copies: readonly DiskCopy[]): Promise<void>;
+  /** Makes the device refuse writes, or take them again. (Unprivileged: does nothing.) */
+  setDeviceReadOnly(device: string, readOnly: boolean): Promise<void>;
   /** Device of the backing file, if any. */
   findLoop(backingFile: string): Promise<string | undefined>;
   /** The file system on the device: `ext4`, `xfs`, …; undefined when it has none. */

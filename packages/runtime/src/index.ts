@@ -18,8 +18,10 @@ export {
   parseFeatureGates,
 } from "./feature-gates.ts";
 export {
+  type DiskCopy,
   type FileKind,
   type FileStat,
+  type FileSystemUsage,
   type Host,
   HostError,
   type Mount,

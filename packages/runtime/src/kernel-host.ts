@@ -8,8 +8,17 @@
  *  - One backing file has at most one loop device, as long as one process attaches it.
  */
 import * as fs from "node:fs/promises";
-import { type FileStat, type Host, HostError, type Mount, type ProgramOptions } from "./host.ts";
+import {
+  type DiskCopy,
+  type FileStat,
+  type FileSystemUsage,
+  type Host,
+  HostError,
+  type Mount,
+  type ProgramOptions,
+} from "./host.ts";
 import { baseOf, checkedPath, childOf, isAtOrBelow, parentOf } from "./host-paths.ts";
+import { whileUnwritten } from "./kernel-disk-copies.ts";
 import { type LoopDevice, loopDevices } from "./kernel-loop-devices.ts";
 import { KeyedLock } from "./keyed-lock.ts";
 import { type MountInfo, mountsBelow, parseMountInfo } from "./mountinfo.ts";
@@ -111,7 +120,7 @@ class KernelHost implements Host {
     await this.#watcher.wait(checkedPath("watchDirectory", path), signal);
   }
 
-  async usage(path: string): Promise<{ readonly totalBytes: number; readonly availableBytes: number }> {
+  async usage(path: string): Promise<FileSystemUsage> {
     return files.fileSystemUsage(checkedPath("usage", path));
   }
 
@@ -124,7 +133,9 @@ class KernelHost implements Host {
     const to = checkedPath("mountDevice", target);
     const isDevice = (await hostStep("mountDevice", device, () => fs.stat(from))).isBlockDevice();
     if (!isDevice) throw new HostError("mountDevice", device, "ENOTBLK");
-    const flags = [...(options.flags ?? []), ...(options.readOnly === true ? ["ro"] : [])];
+    // A copy of an xfs has the UUID of its original, and may be mounted beside it.
+    const copyable = options.fsType === "xfs" ? ["nouuid"] : [];
+    const flags = [...(options.flags ?? []), ...copyable, ...(options.readOnly === true ? ["ro"] : [])];
     const type = options.fsType === "" ? [] : ["-t", options.fsType];
     const opts = flags.length === 0 ? [] : ["-o", flags.join(",")];
     await runTool("mountDevice", target, "mount", [...type, ...opts, from, to]);
@@ -188,6 +199,27 @@ class KernelHost implements Host {
       // Someone else (another mount namespace) still has it open: the kernel waits for that one.
       if ((await findLoopDevice(real)) !== undefined) throw new HostError("detachLoop", backingFile, "EBUSY");
     });
+  }
+
+  async copyDisks(copies: readonly DiskCopy[]): Promise<void> {
+    const checked = copies.map(({ source, target }) => {
+      return { source: checkedPath("copyDisks", source), target: checkedPath("copyDisks", target) };
+    });
+    const loops = await loopDevices();
+    const devices: LoopDevice[] = [];
+    for (const { source } of checked) {
+      const real = await hostStep("copyDisks", source, () => fs.realpath(source));
+      const loop = loops.find((candidate) => candidate.backingFile === real);
+      if (loop !== undefined) devices.push(loop);
+    }
+    await whileUnwritten(devices, await readMounts(), async () => {
+      for (const { source, target } of checked) await files.copySparse("copyDisks", source, target);
+    });
+  }
+
+  async setDeviceReadOnly(device: string, readOnly: boolean): Promise<void> {
+    const checked = checkedPath("setDeviceReadOnly", device);
+    await runTool("setDeviceReadOnly", device, "blockdev", [readOnly ? "--setro" : "--setrw", checked]);
   }
 
   async findLoop(backingFile: string): Promise<string | undefined> {

@@ -7,10 +7,11 @@
  */
 import { constants, watch } from "node:fs";
 import * as fs from "node:fs/promises";
-import type { FileKind, FileStat } from "./host.ts";
+import type { FileKind, FileStat, FileSystemUsage } from "./host.ts";
 import { HostError } from "./host.ts";
 import { baseOf, childOf, parentOf } from "./host-paths.ts";
 import { errnoOf, hostStep, isMissing } from "./node-errors.ts";
+import { runTool } from "./node-programs.ts";
 import { systemClock } from "./system-clock.ts";
 
 const temporarySuffix = ".longshore-tmp";
@@ -223,11 +224,46 @@ export async function chownTree(path: string, gid: number, bits: number): Promis
   }
 }
 
-/** Bytes of the file system that holds `path`. */
-export function fileSystemUsage(path: string): Promise<{ totalBytes: number; availableBytes: number }> {
+/** Room in the file system that holds `path`. */
+export function fileSystemUsage(path: string): Promise<FileSystemUsage> {
   return hostStep("usage", path, async () => {
-    const stat = await fs.statfs(path);
-    return { totalBytes: stat.blocks * stat.bsize, availableBytes: stat.bavail * stat.bsize };
+    const { blocks, bavail, bsize, files, ffree } = await fs.statfs(path);
+    return {
+      totalBytes: blocks * bsize,
+      availableBytes: bavail * bsize,
+      totalInodes: files,
+      availableInodes: ffree,
+    };
+  });
+}
+
+/**
+ * Copies a file, holes and all, sharing blocks where the file system can. The target is whole or not there, and
+ * on the disk when it resolves. Two copies to one target at the same time are the caller's to prevent.
+ */
+export function copySparse(operation: string, source: string, target: string): Promise<void> {
+  return hostStep(operation, source, async () => {
+    if (!(await fs.stat(source)).isFile()) throw new HostError(operation, source, "EINVAL");
+    const temporary = childOf(parentOf(target), `.${baseOf(target)}.copy${temporarySuffix}`);
+    // Not the file of before: a copier whose caller was killed may still be writing to that one.
+    await fs.rm(temporary, { force: true });
+    try {
+      if (process.platform === "linux") {
+        await runTool(operation, target, "cp", ["--reflink=auto", "--sparse=auto", "--", source, temporary]);
+      } else await fs.copyFile(source, temporary, constants.COPYFILE_FICLONE);
+      const file = await fs.open(temporary, "r+");
+      try {
+        await file.chmod(0o600);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await fs.rename(temporary, target);
+    } catch (error) {
+      await fs.rm(temporary, { force: true }).catch(() => {});
+      throw error;
+    }
+    await syncDirectory(parentOf(target));
   });
 }
 

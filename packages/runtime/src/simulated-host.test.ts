@@ -166,7 +166,12 @@ describe("room", () => {
     await host.truncateFile("/sparse", 2 ** 40);
     await host.removeFile("/a");
     await host.writeFileAtomic("/b", "123");
-    expect(await host.usage("/")).toEqual({ totalBytes: 10, availableBytes: 7 });
+    expect(await host.usage("/")).toEqual({
+      totalBytes: 10,
+      availableBytes: 7,
+      totalInodes: 0,
+      availableInodes: 0,
+    });
   });
 });
 

@@ -8,7 +8,9 @@
  *  - After {@link SimulatedHost.losePower} only what was made durable is left; mounts are gone.
  */
 import {
+  type DiskCopy,
   type FileStat,
+  type FileSystemUsage,
   type Host,
   HostError,
   type Mount,
@@ -40,6 +42,8 @@ export interface SimulatedHostOptions {
 }
 
 const maximumTextBytes = 2 ** 28;
+/** What ext4 reserves room for by default. Source: mke2fs.conf(5), inode_ratio. */
+const bytesPerInode = 16_384;
 const fileSystemTypes: ReadonlySet<string> = new Set(["ext4", "ext3", "xfs", "btrfs"]);
 
 /** A machine in memory. */
@@ -253,11 +257,17 @@ export class SimulatedHost implements Host {
     });
   }
 
-  async usage(path: string): Promise<{ readonly totalBytes: number; readonly availableBytes: number }> {
+  async usage(path: string): Promise<FileSystemUsage> {
     const fileSystem = this.#find("usage", path, true)?.mount.fileSystem;
     if (fileSystem === undefined) throw new HostError("usage", path, "ENOENT");
     const { sizeBytes, usedBytes } = fileSystem;
-    return { totalBytes: sizeBytes, availableBytes: sizeBytes - usedBytes };
+    const totalInodes = Math.floor(sizeBytes / bytesPerInode);
+    return {
+      totalBytes: sizeBytes,
+      availableBytes: sizeBytes - usedBytes,
+      totalInodes,
+      availableInodes: Math.max(0, totalInodes - fileSystem.nodeCount),
+    };
   }
 
   async mountDevice(
@@ -355,6 +365,35 @@ export class SimulatedHost implements Host {
     if (this.#lostBefore("detachLoop", backingFile)) return never();
     const loop = this.#findLoop("detachLoop", backingFile);
     if (loop !== undefined) this.disks.detach(loop);
+  }
+
+  async copyDisks(copies: readonly DiskCopy[]): Promise<void> {
+    if (this.#lostBefore("copyDisks", copies[0]?.target ?? "/")) return never();
+    const sources = copies.map(({ source }) => this.#existing("copyDisks", source).node);
+    const slots = copies.map(({ target }) => this.#writableSlot("copyDisks", target));
+    sources.forEach((source, index) => {
+      const slot = slots[index];
+      if (slot === undefined) return;
+      if (source.kind !== "file") throw new HostError("copyDisks", slot.path, "EINVAL");
+      const { fileSystem } = slot.mount;
+      const file = fileSystem.newFile(0o600);
+      fileSystem.setData(slot.path, file, source.data, source.sizeBytes);
+      // A file system that is held still writes back what it has in memory.
+      source.disk.fileSystem?.commit();
+      const original = source.disk.fileSystem;
+      if (original !== undefined) {
+        file.disk.fileSystem = this.disks.newFileSystem(original.type, original.sizeBytes);
+        file.disk.fileSystem.copyFrom(original);
+      }
+      if (slot.node !== undefined) fileSystem.release(slot.node);
+      fileSystem.setEntry(slot.directory, slot.name, file);
+      fileSystem.commit();
+    });
+  }
+
+  async setDeviceReadOnly(device: string, _readOnly: boolean): Promise<void> {
+    if (this.#lostBefore("setDeviceReadOnly", device)) return never();
+    this.#loopOf("setDeviceReadOnly", device);
   }
 
   async findLoop(backingFile: string): Promise<string | undefined> {

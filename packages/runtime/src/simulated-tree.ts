@@ -108,6 +108,32 @@ export class SimulatedFileSystem {
     return { kind: "socket", inode: this.#inode(), mode };
   }
 
+  /** Files, directories and links. */
+  get nodeCount(): number {
+    return countOf(this.root);
+  }
+
+  /** Fills this file system, which is empty, with a copy of another's tree; committed. */
+  copyFrom(original: SimulatedFileSystem): void {
+    this.root.mode = original.root.mode;
+    this.#copyEntries(original.root, this.root);
+    this.commit();
+  }
+
+  #copyEntries(from: DirectoryNode, to: DirectoryNode): void {
+    for (const [name, node] of from.entries) {
+      let copy: TreeNode = node; // Links, sockets and device nodes never change.
+      if (node.kind === "directory") {
+        copy = this.newDirectory(node.mode);
+        this.#copyEntries(node, copy);
+      } else if (node.kind === "file") {
+        copy = this.newFile(node.mode);
+        this.setData(name, copy, node.data, node.sizeBytes);
+      }
+      to.entries.set(name, copy);
+    }
+  }
+
   /** Gives `name` in `directory` a new meaning, or none. */
   setEntry(directory: DirectoryNode, name: string, node: TreeNode | undefined): void {
     const before = directory.entries.get(name);
@@ -186,6 +212,13 @@ export class SimulatedFileSystem {
   #inode(): string {
     return `${this.id}:${++this.#inodes}`;
   }
+}
+
+function countOf(node: TreeNode): number {
+  if (node.kind !== "directory") return 1;
+  let count = 1;
+  for (const child of node.entries.values()) count += countOf(child);
+  return count;
 }
 
 function changed(directory: DirectoryNode): void {

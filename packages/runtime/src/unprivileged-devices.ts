@@ -75,6 +75,24 @@ export async function forgetDetached(backingFile: string): Promise<void> {
   await fs.rm(`${backingFile}${detachedSuffix}`, { recursive: true, force: true });
 }
 
+/** Gives `target`, a backing file without a device, a copy of what is on the device of `source`. */
+export async function copyContents(source: string, target: string): Promise<void> {
+  const contents = (await isAttached(source)) ? deviceOf(source) : `${source}${detachedSuffix}`;
+  const made = `${target}${detachedSuffix}`;
+  const temporary = `${target}.copying`;
+  await fs.rm(temporary, { recursive: true, force: true });
+  await fs.mkdir(temporary, { mode: 0o700 });
+  for (const name of ["type", "fs"]) {
+    const from = childOf(contents, name);
+    const options = { recursive: true, preserveTimestamps: true, verbatimSymlinks: true };
+    await fs.cp(from, childOf(temporary, name), options).catch((error: unknown) => {
+      if (!isMissing(error)) throw error;
+    });
+  }
+  await fs.rm(made, { recursive: true, force: true });
+  await fs.rename(temporary, made);
+}
+
 /** Whether the device is there. */
 export function isAttached(backingFile: string): Promise<boolean> {
   return isDirectory(deviceOf(backingFile));

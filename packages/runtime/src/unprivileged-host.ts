@@ -5,7 +5,15 @@
  * process, capacity of a device) it does not claim.
  */
 import * as fs from "node:fs/promises";
-import { type FileStat, type Host, HostError, type Mount, type ProgramOptions } from "./host.ts";
+import {
+  type DiskCopy,
+  type FileStat,
+  type FileSystemUsage,
+  type Host,
+  HostError,
+  type Mount,
+  type ProgramOptions,
+} from "./host.ts";
 import { checkedPath, isAtOrBelow } from "./host-paths.ts";
 import { KeyedLock } from "./keyed-lock.ts";
 import { hostStep, isMissing } from "./node-errors.ts";
@@ -123,7 +131,7 @@ class UnprivilegedHost implements Host {
     await this.#watcher.wait(checkedPath("watchDirectory", path), signal);
   }
 
-  async usage(path: string): Promise<{ readonly totalBytes: number; readonly availableBytes: number }> {
+  async usage(path: string): Promise<FileSystemUsage> {
     return files.fileSystemUsage(checkedPath("usage", path));
   }
 
@@ -219,6 +227,22 @@ class UnprivilegedHost implements Host {
       const real = await realOr(checked);
       await this.#lock.run(real, () => devices.detachDevice(real));
     });
+  }
+
+  async copyDisks(copies: readonly DiskCopy[]): Promise<void> {
+    for (const { source, target } of copies) {
+      const from = checkedPath("copyDisks", source);
+      const to = checkedPath("copyDisks", target);
+      await hostStep("copyDisks", source, async () => {
+        await devices.copyContents(await fs.realpath(from), to);
+        await files.copySparse("copyDisks", from, to);
+      });
+    }
+  }
+
+  async setDeviceReadOnly(device: string, _readOnly: boolean): Promise<void> {
+    const checked = checkedPath("setDeviceReadOnly", device);
+    await hostStep("setDeviceReadOnly", device, () => fs.stat(checked));
   }
 
   async findLoop(backingFile: string): Promise<string | undefined> {
