@@ -10,6 +10,8 @@ export interface CsiCallOptions {
   readonly signal: AbortSignal;
   /** The call's deadline, in milliseconds. */
   readonly timeoutMs: number;
+  /** Whether the call serves an object of a migrated in-tree plugin: the label `migrated` of its metric. */
+  readonly migrated?: boolean;
 }
 
 /** The methods of a service as calls; failures are `CsiCallError`. */
@@ -40,6 +42,12 @@ export interface CsiConnection {
   readonly controller: CsiClient<typeof Controller>;
   readonly groupController: CsiClient<typeof GroupController>;
   readonly node: CsiClient<typeof Node>;
+  /**
+   * Tells `listener` once when an established connection is lost: what answers from then on may be another driver
+   * (csi-lib-utils, connection.OnConnectionLoss). A driver that was never reached is not lost, nor one that `close`
+   * was called for. Gives what takes the listener off.
+   */
+  onLost(listener: () => void): () => void;
   close(): void;
 }
 

@@ -3,12 +3,13 @@
  * itself; while the driver is away, calls fail at once with UNAVAILABLE and `answered: false`.
  */
 import type { DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
-import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { Client, connectivityState, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { DeadlineError, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import type { CsiCallOptions, CsiConnector } from "./connection.ts";
 import { socketPathOf } from "./endpoint.ts";
 import { CsiCallError, type GrpcCode, grpcCodes } from "./errors.ts";
 import { type AnyMessage, longestMessageBytes, methodDefinition } from "./grpc-service.ts";
+import { LossListeners } from "./loss-listeners.ts";
 import { connectionOver, registrationOver, type UnaryTransport } from "./unary.ts";
 
 const channelOptions = {
@@ -19,6 +20,8 @@ const channelOptions = {
   "grpc.max_reconnect_backoff_ms": 1000,
   "grpc.use_local_subchannel_pool": 1,
   "grpc.enable_http_proxy": 0,
+  // A connection that nobody uses is kept, so that its loss is noticed: for the longest time a timer can be set to.
+  "grpc.client_idle_timeout_ms": 2 ** 31 - 1,
   "grpc.enable_retries": 0,
   "grpc.max_receive_message_length": longestMessageBytes,
 };
@@ -41,12 +44,38 @@ export function grpcConnector(env: Pick<RuntimeEnv, "clock">): CsiConnector {
       (await unaryCall(env, client, method as DescMethodUnary, request, options)) as MessageShape<
         typeof method.output
       >;
-    return [transport, () => client.close()] as const;
+    return { client, transport };
   };
   return {
-    connect: (endpoint) => connectionOver(...open(endpoint)),
-    connectRegistration: (socketPath) => registrationOver(...open(socketPath)),
+    connect(endpoint) {
+      const { client, transport } = open(endpoint);
+      const losses = new LossListeners();
+      tellOfLoss(client, losses);
+      return connectionOver(transport, {
+        onLost: (listener) => losses.add(listener),
+        close() {
+          losses.clear();
+          client.close();
+        },
+      });
+    },
+    connectRegistration(socketPath) {
+      const { client, transport } = open(socketPath);
+      return registrationOver(transport, () => client.close());
+    },
   };
+}
+
+/** Follows the state of the channel: from ready it goes to another only when the server has gone, or by `close`. */
+function tellOfLoss(client: Client, losses: LossListeners): void {
+  const channel = client.getChannel();
+  const look = (before: connectivityState) => {
+    const state = channel.getConnectivityState(false);
+    if (state === connectivityState.SHUTDOWN) return;
+    if (before === connectivityState.READY && state !== before) losses.tell();
+    channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, () => look(state));
+  };
+  look(connectivityState.IDLE);
 }
 
 async function unaryCall(

@@ -15,6 +15,7 @@ import { abortable, type Clock, DeadlineError, withDeadline } from "@longshore/r
 import type { CsiCallOptions, CsiConnector, CsiHandlers, CsiListener, CsiServer } from "./connection.ts";
 import { socketPathOf } from "./endpoint.ts";
 import { CsiCallError } from "./errors.ts";
+import { LossListeners } from "./loss-listeners.ts";
 import {
   connectionOver,
   dispatch,
@@ -157,8 +158,30 @@ export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
 
   return {
     connect(endpoint) {
+      const path = socketPathOf(endpoint);
       const closed = new AbortController();
-      return connectionOver(transportTo(socketPathOf(endpoint), closed.signal), () => closed.abort());
+      const losses = new LossListeners();
+      // The server of the call that was answered last; one that never answered was never reached.
+      let established: Served | undefined;
+      const transport = transportTo(path, closed.signal);
+      const watched: UnaryTransport = async (method, request, options) => {
+        const served = table.get(path);
+        const answer = await transport(method, request, options);
+        if (served !== undefined && served !== established && !closed.signal.aborted) {
+          established = served;
+          const { signal } = served.gone;
+          if (signal.aborted) losses.tell();
+          else signal.addEventListener("abort", () => losses.tell(), { once: true });
+        }
+        return answer;
+      };
+      return connectionOver(watched, {
+        onLost: (listener) => losses.add(listener),
+        close() {
+          losses.clear();
+          closed.abort();
+        },
+      });
     },
     connectRegistration(socketPath) {
       const closed = new AbortController();

@@ -23,5 +23,6 @@ export {
   lostReply,
 } from "./in-process.ts";
 export { instrumentedConnection, instrumentedConnector } from "./instrumented.ts";
+export { type CallInterceptor, interceptCalls } from "./intercepted.ts";
 export { capabilitiesOf, type DriverCapabilities, driverNameOf, waitUntilReady } from "./probe.ts";
 export { redact, strippedSecret } from "./redact.ts";

@@ -43,13 +43,17 @@ export function clientOver<S extends DescService>(service: S, transport: UnaryTr
 }
 
 /** A connection whose calls all go through `transport`. */
-export function connectionOver(transport: UnaryTransport, close: () => void): CsiConnection {
+export function connectionOver(
+  transport: UnaryTransport,
+  line: Pick<CsiConnection, "onLost" | "close">,
+): CsiConnection {
   return {
     identity: clientOver(Identity, transport),
     controller: clientOver(Controller, transport),
     groupController: clientOver(GroupController, transport),
     node: clientOver(Node, transport),
-    close,
+    onLost: (listener) => line.onLost(listener),
+    close: () => line.close(),
   };
 }
 

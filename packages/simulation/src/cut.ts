@@ -116,7 +116,11 @@ export class Life {
         const connection = connector.connect(endpoint);
         const wrapped: Partial<Record<(typeof services)[number], unknown>> = {};
         for (const service of services) wrapped[service] = this.#wrap("csi", connection[service]);
-        return { ...wrapped, close: () => connection.close() } as CsiConnection;
+        const onLost = (listener: () => void) =>
+          connection.onLost(() => {
+            if (!this.#cut) listener();
+          });
+        return { ...wrapped, onLost, close: () => connection.close() } as CsiConnection;
       },
       connectRegistration: (socketPath) => {
         const client = connector.connectRegistration(socketPath);

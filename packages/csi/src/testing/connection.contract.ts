@@ -241,6 +241,44 @@ export function csiContract(name: string, form: () => CsiForm): void {
       await expect(listener.serve("csi.sock", driver())).rejects.toThrow(/absolute path/);
     });
 
+    it("tells that an established connection is lost, and of no other", async () => {
+      const { connector, listener, endpoint } = form();
+      const at = endpoint();
+      const lost: string[] = [];
+      const early = connector.connect(at);
+      early.onLost(() => lost.push("never reached"));
+      await failure(early.identity.probe({}, options));
+
+      const first = await listener.serve(at, driver());
+      const connection = connector.connect(at);
+      let tell = () => {};
+      const told = new Promise<void>((resolve) => {
+        tell = resolve;
+      });
+      connection.onLost(() => {
+        lost.push("established");
+        tell();
+      });
+      connection.onLost(() => lost.push("taken off"))();
+      await connection.identity.probe({}, options);
+      expect(lost).toEqual([]);
+      const closed = connector.connect(at);
+      closed.onLost(() => lost.push("closed by us"));
+      await closed.identity.probe({}, options);
+      closed.close();
+      await first.close();
+      await told;
+
+      const second = await listener.serve(at, driver());
+      // Whoever asks too late hears of it at once.
+      connection.onLost(() => lost.push("late"));
+      await connection.identity.probe({}, options);
+      await second.close();
+      expect(lost).toEqual(["established", "late"]);
+      early.close();
+      connection.close();
+    });
+
     it("speaks the registration protocol", async () => {
       const { connector, listener, endpoint } = form();
       const at = endpoint();

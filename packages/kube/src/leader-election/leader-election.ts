@@ -25,7 +25,7 @@ import { isAlreadyExists, isConflict, type KubeClient } from "../client.ts";
 import type { KubeEnv } from "../env.ts";
 import type { Stored } from "../objects.ts";
 import { resources } from "../resources.ts";
-import { fencedClient } from "./fenced-client.ts";
+import { fencedClient, type Term } from "./fenced-client.ts";
 import { LeadershipLostError } from "./leadership-lost.ts";
 import {
   type Candidate,
@@ -49,11 +49,15 @@ export interface LeaderElectionOptions {
   readonly renewDeadlineMs?: number;
   /** Pause between attempts, in milliseconds; default 2 s. */
   readonly retryPeriodMs?: number;
+  /** Whether whoever stops lets go of the lease, so that others need not wait until it lapses; default true. */
+  readonly releaseOnStop?: boolean;
+  /** Labels of the Lease, where it is made or taken over. */
+  readonly labels?: Readonly<Record<string, string>>;
   /**
    * The work of the leader; ends when the signal aborts. It writes through the client it is given, which refuses
-   * to once the lease may have lapsed.
+   * to once the lease may have lapsed; `term` says until when that is, for a fence around what is no API server.
    */
-  readonly lead: (signal: AbortSignal, kube: KubeClient) => Promise<void>;
+  readonly lead: (signal: AbortSignal, kube: KubeClient, term: Term) => Promise<void>;
   /** Told when leadership ended without `stop`, after `lead` has ended. */
   readonly onLost?: () => void;
 }
@@ -62,6 +66,11 @@ export interface LeaderElectionOptions {
 export interface LeaderElection extends Component {
   /** True while `lead` may act. */
   isLeader(): boolean;
+  /**
+   * For how long the lease of a term has lapsed, in milliseconds, although the term's `lead` has not ended; 0 where
+   * nothing is amiss. What grows here hangs, and only the end of its process helps.
+   */
+  overdueMs(): number;
 }
 
 /**
@@ -88,6 +97,8 @@ class LeaseElection implements LeaderElection {
   readonly #retryPeriodMs: number;
   readonly #tasks: TaskGroup;
   #leading = false;
+  /** When the last renewal of the present term began; undefined while `lead` does not run. */
+  #renewedMs: number | undefined;
   #observed: ObservedLease | undefined;
   /** What we last wrote, while we lead. */
   #held: Stored<Lease> | undefined;
@@ -116,6 +127,12 @@ class LeaseElection implements LeaderElection {
     return this.#leading;
   }
 
+  overdueMs(): number {
+    if (this.#renewedMs === undefined) return 0;
+    const lapsesMs = this.#renewedMs + this.#candidate.leaseDurationMs;
+    return Math.max(0, this.#env.clock.monotonicMs() - lapsesMs);
+  }
+
   stop(): Promise<void> {
     return this.#tasks.stop();
   }
@@ -141,6 +158,7 @@ class LeaseElection implements LeaderElection {
     let endsMs = 0;
     const leadUntil = (sinceMs: number) => {
       expiry?.cancel();
+      this.#renewedMs = sinceMs;
       endsMs = sinceMs + this.#renewDeadlineMs;
       expiry = clock.timer(sinceMs + this.#renewDeadlineMs - clock.monotonicMs(), () => {
         this.#leading = false;
@@ -150,29 +168,30 @@ class LeaseElection implements LeaderElection {
     this.#leading = true;
     leadUntil(acquiredMs);
     logger.info("became leader", { lease: this.#options.name, identity: this.#candidate.identity });
-    const kube = fencedClient(this.#env.kube, clock, {
+    const work = this.#runLead(term, {
       lease: this.#options.name,
       endsMs: () => endsMs,
       signal: term.signal,
     });
-    const work = this.#runLead(term, kube);
     await this.#renewUntil(term, leadUntil);
     this.#leading = false;
     await work;
+    this.#renewedMs = undefined;
     expiry?.cancel();
     parent.removeEventListener("abort", onParentAbort);
-    await this.#release();
+    if (this.#options.releaseOnStop === false && parent.aborted) this.#held = undefined;
+    else await this.#release();
   }
 
   /** Runs `lead`; when it ends by itself, the term is over too. */
-  async #runLead(term: AbortController, kube: KubeClient): Promise<void> {
+  async #runLead(control: AbortController, term: Term): Promise<void> {
     try {
-      await this.#options.lead(term.signal, kube);
+      await this.#options.lead(term.signal, fencedClient(this.#env.kube, this.#env.clock, term), term);
     } catch (error) {
       if (!term.signal.aborted) this.#env.logger.error("the leader failed", { error });
     }
     this.#leading = false;
-    term.abort(new LeadershipLostError(this.#options.name));
+    control.abort(new LeadershipLostError(this.#options.name));
   }
 
   async #renewUntil(term: AbortController, leadUntil: (sinceMs: number) => void): Promise<void> {
@@ -244,7 +263,7 @@ class LeaseElection implements LeaderElection {
     const lease: Lease = {
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
-      metadata: { name, namespace },
+      metadata: this.#labelled({ name, namespace }),
       spec: heldSpec(this.#candidate, undefined, this.#env.clock.now()),
     };
     try {
@@ -258,7 +277,13 @@ class LeaseElection implements LeaderElection {
 
   async #write(lease: Stored<Lease>, signal: AbortSignal): Promise<void> {
     const spec = { ...lease.spec, ...heldSpec(this.#candidate, lease.spec, this.#env.clock.now()) };
-    this.#held = await this.#env.kube.update(resources.leases, { ...lease, spec }, { signal });
+    const metadata = this.#labelled(lease.metadata);
+    this.#held = await this.#env.kube.update(resources.leases, { ...lease, metadata, spec }, { signal });
+  }
+
+  #labelled<M extends NonNullable<Lease["metadata"]>>(metadata: M): M {
+    const { labels } = this.#options;
+    return labels === undefined ? metadata : { ...metadata, labels: { ...metadata.labels, ...labels } };
   }
 
   /** Lets go, if the lease is still ours; whoever cannot reach the server leaves it to lapse. */
