@@ -11,3 +11,4 @@ export type {
 } from "kubernetes-types/meta/v1.js";
 export type { Eviction, PodDisruptionBudget } from "kubernetes-types/policy/v1.js";
 export type * from "kubernetes-types/storage/v1.js";
+export type { VolumeAttributesClass } from "kubernetes-types/storage/v1alpha1.js";

@@ -25,6 +25,7 @@ import type {
   StorageClass,
   VolumeAttachment,
 } from "kubernetes-types/storage/v1.js";
+import type { VolumeAttributesClass } from "kubernetes-types/storage/v1alpha1.js";
 import type { KubeObject } from "./objects.ts";
 
 /** Describes one resource of the API. */
@@ -84,6 +85,13 @@ export const resources = {
     "CSIStorageCapacity",
     "csistoragecapacities",
     true,
+  ),
+  volumeAttributesClasses: resource<VolumeAttributesClass>(
+    "storage.k8s.io",
+    ["v1", "v1beta1"],
+    "VolumeAttributesClass",
+    "volumeattributesclasses",
+    false,
   ),
   leases: resource<Lease>("coordination.k8s.io", ["v1"], "Lease", "leases", true),
   statefulSets: resource<StatefulSet>("apps", ["v1"], "StatefulSet", "statefulsets", true),

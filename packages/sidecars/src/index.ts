@@ -1,11 +1,31 @@
 /** What runs beside a CSI driver: attacher, provisioner, registrar. Each is one component on the seams. */
 export { type AttacherOptions, startAttacher } from "./attacher/index.ts";
+export {
+  ClusterDriverRegistrarOptionError,
+  type ClusterDriverRegistrarOptions,
+  startClusterDriverRegistrar,
+} from "./cluster-driver-registrar/index.ts";
 export type { SidecarEnv } from "./common/env.ts";
+export type { HealthAnswer } from "./common/health-answer.ts";
+export { UnsupportedByDriverError } from "./common/unsupported.ts";
+export * from "./deployment/index.ts";
+export {
+  type HealthMonitorOptions,
+  startHealthMonitor,
+} from "./health-monitor/index.ts";
+export {
+  type LivenessProbe,
+  type LivenessProbeEnv,
+  type LivenessProbeOptions,
+  startLivenessProbe,
+} from "./liveness-probe/index.ts";
 export {
   type Registrar,
   type RegistrarEnv,
   type RegistrarOptions,
   RegistrationError,
+  registrationProbe,
   startNodeDriverRegistrar,
+  unsupportedPlatform,
 } from "./node-driver-registrar/index.ts";
 export { type ProvisionerOptions, startProvisioner } from "./provisioner/index.ts";

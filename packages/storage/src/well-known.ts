@@ -31,6 +31,13 @@ export const provisioningFinalizer = "longshore.dev/provisioning";
 /** On an object that a component made on its own account, and may therefore delete: which component. */
 export const madeByAnnotation = "longshore.dev/made-by";
 
+/** On a claim: who expands its volume, an in-tree plugin or a CSI driver; written by the expand controller. */
+export const storageResizerAnnotation = "volume.kubernetes.io/storage-resizer";
+/** On a claim: its last expansion was finished by the controller, a kubelet need not call the driver. */
+export const nodeExpansionNotRequiredAnnotation = "volume.kubernetes.io/node-expansion-not-required";
+/** On a volume that grew and whose file system has yet to: what its claim had before. */
+export const preResizeCapacityAnnotation = "volume.alpha.kubernetes.io/pre-resize-capacity";
+
 /** The provisioner asked to serve a claim: the GA annotation, else the beta one. */
 export function storageProvisionerOf(
   annotations: Readonly<Record<string, string>> | undefined,

@@ -9,11 +9,13 @@ import {
   type Node,
   type PersistentVolume,
   type PersistentVolumeClaim,
+  type Pod,
   resources,
   type SharedInformers,
   type StorageClass,
   type Stored,
   type VolumeAttachment,
+  type VolumeAttributesClass,
 } from "@longshore/kube";
 import { type Clock, periodically, type RuntimeEnv } from "@longshore/runtime";
 import { byVolume } from "./attachments.ts";
@@ -39,6 +41,19 @@ export function cachedClasses(informers: SharedInformers): Informer<StorageClass
   return informers.of(resources.storageClasses);
 }
 
+/** All VolumeAttributesClasses. Ask `servedVersion` first: clusters before 1.31 have none. */
+export function cachedAttributesClasses(informers: SharedInformers): Informer<VolumeAttributesClass> {
+  return informers.of(resources.volumeAttributesClasses);
+}
+
+/**
+ * Which claims the pods use on which node, and nothing else of a pod; indexed `byClaim` (`namespace/name`), ended pods left out.
+ * A cluster has many pods: begin to follow them only once something depends on it.
+ */
+export function cachedPodsUsingClaims(informers: SharedInformers): Informer<Pod> {
+  return informers.of(resources.pods, { transform: onlyClaims, indexes: { byClaim } });
+}
+
 /** What the nodes say of their drivers. */
 export function cachedCsiNodes(informers: SharedInformers): Informer<CSINode> {
   return informers.of(resources.csiNodes);
@@ -55,6 +70,46 @@ function onlyLabels(node: Stored<Node>): Stored<Node> {
     metadata: { name, uid, resourceVersion, ...(labels === undefined ? {} : { labels }) },
   } as Stored<Node>;
 }
+
+/** Nodes with their conditions: nothing else of a node is kept. */
+export function cachedNodeConditions(informers: SharedInformers): Informer<Node> {
+  return informers.of(resources.nodes, { transform: onlyConditions });
+}
+
+function onlyConditions(node: Stored<Node>): Stored<Node> {
+  const { name, uid, resourceVersion } = node.metadata;
+  const { phase, conditions } = node.status ?? {};
+  return {
+    metadata: { name, uid, resourceVersion },
+    status: { ...(phase === undefined ? {} : { phase }), ...(conditions == null ? {} : { conditions }) },
+  } as Stored<Node>;
+}
+
+function onlyClaims(pod: Stored<Pod>): Stored<Pod> {
+  const { name, namespace, uid, resourceVersion } = pod.metadata;
+  const nodeName = pod.spec?.nodeName;
+  const onNode = nodeName === undefined ? {} : { nodeName };
+  const claims = claimsUsedBy(pod).map((claimName) => ({
+    name: claimName,
+    persistentVolumeClaim: { claimName },
+  }));
+  return {
+    metadata: { name, namespace, uid, resourceVersion },
+    ...(claims.length === 0 ? {} : { spec: { containers: [], volumes: claims, ...onNode } }),
+  } as Stored<Pod>;
+}
+
+/** Names of the claims that a pod uses, generic ephemeral ones included; none once it has ended. */
+function claimsUsedBy(pod: Pod): readonly string[] {
+  if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") return [];
+  return (pod.spec?.volumes ?? []).flatMap((volume) => {
+    if (volume.persistentVolumeClaim) return [volume.persistentVolumeClaim.claimName];
+    return volume.ephemeral ? [`${pod.metadata?.name ?? ""}-${volume.name}`] : [];
+  });
+}
+
+const byClaim = (pod: Stored<Pod>): readonly string[] =>
+  claimsUsedBy(pod).map((name) => `${pod.metadata.namespace ?? ""}/${name}`);
 
 /**
  * Looks at every object of a cache again once a period, in milliseconds: the shared informers have no resync of

@@ -4,4 +4,6 @@ export {
   type RegistrarOptions,
   RegistrationError,
   startNodeDriverRegistrar,
+  unsupportedPlatform,
 } from "./registrar.ts";
+export { registrationProbe } from "./registration-file.ts";

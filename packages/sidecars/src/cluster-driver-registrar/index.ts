@@ -1,0 +1,6 @@
+export {
+  ClusterDriverRegistrarOptionError,
+  type ClusterDriverRegistrarOptions,
+  serveCsiDriver,
+  startClusterDriverRegistrar,
+} from "./cluster-driver-registrar.ts";

@@ -1,0 +1,1 @@
+export { type HealthMonitorOptions, serveVolumeHealth, startHealthMonitor } from "./health-monitor.ts";

@@ -1,0 +1,43 @@
+/** Asks the driver how its volumes are: all at once with ListVolumes, or one by one with ControllerGetVolume. */
+import type { CsiCallOptions } from "@longshore/csi";
+import type { Driver } from "../common/env.ts";
+import type { VolumeHealth } from "./monitored-volume.ts";
+
+/** How a driver can be asked; undefined: it does not tell conditions. */
+export function waysToAsk({ capabilities }: Pick<Driver, "capabilities">): "list" | "get" | undefined {
+  const { controller } = capabilities;
+  if (!controller.has("VOLUME_CONDITION")) return undefined;
+  if (controller.has("LIST_VOLUMES")) return "list";
+  return controller.has("GET_VOLUME") ? "get" : undefined;
+}
+
+/** The conditions of all volumes by handle: the whole list, or a failure. */
+export async function listHealth(
+  driver: Pick<Driver, "csi">,
+  options: CsiCallOptions,
+): Promise<ReadonlyMap<string, VolumeHealth>> {
+  const found = new Map<string, VolumeHealth>();
+  let startingToken = "";
+  do {
+    const page = await driver.csi.controller.listVolumes({ startingToken }, options);
+    for (const { volume, status } of page.entries) {
+      if (volume !== undefined) found.set(volume.volumeId, healthOf(status?.volumeCondition));
+    }
+    startingToken = page.nextToken;
+  } while (startingToken !== "");
+  return found;
+}
+
+/** The condition of one volume. */
+export async function getHealth(
+  driver: Pick<Driver, "csi">,
+  volumeId: string,
+  options: CsiCallOptions,
+): Promise<VolumeHealth> {
+  const { status } = await driver.csi.controller.controllerGetVolume({ volumeId }, options);
+  return healthOf(status?.volumeCondition);
+}
+
+function healthOf(condition: VolumeHealth | undefined): VolumeHealth {
+  return { abnormal: condition?.abnormal ?? false, message: condition?.message ?? "" };
+}

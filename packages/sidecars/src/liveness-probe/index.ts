@@ -1,0 +1,6 @@
+export {
+  type LivenessProbe,
+  type LivenessProbeEnv,
+  type LivenessProbeOptions,
+  startLivenessProbe,
+} from "./liveness-probe.ts";
