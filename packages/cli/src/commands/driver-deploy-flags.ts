@@ -1,0 +1,176 @@
+/** The flags of `longshore driver deploy` and `upgrade`, and what they ask for. */
+import {
+  controllerKinds,
+  type DeployOptions,
+  parseClass,
+  parsePairs,
+  parseTolerations,
+} from "@longshore/sidecars";
+import { type Command, Option } from "commander";
+import { wholeNumber } from "../flags.ts";
+
+/** What the flags were given as; those that are only there or not have the names of the options themselves. */
+export interface DeployFlags extends Partial<Pick<DeployOptions, (typeof switches)[number][1]>> {
+  readonly name: string;
+  readonly image?: string;
+  readonly namespace?: string;
+  readonly sidecarImage?: string;
+  readonly controller?: NonNullable<DeployOptions["controller"]>;
+  readonly replicas?: string;
+  readonly nodeSelector?: readonly string[];
+  readonly tolerations?: readonly string[];
+  readonly secretNamespace?: readonly string[];
+  readonly storageClass?: readonly string[] | false;
+  readonly reclaimPolicy?: NonNullable<DeployOptions["reclaimPolicy"]>;
+  readonly bindingMode?: NonNullable<DeployOptions["bindingMode"]>;
+  readonly fsGroupPolicy?: NonNullable<DeployOptions["fsGroupPolicy"]>;
+  readonly driverArg?: readonly string[];
+  readonly controllerArg?: readonly string[];
+  readonly nodeArg?: readonly string[];
+  readonly sidecarArg?: readonly string[];
+  readonly credentialsSecret?: string;
+  readonly kubeletDir?: string;
+  readonly imagePullPolicy?: NonNullable<DeployOptions["imagePullPolicy"]>;
+  readonly imagePullSecret?: readonly string[];
+  readonly driverRequests?: readonly string[];
+  readonly driverLimits?: readonly string[];
+  readonly sidecarRequests?: readonly string[];
+  readonly sidecarLimits?: readonly string[];
+  readonly kubernetesVersion?: string;
+}
+
+/** Flags that are there or not: the flag, the option, what it does. */
+const switches = [
+  ["--attach", "attach", "the driver attaches volumes; without it the CSIDriver says attachRequired: false"],
+  ["--resize", "resize", "volumes can grow"],
+  ["--snapshot", "snapshot", "the snapshotter, and a VolumeSnapshotClass"],
+  ["--group-snapshot", "groupSnapshot", "snapshots of several volumes at once"],
+  ["--topology", "topology", "volumes can be used on some nodes only: they are made where the pod runs"],
+  ["--capacity", "capacity", "tell the scheduler how much room there is"],
+  ["--health-monitor", "healthMonitor", "tell claims of volumes that are not well"],
+  ["--modify", "modify", "volumes can be modified (VolumeAttributesClass)"],
+  ["--node-deployment", "nodeDeployment", "each node makes its own volumes"],
+  ["--separate-sidecars", "separateSidecars", "a container for each sidecar instead of one for all"],
+  [
+    "--snapshot-controller",
+    "snapshotController",
+    "the snapshot controller as well, which is one per cluster",
+  ],
+  ["--secrets-cluster-wide", "secretsClusterWide", "let the sidecars read the secrets of all namespaces"],
+  ["--default-class", "defaultClass", "the first class is that of claims that name none"],
+  ["--pod-info", "podInfo", "NodePublishVolume is told of the pod"],
+  ["--ephemeral", "ephemeral", "pods may have volumes of the driver inline"],
+  ["--controller-root", "controllerRoot", "the controller's containers run as root"],
+  ["--host-devices", "hostDevices", "the driver on nodes sees the machine's /dev"],
+] as const satisfies readonly (readonly [string, keyof DeployOptions, string])[];
+
+/** Adds the flags. */
+export function addDeployFlags(command: Command): Command {
+  command
+    .option("--namespace <namespace>", "where it runs; default: the driver's name with dashes for dots")
+    .option("--sidecar-image <image>", "Longshore's own image; default that of this version")
+    .addOption(
+      new Option("--controller <kind>", "how the controller runs; a daemonset is all in one").choices(
+        controllerKinds,
+      ),
+    )
+    .option("--replicas <count>", "replicas of the controller; more than one elect a leader");
+  for (const [flag, , what] of switches) {
+    command.option(flag, what);
+    command.addOption(new Option(flag.replace("--", "--no-")).hideHelp());
+  }
+  command
+    .option("--node-selector <labels>", "nodes for the controller: key=value,key=value", collect)
+    .option(
+      "--tolerations <taints>",
+      "taints the controller bears: key=value:NoSchedule,key:NoExecute",
+      collect,
+    )
+    .option("--secret-namespace <namespace>", "a namespace with secrets of the driver (repeatable)", collect)
+    .option("--storage-class <class>", "a class to make: name or name:key=value,… (repeatable)", collect)
+    .option("--no-storage-class", "make no class")
+    .addOption(new Option("--reclaim-policy <policy>", "of the classes").choices(["Delete", "Retain"]))
+    .addOption(
+      new Option("--binding-mode <mode>", "of the classes").choices(["Immediate", "WaitForFirstConsumer"]),
+    )
+    .addOption(
+      new Option("--fs-group-policy <policy>", "of the CSIDriver").choices([
+        "ReadWriteOnceWithFSType",
+        "File",
+        "None",
+      ]),
+    )
+    .option("--driver-arg <arg>", "an argument of the driver: --driver-arg=--v=5 (repeatable)", collect)
+    .option(
+      "--controller-arg <arg>",
+      "an argument of the driver in the controller part (repeatable)",
+      collect,
+    )
+    .option("--node-arg <arg>", "an argument of the driver on nodes (repeatable)", collect)
+    .option("--sidecar-arg <arg>", "an argument of longshore run sidecars (repeatable)", collect)
+    .option(
+      "--credentials-secret <name>",
+      "a secret whose keys are environment variables of the driver's controller",
+    )
+    .option("--kubelet-dir <dir>", "where kubelets keep their things; default /var/lib/kubelet")
+    .addOption(new Option("--image-pull-policy <policy>").choices(["Always", "IfNotPresent", "Never"]))
+    .option("--image-pull-secret <name>", "a secret for pulling images (repeatable)", collect)
+    .option("--driver-requests <amounts>", "cpu=10m,memory=64Mi", collect)
+    .option("--driver-limits <amounts>", "memory=512Mi", collect)
+    .option("--sidecar-requests <amounts>", "the same of each container of Longshore", collect)
+    .option("--sidecar-limits <amounts>", "the same of each container of Longshore", collect)
+    .option("--no-create-namespace", "the namespace is there already");
+  return command;
+}
+
+function collect(value: string, before: readonly string[] | undefined): readonly string[] {
+  return [...(before ?? []), value];
+}
+
+/** What the flags ask for: only what was given. @throws DeployOptionError, UsageError */
+export function deployOptionsOf(
+  flags: DeployFlags & { readonly createNamespace?: boolean },
+): Partial<DeployOptions> & {
+  readonly name: string;
+} {
+  const pairs = (flag: string, texts: readonly string[] | undefined) =>
+    texts === undefined ? undefined : parsePairs(flag, texts);
+  const { storageClass } = flags;
+  return dropUndefined({
+    name: flags.name,
+    image: flags.image,
+    namespace: flags.namespace,
+    sidecarImage: flags.sidecarImage,
+    controller: flags.controller,
+    replicas: flags.replicas === undefined ? undefined : wholeNumber("--replicas", flags.replicas, 1, 100),
+    ...Object.fromEntries(switches.map(([, option]) => [option, flags[option]])),
+    nodeSelector: pairs("--node-selector", flags.nodeSelector),
+    tolerations:
+      flags.tolerations === undefined ? undefined : parseTolerations("--tolerations", flags.tolerations),
+    secretNamespaces: flags.secretNamespace,
+    storageClasses:
+      storageClass === false ? [] : storageClass?.map((text) => parseClass("--storage-class", text)),
+    reclaimPolicy: flags.reclaimPolicy,
+    bindingMode: flags.bindingMode,
+    fsGroupPolicy: flags.fsGroupPolicy,
+    driverArgs: flags.driverArg,
+    controllerArgs: flags.controllerArg,
+    nodeArgs: flags.nodeArg,
+    sidecarArgs: flags.sidecarArg,
+    credentialsSecret: flags.credentialsSecret,
+    kubeletDir: flags.kubeletDir,
+    imagePullPolicy: flags.imagePullPolicy,
+    imagePullSecrets: flags.imagePullSecret,
+    driverRequests: pairs("--driver-requests", flags.driverRequests),
+    driverLimits: pairs("--driver-limits", flags.driverLimits),
+    sidecarRequests: pairs("--sidecar-requests", flags.sidecarRequests),
+    sidecarLimits: pairs("--sidecar-limits", flags.sidecarLimits),
+    kubernetesVersion: flags.kubernetesVersion,
+    // Commander's default of a flag that only switches off is true.
+    createNamespace: flags.createNamespace === false ? false : undefined,
+  });
+}
+
+function dropUndefined<T extends object>(given: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as never;
+}

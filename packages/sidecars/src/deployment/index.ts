@@ -1,0 +1,17 @@
+/** The recommended deployment of a driver: rendering it, bringing it to a cluster, taking it away. */
+export {
+  type ClassOptions,
+  type ControllerKind,
+  controllerKinds,
+  DeployOptionError,
+  type DeployOptions,
+  type ResourceAmounts,
+  type TolerationOptions,
+} from "./deploy-options.ts";
+export { type DeploymentPlan, planDeployment } from "./deployment-plan.ts";
+export { allObjects, type RenderedDeployment, renderDeployment } from "./manifests.ts";
+export type { Rendered } from "./objects/rendered.ts";
+export { parseClass, parsePairs, parseTolerations } from "./option-texts.ts";
+export { type AccessComponent, accessComponents, accessRules } from "./rules/index.ts";
+export type { AccessNeeds, AccessRule, RuleScope, RuleVerb } from "./rules/rule.ts";
+export { yamlText } from "./yaml-text.ts";

@@ -1,0 +1,149 @@
+/** Service accounts, roles and bindings: each component has a role of its own, whose rules say why. */
+import type { KubeObject } from "@longshore/kube";
+import type { DeploymentPlan } from "../deployment-plan.ts";
+import { type AccessComponent, accessRules } from "../rules/index.ts";
+import type { AccessNeeds, AccessRule, RuleScope } from "../rules/rule.ts";
+import { type DeployedPart, labelsOf } from "./labels.ts";
+import type { Rendered } from "./rendered.ts";
+
+const rbacVersion = "rbac.authorization.k8s.io/v1";
+const rbacGroup = "rbac.authorization.k8s.io";
+
+/** A component and the account under which it runs. */
+export interface Grantee {
+  readonly component: AccessComponent;
+  readonly part: DeployedPart;
+  readonly account: { readonly name: string; readonly namespace: string };
+}
+
+/** The account of a part. */
+export function accountOf(plan: DeploymentPlan, part: DeployedPart): { name: string; namespace: string } {
+  return part === "snapshot-controller"
+    ? { name: "snapshot-controller", namespace: plan.namespace }
+    : { name: `${plan.base}-${part}`, namespace: plan.namespace };
+}
+
+/** Who gets rights, and under which account. */
+export function granteesOf(plan: DeploymentPlan): readonly Grantee[] {
+  const part: DeployedPart = plan.controller === "daemonset" ? "node" : "controller";
+  const at = (component: AccessComponent, of: DeployedPart): Grantee => ({
+    component,
+    part: of,
+    account: accountOf(plan, of),
+  });
+  return [
+    ...plan.controllerSidecars.map((sidecar) => at(sidecar, part)),
+    ...(plan.nodeDeployment ? [at("provisioner", "node")] : []),
+    ...(plan.snapshotController ? [at("snapshot-controller", "snapshot-controller")] : []),
+  ];
+}
+
+/** An account; its token is mounted only where something asks the API server. */
+export function renderAccount(plan: DeploymentPlan, part: DeployedPart): Rendered {
+  return {
+    object: {
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata: { ...accountOf(plan, part), labels: labelsOf(plan, part) },
+      automountServiceAccountToken: false,
+    } as KubeObject,
+  };
+}
+
+/** Roles and bindings of all components, in a stable order. */
+export function renderAccess(plan: DeploymentPlan): readonly Rendered[] {
+  const grantees = granteesOf(plan);
+  const own = grantees.flatMap((grantee) => rolesOf(plan, grantee));
+  return [...own, ...secretRoles(plan, grantees)];
+}
+
+/** What a component may do in this deployment: on nodes it elects no leader, as each has work of its own. */
+export function rulesOf(plan: DeploymentPlan, { component, part }: Grantee): readonly AccessRule[] {
+  const onNodes = part === "node" && plan.controller !== "daemonset";
+  const needs: AccessNeeds =
+    part === "snapshot-controller"
+      ? { ...plan.needs, leaderElection: true }
+      : onNodes
+        ? { ...plan.needs, leaderElection: false }
+        : { ...plan.needs, nodeDeployment: false };
+  return accessRules(component, needs);
+}
+
+function rolesOf(plan: DeploymentPlan, grantee: Grantee): readonly Rendered[] {
+  const rules = rulesOf(plan, grantee);
+  const name =
+    grantee.component === "snapshot-controller" ? grantee.component : `${plan.base}-${grantee.component}`;
+  const scoped = (scope: RuleScope) => rules.filter((rule) => (rule.scope ?? "cluster") === scope);
+  return [
+    ...role(plan, grantee, name, undefined, scoped("cluster")),
+    ...role(plan, grantee, name, plan.namespace, scoped("own-namespace")),
+    ...role(plan, grantee, `${name}-events`, "default", scoped("default-namespace")),
+  ];
+}
+
+/** One role for all components of an account: the same pod holds them. */
+function secretRoles(plan: DeploymentPlan, grantees: readonly Grantee[]): readonly Rendered[] {
+  const accounts = new Map<string, { grantee: Grantee; rules: AccessRule[] }>();
+  for (const grantee of grantees) {
+    const rules = rulesOf(plan, grantee).filter(({ scope }) => scope === "secret-namespaces");
+    if (rules.length === 0) continue;
+    const known = accounts.get(grantee.account.name);
+    if (known === undefined) accounts.set(grantee.account.name, { grantee, rules: [...rules] });
+    else known.rules.push(...rules);
+  }
+  return [...accounts.values()].flatMap(({ grantee, rules }) => {
+    const reasons = rules.map(({ reason }) => reason);
+    const [first] = rules;
+    if (first === undefined) return [];
+    const merged: AccessRule = { ...first, reason: reasons.join("; ") };
+    const name = `${plan.base}-${grantee.part}-secrets`;
+    if (plan.secretsClusterWide) return role(plan, grantee, name, undefined, [merged]);
+    return plan.secretNamespaces.flatMap((namespace) => role(plan, grantee, name, namespace, [merged]));
+  });
+}
+
+function role(
+  plan: DeploymentPlan,
+  grantee: Grantee,
+  name: string,
+  namespace: string | undefined,
+  rules: readonly AccessRule[],
+): readonly Rendered[] {
+  if (rules.length === 0) return [];
+  const prefix = namespace === undefined ? "Cluster" : "";
+  const metadata = {
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    labels: labelsOf(plan, grantee.part),
+  };
+  const comments = new Map(rules.map(({ reason }, index) => [`rules.${index}`, reason] as const));
+  return [
+    {
+      object: {
+        apiVersion: rbacVersion,
+        kind: `${prefix}Role`,
+        metadata,
+        rules: rules.map(policyRule),
+      } as KubeObject,
+      comments,
+    },
+    {
+      object: {
+        apiVersion: rbacVersion,
+        kind: `${prefix}RoleBinding`,
+        metadata,
+        subjects: [{ kind: "ServiceAccount", ...grantee.account }],
+        roleRef: { apiGroup: rbacGroup, kind: `${prefix}Role`, name },
+      } as KubeObject,
+    },
+  ];
+}
+
+function policyRule({ group, resource, verbs, names }: AccessRule): object {
+  return {
+    apiGroups: [group],
+    resources: [resource],
+    ...(names === undefined ? {} : { resourceNames: [...names] }),
+    verbs: [...verbs],
+  };
+}

@@ -1,0 +1,267 @@
+/** The containers and pods of a deployment. What a container may do to its machine is the least that it needs. */
+
+import type { ResourceAmounts } from "../deploy-options.ts";
+import type { DeploymentPlan } from "../deployment-plan.ts";
+import { accountOf } from "./access-objects.ts";
+import { type DeployedPart, labelsOf } from "./labels.ts";
+import {
+  allSidecarsArgs,
+  livenessArgs,
+  nodeProvisionerArgs,
+  portOf,
+  ports,
+  registrarArgs,
+  sidecarArgs,
+  snapshotControllerArgs,
+  socketPath,
+} from "./sidecar-args.ts";
+
+/** Members of a container, loosely: the API server of the tests holds them to its rules. */
+export type Container = Readonly<Record<string, unknown>> & { readonly name: string };
+
+/** User and group of containers that need no root: the one that distroless images call nonroot. */
+const unprivilegedId = 65_532;
+const socketDir = { name: "socket-dir", mountPath: "/csi" };
+
+/** The pod of the controller part: the driver and its sidecars share a socket, and a user who owns it. */
+export function controllerPod(plan: DeploymentPlan): object {
+  return pod(plan, "controller", {
+    priorityClassName: "system-cluster-critical",
+    securityContext: plan.options.controllerRoot === true ? rootPod : unprivilegedPod,
+    ...(Object.keys(plan.nodeSelector).length === 0 ? {} : { nodeSelector: { ...plan.nodeSelector } }),
+    ...(plan.tolerations.length === 0 ? {} : { tolerations: plan.tolerations.map((t) => ({ ...t })) }),
+    ...(plan.controller === "deployment" && plan.replicas > 1 ? { affinity: apart(plan) } : {}),
+    containers: [
+      driverContainer(plan, "controller", confined),
+      ...controllerSidecarContainers(plan, confined),
+      livenessContainer(plan, confined),
+    ],
+    volumes: [{ name: socketDir.name, emptyDir: {} }],
+  });
+}
+
+/** The pod of a node; in the all-in-one form it holds the controller's sidecars as well. */
+export function nodePod(plan: DeploymentPlan): object {
+  const { kubeletDir, driver } = plan;
+  const allInOne = plan.controller === "daemonset";
+  const asksApi = allInOne || plan.nodeDeployment;
+  return pod(plan, "node", {
+    ...(asksApi ? {} : { automountServiceAccountToken: false }),
+    priorityClassName: "system-node-critical",
+    securityContext: rootPod,
+    nodeSelector: { "kubernetes.io/os": "linux" },
+    // Wherever pods run, their volumes must be mounted.
+    tolerations: [{ operator: "Exists" }],
+    containers: [
+      driverContainer(plan, "node", { privileged: true }),
+      {
+        name: "node-driver-registrar",
+        ...longshore(plan, registrarArgs(plan), confined),
+        ports: [{ name: "registrar", containerPort: ports.registrar }],
+        livenessProbe: probe("/healthz", "registrar"),
+        volumeMounts: [socketDir, { name: "registration-dir", mountPath: "/registration" }],
+      },
+      ...(plan.nodeDeployment
+        ? [
+            {
+              name: "provisioner",
+              ...longshore(plan, nodeProvisionerArgs(plan), confined),
+              env: [...podIdentity, fromField("NODE_NAME", "spec.nodeName")],
+              ports: [{ name: "sidecars", containerPort: ports.sidecars }],
+              volumeMounts: [socketDir],
+            },
+          ]
+        : []),
+      ...(allInOne ? controllerSidecarContainers(plan, confined) : []),
+      livenessContainer(plan, confined),
+    ],
+    volumes: [
+      {
+        name: socketDir.name,
+        hostPath: { path: `${kubeletDir}/plugins/${driver}`, type: "DirectoryOrCreate" },
+      },
+      { name: "registration-dir", hostPath: { path: `${kubeletDir}/plugins_registry`, type: "Directory" } },
+      { name: "kubelet-dir", hostPath: { path: kubeletDir, type: "Directory" } },
+      ...(plan.options.hostDevices === true
+        ? [{ name: "dev-dir", hostPath: { path: "/dev", type: "Directory" } }]
+        : []),
+    ],
+  });
+}
+
+/** The pod of the snapshot controller, which talks to the API server only. */
+export function snapshotControllerPod(plan: DeploymentPlan): object {
+  return pod(plan, "snapshot-controller", {
+    priorityClassName: "system-cluster-critical",
+    securityContext: unprivilegedPod,
+    containers: [
+      {
+        name: "snapshot-controller",
+        ...longshore(plan, snapshotControllerArgs(plan), confined),
+        env: podIdentity,
+        ports: [{ name: "sidecars", containerPort: ports.sidecars }],
+        livenessProbe: probe("/healthz/leader-election", "sidecars"),
+      },
+    ],
+  });
+}
+
+const seccompProfile = { type: "RuntimeDefault" };
+const unprivilegedPod = {
+  runAsNonRoot: true,
+  runAsUser: unprivilegedId,
+  runAsGroup: unprivilegedId,
+  fsGroup: unprivilegedId,
+  seccompProfile,
+};
+/** Sockets in the kubelet's directories belong to root: who uses them must be root, if without capabilities. */
+const rootPod = { runAsUser: 0, seccompProfile };
+const confined = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  capabilities: { drop: ["ALL"] },
+};
+
+function pod(plan: DeploymentPlan, part: DeployedPart, spec: Readonly<Record<string, unknown>>): object {
+  const { imagePullSecrets = [] } = plan.options;
+  return {
+    metadata: { labels: labelsOf(plan, part) },
+    spec: {
+      serviceAccountName: accountOf(plan, part).name,
+      // The account itself mounts no token: what asks the API server says so.
+      automountServiceAccountToken: true,
+      ...(imagePullSecrets.length === 0
+        ? {}
+        : { imagePullSecrets: imagePullSecrets.map((name) => ({ name })) }),
+      ...spec,
+    },
+  };
+}
+
+function driverContainer(
+  plan: DeploymentPlan,
+  part: "controller" | "node",
+  securityContext: object,
+): Container {
+  const {
+    driverArgs = [],
+    controllerArgs = [],
+    nodeArgs = [],
+    credentialsSecret,
+    hostDevices,
+  } = plan.options;
+  const isController = part === "controller" || plan.controller === "daemonset";
+  const args = [...driverArgs, ...(part === "controller" ? controllerArgs : nodeArgs)];
+  return {
+    name: "driver",
+    image: plan.image,
+    ...pullPolicy(plan),
+    ...(args.length === 0 ? {} : { args }),
+    env: [{ name: "CSI_ENDPOINT", value: `unix://${socketPath}` }, fromField("NODE_NAME", "spec.nodeName")],
+    ...(credentialsSecret === undefined || !isController
+      ? {}
+      : { envFrom: [{ secretRef: { name: credentialsSecret } }] }),
+    ports: [{ name: "healthz", containerPort: ports.liveness }],
+    livenessProbe: { ...probe("/healthz", "healthz"), failureThreshold: 5 },
+    resources: amounts(plan.resources.driver),
+    securityContext,
+    volumeMounts: [
+      socketDir,
+      ...(part === "node"
+        ? [
+            // What it mounts there is seen by the kubelet and by pods.
+            { name: "kubelet-dir", mountPath: plan.kubeletDir, mountPropagation: "Bidirectional" },
+            ...(hostDevices === true ? [{ name: "dev-dir", mountPath: "/dev" }] : []),
+          ]
+        : []),
+    ],
+  };
+}
+
+function controllerSidecarContainers(plan: DeploymentPlan, securityContext: object): readonly Container[] {
+  const healthPath = plan.leaderElection ? "/healthz/leader-election" : undefined;
+  const withProbe = (port: string) =>
+    healthPath === undefined ? {} : { livenessProbe: probe(healthPath, port) };
+  if (!plan.separateSidecars) {
+    return [
+      {
+        name: "sidecars",
+        ...longshore(plan, allSidecarsArgs(plan), securityContext),
+        env: podIdentity,
+        ports: [{ name: "sidecars", containerPort: ports.sidecars }],
+        ...withProbe("sidecars"),
+        volumeMounts: [socketDir],
+      },
+    ];
+  }
+  return plan.controllerSidecars.map((sidecar) => ({
+    name: sidecar,
+    ...longshore(plan, sidecarArgs(plan, sidecar), securityContext),
+    env: podIdentity,
+    ports: [{ name: sidecar, containerPort: portOf(plan, sidecar) }],
+    ...withProbe(sidecar),
+    volumeMounts: [socketDir],
+  }));
+}
+
+/** The driver's own health, which its container is restarted for. */
+function livenessContainer(plan: DeploymentPlan, securityContext: object): Container {
+  return {
+    name: "liveness-probe",
+    ...longshore(plan, livenessArgs(), securityContext),
+    volumeMounts: [socketDir],
+  };
+}
+
+function longshore(plan: DeploymentPlan, args: readonly string[], securityContext: object): object {
+  return {
+    image: plan.sidecarImage,
+    ...pullPolicy(plan),
+    args: [...args],
+    resources: amounts(plan.resources.sidecar),
+    securityContext,
+  };
+}
+
+const fromField = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
+const podIdentity = [
+  fromField("POD_NAMESPACE", "metadata.namespace"),
+  fromField("POD_NAME", "metadata.name"),
+];
+
+function pullPolicy({ options: { imagePullPolicy } }: DeploymentPlan): object {
+  return imagePullPolicy === undefined ? {} : { imagePullPolicy };
+}
+
+function probe(path: string, port: string): object {
+  return {
+    httpGet: { path, port },
+    initialDelaySeconds: 10,
+    periodSeconds: 10,
+    timeoutSeconds: 5,
+  };
+}
+
+function amounts({ requests, limits }: { requests: ResourceAmounts; limits: ResourceAmounts }): object {
+  return {
+    ...(Object.keys(requests).length === 0 ? {} : { requests: { ...requests } }),
+    ...(Object.keys(limits).length === 0 ? {} : { limits: { ...limits } }),
+  };
+}
+
+/** Two replicas on one machine would go down together. */
+function apart(plan: DeploymentPlan): object {
+  return {
+    podAntiAffinity: {
+      preferredDuringSchedulingIgnoredDuringExecution: [
+        {
+          weight: 100,
+          podAffinityTerm: {
+            labelSelector: { matchLabels: labelsOf(plan, "controller") },
+            topologyKey: "kubernetes.io/hostname",
+          },
+        },
+      ],
+    },
+  };
+}

@@ -1,0 +1,9 @@
+/** An object to deploy, and what a reader of the manifest is told about its parts. */
+import type { KubeObject } from "@longshore/kube";
+
+/** See the file's header. */
+export interface Rendered {
+  readonly object: KubeObject;
+  /** Comments by the path of what they stand above: member names and indexes, joined by dots. */
+  readonly comments?: ReadonlyMap<string, string>;
+}

@@ -1,0 +1,107 @@
+/** The command lines of Longshore's containers: flags have the names of the reference sidecars (sidecars.md §1-§8). */
+import type { ControllerSidecar, DeploymentPlan } from "../deployment-plan.ts";
+
+/** The driver's socket, as every container of its pod sees it. */
+export const socketPath = "/csi/csi.sock";
+/** Ports inside a pod. */
+export const ports = { sidecars: 8080, liveness: 9808, registrar: 9809 } as const;
+
+const csiAddress = `--csi-address=${socketPath}`;
+
+/** Each sidecar in a process of its own listens on a port of its own, in this order from {@link ports}.sidecars on. */
+export function portOf(plan: DeploymentPlan, sidecar: ControllerSidecar): number {
+  return ports.sidecars + plan.controllerSidecars.indexOf(sidecar);
+}
+
+/** `longshore run sidecars`. */
+export function allSidecarsArgs(plan: DeploymentPlan): readonly string[] {
+  return [
+    "run",
+    "sidecars",
+    csiAddress,
+    ...sidecarSwitches(plan),
+    ...election(plan),
+    `--http-endpoint=:${ports.sidecars}`,
+    ...plan.controllerSidecars.flatMap((sidecar) => ownArgs(plan, sidecar)),
+    ...(plan.options.sidecarArgs ?? []),
+  ];
+}
+
+/** `longshore run provisioner`, and so on. */
+export function sidecarArgs(plan: DeploymentPlan, sidecar: ControllerSidecar): readonly string[] {
+  return [
+    "run",
+    sidecar,
+    csiAddress,
+    ...election(plan),
+    `--http-endpoint=:${portOf(plan, sidecar)}`,
+    ...ownArgs(plan, sidecar),
+  ];
+}
+
+/** The provisioner of one node. */
+export function nodeProvisionerArgs(plan: DeploymentPlan): readonly string[] {
+  return [
+    "run",
+    "provisioner",
+    csiAddress,
+    "--node-deployment",
+    `--http-endpoint=:${ports.sidecars}`,
+    ...provisionerArgs(plan),
+  ];
+}
+
+/** `longshore run node-driver-registrar`. */
+export function registrarArgs(plan: DeploymentPlan): readonly string[] {
+  return [
+    "run",
+    "node-driver-registrar",
+    csiAddress,
+    `--kubelet-registration-path=${plan.kubeletDir}/plugins/${plan.driver}/csi.sock`,
+    "--plugin-registration-path=/registration",
+    `--http-endpoint=:${ports.registrar}`,
+  ];
+}
+
+/** `longshore run liveness-probe`. */
+export function livenessArgs(): readonly string[] {
+  return ["run", "liveness-probe", csiAddress, `--http-endpoint=:${ports.liveness}`];
+}
+
+/** `longshore run snapshot-controller`. */
+export function snapshotControllerArgs(plan: DeploymentPlan): readonly string[] {
+  return [
+    "run",
+    "snapshot-controller",
+    "--leader-election",
+    "--leader-election-namespace=$(POD_NAMESPACE)",
+    `--http-endpoint=:${ports.sidecars}`,
+    ...(plan.needs.groupSnapshot ? ["--feature-gates=CSIVolumeGroupSnapshot=true"] : []),
+  ];
+}
+
+/** Which sidecars of the one process run. */
+function sidecarSwitches(plan: DeploymentPlan): readonly string[] {
+  return [`--sidecars=${plan.controllerSidecars.join(",")}`];
+}
+
+function election({ leaderElection }: DeploymentPlan): readonly string[] {
+  return leaderElection ? ["--leader-election", "--leader-election-namespace=$(POD_NAMESPACE)"] : [];
+}
+
+function ownArgs(plan: DeploymentPlan, sidecar: ControllerSidecar): readonly string[] {
+  switch (sidecar) {
+    case "provisioner":
+      return provisionerArgs(plan);
+    case "resizer":
+      return plan.needs.modify ? ["--feature-gates=VolumeAttributesClass=true"] : [];
+    case "snapshotter":
+      return plan.needs.groupSnapshot ? ["--feature-gates=CSIVolumeGroupSnapshot=true"] : [];
+    default:
+      return [];
+  }
+}
+
+function provisionerArgs({ needs }: DeploymentPlan): readonly string[] {
+  return needs.capacity ? ["--enable-capacity", "--capacity-ownerref-level=1"] : [];
+}

@@ -1,0 +1,36 @@
+/** What the attacher may do (sidecars.md §3). */
+import { leaseName } from "@longshore/storage";
+import { type ComponentRules, cached, clusterEvents, leaseRules, secretsFor, storageGroup } from "./rule.ts";
+
+/** See the file's header. */
+export const attacherRules: ComponentRules = ({ driver, leaderElection }) => [
+  {
+    group: storageGroup,
+    resource: "volumeattachments",
+    verbs: cached,
+    reason: "what is to be attached and detached",
+  },
+  {
+    group: storageGroup,
+    resource: "volumeattachments",
+    verbs: ["patch"],
+    reason: "its finalizer and the node's id are stored before the driver is asked",
+  },
+  {
+    group: storageGroup,
+    resource: "volumeattachments/status",
+    verbs: ["patch"],
+    reason: "says that the volume is attached, or why not",
+  },
+  { group: "", resource: "persistentvolumes", verbs: cached, reason: "the volume that an attachment names" },
+  {
+    group: "",
+    resource: "persistentvolumes",
+    verbs: ["patch"],
+    reason: "its finalizer keeps the volume known until it is detached",
+  },
+  { group: storageGroup, resource: "csinodes", verbs: cached, reason: "the driver's id of a node" },
+  secretsFor("ControllerPublishVolume"),
+  clusterEvents("an attachment"),
+  ...(leaderElection ? leaseRules(leaseName("attacher", driver)) : []),
+];
