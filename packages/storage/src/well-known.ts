@@ -28,6 +28,11 @@ export const modifySecretNamespaceAnnotation = "volume.kubernetes.io/controller-
 export const provisionerFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
 /** On a claim, from before CreateVolume until its volume is stored or certainly gone (DESIGN §6). */
 export const provisioningFinalizer = "longshore.dev/provisioning";
+/** On a claim from which others are cloned, until it is deleted and no clone of it is under way (sidecars.md §2.3). */
+export const cloningProtectionFinalizer = "provisioner.storage.kubernetes.io/cloning-protection";
+/** On a VolumeSnapshot from which claims are restored, until their volumes are made (sidecars.md §2.3). */
+export const snapshotSourceProtectionFinalizer =
+  "provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection";
 /** On an object that a component made on its own account, and may therefore delete: which component. */
 export const madeByAnnotation = "longshore.dev/made-by";
 
