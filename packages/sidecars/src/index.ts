@@ -5,8 +5,9 @@ export {
   type ClusterDriverRegistrarOptions,
   startClusterDriverRegistrar,
 } from "./cluster-driver-registrar/index.ts";
-export type { SidecarEnv } from "./common/env.ts";
+export type { Driver, SidecarEnv } from "./common/env.ts";
 export type { HealthAnswer } from "./common/health-answer.ts";
+export { type LeasePolicy, startUnderLease } from "./common/leadership.ts";
 export { UnsupportedByDriverError } from "./common/unsupported.ts";
 export * from "./deployment/index.ts";
 export {
@@ -29,3 +30,12 @@ export {
   unsupportedPlatform,
 } from "./node-driver-registrar/index.ts";
 export { type ProvisionerOptions, startProvisioner } from "./provisioner/index.ts";
+export { type SidecarName, type SidecarOptions, sidecarNames } from "./together/kinds.ts";
+export {
+  type LeaseState,
+  type Sidecars,
+  SidecarsFailedError,
+  type SidecarsOptions,
+  startSidecars,
+} from "./together/sidecars.ts";
+export { type ResizerOptions, serveResizes, startResizer } from "./resizer/index.ts";

@@ -18,6 +18,12 @@ import {
   type VolumeAttributesClass,
 } from "@longshore/kube";
 import { type Clock, periodically, type RuntimeEnv } from "@longshore/runtime";
+import {
+  managedByLabel,
+  snapshotResources,
+  type VolumeSnapshotClass,
+  type VolumeSnapshotContent,
+} from "@longshore/storage";
 import { byVolume } from "./attachments.ts";
 import type { SidecarScope } from "./sidecar.ts";
 
@@ -128,4 +134,18 @@ export function resync<T extends KubeObject>(
       for (const object of informer.list()) wake(object);
     });
   });
+}
+
+/** All VolumeSnapshotContents, or those that one node looks after. */
+export function cachedSnapshotContents(
+  informers: SharedInformers,
+  nodeName?: string,
+): Informer<VolumeSnapshotContent> {
+  const local = nodeName === undefined ? {} : { labelSelector: `${managedByLabel}=${nodeName}` };
+  return informers.of(snapshotResources.volumeSnapshotContents, local);
+}
+
+/** All VolumeSnapshotClasses. */
+export function cachedSnapshotClasses(informers: SharedInformers): Informer<VolumeSnapshotClass> {
+  return informers.of(snapshotResources.volumeSnapshotClasses);
 }

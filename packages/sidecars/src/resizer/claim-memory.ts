@@ -1,0 +1,33 @@
+/**
+ * What the resizer remembers about claims beside what is stored: how their last attempts ended. Lost in a restart, at
+ * the cost of one more attempt.
+ */
+
+/** The last attempt to give a claim another size, or other attributes. */
+export interface Attempt {
+  /** The server did not keep how far the expansion is: it is older than the field. */
+  readonly classic?: boolean;
+  /** The driver refused for good, so that nothing is under way and another wish may be tried. */
+  readonly refused?: boolean;
+  /** The driver expands only what nobody uses. */
+  readonly inUse?: boolean;
+  /** What was wanted can never be had; not tried again before the time, in milliseconds of the monotonic clock. */
+  readonly infeasible?: { readonly wish: string; readonly untilMs: number };
+}
+
+/** By UID of the claim. Bounded by the claims there are: a claim that is gone is forgotten. */
+export class ClaimMemory {
+  readonly #attempts = new Map<string, Attempt>();
+
+  of(uid: string): Attempt {
+    return this.#attempts.get(uid) ?? {};
+  }
+
+  remember(uid: string, attempt: Attempt): void {
+    this.#attempts.set(uid, attempt);
+  }
+
+  forget(uid: string): void {
+    this.#attempts.delete(uid);
+  }
+}

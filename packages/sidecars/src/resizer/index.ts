@@ -1,0 +1,1 @@
+export { type ResizerOptions, serveResizes, startResizer } from "./resizer.ts";

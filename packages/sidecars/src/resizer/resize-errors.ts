@@ -1,0 +1,38 @@
+/** What the error of an expansion or a modification says about the volume. Source: sidecars.md §4. */
+import { CsiCallError, type GrpcCode } from "@longshore/csi";
+
+/** After these the driver may still be at work. */
+const mayBeInProgress: ReadonlySet<GrpcCode> = new Set<GrpcCode>([
+  "CANCELLED",
+  "DEADLINE_EXCEEDED",
+  "UNAVAILABLE",
+  "RESOURCE_EXHAUSTED",
+  "ABORTED",
+]);
+
+/** What was asked for can never be had. */
+const resizeIsImpossible: ReadonlySet<GrpcCode> = new Set<GrpcCode>([
+  "INVALID_ARGUMENT",
+  "OUT_OF_RANGE",
+  "NOT_FOUND",
+]);
+
+/** True once the call has surely ended without effect that is still to come. What is no answer of the driver never is. */
+export function isFinal(error: unknown): boolean {
+  return error instanceof CsiCallError && error.answered && !mayBeInProgress.has(error.code);
+}
+
+/** True when the volume cannot have this size, so that only another request helps. */
+export function isResizeInfeasible(error: unknown): boolean {
+  return error instanceof CsiCallError && error.answered && resizeIsImpossible.has(error.code);
+}
+
+/** True when the volume cannot have these attributes, so that only another class helps. */
+export function isModifyInfeasible(error: unknown): boolean {
+  return error instanceof CsiCallError && error.answered && error.code === "INVALID_ARGUMENT";
+}
+
+/** True when the driver expands volumes only while nobody uses them (CSI, ControllerExpandVolume errors). */
+export function isInUse(error: unknown): boolean {
+  return error instanceof CsiCallError && error.answered && error.code === "FAILED_PRECONDITION";
+}
