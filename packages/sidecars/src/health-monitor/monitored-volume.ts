@@ -43,15 +43,16 @@ export function monitoredVolume(pv: PersistentVolume, driver: string): Monitored
 }
 
 function handleOf(pv: PersistentVolume, driver: string): string | undefined {
-  const { csi } = pv.spec ?? {};
-  if (csi != null) return csi.driver === driver ? csi.volumeHandle : undefined;
-  if (pv.metadata?.annotations?.[migratedToAnnotation] !== driver || !isPVMigratable(pv)) return undefined;
-  try {
-    return (translateInTreePVToCSI(pv) as PersistentVolume).spec?.csi?.volumeHandle;
-  } catch {
-    // What has no form in CSI has no condition either; the attacher tells of it.
-    return undefined;
+  let { csi } = pv.spec ?? {};
+  if (csi == null && pv.metadata?.annotations?.[migratedToAnnotation] === driver && isPVMigratable(pv)) {
+    try {
+      csi = (translateInTreePVToCSI(pv) as PersistentVolume).spec?.csi;
+    } catch {
+      // What has no form in CSI has no condition either; the attacher tells of it.
+      return undefined;
+    }
   }
+  return csi?.driver === driver ? csi.volumeHandle : undefined;
 }
 
 /**

@@ -1,0 +1,84 @@
+import { type CSIDriver, resources } from "@longshore/kube";
+import { recordingLogger } from "@longshore/runtime";
+import { describe, expect, it } from "vitest";
+import { ClusterDriverRegistrarOptionError, startClusterDriverRegistrar } from "../index.ts";
+import { fakeDriver } from "../testing/fake-driver.ts";
+import { sidecarWorld, type World } from "../testing/world.ts";
+
+const name = "ebs.csi.aws.com";
+const stored = ({ kube, signal }: World) => kube.get(resources.csiDrivers, { name }, { signal });
+const foreign: CSIDriver = { metadata: { name }, spec: { attachRequired: false } };
+
+describe("the cluster-driver-registrar", () => {
+  it.each([
+    ["a driver that attaches", { attaches: true }, undefined, true, false],
+    ["a driver that attaches nothing", { attaches: false }, undefined, false, false],
+    ["a driver that wants to know its pods", { attaches: true }, "v1", true, true],
+  ])(
+    "registers %s, until it ends",
+    async (_, driver, podInfoMountVersion, attachRequired, podInfoOnMount) => {
+      const world = await sidecarWorld(driver);
+      const options = podInfoMountVersion === undefined ? {} : { podInfoMountVersion };
+      const registrar = startClusterDriverRegistrar(world.env(), options);
+      await world.clock.advance(1000);
+      expect((await stored(world))?.spec).toMatchObject({ attachRequired, podInfoOnMount });
+      await registrar.stop();
+      expect(await stored(world)).toBeUndefined();
+    },
+  );
+
+  it("leaves somebody else's object alone, also when it ends, and tells once what is wrong with it", async () => {
+    const world = await sidecarWorld();
+    const before = await world.kube.create(resources.csiDrivers, foreign, { signal: world.signal });
+    const logger = recordingLogger();
+    const registrar = startClusterDriverRegistrar({ ...world.env(), logger });
+    await world.clock.advance(600_000);
+    const errors = logger.lines.filter(({ level }) => level === "error");
+    expect(errors).toHaveLength(1);
+    expect(errors[0]?.message).toContain("spec.attachRequired");
+    await registrar.stop();
+    expect((await stored(world))?.metadata).toMatchObject({
+      uid: before.metadata.uid,
+      resourceVersion: before.metadata.resourceVersion,
+    });
+  });
+
+  it("makes its object again when somebody deletes it", async () => {
+    const world = await sidecarWorld();
+    const registrar = startClusterDriverRegistrar(world.env());
+    await world.clock.advance(1000);
+    await world.kube.delete(resources.csiDrivers, { name }, { signal: world.signal });
+    await world.clock.advance(121_000);
+    expect(await stored(world)).toBeDefined();
+    await registrar.stop();
+  });
+
+  it("after a crash, takes over what its earlier life made, and mends it for a driver that changed", async () => {
+    const world = await sidecarWorld();
+    startClusterDriverRegistrar(world.env(), { checkMs: 1e9 });
+    await world.clock.advance(1000);
+    expect((await stored(world))?.spec.attachRequired).toBe(true);
+    world.csi.crash("/csi/csi.sock");
+    await world.csi.serve("/csi/csi.sock", fakeDriver(world.cloud, { attaches: false }));
+    const second = startClusterDriverRegistrar(world.env());
+    await world.clock.advance(1000);
+    expect((await stored(world))?.spec.attachRequired).toBe(false);
+    await second.stop();
+    expect(await stored(world)).toBeUndefined();
+  });
+
+  it("keeps the object when asked to", async () => {
+    const world = await sidecarWorld();
+    const registrar = startClusterDriverRegistrar(world.env(), { deleteOnExit: false });
+    await world.clock.advance(1000);
+    await registrar.stop();
+    expect(await stored(world)).toBeDefined();
+  });
+
+  it("refuses a version of pod information that does not exist", async () => {
+    const world = await sidecarWorld();
+    expect(() => startClusterDriverRegistrar(world.env(), { podInfoMountVersion: "v2" })).toThrow(
+      ClusterDriverRegistrarOptionError,
+    );
+  });
+});

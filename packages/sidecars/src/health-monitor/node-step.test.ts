@@ -1,0 +1,71 @@
+import type { Node } from "@longshore/kube";
+import { describe, expect, it } from "vitest";
+import { lookAtNode, notReadyMs } from "./node-step.ts";
+
+const node = (ready?: string, phase?: string): Node => ({
+  metadata: { name: "n" },
+  status: {
+    ...(ready === undefined ? {} : { conditions: [{ type: "Ready", status: ready }] }),
+    ...(phase === undefined ? {} : { phase }),
+  },
+});
+
+describe("a look at a node", () => {
+  it.each([
+    ["ready: nothing", node("True"), undefined, 0, undefined, { failed: false }],
+    [
+      "not ready just now: waited for",
+      node("False"),
+      { failed: false },
+      7,
+      undefined,
+      { notReadySinceMs: 7, failed: false },
+    ],
+    [
+      "not ready for just as long as allowed: still waited for",
+      node("Unknown"),
+      { notReadySinceMs: 7, failed: false },
+      7 + notReadyMs,
+      undefined,
+      { notReadySinceMs: 7, failed: false },
+    ],
+    [
+      "not ready for longer: failed",
+      node("Unknown"),
+      { notReadySinceMs: 7, failed: false },
+      8 + notReadyMs,
+      "failed",
+      { notReadySinceMs: 7, failed: true },
+    ],
+    [
+      "told once only",
+      node("False"),
+      { notReadySinceMs: 7, failed: true },
+      10 * notReadyMs,
+      undefined,
+      { notReadySinceMs: 7, failed: true },
+    ],
+    [
+      "ready again: recovered",
+      node("True"),
+      { notReadySinceMs: 7, failed: true },
+      0,
+      "recovered",
+      { failed: false },
+    ],
+    [
+      "ready again in time: nothing",
+      node("True"),
+      { notReadySinceMs: 7, failed: false },
+      0,
+      undefined,
+      { failed: false },
+    ],
+    ["deleted: failed at once", undefined, { failed: false }, 0, "failed", { failed: true }],
+    ["deleted after it failed: told already", undefined, { failed: true }, 0, undefined, { failed: true }],
+    ["terminated: failed at once", node("True", "Terminated"), undefined, 0, "failed", { failed: true }],
+    ["says nothing yet: nothing", node(), undefined, 0, undefined, { failed: false }],
+  ])("%s", (_, given, memory, nowMs, tell, after) => {
+    expect(lookAtNode(given, memory, nowMs)).toEqual({ tell, memory: after });
+  });
+});
