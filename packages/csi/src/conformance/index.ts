@@ -1,0 +1,15 @@
+/** The conformance suite: does a driver keep the CSI contract? */
+export {
+  type CallRecord,
+  type Check,
+  CheckFailure,
+  type CheckGroup,
+  type CheckResult,
+  checkGroups,
+  groupOf,
+} from "./check.ts";
+export { checks as conformanceChecks } from "./checks/index.ts";
+export type { ConformanceEnv, ConformanceEvent, ConformanceOptions } from "./options.ts";
+export { CleanupError, type ConformanceReport, isConformant, runConformance } from "./run.ts";
+export { type DriverSecrets, driverSecretsOf, rpcsWithSecrets, SecretsError } from "./secrets.ts";
+export { DriverUnreachableError } from "./target.ts";
