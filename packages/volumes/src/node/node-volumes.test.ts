@@ -625,6 +625,19 @@ describe("registration", () => {
     await agent.stop();
   });
 
+  it("waits for the Node: a registrar that came first is not refused", async () => {
+    const world = await NodeWorld.create();
+    await world.kube.delete(resources.nodes, { name: nodeName }, world);
+    await world.serveDriver();
+    const agent = world.start(csiOn);
+    await world.clock.advance(60_000);
+    expect(world.registrations).toEqual([]);
+    await world.kube.create(resources.nodes, { metadata: { name: nodeName } }, world);
+    await world.until("registered", () => world.registrations.length > 0);
+    expect(world.registrations).toEqual([{ pluginRegistered: true, error: "" }]);
+    await agent.stop();
+  });
+
   it("of a socket made anew follows the deregistration of the old one", async () => {
     const { world, agent } = await migratedNode();
     const seen: string[] = [];

@@ -172,7 +172,10 @@ class RunningNodeVolumes implements NodeVolumes {
     if (csiDrivers !== undefined) {
       const nodeInfo = new NodeInfoManager(env.kube, nodeName, this.#csiNode);
       const handlers = { CSIPlugin: csiRegistrationHandler(env, csiDrivers, nodeInfo) };
-      this.#parts.push(startPluginRegistration(env, { rootDir, handlers }));
+      const mayRegister = () => this.#node.get(nodeName) !== undefined;
+      const registration = startPluginRegistration(env, { rootDir, handlers, mayRegister });
+      this.#parts.push(registration);
+      this.#node.onChange({ added: () => registration.wake() });
     }
     if (this.#pods !== undefined) manager.setPods(this.#pods);
     if (this.#reported !== undefined) manager.markReportedInUse(this.#reported);

@@ -9,6 +9,7 @@
  * Invariants
  *  - One operation for each socket path at a time; the old plugin of a socket made anew is
  *    deregistered before the new one is registered.
+ *  - A plugin is registered only while it may be: the node agent waits for its own Node.
  *  - A registration that failed after the plugin entered the table is not retried here: the
  *    registrar, told so, makes its socket anew.
  */
@@ -45,11 +46,26 @@ interface Registered {
   readonly handler: RegistrationHandler;
 }
 
-/** Starts looking for plugins; `handlers` by plugin type, e.g. `CSIPlugin`. */
-export function startPluginRegistration(
-  env: Env,
-  options: { readonly rootDir: string; readonly handlers: Readonly<Record<string, RegistrationHandler>> },
-): Component {
+/** How plugins are registered. */
+export interface PluginRegistrationOptions {
+  readonly rootDir: string;
+  /** By plugin type, e.g. `CSIPlugin`. */
+  readonly handlers: Readonly<Record<string, RegistrationHandler>>;
+  /**
+   * Whether there is something to register plugins on: as long as it is false, registrars are left waiting rather than
+   * refused, since a refused one exits. Left out: always.
+   */
+  readonly mayRegister?: () => boolean;
+}
+
+/** A running registration of plugins. */
+export interface PluginRegistration extends Component {
+  /** Looks again, since `mayRegister` may have changed. */
+  wake(): void;
+}
+
+/** Starts looking for plugins. */
+export function startPluginRegistration(env: Env, options: PluginRegistrationOptions): PluginRegistration {
   const directory = kubeletPaths.registrationDir(options.rootDir);
   const tasks = new TaskGroup((error) => env.logger.error("plugin registration ended", { error }));
   const registered = new Map<string, Registered>();
@@ -76,6 +92,7 @@ export function startPluginRegistration(
         env.logger.info("plugin deregistered", { plugin: entry.name, socket: path });
       });
     }
+    if (options.mayRegister?.() === false) return;
     for (const [path, identity] of desired) {
       if (registered.has(path)) continue;
       executor.startOperation({ volumeName: path }, "plugin_registration", (signal) =>
@@ -144,6 +161,7 @@ export function startPluginRegistration(
   });
 
   return {
+    wake: reconcile,
     async stop() {
       await tasks.stop();
       await executor.stop();
