@@ -10,6 +10,14 @@ export {
 } from "./deploy-options.ts";
 export { type DeploymentPlan, planDeployment } from "./deployment-plan.ts";
 export { allObjects, type RenderedDeployment, renderDeployment } from "./manifests.ts";
+export {
+  accountOf,
+  type Grant,
+  type Grantee,
+  granteesOf,
+  renderAccess,
+  rulesOf,
+} from "./objects/access-objects.ts";
 export type { Rendered } from "./objects/rendered.ts";
 export { parseClass, parsePairs, parseTolerations } from "./option-texts.ts";
 export { type AccessComponent, accessComponents, accessRules } from "./rules/index.ts";

@@ -16,6 +16,12 @@ export interface Grantee {
   readonly account: { readonly name: string; readonly namespace: string };
 }
 
+/** What a component is given. */
+export interface Grant {
+  readonly grantee: Grantee;
+  readonly rules: readonly AccessRule[];
+}
+
 /** The account of a part. */
 export function accountOf(plan: DeploymentPlan, part: DeployedPart): { name: string; namespace: string } {
   return part === "snapshot-controller"
@@ -50,11 +56,12 @@ export function renderAccount(plan: DeploymentPlan, part: DeployedPart): Rendere
   };
 }
 
-/** Roles and bindings of all components, in a stable order. */
-export function renderAccess(plan: DeploymentPlan): readonly Rendered[] {
-  const grantees = granteesOf(plan);
-  const own = grantees.flatMap((grantee) => rolesOf(plan, grantee));
-  return [...own, ...secretRoles(plan, grantees)];
+/** Roles and bindings, in a stable order: of all components, with the rights that they need, unless others are given. */
+export function renderAccess(
+  plan: DeploymentPlan,
+  grants: readonly Grant[] = granteesOf(plan).map((grantee) => ({ grantee, rules: rulesOf(plan, grantee) })),
+): readonly Rendered[] {
+  return [...grants.flatMap((grant) => rolesOf(plan, grant)), ...secretRoles(plan, grants)];
 }
 
 /** What a component may do in this deployment: on nodes it elects no leader, as each has work of its own. */
@@ -69,8 +76,7 @@ export function rulesOf(plan: DeploymentPlan, { component, part }: Grantee): rea
   return accessRules(component, needs);
 }
 
-function rolesOf(plan: DeploymentPlan, grantee: Grantee): readonly Rendered[] {
-  const rules = rulesOf(plan, grantee);
+function rolesOf(plan: DeploymentPlan, { grantee, rules }: Grant): readonly Rendered[] {
   const name =
     grantee.component === "snapshot-controller" ? grantee.component : `${plan.base}-${grantee.component}`;
   const scoped = (scope: RuleScope) => rules.filter((rule) => (rule.scope ?? "cluster") === scope);
@@ -82,20 +88,20 @@ function rolesOf(plan: DeploymentPlan, grantee: Grantee): readonly Rendered[] {
 }
 
 /** One role for all components of an account: the same pod holds them. */
-function secretRoles(plan: DeploymentPlan, grantees: readonly Grantee[]): readonly Rendered[] {
-  const accounts = new Map<string, { grantee: Grantee; rules: AccessRule[] }>();
-  for (const grantee of grantees) {
-    const rules = rulesOf(plan, grantee).filter(({ scope }) => scope === "secret-namespaces");
-    if (rules.length === 0) continue;
-    const known = accounts.get(grantee.account.name);
-    if (known === undefined) accounts.set(grantee.account.name, { grantee, rules: [...rules] });
-    else known.rules.push(...rules);
+function secretRoles(plan: DeploymentPlan, grants: readonly Grant[]): readonly Rendered[] {
+  const ofAccount = new Map<string, Grant>();
+  for (const { grantee, rules } of grants) {
+    const own = rules.filter(({ scope }) => scope === "secret-namespaces");
+    const before = ofAccount.get(grantee.account.name);
+    ofAccount.set(grantee.account.name, {
+      grantee: before?.grantee ?? grantee,
+      rules: [...(before?.rules ?? []), ...own],
+    });
   }
-  return [...accounts.values()].flatMap(({ grantee, rules }) => {
-    const reasons = rules.map(({ reason }) => reason);
+  return [...ofAccount.values()].flatMap(({ grantee, rules }) => {
     const [first] = rules;
     if (first === undefined) return [];
-    const merged: AccessRule = { ...first, reason: reasons.join("; ") };
+    const merged: AccessRule = { ...first, reason: rules.map(({ reason }) => reason).join("; ") };
     const name = `${plan.base}-${grantee.part}-secrets`;
     if (plan.secretsClusterWide) return role(plan, grantee, name, undefined, [merged]);
     return plan.secretNamespaces.flatMap((namespace) => role(plan, grantee, name, namespace, [merged]));

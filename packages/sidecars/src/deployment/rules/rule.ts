@@ -96,5 +96,5 @@ export const secretsFor = (calls: string): AccessRule => ({
   resource: "secrets",
   verbs: ["get"],
   scope: "secret-namespaces",
-  reason: `${calls} carries the secret that its class or volume names`,
+  reason: `${calls}: the secret that class or volume names`,
 });

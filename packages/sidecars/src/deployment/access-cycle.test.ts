@@ -1,0 +1,125 @@
+/**
+ * Every component under its own account, with exactly the rights that a deployment gives it, through a whole cycle of
+ * its work on the embedded API server: nothing may be refused. Then once more for each single right, which is taken
+ * away: something must be refused, or the right is not needed.
+ */
+import { fileURLToPath } from "node:url";
+import { inProcessCsi } from "@longshore/csi";
+import { type KubeClient, resources } from "@longshore/kube";
+import {
+  noMeter,
+  type RuntimeEnv,
+  SeededRandom,
+  silentLogger,
+  stopAll,
+  VirtualClock,
+} from "@longshore/runtime";
+import { snapshotCrdsUrl } from "@longshore/storage";
+import { describe, expect, test } from "vitest";
+// Tests stand outside the floors: the embedded API server is the real thing to test against.
+import {
+  createApiServer,
+  memoryStore,
+  readDefinitions,
+  type UserInfo,
+} from "../../../apiserver/src/index.ts";
+import { FakeCloud, fakeDriver } from "../testing/fake-driver.ts";
+import { resourceOf } from "./deployed-kinds.ts";
+import { type AccessCycle, type AccessWorld, accessNames } from "./testing/access-world.ts";
+import { accessCycles } from "./testing/cycles.ts";
+import { granteeOf, type Right, rightsOf, rightText, rolesWithout } from "./testing/grants.ts";
+import { type AccessLog, watchedClient } from "./testing/watched-client.ts";
+
+const definitions = await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
+const socket = "/csi/csi.sock";
+
+/** The cycle met a refusal: it need not go on. */
+class RefusedError extends Error {
+  override readonly name = "RefusedError";
+}
+
+function userOf({ account: { name, namespace } }: ReturnType<typeof granteeOf>): UserInfo {
+  const groups = ["system:serviceaccounts", `system:serviceaccounts:${namespace}`, "system:authenticated"];
+  return { name: `system:serviceaccount:${namespace}:${name}`, groups };
+}
+
+/** Runs the cycle without the right. @returns what the component was refused */
+async function runCycle(
+  cycle: AccessCycle,
+  emulatedVersion: string,
+  taken?: Right,
+): Promise<readonly string[]> {
+  const clock = new VirtualClock();
+  const runtime: RuntimeEnv = { clock, random: new SeededRandom(7), logger: silentLogger, meter: noMeter };
+  const server = createApiServer(runtime, { store: memoryStore(), definitions, emulatedVersion });
+  const signal = new AbortController().signal;
+  const admin = server.client();
+  await prepare(admin, cycle, taken, signal);
+  const csi = inProcessCsi({ clock });
+  const cloud = new FakeCloud();
+  await csi.serve(socket, fakeDriver(cloud, cycle.driver));
+  const log: AccessLog = { asked: new Set(), refused: [] };
+  const kube = watchedClient(server.client(userOf(granteeOf(cycle))), log);
+  const components: { stop(): Promise<void> }[] = [];
+  const check = () => {
+    if (log.refused.length > 0) throw new RefusedError(log.refused[0]);
+  };
+  const world: AccessWorld = {
+    admin,
+    cloud,
+    signal,
+    env: { ...runtime, kube, csi: csi.connect(socket) },
+    start(component) {
+      components.push(component);
+      return component;
+    },
+    async eventually(what, condition) {
+      for (let waited = 0; waited < 3600; waited++) {
+        await clock.settle();
+        check();
+        const found = await condition();
+        if (found !== undefined && found !== false) return found;
+        await clock.advance(250);
+      }
+      throw new Error(`${cycle.name}: never: ${what}`);
+    },
+    async pause(ms) {
+      await clock.advance(ms);
+      check();
+    },
+  };
+  try {
+    await cycle.run(world);
+  } catch (error) {
+    if (!(error instanceof RefusedError)) throw error;
+  } finally {
+    await clock.run(stopAll(components));
+    await server.stop();
+  }
+  return log.refused;
+}
+
+async function prepare(admin: KubeClient, cycle: AccessCycle, taken: Right | undefined, signal: AbortSignal) {
+  for (const name of [accessNames.namespace, accessNames.secretNamespace]) {
+    await admin.create(resources.namespaces, { metadata: { name } }, { signal });
+  }
+  const secret = { namespace: accessNames.secretNamespace, name: accessNames.secret };
+  await admin.create(resources.secrets, { metadata: secret, stringData: { key: "value" } }, { signal });
+  for (const object of rolesWithout(cycle, taken)) await admin.create(resourceOf(object), object, { signal });
+}
+
+describe.each(accessCycles)("$component: $name", (cycle) => {
+  test.each(["1.36", "1.20"])("under its own account nothing is refused, at %s", async (version) => {
+    if (Number(version.slice(2)) < (cycle.sinceMinor ?? 0)) return;
+    expect(await runCycle(cycle, version)).toEqual([]);
+  });
+
+  test("each of its rights is needed: without it something is refused", async () => {
+    const needless: string[] = [];
+    for (const right of rightsOf(cycle)) {
+      const refused = await runCycle(cycle, "1.36", right);
+      if (refused.length === 0) needless.push(rightText(right));
+    }
+    expect(needless).toEqual([]);
+  });
+});

@@ -1,0 +1,40 @@
+/** The attacher: a volume is attached at the second try, detached and deleted; its lease is made and renewed. */
+import { resources } from "@longshore/kube";
+import { startSidecars } from "../../together/sidecars.ts";
+import { type AccessCycle, accessNames } from "./access-world.ts";
+import { addNode, aLease, aVolume, toldAgain } from "./cycle-objects.ts";
+
+/** See the file's header. */
+export const attacherCycle: AccessCycle = {
+  name: "attach, detach, delete",
+  component: "attacher",
+  deploy: { attach: true },
+  async run(world) {
+    const { admin, cloud, signal, env } = world;
+    await addNode(world);
+    await admin.create(resources.persistentVolumes, aVolume("pv-1"), { signal });
+    cloud.disks.set("vol-9", { name: "x", bytes: 1n, zone: "us-east-1a" });
+    cloud.next("ControllerPublishVolume", { code: "INTERNAL" }, { code: "INTERNAL" });
+    const attacher = world.start(startSidecars(env, { sidecars: { attacher: {} }, lease: aLease }));
+    const spec = {
+      attacher: accessNames.driver,
+      nodeName: "node-a",
+      source: { persistentVolumeName: "pv-1" },
+    };
+    const ref = { name: "csi-1" };
+    await admin.create(resources.volumeAttachments, { metadata: ref, spec }, { signal });
+    const attachment = () => admin.get(resources.volumeAttachments, ref, { signal });
+    await world.eventually("attached", async () => (await attachment())?.status?.attached === true);
+    await world.eventually("the failure is counted", () => toldAgain(world, "FailedAttachVolume"));
+    await admin.delete(resources.volumeAttachments, ref, { signal });
+    await world.eventually("detached", async () => (await attachment()) === undefined);
+    await admin.delete(resources.persistentVolumes, { name: "pv-1" }, { signal });
+    await world.eventually("the attacher lets the volume go", async () => {
+      const pv = await admin.get(resources.persistentVolumes, { name: "pv-1" }, { signal });
+      return !(pv?.metadata.finalizers ?? []).some((finalizer) => finalizer.startsWith("external-attacher/"));
+    });
+    // Longer than a renewal takes.
+    await world.pause(3000);
+    await attacher.stop();
+  },
+};
