@@ -38,6 +38,7 @@ export {
 } from "./demo/records.ts";
 export { type DemoReport, isProof } from "./demo/report.ts";
 export { inTreeStorageClass, writerBudget, writerLabels, writerSet } from "./demo/workload.ts";
+export type { ProviderCloud } from "./disk-cloud/index.ts";
 export { createEmbeddedPlatform, type GateControl } from "./platform/embedded-platform.ts";
 export {
   type ProcessKind,

@@ -13,6 +13,7 @@ import {
   demoPrograms,
   type InProcessCluster,
   lostRecords,
+  type ProviderCloud,
   readerProgram,
   writerBudget,
   writerProgram,
@@ -29,7 +30,7 @@ import {
   silentLogger,
   VirtualClock,
 } from "@longshore/runtime";
-import type { CloudCaller, DiskCloud } from "@longshore/volumes";
+import type { CloudCaller } from "@longshore/volumes";
 import { ContractWatch, type WorldView } from "./contract.ts";
 import { Life } from "./cut.ts";
 import { badDay, type FaultRates, faultyGate } from "./faults.ts";
@@ -347,7 +348,7 @@ class Simulation {
   }
 
   /** The cloud with every question about an attachment seen, whoever lives to see its answer. */
-  #observed(caller: CloudCaller, cloud: DiskCloud): DiskCloud {
+  #observed(caller: CloudCaller, cloud: ProviderCloud): ProviderCloud {
     const call = (op: "attach" | "detach", diskId: string, instanceId: string) => {
       const nodeName = clusterConfig(this.#options.nodes ?? 2, "unprivileged").nodes.find(
         (n) => n.instanceId === instanceId,
@@ -357,16 +358,10 @@ class Simulation {
       return asked;
     };
     return {
-      createDisk: (request, signal) => cloud.createDisk(request, signal),
-      deleteDisk: (diskId, signal) => cloud.deleteDisk(diskId, signal),
-      resizeDisk: (diskId, sizeBytes, signal) => cloud.resizeDisk(diskId, sizeBytes, signal),
-      describeDisk: (diskId, signal) => cloud.describeDisk(diskId, signal),
-      listDisks: (signal) => cloud.listDisks(signal),
-      describeInstance: (nodeName, signal) => cloud.describeInstance(nodeName, signal),
-      listInstances: (signal) => cloud.listInstances(signal),
-      attachDisk: async (diskId, instanceId, signal) => {
+      ...cloud,
+      attachDisk: async (diskId, instanceId, signal, how) => {
         const asked = call("attach", diskId, instanceId);
-        const attachment = await cloud.attachDisk(diskId, instanceId, signal);
+        const attachment = await cloud.attachDisk(diskId, instanceId, signal, how);
         if (this.#cluster !== undefined) this.watch.attachAnswered(asked, this.#world(this.#cluster));
         return attachment;
       },

@@ -17,14 +17,14 @@ import { type CsiConnector, type CsiListener, type InProcessCsi, inProcessCsi } 
 import type { KubeClient, KubeObject, Resource, Stored } from "@longshore/kube";
 import type { CrossingMark, GateValues, Platform } from "@longshore/migration";
 import { type Component, type RuntimeEnv, SimulatedDisks, SimulatedHost } from "@longshore/runtime";
-import type { CloudCaller, DiskCloud } from "@longshore/volumes";
+import type { CloudCaller } from "@longshore/volumes";
 import { startControllerManager } from "../components/controller-manager.ts";
 import { startCsiDriverController, startCsiDriverOnNode } from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import { readPodLogs } from "../containers/pod-logs.ts";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import { createProgramPodRuntime, type Program } from "../containers/program-pod-runtime.ts";
-import { createDiskCloud, type DiskCloudService } from "../disk-cloud/index.ts";
+import { createDiskCloud, type DiskCloudService, type ProviderCloud } from "../disk-cloud/index.ts";
 import { controlPlane, createEmbeddedPlatform } from "../platform/embedded-platform.ts";
 import { type ClusterConfig, initialGates } from "./config.ts";
 import { bootstrap } from "./process-cluster.ts";
@@ -37,7 +37,7 @@ export interface Seams extends RuntimeEnv {
   readonly connector: CsiConnector;
   readonly listener: CsiListener;
   readonly runtime: PodRuntime;
-  cloudFor(caller: CloudCaller): DiskCloud;
+  cloudFor(caller: CloudCaller): ProviderCloud;
 }
 
 /** Options of {@link createInProcessCluster}. */

@@ -6,7 +6,8 @@ import type { CsiConnector, CsiListener } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
 import { type Component, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
 import { startAttacher, startNodeDriverRegistrar, startProvisioner } from "@longshore/sidecars";
-import { type CloudCaller, type DiskCloud, kubeletPaths } from "@longshore/volumes";
+import { type CloudCaller, kubeletPaths } from "@longshore/volumes";
+import type { ProviderCloud } from "../disk-cloud/index.ts";
 import { createReferenceDriver } from "../driver/index.ts";
 
 /** The seams of a driver. */
@@ -14,7 +15,7 @@ export interface CsiDriverEnv extends RuntimeEnv {
   readonly host: Host;
   readonly connector: CsiConnector;
   readonly listener: CsiListener;
-  cloudFor(caller: CloudCaller): DiskCloud;
+  cloudFor(caller: CloudCaller): ProviderCloud;
 }
 
 /** Options of {@link startCsiDriverOnNode}. */

@@ -21,6 +21,16 @@ export const cloudOps = [
   "listDisks",
   "describeInstance",
   "listInstances",
+  "modifyDisk",
+  "diskConditions",
+  "listZones",
+  "zoneCapacity",
+  "createSnapshot",
+  "deleteSnapshot",
+  "listSnapshots",
+  "createSnapshotGroup",
+  "deleteSnapshotGroup",
+  "describeSnapshotGroup",
 ] as const;
 
 /** An operation of the disk API. */

@@ -42,7 +42,13 @@ describe.each(hostForms)("disk cloud on the %s host", (_form, make) => {
 
   test("a disk is created once per name, sparse, with an id of EBS", async () => {
     const disk = await cloud.createDisk(aDisk, never);
-    expect(disk).toEqual({ ...aDisk, id: expect.stringMatching(/^vol-[0-9a-f]{17}$/), attachments: [] });
+    expect(disk).toEqual({
+      ...aDisk,
+      id: expect.stringMatching(/^vol-[0-9a-f]{17}$/),
+      attachments: [],
+      createdBytes: gibibyte,
+      settings: {},
+    });
     expect(await cloud.createDisk(aDisk, never)).toEqual(disk);
     expect(await codeOf(cloud.createDisk({ ...aDisk, sizeBytes: 2n * gibibyte }, never))).toBe(
       "AlreadyExists",

@@ -16,17 +16,19 @@ import {
   KeyedLock,
   type RuntimeEnv,
 } from "@longshore/runtime";
-import {
-  type CloudCaller,
-  CloudError,
-  type Disk,
-  type DiskAttachment,
-  type DiskCloud,
-  type Instance,
-} from "@longshore/volumes";
+import { type CloudCaller, CloudError, type DiskAttachment, type Instance } from "@longshore/volumes";
 import { type CallCounters, type CallLog, type CloudCall, type CloudOp, openCallLog } from "./call-log.ts";
 import * as record from "./disk-record.ts";
 import { CloudFaults, type CloudKnobs } from "./faults.ts";
+import type {
+  AttachOptions,
+  CreateDiskRequest,
+  DiskCondition,
+  ProviderCloud,
+  ProviderDisk,
+} from "./provider-cloud.ts";
+import * as snapshots from "./snapshot-record.ts";
+import { SnapshotWork } from "./snapshot-work.ts";
 import { openStateFile, type StateFile } from "./state-file.ts";
 
 /** What the cloud runs on. */
@@ -43,6 +45,8 @@ export interface DiskCloudOptions {
   readonly instances?: readonly Instance[];
   /** Zones that disks can be made in; default us-east-1a, b and c and the zones of the instances. */
   readonly zones?: readonly string[];
+  /** Room for disks in each zone, in bytes; default as much as anyone may want. */
+  readonly zoneCapacityBytes?: bigint;
   /** Calls that the log keeps; default 50,000. */
   readonly callsMax?: number;
 }
@@ -58,13 +62,15 @@ export interface DiskCloudAdmin {
   counters(signal: AbortSignal): Promise<CallCounters>;
   /** Makes an operation (or, with `*`, each that has no knobs of its own) misbehave. */
   setKnobs(op: CloudOp | "*", knobs: CloudKnobs, signal: AbortSignal): Promise<void>;
+  /** Says what is wrong with a disk; undefined: nothing any more. @throws CloudError NotFound */
+  setCondition(diskId: string, message: string | undefined, signal: AbortSignal): Promise<void>;
 }
 
 /** The cloud. Stopping it leaves disks and devices as they are. */
 export interface DiskCloudService extends Component, DiskCloudAdmin {
-  forCaller(caller: CloudCaller): DiskCloud;
+  forCaller(caller: CloudCaller): ProviderCloud;
   /** The disks as they are at this instant, for those who watch. Not a call, so not logged. */
-  disks(): readonly Disk[];
+  disks(): readonly ProviderDisk[];
 }
 
 const defaultZones = ["us-east-1a", "us-east-1b", "us-east-1c"] as const;
@@ -93,6 +99,7 @@ class LocalDiskCloud implements DiskCloudService {
   readonly #faults: CloudFaults;
   /** One change at a time for each disk, and for each name that is being created. */
   readonly #lock = new KeyedLock();
+  readonly #snapshots: SnapshotWork;
   #stopped = false;
 
   constructor(env: DiskCloudEnv, options: DiskCloudOptions, file: StateFile, log: CallLog) {
@@ -101,6 +108,13 @@ class LocalDiskCloud implements DiskCloudService {
     this.#file = file;
     this.#log = log;
     this.#faults = new CloudFaults(env);
+    this.#snapshots = new SnapshotWork({
+      ...env,
+      file,
+      lock: this.#lock,
+      stateDir: options.stateDir,
+      backingFile: (diskId) => this.#backingFile(diskId),
+    });
   }
 
   /** After a start: registers the instances and brings every disk to where it was meant to be. */
@@ -110,11 +124,14 @@ class LocalDiskCloud implements DiskCloudService {
       if (disk.state === "deleting") await this.#finishDelete(disk);
       else if (disk.state === "detaching") await this.#resumeDetach(disk);
       else if (disk.instanceId !== undefined) await this.#finishAttach(disk);
-      else await this.#finishCreate(disk);
+      else await this.#resumeCreate(disk);
+    }
+    for (const error of await this.#snapshots.resume()) {
+      this.#env.logger.warn("a snapshot that was interrupted could not be made and is taken back", { error });
     }
   }
 
-  disks(): readonly Disk[] {
+  disks(): readonly ProviderDisk[] {
     return this.#disks().map(record.toDisk);
   }
 
@@ -123,14 +140,14 @@ class LocalDiskCloud implements DiskCloudService {
     await this.#log.flush();
   }
 
-  forCaller(caller: CloudCaller): DiskCloud {
+  forCaller(caller: CloudCaller): ProviderCloud {
     const call = <T>(op: CloudOp, on: CallTarget, signal: AbortSignal, work: () => Promise<T> | T) =>
       this.#call(caller, op, on, signal, work);
     return {
       createDisk: (request, signal) => call("createDisk", {}, signal, () => this.#createDisk(request)),
       deleteDisk: (diskId, signal) => call("deleteDisk", { diskId }, signal, () => this.#deleteDisk(diskId)),
-      attachDisk: (diskId, instanceId, signal) =>
-        call("attachDisk", { diskId, instanceId }, signal, () => this.#attachDisk(diskId, instanceId)),
+      attachDisk: (diskId, instanceId, signal, how) =>
+        call("attachDisk", { diskId, instanceId }, signal, () => this.#attachDisk(diskId, instanceId, how)),
       detachDisk: (diskId, instanceId, signal) =>
         call("detachDisk", { diskId, instanceId }, signal, () => this.#detachDisk(diskId, instanceId)),
       resizeDisk: (diskId, sizeBytes, signal) =>
@@ -144,6 +161,32 @@ class LocalDiskCloud implements DiskCloudService {
         return call("describeInstance", on, signal, () => instance);
       },
       listInstances: (signal) => call("listInstances", {}, signal, () => this.#instances()),
+      modifyDisk: (diskId, change, signal) =>
+        call("modifyDisk", { diskId }, signal, () => this.#modifyDisk(diskId, change)),
+      diskConditions: (diskIds, signal) =>
+        call("diskConditions", {}, signal, () => this.#diskConditions(diskIds)),
+      listZones: (signal) => call("listZones", {}, signal, () => this.#zones()),
+      zoneCapacity: (zone, signal) => call("zoneCapacity", {}, signal, () => this.#zoneCapacity(zone)),
+      createSnapshot: ({ name, diskId }, signal) =>
+        call("createSnapshot", { diskId }, signal, () => this.#snapshots.create(name, diskId)),
+      deleteSnapshot: (snapshotId, signal) =>
+        call("deleteSnapshot", {}, signal, () => this.#snapshots.delete(snapshotId)),
+      listSnapshots: (signal) =>
+        call("listSnapshots", {}, signal, () =>
+          snapshots
+            .snapshotsOf(this.#file.state)
+            .filter(({ state }) => state === "ready")
+            .map(snapshots.toSnapshot),
+        ),
+      createSnapshotGroup: ({ name, diskIds }, signal) =>
+        call("createSnapshotGroup", {}, signal, () => this.#snapshots.createGroup(name, diskIds)),
+      deleteSnapshotGroup: (groupId, signal) =>
+        call("deleteSnapshotGroup", {}, signal, () => this.#snapshots.deleteGroup(groupId)),
+      describeSnapshotGroup: (groupId, signal) =>
+        call("describeSnapshotGroup", {}, signal, () => {
+          const group = this.#file.state.groups?.[groupId];
+          return group && snapshots.toGroup(this.#file.state, group);
+        }),
     };
   }
 
@@ -171,6 +214,13 @@ class LocalDiskCloud implements DiskCloudService {
 
   async setKnobs(op: CloudOp | "*", knobs: CloudKnobs, _signal: AbortSignal): Promise<void> {
     this.#faults.set(op, knobs);
+  }
+
+  async setCondition(diskId: string, message: string | undefined, _signal: AbortSignal): Promise<void> {
+    await this.#file.update((state) => {
+      const { condition: _before, ...disk } = record.diskOf(state, diskId);
+      return record.withDisk(state, message === undefined ? disk : { ...disk, condition: message });
+    });
   }
 
   /** Log, knobs and conversion of the host's errors around one call. */
@@ -202,15 +252,101 @@ class LocalDiskCloud implements DiskCloudService {
     }
   }
 
-  async #createDisk(request: record.CreateDiskRequest): Promise<Disk> {
+  async #createDisk(request: CreateDiskRequest): Promise<ProviderDisk> {
     record.checkCreateRequest(request, this.#zones());
     return this.#lock.run(`name ${request.name}`, async () => {
       const present = record.existingDisk(this.#file.state, request);
       const disk = present ?? newDisk(this.#newDiskId(request.name), request);
-      if (present === undefined) await this.#file.update((state) => record.withDisk(state, disk));
-      if (disk.state === "creating") await this.#finishCreate(disk);
+      if (disk.state === "creating") {
+        // Nobody changes or deletes the source meanwhile.
+        await this.#holdingSource(disk, async () => {
+          if (present === undefined) await this.#planCreate(disk);
+          await this.#finishCreateOrTakeBack(disk);
+        });
+      }
       return record.toDisk(record.diskOf(this.#file.state, disk.id));
     });
+  }
+
+  #holdingSource(disk: record.DiskRecord, work: () => Promise<void>): Promise<void> {
+    return disk.source === undefined ? work() : this.#lock.run(disk.source.id, work);
+  }
+
+  async #planCreate(disk: record.DiskRecord): Promise<void> {
+    await this.#file.update((state) => {
+      const sizeBytes = BigInt(disk.sizeBytes);
+      record.checkRoom(state, disk.zone, sizeBytes, this.#options.zoneCapacityBytes);
+      const source = this.#sourceOf(state, disk);
+      if (source !== undefined && BigInt(source.sizeBytes) > sizeBytes) {
+        throw new CloudError(
+          "InvalidArgument",
+          `a copy of ${source.id} cannot have ${sizeBytes} bytes: ask for ${source.sizeBytes} or more`,
+        );
+      }
+      return record.withDisk(state, disk);
+    });
+  }
+
+  /** @throws CloudError NotFound */
+  #sourceOf(state: record.CloudState, { source }: record.DiskRecord) {
+    if (source === undefined) return undefined;
+    return source.kind === "disk"
+      ? record.diskOf(state, source.id)
+      : snapshots.readySnapshot(state, source.id);
+  }
+
+  /** A disk that could not be made leaves nothing behind: whoever asked may not ask again. */
+  async #finishCreateOrTakeBack(disk: record.DiskRecord): Promise<void> {
+    try {
+      await this.#finishCreate(disk);
+    } catch (error) {
+      await this.#put({ ...disk, state: "deleting" });
+      await this.#finishDelete(disk);
+      throw error;
+    }
+  }
+
+  async #resumeCreate(disk: record.DiskRecord): Promise<void> {
+    await this.#finishCreate(disk).catch((error: unknown) => {
+      this.#env.logger.warn("a disk that was being made has to be asked for again", { disk: disk.id, error });
+    });
+  }
+
+  async #modifyDisk(
+    diskId: string,
+    change: { readonly type?: string; readonly settings?: Readonly<Record<string, string>> },
+  ): Promise<void> {
+    await this.#lock.run(diskId, () =>
+      this.#file.update((state) => {
+        const disk = record.diskOf(state, diskId);
+        return record.withDisk(state, {
+          ...disk,
+          type: change.type ?? disk.type,
+          createdType: disk.createdType ?? disk.type,
+          settings: { ...disk.settings, ...change.settings },
+        });
+      }),
+    );
+  }
+
+  async #diskConditions(diskIds: readonly string[]): Promise<Record<string, DiskCondition>> {
+    const conditions: Record<string, DiskCondition> = {};
+    for (const diskId of diskIds) {
+      const disk = this.#file.state.disks[diskId];
+      if (disk === undefined || disk.state === "deleting") continue;
+      const file = await this.#env.host.stat(this.#backingFile(diskId));
+      const isGone = file === undefined && disk.state !== "creating";
+      const wrong = disk.condition ?? (isGone ? `the backing file of disk ${diskId} is gone` : undefined);
+      conditions[diskId] = { abnormal: wrong !== undefined, message: wrong ?? "the disk is healthy" };
+    }
+    return conditions;
+  }
+
+  #zoneCapacity(zone: string): { readonly availableBytes: bigint; readonly largestBytes: bigint } {
+    const room = this.#zones().includes(zone)
+      ? record.roomIn(this.#file.state, zone, this.#options.zoneCapacityBytes)
+      : 0n;
+    return { availableBytes: room, largestBytes: room < record.diskBytesMax ? room : record.diskBytesMax };
   }
 
   async #deleteDisk(diskId: string): Promise<void> {
@@ -222,15 +358,20 @@ class LocalDiskCloud implements DiskCloudService {
     });
   }
 
-  async #attachDisk(diskId: string, instanceId: string): Promise<DiskAttachment> {
+  async #attachDisk(diskId: string, instanceId: string, how: AttachOptions = {}): Promise<DiskAttachment> {
     return this.#lock.run(diskId, async () => {
       let disk: record.DiskRecord | undefined;
       // Decided on the very state that the intent is written over: two disks may race for the last slot.
       await this.#file.update((state) => {
-        const decision = record.decideAttach(state, diskId, instanceId);
+        const decision = record.decideAttach(state, diskId, instanceId, how);
         disk = decision.disk;
         if (decision.kind === "resume") return state;
-        disk = { ...disk, state: "attaching", instanceId };
+        const { use, readOnly } = how;
+        const attachedFor = {
+          ...(use === undefined ? {} : { use }),
+          ...(readOnly === true ? { readOnly } : {}),
+        };
+        disk = { ...disk, state: "attaching", instanceId, attachedFor };
         return record.withDisk(state, disk);
       });
       if (disk === undefined) throw new CloudError("NotFound", `there is no disk ${diskId}`);
@@ -250,16 +391,29 @@ class LocalDiskCloud implements DiskCloudService {
   async #resizeDisk(diskId: string, sizeBytes: bigint): Promise<bigint> {
     return this.#lock.run(diskId, async () => {
       const disk = record.diskOf(this.#file.state, diskId);
-      if (sizeBytes <= BigInt(disk.sizeBytes)) return BigInt(disk.sizeBytes);
-      const grown = { ...disk, sizeBytes: sizeBytes.toString() };
-      await this.#put(grown);
+      const presentBytes = BigInt(disk.sizeBytes);
+      const grown = sizeBytes > presentBytes ? this.#grown(disk, sizeBytes) : disk;
+      if (grown !== disk) await this.#put(grown);
+      // Also when the size is that already: a crash may have come between the size and the machine.
       await this.#makeBackingFile(grown);
       if (grown.instanceId !== undefined) await this.#env.host.attachLoop(this.#backingFile(diskId));
-      return sizeBytes;
+      return BigInt(grown.sizeBytes);
     });
   }
 
-  #describeDisk(diskId: string): Disk | undefined {
+  #grown(disk: record.DiskRecord, sizeBytes: bigint): record.DiskRecord {
+    if (sizeBytes > record.diskBytesMax) {
+      throw new CloudError(
+        "InvalidArgument",
+        `disk ${disk.id} cannot have ${sizeBytes} bytes: ask for at most ${record.diskBytesMax}`,
+      );
+    }
+    const more = sizeBytes - BigInt(disk.sizeBytes);
+    record.checkRoom(this.#file.state, disk.zone, more, this.#options.zoneCapacityBytes);
+    return { ...disk, sizeBytes: sizeBytes.toString(), createdBytes: disk.createdBytes ?? disk.sizeBytes };
+  }
+
+  #describeDisk(diskId: string): ProviderDisk | undefined {
     const disk = this.#disks().find(({ id }) => id === diskId);
     return disk && record.toDisk(disk);
   }
@@ -279,6 +433,11 @@ class LocalDiskCloud implements DiskCloudService {
   }
 
   async #finishCreate(disk: record.DiskRecord): Promise<void> {
+    if (disk.state === "creating" && disk.source !== undefined) {
+      const { kind, id } = disk.source;
+      const source = kind === "disk" ? this.#backingFile(id) : this.#snapshots.fileOf(id);
+      await this.#env.host.copyDisks([{ source, target: this.#backingFile(disk.id) }]);
+    }
     await this.#makeBackingFile(disk);
     if (disk.state === "creating") await this.#put({ ...disk, state: "available" });
   }
@@ -286,6 +445,7 @@ class LocalDiskCloud implements DiskCloudService {
   async #finishAttach(disk: record.DiskRecord): Promise<string> {
     await this.#makeBackingFile(disk);
     const devicePath = await this.#env.host.attachLoop(this.#backingFile(disk.id));
+    if (disk.attachedFor?.readOnly === true) await this.#env.host.setDeviceReadOnly(devicePath, true);
     if (disk.state !== "attached" || disk.devicePath !== devicePath) {
       await this.#put({ ...disk, state: "attached", devicePath });
     }
@@ -358,6 +518,11 @@ class LocalDiskCloud implements DiskCloudService {
         { cause: error },
       );
     }
+    if (error instanceof HostError && error.operation === "copyDisks" && error.code === "EAGAIN") {
+      return new CloudError("Throttled", "the disk is written to without a pause: try again", {
+        cause: error,
+      });
+    }
     this.#env.logger.error("a call to the disk cloud failed", { op, error });
     return new CloudError(
       "Unavailable",
@@ -380,10 +545,15 @@ const changing: ReadonlySet<CloudOp> = new Set<CloudOp>([
   "attachDisk",
   "detachDisk",
   "resizeDisk",
+  "modifyDisk",
+  "createSnapshot",
+  "deleteSnapshot",
+  "createSnapshotGroup",
+  "deleteSnapshotGroup",
 ]);
 
-function newDisk(id: string, request: record.CreateDiskRequest): record.DiskRecord {
-  const { name, zone, type, tags } = request;
+function newDisk(id: string, request: CreateDiskRequest): record.DiskRecord {
+  const { name, zone, type, tags, source, settings, fingerprint } = request;
   return {
     id,
     name,
@@ -392,5 +562,8 @@ function newDisk(id: string, request: record.CreateDiskRequest): record.DiskReco
     tags: { ...tags },
     sizeBytes: request.sizeBytes.toString(),
     state: "creating",
+    ...(source === undefined ? {} : { source }),
+    ...(settings === undefined ? {} : { settings }),
+    ...(fingerprint === undefined ? {} : { fingerprint }),
   };
 }

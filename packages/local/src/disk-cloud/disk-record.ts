@@ -6,7 +6,9 @@
  *
  * The states that end in -ing are intents: stored before anything is done, and taken up again after a crash.
  */
-import { CloudError, type Disk, type Instance } from "@longshore/volumes";
+import { CloudError, type Instance } from "@longshore/volumes";
+import type { AttachOptions, CreateDiskRequest, DiskSource, ProviderDisk } from "./provider-cloud.ts";
+import type { GroupRecord, SnapshotRecord } from "./snapshot-record.ts";
 
 /** Where a disk stands in its life. */
 export type DiskState = "creating" | "available" | "attaching" | "attached" | "detaching" | "deleting";
@@ -21,8 +23,18 @@ export interface DiskRecord {
   readonly type: string;
   readonly tags: Readonly<Record<string, string>>;
   readonly state: DiskState;
+  /** Size and type that it was made with, where they have changed since. */
+  readonly createdBytes?: string;
+  readonly createdType?: string;
+  readonly source?: DiskSource;
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly fingerprint?: string;
+  /** What the operator says is wrong with it. */
+  readonly condition?: string;
   /** Set from `attaching` to `detaching`. */
   readonly instanceId?: string;
+  /** Set with `instanceId`, where it was asked for. */
+  readonly attachedFor?: AttachOptions;
   /** Set from `attached` on: the device on the instance. */
   readonly devicePath?: string;
 }
@@ -32,36 +44,48 @@ export interface CloudState {
   readonly version: 1;
   readonly disks: Readonly<Record<string, DiskRecord>>;
   readonly instances: Readonly<Record<string, Instance>>;
+  readonly snapshots?: Readonly<Record<string, SnapshotRecord>>;
+  readonly groups?: Readonly<Record<string, GroupRecord>>;
 }
 
 /** A cloud that has nothing yet. */
 export const emptyState: CloudState = { version: 1, disks: {}, instances: {} };
 
 /** The largest disk of the provider: 64 TiB (io2 Block Express). */
-const diskBytesMax = 64n * 2n ** 40n;
-
-/** A request to create a disk. */
-export interface CreateDiskRequest {
-  readonly name: string;
-  readonly zone: string;
-  readonly sizeBytes: bigint;
-  readonly type: string;
-  readonly tags: Readonly<Record<string, string>>;
-}
+export const diskBytesMax = 64n * 2n ** 40n;
 
 /** The disk that already has this name. @throws CloudError AlreadyExists when it differs from what is asked for */
 export function existingDisk(state: CloudState, request: CreateDiskRequest): DiskRecord | undefined {
   const disk = Object.values(state.disks).find((d) => d.name === request.name && d.state !== "deleting");
   if (disk === undefined) return undefined;
-  const wanted = { zone: request.zone, sizeBytes: request.sizeBytes.toString(), type: request.type };
-  for (const field of ["zone", "sizeBytes", "type"] as const) {
-    if (disk[field] !== wanted[field]) {
+  const made = {
+    zone: disk.zone,
+    sizeBytes: disk.createdBytes ?? disk.sizeBytes,
+    type: disk.createdType ?? disk.type,
+    source: nameOfSource(disk.source),
+  };
+  const wanted = {
+    zone: request.zone,
+    sizeBytes: request.sizeBytes.toString(),
+    type: request.type,
+    source: nameOfSource(request.source),
+  };
+  for (const field of ["zone", "sizeBytes", "type", "source"] as const) {
+    if (made[field] !== wanted[field]) {
       throw new CloudError(
         "AlreadyExists",
-        `disk ${disk.id} has the name ${request.name} but ${field} ${disk[field]}, not ${wanted[field]}: ` +
+        `disk ${disk.id} has the name ${request.name} but ${field} ${made[field]}, not ${wanted[field]}: ` +
           "choose another name or delete it",
       );
     }
+  }
+  // Who says nothing of it, as the in-tree code, means the disk whatever its parameters were.
+  const { fingerprint } = request;
+  if (fingerprint !== undefined && disk.fingerprint !== undefined && fingerprint !== disk.fingerprint) {
+    throw new CloudError(
+      "AlreadyExists",
+      `disk ${disk.id} has the name ${request.name} but was made with other parameters: choose another name or delete it`,
+    );
   }
   return disk;
 }
@@ -83,17 +107,61 @@ export function checkCreateRequest(request: CreateDiskRequest, zones: readonly s
   }
 }
 
+/** @throws CloudError LimitExceeded when the zone has no room for so much more */
+export function checkRoom(
+  state: CloudState,
+  zone: string,
+  moreBytes: bigint,
+  capacityBytes: bigint | undefined,
+): void {
+  const room = roomIn(state, zone, capacityBytes);
+  if (moreBytes > room) {
+    throw new CloudError(
+      "LimitExceeded",
+      `zone ${zone} has room for ${room} bytes more, not for ${moreBytes}: delete disks or use another zone`,
+    );
+  }
+}
+
+/** What a zone seems to have room for when nobody says how much it has. */
+const unlimitedBytes = 2n ** 50n;
+
+/** Room for disks in the zone, in bytes. */
+export function roomIn(state: CloudState, zone: string, capacityBytes: bigint | undefined): bigint {
+  if (capacityBytes === undefined) return unlimitedBytes;
+  const used = Object.values(state.disks)
+    .filter((disk) => disk.zone === zone)
+    .reduce((sum, disk) => sum + BigInt(disk.sizeBytes), 0n);
+  return used > capacityBytes ? 0n : capacityBytes - used;
+}
+
+function nameOfSource(source: DiskSource | undefined): string {
+  return source === undefined ? "none" : `${source.kind} ${source.id}`;
+}
+
 /** What has to happen so that the disk is attached to the instance. @throws CloudError when that is against the rules */
 export function decideAttach(
   state: CloudState,
   diskId: string,
   instanceId: string,
+  options: AttachOptions = {},
 ):
   | { readonly kind: "attach"; readonly disk: DiskRecord }
   | { readonly kind: "resume"; readonly disk: DiskRecord } {
   const disk = diskOf(state, diskId);
   const instance = instanceOf(state, instanceId);
-  if (disk.instanceId === instanceId && disk.state !== "detaching") return { kind: "resume", disk };
+  if (disk.instanceId === instanceId && disk.state !== "detaching") {
+    const { use = options.use, readOnly = false } = disk.attachedFor ?? {};
+    // One who says nothing of the use, as the in-tree code, is content with any.
+    if (options.use !== undefined && (use !== options.use || readOnly !== (options.readOnly ?? false))) {
+      throw new CloudError(
+        "AlreadyExists",
+        `disk ${diskId} is attached to instance ${instanceId} ${wordsOf({ ...disk.attachedFor })}, ` +
+          `not ${wordsOf(options)}: detach it first`,
+      );
+    }
+    return { kind: "resume", disk };
+  }
   if (disk.instanceId !== undefined) {
     throw new CloudError(
       "InUse",
@@ -118,6 +186,10 @@ export function decideAttach(
     );
   }
   return { kind: "attach", disk };
+}
+
+function wordsOf({ use = "anything", readOnly = false }: AttachOptions): string {
+  return `for ${use}${readOnly ? ", read-only" : ""}`;
 }
 
 /** The disk, if it has to be detached from the instance. */
@@ -160,10 +232,20 @@ export function attachedTo(state: CloudState, instanceId: string): readonly Disk
 }
 
 /** The disk as callers see it; the device path is empty until the attachment is complete. */
-export function toDisk(record: DiskRecord): Disk {
-  const { id, name, zone, type, tags, instanceId, devicePath } = record;
-  const attachments = instanceId === undefined ? [] : [{ instanceId, devicePath: devicePath ?? "" }];
-  return { id, name, zone, type, tags, sizeBytes: BigInt(record.sizeBytes), attachments };
+export function toDisk(record: DiskRecord): ProviderDisk {
+  const { id, name, zone, type, tags, instanceId, devicePath = "", attachedFor, source } = record;
+  return {
+    id,
+    name,
+    zone,
+    type,
+    tags,
+    sizeBytes: BigInt(record.sizeBytes),
+    attachments: instanceId === undefined ? [] : [{ instanceId, devicePath, ...attachedFor }],
+    createdBytes: BigInt(record.createdBytes ?? record.sizeBytes),
+    settings: record.settings ?? {},
+    ...(source === undefined ? {} : { source }),
+  };
 }
 
 /** The state with this disk in it. */
@@ -195,6 +277,6 @@ function isSameInstance(a: Instance | undefined, b: Instance): boolean {
 
 /** The disk without its attachment. */
 export function detached(disk: DiskRecord): DiskRecord {
-  const { instanceId: _instance, devicePath: _device, ...rest } = disk;
+  const { instanceId: _instance, devicePath: _device, attachedFor: _use, ...rest } = disk;
   return { ...rest, state: "available" };
 }

@@ -1,12 +1,13 @@
 /** The disk cloud as its callers in other processes see it: HTTP over a unix socket. */
 import { DeadlineError, type RuntimeEnv, withDeadline } from "@longshore/runtime";
-import { type CloudCaller, CloudError, type DiskCloud } from "@longshore/volumes";
+import { type CloudCaller, CloudError } from "@longshore/volumes";
 import { Agent, request } from "undici";
 import type { DiskCloudAdmin } from "./disk-cloud.ts";
+import type { ProviderCloud } from "./provider-cloud.ts";
 import { decode, encode, type WireAnswer } from "./wire.ts";
 
 /** A connection to the cloud's process. It connects as needed and outlives restarts of the cloud. */
-export interface DiskCloudClient extends DiskCloud, DiskCloudAdmin {
+export interface DiskCloudClient extends ProviderCloud, DiskCloudAdmin {
   /** Drops the connections; calls fail from then on. */
   close(): Promise<void>;
 }
@@ -64,7 +65,8 @@ export function connectDiskCloud(
   return {
     createDisk: (r, signal) => call("createDisk", r, signal),
     deleteDisk: (diskId, signal) => call("deleteDisk", { diskId }, signal),
-    attachDisk: (diskId, instanceId, signal) => call("attachDisk", { diskId, instanceId }, signal),
+    attachDisk: (diskId, instanceId, signal, how) =>
+      call("attachDisk", { diskId, instanceId, ...how }, signal),
     detachDisk: (diskId, instanceId, signal) => call("detachDisk", { diskId, instanceId }, signal),
     resizeDisk: async (diskId, sizeBytes, signal) => {
       const grown = await call<{ readonly sizeBytes: bigint }>("resizeDisk", { diskId, sizeBytes }, signal);
@@ -74,11 +76,22 @@ export function connectDiskCloud(
     listDisks: (signal) => call("listDisks", {}, signal),
     describeInstance: (nodeName, signal) => call("describeInstance", { nodeName }, signal),
     listInstances: (signal) => call("listInstances", {}, signal),
+    modifyDisk: (diskId, change, signal) => call("modifyDisk", { diskId, change }, signal),
+    diskConditions: (diskIds, signal) => call("diskConditions", { diskIds }, signal),
+    listZones: (signal) => call("listZones", {}, signal),
+    zoneCapacity: (zone, signal) => call("zoneCapacity", { zone }, signal),
+    createSnapshot: (r, signal) => call("createSnapshot", r, signal),
+    deleteSnapshot: (snapshotId, signal) => call("deleteSnapshot", { snapshotId }, signal),
+    listSnapshots: (signal) => call("listSnapshots", {}, signal),
+    createSnapshotGroup: (r, signal) => call("createSnapshotGroup", r, signal),
+    deleteSnapshotGroup: (groupId, signal) => call("deleteSnapshotGroup", { groupId }, signal),
+    describeSnapshotGroup: (groupId, signal) => call("describeSnapshotGroup", { groupId }, signal),
     registerInstance: (instance, signal) => call("registerInstance", { instance }, signal),
     deregisterInstance: (instanceId, signal) => call("deregisterInstance", { instanceId }, signal),
     calls: (sinceSeq, signal) => call("calls", { sinceSeq }, signal),
     counters: (signal) => call("counters", {}, signal),
     setKnobs: (op, knobs, signal) => call("setKnobs", { op, knobs }, signal),
+    setCondition: (diskId, message, signal) => call("setCondition", { diskId, message }, signal),
     close: () => agent.destroy(),
   };
 }

@@ -3,13 +3,13 @@ import { chmodSync, rmSync } from "node:fs";
 import { connect, type Server } from "node:net";
 import { isMainThread } from "node:worker_threads";
 import type { Component } from "@longshore/runtime";
-import { CloudError, type DiskCloud, type Instance } from "@longshore/volumes";
+import { CloudError, type Instance } from "@longshore/volumes";
 import Fastify from "fastify";
 import { type CloudOp, cloudOps } from "./call-log.ts";
 import type { DiskCloudService } from "./disk-cloud.ts";
-import type { CreateDiskRequest } from "./disk-record.ts";
 import type { CloudKnobs } from "./faults.ts";
-import { encode, parseRequest, sizeArg, statusOf, textArg, type WireRequest } from "./wire.ts";
+import type { AttachOptions, CreateDiskRequest, DiskSource, ProviderCloud } from "./provider-cloud.ts";
+import { encode, parseRequest, sizeArg, statusOf, textArg, textsArg, type WireRequest } from "./wire.ts";
 
 /** The socket cannot be served on. */
 export class CloudSocketError extends Error {
@@ -17,14 +17,14 @@ export class CloudSocketError extends Error {
 }
 
 type Args = WireRequest["args"];
-type Operation = (cloud: DiskCloud, args: Args, signal: AbortSignal) => Promise<unknown>;
+type Operation = (cloud: ProviderCloud, args: Args, signal: AbortSignal) => Promise<unknown>;
 type AdminOperation = (service: DiskCloudService, args: Args, signal: AbortSignal) => Promise<unknown>;
 
 const operations: Readonly<Record<CloudOp, Operation>> = {
   createDisk: (cloud, args, signal) => cloud.createDisk(createRequest(args), signal),
   deleteDisk: (cloud, args, signal) => cloud.deleteDisk(textArg(args, "diskId"), signal),
   attachDisk: (cloud, args, signal) =>
-    cloud.attachDisk(textArg(args, "diskId"), textArg(args, "instanceId"), signal),
+    cloud.attachDisk(textArg(args, "diskId"), textArg(args, "instanceId"), signal, attachOptions(args)),
   detachDisk: (cloud, args, signal) =>
     cloud.detachDisk(textArg(args, "diskId"), textArg(args, "instanceId"), signal),
   resizeDisk: async (cloud, args, signal) => {
@@ -34,6 +34,20 @@ const operations: Readonly<Record<CloudOp, Operation>> = {
   listDisks: (cloud, _args, signal) => cloud.listDisks(signal),
   describeInstance: (cloud, args, signal) => cloud.describeInstance(textArg(args, "nodeName"), signal),
   listInstances: (cloud, _args, signal) => cloud.listInstances(signal),
+  modifyDisk: (cloud, args, signal) =>
+    cloud.modifyDisk(textArg(args, "diskId"), (args.change ?? {}) as { readonly type?: string }, signal),
+  diskConditions: (cloud, args, signal) => cloud.diskConditions(textsArg(args, "diskIds"), signal),
+  listZones: (cloud, _args, signal) => cloud.listZones(signal),
+  zoneCapacity: (cloud, args, signal) => cloud.zoneCapacity(textArg(args, "zone"), signal),
+  createSnapshot: (cloud, args, signal) =>
+    cloud.createSnapshot({ name: textArg(args, "name"), diskId: textArg(args, "diskId") }, signal),
+  deleteSnapshot: (cloud, args, signal) => cloud.deleteSnapshot(textArg(args, "snapshotId"), signal),
+  listSnapshots: (cloud, _args, signal) => cloud.listSnapshots(signal),
+  createSnapshotGroup: (cloud, args, signal) =>
+    cloud.createSnapshotGroup({ name: textArg(args, "name"), diskIds: textsArg(args, "diskIds") }, signal),
+  deleteSnapshotGroup: (cloud, args, signal) => cloud.deleteSnapshotGroup(textArg(args, "groupId"), signal),
+  describeSnapshotGroup: (cloud, args, signal) =>
+    cloud.describeSnapshotGroup(textArg(args, "groupId"), signal),
 };
 
 const adminOperations: Readonly<Record<string, AdminOperation>> = {
@@ -44,6 +58,12 @@ const adminOperations: Readonly<Record<string, AdminOperation>> = {
   counters: (service, _args, signal) => service.counters(signal),
   setKnobs: (service, args, signal) =>
     service.setKnobs(operationArg(args), (args.knobs ?? {}) as CloudKnobs, signal),
+  setCondition: (service, args, signal) =>
+    service.setCondition(
+      textArg(args, "diskId"),
+      args.message === undefined ? undefined : textArg(args, "message"),
+      signal,
+    ),
 };
 
 /**
@@ -98,13 +118,23 @@ async function perform(
 }
 
 function createRequest(args: Args): CreateDiskRequest {
-  const tags = args.tags as Readonly<Record<string, string>> | undefined;
+  const { tags, source, settings } = args as Partial<CreateDiskRequest>;
   return {
+    ...(source === undefined ? {} : { source: source satisfies DiskSource }),
+    ...(settings === undefined ? {} : { settings }),
+    ...(args.fingerprint === undefined ? {} : { fingerprint: textArg(args, "fingerprint") }),
     name: textArg(args, "name"),
     zone: textArg(args, "zone"),
     type: textArg(args, "type"),
     sizeBytes: sizeArg(args),
     tags: tags ?? {},
+  };
+}
+
+function attachOptions(args: Args): AttachOptions {
+  return {
+    ...(args.readOnly === true ? { readOnly: true } : {}),
+    ...(args.use === undefined ? {} : { use: textArg(args, "use") }),
   };
 }
 

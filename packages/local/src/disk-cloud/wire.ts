@@ -33,10 +33,17 @@ export function encode(body: WireRequest | WireAnswer): string {
   return JSON.stringify(body, (_, value) => (typeof value === "bigint" ? value.toString() : value));
 }
 
-/** The reverse of {@link encode}: `sizeBytes` fields become bigints again. */
+const sizeFields: ReadonlySet<string> = new Set([
+  "sizeBytes",
+  "createdBytes",
+  "availableBytes",
+  "largestBytes",
+]);
+
+/** The reverse of {@link encode}: sizes become bigints again. */
 export function decode(text: string): unknown {
   return JSON.parse(text, (key, value) =>
-    key === "sizeBytes" && typeof value === "string" ? bytesOf(value) : value,
+    sizeFields.has(key) && typeof value === "string" ? bytesOf(value) : value,
   );
 }
 
@@ -69,6 +76,15 @@ export function textArg(args: WireRequest["args"], name: string): string {
   const value = args[name];
   if (typeof value !== "string") throw new CloudError("InvalidArgument", `argument ${name} must be a string`);
   return value;
+}
+
+/** A list of strings. @throws CloudError InvalidArgument */
+export function textsArg(args: WireRequest["args"], name: string): readonly string[] {
+  const value = args[name];
+  if (!Array.isArray(value) || value.some((entry) => typeof entry !== "string")) {
+    throw new CloudError("InvalidArgument", `argument ${name} must be a list of strings`);
+  }
+  return value as readonly string[];
 }
 
 /** A size argument. @throws CloudError InvalidArgument */

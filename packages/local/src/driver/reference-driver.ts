@@ -4,7 +4,7 @@
  */
 import type { CsiServices } from "@longshore/csi";
 import { type Host, invariant, type RuntimeEnv } from "@longshore/runtime";
-import type { DiskCloud } from "@longshore/volumes";
+import type { ProviderCloud } from "../disk-cloud/index.ts";
 import { controllerService } from "./controller-service.ts";
 import { driverKind } from "./driver-kinds.ts";
 import { identityService } from "./identity-service.ts";
@@ -15,7 +15,7 @@ export interface ReferenceDriverEnv extends RuntimeEnv {
   /** The node's machine; the controller service does not touch it. */
   readonly host: Host;
   /** The cloud as this driver may call it. */
-  readonly cloud: DiskCloud;
+  readonly cloud: ProviderCloud;
 }
 
 /** Options of {@link createReferenceDriver}. */

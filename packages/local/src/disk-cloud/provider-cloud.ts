@@ -1,0 +1,126 @@
+/**
+ * The whole disk API of the provider: what the volume subsystem needs of it ({@link DiskCloud}), and what
+ * a CSI driver offers beyond that: copies, snapshots, changes in flight, conditions, room.
+ */
+import type { Disk, DiskAttachment, DiskCloud } from "@longshore/volumes";
+
+/** What a disk is a copy of. */
+export interface DiskSource {
+  readonly kind: "snapshot" | "disk";
+  readonly id: string;
+}
+
+/** How a disk is attached. */
+export interface AttachOptions {
+  /** The instance cannot write to it. */
+  readonly readOnly?: boolean;
+  /** The caller's own words for what it is attached for; another attach of the same must not differ. */
+  readonly use?: string;
+}
+
+/** An attachment with how it was asked for. */
+export interface ProviderAttachment extends DiskAttachment, AttachOptions {}
+
+/** A disk with what only the provider's own driver asks about. */
+export interface ProviderDisk extends Disk {
+  readonly attachments: readonly ProviderAttachment[];
+  /** Its size when it was made. */
+  readonly createdBytes: bigint;
+  readonly source?: DiskSource;
+  /** Performance settings, e.g. `iops`. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+/** A request to make a disk. */
+export interface CreateDiskRequest {
+  readonly name: string;
+  readonly zone: string;
+  readonly sizeBytes: bigint;
+  readonly type: string;
+  readonly tags: Readonly<Record<string, string>>;
+  /** What it is a copy of; not larger than the disk. */
+  readonly source?: DiskSource;
+  readonly settings?: Readonly<Record<string, string>>;
+  /** What else was asked for, in the caller's words: a request of the same name that says otherwise is another one. */
+  readonly fingerprint?: string;
+}
+
+/** What a disk held at one instant; independent of the disk from then on. */
+export interface DiskSnapshot {
+  /** e.g. `snap-0a1b2c3d4e5f60718` */
+  readonly id: string;
+  readonly name: string;
+  readonly diskId: string;
+  readonly sizeBytes: bigint;
+  /** RFC 3339; the instant, or a moment after it. */
+  readonly createdAt: string;
+  readonly groupId?: string;
+}
+
+/** Snapshots of several disks, all of the same instant. */
+export interface SnapshotGroup {
+  /** e.g. `group-0a1b2c3d4e5f60718` */
+  readonly id: string;
+  readonly name: string;
+  readonly createdAt: string;
+  readonly snapshots: readonly DiskSnapshot[];
+}
+
+/** What is wrong with a disk. */
+export interface DiskCondition {
+  readonly abnormal: boolean;
+  readonly message: string;
+}
+
+/** The disk API as one caller sees it. All calls are idempotent and may be slow or fail. */
+export interface ProviderCloud extends DiskCloud {
+  /**
+   * Makes a disk, or gives the one of that name; AlreadyExists when that was asked for otherwise; NotFound without
+   * its source; LimitExceeded when the zone has no room. A failure but Unavailable leaves nothing behind.
+   */
+  createDisk(request: CreateDiskRequest, signal: AbortSignal): Promise<ProviderDisk>;
+  /** As in {@link DiskCloud}; AlreadyExists when it is attached there for another use. */
+  attachDisk(
+    diskId: string,
+    instanceId: string,
+    signal: AbortSignal,
+    options?: AttachOptions,
+  ): Promise<DiskAttachment>;
+  describeDisk(diskId: string, signal: AbortSignal): Promise<ProviderDisk | undefined>;
+  listDisks(signal: AbortSignal): Promise<readonly ProviderDisk[]>;
+  /** Changes type and settings; those not named stay as they are. */
+  modifyDisk(
+    diskId: string,
+    change: { readonly type?: string; readonly settings?: Readonly<Record<string, string>> },
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** The conditions of these disks; those that are not there are left out. */
+  diskConditions(
+    diskIds: readonly string[],
+    signal: AbortSignal,
+  ): Promise<Readonly<Record<string, DiskCondition>>>;
+  /** The zones in which disks can be made. */
+  listZones(signal: AbortSignal): Promise<readonly string[]>;
+  /** Room for disks in the zone, and the largest disk; none in a zone that is not there. */
+  zoneCapacity(
+    zone: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly availableBytes: bigint; readonly largestBytes: bigint }>;
+  /** Cuts a snapshot, or gives the one of that name; AlreadyExists when it is of another disk. */
+  createSnapshot(
+    request: { readonly name: string; readonly diskId: string },
+    signal: AbortSignal,
+  ): Promise<DiskSnapshot>;
+  /** Deletes a snapshot; fine when it is gone; InvalidArgument when it is of a group. */
+  deleteSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>;
+  /** All snapshots, those of groups too. */
+  listSnapshots(signal: AbortSignal): Promise<readonly DiskSnapshot[]>;
+  /** Cuts snapshots of all these disks at one instant, or gives the group of that name; AlreadyExists when it is of others. */
+  createSnapshotGroup(
+    request: { readonly name: string; readonly diskIds: readonly string[] },
+    signal: AbortSignal,
+  ): Promise<SnapshotGroup>;
+  /** Deletes a group with its snapshots; fine when it is gone. */
+  deleteSnapshotGroup(groupId: string, signal: AbortSignal): Promise<void>;
+  describeSnapshotGroup(groupId: string, signal: AbortSignal): Promise<SnapshotGroup | undefined>;
+}

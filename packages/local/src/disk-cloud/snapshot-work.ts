@@ -1,0 +1,188 @@
+/**
+ * Cutting and deleting snapshots: one backing file each, `snapshots/ID`, a copy of the disk's.
+ *
+ * Invariants
+ *  - The record is stored before the file is made, and is the last to go: a crash leaves no file without a record.
+ *  - A snapshot that is not ready was never given to anyone: what fails is taken back.
+ */
+import type { Clock, Host, KeyedLock, Random } from "@longshore/runtime";
+import { CloudError } from "@longshore/volumes";
+import { diskOf } from "./disk-record.ts";
+import type { DiskSnapshot, SnapshotGroup } from "./provider-cloud.ts";
+import * as record from "./snapshot-record.ts";
+import type { StateFile } from "./state-file.ts";
+
+/** What the work needs. */
+export interface SnapshotWorkOptions {
+  readonly host: Host;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly file: StateFile;
+  /** The cloud's lock of disks and names. */
+  readonly lock: KeyedLock;
+  readonly stateDir: string;
+  backingFile(diskId: string): string;
+}
+
+/** The snapshots of one cloud. */
+export class SnapshotWork {
+  readonly #options: SnapshotWorkOptions;
+
+  constructor(options: SnapshotWorkOptions) {
+    this.#options = options;
+  }
+
+  /** Where the snapshot's content is. */
+  fileOf(snapshotId: string): string {
+    return `${this.#options.stateDir}/snapshots/${snapshotId}`;
+  }
+
+  /** After a start: what was interrupted comes to its end, or is taken back. Gives the failures. */
+  async resume(): Promise<readonly unknown[]> {
+    const { file } = this.#options;
+    const failures: unknown[] = [];
+    const going = record.snapshotsOf(file.state).filter(({ state }) => state === "deleting");
+    if (going.length > 0) await this.#takeBack(going.map(({ id }) => id));
+    for (const members of this.#unfinished()) {
+      // The copy is made anew, which also ends what a killed copy left behind.
+      await this.#finish(members).catch((error: unknown) => failures.push(error));
+    }
+    for (const group of record.groupsOf(file.state)) {
+      if (record.membersOf(file.state, group).length === 0) await this.#forget(group.id);
+    }
+    return failures;
+  }
+
+  async create(name: string, diskId: string): Promise<DiskSnapshot> {
+    const { file, lock } = this.#options;
+    if (name === "") throw new CloudError("InvalidArgument", "a snapshot needs a name");
+    return lock.run(`snapshot ${name}`, async () => {
+      const present = record.existingSnapshot(file.state, name, diskId);
+      if (present?.state === "ready") return record.toSnapshot(present);
+      const planned = present ?? { id: this.#newId("snap", name), name, diskId };
+      await this.#cut([planned]);
+      return record.toSnapshot(record.readySnapshot(file.state, planned.id));
+    });
+  }
+
+  async delete(snapshotId: string): Promise<void> {
+    const { file, lock } = this.#options;
+    await lock.run(snapshotId, async () => {
+      const snapshot = record.decideDeleteSnapshot(file.state, snapshotId);
+      if (snapshot !== undefined) await this.#takeBack([snapshot.id]);
+    });
+  }
+
+  async createGroup(name: string, diskIds: readonly string[]): Promise<SnapshotGroup> {
+    const { file, lock } = this.#options;
+    if (name === "") throw new CloudError("InvalidArgument", "a group of snapshots needs a name");
+    if (diskIds.length === 0) throw new CloudError("InvalidArgument", "a group of snapshots needs disks");
+    const wanted = [...new Set(diskIds)];
+    return lock.run(`group ${name}`, async () => {
+      const present = record.existingGroup(file.state, name, wanted);
+      const done = present && record.toGroup(file.state, present);
+      if (done !== undefined) return done;
+      const group = present ?? { id: this.#newId("group", name), name, diskIds: wanted };
+      const members = group.diskIds.map((diskId, index) => {
+        const id = this.#newId("snap", `${index} of ${name}`);
+        return { id, name: `${name}-${index}`, diskId, groupId: group.id };
+      });
+      const open = present === undefined ? [] : record.membersOf(file.state, present);
+      await this.#cut(open.length > 0 ? open : members, group);
+      const made = record.toGroup(file.state, group);
+      if (made === undefined) throw new CloudError("Unavailable", `group ${group.id} is not made: try again`);
+      return made;
+    });
+  }
+
+  async deleteGroup(groupId: string): Promise<void> {
+    const { file, lock } = this.#options;
+    await lock.run(groupId, async () => {
+      const group = file.state.groups?.[groupId];
+      if (group === undefined) return;
+      await this.#takeBack(record.membersOf(file.state, group).map(({ id }) => id));
+      await this.#forget(groupId);
+    });
+  }
+
+  /** Snapshots that are not ready, those of one group together. */
+  #unfinished(): readonly (readonly record.SnapshotRecord[])[] {
+    const open = record.snapshotsOf(this.#options.file.state).filter(({ state }) => state === "creating");
+    const sets = new Map<string, record.SnapshotRecord[]>();
+    for (const snapshot of open) {
+      const key = snapshot.groupId ?? snapshot.id;
+      sets.set(key, [...(sets.get(key) ?? []), snapshot]);
+    }
+    return [...sets.values()];
+  }
+
+  /** Plans and copies while nobody changes the disks. The snapshots are ready when it resolves, or gone when it fails. */
+  async #cut(
+    snapshots: readonly Omit<record.SnapshotRecord, "sizeBytes" | "state">[],
+    group?: record.GroupRecord,
+  ): Promise<void> {
+    const { file } = this.#options;
+    await this.#holding(snapshots.map(({ diskId }) => diskId).sort(), async () => {
+      let planned: readonly record.SnapshotRecord[] = [];
+      await file.update((state) => {
+        planned = snapshots.map((snapshot) => {
+          return { ...snapshot, sizeBytes: diskOf(state, snapshot.diskId).sizeBytes, state: "creating" };
+        });
+        const next = record.withSnapshots(state, planned);
+        return group === undefined ? next : record.withGroup(next, group);
+      });
+      await this.#finish(planned);
+    });
+  }
+
+  async #finish(planned: readonly record.SnapshotRecord[]): Promise<void> {
+    const { file, host, clock } = this.#options;
+    try {
+      await host.makeDirectory(`${this.#options.stateDir}/snapshots`, 0o700);
+      await host.copyDisks(
+        planned.map(({ id, diskId }) => {
+          return { source: this.#options.backingFile(diskId), target: this.fileOf(id) };
+        }),
+      );
+      const createdAt = clock.now().toISOString();
+      const ready = planned.map((snapshot) => ({ ...snapshot, state: "ready" as const, createdAt }));
+      await file.update((state) => record.withSnapshots(state, ready));
+    } catch (error) {
+      await this.#takeBack(planned.map(({ id }) => id));
+      const groupId = planned[0]?.groupId;
+      if (groupId !== undefined) await this.#forget(groupId);
+      throw error;
+    }
+  }
+
+  /** Locks in one order, so that two groups with common disks do not wait for each other. */
+  #holding<T>(keys: readonly string[], work: () => Promise<T>): Promise<T> {
+    const [first, ...rest] = keys;
+    if (first === undefined) return work();
+    return this.#options.lock.run(first, () => this.#holding(rest, work));
+  }
+
+  async #takeBack(ids: readonly string[]): Promise<void> {
+    const { file, host } = this.#options;
+    await file.update((state) => {
+      const going = record.snapshotsOf(state).filter(({ id }) => ids.includes(id));
+      return record.withSnapshots(
+        state,
+        going.map((snapshot) => ({ ...snapshot, state: "deleting" as const })),
+      );
+    });
+    for (const id of ids) await host.removeFile(this.fileOf(id));
+    await file.update((state) => record.withoutSnapshots(state, ids));
+  }
+
+  async #forget(groupId: string): Promise<void> {
+    await this.#options.file.update((state) => record.withoutGroup(state, groupId));
+  }
+
+  #newId(kind: "snap" | "group", name: string): string {
+    const { random, file } = this.#options;
+    const id = `${kind}-0${random.uuid(`id of ${kind} ${name}`).replaceAll("-", "").slice(-16)}`;
+    const isTaken = file.state.snapshots?.[id] !== undefined || file.state.groups?.[id] !== undefined;
+    return isTaken ? this.#newId(kind, name) : id;
+  }
+}
