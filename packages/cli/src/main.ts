@@ -9,7 +9,10 @@ import { version } from "./version.ts";
 type Register = (program: Command) => void;
 
 /** Where each verb is, loaded only when it is needed: what one verb works with is a burden to the start of all others. */
-const verbs: readonly { readonly names: readonly string[]; readonly load: () => Promise<Register> }[] = [
+const verbs: readonly {
+  readonly names: readonly string[];
+  readonly load: (below?: string) => Promise<Register>;
+}[] = [
   { names: ["cluster"], load: async () => (await import("./commands/cluster.ts")).registerClusterCommand },
   {
     names: ["migrate", "rollback"],
@@ -24,7 +27,7 @@ const verbs: readonly { readonly names: readonly string[]; readonly load: () => 
     names: ["apiserver"],
     load: async () => (await import("./commands/apiserver.ts")).registerApiServerCommand,
   },
-  { names: ["run"], load: async () => (await import("./commands/run.ts")).registerRunCommand },
+  { names: ["run"], load: async (below) => (await import("./commands/run.ts")).loadRunCommand(below) },
   { names: ["driver"], load: async () => (await import("./commands/driver.ts")).registerDriverCommand },
   { names: ["sim"], load: async () => (await import("./commands/sim.ts")).registerSimCommand },
   {
@@ -37,15 +40,15 @@ const verbs: readonly { readonly names: readonly string[]; readonly load: () => 
   },
 ];
 
-/** The command with all of its verbs, or with one only. */
-export async function createProgram(verb?: string): Promise<Command> {
+/** The command with all of its verbs, or with one only; of that, `below` may name the one below it that is wanted. */
+export async function createProgram(verb?: string, below?: string): Promise<Command> {
   const program = new Command("longshore")
     .description("The Kubernetes volume stack, and the crossing from in-tree volume plugins to CSI.")
     .version(version)
     .showHelpAfterError("(run with --help for usage)")
     .exitOverride();
   const wanted = verbs.filter(({ names }) => verb === undefined || names.includes(verb));
-  for (const register of await Promise.all(wanted.map(({ load }) => load()))) register(program);
+  for (const register of await Promise.all(wanted.map(({ load }) => load(below)))) register(program);
   return program;
 }
 
@@ -59,7 +62,8 @@ function verbOf(argv: readonly string[]): string | undefined {
 /** Runs the command line; sets the process's exit code: 0 done, 1 failed, 2 wrong usage. */
 export async function main(argv: readonly string[]): Promise<void> {
   try {
-    const program = await createProgram(verbOf(argv));
+    const verb = verbOf(argv);
+    const program = await createProgram(verb, verb === undefined ? undefined : argv[3]);
     await program.parseAsync([...argv]);
   } catch (error) {
     process.exitCode =

@@ -1,0 +1,63 @@
+/** Runs sidecars of the controller side as a process: one alone, or several that share driver and caches. */
+import type { SidecarOptions, Sidecars, SidecarsOptions } from "@longshore/sidecars";
+import {
+  driverFlags,
+  httpFlags,
+  kubeFlags,
+  leaderElectionFlags,
+  processFlags,
+  retryFlags,
+} from "./common-flags.ts";
+import type { ReadFlags } from "./flag-command.ts";
+import type { FlagValues } from "./flag-table.ts";
+import type { Answer } from "./http-endpoint.ts";
+import { connectDriver, connectKube, leasePolicy, type Shell, type Started } from "./sidecar-process.ts";
+
+/** What they all have. */
+export const controllerFlags = {
+  ...driverFlags,
+  ...kubeFlags,
+  ...leaderElectionFlags,
+  ...retryFlags,
+  ...httpFlags,
+  ...processFlags,
+} as const;
+
+/** Values of {@link controllerFlags}. */
+export type ControllerValues = FlagValues<typeof controllerFlags>;
+
+/** The delays that the flags ask for. */
+export function retryBackoff(values: ControllerValues) {
+  return { initialMs: values["retry-interval-start"], maximumMs: values["retry-interval-max"] };
+}
+
+/** Starts the sidecars that have options. */
+export async function startControllerSidecars(
+  shell: Shell,
+  flags: ReadFlags<typeof controllerFlags>,
+  sidecars: Partial<SidecarOptions>,
+  how: Pick<SidecarsOptions, "unsupported" | "leaseLost"> & { readonly releaseOnStop: boolean },
+): Promise<Started> {
+  const { startSidecars } = await import("@longshore/sidecars");
+  const access = await connectKube(shell, flags.values);
+  const csi = await connectDriver(shell, flags);
+  const lease = leasePolicy(flags.values, access, how.releaseOnStop);
+  const { unsupported = "leaveOut", leaseLost = "compete" } = how;
+  const running = startSidecars(
+    { ...shell.env, kube: access.kube, csi },
+    { sidecars, unsupported, leaseLost, ...(lease === undefined ? {} : { lease }) },
+  );
+  if (lease !== undefined) shell.routes.set("/healthz/leader-election", async () => leaderHealth(running));
+  return running;
+}
+
+/** How long after its lease has lapsed a leader may still be at work before it counts as hanging (sidecars.md §1). */
+const overdueMaxMs = 20_000;
+
+/** Whether no leader hangs beyond its lease. */
+function leaderHealth(running: Pick<Sidecars, "leases">): Answer {
+  const overdue = [...running.leases()].filter(([, { overdueMs }]) => overdueMs > overdueMaxMs);
+  if (overdue.length === 0) return { status: 200, body: "ok" };
+  const names = overdue.map(([name]) => name).join(", ");
+  return { status: 500, body: `the lease lapsed long ago and work has not ended: ${names}` };
+}

@@ -1,0 +1,102 @@
+/**
+ * Serving under a lease: of several replicas of a sidecar one works, and its work ends before another's begins.
+ *
+ *     compete ──► lead: serve in a scope of its own ──► lease lost or stopped ──► scope.stop() ──► compete, or stop
+ *
+ * Invariants
+ *  - What the leader starts lives in the scope of its term: nothing of it goes on in the next.
+ *  - API server and driver are written to through fences, which look at the clock before each call.
+ *  - What was begun is not undone: whoever leads next finds it in API objects and driver, and goes on.
+ */
+import {
+  fencedClient,
+  type KubeClient,
+  type KubeEnv,
+  type LeaderElection,
+  startLeaderElection,
+  type Term,
+} from "@longshore/kube";
+import { SidecarScope } from "./sidecar.ts";
+
+/** How replicas contend for leases; the defaults are those of the reference (sidecars.md §1). */
+export interface LeasePolicy {
+  readonly namespace: string;
+  /** Names this replica; unique among all (the reference's is the host name). */
+  readonly identity: string;
+  /** Others wait so long after the last renewal they saw, in milliseconds; default 15 s. */
+  readonly leaseDurationMs?: number;
+  /** The leader gives up when it could not renew for so long, in milliseconds; default 10 s. */
+  readonly renewDeadlineMs?: number;
+  /** Pause between attempts, in milliseconds; default 5 s. */
+  readonly retryPeriodMs?: number;
+  /** Whether whoever stops lets go, so that the next need not wait (ReleaseLeaderElectionOnExit); default false. */
+  readonly releaseOnStop?: boolean;
+  /** Labels of the Lease. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Client for the lease alone, so that renewals never queue behind work; default that of the sidecar. */
+  readonly kube?: KubeClient;
+}
+
+/** What is done under a lease. */
+export interface LedWork {
+  /** Name of the Lease. */
+  readonly lease: string;
+  /** Begins to serve, as a `Serve` does; `kube` is fenced. */
+  serve(kube: KubeClient, term: Term, scope: SidecarScope): Promise<void>;
+  /** The lease was lost: all work of the term has ended, and the candidate competes again unless it is stopped. */
+  onLost(): void;
+  /** Serving failed for another reason. */
+  onFailed(error: unknown): void;
+}
+
+/** Competes for the lease and serves while it is held, until stopped. */
+export function startUnderLease(env: KubeEnv, policy: LeasePolicy, work: LedWork): LeaderElection {
+  const { kube = env.kube, retryPeriodMs = 5000, releaseOnStop = false, ...rest } = policy;
+  return startLeaderElection(
+    { ...env, kube },
+    {
+      ...rest,
+      name: work.lease,
+      retryPeriodMs,
+      releaseOnStop,
+      async lead(signal, _kube, term) {
+        try {
+          await serveUntil(signal, (scope) =>
+            work.serve(fencedClient(env.kube, env.clock, term), term, scope),
+          );
+        } catch (error) {
+          work.onFailed(error);
+        }
+      },
+      onLost: () => work.onLost(),
+    },
+  );
+}
+
+/** Serves in a scope until `signal` aborts, or a task of the scope fails; everything has ended then. */
+async function serveUntil(signal: AbortSignal, serve: (scope: SidecarScope) => Promise<void>): Promise<void> {
+  let end: (failure: { readonly error: unknown } | undefined) => void = () => {};
+  const ended = new Promise<{ readonly error: unknown } | undefined>((resolve) => {
+    end = resolve;
+  });
+  const scope = new SidecarScope((error) => end({ error }));
+  const onAbort = () => {
+    // Ends what waits in `serve`, too; what that still adds is stopped below.
+    scope.stop().then(
+      () => end(undefined),
+      (error) => end({ error }),
+    );
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    await serve(scope);
+    const failure = await ended;
+    if (failure !== undefined) throw failure.error;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    await scope.stop();
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * Several sidecars in one process: one connection to the driver, one cache a resource, a lease for each.
+ *
+ *     learn the driver ──► each sidecar it has a use for: (win its lease ──►) serve ──► stop
+ *
+ * Invariants
+ *  - A lease has the reference's name, so that a replica of the reference and one of ours never both lead.
+ *  - Losing one lease stops that sidecar alone, which then competes again.
+ *  - Caches outlive leases: they are filled when the first lease that needs them is won, and kept.
+ */
+import { type SharedInformers, sharedInformers } from "@longshore/kube";
+import { type Component, stopAll, TaskGroup } from "@longshore/runtime";
+import { leaseName } from "@longshore/storage";
+import { type Driver, learnDriver, type SidecarEnv } from "../common/env.ts";
+import { fencedConnection } from "../common/fenced-connection.ts";
+import { type LeasePolicy, startUnderLease } from "../common/leadership.ts";
+import { SidecarScope } from "../common/sidecar.ts";
+import { UnsupportedByDriverError } from "../common/unsupported.ts";
+import { type SidecarKind, type SidecarName, type SidecarOptions, sidecarKinds } from "./kinds.ts";
+
+/** Which sidecars run, and how. */
+export interface SidecarsOptions {
+  /** The sidecars to run, each with its options: `{ attacher: {}, provisioner: {} }`. */
+  readonly sidecars: Partial<SidecarOptions>;
+  /** Contended for before anything is done; left out where there is one replica for sure. */
+  readonly lease?: LeasePolicy;
+  /** Deadline of the first calls to the driver, in milliseconds; default 10 s. */
+  readonly timeoutMs?: number;
+  /**
+   * What becomes of a sidecar that the driver has no use for: it is left out, and the log says why (default). With
+   * `fail` it starts all the same, as a single one of the reference does, and all of them fail where it cannot.
+   */
+  readonly unsupported?: "leaveOut" | "fail";
+  /** What becomes of a sidecar that lost its lease: it competes again (default), or all of them fail. */
+  readonly leaseLost?: "compete" | "fail";
+}
+
+/** Running sidecars. */
+export interface Sidecars extends Component {
+  /**
+   * Settles when they cannot go on: the connection to the driver was lost, a sidecar failed. Whoever runs a process
+   * of them ends it, so that it is started anew against a driver that may be another. They go on until stopped.
+   */
+  readonly failed: Promise<SidecarsFailedError>;
+  /** Where each of the leases stands, by sidecar. */
+  leases(): ReadonlyMap<SidecarName, LeaseState>;
+}
+
+/** Where the lease of one sidecar stands. */
+export interface LeaseState {
+  readonly isLeader: boolean;
+  /** See `LeaderElection.overdueMs`. */
+  readonly overdueMs: number;
+}
+
+/** Why the sidecars cannot go on. */
+export class SidecarsFailedError extends Error {
+  override readonly name = "SidecarsFailedError";
+  readonly reason: "driverLost" | "leaseLost" | "unsupported" | "failed";
+  constructor(reason: SidecarsFailedError["reason"], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
+/** Starts the sidecars of the driver behind `env.csi`; they wait for it in the background. */
+export function startSidecars(env: SidecarEnv, options: SidecarsOptions): Sidecars {
+  const running = new RunningSidecars(env, options);
+  running.start();
+  return running;
+}
+
+class RunningSidecars implements Sidecars {
+  readonly failed: Promise<SidecarsFailedError>;
+  readonly #env: SidecarEnv;
+  readonly #options: SidecarsOptions;
+  readonly #informers: SharedInformers;
+  readonly #tasks: TaskGroup;
+  readonly #parts: Component[] = [];
+  readonly #leases = new Map<SidecarName, ReturnType<typeof startUnderLease>>();
+  #fail: (error: SidecarsFailedError) => void = () => {};
+  #offLost: () => void = () => {};
+
+  constructor(env: SidecarEnv, options: SidecarsOptions) {
+    this.#env = env;
+    this.#options = options;
+    this.#informers = sharedInformers(env);
+    this.#tasks = new TaskGroup((error) => this.#failed(undefined, error));
+    this.failed = new Promise((resolve) => {
+      this.#fail = resolve;
+    });
+  }
+
+  start(): void {
+    this.#offLost = this.#env.csi.onLost(() =>
+      this.#fail(new SidecarsFailedError("driverLost", "Lost connection to CSI driver, exiting")),
+    );
+    this.#tasks.spawn(async (signal) => {
+      const driver = await learnDriver(this.#env, this.#options.timeoutMs ?? 10_000, signal);
+      signal.throwIfAborted();
+      const names = Object.keys(sidecarKinds) as SidecarName[];
+      for (const name of names) this.#startOne(name, driver);
+    });
+  }
+
+  leases(): ReadonlyMap<SidecarName, LeaseState> {
+    const states = [...this.#leases].map(
+      ([name, lease]) => [name, { isLeader: lease.isLeader(), overdueMs: lease.overdueMs() }] as const,
+    );
+    return new Map(states);
+  }
+
+  async stop(): Promise<void> {
+    this.#offLost();
+    await this.#tasks.stop();
+    // Together: each lets go of its lease when its own work has ended.
+    await Promise.all(this.#parts.map((part) => part.stop()));
+    await stopAll([this.#informers]);
+  }
+
+  #startOne<N extends SidecarName>(name: N, driver: Driver): void {
+    const options: SidecarOptions[N] | undefined = this.#options.sidecars[name];
+    if (options === undefined) return;
+    const kind: SidecarKind<SidecarOptions[N]> = sidecarKinds[name];
+    const { lease, unsupported } = this.#options;
+    const useless = unsupported === "fail" ? undefined : kind.useless(driver);
+    if (useless !== undefined) return this.#leaveOut(name, useless);
+    if (lease === undefined) {
+      const scope = new SidecarScope((error) => this.#failed(name, error));
+      this.#parts.push(scope);
+      const context = { env: this.#env, driver, informers: this.#informers };
+      scope.spawn(() => kind.serve(context, options, scope));
+      return;
+    }
+    const election = startUnderLease(this.#env, lease, {
+      lease: leaseName(name, driver.name),
+      serve: (kube, term, scope) => {
+        const fence = (connection: Driver["csi"]) => fencedConnection(connection, this.#env.clock, term);
+        const env = { ...this.#env, kube, csi: fence(this.#env.csi) };
+        const fenced = { ...driver, csi: fence(driver.csi) };
+        return kind.serve({ env, driver: fenced, informers: this.#informers }, options, scope);
+      },
+      onLost: () => {
+        if (this.#options.leaseLost !== "fail") return;
+        this.#fail(new SidecarsFailedError("leaseLost", `the ${name} lost its lease`));
+      },
+      onFailed: (error) => this.#failed(name, error),
+    });
+    this.#parts.push(election);
+    this.#leases.set(name, election);
+  }
+
+  #leaveOut(name: SidecarName, why: string): void {
+    this.#env.logger.info(`the ${name} is left out`, { why });
+    const lease = this.#leases.get(name);
+    this.#leases.delete(name);
+    this.#tasks.spawn(async () => lease?.stop());
+  }
+
+  #failed(name: SidecarName | undefined, error: unknown): void {
+    const isUnsupported = error instanceof UnsupportedByDriverError;
+    if (name !== undefined && isUnsupported && this.#options.unsupported !== "fail") {
+      return this.#leaveOut(name, error.message);
+    }
+    const message = name === undefined ? "the sidecars could not be started" : `the ${name} failed`;
+    this.#env.logger.error(message, { error });
+    this.#fail(new SidecarsFailedError(isUnsupported ? "unsupported" : "failed", message, { cause: error }));
+  }
+}
