@@ -15,7 +15,8 @@ import { type PersistentVolume, type PersistentVolumeClaim, resources, type Stor
 import { VirtualClock } from "@longshore/runtime";
 import { ProvisionError } from "../../packages/sidecars/src/provisioner/create-outcome.ts";
 import { deleteVolume } from "../../packages/sidecars/src/provisioner/delete-volume.ts";
-import { createVolume, isClaimOurs } from "../../packages/sidecars/src/provisioner/provision-volume.ts";
+import { isClaimOurs } from "../../packages/sidecars/src/provisioner/claim-owner.ts";
+import { createVolume, provisioningSecrets } from "../../packages/sidecars/src/provisioner/provision-volume.ts";
 import { prepareVolume } from "../../packages/sidecars/src/provisioner/volume-request.ts";
 import { type CaseObject, RecordedCluster } from "./recorded-cluster.ts";
 import type { VectorCase, VectorGroup } from "./types.ts";
@@ -41,7 +42,11 @@ interface AttemptInput {
   };
   readonly pluginCapabilities: readonly string[];
   readonly controllerCapabilities: readonly string[];
-  readonly featureGates: { readonly Topology: boolean };
+  readonly featureGates: {
+    readonly Topology: boolean;
+    readonly CrossNamespaceVolumeDataSource: boolean;
+    readonly VolumeAttributesClass: boolean;
+  };
   readonly objects: readonly CaseObject[];
   readonly csiReplies: readonly Reply[];
   readonly storageClass: StorageClass;
@@ -111,7 +116,12 @@ async function contextOf(input: AttemptInput, calls: unknown[]) {
       defaultFsType: config.defaultFSType,
       extraCreateMetadata: config.extraCreateMetadata,
       controllerPublishReadOnly: config.controllerPublishReadOnly,
+      crossNamespaceDataSource: featureGates.CrossNamespaceVolumeDataSource,
+      volumeAttributesClass: featureGates.VolumeAttributesClass,
     },
+    preventModeConversion: true,
+    topologies: new Map(),
+    claims: cluster.cache(resources.persistentVolumeClaims),
     csiNodes: cluster.cache(resources.csiNodes).list,
     nodes: cluster.cache(resources.nodes).list,
     storageClass: cluster.cache(resources.storageClasses).get,
@@ -137,7 +147,8 @@ async function provision(input: AttemptInput, vector: VectorCase): Promise<unkno
   try {
     const selectedNode = input.selectedNode || undefined;
     const prepared = await prepareVolume(context, input.pvc, input.storageClass, selectedNode, signal);
-    const { pv } = await createVolume(context, prepared, input.pvc, signal);
+    const secrets = await provisioningSecrets(context, prepared, signal);
+    const { pv } = await createVolume(context, prepared, secrets, input.pvc, signal);
     const { apiVersion: _, kind: __, ...rest } = pv;
     return { csiCalls, pv: asStored(rest), state: "Finished" };
   } catch (error) {

@@ -68,7 +68,7 @@ export class RecordedCluster {
       if (before === undefined) throw notFound(resource, name);
       this.record(resource.plural, name, subresource, before as unknown as CaseObject, body);
       if (isRefused(this.find(resource.kind, name), body)) throw new Error("testing value /metadata/finalizers failed");
-      return before;
+      return this.patched(resource.kind, name, body) ?? before;
     };
     return { get, patch } as unknown as KubeClient;
   }
@@ -80,6 +80,13 @@ export class RecordedCluster {
     if (isDeepStrictEqual(part(before), part(after))) return;
     const suffix = subresource === undefined ? {} : { subresource };
     this.actions.push({ verb: "patch", resource, name, ...suffix, result: part(after) });
+  }
+
+  /** What a patch makes of the object of this kind and name: what the server answers. */
+  patched(kind: string, name: string, body: unknown): CaseObject | undefined {
+    const before = this.find(kind, name);
+    if (before === undefined) return undefined;
+    return (Array.isArray(body) ? applyJsonPatch(before, body) : mergePatch(before, body)) as CaseObject;
   }
 
   /** The object of this plural and name. */

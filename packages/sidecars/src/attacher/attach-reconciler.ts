@@ -2,7 +2,7 @@
  * Brings one VolumeAttachment to the state that its spec asks for.
  *
  *     created ─► PV finalizer ─► VA finalizer + node id ─► ControllerPublishVolume ─► attached
- *     deleted ─► ControllerUnpublishVolume ─► VA finalizer off ─► gone
+ *     deleted ─► ControllerUnpublishVolume ─► VA finalizer off ─► gone, or not attached for who else holds it
  *
  * Invariants
  *  - Our finalizers are stored before ControllerPublishVolume is first called, so that a crash between
@@ -11,7 +11,7 @@
  *  - The finalizer goes before the status is cleared; the other way round a crash would unpublish twice.
  *  - A pass may stop at any `await` and begin again; a second pass changes nothing more.
  */
-import type { CsiCallOptions } from "@longshore/csi";
+import { CsiCallError, type CsiCallOptions, grpcCodes } from "@longshore/csi";
 import {
   type CSINode,
   type EventRecorder,
@@ -50,6 +50,8 @@ export interface AttachContext {
   readonly attachments: Pick<Informer<VolumeAttachment>, "get">;
   readonly volumes: Pick<Informer<PersistentVolume>, "get">;
   readonly csiNodes: Pick<Informer<CSINode>, "get">;
+  /** The deprecated annotation of a node without a CSINode; left out: as the reference, nothing is asked. */
+  readonly announcedNodeId?: (nodeName: string, signal: AbortSignal) => Promise<string | undefined>;
   /** Names of attachments that the driver's own list contradicts; cleared when put right. */
   readonly forced: Set<string>;
   /** Deadline of a CSI call, in milliseconds. */
@@ -67,7 +69,10 @@ export async function reconcileAttachment(
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const va = context.attachments.get(name);
-  if (va === undefined || va.spec?.attacher !== context.driver.name) return settled;
+  if (va === undefined || va.spec?.attacher !== context.driver.name) {
+    context.forced.delete(name);
+    return settled;
+  }
   const step = decideAttachStep(va, attacherFinalizer(context.driver.name), context.forced.has(name));
   switch (step.kind) {
     case "none":
@@ -92,7 +97,7 @@ async function attach(context: AttachContext, va: Attachment, signal: AbortSigna
   const support = { singleNodeMultiWriter: controller.has("SINGLE_NODE_MULTI_WRITER") };
   const volumeCapability = attachCapability(volume.spec, support, context.defaultFsType);
   const secrets = await secretValues(env.kube, volume.csi.controllerPublishSecretRef ?? undefined, signal);
-  const nodeId = nodeIdFor(context.csiNodes.get(va.spec.nodeName), driver.name, va.spec.nodeName);
+  const nodeId = await nodeIdOfAttachment(context, va, undefined, signal);
   const request = {
     volumeId: volume.csi.volumeHandle,
     nodeId,
@@ -106,8 +111,8 @@ async function attach(context: AttachContext, va: Attachment, signal: AbortSigna
     request,
     callOptions(context, signal),
   );
-  const metadata = Object.keys(publishContext).length > 0 ? { attachmentMetadata: publishContext } : {};
-  await patchStatus(context, va, { attached: true, attachError: null, ...metadata }, signal);
+  const attachmentMetadata = replacing(va.status?.attachmentMetadata, publishContext);
+  await patchStatus(context, va, { attached: true, attachError: null, ...attachmentMetadata }, signal);
 }
 
 async function detach(context: AttachContext, va: Attachment, signal: AbortSignal): Promise<void> {
@@ -116,10 +121,39 @@ async function detach(context: AttachContext, va: Attachment, signal: AbortSigna
   const volume =
     "inline" in source ? volumeOfSpec(source.inline) : volumeOfPv(knownVolume(context, source.pvName));
   const secrets = await secretValues(env.kube, volume.csi.controllerPublishSecretRef ?? undefined, signal);
-  const nodeId = nodeIdFor(context.csiNodes.get(va.spec.nodeName), driver.name, va.spec.nodeName, va);
+  const nodeId = await nodeIdOfAttachment(context, va, va, signal);
   const request = { volumeId: volume.csi.volumeHandle, nodeId, secrets };
   await driver.csi.controller.controllerUnpublishVolume(request, callOptions(context, signal));
   await dropFinalizer(context, va, signal);
+}
+
+/** @param remembered the attachment, when its own annotation may tell: for detaching only */
+async function nodeIdOfAttachment(
+  { csiNodes, driver, announcedNodeId }: AttachContext,
+  va: Attachment,
+  remembered: Attachment | undefined,
+  signal: AbortSignal,
+): Promise<string> {
+  const { nodeName } = va.spec;
+  const csiNode = csiNodes.get(nodeName);
+  try {
+    return nodeIdFor(csiNode, driver.name, nodeName, remembered);
+  } catch (error) {
+    // A kubelet that writes CSINodes takes its annotation away with the entry: there is nothing else to learn.
+    const announced = csiNode === undefined ? await announcedNodeId?.(nodeName, signal) : undefined;
+    if (announced === undefined) throw error;
+    return announced;
+  }
+}
+
+/** What of `attachmentMetadata` a merge patch must say so that nothing of what was there before stays. */
+function replacing(
+  before: Readonly<Record<string, string>> | null | undefined,
+  after: Readonly<Record<string, string>>,
+): { readonly attachmentMetadata?: Readonly<Record<string, string | null>> | null } {
+  const stale = Object.keys(before ?? {}).filter((key) => !Object.hasOwn(after, key));
+  if (Object.keys(after).length === 0) return stale.length === 0 ? {} : { attachmentMetadata: null };
+  return { attachmentMetadata: { ...Object.fromEntries(stale.map((key) => [key, null])), ...after } };
 }
 
 /** The volume to attach, made sure of with our finalizer so that it can still be detached when it is deleted. */
@@ -182,14 +216,15 @@ async function dropFinalizer(context: AttachContext, va: Attachment, signal: Abo
   try {
     if (rest.length !== finalizers.length) {
       const metadata = { resourceVersion, finalizers: rest.length === 0 ? null : rest };
-      await context.env.kube.patch(
+      const left = await context.env.kube.patch(
         resources.volumeAttachments,
         { name },
         { type: "merge", body: { metadata } },
         { signal },
       );
+      // Nothing held it but us, so it is gone, and there is no status to write to.
+      if (isDeleting(left) && (left.metadata.finalizers ?? []).length === 0) return;
     }
-    // Where somebody else's finalizer still holds it; otherwise it is gone by now, and not found.
     await patchStatus(context, va, { attached: false, detachError: null, attachmentMetadata: null }, signal);
   } catch (error) {
     if (!isNotFound(error)) throw error;
@@ -213,7 +248,10 @@ async function reporting(
     const reason = field === "attachError" ? "FailedAttachVolume" : "FailedDetachVolume";
     context.events.event(involvedObject(resources.volumeAttachments, va), "Warning", reason, message);
     try {
-      await patchStatus(context, va, { [field]: { message, time: apiTime(context.env.clock) } }, signal);
+      // A server that does not know the code drops it (Kubernetes before 1.33).
+      const errorCode = error instanceof CsiCallError ? grpcCodes.indexOf(error.code) : null;
+      const time = apiTime(context.env.clock);
+      await patchStatus(context, va, { [field]: { message, time, errorCode } }, signal);
     } catch (statusError) {
       if (!isNotFound(statusError))
         context.env.logger.warn("cannot report a failed attachment", { error: statusError });

@@ -14,6 +14,7 @@ import { volumeNameOf } from "../common/attachments.ts";
 import { cachedAttachments, cachedCsiNodes, cachedVolumes, resync } from "../common/caches.ts";
 import type { SidecarEnv } from "../common/env.ts";
 import { type Serve, type SidecarScope, startAlone } from "../common/sidecar.ts";
+import { announcedNodeIds } from "./announced-node-id.ts";
 import { type AttachContext, reconcileAttachment } from "./attach-reconciler.ts";
 import { isOwnIntent, shouldEnqueue } from "./attach-triggers.ts";
 import { contradicted, listPublished } from "./published-volumes.ts";
@@ -36,6 +37,8 @@ export interface AttacherOptions {
   readonly maxEntries?: number;
   /** File system of a volume that names none; default none. */
   readonly defaultFsType?: string;
+  /** `reference`: no look at the deprecated annotation of a node that has no CSINode. */
+  readonly compat?: "reference";
 }
 
 /** Starts the attacher of the driver behind `env.csi` alone; it waits for the driver in the background. */
@@ -66,6 +69,9 @@ export const serveAttachments: Serve<AttacherOptions> = async (sidecar, options,
     attachments,
     volumes,
     csiNodes,
+    ...(options.compat === "reference"
+      ? {}
+      : { announcedNodeId: announcedNodeIds({ ...env, logger }, driver.name) }),
     attachmentsOf: (pvName) => attachments.byIndex("byVolume", pvName),
     forced: new Set(),
     timeoutMs,
@@ -116,7 +122,7 @@ export const serveAttachments: Serve<AttacherOptions> = async (sidecar, options,
 
 /** Which changes of objects wake which key. */
 function wake(
-  { driver }: AttachContext,
+  { driver, forced }: AttachContext,
   attachQueue: WorkQueue,
   volumeQueue: WorkQueue,
   informers: {
@@ -137,6 +143,7 @@ function wake(
           attachQueue.add(after.metadata.name);
       },
       deleted: (va) => {
+        forced.delete(va.metadata.name);
         attachQueue.forget(va.metadata.name);
         const pvName = volumeNameOf(va);
         if (isOurs(va) && pvName !== undefined) volumeQueue.add(pvName);
