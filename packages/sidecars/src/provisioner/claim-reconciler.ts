@@ -3,10 +3,10 @@
  *
  * Invariants
  *  - The intent (`longshore.dev/provisioning` on the claim) is stored before CreateVolume is called and taken off
- *    only once the PersistentVolume is stored or the volume is certainly gone. It is written with `update`, since
- *    the reference's role may not patch claims, and at most three writes a claim are made.
+ *    only once the PersistentVolume is stored or the volume is certainly gone. At most two writes to a claim are made.
  *  - The volume's name is computed from the claim's uid, so that a repeated call finds the volume made before.
  *  - What this process remembers only spares work: a restart at any `await` reaches the same end.
+ *  - What decides over a disk's deletion is read from the server at that moment, never from a cache.
  */
 import {
   type EventRecorder,
@@ -23,7 +23,6 @@ import {
   type StorageClass,
   type Stored,
   settled,
-  updateWithRetry,
 } from "@longshore/kube";
 import { assertNever, errorChain } from "@longshore/runtime";
 import {
@@ -31,21 +30,18 @@ import {
   migratedToAnnotation,
   provisionedByAnnotation,
   provisionerFinalizer,
-  provisioningFinalizer,
-  selectedNodeAnnotation,
   volumeName,
 } from "@longshore/storage";
 import type { SidecarEnv } from "../common/env.ts";
+import { isClaimOurs } from "./claim-owner.ts";
 import { decideClaimStep, type ObservedClaim } from "./claim-step.ts";
-import { ProvisionError } from "./create-outcome.ts";
-import {
-  type AttemptContext,
-  askForVolume,
-  createVolume,
-  isClaimOurs,
-  removeUnwanted,
-} from "./provision-volume.ts";
-import { type PreparedVolume, prepareVolume, type RequestContext } from "./volume-request.ts";
+import { giveNodeBack, isIntended, removeIntent, selectedNodeOf, storeIntent } from "./claim-writes.ts";
+import { codeOf, ProvisionError, provesAbsence } from "./create-outcome.ts";
+import { type LeftoverContext, prepareAnyhow, removeLeftover } from "./leftover.ts";
+import { createVolume, provisioningSecrets, removeUnwanted } from "./provision-volume.ts";
+import type { ProvisionerMetrics } from "./provisioner-metrics.ts";
+import { type ProtectionContext, protectSource, releaseSnapshot } from "./source-protection.ts";
+import { type PreparedVolume, prepareVolume } from "./volume-request.ts";
 
 type Claim = Stored<PersistentVolumeClaim>;
 
@@ -55,13 +51,22 @@ export interface Attempt {
   /** The request, to be repeated as it is while its outcome is uncertain. */
   readonly prepared: PreparedVolume;
   readonly lastAnswer: "uncertain" | "final";
+  /** The volume that the driver has made, while its object could not be stored yet. */
+  readonly made?: MadeVolume;
+}
+
+interface MadeVolume {
+  readonly pv: PersistentVolume;
+  readonly volumeId: string;
 }
 
 /** What the reconciler works with. */
-export interface ClaimContext extends RequestContext, AttemptContext {
+export interface ClaimContext extends LeftoverContext, Omit<ProtectionContext, "claims"> {
   readonly env: SidecarEnv;
   readonly events: Pick<EventRecorder, "event">;
-  readonly claims: Pick<Informer<PersistentVolumeClaim>, "get">;
+  readonly metrics: ProvisionerMetrics;
+  readonly claims: Pick<Informer<PersistentVolumeClaim>, "get" | "byIndex">;
+  readonly volumes: Pick<Informer<PersistentVolume>, "get">;
   readonly storageClasses: Pick<Informer<StorageClass>, "get">;
   readonly nodeByName: (name: string) => Node | undefined;
   /** By the key of the claim. */
@@ -70,6 +75,8 @@ export interface ClaimContext extends RequestContext, AttemptContext {
   readonly infeasibleRetryMs: number;
   /** New volumes get {@link provisionerFinalizer}. */
   readonly protectVolumes: boolean;
+  /** Told the class whose volumes have become more or fewer, or whose room has run out. */
+  readonly onCapacityChanged: (storageClassName: string) => void;
 }
 
 /** One pass over the claim of this key. Failures are told in an event and thrown, to be retried. */
@@ -78,14 +85,16 @@ export async function reconcileClaim(
   key: string,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
-  const claim = context.claims.get(key);
+  const cached = context.claims.get(key);
   const attempt = context.attempts.get(key);
-  if (attempt !== undefined && attempt.claim.metadata.uid !== claim?.metadata.uid) {
+  if (attempt !== undefined && attempt.claim.metadata.uid !== cached?.metadata.uid) {
     // The claim vanished in spite of the intent on it: somebody took it off by force.
     if (attempt.lastAnswer === "uncertain")
       await removeLeftover(context, attempt.claim, attempt.prepared, signal);
-    context.attempts.delete(key);
+    forget(context, key, attempt.claim);
   }
+  if (cached === undefined) return settled;
+  const claim = await firstSight(context, key, cached, signal);
   if (claim === undefined) return settled;
   try {
     return await step(context, key, claim, signal);
@@ -93,6 +102,21 @@ export async function reconcileClaim(
     if (signal.aborted || isConflict(error)) throw error;
     return failed(context, claim, error, signal);
   }
+}
+
+/**
+ * A claim whose intent an earlier process stored is read anew, since no write with its version will show whether the
+ * cache was stale.
+ */
+async function firstSight(
+  context: ClaimContext,
+  key: string,
+  cached: Claim,
+  signal: AbortSignal,
+): Promise<Claim | undefined> {
+  if (!isIntended(cached) || context.attempts.has(key)) return cached;
+  const { name, namespace = "" } = cached.metadata;
+  return context.env.kube.get(resources.persistentVolumeClaims, { name, namespace }, { signal });
 }
 
 async function step(
@@ -111,18 +135,19 @@ async function step(
     case "release":
       return release(context, key, claim, signal);
     case "reschedule":
-      return reschedule(context, claim, signal);
+      await giveNodeBack(context, claim, signal);
+      return settled;
     case "abandon": {
       const prepared =
         context.attempts.get(key)?.prepared ?? (await prepareAnyhow(context, claim, storageClass, signal));
       await removeLeftover(context, claim, prepared, signal);
-      context.attempts.delete(key);
-      return decision.afterwards === "release"
-        ? release(context, key, claim, signal)
-        : reschedule(context, claim, signal);
+      if (decision.afterwards === "release") return release(context, key, claim, signal);
+      context.attempts.set(key, { claim, prepared, lastAnswer: "final" });
+      context.topologies.delete(claim.metadata.uid);
+      await giveNodeBack(context, claim, signal);
+      return settled;
     }
     case "provision":
-      if (storageClass === undefined) return settled;
       return provision(context, key, claim, storageClass, signal);
     default:
       return assertNever(decision);
@@ -136,25 +161,29 @@ async function observe(
   storageClass: StorageClass | undefined,
   signal: AbortSignal,
 ): Promise<ObservedClaim> {
-  const attempt = context.attempts.get(key);
-  const intended = (claim.metadata.finalizers ?? []).includes(provisioningFinalizer);
-  const ours = isClaimOurs(context.driver, claim) && isKnownClass(context, storageClass);
-  const deleting = isDeleting(claim);
-  const bound = (claim.spec?.volumeName ?? "") !== "";
-  const mayAct = intended || (ours && !deleting && !bound);
-  const selectedNode = claim.metadata.annotations?.[selectedNodeAnnotation] || undefined;
+  const lastAnswer = context.attempts.get(key)?.lastAnswer ?? "unknown";
+  const intended = isIntended(claim);
+  const selectedNode = selectedNodeOf(claim);
+  const name = volumeName(
+    context.settings.volumeNamePrefix,
+    claim.metadata.uid,
+    context.settings.volumeNameUuidLength,
+  );
+  const isCached = context.volumes.get(name) !== undefined;
+  // What this process wrote, its caches show; what one before it wrote, they may not show yet.
+  const isStored = async () =>
+    (await context.env.kube.get(resources.persistentVolumes, { name }, { signal })) !== undefined;
   return {
-    ours,
-    deleting,
-    bound,
+    ours: isClaimOurs(context.driver, claim) && isKnownClass(context, storageClass),
+    deleting: isDeleting(claim),
+    bound: (claim.spec?.volumeName ?? "") !== "",
     intended,
-    // Asked of the server itself: a cache that lags would make the volume twice.
-    pvStored: mayAct && (await isVolumeStored(context, claim, signal)),
+    pvStored: isCached || (intended && lastAnswer === "unknown" && (await isStored())),
     classFound: storageClass !== undefined,
     delayed: storageClass?.volumeBindingMode === "WaitForFirstConsumer",
     selectedNode,
     nodeFound: selectedNode !== undefined && context.nodeByName(selectedNode) !== undefined,
-    lastAnswer: attempt?.lastAnswer ?? "unknown",
+    lastAnswer,
   };
 }
 
@@ -164,143 +193,121 @@ function isKnownClass({ driver }: ClaimContext, storageClass: StorageClass | und
   return storageClass.provisioner === driver.name || storageClass.provisioner === driver.inTreeName;
 }
 
-async function isVolumeStored(context: ClaimContext, claim: Claim, signal: AbortSignal): Promise<boolean> {
-  const name = pvNameOf(context, claim);
-  return (await context.env.kube.get(resources.persistentVolumes, { name }, { signal })) !== undefined;
-}
-
-function pvNameOf({ settings }: ClaimContext, claim: Claim): string {
-  return volumeName(settings.volumeNamePrefix, claim.metadata.uid, settings.volumeNameUuidLength);
-}
-
-function classNameOf(claim: Claim): string {
-  return claim.metadata.annotations?.[betaStorageClassAnnotation] ?? claim.spec?.storageClassName ?? "";
+function classNameOf(claim: PersistentVolumeClaim): string {
+  return claim.metadata?.annotations?.[betaStorageClassAnnotation] ?? claim.spec?.storageClassName ?? "";
 }
 
 async function provision(
   context: ClaimContext,
   key: string,
   cached: Claim,
-  storageClass: StorageClass,
+  storageClass: StorageClass | undefined,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const startedMs = context.env.clock.monotonicMs();
+  try {
+    const result = await attemptProvision(context, key, cached, storageClass, signal);
+    context.metrics.provisioned(cached, context.env.clock.monotonicMs() - startedMs);
+    return result;
+  } catch (error) {
+    const isNoFailure = isConflict(error) || (error instanceof ProvisionError && error.ignored);
+    if (!signal.aborted && !isNoFailure) context.metrics.provisionFailed(cached);
+    throw error;
+  }
+}
+
+async function attemptProvision(
+  context: ClaimContext,
+  key: string,
+  cached: Claim,
+  storageClass: StorageClass | undefined,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const { events, attempts } = context;
-  const selectedNode = cached.metadata.annotations?.[selectedNodeAnnotation] || undefined;
   const before = attempts.get(key);
+  const mayExist = before === undefined ? isIntended(cached) : before.lastAnswer === "uncertain";
   const prepared =
-    before?.lastAnswer === "uncertain"
+    before !== undefined && mayExist
       ? before.prepared
-      : await prepareVolume(context, cached, storageClass, selectedNode, signal).catch(
-          async (error: unknown) => {
-            // Before the node is given up, what a forgotten attempt may have made for it must go.
-            const forgotten =
-              before === undefined && (cached.metadata.finalizers ?? []).includes(provisioningFinalizer);
-            if (forgotten && error instanceof ProvisionError && error.state === "Reschedule") {
-              await removeLeftover(
-                context,
-                cached,
-                await prepareAnyhow(context, cached, storageClass, signal),
-                signal,
-              );
-            }
-            throw error;
-          },
-        );
-  const claim = await storeIntent(context, cached, signal);
+      : await prepare(context, cached, storageClass, mayExist, signal);
+  const secrets = await provisioningSecrets(context, prepared, signal);
+  if (prepared.dataSource !== undefined) await protectSource(context, prepared.dataSource, signal);
+  const claim = context.likeReference === true ? cached : await storeIntent(context, cached, signal);
   const subject = involvedObject(resources.persistentVolumeClaims, claim);
   if (before === undefined) {
     const message = `External provisioner is provisioning volume for claim "${key}"`;
     events.event(subject, "Normal", "Provisioning", message);
   }
-  attempts.set(key, { claim, prepared, lastAnswer: "uncertain" });
+  attempts.set(key, { ...before, claim, prepared, lastAnswer: "uncertain" });
+  let made = before?.made;
   try {
-    const { pv, volumeId } = await createVolume(context, prepared, claim, signal);
-    if (!(await isStillWanted(context, claim, signal))) {
-      await removeUnwanted(context, prepared, volumeId, "the claim was deleted meanwhile", signal);
-    } else {
-      await storeVolume(context, completed(context, pv, claim, storageClass, prepared), signal);
-      events.event(
-        subject,
-        "Normal",
-        "ProvisioningSucceeded",
-        `Successfully provisioned volume ${prepared.pvName}`,
-      );
-    }
+    made ??= await createVolume(context, prepared, secrets, claim, signal);
   } catch (error) {
-    if (error instanceof ProvisionError && (error.state === "Finished" || error.state === "Reschedule")) {
-      attempts.set(key, { claim, prepared, lastAnswer: isInTheWay(error) ? "uncertain" : "final" });
+    if (provesAbsence(error, mayExist)) {
+      attempts.set(key, { claim, prepared, lastAnswer: "final" });
+      context.topologies.delete(claim.metadata.uid);
     }
     throw error;
+  } finally {
+    context.onCapacityChanged(prepared.storageClass.metadata?.name ?? "");
+  }
+  attempts.set(key, { claim, prepared, lastAnswer: "uncertain", made });
+  if (!isStillWanted(context, key, claim)) {
+    await removeUnwanted(context, prepared, made.volumeId, "the claim was deleted meanwhile", signal);
+  } else if (await storeVolume(context, claim, prepared, made, signal)) {
+    const message = `Successfully provisioned volume ${prepared.pvName}`;
+    events.event(subject, "Normal", "ProvisioningSucceeded", message);
   }
   return release(context, key, claim, signal);
 }
 
-/** Under this volume's name there is another volume, perhaps our own made with other parameters: not "gone". */
-function isInTheWay(error: ProvisionError): boolean {
-  return codeOf(error) === "ALREADY_EXISTS";
-}
-
-/** Writes the intent unless it is there. A stale claim loses, and is looked at again. */
-async function storeIntent(context: ClaimContext, claim: Claim, signal: AbortSignal): Promise<Claim> {
-  const finalizers = claim.metadata.finalizers ?? [];
-  if (finalizers.includes(provisioningFinalizer) || context.likeReference === true) return claim;
-  const metadata = { ...claim.metadata, finalizers: [...finalizers, provisioningFinalizer] };
-  return context.env.kube.update(resources.persistentVolumeClaims, { ...claim, metadata }, { signal });
-}
-
-async function release(
-  context: ClaimContext,
-  key: string,
-  claim: Claim,
-  signal: AbortSignal,
-): Promise<ReconcileResult> {
-  await changeClaim(context, claim, signal, (metadata) => {
-    const finalizers = metadata.finalizers ?? [];
-    if (!finalizers.includes(provisioningFinalizer)) return undefined;
-    return { ...metadata, finalizers: finalizers.filter((f) => f !== provisioningFinalizer) };
-  });
-  context.attempts.delete(key);
-  return settled;
-}
-
-/** Takes the chosen node off; the intent stays, for the next node will be tried for the same volume. */
-async function reschedule(
+async function prepare(
   context: ClaimContext,
   claim: Claim,
+  storageClass: StorageClass | undefined,
+  mayExist: boolean,
   signal: AbortSignal,
-): Promise<ReconcileResult> {
-  await changeClaim(context, claim, signal, (metadata) => {
-    if (metadata.annotations?.[selectedNodeAnnotation] === undefined) return undefined;
-    const { [selectedNodeAnnotation]: _, ...annotations } = metadata.annotations;
-    return { ...metadata, annotations };
-  });
-  return settled;
+): Promise<PreparedVolume> {
+  if (storageClass === undefined) throw new Error("the claim's StorageClass was deleted: create it again");
+  try {
+    return await prepareVolume(context, claim, storageClass, selectedNodeOf(claim), signal);
+  } catch (error) {
+    // Before the node is given up, what a forgotten attempt may have made for it must go.
+    if (mayExist && error instanceof ProvisionError && error.state === "Reschedule") {
+      await removeLeftover(context, claim, await prepareAnyhow(context, claim, storageClass, signal), signal);
+    }
+    throw error;
+  }
 }
 
-async function changeClaim(
-  { env }: ClaimContext,
-  claim: Claim,
-  signal: AbortSignal,
-  change: (metadata: Claim["metadata"]) => Claim["metadata"] | undefined,
-): Promise<void> {
-  const ref = { name: claim.metadata.name, namespace: claim.metadata.namespace ?? "" };
-  await updateWithRetry(
-    env.kube,
-    resources.persistentVolumeClaims,
-    ref,
-    (current) => {
-      if (current.metadata.uid !== claim.metadata.uid) return undefined;
-      const metadata = change(current.metadata);
-      return metadata === undefined ? undefined : { ...current, metadata };
-    },
-    { signal },
-  );
-}
-
-async function isStillWanted({ env }: ClaimContext, claim: Claim, signal: AbortSignal): Promise<boolean> {
-  const ref = { name: claim.metadata.name, namespace: claim.metadata.namespace ?? "" };
-  const now = await env.kube.get(resources.persistentVolumeClaims, ref, { signal });
+/** As far as the cache tells; of a claim that is deleted a moment later, the volume is released and reclaimed. */
+function isStillWanted({ claims }: ClaimContext, key: string, claim: Claim): boolean {
+  const now = claims.get(key);
   return now !== undefined && now.metadata.uid === claim.metadata.uid && !isDeleting(now);
+}
+
+/**
+ * Stores the volume's object. One that is there already counts as stored, unless it stands for another volume: then
+ * ours is one too many.
+ * @returns false when the claim has got another volume instead
+ */
+async function storeVolume(
+  context: ClaimContext,
+  claim: Claim,
+  prepared: PreparedVolume,
+  { pv, volumeId }: MadeVolume,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await context.env.kube.create(resources.persistentVolumes, completed(context, pv, claim, prepared), {
+      signal,
+    });
+    return true;
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+  }
+  const why = "another volume has taken its place";
+  return (await removeUnwanted(context, prepared, volumeId, why, signal)) === "stored";
 }
 
 /** The volume with what ties it to its claim. */
@@ -308,7 +315,6 @@ function completed(
   { driver, protectVolumes }: ClaimContext,
   pv: PersistentVolume,
   claim: Claim,
-  storageClass: StorageClass,
   prepared: PreparedVolume,
 ): PersistentVolume {
   const { name, namespace, uid, resourceVersion } = claim.metadata;
@@ -319,7 +325,7 @@ function completed(
       ...pv.metadata,
       annotations: {
         ...pv.metadata?.annotations,
-        [provisionedByAnnotation]: storageClass.provisioner,
+        [provisionedByAnnotation]: prepared.provisioner,
         // Else the volume would look abandoned by its driver until the persistent-volume controller has seen it.
         ...(prepared.migrated ? { [migratedToAnnotation]: driver.name } : {}),
       },
@@ -327,7 +333,7 @@ function completed(
     },
     spec: {
       ...pv.spec,
-      storageClassName: storageClass.metadata?.name ?? "",
+      storageClassName: prepared.storageClass.metadata?.name ?? "",
       claimRef: {
         kind: "PersistentVolumeClaim",
         apiVersion: "v1",
@@ -340,55 +346,25 @@ function completed(
   };
 }
 
-async function storeVolume({ env }: ClaimContext, pv: PersistentVolume, signal: AbortSignal): Promise<void> {
-  try {
-    await env.kube.create(resources.persistentVolumes, pv, { signal });
-  } catch (error) {
-    if (!isAlreadyExists(error)) throw error;
-  }
+/** Nothing is owed any more: neither to the driver nor to what the volume was copied from. */
+async function release(
+  context: ClaimContext,
+  key: string,
+  claim: Claim,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  await removeIntent(context, claim, signal);
+  forget(context, key, claim);
+  await releaseSnapshot(context, claim, signal).catch((error: unknown) => {
+    if (!signal.aborted)
+      context.env.logger.debug("a snapshot stays protected until the sweep", { key, error });
+  });
+  return settled;
 }
 
-/** Finds the volume that may have been made, by making it again under its name, and deletes it. */
-async function removeLeftover(
-  context: ClaimContext,
-  claim: Claim,
-  prepared: PreparedVolume,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    const { volumeId } = await askForVolume(context, prepared, signal);
-    await removeUnwanted(context, prepared, volumeId, "the claim no longer wants its volume", signal);
-  } catch (error) {
-    const isGone = error instanceof ProvisionError && error.state !== "Background" && !isInTheWay(error);
-    if (isGone) return; // A final answer: there is no volume of that name.
-    if (!signal.aborted) {
-      const subject = involvedObject(resources.persistentVolumeClaims, claim);
-      context.events.event(subject, "Warning", "ProvisioningCleanupFailed", errorChain(error));
-    }
-    throw error;
-  }
-}
-
-/** The request of a claim whose volume is only to be found again: wherever the driver likes, if need be. */
-async function prepareAnyhow(
-  context: ClaimContext,
-  claim: Claim,
-  storageClass: StorageClass | undefined,
-  signal: AbortSignal,
-): Promise<PreparedVolume> {
-  if (storageClass === undefined) {
-    throw new Error(
-      "the claim's StorageClass is gone, so that its volume cannot be looked for: create the class again",
-    );
-  }
-  const selectedNode = claim.metadata.annotations?.[selectedNodeAnnotation] || undefined;
-  try {
-    return await prepareVolume(context, claim, storageClass, selectedNode, signal);
-  } catch (error) {
-    if (signal.aborted) throw error;
-    const anywhere = { ...context, settings: { ...context.settings, immediateTopology: false } };
-    return prepareVolume(anywhere, claim, storageClass, undefined, signal);
-  }
+function forget({ attempts, topologies }: ClaimContext, key: string, claim: Claim): void {
+  attempts.delete(key);
+  topologies.delete(claim.metadata.uid);
 }
 
 /** Tells of a failure; a claim that another node may serve is given back to the scheduler. */
@@ -403,23 +379,16 @@ async function failed(
     context.events.event(subject, "Normal", "Provisioning", error.message);
     return settled;
   }
-  context.events.event(
-    subject,
-    "Warning",
-    "ProvisioningFailed",
-    `failed to provision volume: ${errorChain(error)}`,
-  );
-  if (error instanceof ProvisionError && error.state === "Reschedule") {
-    if (claim.metadata.annotations?.[selectedNodeAnnotation] !== undefined)
-      return reschedule(context, claim, signal);
+  const message = `failed to provision volume with StorageClass "${classNameOf(claim)}": ${errorChain(error)}`;
+  context.events.event(subject, "Warning", "ProvisioningFailed", message);
+  if (
+    error instanceof ProvisionError &&
+    error.state === "Reschedule" &&
+    selectedNodeOf(claim) !== undefined
+  ) {
+    await giveNodeBack(context, claim, signal);
+    return settled;
   }
   if (codeOf(error) === "INVALID_ARGUMENT") return { requeueAfterMs: context.infeasibleRetryMs };
   throw error;
-}
-
-/** The gRPC code behind a failed attempt, if a driver gave one. */
-function codeOf(error: unknown): unknown {
-  return error instanceof ProvisionError
-    ? (error.cause as { readonly code?: unknown } | undefined)?.code
-    : undefined;
 }

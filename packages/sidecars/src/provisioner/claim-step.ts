@@ -68,7 +68,8 @@ function decideIntended(claim: ObservedClaim): ClaimStep {
     if (isCertainlyGone(claim)) return { kind: "release" };
     return { kind: "abandon", afterwards: "release" };
   }
-  if (!claim.classFound) return classMissing;
+  // A call that is under way can be brought to its end without the class.
+  if (!claim.classFound) return claim.lastAnswer === "uncertain" ? { kind: "provision" } : classMissing;
   if (claim.delayed && claim.selectedNode === undefined) return { kind: "none" };
   if (claim.selectedNode !== undefined && !claim.nodeFound) {
     if (claim.lastAnswer === "final") return { kind: "reschedule" };

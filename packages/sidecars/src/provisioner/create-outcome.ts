@@ -45,3 +45,30 @@ export function stateAfterCreateError(error: unknown, mayReschedule: boolean): P
   if (error.code === "RESOURCE_EXHAUSTED" && mayReschedule) return "Reschedule";
   return "Finished";
 }
+
+/**
+ * Final answers that say nothing of a volume made by an earlier call: another volume has the name (perhaps our own,
+ * made with other parameters), or the caller is not let in.
+ */
+const silentOnEarlierCalls: ReadonlySet<unknown> = new Set<GrpcCode>([
+  "ALREADY_EXISTS",
+  "PERMISSION_DENIED",
+  "UNAUTHENTICATED",
+]);
+
+/** The gRPC code behind a failed attempt, if a driver gave one. */
+export function codeOf(error: unknown): unknown {
+  return error instanceof ProvisionError
+    ? (error.cause as { readonly code?: unknown } | undefined)?.code
+    : undefined;
+}
+
+/**
+ * Whether after this failure the driver certainly has no volume of the name.
+ * @param mayExist an earlier call, of this process or of one before it, may have made one
+ */
+export function provesAbsence(error: unknown, mayExist: boolean): boolean {
+  if (!(error instanceof ProvisionError)) return false;
+  if (error.state !== "Finished" && error.state !== "Reschedule") return false;
+  return !mayExist || !silentOnEarlierCalls.has(codeOf(error));
+}

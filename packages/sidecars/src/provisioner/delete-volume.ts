@@ -1,5 +1,5 @@
 /** One attempt to delete the disk of a released PersistentVolume (sidecars.md §2.4). */
-import type { KubeClient, PersistentVolume, SecretReference, StorageClass } from "@longshore/kube";
+import type { PersistentVolume, SecretReference, StorageClass } from "@longshore/kube";
 import {
   deletionSecretNameAnnotation,
   deletionSecretNamespaceAnnotation,
@@ -20,7 +20,6 @@ export class VolumeDeleteError extends Error {
 
 /** What a deletion works with. */
 export interface DeleteContext extends AttemptContext {
-  readonly kube: KubeClient;
   readonly storageClass: (name: string) => StorageClass | undefined;
   /** Nodes to which attachments still join the volume. */
   readonly attachedTo: (pvName: string) => readonly string[];
@@ -53,7 +52,8 @@ export async function deleteVolume(
   const [node] = context.attachedTo(name);
   if (node !== undefined)
     throw new VolumeDeleteError(`persistentvolume ${name} is still attached to node ${node}`);
-  await driver.csi.controller.deleteVolume({ volumeId: csi.volumeHandle, secrets }, { signal, timeoutMs });
+  const options = { signal, timeoutMs, migrated };
+  await driver.csi.controller.deleteVolume({ volumeId: csi.volumeHandle, secrets }, options);
 }
 
 /** The secret for DeleteVolume: what the volume was annotated with, else what its class says now. */

@@ -1,23 +1,29 @@
 /** One attempt to create a volume, and its PersistentVolume from the driver's answer (sidecars.md §2.3). */
 import { CsiCallError, type Volume } from "@longshore/csi";
-import { formatBytes, type PersistentVolume, type PersistentVolumeClaim } from "@longshore/kube";
+import {
+  formatBytes,
+  type KubeClient,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  resources,
+} from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import {
   deletionSecretNameAnnotation,
   deletionSecretNamespaceAnnotation,
-  migratedToAnnotation,
   modifySecretNameAnnotation,
   modifySecretNamespaceAnnotation,
-  storageProvisionerOf,
   volumeNodeAffinity,
 } from "@longshore/storage";
-import { translateCSIPVToInTree } from "@longshore/translation";
+import { isPVMigratable, translateCSIPVToInTree, translateInTreePVToCSI } from "@longshore/translation";
 import type { Driver } from "../common/env.ts";
+import { SecretMissingError, secretValues } from "../common/secret-values.ts";
 import { ProvisionError, stateAfterCreateError } from "./create-outcome.ts";
-import type { PreparedVolume, VolumeSettings } from "./volume-request.ts";
+import { attributesClassOf, type PreparedVolume, type VolumeSettings } from "./volume-request.ts";
 
 /** What an attempt works with. */
 export interface AttemptContext {
+  readonly kube: KubeClient;
   readonly driver: Driver;
   readonly settings: VolumeSettings;
   /** Deadline of a CSI call, in milliseconds. */
@@ -26,18 +32,18 @@ export interface AttemptContext {
   readonly likeReference?: boolean;
 }
 
-/**
- * Whether the claim is annotated for this driver: by its name, or by the in-tree plugin's name together with
- * `migrated-to`. One with the in-tree name alone belongs to the persistent-volume controller.
- */
-export function isClaimOurs(
-  driver: Pick<Driver, "name" | "inTreeName">,
-  claim: PersistentVolumeClaim,
-): boolean {
-  const annotations = claim.metadata?.annotations;
-  const provisioner = storageProvisionerOf(annotations);
-  if (provisioner === driver.name) return true;
-  return annotations?.[migratedToAnnotation] === driver.name;
+/** Values of a secret. Never kept. */
+export type SecretValues = Record<string, string>;
+
+/** What CreateVolume gets as its secrets. @throws ProvisionError `NoChange` when they cannot be read */
+export async function provisioningSecrets(
+  { kube }: Pick<AttemptContext, "kube">,
+  { deletionSecret }: PreparedVolume,
+  signal: AbortSignal,
+): Promise<SecretValues> {
+  return secretValues(kube, deletionSecret, signal).catch((cause: unknown) => {
+    throw new ProvisionError("NoChange", "the provisioner's secret cannot be read", { cause });
+  });
 }
 
 /**
@@ -47,13 +53,14 @@ export function isClaimOurs(
 export async function createVolume(
   context: AttemptContext,
   prepared: PreparedVolume,
+  secrets: SecretValues,
   claim: PersistentVolumeClaim,
   signal: AbortSignal,
 ): Promise<{ readonly pv: PersistentVolume; readonly volumeId: string }> {
-  const volume = await askForVolume(context, prepared, signal);
+  const volume = await askForVolume(context, prepared, secrets, signal);
   const capacityBytes = volume.capacityBytes === 0n ? prepared.requiredBytes : volume.capacityBytes;
-  if (capacityBytes < prepared.requiredBytes) {
-    const problem = `created volume has ${capacityBytes} bytes, fewer than the requested ${prepared.requiredBytes}`;
+  const problem = problemOf(prepared, volume, capacityBytes);
+  if (problem !== undefined) {
     await removeUnwanted(context, prepared, volume.volumeId, problem, signal);
     // Found again by its name and deleted again, should the deletion have failed.
     throw new ProvisionError("Background", problem);
@@ -71,14 +78,27 @@ export async function createVolume(
   }
 }
 
-/** CreateVolume itself, with its failures read. */
+/** Why the volume that came back is not the one that was asked for. */
+function problemOf(prepared: PreparedVolume, volume: Volume, capacityBytes: bigint): string | undefined {
+  if (capacityBytes < prepared.requiredBytes) {
+    return `created volume has ${capacityBytes} bytes, fewer than the requested ${prepared.requiredBytes}`;
+  }
+  if (prepared.request.volumeContentSource !== undefined && volume.contentSource === undefined) {
+    return "created volume does not say what it was copied from (content_source): the driver ignored the source";
+  }
+  return undefined;
+}
+
+/** CreateVolume itself, with its failures read. @throws ProvisionError */
 export async function askForVolume(
   { driver, timeoutMs }: AttemptContext,
   prepared: PreparedVolume,
+  secrets: SecretValues,
   signal: AbortSignal,
 ): Promise<Volume> {
+  const options = { signal, timeoutMs, migrated: prepared.migrated };
   try {
-    const { volume } = await driver.csi.controller.createVolume(prepared.request, { signal, timeoutMs });
+    const { volume } = await driver.csi.controller.createVolume({ ...prepared.request, secrets }, options);
     if (volume !== undefined && volume.volumeId !== "") return volume;
   } catch (cause) {
     const state = stateAfterCreateError(cause, prepared.mayReschedule);
@@ -91,25 +111,67 @@ export async function askForVolume(
   );
 }
 
-/** DeleteVolume of a volume that must not stay. @throws ProvisionError `Background` when it may still be there */
+/**
+ * DeleteVolume of a volume that must not stay. One that a stored PersistentVolume stands for is kept, whatever a cache
+ * may have shown: from then on only the reclaim policy decides.
+ * @throws ProvisionError `Background` when it may still be there
+ */
 export async function removeUnwanted(
-  { driver, timeoutMs }: AttemptContext,
+  { driver, kube, timeoutMs }: AttemptContext,
   prepared: PreparedVolume,
   volumeId: string,
   why: string,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<"removed" | "stored"> {
   try {
-    const request = { volumeId, secrets: { ...prepared.secrets } };
-    await driver.csi.controller.deleteVolume(request, { signal, timeoutMs });
+    const stored = await kube.get(resources.persistentVolumes, { name: prepared.pvName }, { signal });
+    if (stored !== undefined && standsFor(stored, driver.name, volumeId, prepared.migrated)) return "stored";
+    const secrets = await secretsIfAny(kube, prepared, signal);
+    const options = { signal, timeoutMs, migrated: prepared.migrated };
+    await driver.csi.controller.deleteVolume({ volumeId, secrets }, options);
+    return "removed";
   } catch (cause) {
-    throw new ProvisionError(
-      "Background",
-      `${why}; volume ${volumeId} cannot be deleted yet: ${errorChain(cause)}`,
-      {
-        cause,
-      },
-    );
+    const what = `${why}; volume ${volumeId} cannot be deleted yet: ${errorChain(cause)}`;
+    throw new ProvisionError("Background", what, { cause });
+  }
+}
+
+/**
+ * Whether the stored object is that of the driver's volume. In-tree forms of a handle can say less than the driver's,
+ * so both take the same way through translation; what cannot be told apart counts as the same.
+ */
+export function standsFor(
+  stored: PersistentVolume,
+  driverName: string,
+  volumeId: string,
+  migrated: boolean,
+): boolean {
+  try {
+    const storedHandle = handleOf(stored);
+    if (storedHandle === volumeId) return true;
+    if (!migrated || !isPVMigratable(stored)) return false;
+    const bare = { spec: { csi: { driver: driverName, volumeHandle: volumeId } } } as PersistentVolume;
+    return handleOf(translateCSIPVToInTree(bare) as PersistentVolume) === storedHandle;
+  } catch {
+    return true;
+  }
+}
+
+function handleOf(pv: PersistentVolume): string | undefined {
+  return (isPVMigratable(pv) ? (translateInTreePVToCSI(pv) as PersistentVolume) : pv).spec?.csi?.volumeHandle;
+}
+
+/** A namespace that is being removed takes the secret first: the driver may manage without. */
+async function secretsIfAny(
+  kube: KubeClient,
+  { deletionSecret }: PreparedVolume,
+  signal: AbortSignal,
+): Promise<Record<string, string>> {
+  try {
+    return await secretValues(kube, deletionSecret, signal);
+  } catch (error) {
+    if (error instanceof SecretMissingError) return {};
+    throw error;
   }
 }
 
@@ -121,6 +183,7 @@ function volumeObject(
   capacityBytes: bigint,
 ): PersistentVolume {
   const accessModes = claim.spec?.accessModes ?? [];
+  const attributesClass = attributesClassOf(settings, claim);
   const { reclaimPolicy, mountOptions = [] } = prepared.storageClass;
   const isReadOnly =
     settings.controllerPublishReadOnly && accessModes.length === 1 && accessModes[0] === "ReadOnlyMany";
@@ -159,9 +222,7 @@ function volumeObject(
         ...prepared.refs,
       },
       ...(claim.spec?.volumeMode === undefined ? {} : { volumeMode: claim.spec.volumeMode }),
-      ...(claim.spec?.volumeAttributesClassName
-        ? { volumeAttributesClassName: claim.spec.volumeAttributesClassName }
-        : {}),
+      ...(attributesClass === undefined ? {} : { volumeAttributesClassName: attributesClass }),
       ...(reclaimPolicy === undefined ? {} : { persistentVolumeReclaimPolicy: reclaimPolicy }),
       ...(affinity === undefined ? {} : { nodeAffinity: affinity }),
     },

@@ -14,6 +14,8 @@ import type { SidecarEnv } from "../common/env.ts";
 import { type Serve, startAlone } from "../common/sidecar.ts";
 import { type ClaimContext, reconcileClaim } from "./claim-reconciler.ts";
 import { shouldEnqueueClaim } from "./claim-triggers.ts";
+import { provisionerMetrics } from "./provisioner-metrics.ts";
+import { sourceIndexes } from "./source-protection.ts";
 import { reconcileVolume, type VolumeContext } from "./volume-reconciler.ts";
 import type { VolumeSettings } from "./volume-request.ts";
 
@@ -27,6 +29,8 @@ export interface ProvisionerOptions extends Partial<VolumeSettings> {
   readonly workers?: number;
   /** Every object is looked at again after this time, in milliseconds; default 15 min. */
   readonly resyncMs?: number;
+  /** A volume of another mode than its snapshot's needs leave (`--prevent-volume-mode-conversion`); default true. */
+  readonly preventModeConversion?: boolean;
   /** Volumes with policy Delete carry a finalizer, so that none goes before its disk; default true. */
   readonly protectVolumes?: boolean;
   /** `reference`: the recorded behaviour of external-provisioner wherever ours is deliberately different. */
@@ -52,6 +56,7 @@ export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, s
   const csiNodes = cachedCsiNodes(informers);
   const nodes = cachedNodes(informers);
   const attachments = cachedAttachments(informers);
+  for (const [name, valuesOf] of Object.entries(sourceIndexes)) claims.addIndex(name, valuesOf);
   await informers.synced(scope.signal);
 
   const tracked = trackWrites({ ...env, logger }, informers);
@@ -69,7 +74,13 @@ export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, s
       defaultFsType: options.defaultFsType ?? "",
       extraCreateMetadata: options.extraCreateMetadata ?? false,
       controllerPublishReadOnly: options.controllerPublishReadOnly ?? false,
+      crossNamespaceDataSource: options.crossNamespaceDataSource ?? false,
+      volumeAttributesClass: options.volumeAttributesClass ?? true,
     },
+    preventModeConversion: options.preventModeConversion ?? true,
+    topologies: new Map(),
+    metrics: provisionerMetrics(env.meter),
+    onCapacityChanged: () => {},
     timeoutMs,
     likeReference: options.compat === "reference",
     claims,
@@ -106,7 +117,10 @@ export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, s
         if (!shouldEnqueueClaim(before, claim)) return;
         claimQueue.add(keyOf(claim));
       },
-      deleted: (claim) => claimQueue.add(keyOf(claim)),
+      deleted: (claim) => {
+        context.topologies.delete(claim.metadata.uid);
+        claimQueue.add(keyOf(claim));
+      },
     }),
     volumes.onChange({
       added: (pv, { initial }) => volumeQueue.add(pv.metadata.name, initial ? "background" : "fresh"),

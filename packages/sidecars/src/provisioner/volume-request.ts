@@ -5,7 +5,6 @@
 import type { CreateVolumeRequestSchema, MessageInitShape } from "@longshore/csi";
 import {
   type CSINode,
-  type KubeClient,
   type KubeObject,
   type Node,
   type PersistentVolumeClaim,
@@ -23,12 +22,13 @@ import {
   secretReference,
   stripParameters,
   TopologyError,
+  type TopologyMemory,
   volumeName,
 } from "@longshore/storage";
 import { translateInTreeStorageClassToCSI } from "@longshore/translation";
-import type { Driver } from "../common/env.ts";
-import { secretValues } from "../common/secret-values.ts";
+import { resolveSource, type SourceContext } from "./content-source.ts";
 import { ProvisionError } from "./create-outcome.ts";
+import { type DataSource, dataSourceOf } from "./data-source.ts";
 
 /** Settings that decide what volumes look like; the defaults are in `provisioner.ts`. */
 export interface VolumeSettings {
@@ -44,15 +44,22 @@ export interface VolumeSettings {
   readonly extraCreateMetadata: boolean;
   /** A volume that is ReadOnlyMany only is published read-only. */
   readonly controllerPublishReadOnly: boolean;
+  /** Volumes may be made from another namespace's sources (gate CrossNamespaceVolumeDataSource). */
+  readonly crossNamespaceDataSource: boolean;
+  /** `spec.volumeAttributesClassName` is heeded (gate VolumeAttributesClass). */
+  readonly volumeAttributesClass: boolean;
 }
 
 /** What the request is made from besides claim and class. */
-export interface RequestContext {
-  readonly kube: KubeClient;
-  readonly driver: Driver;
+export interface RequestContext extends SourceContext {
   readonly settings: VolumeSettings;
   readonly csiNodes: () => readonly CSINode[];
   readonly nodes: () => readonly Node[];
+  /**
+   * By claim uid, what the last attempt saw of the cluster's topology, so that the next asks for the same; dropped
+   * once the driver is certainly not working on the claim (sidecars.md §2.3).
+   */
+  readonly topologies: Map<string, TopologyMemory>;
 }
 
 /** Secret references of the volume to be, by the field of its CSI source. */
@@ -64,16 +71,19 @@ export interface VolumeSecretRefs {
   readonly nodeExpandSecretRef?: Required<SecretReference>;
 }
 
-/** A request ready to be sent, as often as need be. */
+/** A request ready to be sent, as often as need be. Holds no secret: each call reads its own. */
 export interface PreparedVolume {
   readonly pvName: string;
-  readonly request: MessageInitShape<typeof CreateVolumeRequestSchema>;
+  readonly request: Omit<MessageInitShape<typeof CreateVolumeRequestSchema>, "secrets" | "$typeName">;
   readonly requiredBytes: bigint;
-  readonly secrets: Readonly<Record<string, string>>;
+  /** What the volume is copied from, to be protected before the call. */
+  readonly dataSource: DataSource | undefined;
   /** File system of the volume; undefined for a block volume. */
   readonly fsType: string | undefined;
   /** The class as the driver sees it, translated when its plugin migrates. */
   readonly storageClass: StorageClass;
+  /** The provisioner that the class names, which is the in-tree plugin when it migrates. */
+  readonly provisioner: string;
   readonly migrated: boolean;
   readonly refs: VolumeSecretRefs;
   readonly deletionSecret: Required<SecretReference> | undefined;
@@ -95,7 +105,8 @@ export async function prepareVolume(
 ): Promise<PreparedVolume> {
   const { driver, settings } = context;
   const basics = finished(() => {
-    refuseUnsupported(driver, claim);
+    const dataSource = dataSourceOf(claim, settings.crossNamespaceDataSource);
+    refuseUnsupported(context, claim, dataSource);
     const migrated = driver.inTreeName !== undefined && storageClass.provisioner === driver.inTreeName;
     const csiClass = migrated ? asCsiClass(storageClass) : storageClass;
     const parameters = csiClass.parameters ?? {};
@@ -103,9 +114,9 @@ export async function prepareVolume(
     const fsType = fsTypeOf(parameters) || settings.defaultFsType;
     const size = claim.spec?.resources?.requests?.storage;
     const requiredBytes = size === undefined ? 0n : parseQuantity(size).toBytes();
-    return { migrated, csiClass, parameters, pvName, fsType, requiredBytes };
+    return { dataSource, migrated, csiClass, parameters, pvName, fsType, requiredBytes };
   });
-  const { migrated, csiClass, parameters, pvName, fsType, requiredBytes } = basics;
+  const { dataSource, migrated, csiClass, parameters, pvName, fsType, requiredBytes } = basics;
   const hasTopology = driver.capabilities.plugin.has("VOLUME_ACCESSIBILITY_CONSTRAINTS");
   const volumeCapabilities = claimCapabilities(
     claim.spec?.accessModes ?? [],
@@ -113,6 +124,8 @@ export async function prepareVolume(
     { singleNodeMultiWriter: driver.capabilities.controller.has("SINGLE_NODE_MULTI_WRITER") },
     { fsType, mountOptions: csiClass.mountOptions ?? [] },
   );
+  const volumeContentSource =
+    dataSource === undefined ? undefined : await resolveSource(context, claim, dataSource, signal);
   const topology = hasTopology ? requirementsOf(context, claim, csiClass, selectedNode) : undefined;
   const templateClaim = {
     name: claim.metadata.name,
@@ -140,9 +153,6 @@ export async function prepareVolume(
     driverParameters["csi.storage.k8s.io/pv/name"] = pvName;
   }
   const mutableParameters = await mutableParametersOf(context, claim, signal);
-  const secrets = await secretValues(context.kube, refs.provisioner, signal).catch((cause: unknown) => {
-    throw new ProvisionError("NoChange", "the provisioner's secret cannot be read", { cause });
-  });
   return {
     pvName,
     request: {
@@ -150,14 +160,15 @@ export async function prepareVolume(
       capacityRange: { requiredBytes },
       volumeCapabilities,
       parameters: driverParameters,
-      secrets,
+      ...(volumeContentSource === undefined ? {} : { volumeContentSource }),
       ...(mutableParameters === undefined ? {} : { mutableParameters }),
       ...(topology === undefined ? {} : { accessibilityRequirements: topology }),
     },
     requiredBytes,
-    secrets,
+    dataSource,
     fsType: claim.spec?.volumeMode === "Block" ? undefined : fsType,
     storageClass: csiClass,
+    provisioner: storageClass.provisioner,
     migrated,
     refs: refs.volume,
     deletionSecret: refs.provisioner,
@@ -166,28 +177,33 @@ export async function prepareVolume(
   };
 }
 
-/** What this provisioner cannot do must fail in words, not become an empty volume. */
-function refuseUnsupported({ capabilities }: Driver, claim: PersistentVolumeClaim): void {
-  const source = claim.spec?.dataSourceRef ?? claim.spec?.dataSource;
-  if (source !== undefined && source !== null) {
-    const isKnown = source.kind === "PersistentVolumeClaim" || source.kind === "VolumeSnapshot";
-    if (!isKnown) {
-      throw new ProvisionError("Finished", "Assuming an external populator will provision the volume", {
-        ignored: true,
-      });
-    }
-    throw new Error(`spec.dataSource: volumes from a ${source.kind} are not supported yet`);
-  }
+/** What the driver cannot do must fail in words, not become another volume than was asked for. */
+function refuseUnsupported(
+  { driver: { capabilities }, settings }: RequestContext,
+  claim: PersistentVolumeClaim,
+  source: DataSource | undefined,
+): void {
   if (!capabilities.plugin.has("CONTROLLER_SERVICE")) throw new Error("the driver has no controller service");
-  if (!capabilities.controller.has("CREATE_DELETE_VOLUME")) {
-    throw new Error("the driver cannot create volumes (CREATE_DELETE_VOLUME)");
-  }
-  if ((claim.spec?.volumeAttributesClassName ?? "") !== "" && !capabilities.controller.has("MODIFY_VOLUME")) {
-    throw new Error("spec.volumeAttributesClassName: the driver cannot modify volumes (MODIFY_VOLUME)");
+  const need = (rpc: string, what: string) => {
+    if (!capabilities.controller.has(rpc)) throw new Error(`the driver cannot ${what} (${rpc})`);
+  };
+  need("CREATE_DELETE_VOLUME", "create volumes");
+  if (source?.kind === "snapshot") need("CREATE_DELETE_SNAPSHOT", "make volumes from snapshots");
+  if (source?.kind === "clone") need("CLONE_VOLUME", "clone volumes");
+  if (attributesClassOf(settings, claim) !== undefined) {
+    need("MODIFY_VOLUME", "modify volumes, as spec.volumeAttributesClassName asks");
   }
   if (claim.spec?.selector !== undefined && claim.spec.selector !== null) {
     throw new Error("spec.selector is not supported with dynamic provisioning: remove it");
   }
+}
+
+/** The claim's VolumeAttributesClass; undefined when it names none or the gate is off. */
+export function attributesClassOf(
+  { volumeAttributesClass }: Pick<VolumeSettings, "volumeAttributesClass">,
+  claim: PersistentVolumeClaim,
+): string | undefined {
+  return (volumeAttributesClass && claim.spec?.volumeAttributesClassName) || undefined;
 }
 
 interface VolumeAttributesClass extends KubeObject {
@@ -205,12 +221,12 @@ const volumeAttributesClasses: Resource<VolumeAttributesClass> = {
 
 /** The parameters of the claim's VolumeAttributesClass; undefined when it names none. */
 async function mutableParametersOf(
-  { kube, driver }: RequestContext,
+  { kube, driver, settings }: RequestContext,
   claim: PersistentVolumeClaim,
   signal: AbortSignal,
 ): Promise<Record<string, string> | undefined> {
-  const name = claim.spec?.volumeAttributesClassName ?? "";
-  if (name === "") return undefined;
+  const name = attributesClassOf(settings, claim);
+  if (name === undefined) return undefined;
   const found = await kube.get(volumeAttributesClasses, { name }, { signal });
   if (found === undefined)
     throw new ProvisionError("NoChange", `VolumeAttributesClass "${name}" not found: create it`);
@@ -233,8 +249,10 @@ function requirementsOf(
   storageClass: StorageClass,
   selectedNode: string | undefined,
 ) {
+  const { uid } = claim.metadata;
+  const before = context.topologies.get(uid);
   try {
-    const { requirements } = accessibilityRequirements({
+    const { requirements, memory } = accessibilityRequirements({
       driverName: context.driver.name,
       pvcName: claim.metadata.name,
       allowedTopologies: storageClass.allowedTopologies ?? [],
@@ -243,7 +261,9 @@ function requirementsOf(
       immediateTopology: context.settings.immediateTopology,
       csiNodes: context.csiNodes(),
       nodes: context.nodes(),
+      ...(before === undefined ? {} : { memory: before }),
     });
+    context.topologies.set(uid, memory);
     if (requirements === undefined) return undefined;
     const { requisite, preferred } = requirements;
     const topologies = (terms: typeof requisite) => terms.map((segments) => ({ segments: { ...segments } }));

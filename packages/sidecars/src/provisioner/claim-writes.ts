@@ -1,0 +1,106 @@
+/**
+ * What the provisioner writes to claims: at most the intent, the node given back, and the intent taken off. Always with
+ * `update` and the version that was read, since the reference's role may not patch claims.
+ */
+import {
+  compareResourceVersions,
+  type Informer,
+  isConflict,
+  isNotFound,
+  keyOf,
+  type PersistentVolumeClaim,
+  resources,
+  type Stored,
+  updateWithRetry,
+} from "@longshore/kube";
+import { provisioningFinalizer, selectedNodeAnnotation } from "@longshore/storage";
+import type { SidecarEnv } from "../common/env.ts";
+
+type Claim = Stored<PersistentVolumeClaim>;
+type Metadata = Claim["metadata"];
+
+/** What the writes need. */
+export interface ClaimWriteContext {
+  readonly env: SidecarEnv;
+  readonly claims: Pick<Informer<PersistentVolumeClaim>, "get">;
+}
+
+/** Whether the intent to make a volume is on the claim. */
+export function isIntended(claim: PersistentVolumeClaim): boolean {
+  return (claim.metadata?.finalizers ?? []).includes(provisioningFinalizer);
+}
+
+/** The node that the scheduler chose, if it has. */
+export function selectedNodeOf(claim: PersistentVolumeClaim): string | undefined {
+  return claim.metadata?.annotations?.[selectedNodeAnnotation] || undefined;
+}
+
+/** Writes the intent unless it is there. A stale claim loses with a conflict, and is looked at again. */
+export async function storeIntent(
+  { env }: ClaimWriteContext,
+  claim: Claim,
+  signal: AbortSignal,
+): Promise<Claim> {
+  if (isIntended(claim)) return claim;
+  const finalizers = [...(claim.metadata.finalizers ?? []), provisioningFinalizer];
+  const changed = { ...claim, metadata: { ...claim.metadata, finalizers } };
+  return env.kube.update(resources.persistentVolumeClaims, changed, { signal });
+}
+
+/** Takes the intent off: the volume is stored, or certainly not there. */
+export function removeIntent(context: ClaimWriteContext, claim: Claim, signal: AbortSignal): Promise<void> {
+  return changeClaim(context, claim, signal, (metadata) => {
+    const finalizers = metadata.finalizers ?? [];
+    if (!finalizers.includes(provisioningFinalizer)) return undefined;
+    return { ...metadata, finalizers: finalizers.filter((f) => f !== provisioningFinalizer) };
+  });
+}
+
+/** Takes the chosen node off, so that the scheduler chooses anew; the intent stays for the next attempt. */
+export function giveNodeBack(context: ClaimWriteContext, claim: Claim, signal: AbortSignal): Promise<void> {
+  const refused = selectedNodeOf(claim);
+  return changeClaim(context, claim, signal, (metadata) => {
+    // Chosen anew meanwhile: that node was not tried.
+    const { [selectedNodeAnnotation]: chosen, ...annotations } = metadata.annotations ?? {};
+    if (chosen === undefined || chosen !== refused) return undefined;
+    return { ...metadata, annotations };
+  });
+}
+
+/** One request where nobody else wrote meanwhile: the newest version known here is tried before the server is asked. */
+async function changeClaim(
+  { env, claims }: ClaimWriteContext,
+  claim: Claim,
+  signal: AbortSignal,
+  change: (metadata: Metadata) => Metadata | undefined,
+): Promise<void> {
+  const newest = newer(claim, claims.get(keyOf(claim)));
+  const metadata = change(newest.metadata);
+  if (metadata !== undefined) {
+    try {
+      await env.kube.update(resources.persistentVolumeClaims, { ...newest, metadata }, { signal });
+      return;
+    } catch (error) {
+      if (isNotFound(error)) return;
+      if (!isConflict(error)) throw error;
+    }
+  }
+  const ref = { name: claim.metadata.name, namespace: claim.metadata.namespace ?? "" };
+  await updateWithRetry(
+    env.kube,
+    resources.persistentVolumeClaims,
+    ref,
+    (current) => {
+      if (current.metadata.uid !== claim.metadata.uid) return undefined;
+      const changed = change(current.metadata);
+      return changed === undefined ? undefined : { ...current, metadata: changed };
+    },
+    { signal },
+  );
+}
+
+function newer(claim: Claim, cached: Claim | undefined): Claim {
+  if (cached === undefined || cached.metadata.uid !== claim.metadata.uid) return claim;
+  const order = compareResourceVersions(cached.metadata.resourceVersion, claim.metadata.resourceVersion);
+  return order !== undefined && order > 0 ? cached : claim;
+}
