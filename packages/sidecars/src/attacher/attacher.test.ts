@@ -1,10 +1,27 @@
-import { interceptWrites, isNotFound, resources } from "@longshore/kube";
+import {
+  ControllerGetCapabilitiesResponseSchema,
+  type ControllerPublishVolumeRequest,
+  ControllerServiceCapability_RPC_Type as ControllerRpc,
+  create,
+  type ListVolumesRequest,
+  ListVolumesResponseSchema,
+  lostReply,
+  VolumeCapability_AccessMode_Mode as Mode,
+} from "@longshore/csi";
+import {
+  interceptWrites,
+  isNotFound,
+  type KubeClient,
+  type PersistentVolumeSpec,
+  resources,
+} from "@longshore/kube";
 import { describe, expect, it } from "vitest";
 import { laggingClient } from "../../../kube/src/testing/lagging-client.ts";
 import { startAttacher } from "../index.ts";
 import { Life, mortal } from "../testing/crashing.ts";
 import { addNode, anAttachment, anInTreeVolume, sidecarWorld, type World } from "../testing/world.ts";
 
+const driver = "ebs.csi.aws.com";
 const finalizer = "external-attacher/ebs-csi-aws-com";
 
 const getVa = ({ kube, signal }: World) =>
@@ -109,6 +126,135 @@ describe("the attacher", () => {
     await attacher.stop();
   });
 
+  it("writes three times to attach and once to detach", async () => {
+    const world = await worldWithVolume();
+    const { kube, signal } = world;
+    const writes: string[] = [];
+    const attacher = startAttacher(world.env(countingWrites(world, writes)));
+    await kube.create(resources.volumeAttachments, anAttachment(), { signal });
+    await world.eventually("attached", attached(world));
+    await world.clock.advance(60_000);
+    expect(writes.splice(0)).toEqual(["patch pv-1", "patch csi-1", "patch csi-1 status"]);
+    await deleteVa(world);
+    await world.eventually("gone", vaGone(world));
+    await world.clock.advance(60_000);
+    expect(writes.splice(0)).toEqual(["patch csi-1"]);
+    // The volume has our finalizer by now.
+    await kube.create(resources.volumeAttachments, anAttachment(), { signal });
+    await world.eventually("attached", attached(world));
+    expect(writes).toEqual(["patch csi-1", "patch csi-1 status"]);
+    await attacher.stop();
+  });
+
+  it("tells who else holds a detached attachment that it is detached, in a second write", async () => {
+    const world = await worldWithVolume();
+    const { kube, signal } = world;
+    const writes: string[] = [];
+    const attacher = startAttacher(world.env(countingWrites(world, writes)));
+    const held = { ...anAttachment(), metadata: { name: "csi-1", finalizers: ["example.com/holds"] } };
+    await kube.create(resources.volumeAttachments, held, { signal });
+    await world.eventually("attached", attached(world));
+    await deleteVa(world);
+    const detached = await world.eventually("detached", async () => {
+      const va = await getVa(world);
+      return va?.status?.attached === false && va;
+    });
+    expect(detached.metadata.finalizers).toEqual(["example.com/holds"]);
+    expect(detached.status).toEqual({ attached: false });
+    await world.clock.advance(60_000);
+    expect(writes.slice(3)).toEqual(["patch csi-1", "patch csi-1 status"]);
+    await attacher.stop();
+  });
+
+  it("leaves nothing of an earlier publish context behind when it publishes again", async () => {
+    const world = await worldWithVolume({ listsVolumes: true });
+    const { kube, signal, cloud } = world;
+    cloud.disks.set("vol-9", { name: "x", bytes: 1n, zone: "us-east-1a" });
+    let publishContext: Record<string, string> = { devicePath: "/dev/a", lun: "3" };
+    world.csi.intercept(async (call, proceed) => {
+      const answer = await proceed();
+      return call.rpc === "ControllerPublishVolume" ? { ...answer, publishContext } : answer;
+    });
+    const attacher = startAttacher(world.env());
+    await kube.create(resources.volumeAttachments, anAttachment(), { signal });
+    const va = await world.eventually("attached", attached(world));
+    expect(va.status?.attachmentMetadata).toEqual({ devicePath: "/dev/a", lun: "3" });
+    publishContext = { devicePath: "/dev/b" };
+    cloud.attached.clear();
+    await world.eventually("published again", async () => cloud.attached.size === 1);
+    await world.clock.advance(1000);
+    expect((await getVa(world))?.status?.attachmentMetadata).toEqual({ devicePath: "/dev/b" });
+    await attacher.stop();
+  });
+
+  it.each<[string, readonly string[], string[], Mode]>([
+    ["ReadWriteOnce", ["ReadWriteOnce"], [], Mode.SINGLE_NODE_WRITER],
+    [
+      "ReadWriteOnce, told apart",
+      ["ReadWriteOnce"],
+      ["SINGLE_NODE_MULTI_WRITER"],
+      Mode.SINGLE_NODE_MULTI_WRITER,
+    ],
+    ["ReadWriteOncePod", ["ReadWriteOncePod"], [], Mode.SINGLE_NODE_WRITER],
+    [
+      "ReadWriteOncePod, told apart",
+      ["ReadWriteOncePod"],
+      ["SINGLE_NODE_MULTI_WRITER"],
+      Mode.SINGLE_NODE_SINGLE_WRITER,
+    ],
+    ["ReadOnlyMany", ["ReadOnlyMany"], [], Mode.MULTI_NODE_READER_ONLY],
+    ["ReadWriteMany beside others", ["ReadWriteOnce", "ReadWriteMany"], [], Mode.MULTI_NODE_MULTI_WRITER],
+  ])("asks for the access mode: %s", async (_, accessModes, capabilities, mode) => {
+    const { request } = await publishOf({ accessModes: [...accessModes] }, capabilities);
+    expect(request.volumeCapability?.accessMode?.mode).toBe(mode);
+  });
+
+  it.each<[string, boolean, string[], boolean]>([
+    ["only with PUBLISH_READONLY", true, ["PUBLISH_READONLY"], true],
+    ["not without", true, [], false],
+    ["not a volume that is not so", false, ["PUBLISH_READONLY"], false],
+  ])("publishes read-only: %s", async (_, readOnly, capabilities, expected) => {
+    const { request } = await publishOf({ csi: { driver, volumeHandle: "vol-5", readOnly } }, capabilities);
+    expect(request.readonly).toBe(expected);
+  });
+
+  it("hands over the secret that the volume names, as it is at the time of each call", async () => {
+    const controllerPublishSecretRef = { name: "cloud", namespace: "kube-system" };
+    const csi = { driver, volumeHandle: "vol-5", controllerPublishSecretRef };
+    const { world, request, next } = await publishOf({ csi }, [], async ({ kube, signal }) => {
+      const metadata = { name: "cloud", namespace: "kube-system" };
+      await kube.create(resources.secrets, { metadata, stringData: { token: "one" } }, { signal });
+    });
+    expect(request.secrets).toEqual({ token: "one" });
+    const { kube, signal } = world;
+    const ref = { name: "cloud", namespace: "kube-system" };
+    await kube.patch(
+      resources.secrets,
+      ref,
+      { type: "merge", body: { stringData: { token: "two" } } },
+      { signal },
+    );
+    await deleteVa(world);
+    await world.eventually("gone", vaGone(world));
+    expect(next()?.secrets).toEqual({ token: "two" });
+  });
+
+  it("attaches nothing without its secret, and says which is missing", async () => {
+    const world = await worldWithVolume();
+    const { kube, signal, cloud, clock } = world;
+    const controllerPublishSecretRef = { name: "cloud", namespace: "kube-system" };
+    const csi = { driver, volumeHandle: "vol-5", controllerPublishSecretRef };
+    const source = { inlineVolumeSpec: { accessModes: ["ReadWriteOnce"], csi } };
+    const attacher = startAttacher(world.env());
+    await kube.create(resources.volumeAttachments, anAttachment({ source }), { signal });
+    await clock.advance(5000);
+    expect((await getVa(world))?.status?.attachError?.message).toContain(
+      'secret "kube-system/cloud" not found',
+    );
+    expect(cloud.calls).toEqual([]);
+    await attacher.stop();
+  });
+
   it("reports a failure in status and event, backs off, and clears it once attached", async () => {
     const world = await worldWithVolume();
     const { kube, signal, cloud, clock } = world;
@@ -125,6 +271,7 @@ describe("the attacher", () => {
       return va?.status?.attachError !== undefined && va;
     });
     expect(failed.status?.attachError?.message).toContain("as the test asked");
+    expect(failed.status?.attachError).toMatchObject({ errorCode: 13 });
     expect(failed.metadata.finalizers).toEqual([finalizer]);
     const va = await world.eventually("attached", attached(world));
     expect(va.status?.attachError).toBeUndefined();
@@ -160,6 +307,23 @@ describe("the attacher", () => {
     await kube.create(resources.volumeAttachments, anAttachment(), { signal });
     await world.eventually("attached", attached(world));
     await kube.delete(resources.csiNodes, { name: "node-a" }, { signal });
+    await deleteVa(world);
+    await world.eventually("gone", vaGone(world));
+    expect(cloud.attached.size).toBe(0);
+    await attacher.stop();
+  });
+
+  it("attaches to a node without a CSINode by the id that its Node announces", async () => {
+    const world = await worldWithVolume();
+    const { kube, signal, cloud } = world;
+    await kube.delete(resources.csiNodes, { name: "node-a" }, { signal });
+    const annotations = { "csi.volume.kubernetes.io/nodeid": JSON.stringify({ [driver]: "i-old" }) };
+    const body = { metadata: { annotations } };
+    await kube.patch(resources.nodes, { name: "node-a" }, { type: "merge", body }, { signal });
+    const attacher = startAttacher(world.env());
+    await kube.create(resources.volumeAttachments, anAttachment(), { signal });
+    await world.eventually("attached", attached(world));
+    expect([...cloud.attached]).toEqual(["vol-9/i-old"]);
     await deleteVa(world);
     await world.eventually("gone", vaGone(world));
     expect(cloud.attached.size).toBe(0);
@@ -221,6 +385,51 @@ describe("the attacher", () => {
     await attacher.stop();
   });
 
+  it("reads the driver's list in pages, and does nothing about a list that breaks off", async () => {
+    const world = await worldWithVolume({ listsVolumes: true });
+    const { kube, signal, cloud, clock, csi } = world;
+    const pages: { readonly maxEntries: number; readonly startingToken: string }[] = [];
+    let breaks = true;
+    csi.intercept(async (call, proceed) => {
+      if (call.rpc !== "ListVolumes") return proceed();
+      const { maxEntries, startingToken } = call.request as ListVolumesRequest;
+      pages.push({ maxEntries, startingToken });
+      if (startingToken === "2" && breaks) throw lostReply("ListVolumes");
+      const published = { volume: { volumeId: "vol-9" }, status: { publishedNodeIds: ["i-node-a"] } };
+      const other = { volume: { volumeId: `other-${startingToken}` } };
+      return create(ListVolumesResponseSchema, {
+        entries: startingToken === "2" ? [other, published] : [other],
+        nextToken: { "": "1", "1": "2", "2": "" }[startingToken] ?? "",
+      });
+    });
+    const attacher = startAttacher(world.env(), { maxEntries: 3 });
+    await kube.create(resources.volumeAttachments, anAttachment(), { signal });
+    await world.eventually("attached", attached(world));
+    await clock.advance(10 * 60_000);
+    breaks = false;
+    await clock.advance(10 * 60_000);
+    expect(pages.slice(0, 3).map(({ startingToken }) => startingToken)).toEqual(["", "1", "2"]);
+    expect(new Set(pages.map(({ maxEntries }) => maxEntries))).toEqual(new Set([3]));
+    // The broken list lacked the volume; the whole one agrees with the attachment.
+    expect(cloud.calls).toEqual(["ControllerPublishVolume vol-9/i-node-a"]);
+    await attacher.stop();
+  });
+
+  it("detaches what the driver still has although the attachment says otherwise", async () => {
+    const world = await worldWithVolume({ listsVolumes: true });
+    const { kube, signal, cloud } = world;
+    cloud.disks.set("vol-9", { name: "x", bytes: 1n, zone: "us-east-1a" });
+    const attacher = startAttacher(world.env());
+    const held = { ...anAttachment(), metadata: { name: "csi-1", finalizers: ["example.com/holds"] } };
+    await kube.create(resources.volumeAttachments, held, { signal });
+    await world.eventually("attached", attached(world));
+    await deleteVa(world);
+    await world.eventually("detached", async () => cloud.attached.size === 0);
+    cloud.attached.add("vol-9/i-node-a");
+    await world.eventually("detached again", async () => cloud.attached.size === 0);
+    await attacher.stop();
+  });
+
   it("attaches again what the driver lost", async () => {
     const world = await worldWithVolume({ listsVolumes: true });
     const { kube, signal, cloud } = world;
@@ -241,6 +450,50 @@ describe("the attacher", () => {
     }
   });
 });
+
+/** The client of the world, writing down what is written but for events. */
+function countingWrites({ kube }: World, writes: string[]): KubeClient {
+  return interceptWrites(kube, (request, signal, send) => {
+    if (request.resource.kind !== "Event")
+      writes.push([request.verb, request.key, request.subresource].filter(Boolean).join(" "));
+    return send(signal);
+  });
+}
+
+/** Attaches an inline volume and gives what the driver was asked; `next` gives the request after it. */
+async function publishOf(
+  spec: Partial<PersistentVolumeSpec>,
+  capabilities: readonly string[],
+  prepare: (world: World) => Promise<void> = async () => {},
+) {
+  const world = await worldWithVolume();
+  const { kube, signal, csi } = world;
+  const requests: ControllerPublishVolumeRequest[] = [];
+  csi.intercept(async (call, proceed) => {
+    if (/Controller(Unp|P)ublishVolume/.test(call.rpc)) {
+      requests.push(call.request as ControllerPublishVolumeRequest);
+    }
+    const answer = await proceed();
+    if (call.rpc !== "ControllerGetCapabilities") return answer;
+    const more = capabilities.map((name) => ControllerRpc[name as keyof typeof ControllerRpc]);
+    const all = [ControllerRpc.PUBLISH_UNPUBLISH_VOLUME, ...more];
+    return create(ControllerGetCapabilitiesResponseSchema, {
+      capabilities: all.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
+    });
+  });
+  await prepare(world);
+  const attacher = startAttacher(world.env());
+  const inlineVolumeSpec = {
+    accessModes: ["ReadWriteOnce"],
+    csi: { driver, volumeHandle: "vol-5" },
+    ...spec,
+  } as PersistentVolumeSpec;
+  await kube.create(resources.volumeAttachments, anAttachment({ source: { inlineVolumeSpec } }), { signal });
+  await world.eventually("attached", attached(world));
+  const request = requests.shift();
+  if (request === undefined) throw new Error("the driver was not asked");
+  return { world, attacher, request, next: () => requests.shift() };
+}
 
 /** Attach, detach, delete the volume; the first incarnation has `life`, those after it live on. */
 async function attachAndDetach(life: Life): Promise<Life> {
