@@ -30,6 +30,17 @@ export {
   unsupportedPlatform,
 } from "./node-driver-registrar/index.ts";
 export { type ProvisionerOptions, startProvisioner } from "./provisioner/index.ts";
+export { type ResizerOptions, serveResizes, startResizer } from "./resizer/index.ts";
+export {
+  type SnapshotControllerEnv,
+  type SnapshotControllerOptions,
+  startSnapshotController,
+} from "./snapshot-controller/index.ts";
+export {
+  type SnapshotterOptions,
+  serveSnapshotContents,
+  startSnapshotter,
+} from "./snapshotter/index.ts";
 export { type SidecarName, type SidecarOptions, sidecarNames } from "./together/kinds.ts";
 export {
   type LeaseState,
@@ -38,4 +49,3 @@ export {
   type SidecarsOptions,
   startSidecars,
 } from "./together/sidecars.ts";
-export { type ResizerOptions, serveResizes, startResizer } from "./resizer/index.ts";

@@ -21,6 +21,7 @@ import { type Clock, periodically, type RuntimeEnv } from "@longshore/runtime";
 import {
   managedByLabel,
   snapshotResources,
+  type VolumeSnapshot,
   type VolumeSnapshotClass,
   type VolumeSnapshotContent,
 } from "@longshore/storage";
@@ -148,4 +149,9 @@ export function cachedSnapshotContents(
 /** All VolumeSnapshotClasses. */
 export function cachedSnapshotClasses(informers: SharedInformers): Informer<VolumeSnapshotClass> {
   return informers.of(snapshotResources.volumeSnapshotClasses);
+}
+
+/** All VolumeSnapshots. */
+export function cachedSnapshots(informers: SharedInformers): Informer<VolumeSnapshot> {
+  return informers.of(snapshotResources.volumeSnapshots);
 }

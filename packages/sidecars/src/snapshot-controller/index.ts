@@ -1,0 +1,5 @@
+export {
+  type SnapshotControllerEnv,
+  type SnapshotControllerOptions,
+  startSnapshotController,
+} from "./snapshot-controller.ts";

@@ -1,0 +1,197 @@
+/** The snapshot controller's decision for one VolumeSnapshot (sidecars.md §5; common-controller of the reference). Pure. */
+import { isDeleting, type Stored } from "@longshore/kube";
+import {
+  beingDeletedAnnotation,
+  snapshotBoundFinalizer,
+  snapshotInGroupFinalizer,
+  snapshotSourceFinalizer,
+  type VolumeGroupSnapshot,
+  type VolumeSnapshot,
+  type VolumeSnapshotClass,
+  type VolumeSnapshotContent,
+} from "@longshore/storage";
+import { isPreProvisioned, mismatchOf, ownerGroup, pointsBack } from "./binding.ts";
+import { snapshotStatusPatch } from "./snapshot-status.ts";
+
+/** What is known of a snapshot when a pass begins. */
+export interface ObservedSnapshot {
+  readonly snapshot: Stored<VolumeSnapshot>;
+  /** The content of the name that the snapshot has, or is to have. */
+  readonly content: Stored<VolumeSnapshotContent> | undefined;
+  /** The class that the snapshot names; undefined: it names none, or there is none of that name. */
+  readonly snapshotClass: Stored<VolumeSnapshotClass> | undefined;
+  /** Volumes are being made from it. */
+  readonly isRestoring: boolean;
+  /** The group snapshot that it belongs to, while that exists. */
+  readonly group: Stored<VolumeGroupSnapshot> | undefined;
+  /** The group snapshot whose content has the group handle of this content: `unknown` until it is found. */
+  readonly groupName: string | undefined | "unknown";
+}
+
+/** What one pass over a VolumeSnapshot has to do. */
+export type SnapshotStep =
+  | { readonly kind: "none" }
+  /** Tell what is wrong, and look again later. `notReady`: the snapshot is of no use as it is. */
+  | { readonly kind: "fail"; readonly reason: string; readonly message: string; readonly notReady: boolean }
+  /** Something else must end first; it will wake the snapshot. */
+  | { readonly kind: "wait"; readonly reason?: string; readonly message: string }
+  /** Find the default class of the volume's driver. */
+  | { readonly kind: "chooseClass" }
+  | { readonly kind: "protect"; readonly finalizers: readonly string[] }
+  | { readonly kind: "createContent" }
+  | { readonly kind: "bindContent"; readonly uid: string; readonly className: string | undefined }
+  | { readonly kind: "tell"; readonly status: Readonly<Record<string, unknown>> }
+  | { readonly kind: "joinGroup"; readonly group: Stored<VolumeGroupSnapshot> }
+  /** Say on the content that its snapshot is being deleted. */
+  | { readonly kind: "announceDeletion" }
+  | { readonly kind: "deleteContent" }
+  | { readonly kind: "letGo"; readonly finalizers: readonly string[] };
+
+/** Every finalizer that the controller puts on snapshots. */
+const ourFinalizers = [snapshotSourceFinalizer, snapshotBoundFinalizer, snapshotInGroupFinalizer] as const;
+
+/** One step towards what is asked for; the next pass takes the next. */
+export function decideSnapshotStep(observed: ObservedSnapshot): SnapshotStep {
+  const { snapshot } = observed;
+  if (isDeleting(snapshot)) return stepOfDeletion(observed);
+  const { persistentVolumeClaimName, volumeSnapshotContentName } = snapshot.spec.source;
+  if ((persistentVolumeClaimName === undefined) === (volumeSnapshotContentName === undefined)) {
+    return fail(
+      "SnapshotValidationError",
+      "Exactly one of PersistentVolumeClaimName and VolumeSnapshotContentName should be specified",
+    );
+  }
+  const { readyToUse, boundVolumeSnapshotContentName } = snapshot.status ?? {};
+  if (readyToUse === true && boundVolumeSnapshotContentName) return stepOfReady(observed);
+  if (isPreProvisioned(snapshot)) return stepOfExisting(observed);
+  return ownerGroup(snapshot) === undefined ? stepOfNew(observed) : stepOfMember(observed);
+}
+
+function stepOfDeletion({ snapshot, content, isRestoring, group }: ObservedSnapshot): SnapshotStep {
+  const held = ourFinalizers.filter((finalizer) => hasFinalizer(snapshot, finalizer));
+  if (held.length === 0) return { kind: "none" };
+  const own = content !== undefined && pointsBack(content, snapshot) ? content : undefined;
+  if (own !== undefined && isRestoring) {
+    return {
+      kind: "wait",
+      reason: "SnapshotDeletePending",
+      message: "Snapshot is being used to restore a PVC",
+    };
+  }
+  if (group !== undefined) return waitForGroup(snapshot, group);
+  if (own !== undefined) {
+    if (own.metadata.annotations?.[beingDeletedAnnotation] === undefined) return { kind: "announceDeletion" };
+    if (own.spec.deletionPolicy === "Delete") {
+      if (!isDeleting(own)) return { kind: "deleteContent" };
+      return { kind: "wait", message: "its content is being deleted" };
+    }
+  }
+  return { kind: "letGo", finalizers: held };
+}
+
+/** A group is deleted as a whole. */
+function waitForGroup(snapshot: Stored<VolumeSnapshot>, group: Stored<VolumeGroupSnapshot>): SnapshotStep {
+  const { namespace = "", name } = snapshot.metadata;
+  const groupKey = `${namespace}/${group.metadata.name}`;
+  if (isDeleting(group)) return { kind: "wait", message: `group snapshot ${groupKey} is being deleted` };
+  return {
+    kind: "wait",
+    reason: "SnapshotDeletePending",
+    message: `VolumeSnapshot ${namespace}/${name} belongs to group snapshot ${groupKey} and is deleted with it only`,
+  };
+}
+
+function stepOfReady({ snapshot, content, group }: ObservedSnapshot): SnapshotStep {
+  if (content === undefined) return contentMissing;
+  if (!pointsBack(content, snapshot)) {
+    return fail("SnapshotMisbound", "VolumeSnapshotContent is not bound to the VolumeSnapshot correctly");
+  }
+  const lacking = lackingFinalizers(snapshot, content.spec.deletionPolicy);
+  if (lacking.length > 0) return { kind: "protect", finalizers: lacking };
+  // An administrator made the members of a group that exists; they learn of their group from the driver.
+  if (group !== undefined && ownerGroup(snapshot) === undefined && !isDeleting(group)) {
+    return { kind: "joinGroup", group };
+  }
+  return { kind: "none" };
+}
+
+function stepOfExisting(observed: ObservedSnapshot): SnapshotStep {
+  const { snapshot, content, snapshotClass } = observed;
+  if (content === undefined) return contentMissing;
+  const mismatch = mismatchOf(snapshot, content);
+  if (mismatch !== undefined) return fail(mismatch.reason, mismatch.message);
+  const className = snapshot.spec.volumeSnapshotClassName;
+  if (className !== undefined && snapshotClass === undefined) return classMissing(className);
+  const lacking = lackingFinalizers(snapshot, content.spec.deletionPolicy);
+  if (lacking.length > 0) return { kind: "protect", finalizers: lacking };
+  const isBound = content.spec.volumeSnapshotRef.uid === snapshot.metadata.uid;
+  const newClass = content.spec.volumeSnapshotClassName === undefined ? className : undefined;
+  if (!isBound || newClass !== undefined) {
+    return { kind: "bindContent", uid: snapshot.metadata.uid, className: newClass };
+  }
+  return stepOfStatus(observed, content);
+}
+
+/** A member of a group: its objects are made and bound with the group. */
+function stepOfMember(observed: ObservedSnapshot): SnapshotStep {
+  const { snapshot, content } = observed;
+  if (content === undefined) return { kind: "wait", message: "its content is yet to be made with its group" };
+  if (!pointsBack(content, snapshot)) {
+    return fail("SnapshotMisbound", "VolumeSnapshotContent is not bound to the VolumeSnapshot correctly");
+  }
+  const lacking = lackingFinalizers(snapshot, content.spec.deletionPolicy);
+  if (lacking.length > 0) return { kind: "protect", finalizers: lacking };
+  return stepOfStatus(observed, content);
+}
+
+function stepOfNew(observed: ObservedSnapshot): SnapshotStep {
+  const { snapshot, content, snapshotClass } = observed;
+  if (content !== undefined) {
+    const mismatch = mismatchOf(snapshot, content);
+    if (mismatch !== undefined) return fail(mismatch.reason, mismatch.message);
+    const lacking = lackingFinalizers(snapshot, content.spec.deletionPolicy);
+    if (lacking.length > 0) return { kind: "protect", finalizers: lacking };
+    return stepOfStatus(observed, content);
+  }
+  // What was cut at that time is gone: another snapshot of today would not be the one that was asked for.
+  if (snapshot.status?.creationTime !== undefined) return contentMissing;
+  const className = snapshot.spec.volumeSnapshotClassName;
+  if (className === undefined) return { kind: "chooseClass" };
+  if (snapshotClass === undefined) return classMissing(className);
+  const lacking = lackingFinalizers(snapshot, snapshotClass.deletionPolicy);
+  if (lacking.length > 0) return { kind: "protect", finalizers: lacking };
+  return { kind: "createContent" };
+}
+
+function stepOfStatus(
+  { snapshot, groupName }: ObservedSnapshot,
+  content: VolumeSnapshotContent,
+): SnapshotStep {
+  if (groupName === "unknown") return { kind: "wait", message: "the group of its content is not known yet" };
+  const status = snapshotStatusPatch(snapshot, content, groupName);
+  return status === undefined ? { kind: "none" } : { kind: "tell", status };
+}
+
+/** The finalizers that a snapshot is to have: the second one only where its content is deleted with it. */
+export function finalizersFor(policy: string): readonly string[] {
+  return policy === "Delete" ? [snapshotSourceFinalizer, snapshotBoundFinalizer] : [snapshotSourceFinalizer];
+}
+
+function lackingFinalizers(snapshot: VolumeSnapshot, policy: string): readonly string[] {
+  return finalizersFor(policy).filter((finalizer) => !hasFinalizer(snapshot, finalizer));
+}
+
+function hasFinalizer(snapshot: VolumeSnapshot, finalizer: string): boolean {
+  return snapshot.metadata?.finalizers?.includes(finalizer) ?? false;
+}
+
+const contentMissing: SnapshotStep = fail("SnapshotContentMissing", "VolumeSnapshotContent is missing");
+
+function classMissing(className: string): SnapshotStep {
+  const message = `Failed to get snapshot class with error VolumeSnapshotClass "${className}" not found`;
+  return { kind: "fail", reason: "GetSnapshotClassFailed", message, notReady: false };
+}
+
+function fail(reason: string, message: string): SnapshotStep {
+  return { kind: "fail", reason, message, notReady: true };
+}

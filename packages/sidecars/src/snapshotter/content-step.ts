@@ -1,0 +1,88 @@
+/** The snapshotter's decision for one VolumeSnapshotContent (sidecars.md §5; sidecar-controller of the reference). Pure. */
+import { isDeleting } from "@longshore/kube";
+import {
+  beingCreatedAnnotation,
+  beingDeletedAnnotation,
+  contentFinalizer,
+  groupHandleAnnotation,
+  type VolumeSnapshotClass,
+  type VolumeSnapshotContent,
+} from "@longshore/storage";
+
+/** What one pass over a VolumeSnapshotContent has to do. */
+export type ContentStep =
+  | { readonly kind: "none" }
+  /** Ask for the snapshot; again and again until it is ready. */
+  | { readonly kind: "create" }
+  /** Look how a snapshot is that exists. */
+  | { readonly kind: "check"; readonly snapshotHandle: string }
+  /** Delete the snapshot at the driver. */
+  | { readonly kind: "delete"; readonly snapshotHandle: string }
+  /** Nothing is left to delete, or nothing is to be: take the finalizer off. */
+  | { readonly kind: "letGo" }
+  /** The outcome of CreateSnapshot is known: take the annotation off that says otherwise. */
+  | { readonly kind: "settleCreation" };
+
+/**
+ * Whether the content belongs to this driver.
+ * @param classOf the class of this name; undefined: it is gone, and speaks neither for nor against
+ */
+export function isOfDriver(
+  content: VolumeSnapshotContent,
+  driver: string,
+  classOf: (name: string) => VolumeSnapshotClass | undefined,
+): boolean {
+  const { spec } = content;
+  if (spec.driver !== driver) return false;
+  if (spec.source.volumeHandle === undefined && spec.source.snapshotHandle === undefined) return false;
+  const { volumeSnapshotClassName: name } = spec;
+  return name === undefined || (classOf(name)?.driver ?? driver) === driver;
+}
+
+/** Creating is finished with before anything is deleted, so that no snapshot is left that nobody knows. */
+export function decideContentStep(content: VolumeSnapshotContent): ContentStep {
+  const { spec, status } = content;
+  const handle = status?.snapshotHandle;
+  const beingCreated = content.metadata?.annotations?.[beingCreatedAnnotation] !== undefined;
+  if (mayDelete(content)) return stepOfDeletion(content);
+  if (beingCreated && handle !== undefined) return { kind: "settleCreation" };
+  if (status?.readyToUse === true && handle !== undefined) return { kind: "none" };
+  if (spec.source.snapshotHandle !== undefined) {
+    return { kind: "check", snapshotHandle: handle ?? spec.source.snapshotHandle };
+  }
+  if (handle !== undefined && status?.volumeGroupSnapshotHandle !== undefined) {
+    return { kind: "check", snapshotHandle: handle };
+  }
+  // Its snapshot was made with its group, and the snapshot controller will say which it is.
+  if (isGroupMember(content)) return { kind: "none" };
+  return { kind: "create" };
+}
+
+/** Whether the snapshot was, or is being, made as one of a group. */
+export function isGroupMember(content: VolumeSnapshotContent): boolean {
+  return content.metadata?.annotations?.[groupHandleAnnotation] !== undefined;
+}
+
+/**
+ * A content that was bound goes only after its VolumeSnapshot has; one of an uncertain creation goes once that is
+ * settled; one that was never bound goes at once.
+ */
+function mayDelete(content: VolumeSnapshotContent): boolean {
+  if (!isDeleting(content)) return false;
+  const { source, volumeSnapshotRef } = content.spec;
+  if (source.snapshotHandle !== undefined && !volumeSnapshotRef.uid) return true;
+  const annotations = content.metadata?.annotations ?? {};
+  return (
+    annotations[beingCreatedAnnotation] === undefined && annotations[beingDeletedAnnotation] !== undefined
+  );
+}
+
+function stepOfDeletion(content: VolumeSnapshotContent): ContentStep {
+  const { spec, status } = content;
+  if (!(content.metadata?.finalizers ?? []).includes(contentFinalizer)) return { kind: "none" };
+  const snapshotHandle = status?.snapshotHandle ?? spec.source.snapshotHandle;
+  // A snapshot of a group goes with its group.
+  const ofGroup = status?.volumeGroupSnapshotHandle !== undefined || isGroupMember(content);
+  if (spec.deletionPolicy !== "Delete" || snapshotHandle === undefined || ofGroup) return { kind: "letGo" };
+  return { kind: "delete", snapshotHandle };
+}

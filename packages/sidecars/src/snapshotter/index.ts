@@ -1,0 +1,1 @@
+export { type SnapshotterOptions, serveSnapshotContents, startSnapshotter } from "./snapshotter.ts";
