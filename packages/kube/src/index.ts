@@ -20,7 +20,7 @@ export {
   type EventSubject,
   involvedObject,
 } from "./events/event-recorder.ts";
-export type { FlowControl } from "./http/flow-control.ts";
+export { type FlowControl, TokenBucket } from "./http/flow-control.ts";
 export { createHttpClient, type HttpClientOptions, type HttpKubeClient } from "./http/http-client.ts";
 export type { CacheProgress } from "./informer/cache-progress.ts";
 export {
