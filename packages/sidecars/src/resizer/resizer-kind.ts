@@ -1,14 +1,19 @@
 /** What a driver can do about the size of its volumes. Source: sidecars.md §4. */
-import { type CsiCallOptions, NodeServiceCapability_RPC_Type as NodeRpc } from "@longshore/csi";
+import {
+  CsiCallError,
+  type CsiCallOptions,
+  type CsiConnection,
+  NodeServiceCapability_RPC_Type as NodeRpc,
+} from "@longshore/csi";
 import type { Driver } from "../common/env.ts";
 import { UnsupportedByDriverError } from "../common/unsupported.ts";
 
-/** `csi`: the controller expands; `trivial`: only nodes do, the controller just says so. */
-export type ResizerKind = "csi" | "trivial";
+/** `csi`: the controller expands; `trivial`: only nodes do, the controller just says so; `none`: it modifies only. */
+export type ResizerKind = "csi" | "trivial" | "none";
 
 /**
  * Asks the driver, the node service only where the controller cannot expand.
- * @throws UnsupportedByDriverError where neither can
+ * @throws UnsupportedByDriverError where neither can, nor can the volumes be modified
  */
 export async function resizerKindOf(
   { name, capabilities, csi }: Driver,
@@ -18,10 +23,23 @@ export async function resizerKindOf(
     throw new UnsupportedByDriverError(`driver ${name} has no controller service: it needs no resizer`);
   }
   if (capabilities.controller.has("EXPAND_VOLUME")) return "csi";
-  const answer = await csi.node.nodeGetCapabilities({}, options);
-  const rpcs = answer.capabilities.map(({ type }) => (type.case === "rpc" ? type.value.type : undefined));
-  if (rpcs.includes(NodeRpc.EXPAND_VOLUME)) return "trivial";
+  if ((await nodeRpcs(csi, options)).includes(NodeRpc.EXPAND_VOLUME)) return "trivial";
+  if (capabilities.controller.has("MODIFY_VOLUME")) return "none";
   throw new UnsupportedByDriverError(
     `driver ${name} expands volumes neither in its controller nor on nodes (EXPAND_VOLUME): it needs no resizer`,
   );
+}
+
+/** What the node service can do; a driver that serves none beside its controller does nothing there. */
+async function nodeRpcs(
+  csi: CsiConnection,
+  options: CsiCallOptions,
+): Promise<readonly (NodeRpc | undefined)[]> {
+  try {
+    const { capabilities } = await csi.node.nodeGetCapabilities({}, options);
+    return capabilities.map(({ type }) => (type.case === "rpc" ? type.value.type : undefined));
+  } catch (error) {
+    if (error instanceof CsiCallError && error.answered && error.code === "UNIMPLEMENTED") return [];
+    throw error;
+  }
 }

@@ -16,7 +16,13 @@ import { fencedConnection } from "../common/fenced-connection.ts";
 import { type LeasePolicy, startUnderLease } from "../common/leadership.ts";
 import { SidecarScope } from "../common/sidecar.ts";
 import { UnsupportedByDriverError } from "../common/unsupported.ts";
-import { type SidecarKind, type SidecarName, type SidecarOptions, sidecarKinds } from "./kinds.ts";
+import {
+  type SidecarKind,
+  type SidecarName,
+  type SidecarOptions,
+  sidecarKinds,
+  sidecarNames,
+} from "./kinds.ts";
 
 /** Which sidecars run, and how. */
 export interface SidecarsOptions {
@@ -74,6 +80,7 @@ class RunningSidecars implements Sidecars {
   readonly failed: Promise<SidecarsFailedError>;
   readonly #env: SidecarEnv;
   readonly #options: SidecarsOptions;
+  readonly #timeoutMs: number;
   readonly #informers: SharedInformers;
   readonly #tasks: TaskGroup;
   readonly #parts: Component[] = [];
@@ -84,6 +91,7 @@ class RunningSidecars implements Sidecars {
   constructor(env: SidecarEnv, options: SidecarsOptions) {
     this.#env = env;
     this.#options = options;
+    this.#timeoutMs = options.timeoutMs ?? 10_000;
     this.#informers = sharedInformers(env);
     this.#tasks = new TaskGroup((error) => this.#failed(undefined, error));
     this.failed = new Promise((resolve) => {
@@ -96,10 +104,9 @@ class RunningSidecars implements Sidecars {
       this.#fail(new SidecarsFailedError("driverLost", "Lost connection to CSI driver, exiting")),
     );
     this.#tasks.spawn(async (signal) => {
-      const driver = await learnDriver(this.#env, this.#options.timeoutMs ?? 10_000, signal);
+      const driver = await learnDriver(this.#env, this.#timeoutMs, signal);
       signal.throwIfAborted();
-      const names = Object.keys(sidecarKinds) as SidecarName[];
-      for (const name of names) this.#startOne(name, driver);
+      await Promise.all(sidecarNames.map((name) => this.#startOne(name, driver, signal)));
     });
   }
 
@@ -118,13 +125,16 @@ class RunningSidecars implements Sidecars {
     await stopAll([this.#informers]);
   }
 
-  #startOne<N extends SidecarName>(name: N, driver: Driver): void {
+  async #startOne<N extends SidecarName>(name: N, driver: Driver, signal: AbortSignal): Promise<void> {
     const options: SidecarOptions[N] | undefined = this.#options.sidecars[name];
     if (options === undefined) return;
     const kind: SidecarKind<SidecarOptions[N]> = sidecarKinds[name];
     const { lease, unsupported } = this.#options;
-    const useless = unsupported === "fail" ? undefined : kind.useless(driver);
-    if (useless !== undefined) return this.#leaveOut(name, useless);
+    if (unsupported !== "fail") {
+      const why = await kind.useless(driver, { signal, timeoutMs: this.#timeoutMs });
+      signal.throwIfAborted();
+      if (why !== undefined) return this.#leaveOut(name, why);
+    }
     if (lease === undefined) {
       const scope = new SidecarScope((error) => this.#failed(name, error));
       this.#parts.push(scope);
@@ -160,7 +170,8 @@ class RunningSidecars implements Sidecars {
   #failed(name: SidecarName | undefined, error: unknown): void {
     const isUnsupported = error instanceof UnsupportedByDriverError;
     if (name !== undefined && isUnsupported && this.#options.unsupported !== "fail") {
-      return this.#leaveOut(name, error.message);
+      this.#leaveOut(name, error.message);
+      return;
     }
     const message = name === undefined ? "the sidecars could not be started" : `the ${name} failed`;
     this.#env.logger.error(message, { error });

@@ -39,5 +39,6 @@ export function attacherOptions(
     maxEntries: values["max-entries"],
     defaultFsType: values["default-fstype"],
     backoff: retryBackoff(common),
+    ...(common.compat === "reference" ? { compat: "reference" as const } : {}),
   };
 }

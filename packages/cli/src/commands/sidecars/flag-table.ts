@@ -125,10 +125,13 @@ export interface Gate {
 }
 
 /** `--feature-gates A=true,B=false`. */
-export function gates<G extends string>(known: Readonly<Record<G, Gate>>): Flag<Record<G, boolean>> {
+export function gates<G extends string>(
+  known: Readonly<Record<G, Gate>>,
+): Flag<Record<G, boolean>> & { readonly known: Readonly<Record<G, Gate>> } {
   const names = Object.keys(known) as G[];
   const defaults = Object.fromEntries(names.map((name) => [name, known[name].default])) as Record<G, boolean>;
   return {
+    known,
     value: "A=true,B=false",
     default: defaults,
     defaultText: "",

@@ -2,7 +2,15 @@
 import type { ProvisionerOptions } from "@longshore/sidecars";
 import { releaseGate } from "./common-flags.ts";
 import { type ControllerValues, retryBackoff } from "./controller-sidecars.ts";
-import { duration, type FlagValues, gates, obsolete, text, toggle, whole } from "./flag-table.ts";
+import {
+  duration,
+  type FlagValues,
+  gates as gatesFlag,
+  obsolete,
+  text,
+  toggle,
+  whole,
+} from "./flag-table.ts";
 
 /** Those of the provisioner alone. */
 export const provisionerFlags = {
@@ -20,10 +28,23 @@ export const provisionerFlags = {
   ),
   "extra-create-metadata": toggle(false, "tells the driver names of claim and volume"),
   "default-fstype": text("type", "", "file system of volumes whose class names none"),
+  "prevent-volume-mode-conversion": toggle(
+    true,
+    "a volume of another mode than its snapshot's needs leave, by annotation of the snapshot's content",
+  ),
   "controller-publish-readonly": toggle(false, "volumes that are only read by many are published read-only"),
-  "feature-gates": gates({
+  "feature-gates": gatesFlag({
     ...releaseGate,
-    Topology: { default: true, locked: true, help: "volumes are made where their pods can run" },
+    Topology: { default: true, help: "volumes are made where their pods can run" },
+    CrossNamespaceVolumeDataSource: {
+      default: false,
+      help: "volumes may be made from sources in other namespaces, where a ReferenceGrant allows it",
+    },
+    VolumeAttributesClass: { default: true, help: "volumes are made as their VolumeAttributesClass says" },
+    HonorPVReclaimPolicy: {
+      default: true,
+      help: "volumes with policy Delete carry a finalizer, so that none goes before its disk",
+    },
   }),
   master: text("url", "", "address of the API server, in place of the kubeconfig's"),
   provisioner: obsolete("text", "the driver says its name"),
@@ -38,6 +59,7 @@ export function provisionerOptions(
   values: FlagValues<typeof provisionerFlags>,
   common: ControllerValues,
 ): ProvisionerOptions {
+  const { "feature-gates": gates } = values;
   return {
     timeoutMs: values.timeout,
     workers: values["worker-threads"],
@@ -48,6 +70,11 @@ export function provisionerOptions(
     extraCreateMetadata: values["extra-create-metadata"],
     defaultFsType: values["default-fstype"],
     controllerPublishReadOnly: values["controller-publish-readonly"],
+    preventModeConversion: values["prevent-volume-mode-conversion"],
+    topology: gates.Topology,
+    crossNamespaceDataSource: gates.CrossNamespaceVolumeDataSource,
+    volumeAttributesClass: gates.VolumeAttributesClass,
+    protectVolumes: gates.HonorPVReclaimPolicy,
     backoff: retryBackoff(common),
     ...(common.compat === "reference" ? { compat: "reference" as const } : {}),
   };

@@ -1,2 +1,12 @@
 /** Names of the sidecars below `longshore run`. */
-export const sidecarVerbs = ["provisioner", "attacher", "node-driver-registrar"] as const;
+export const sidecarVerbs = [
+  "sidecars",
+  "provisioner",
+  "attacher",
+  "resizer",
+  "snapshotter",
+  "health-monitor",
+  "node-driver-registrar",
+  "cluster-driver-registrar",
+  "liveness-probe",
+] as const;
