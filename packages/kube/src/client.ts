@@ -74,6 +74,8 @@ export interface Patch {
   /** Field manager, for apply. */
   readonly fieldManager?: string;
   readonly force?: boolean;
+  /** The server does everything but store it: the answer is what would be there. */
+  readonly dryRun?: true;
 }
 
 /** How to delete. */

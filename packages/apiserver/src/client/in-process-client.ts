@@ -125,6 +125,7 @@ export class InProcessClient implements KubeClient {
     const query: ApiQuery = {
       ...(patch.fieldManager === undefined ? {} : { fieldManager: patch.fieldManager }),
       ...(patch.force === undefined ? {} : { force: patch.force }),
+      ...(patch.dryRun === true ? { dryRun: ["All"] } : {}),
     };
     return (await this.#object(resource, "patch", ref, options.signal, {
       body: patch.body,

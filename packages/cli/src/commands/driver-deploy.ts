@@ -1,52 +1,170 @@
-/** `longshore driver deploy`, `upgrade` and `remove`: wires flags and files to the deployment library. */
+/** `longshore driver deploy`, `upgrade` and `remove`: wires flags, files and the cluster to the deployment library. */
+import { resolve } from "node:path";
+import { createHttpClient, type KubeEnv, loadKubeconfig } from "@longshore/kube";
+import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@longshore/runtime";
 import {
   allObjects,
+  checkDriverName,
   DeployOptionError,
   type DeployOptions,
+  leftText,
   planDeployment,
+  type RolloutOptions,
+  removeDeployment,
   renderDeployment,
+  upgradeDeployment,
   yamlText,
 } from "@longshore/sidecars";
 import { type Command, Option } from "commander";
-import { UsageError } from "../exit.ts";
+import { interruptible, UsageError } from "../exit.ts";
+import { wholeNumber } from "../flags.ts";
 import { addDeployFlags, type DeployFlags, deployOptionsOf } from "./driver-deploy-flags.ts";
 
 const deployHelp = `
-Examples:
-  longshore driver deploy --name disk.csi.example.com --image registry.example.com/disk:v1 --attach -o yaml |
-    kubectl apply -f -
-  longshore driver deploy --name disk.csi.example.com --image registry.example.com/disk:v1 -o helm --output-dir ./chart
+What the driver is given: CSI_ENDPOINT (unix:///csi/csi.sock) and NODE_NAME in its environment.
 
-What the driver is given: CSI_ENDPOINT (unix:///csi/csi.sock) and NODE_NAME in its environment.`;
+Example:
+  longshore driver deploy --name disk.csi.example.com --image registry.example.com/disk:v1 --attach -o yaml |
+    kubectl apply -f -`;
+
+const upgradeHelp = `
+The order is: the controller down, rights and classes, the node part, the controller up. What no flag says stays as it
+was. A run that was cut off goes on when it is started again.
+
+Example:
+  longshore driver upgrade --name disk.csi.example.com --image registry.example.com/disk:v2`;
 
 /** Adds the verbs below `driver`. */
 export function registerDriverDeploy(driver: Command): void {
+  const name = ["--name <name>", "the driver's name, as GetPluginInfo gives it"] as const;
   addDeployFlags(
     driver
       .command("deploy")
       .description("render the recommended deployment of a CSI driver")
-      .requiredOption("--name <name>", "the driver's name, as GetPluginInfo gives it")
+      .requiredOption(...name)
       .requiredOption("--image <image>", "the driver's image"),
   )
     .option("--kubernetes-version <version>", "the oldest Kubernetes that must take the objects, e.g. 1.20")
     .addOption(new Option("-o, --output <format>", "objects, or a chart").choices(["yaml"]).default("yaml"))
     .addHelpText("after", deployHelp)
     .action((flags: DeployFlags) => {
-      const plan = planned(deployOptionsOf, flags);
-      for (const { object, comments } of allObjects(renderDeployment(plan))) {
-        process.stdout.write(`---\n${yamlText(object, comments)}`);
-      }
+      explained(() => {
+        const plan = planDeployment(deployOptionsOf(flags) as DeployOptions);
+        for (const warning of plan.warnings) process.stderr.write(`warning: ${warning}\n`);
+        for (const { object, comments } of allObjects(renderDeployment(plan))) {
+          process.stdout.write(`---\n${yamlText(object, comments)}`);
+        }
+      });
     });
+
+  addRolloutFlags(
+    addDeployFlags(
+      driver
+        .command("upgrade")
+        .description(
+          "bring a deployment to a cluster, new or over an older one, in the order that loses no volume",
+        )
+        .requiredOption(...name)
+        .option("--image <image>", "the driver's image"),
+    ),
+  )
+    .addHelpText("after", upgradeHelp)
+    .action(async (flags: DeployFlags & RolloutFlags) => {
+      await rollOut(flags, async (env, options) => {
+        const { changed } = await upgradeDeployment(env, deployOptionsOf(flags), options);
+        if (!changed) say(`${flags.name} is as asked already`);
+        else if (!options.dryRun) say(`${flags.name} is deployed`);
+      });
+    });
+
+  addRolloutFlags(
+    driver
+      .command("remove")
+      .description("take a deployment out of a cluster; refused while volumes need it")
+      .requiredOption(...name)
+      .option("--force", "although volumes are stranded"),
+  ).action(async (flags: RolloutFlags & { readonly name: string; readonly force?: true }) => {
+    explained(() => checkDriverName(flags.name));
+    await rollOut(flags, async (env, options) => {
+      const outcome = await removeDeployment(env, flags.name, { ...options, force: flags.force === true });
+      if (outcome.removed === 0) say(`nothing of ${flags.name} is deployed`);
+      else if (!options.dryRun) say(`${flags.name} is removed`);
+      const left = leftText(outcome);
+      if (left !== undefined) say(left);
+    });
+  });
 }
 
-/** The plan for the flags; warnings go to stderr. @throws UsageError when it cannot be */
-function planned(optionsOf: (flags: DeployFlags) => object, flags: DeployFlags) {
+interface RolloutFlags {
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  readonly timeout: string;
+  readonly dryRun?: true;
+}
+
+function addRolloutFlags(command: Command): Command {
+  return command
+    .option("--kubeconfig <file>", "the cluster; default $KUBECONFIG")
+    .option("--context <name>", "of the kubeconfig; default its current one")
+    .option("--timeout <seconds>", "the whole must be done within this time", "600")
+    .option("--dry-run", "say what would be done, having asked the server, and do nothing");
+}
+
+/** Runs against the cluster that the flags name; Ctrl-C ends it where it is. */
+async function rollOut(
+  flags: RolloutFlags,
+  work: (env: KubeEnv, options: RolloutOptions) => Promise<void>,
+): Promise<void> {
+  const timeoutMs = wholeNumber("--timeout", flags.timeout, 1, 86_400) * 1000;
+  const path = flags.kubeconfig ?? process.env.KUBECONFIG ?? "";
+  if (path === "") throw new UsageError("--kubeconfig: which cluster? Give a file, or set KUBECONFIG");
+  const config = await loadKubeconfig(kernelHost(), {
+    path: resolve(path),
+    environment: process.env as Record<string, string>,
+    ...(flags.context === undefined ? {} : { context: flags.context }),
+  });
+  const logger = createLogger({ format: "human", level: "warn" });
+  const runtime = { clock: systemClock, random: systemRandom, logger, meter: noMeter };
+  const kube = createHttpClient(runtime, config);
+  let last = "";
   try {
-    const plan = planDeployment(optionsOf(flags) as DeployOptions);
-    for (const warning of plan.warnings) process.stderr.write(`warning: ${warning}\n`);
-    return plan;
+    await interruptible(async (signal) => {
+      try {
+        await work(
+          { ...runtime, kube },
+          {
+            signal,
+            timeoutMs,
+            dryRun: flags.dryRun === true,
+            onProgress: (line) => {
+              last = line;
+              process.stderr.write(`${line}\n`);
+            },
+          },
+        );
+      } catch (error) {
+        if (signal.aborted && last !== "") {
+          process.stderr.write(
+            "interrupted: what was begun is left as it is; run the same command again to go on\n",
+          );
+        }
+        throw error instanceof DeployOptionError ? new UsageError(error.message) : error;
+      }
+    });
+  } finally {
+    await kube.close();
+  }
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Wrong flags are wrong usage. */
+function explained<T>(work: () => T): T {
+  try {
+    return work();
   } catch (error) {
-    if (error instanceof DeployOptionError) throw new UsageError(error.message);
-    throw error;
+    throw error instanceof DeployOptionError ? new UsageError(error.message) : error;
   }
 }

@@ -249,6 +249,7 @@ class HttpClient implements HttpKubeClient {
     const parameters = query({
       fieldManager: patch.fieldManager,
       force: patch.force === undefined ? undefined : String(patch.force),
+      dryRun: patch.dryRun === true ? "All" : undefined,
     });
     const request: HttpRequest = {
       method: "PATCH",

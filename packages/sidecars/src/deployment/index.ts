@@ -8,7 +8,7 @@ export {
   type ResourceAmounts,
   type TolerationOptions,
 } from "./deploy-options.ts";
-export { type DeploymentPlan, planDeployment } from "./deployment-plan.ts";
+export { checkDriverName, type DeploymentPlan, planDeployment } from "./deployment-plan.ts";
 export { allObjects, type RenderedDeployment, renderDeployment } from "./manifests.ts";
 export {
   accountOf,
@@ -20,6 +20,9 @@ export {
 } from "./objects/access-objects.ts";
 export type { Rendered } from "./objects/rendered.ts";
 export { parseClass, parsePairs, parseTolerations } from "./option-texts.ts";
+export { leftText, type RemoveOptions, type RemoveOutcome, removeDeployment } from "./rollout/remove.ts";
+export { RolloutError, type RolloutOptions } from "./rollout/rollout.ts";
+export { type UpgradeOutcome, upgradeDeployment } from "./rollout/upgrade.ts";
 export { type AccessComponent, accessComponents, accessRules } from "./rules/index.ts";
 export type { AccessNeeds, AccessRule, RuleScope, RuleVerb } from "./rules/rule.ts";
 export { yamlText } from "./yaml-text.ts";

@@ -109,7 +109,10 @@ type Loose = any;
 test("without an attacher nobody waits for one", () => {
   expect(find<Loose>(minimal, "CSIDriver").spec.attachRequired).toBe(false);
   expect(find<Loose>({ ...minimal, attach: true }, "CSIDriver").spec.attachRequired).toBe(true);
-  expect(JSON.stringify(objectsOf(minimal).map(({ object }) => object))).not.toContain("attacher");
+  const { containers } = find<Loose>(minimal, "StatefulSet").spec.template.spec;
+  expect(containers.find((c: Loose) => c.name === "sidecars").args).toContain("--attacher=false");
+  expect(find(minimal, "ClusterRole", "disk-csi-example-com-attacher")).toBeUndefined();
+  expect(find({ ...minimal, attach: true }, "ClusterRole", "disk-csi-example-com-attacher")).toBeDefined();
 });
 
 test("the node part has its three host paths, and mounts are propagated", () => {

@@ -1,5 +1,5 @@
 /** The command lines of Longshore's containers: flags have the names of the reference sidecars (sidecars.md §1-§8). */
-import type { ControllerSidecar, DeploymentPlan } from "../deployment-plan.ts";
+import { type ControllerSidecar, controllerSidecars, type DeploymentPlan } from "../deployment-plan.ts";
 
 /** The driver's socket, as every container of its pod sees it. */
 export const socketPath = "/csi/csi.sock";
@@ -80,9 +80,11 @@ export function snapshotControllerArgs(plan: DeploymentPlan): readonly string[] 
   ];
 }
 
-/** Which sidecars of the one process run. */
+/** Which sidecars of the one process do not run: all do, unless switched off. */
 function sidecarSwitches(plan: DeploymentPlan): readonly string[] {
-  return [`--sidecars=${plan.controllerSidecars.join(",")}`];
+  return controllerSidecars
+    .filter((sidecar) => !plan.controllerSidecars.includes(sidecar))
+    .map((sidecar) => `--${sidecar}=false`);
 }
 
 function election({ leaderElection }: DeploymentPlan): readonly string[] {
