@@ -10,7 +10,7 @@ import {
   cachedVolumes,
   resync,
 } from "../common/caches.ts";
-import type { SidecarEnv } from "../common/env.ts";
+import type { Driver, SidecarEnv } from "../common/env.ts";
 import { type Serve, startAlone } from "../common/sidecar.ts";
 import { type ClaimContext, reconcileClaim } from "./claim-reconciler.ts";
 import { shouldEnqueueClaim } from "./claim-triggers.ts";
@@ -31,6 +31,8 @@ export interface ProvisionerOptions extends Partial<VolumeSettings> {
   readonly resyncMs?: number;
   /** A volume of another mode than its snapshot's needs leave (`--prevent-volume-mode-conversion`); default true. */
   readonly preventModeConversion?: boolean;
+  /** Volumes are made where their pods can run, if the driver has places (gate Topology); default true. */
+  readonly topology?: boolean;
   /** Volumes with policy Delete carry a finalizer, so that none goes before its disk; default true. */
   readonly protectVolumes?: boolean;
   /** `reference`: the recorded behaviour of external-provisioner wherever ours is deliberately different. */
@@ -44,7 +46,8 @@ export function startProvisioner(env: SidecarEnv, options: ProvisionerOptions = 
 
 /** Serves the claims and the released volumes of the driver. */
 export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, scope) => {
-  const { env, driver, informers } = sidecar;
+  const { env, informers } = sidecar;
+  const driver = options.topology === false ? withoutPlaces(sidecar.driver) : sidecar.driver;
   const { timeoutMs = 10_000, backoff = { initialMs: 1000, maximumMs: 300_000 }, workers = 100 } = options;
   const logger = env.logger.child({ driver: driver.name, sidecar: "provisioner" });
   const events = createEventRecorder(env, { component: `external-provisioner ${driver.name}` });
@@ -141,4 +144,11 @@ export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, s
 /** `<unix ms>-<random>-<driver>`, as the reference forms it. */
 function identityOf(env: SidecarEnv, driverName: string): string {
   return `${env.clock.now().getTime()}-${env.random.below(10_000, "provisioner identity")}-${driverName}`;
+}
+
+/** The driver as one that makes no difference between places. */
+function withoutPlaces(driver: Driver): Driver {
+  const plugin = new Set(driver.capabilities.plugin);
+  plugin.delete("VOLUME_ACCESSIBILITY_CONSTRAINTS");
+  return { ...driver, capabilities: { ...driver.capabilities, plugin } };
 }
