@@ -29,7 +29,6 @@ interface Cost {
 interface Result {
   readonly sync: Cost;
   readonly events: Cost;
-  readonly bytesPerObject?: number;
 }
 
 /** Least that reading and parsing must be of what the informer takes. */
@@ -47,17 +46,13 @@ async function measure(size: number): Promise<void> {
   try {
     const [line] = (await once(server.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
     const results: Record<Mode, Result[]> = { bare: [], kept: [], paged: [], streamed: [] };
+    const follow = (mode: string, ...flags: readonly string[]): unknown => {
+      const args = [mode, line.toString().trim(), String(size), String(events)];
+      const command = [...flags, "--max-old-space-size=4096", script("follower"), ...args];
+      return JSON.parse(execFileSync(process.execPath, command).toString());
+    };
     for (let round = 0; round < rounds; round++) {
-      for (const mode of modes) {
-        const args = ["--expose-gc", "--max-old-space-size=4096", script("follower"), mode];
-        const output = execFileSync(process.execPath, [
-          ...args,
-          line.toString().trim(),
-          String(size),
-          String(events),
-        ]);
-        results[mode].push(JSON.parse(output.toString()) as Result);
-      }
+      for (const mode of modes) results[mode].push(follow(mode) as Result);
     }
     console.log(`${size} objects, ${events} events`);
     for (const what of ["sync", "events"] as const) {
@@ -73,10 +68,8 @@ async function measure(size: number): Promise<void> {
         );
       }
     }
-    for (const mode of ["paged", "streamed"] as const) {
-      const bytes = median(results[mode].map((result) => result.bytesPerObject ?? 0));
-      console.log(`  memory per cached object, ${mode}: ${bytes.toFixed(0)} bytes`);
-    }
+    const { bytesPerObject } = follow("memory", "--expose-gc") as { bytesPerObject: number };
+    console.log(`  memory per cached object: ${bytesPerObject.toFixed(0)} bytes`);
   } finally {
     server.kill();
   }

@@ -67,6 +67,20 @@ export type WatchEvent<T extends KubeObject> =
       readonly initialEventsEnd?: true;
     };
 
+/** The events of one watch, one after the other. */
+export interface WatchEvents<T extends KubeObject> extends AsyncIterator<WatchEvent<T>> {
+  /**
+   * The next event if it has come already; undefined: ask `next`. A burst is taken without waiting for each. Never
+   * called while `next` is under way; throws what `next` would reject with.
+   */
+  ready?(): WatchEvent<T> | undefined;
+}
+
+/** A watch that begins when its events are asked for. */
+export interface WatchStream<T extends KubeObject> extends AsyncIterable<WatchEvent<T>> {
+  [Symbol.asyncIterator](): WatchEvents<T>;
+}
+
 /** A patch and its kind. */
 export interface Patch {
   readonly type: "json" | "merge" | "strategic" | "apply";
@@ -96,7 +110,7 @@ export interface KubeClient {
   ): Promise<Stored<T> | undefined>;
   list<T extends KubeObject>(resource: Resource<T>, options: ListOptions): Promise<ListPage<T>>;
   /** Ends when the server ends the stream; throws when it breaks. */
-  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
+  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): WatchStream<T>;
   create<T extends KubeObject>(resource: Resource<T>, object: T, options: CallOptions): Promise<Stored<T>>;
   /** Replaces the object; a `resourceVersion` in it makes a stale writer lose (409 Conflict). */
   update<T extends KubeObject>(resource: Resource<T>, object: T, options: CallOptions): Promise<Stored<T>>;

@@ -17,8 +17,9 @@ import {
   type ListOptions,
   type ListPage,
   type Patch,
-  type WatchEvent,
+  type WatchEvents,
   type WatchOptions,
+  type WatchStream,
 } from "../client.ts";
 import type { ClusterConfig, Credential } from "../config/cluster-config.ts";
 import { type KubeObject, type ObjectRef, refOf, type Stored } from "../objects.ts";
@@ -139,12 +140,12 @@ class HttpClient implements HttpKubeClient {
     };
   }
 
-  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
+  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): WatchStream<T> {
     return { [Symbol.asyncIterator]: () => this.#events(resource, options) };
   }
 
   /** Opens the watch when the first event is asked for, and closes its connection with the last. */
-  #events<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterator<WatchEvent<T>> {
+  #events<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): WatchEvents<T> {
     const ended = new AbortController();
     const onAbort = () => ended.abort(options.signal.reason);
     options.signal.addEventListener("abort", onAbort, { once: true });
@@ -152,9 +153,17 @@ class HttpClient implements HttpKubeClient {
       options.signal.removeEventListener("abort", onAbort);
       ended.abort(new KubeTransportError("the watch was ended by its reader"));
     };
-    let opened: Promise<AsyncIterator<WatchEvent<T>>> | undefined;
-    let events: AsyncIterator<WatchEvent<T>> | undefined;
+    let opened: Promise<WatchEvents<T>> | undefined;
+    let events: WatchEvents<T> | undefined;
     return {
+      ready: () => {
+        try {
+          return events?.ready?.();
+        } catch (error) {
+          end();
+          throw error;
+        }
+      },
       next: async () => {
         try {
           opened ??= this.#openWatch(resource, options, ended);
@@ -178,7 +187,7 @@ class HttpClient implements HttpKubeClient {
     resource: Resource<T>,
     options: WatchOptions,
     ended: AbortController,
-  ): Promise<AsyncIterator<WatchEvent<T>>> {
+  ): Promise<WatchEvents<T>> {
     options.signal.throwIfAborted();
     const version = await this.#versionOf(resource, options.signal);
     const path = collectionPath(resource, version, options.namespace) + watchQuery(options);

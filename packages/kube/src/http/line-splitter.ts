@@ -1,21 +1,31 @@
-/** Cuts a stream of bytes into lines of text, wherever the pieces of the stream begin and end. */
+/** Cuts a stream of bytes into lines, wherever the pieces of the stream begin and end. */
 
 const NEWLINE = 0x0a;
 
-/** Collects bytes until a line is complete. A character is never cut: lines are decoded whole. */
+/** Bytes of a line that is complete, valid until the piece that it came with is given back. */
+export interface Line {
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Collects bytes until a line is complete. */
 export class LineSplitter {
   /** Pieces of the line that is not complete yet. */
   #pieces: Uint8Array[] = [];
 
   /** Adds a piece of the stream and gives the lines that it completes, empty ones left out. */
-  push(chunk: Uint8Array): string[] {
+  push(chunk: Uint8Array): Line[] {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-    const lines: string[] = [];
+    const lines: Line[] = [];
     let start = 0;
     for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
-      const line = this.#take(bytes, start, end);
+      if (this.#pieces.length > 0) {
+        const line = Buffer.concat([...this.#pieces, bytes.subarray(start, end)]);
+        this.#pieces = [];
+        lines.push({ bytes: line, start: 0, end: line.length });
+      } else if (end > start) lines.push({ bytes, start, end });
       start = end + 1;
-      if (line !== "") lines.push(line);
     }
     if (start < bytes.length) this.#pieces.push(bytes.subarray(start));
     return lines;
@@ -24,12 +34,5 @@ export class LineSplitter {
   /** True when the stream so far ends inside a line. */
   get isInsideLine(): boolean {
     return this.#pieces.length > 0;
-  }
-
-  #take(bytes: Buffer, start: number, end: number): string {
-    if (this.#pieces.length === 0) return bytes.toString("utf8", start, end);
-    const pieces = [...this.#pieces, bytes.subarray(start, end)];
-    this.#pieces = [];
-    return Buffer.concat(pieces).toString("utf8");
   }
 }

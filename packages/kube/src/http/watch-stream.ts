@@ -1,9 +1,10 @@
 /** Reads the events of a watch out of the bytes of its answer. */
-import { KubeTransportError, type WatchEvent } from "../client.ts";
+import { KubeTransportError, type WatchEvent, type WatchEvents } from "../client.ts";
 import type { KubeObject, Stored } from "../objects.ts";
 import { apiVersionOf, type Resource } from "../resources.ts";
 import { completed, type FreshForm } from "./fresh-object.ts";
-import { LineSplitter } from "./line-splitter.ts";
+import { type Line, LineSplitter } from "./line-splitter.ts";
+import { parseWithoutManagedFields } from "./managed-fields-text.ts";
 import { watchErrorOf } from "./status.ts";
 
 interface RawEvent<T extends KubeObject> {
@@ -21,14 +22,21 @@ export function readWatchEvents<T extends KubeObject>(
   resource: Resource<T>,
   version: string,
   dropManagedFields = false,
-): AsyncIterator<WatchEvent<T>> {
+): WatchEvents<T> {
   const form = { apiVersion: apiVersionOf(resource, version), kind: resource.kind, dropManagedFields };
   const splitter = new LineSplitter();
   const chunks = body[Symbol.asyncIterator]();
-  let lines: readonly string[] = [];
+  let lines: readonly Line[] = [];
   let taken = 0;
+  const ready = (): WatchEvent<T> | undefined => {
+    const line = lines[taken++];
+    return line === undefined
+      ? undefined
+      : toEvent(parse<T>(line, resource, dropManagedFields), resource, form);
+  };
   // Not a generator: what a chunk holds is given without waiting for anything, at a fraction of the cost.
   return {
+    ready,
     async next() {
       while (taken >= lines.length) {
         const chunk = await chunks.next();
@@ -39,8 +47,7 @@ export function readWatchEvents<T extends KubeObject>(
           throw new KubeTransportError(`the watch of ${resource.plural} was cut off inside an event`);
         } else return { done: true, value: undefined };
       }
-      const line = lines[taken++] ?? "";
-      return { done: false, value: toEvent(parse<T>(line, resource), resource, form) };
+      return { done: false, value: ready() as WatchEvent<T> };
     },
     async return() {
       await chunks.return?.();
@@ -49,15 +56,22 @@ export function readWatchEvents<T extends KubeObject>(
   };
 }
 
-function parse<T extends KubeObject>(line: string, resource: Resource<T>): RawEvent<T> {
+function parse<T extends KubeObject>(
+  { bytes, start, end }: Line,
+  resource: Resource<T>,
+  dropManagedFields: boolean,
+): RawEvent<T> {
   try {
-    return JSON.parse(line) as RawEvent<T>;
+    if (dropManagedFields) return parseWithoutManagedFields<RawEvent<T>>(bytes, start, end, objectOf);
+    return JSON.parse(bytes.toString("utf8", start, end)) as RawEvent<T>;
   } catch (error) {
     throw new KubeTransportError(`the watch of ${resource.plural} carries a line that is not JSON`, {
       cause: error,
     });
   }
 }
+
+const objectOf = (event: RawEvent<KubeObject>) => event.object;
 
 function toEvent<T extends KubeObject>(
   event: RawEvent<T>,

@@ -258,19 +258,23 @@ export class Reflector<T extends KubeObject> {
       for (;;) {
         // As `abortable`, with one listener for the whole watch and not one an event. A handler may have ended the watch.
         stop.signal.throwIfAborted();
-        const next = await new Promise<IteratorResult<WatchEvent<T>>>((resolve, reject) => {
-          onStop = reject;
-          iterator.next().then(resolve, reject);
-        });
-        stop.signal.throwIfAborted();
-        if (next.done === true) return;
-        heardMs = clock.monotonicMs();
+        let event = iterator.ready?.();
+        if (event === undefined) {
+          const next = await new Promise<IteratorResult<WatchEvent<T>>>((resolve, reject) => {
+            onStop = reject;
+            iterator.next().then(resolve, reject);
+          });
+          stop.signal.throwIfAborted();
+          if (next.done === true) return;
+          event = next.value;
+          heardMs = clock.monotonicMs();
+        }
         if (initial !== undefined) {
-          if (this.#gather(initial, next.value)) initial = undefined;
+          if (this.#gather(initial, event)) initial = undefined;
           continue;
         }
         progress.healthy = true;
-        if (!this.#follow(next.value)) return;
+        if (!this.#follow(event)) return;
       }
     } finally {
       if (clock.monotonicMs() - startedMs >= HEALTHY_MS) progress.healthy = true;

@@ -1,0 +1,51 @@
+/**
+ * Reading JSON that may be a third `managedFields`, for those who do not want them: their text is left out before the
+ * parser sees it.
+ *
+ *     {"metadata":{"name":"a","managedFields":[{…}]},"spec":…   ──►   {"metadata":{"name":"a","managedFields":0},"spec":…
+ *
+ * Invariant: what comes out is what parsing everything and then forgetting `metadata.managedFields` gives. The cut is
+ * a guess: from where the member stands first to the first `]`, since its entries hold no arrays. Whether the guess was
+ * right is seen after parsing, by the mark left in its place; where it was not, everything is parsed after all. Inside
+ * strings of the entries a `]` may be as well, but what follows such a cut is no JSON: names in fieldsV1 begin with a
+ * letter or a dot, and the other members of an entry have fixed names.
+ */
+
+/** An opening quote in the bytes of JSON is never part of a string, so that this is a member's name. */
+const memberStart = Buffer.from('"managedFields":[');
+
+const CLOSING_BRACKET = 0x5d;
+
+/** Stands in the place of what was cut; no array of managed fields equals it. */
+const MARK = "0";
+
+interface Unread {
+  readonly metadata?: { readonly managedFields?: unknown };
+}
+
+/**
+ * Parses the JSON of `bytes` from `start` to `end`; the object that `objectOf` finds in it has no array of managed
+ * fields if that could be left out, and has it otherwise.
+ * @throws SyntaxError when it is not JSON
+ */
+export function parseWithoutManagedFields<R>(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  objectOf: (parsed: R) => Unread | undefined,
+): R {
+  const from = bytes.indexOf(memberStart, start);
+  if (from < 0 || from >= end) return JSON.parse(bytes.toString("utf8", start, end)) as R;
+  const array = from + memberStart.length - 1;
+  const last = bytes.indexOf(CLOSING_BRACKET, array);
+  if (last > 0 && last < end) {
+    try {
+      const text = bytes.toString("utf8", start, array) + MARK + bytes.toString("utf8", last + 1, end);
+      const parsed = JSON.parse(text) as R;
+      if (objectOf(parsed)?.metadata?.managedFields === 0) return parsed;
+    } catch {
+      // The guess was wrong.
+    }
+  }
+  return JSON.parse(bytes.toString("utf8", start, end)) as R;
+}
