@@ -46,10 +46,12 @@ export function begunPatch(claim: Claim, size: string, nowText: string): ClaimPa
 export function nodePendingPatch(claim: Claim, nowText: string): ClaimPatch {
   const keeps = keepsProgress(claim);
   const pending = condition("FileSystemResizePending", nowText, waitingForNode);
+  // It is still being resized; errors of before are over. The classic sequence shows one condition at a time.
+  const resizing = keeps ? (claim.status?.conditions ?? []).filter(({ type }) => type === "Resizing") : [];
   return patchOf(
     claim,
     {
-      ...conditionsWith(claim, [pending], keeps),
+      ...conditionsWith(claim, [...resizing, pending], false),
       ...(keeps ? { allocatedResourceStatuses: { storage: "NodeResizePending" } } : {}),
     },
     undefined,

@@ -3,6 +3,7 @@ import {
   createEventRecorder,
   keyOf,
   type PersistentVolume,
+  type PersistentVolumeClaim,
   startWorkQueue,
   trackWrites,
   type WorkQueue,
@@ -13,6 +14,7 @@ import { cachedClaims, cachedVolumes, resync } from "../common/caches.ts";
 import type { SidecarEnv } from "../common/env.ts";
 import { type Serve, type SidecarContext, startAlone } from "../common/sidecar.ts";
 import { ClaimMemory } from "./claim-memory.ts";
+import { serveModifications } from "./modifier.ts";
 import { podUse } from "./pod-use.ts";
 import { type ResizeContext, reconcileResize } from "./resize-reconciler.ts";
 import { wantsMore } from "./resize-step.ts";
@@ -35,6 +37,8 @@ export interface ResizerOptions {
   readonly extraModifyMetadata?: boolean;
   /** Volumes whose file system has yet to grow are annotated with their size before (gate `AnnotateFsResize`); default false. */
   readonly annotateFsResize?: boolean;
+  /** Volumes are modified as their VolumeAttributesClass says (gate `VolumeAttributesClass`); default true. */
+  readonly volumeAttributesClass?: boolean;
 }
 
 /** Starts the resizer of the driver behind `env.csi` alone; it waits for the driver in the background. */
@@ -59,22 +63,26 @@ export const serveResizes: Serve<ResizerOptions> = async (sidecar, options, scop
   await informers.synced(scope.signal);
 
   const tracked = trackWrites({ ...env, logger }, informers);
+  const shared = { env: tracked, kube: tracked.kube, timeoutMs, events, claims, volumes };
+  const infeasibleRetryMs = backoff.maximumMs;
+  if (driver.capabilities.controller.has("MODIFY_VOLUME") && (options.volumeAttributesClass ?? true)) {
+    const extraMetadata = options.extraModifyMetadata ?? false;
+    const pace = { workers, backoff, resyncMs, infeasibleRetryMs };
+    serveModifications(sidecar, { ...shared, ...pace, extraMetadata }, scope);
+  }
+  logger.info("serving claims to resize", { kind });
+  if (kind === "none") return;
   const memory = new ClaimMemory();
   const context: ResizeContext = {
-    env: tracked,
-    kube: tracked.kube,
+    ...shared,
     driver,
     trivial: kind === "trivial",
-    timeoutMs,
-    events,
-    claims,
-    volumes,
     memory,
     podUse:
       (options.handleVolumeInUseError ?? true)
         ? podUse(informers, scope, (key) => resizeQueue.add(key))
         : undefined,
-    infeasibleRetryMs: backoff.maximumMs,
+    infeasibleRetryMs,
     notesOldSize: options.annotateFsResize ?? false,
   };
   const resizeQueue: WorkQueue = startWorkQueue(tracked, {
@@ -84,16 +92,19 @@ export const serveResizes: Serve<ResizerOptions> = async (sidecar, options, scop
     reconcile: (key, passSignal) => reconcileResize(context, key, passSignal),
   });
   scope.own(resizeQueue);
+  const isOfInterest = (claim: PersistentVolumeClaim) =>
+    wantsMore(claim) || (context.notesOldSize && hasNote(volumes.get(claim.spec?.volumeName ?? "")));
   resync(env, scope, claims, resyncMs, (claim) => {
-    if (wantsMore(claim)) resizeQueue.add(keyOf(claim), "background");
+    if (isOfInterest(claim)) resizeQueue.add(keyOf(claim), "background");
   });
   scope.onStop(
     claims.onChange({
       added: (claim, { initial }) => {
-        if (wantsMore(claim)) resizeQueue.add(keyOf(claim), initial ? "background" : "fresh");
+        if (isOfInterest(claim)) resizeQueue.add(keyOf(claim), initial ? "background" : "fresh");
       },
       updated: (before, after) => {
-        if (shouldLook(before, after)) resizeQueue.add(keyOf(after));
+        const mayEndNote = context.notesOldSize && capacityOf(before) !== capacityOf(after);
+        if (mayEndNote || shouldLook(before, after)) resizeQueue.add(keyOf(after));
       },
       deleted: (claim) => {
         memory.forget(claim.metadata.uid);
@@ -102,13 +113,17 @@ export const serveResizes: Serve<ResizerOptions> = async (sidecar, options, scop
     }),
   );
   wakeByVolumes(sidecar, context, resizeQueue, scope);
-  logger.info("serving claims to resize", { kind });
 };
+
+const hasNote = (volume: PersistentVolume | undefined) =>
+  volume?.metadata?.annotations?.[preResizeCapacityAnnotation] !== undefined;
+
+const capacityOf = (claim: PersistentVolumeClaim) => claim.status?.capacity?.storage;
 
 /** A volume that is bound, or known, only after its claim asked for more. */
 function wakeByVolumes(
   { informers }: SidecarContext,
-  { claims, notesOldSize }: ResizeContext,
+  { claims }: ResizeContext,
   queue: WorkQueue,
   scope: Parameters<typeof serveResizes>[2],
 ): void {
@@ -116,13 +131,13 @@ function wakeByVolumes(
     const { namespace = "", name = "" } = volume.spec?.claimRef ?? {};
     const key = `${namespace}/${name}`;
     const claim = claims.get(key);
-    if (claim === undefined) return;
-    const hasNote = volume.metadata?.annotations?.[preResizeCapacityAnnotation] !== undefined;
-    if (wantsMore(claim) || (notesOldSize && hasNote)) queue.add(key);
+    if (claim !== undefined && wantsMore(claim)) queue.add(key);
   };
   scope.onStop(
     cachedVolumes(informers).onChange({
-      added: (volume) => wake(volume),
+      added: (volume, { initial }) => {
+        if (!initial) wake(volume); // Whoever waits for one of these is looked at anyway.
+      },
       updated: (before, after) => {
         if (before.spec?.claimRef?.uid !== after.spec?.claimRef?.uid) wake(after);
       },

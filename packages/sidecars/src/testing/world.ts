@@ -1,5 +1,5 @@
 /** A cluster without controllers and a driver, in one process under a virtual clock, for tests of the sidecars. */
-import { type InProcessCsi, inProcessCsi } from "@longshore/csi";
+import { type CsiServices, type InProcessCsi, inProcessCsi } from "@longshore/csi";
 import type {
   KubeClient,
   PersistentVolume,
@@ -29,14 +29,25 @@ export interface World {
   eventually<T>(what: string, condition: () => Promise<T | undefined | false>, withinMs?: number): Promise<T>;
 }
 
+/** What kind of world it is. */
+export interface WorldOptions {
+  /** Services of the driver in the place of its own, or beside them. */
+  readonly extend?: (services: CsiServices, cloud: FakeCloud) => CsiServices;
+  /** The version of Kubernetes, e.g. `1.20`; default the newest. */
+  readonly emulatedVersion?: string;
+}
+
 /** Makes a world with the driver listening. */
-export async function sidecarWorld(options: FakeDriverOptions = {}): Promise<World> {
+export async function sidecarWorld(
+  options: FakeDriverOptions = {},
+  { extend = (services) => services, ...cluster }: WorldOptions = {},
+): Promise<World> {
   const clock = new VirtualClock();
   const runtime: RuntimeEnv = { clock, random: new SeededRandom(7), logger: silentLogger, meter: noMeter };
-  const server = createApiServer(runtime, { store: memoryStore() });
+  const server = createApiServer(runtime, { store: memoryStore(), ...cluster });
   const csi = inProcessCsi({ clock });
   const cloud = new FakeCloud();
-  await csi.serve(socket, fakeDriver(cloud, options));
+  await csi.serve(socket, extend(fakeDriver(cloud, options), cloud));
   const kube = server.client();
   const signal = new AbortController().signal;
   return {

@@ -1,0 +1,90 @@
+/** The part of the resizer that modifies volumes; it serves once the cluster has VolumeAttributesClasses. */
+import { keyOf, resources, startWorkQueue } from "@longshore/kube";
+import { cachedAttributesClasses, cachedClaims, resync } from "../common/caches.ts";
+import type { SidecarContext, SidecarScope } from "../common/sidecar.ts";
+import { ClaimMemory } from "./claim-memory.ts";
+import { type ModifyContext, reconcileAttributes } from "./modify-reconciler.ts";
+import { progressOf, shouldLookAtAttributes, wantsOther } from "./modify-step.ts";
+
+/** The cluster is asked again for the kind after this time, in milliseconds: an upgrade can bring it. */
+const ASK_AGAIN_MS = 60_000;
+
+/** What the modifier is given beside the sidecar's own. */
+export interface ModifierSettings extends Omit<ModifyContext, "classes" | "memory" | "driver"> {
+  readonly workers: number;
+  readonly backoff: { readonly initialMs: number; readonly maximumMs: number };
+  readonly resyncMs: number;
+}
+
+/** Serves the claims that name another class than is in force. */
+export function serveModifications(
+  sidecar: SidecarContext,
+  settings: ModifierSettings,
+  scope: SidecarScope,
+): void {
+  const { env } = settings;
+  scope.spawn(async (signal) => {
+    while ((await servedVersion(settings, signal)) === undefined) await env.clock.sleep(ASK_AGAIN_MS, signal);
+    await begin(sidecar, settings, scope, signal);
+  });
+}
+
+async function servedVersion(
+  { env, kube }: ModifierSettings,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    return await kube.servedVersion(resources.volumeAttributesClasses, { signal });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    env.logger.warn("cannot ask whether the cluster has VolumeAttributesClasses", { error });
+    return undefined;
+  }
+}
+
+async function begin(
+  { driver, informers }: SidecarContext,
+  settings: ModifierSettings,
+  scope: SidecarScope,
+  signal: AbortSignal,
+): Promise<void> {
+  const { env, workers, backoff, resyncMs } = settings;
+  const classes = cachedAttributesClasses(informers);
+  await classes.synced(signal);
+  const claims = cachedClaims(informers);
+  const memory = new ClaimMemory();
+  const context: ModifyContext = { ...settings, driver, classes, memory };
+  const queue = startWorkQueue(env, {
+    name: "resizer-attributes",
+    workers,
+    backoff,
+    reconcile: (key, passSignal) => reconcileAttributes(context, key, passSignal),
+  });
+  scope.own(queue);
+  resync(env, scope, claims, resyncMs, (claim) => {
+    if (wantsOther(claim)) queue.add(keyOf(claim), "background");
+  });
+  scope.onStop(
+    claims.onChange({
+      added: (claim, { initial }) => {
+        if (wantsOther(claim)) queue.add(keyOf(claim), initial ? "background" : "fresh");
+      },
+      updated: (before, after) => {
+        if (shouldLookAtAttributes(before, after)) queue.add(keyOf(after));
+      },
+      deleted: (claim) => {
+        memory.forget(claim.metadata.uid);
+        queue.forget(keyOf(claim));
+      },
+    }),
+    classes.onChange({
+      added: ({ metadata: { name } }, { initial }) => {
+        if (initial) return; // Whoever waits for it is looked at anyway.
+        for (const claim of claims.list()) {
+          const named = [claim.spec?.volumeAttributesClassName, progressOf(claim).target];
+          if (named.includes(name) && wantsOther(claim)) queue.add(keyOf(claim));
+        }
+      },
+    }),
+  );
+}
