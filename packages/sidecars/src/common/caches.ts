@@ -4,6 +4,7 @@
  */
 import {
   type CSINode,
+  type CSIStorageCapacity,
   type Informer,
   type KubeObject,
   type Node,
@@ -64,6 +65,18 @@ export function cachedPodsUsingClaims(informers: SharedInformers): Informer<Pod>
 /** What the nodes say of their drivers. */
 export function cachedCsiNodes(informers: SharedInformers): Informer<CSINode> {
   return informers.of(resources.csiNodes);
+}
+
+/** The objects in one namespace that carry these labels. Ask first whether the kind is served: it is optional. */
+export function cachedCapacities(
+  informers: SharedInformers,
+  namespace: string,
+  labels: Readonly<Record<string, string>>,
+): Informer<CSIStorageCapacity> {
+  const labelSelector = Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(",");
+  return informers.of(resources.csiStorageCapacities, { namespace, labelSelector });
 }
 
 /** Names and labels of the nodes: nothing else of a node is asked for or kept. */

@@ -36,8 +36,10 @@ import type { SidecarEnv } from "../common/env.ts";
 import { isClaimOurs } from "./claim-owner.ts";
 import { decideClaimStep, type ObservedClaim } from "./claim-step.ts";
 import { giveNodeBack, isIntended, removeIntent, selectedNodeOf, storeIntent } from "./claim-writes.ts";
+import { type ContentionContext, contendFor } from "./contention.ts";
 import { codeOf, ProvisionError, provesAbsence } from "./create-outcome.ts";
 import { type LeftoverContext, prepareAnyhow, removeLeftover } from "./leftover.ts";
+import { type OwnNode, shareOf } from "./node-deployment.ts";
 import { createVolume, provisioningSecrets, removeUnwanted } from "./provision-volume.ts";
 import type { ProvisionerMetrics } from "./provisioner-metrics.ts";
 import { type ProtectionContext, protectSource, releaseSnapshot } from "./source-protection.ts";
@@ -61,8 +63,10 @@ interface MadeVolume {
 }
 
 /** What the reconciler works with. */
-export interface ClaimContext extends LeftoverContext, Omit<ProtectionContext, "claims"> {
+export interface ClaimContext extends LeftoverContext, ContentionContext, Omit<ProtectionContext, "claims"> {
   readonly env: SidecarEnv;
+  /** The only node whose claims are served; undefined: all are. */
+  readonly ownNode: OwnNode | undefined;
   readonly events: Pick<EventRecorder, "event">;
   readonly metrics: ProvisionerMetrics;
   readonly claims: Pick<Informer<PersistentVolumeClaim>, "get" | "byIndex">;
@@ -126,6 +130,16 @@ async function step(
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const storageClass = context.storageClasses.get(classNameOf(claim));
+  const nodeExists = (name: string) => context.nodeByName(name) !== undefined;
+  const share = shareOf(context.ownNode, claim, storageClass, nodeExists);
+  if (share === "others") {
+    context.contentions.delete(claim.metadata.uid);
+    return settled;
+  }
+  if (share === "nobodys" && context.ownNode !== undefined && storageClass !== undefined) {
+    const isOurs = isClaimOurs(context.driver, claim) && isKnownClass(context, storageClass);
+    return isOurs ? contendFor(context, context.ownNode, claim, storageClass, signal) : settled;
+  }
   const decision = decideClaimStep(await observe(context, key, claim, storageClass, signal));
   switch (decision.kind) {
     case "none":
@@ -362,9 +376,10 @@ async function release(
   return settled;
 }
 
-function forget({ attempts, topologies }: ClaimContext, key: string, claim: Claim): void {
+function forget({ attempts, topologies, contentions }: ClaimContext, key: string, claim: Claim): void {
   attempts.delete(key);
   topologies.delete(claim.metadata.uid);
+  contentions.delete(claim.metadata.uid);
 }
 
 /** Tells of a failure; a claim that another node may serve is given back to the scheduler. */

@@ -22,6 +22,7 @@ import { provisionerFinalizer } from "@longshore/storage";
 import type { SidecarEnv } from "../common/env.ts";
 import { addFinalizerPatch, removeFinalizerPatch } from "../common/finalizers.ts";
 import { type DeleteContext, deleteVolume } from "./delete-volume.ts";
+import { isVolumeHere, type OwnNode } from "./node-deployment.ts";
 import type { ProvisionerMetrics } from "./provisioner-metrics.ts";
 import { decideVolumeStep } from "./volume-step.ts";
 
@@ -31,6 +32,8 @@ export interface VolumeContext extends DeleteContext {
   readonly events: Pick<EventRecorder, "event">;
   readonly volumes: Pick<Informer<PersistentVolume>, "get">;
   readonly protectVolumes: boolean;
+  /** The only node whose volumes are served; undefined: all are. */
+  readonly ownNode: OwnNode | undefined;
   readonly metrics: ProvisionerMetrics;
   /** Told the class whose volumes have become fewer. */
   readonly onCapacityChanged: (storageClassName: string) => void;
@@ -43,7 +46,7 @@ export async function reconcileVolume(
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const pv = context.volumes.get(name);
-  if (pv === undefined) return settled;
+  if (pv === undefined || !isVolumeHere(context.ownNode, pv)) return settled;
   const step = decideVolumeStep(context.driver, pv, context.protectVolumes);
   switch (step) {
     case "none":

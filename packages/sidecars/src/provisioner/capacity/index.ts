@@ -1,0 +1,1 @@
+export { type CapacityOptions, type CapacityTracking, serveCapacity } from "./serve-capacity.ts";

@@ -1,0 +1,40 @@
+/** The parts of the cluster for which a driver's free room is told (sidecars.md §2.9). Pure. */
+import type { CSINode, Node } from "@longshore/kube";
+import { type Segments, topologyKeysOf } from "@longshore/storage";
+
+/** What makes up one segment, in an order and form that is the same for equal ones. */
+export function segmentKey(segments: Segments): string {
+  const sorted = Object.keys(segments).sort();
+  return JSON.stringify(sorted.map((key) => [key, segments[key]]));
+}
+
+/**
+ * The distinct segments of all nodes where the driver runs: of each its labels for the keys that its CSINode names. A
+ * node without keys or that lacks the label of one tells nothing.
+ */
+export function topologySegments(
+  driverName: string,
+  csiNodes: readonly CSINode[],
+  nodes: readonly Node[],
+): readonly Segments[] {
+  const labelsOf = new Map(nodes.map(({ metadata }) => [metadata?.name, metadata?.labels ?? {}]));
+  const found = new Map<string, Segments>();
+  for (const csiNode of csiNodes) {
+    const keys = topologyKeysOf(csiNode, driverName);
+    const labels = labelsOf.get(csiNode.metadata?.name);
+    if (keys.length === 0 || labels === undefined) continue;
+    const segments = segmentsOf(labels, keys);
+    if (segments !== undefined) found.set(segmentKey(segments), segments);
+  }
+  return [...found.values()];
+}
+
+function segmentsOf(labels: Segments, keys: readonly string[]): Segments | undefined {
+  const segments: Record<string, string> = {};
+  for (const key of keys) {
+    const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
+    if (value === undefined) return undefined;
+    segments[key] = value;
+  }
+  return segments;
+}
