@@ -1,7 +1,13 @@
-/** A component that dies at its n-th call to the outside, before or after the call took effect. */
+/**
+ * A component that dies at a chosen point between its calls. A point lies before a call is sent, or after its answer:
+ * what was asked has happened, and nobody remembers it.
+ */
 import type { CsiConnection } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
 import type { SidecarEnv } from "../common/env.ts";
+
+/** On which side of its call a life ends. */
+export type Side = "before" | "after";
 
 /** Counts the calls of one life, and ends it at a chosen one. */
 export class Life {
@@ -9,7 +15,7 @@ export class Life {
   /** What each call was. */
   readonly log: string[] = [];
   readonly #diesAt: number;
-  readonly #effect: "before" | "after";
+  readonly #side: Side;
   #onDeath: () => void = () => {};
   /** Resolves when it dies. */
   readonly death = new Promise<void>((resolve) => {
@@ -17,41 +23,72 @@ export class Life {
   });
   dead = false;
 
-  constructor(diesAt = Number.POSITIVE_INFINITY, effect: "before" | "after" = "before") {
+  /** @param diesAt number of the call at which it ends, from 1; never when left out */
+  constructor(diesAt = Number.POSITIVE_INFINITY, side: Side = "before") {
     this.#diesAt = diesAt;
-    this.#effect = effect;
+    this.#side = side;
   }
 
   /** Makes a call, unless this life has ended: then it waits for ever, as a dead process does. */
   async call<T>(what: string, make: () => Promise<T>): Promise<T> {
-    if (this.dead) return new Promise<T>(() => {});
+    if (this.dead) return never();
     const n = ++this.calls;
     this.log.push(what);
-    if (n === this.#diesAt) {
-      this.dead = true;
-      this.#onDeath();
-      if (this.#effect === "after") make().catch(() => {});
-      return new Promise<T>(() => {});
+    if (n === this.#diesAt && this.#side === "before") return this.#die();
+    try {
+      const answer = await make();
+      return n === this.#diesAt || this.dead ? this.#die() : answer;
+    } catch (error) {
+      if (n === this.#diesAt || this.dead) return this.#die();
+      throw error;
     }
-    const answer = await make();
-    return this.dead ? new Promise<T>(() => {}) : answer;
+  }
+
+  #die<T>(): Promise<T> {
+    this.dead = true;
+    this.#onDeath();
+    return never();
   }
 }
 
-/** The seams of a component with this life. Watches are not counted: nothing happens at them. */
+const never = <T>(): Promise<T> => new Promise<T>(() => {});
+
+/** The seams of a component with this life: every API request and every CSI call is one of its calls. */
 export function mortal(env: SidecarEnv, life: Life): SidecarEnv {
-  const kube = new Proxy(env.kube, {
+  return { ...env, kube: mortalClient(env.kube, life), csi: mortalConnection(env.csi, life) };
+}
+
+function mortalClient(kube: KubeClient, life: Life): KubeClient {
+  return new Proxy(kube, {
     get(target, name: keyof KubeClient) {
       const member = target[name] as (...args: unknown[]) => unknown;
-      if (name === "watch" || name === "list" || name === "servedVersion") return member.bind(target);
+      if (typeof member !== "function") return member;
       return (...args: unknown[]) => {
         const { kind } = (args[0] ?? {}) as { readonly kind?: string };
-        // Events are told on the side.
-        if (kind === "Event") return Promise.resolve(args[1]);
-        return life.call(`${String(name)} ${kind}`, () => member.apply(target, args) as Promise<unknown>);
+        const what = `${String(name)} ${kind}`;
+        if (name === "watch") {
+          return mortalStream(what, life, () => member.apply(target, args) as AsyncIterable<unknown>);
+        }
+        return life.call(what, () => member.apply(target, args) as Promise<unknown>);
       };
     },
   });
+}
+
+/** Its opening is the call; a dead process hears nothing more of it. */
+async function* mortalStream(
+  what: string,
+  life: Life,
+  open: () => AsyncIterable<unknown>,
+): AsyncGenerator<unknown> {
+  const events = await life.call(what, async () => open());
+  for await (const event of events) {
+    if (life.dead) await never();
+    yield event;
+  }
+}
+
+function mortalConnection(csi: CsiConnection, life: Life): CsiConnection {
   const service = <T extends object>(client: T): T =>
     new Proxy(client, {
       get(target, name) {
@@ -59,6 +96,11 @@ export function mortal(env: SidecarEnv, life: Life): SidecarEnv {
         return (...args: unknown[]) => life.call(String(name), () => member.apply(target, args));
       },
     });
-  const csi: CsiConnection = { ...env.csi, controller: service(env.csi.controller) };
-  return { ...env, kube, csi };
+  return {
+    identity: service(csi.identity),
+    controller: service(csi.controller),
+    groupController: service(csi.groupController),
+    node: service(csi.node),
+    close: () => csi.close(),
+  };
 }

@@ -1,0 +1,50 @@
+/**
+ * `kill -9` of each controller sidecar at every point between its calls: the work ends as if nothing had happened, with
+ * no volume leaked, lost or attached twice.
+ */
+import { expect, it } from "vitest";
+import {
+  startAttacher,
+  startProvisioner,
+  startResizer,
+  startSnapshotController,
+  startSnapshotter,
+} from "./index.ts";
+import { type CrashStory, crashAtEveryPoint } from "./testing/crash-points.ts";
+import { workCycles } from "./testing/work-cycles.ts";
+
+/** `rpcs`: what the cycle must have asked the driver for, or it did not do its work. */
+const stories: readonly (CrashStory & { readonly rpcs: readonly string[] })[] = [
+  {
+    name: "attacher",
+    start: (env) => startAttacher(env),
+    cycle: workCycles.attacher,
+    rpcs: ["controllerPublishVolume", "controllerUnpublishVolume"],
+  },
+  {
+    name: "provisioner",
+    start: (env) => startProvisioner(env),
+    cycle: workCycles.provisioner,
+    rpcs: ["createVolume", "deleteVolume"],
+  },
+  {
+    name: "resizer",
+    start: (env) => startResizer(env),
+    cycle: workCycles.resizer,
+    rpcs: ["controllerExpandVolume"],
+  },
+  {
+    name: "snapshotter",
+    start: (env) => startSnapshotter(env),
+    companion: (env) => startSnapshotController(env),
+    cycle: workCycles.snapshotter,
+    rpcs: ["createSnapshot", "deleteSnapshot"],
+  },
+];
+
+it.each(stories)("the $name survives a crash at every point between its calls", async (story) => {
+  const report = await crashAtEveryPoint(story);
+  console.log(report.summary);
+  expect(report.badEnds).toEqual([]);
+  expect(report.calls).toEqual(expect.arrayContaining([...story.rpcs]));
+});
