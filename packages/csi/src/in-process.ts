@@ -3,6 +3,7 @@
  * Messages still cross as bytes, so neither side sees the other's objects and defaults are those
  * of the wire. Runs under a virtual clock: only promises and clock timers.
  */
+import { setMaxListeners } from "node:events";
 import {
   type DescMessage,
   type DescMethodUnary,
@@ -75,6 +76,7 @@ export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
     if (table.has(path))
       throw new Error(`socket ${path} is in use by a live server: stop it or choose another`);
     const served: Served = { handlers, gone: new AbortController() };
+    setMaxListeners(0, served.gone.signal); // One listener a running call: many are no leak.
     table.set(path, served);
     return {
       endpoint: path,
@@ -160,6 +162,7 @@ export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
     connect(endpoint) {
       const path = socketPathOf(endpoint);
       const closed = new AbortController();
+      setMaxListeners(0, closed.signal);
       const losses = new LossListeners();
       // The server of the call that was answered last; one that never answered was never reached.
       let established: Served | undefined;

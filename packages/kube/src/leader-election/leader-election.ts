@@ -12,6 +12,7 @@
  *  - Durations are measured on the monotonic clock; the times in the Lease are only compared for change.
  *  - The lease is released only after `lead` has ended.
  */
+import { setMaxListeners } from "node:events";
 import {
   abortable,
   type Component,
@@ -151,6 +152,7 @@ class LeaseElection implements LeaderElection {
   async #leadUntilLost(acquiredMs: number, parent: AbortSignal): Promise<void> {
     const { logger, clock } = this.#env;
     const term = new AbortController();
+    setMaxListeners(0, term.signal); // One listener a write under way: many are no leak.
     const onParentAbort = () => term.abort(parent.reason);
     parent.addEventListener("abort", onParentAbort, { once: true });
     if (parent.aborted) onParentAbort();

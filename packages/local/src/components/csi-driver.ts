@@ -1,11 +1,11 @@
 /**
- * The reference driver with its sidecars: on a node with the registrar, as controller with attacher
- * and provisioner. Driver and sidecars of one place share a process and talk over the driver's socket.
+ * The reference driver with its sidecars: on a node with the registrar, as controller with provisioner,
+ * attacher and resizer. Driver and sidecars of one place share a process and talk over the driver's socket.
  */
 import type { CsiConnector, CsiListener } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
 import { type Component, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
-import { startAttacher, startNodeDriverRegistrar, startProvisioner } from "@longshore/sidecars";
+import { type SidecarsOptions, startNodeDriverRegistrar, startSidecars } from "@longshore/sidecars";
 import { type CloudCaller, kubeletPaths } from "@longshore/volumes";
 import type { ProviderCloud } from "../disk-cloud/index.ts";
 import { createReferenceDriver } from "../driver/index.ts";
@@ -63,22 +63,27 @@ export interface CsiDriverControllerOptions {
   readonly driverName: string;
   /** Where the controller's socket is made. */
   readonly socket: string;
+  /** The sidecars beside it; default {@link defaultSidecars}, of which those run that the driver has a use for. */
+  readonly sidecars?: SidecarsOptions["sidecars"];
 }
 
-/** Starts the controller service with attacher and provisioner. */
+const defaultSidecars: SidecarsOptions["sidecars"] = { provisioner: {}, attacher: {}, resizer: {} };
+
+/** Starts the controller service with its sidecars, which share its connection and their caches. */
 export async function startCsiDriverController(
   env: CsiDriverEnv & { readonly kube: KubeClient },
   options: CsiDriverControllerOptions,
-): Promise<Component> {
+): Promise<EndingComponent> {
   const { driverName, socket } = options;
   const cloud = env.cloudFor({ path: "csi", component: driverName });
   const services = createReferenceDriver({ ...env, cloud }, { driverName, services: "controller" });
   const server = await env.listener.serve(socket, services);
   const csi = env.connector.connect(socket);
-  const sidecars = [startAttacher({ ...env, csi }), startProvisioner({ ...env, csi })];
+  const sidecars = startSidecars({ ...env, csi }, { sidecars: options.sidecars ?? defaultSidecars });
   return {
+    failed: sidecars.failed,
     async stop() {
-      await stopAll([{ stop: () => server.close() }, ...sidecars]);
+      await stopAll([{ stop: () => server.close() }, sidecars]);
       csi.close();
     },
   };

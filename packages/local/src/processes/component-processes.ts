@@ -127,7 +127,7 @@ async function startCsiController(context: ProcessContext): Promise<StartedProce
     },
     { driverName: config.driverName, socket: layout.driverSocket },
   );
-  return running(driver);
+  return { ended: driver.failed.then((error) => error.message), stop: () => driver.stop() };
 }
 
 async function startCsiNode(context: ProcessContext): Promise<StartedProcess> {
