@@ -1,5 +1,7 @@
 /** `longshore driver deploy`, `upgrade` and `remove`: wires flags, files and the cluster to the deployment library. */
-import { resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { createHttpClient, type KubeEnv, loadKubeconfig } from "@longshore/kube";
 import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@longshore/runtime";
 import {
@@ -11,6 +13,7 @@ import {
   planDeployment,
   type RolloutOptions,
   removeDeployment,
+  renderChart,
   renderDeployment,
   upgradeDeployment,
   yamlText,
@@ -25,7 +28,8 @@ What the driver is given: CSI_ENDPOINT (unix:///csi/csi.sock) and NODE_NAME in i
 
 Example:
   longshore driver deploy --name disk.csi.example.com --image registry.example.com/disk:v1 --attach -o yaml |
-    kubectl apply -f -`;
+    kubectl apply -f -
+  longshore driver deploy --name disk.csi.example.com --image registry.example.com/disk:v1 -o helm --output-dir chart`;
 
 const upgradeHelp = `
 The order is: the controller down, rights and classes, the node part, the controller up. What no flag says stays as it
@@ -45,16 +49,33 @@ export function registerDriverDeploy(driver: Command): void {
       .requiredOption("--image <image>", "the driver's image"),
   )
     .option("--kubernetes-version <version>", "the oldest Kubernetes that must take the objects, e.g. 1.20")
-    .addOption(new Option("-o, --output <format>", "objects, or a chart").choices(["yaml"]).default("yaml"))
+    .addOption(
+      new Option("-o, --output <format>", "objects for kubectl apply, or a chart for Helm")
+        .choices(["yaml", "helm"])
+        .default("yaml"),
+    )
+    .option("--output-dir <dir>", "where the chart is written")
+    .option("--force", "write over files that are there")
     .addHelpText("after", deployHelp)
-    .action((flags: DeployFlags) => {
-      explained(() => {
-        const plan = planDeployment(deployOptionsOf(flags) as DeployOptions);
-        for (const warning of plan.warnings) process.stderr.write(`warning: ${warning}\n`);
-        for (const { object, comments } of allObjects(renderDeployment(plan))) {
-          process.stdout.write(`---\n${yamlText(object, comments)}`);
-        }
-      });
+    .action(async (flags: DeployFlags & OutputFlags) => {
+      const plan = explained(() => planDeployment(deployOptionsOf(flags) as DeployOptions));
+      if (flags.output === "helm" && flags.outputDir === undefined) {
+        throw new UsageError("--output-dir: where is the chart to be written? A chart is a directory");
+      }
+      if (flags.output === "yaml" && flags.outputDir !== undefined) {
+        throw new UsageError("--output-dir: is for -o helm; redirect the output of -o yaml");
+      }
+      for (const warning of plan.warnings) process.stderr.write(`warning: ${warning}\n`);
+      if (flags.outputDir !== undefined) {
+        const dir = resolve(flags.outputDir);
+        await writeFiles(dir, renderChart(plan), flags.force === true);
+        return say(
+          `chart written: helm install ${plan.base} ${dir} --namespace ${plan.namespace} --create-namespace`,
+        );
+      }
+      for (const { object, comments } of allObjects(renderDeployment(plan))) {
+        process.stdout.write(`---\n${yamlText(object, comments)}`);
+      }
     });
 
   addRolloutFlags(
@@ -93,6 +114,26 @@ export function registerDriverDeploy(driver: Command): void {
       if (left !== undefined) say(left);
     });
   });
+}
+
+interface OutputFlags {
+  readonly output: "yaml" | "helm";
+  readonly outputDir?: string;
+  readonly force?: true;
+}
+
+/** Writes all files, or none where one is in the way. */
+async function writeFiles(dir: string, files: ReadonlyMap<string, string>, force: boolean): Promise<void> {
+  const inTheWay = [...files.keys()].filter((path) => existsSync(join(dir, path)));
+  if (inTheWay.length > 0 && !force) {
+    throw new UsageError(
+      `${join(dir, inTheWay[0] ?? "")} is there already: choose another --output-dir, or use --force`,
+    );
+  }
+  for (const [path, text] of files) {
+    await mkdir(dirname(join(dir, path)), { recursive: true });
+    await writeFile(join(dir, path), text);
+  }
 }
 
 interface RolloutFlags {

@@ -1,4 +1,5 @@
 /** The recommended deployment of a driver: rendering it, bringing it to a cluster, taking it away. */
+export { renderChart } from "./chart/chart.ts";
 export {
   type ClassOptions,
   type ControllerKind,
