@@ -1,7 +1,79 @@
 /** All checks of the suite, in the order in which they run. */
 import type { Check } from "../check.ts";
+import { contentSourceChecks } from "./content-sources.ts";
+import { controllerCapabilityChecks } from "./controller-capabilities.ts";
+import { controllerPublishChecks, controllerUnpublishChecks } from "./controller-publish.ts";
+import { createVolumeChecks } from "./create-volume.ts";
+import { createVolumeAgainChecks } from "./create-volume-again.ts";
+import { deleteVolumeChecks } from "./delete-volume.ts";
+import { expandVolumeChecks, modifyVolumeChecks } from "./expand-volume.ts";
+import { getCapacityChecks } from "./get-capacity.ts";
+import { groupSnapshotChecks } from "./group-snapshots.ts";
 import { identityChecks } from "./identity.ts";
+import { listSnapshotsChecks } from "./list-snapshots.ts";
+import { getVolumeChecks, listVolumesChecks } from "./list-volumes.ts";
+import { nodeDataChecks } from "./node-data.ts";
+import { nodeInfoChecks } from "./node-info.ts";
+import { nodePublishChecks } from "./node-publish.ts";
+import { nodeStageChecks, nodeUnstageChecks } from "./node-stage.ts";
+import { nodeExpandChecks, nodeStatsChecks } from "./node-stats.ts";
+import { nodeUnpublishChecks } from "./node-unpublish.ts";
 import { protocolChecks } from "./protocol.ts";
+import { secretChecks } from "./secrets.ts";
+import { createSnapshotChecks, deleteSnapshotChecks, getSnapshotChecks } from "./snapshots.ts";
+import { validateChecks } from "./validate-volume-capabilities.ts";
 
-/** Every check. */
-export const checks: readonly Check[] = [...identityChecks, ...protocolChecks];
+const declared: readonly Check[] = [
+  ...identityChecks,
+  ...controllerCapabilityChecks,
+  ...createVolumeChecks,
+  ...deleteVolumeChecks,
+  ...validateChecks,
+  ...listVolumesChecks,
+  ...getVolumeChecks,
+  ...getCapacityChecks,
+  ...controllerPublishChecks,
+  ...controllerUnpublishChecks,
+  ...createVolumeAgainChecks,
+  ...expandVolumeChecks,
+  ...modifyVolumeChecks,
+  ...listSnapshotsChecks,
+  ...createSnapshotChecks,
+  ...deleteSnapshotChecks,
+  ...getSnapshotChecks,
+  ...contentSourceChecks,
+  ...secretChecks("controller"),
+  ...groupSnapshotChecks,
+  ...nodeInfoChecks,
+  ...nodeStageChecks,
+  ...nodeUnstageChecks,
+  ...nodePublishChecks,
+  ...nodeUnpublishChecks,
+  ...nodeStatsChecks,
+  ...nodeExpandChecks,
+  ...nodeDataChecks,
+  ...secretChecks("node"),
+  ...protocolChecks,
+];
+
+/** Every check; one that others build on comes before them. */
+export const checks: readonly Check[] = inOrder(declared);
+
+/** The same order, but for what must come after others that are declared below it. */
+function inOrder(all: readonly Check[]): readonly Check[] {
+  const byId = new Map(all.map((check) => [check.id as string, check]));
+  const sorted = new Set<Check>();
+  const visit = (check: Check, path: readonly string[]) => {
+    if (sorted.has(check)) return;
+    if (path.includes(check.id))
+      throw new Error(`checks wait for each other: ${[...path, check.id].join(" → ")}`);
+    for (const id of check.after ?? []) {
+      const earlier = byId.get(id);
+      if (earlier === undefined) throw new Error(`${check.id} comes after ${id}, which is no check`);
+      visit(earlier, [...path, check.id]);
+    }
+    sorted.add(check);
+  };
+  for (const check of all) visit(check, []);
+  return [...sorted];
+}
