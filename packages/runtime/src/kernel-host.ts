@@ -181,7 +181,11 @@ class KernelHost implements Host {
         await runTool("attachLoop", backingFile, "losetup", ["--set-capacity", present]);
         return present;
       }
-      return (await runTool("attachLoop", backingFile, "losetup", ["--find", "--show", real])).trim();
+      const made = await runTool("attachLoop", backingFile, "losetup", ["--find", "--show", real]);
+      const device = made.trim();
+      // What was said of the device when it had another file is still in force.
+      if (await refusesWrites(device)) await this.setDeviceReadOnly(device, false);
+      return device;
     });
   }
 
@@ -264,6 +268,11 @@ class KernelHost implements Host {
 /** The machine itself. @throws each operation throws HostError with EPERM where the right is missing */
 export function kernelHost(): Host {
   return new KernelHost();
+}
+
+async function refusesWrites(device: string): Promise<boolean> {
+  const flag = await fs.readFile(`/sys/block/${baseOf(device)}/ro`, "utf8").catch(() => "0");
+  return flag.trim() === "1";
 }
 
 async function readMounts(): Promise<readonly MountInfo[]> {

@@ -42,7 +42,10 @@ export async function startCsiDriverOnNode(
   await env.host.makeDirectory(socket.slice(0, socket.lastIndexOf("/")), 0o750);
   await env.host.makeDirectory(kubeletPaths.registrationDir(rootDir), 0o755);
   const cloud = env.cloudFor({ path: "csi", component: driverName });
-  const services = createReferenceDriver({ ...env, cloud }, { driverName, nodeName, services: "node" });
+  const services = createReferenceDriver(
+    { ...env, cloud },
+    { driverName, nodeName, services: "node", recordsFile: `${rootDir}/driver-records/${driverName}.json` },
+  );
   const server = await env.listener.serve(socket, services);
   const connection = env.connector.connect(socket);
   const registrar = startNodeDriverRegistrar(

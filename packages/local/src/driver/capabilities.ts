@@ -22,8 +22,11 @@ export function unsupportedReason(capability: VolumeCapability): string | undefi
   if (!supportedModes.has(accessMode.mode)) {
     return `access mode ${nameOfMode(accessMode.mode)} is not supported: a disk has one node at a time`;
   }
-  if (accessType.case === "mount" && !supportedFileSystems.has(accessType.value.fsType)) {
-    return `fs_type ${accessType.value.fsType} is not supported`;
+  if (accessType.case !== "mount") return undefined;
+  const { fsType, volumeMountGroup } = accessType.value;
+  if (!supportedFileSystems.has(fsType)) return `fs_type ${fsType} is not supported`;
+  if (volumeMountGroup !== "" && gidOf(volumeMountGroup) === undefined) {
+    return "volume_mount_group is not the number of a group";
   }
   return undefined;
 }
@@ -38,8 +41,39 @@ export function checkCapability(capability: VolumeCapability | undefined): Volum
 
 /** Whether the access mode alone forbids writing. */
 export function isReaderMode(capability: VolumeCapability): boolean {
-  const mode = capability.accessMode?.mode;
-  return mode === Mode.SINGLE_NODE_READER_ONLY || mode === Mode.MULTI_NODE_READER_ONLY;
+  return capability.accessMode?.mode === Mode.SINGLE_NODE_READER_ONLY;
+}
+
+/** Whether only one pod may have the volume. */
+export function isSingleWriter(capability: VolumeCapability): boolean {
+  return capability.accessMode?.mode === Mode.SINGLE_NODE_SINGLE_WRITER;
+}
+
+/** The group that a mounted volume is to belong to. */
+export function mountGroupOf(capability: VolumeCapability): number | undefined {
+  return capability.accessType.case === "mount"
+    ? gidOf(capability.accessType.value.volumeMountGroup)
+    : undefined;
+}
+
+/**
+ * What a volume is attached for, in words to compare. SINGLE_NODE_WRITER and SINGLE_NODE_MULTI_WRITER are one: a CO
+ * that learns of the second says so of volumes that it published with the first.
+ */
+export function useOf(capability: VolumeCapability): string {
+  const access = isReaderMode(capability) ? "reading" : isSingleWriter(capability) ? "one writer" : "writing";
+  if (capability.accessType.case === "block") return `block device, ${access}`;
+  return `file system ${fsTypeOf(capability)}, ${access}`;
+}
+
+/** The file system that a blank volume gets. */
+export function fsTypeOf(capability: VolumeCapability): string {
+  const fsType = capability.accessType.case === "mount" ? capability.accessType.value.fsType : "";
+  return fsType === "" ? "ext4" : fsType;
+}
+
+function gidOf(group: string): number | undefined {
+  return /^\d{1,10}$/.test(group) && Number(group) < 2 ** 32 - 1 ? Number(group) : undefined;
 }
 
 function nameOfMode(mode: number): string {

@@ -1,37 +1,60 @@
 /**
  * The controller service of the reference driver: CSI's words on one side, the disk cloud's on the
- * other. It keeps nothing between calls, so it may crash anywhere and run more than once.
+ * other. It keeps nothing but which volumes are being worked on, so it may crash anywhere and run more than once.
  */
 import {
-  type CreateVolumeRequest,
+  ControllerExpandVolumeRequestSchema,
+  ControllerGetVolumeRequestSchema,
+  ControllerModifyVolumeRequestSchema,
+  ControllerPublishVolumeRequestSchema,
+  ControllerUnpublishVolumeRequestSchema,
   type CsiServices,
   CsiStatusError,
+  DeleteVolumeRequestSchema,
+  GetCapacityRequestSchema,
+  ListVolumesRequestSchema,
   ControllerServiceCapability_RPC_Type as Rpc,
-  type TopologyRequirement,
+  ValidateVolumeCapabilitiesRequestSchema,
 } from "@longshore/csi";
-import type { Disk, DiskCloud, Instance } from "@longshore/volumes";
-import { checkCapability, unsupportedReason } from "./capabilities.ts";
+import type { ProviderCloud } from "../disk-cloud/index.ts";
+import { checkCapability, unsupportedReason, useOf } from "./capabilities.ts";
+import { createVolume } from "./create-volume.ts";
 import type { DriverKind } from "./driver-kinds.ts";
-import { answering, required } from "./statuses.ts";
-
-const gibibyte = 1024n ** 3n;
-/** The driver of EBS makes gp3 volumes unless it is told otherwise. */
-const defaultType = "gp3";
-/** What a zone that exists seems to have room for. */
-const capacityBytes = 2n ** 50n;
+import { pageOf } from "./pages.ts";
+import { PendingCalls } from "./pending.ts";
+import { requestChecks } from "./requests.ts";
+import { snapshotHandlers } from "./snapshot-service.ts";
+import { volumeIndex } from "./volume-index.ts";
+import {
+  checkMutable,
+  mutableReason,
+  settingsOf,
+  sizeOf,
+  volumeBytesMax,
+  volumeBytesMin,
+} from "./volume-request.ts";
 
 const capabilities = [
   Rpc.CREATE_DELETE_VOLUME,
   Rpc.PUBLISH_UNPUBLISH_VOLUME,
+  Rpc.PUBLISH_READONLY,
   Rpc.LIST_VOLUMES,
   Rpc.LIST_VOLUMES_PUBLISHED_NODES,
+  Rpc.GET_VOLUME,
+  Rpc.VOLUME_CONDITION,
   Rpc.GET_CAPACITY,
+  Rpc.CREATE_DELETE_SNAPSHOT,
+  Rpc.LIST_SNAPSHOTS,
+  Rpc.GET_SNAPSHOT,
+  Rpc.CLONE_VOLUME,
   Rpc.EXPAND_VOLUME,
+  Rpc.MODIFY_VOLUME,
+  Rpc.SINGLE_NODE_MULTI_WRITER,
 ];
 
-/** What the service needs. */
+/** What the controller services need. */
 export interface ControllerServiceOptions {
-  readonly cloud: DiskCloud;
+  readonly cloud: ProviderCloud;
   readonly kind: DriverKind;
   /** Where a volume is made when the caller does not care; default the zones of the instances, in turn. */
   readonly zone: string | undefined;
@@ -40,227 +63,153 @@ export interface ControllerServiceOptions {
 /** Builds the service. */
 export function controllerService(options: ControllerServiceOptions): NonNullable<CsiServices["controller"]> {
   const { cloud, kind } = options;
-
-  async function findDisk(volumeId: string, signal: AbortSignal): Promise<Disk | undefined> {
-    if (kind.usesCloudIds) return cloud.describeDisk(volumeId, signal);
-    return (await cloud.listDisks(signal)).find((disk) => kind.isVolumeId(volumeId, disk));
-  }
-
-  async function existingDisk(volumeId: string, signal: AbortSignal): Promise<Disk> {
-    const disk = await findDisk(volumeId, signal);
-    if (disk === undefined) throw new CsiStatusError("NOT_FOUND", `volume ${volumeId} does not exist`);
-    return disk;
-  }
-
-  async function existingInstance(nodeId: string, signal: AbortSignal): Promise<Instance> {
-    const instance = (await cloud.listInstances(signal)).find((i) => kind.nodeIdOf(i) === nodeId);
-    if (instance === undefined) throw new CsiStatusError("NOT_FOUND", `node ${nodeId} does not exist`);
-    return instance;
-  }
-
-  async function nodeIdsOf(disk: Disk, signal: AbortSignal): Promise<string[]> {
-    if (disk.attachments.length === 0) return [];
-    const attached = new Set(disk.attachments.map(({ instanceId }) => instanceId));
-    if (kind.usesCloudIds) return [...attached];
-    return (await cloud.listInstances(signal)).filter((i) => attached.has(i.instanceId)).map(kind.nodeIdOf);
-  }
-
-  const volumeOf = (disk: Disk) => ({
-    volumeId: kind.volumeIdOf(disk),
-    capacityBytes: disk.sizeBytes,
-    accessibleTopology:
-      kind.topologyKey === undefined ? [] : [{ segments: { [kind.topologyKey]: disk.zone } }],
-  });
+  const rpc = requestChecks(kind);
+  const index = volumeIndex(cloud, kind);
+  const pending = new PendingCalls();
 
   return {
     controllerGetCapabilities: async () => ({
       capabilities: capabilities.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
     }),
 
-    createVolume: (request, signal) =>
-      answering(async () => {
-        required({ name: request.name, volume_capabilities: request.volumeCapabilities });
-        for (const capability of request.volumeCapabilities) checkCapability(capability);
-        if (request.volumeContentSource !== undefined) {
-          throw new CsiStatusError("INVALID_ARGUMENT", "volume_content_source is not supported");
-        }
-        const sizeBytes = sizeOf(request.capacityRange);
-        const present = (await cloud.listDisks(signal)).find((disk) => disk.name === request.name);
-        const allowed = allowedZones(request.accessibilityRequirements, kind.topologyKey);
-        // A repeated request may prefer another zone, but the volume is where it is.
-        const zone =
-          present !== undefined && (allowed === undefined || allowed.includes(present.zone))
-            ? present.zone
-            : (allowed?.[0] ?? (await anyZone(options, request.name, signal)));
-        const disk = await cloud.createDisk(
-          { name: request.name, zone, sizeBytes, type: typeOf(request), tags: tagsOf(request) },
-          signal,
-        );
-        return { volume: volumeOf(disk) };
-      }),
+    createVolume: createVolume({ ...options, rpc, index, pending }),
 
-    deleteVolume: (request, signal) =>
-      answering(async () => {
-        required({ volume_id: request.volumeId });
-        const disk = kind.usesCloudIds ? { id: request.volumeId } : await findDisk(request.volumeId, signal);
+    deleteVolume: rpc(DeleteVolumeRequestSchema, ["volume_id"], ({ volumeId }, signal) =>
+      pending.alone(`volume ${volumeId}`, async () => {
+        const disk = kind.usesCloudIds ? { id: volumeId } : await index.find(volumeId, signal);
         if (disk !== undefined) await cloud.deleteDisk(disk.id, signal);
         return {};
       }),
+    ),
 
-    controllerPublishVolume: (request, signal) =>
-      answering(async () => {
-        required({ volume_id: request.volumeId, node_id: request.nodeId });
-        checkCapability(request.volumeCapability);
-        if (request.readonly) {
-          throw new CsiStatusError(
-            "INVALID_ARGUMENT",
-            "readonly is not supported: PUBLISH_READONLY is not offered",
-          );
-        }
-        const diskId = kind.usesCloudIds
-          ? request.volumeId
-          : (await existingDisk(request.volumeId, signal)).id;
-        const instanceId = kind.usesCloudIds
-          ? request.nodeId
-          : (await existingInstance(request.nodeId, signal)).instanceId;
-        const { devicePath } = await cloud.attachDisk(diskId, instanceId, signal);
-        return { publishContext: { devicePath } };
-      }),
+    controllerPublishVolume: rpc(
+      ControllerPublishVolumeRequestSchema,
+      ["volume_id", "node_id", "volume_capability"],
+      ({ volumeId, nodeId, volumeCapability, readonly }, signal) =>
+        pending.alone(`volume ${volumeId}`, async () => {
+          const capability = checkCapability(volumeCapability);
+          const diskId = kind.usesCloudIds ? volumeId : (await index.existing(volumeId, signal)).id;
+          const instanceId = kind.usesCloudIds ? nodeId : (await index.instance(nodeId, signal)).instanceId;
+          const how = { use: useOf(capability), readOnly: readonly };
+          const { devicePath } = await cloud.attachDisk(diskId, instanceId, signal, how);
+          return { publishContext: { devicePath } };
+        }),
+    ),
 
-    controllerUnpublishVolume: (request, signal) =>
-      answering(async () => {
-        required({ volume_id: request.volumeId });
-        if (kind.usesCloudIds && request.nodeId !== "") {
-          await cloud.detachDisk(request.volumeId, request.nodeId, signal);
+    controllerUnpublishVolume: rpc(
+      ControllerUnpublishVolumeRequestSchema,
+      ["volume_id"],
+      ({ volumeId, nodeId }, signal) =>
+        pending.alone(`volume ${volumeId}`, async () => {
+          if (kind.usesCloudIds && nodeId !== "") {
+            await cloud.detachDisk(volumeId, nodeId, signal);
+            return {};
+          }
+          const disk = await index.find(volumeId, signal);
+          if (disk === undefined) return {};
+          const instances = await cloud.listInstances(signal);
+          for (const { instanceId } of disk.attachments) {
+            const instance = instances.find((i) => i.instanceId === instanceId);
+            const isMeant = nodeId === "" || (instance !== undefined && kind.nodeIdOf(instance) === nodeId);
+            if (isMeant) await cloud.detachDisk(disk.id, instanceId, signal);
+          }
           return {};
-        }
-        const disk = await findDisk(request.volumeId, signal);
-        if (disk === undefined) return {};
-        const instances = await cloud.listInstances(signal);
-        for (const { instanceId } of disk.attachments) {
-          const instance = instances.find((i) => i.instanceId === instanceId);
-          const isMeant =
-            request.nodeId === "" || (instance !== undefined && kind.nodeIdOf(instance) === request.nodeId);
-          if (isMeant) await cloud.detachDisk(disk.id, instanceId, signal);
-        }
-        return {};
-      }),
+        }),
+    ),
 
-    validateVolumeCapabilities: (request, signal) =>
-      answering(async () => {
-        required({ volume_id: request.volumeId, volume_capabilities: request.volumeCapabilities });
-        await existingDisk(request.volumeId, signal);
-        const reason = request.volumeCapabilities.map(unsupportedReason).find((r) => r !== undefined);
+    validateVolumeCapabilities: rpc(
+      ValidateVolumeCapabilitiesRequestSchema,
+      ["volume_id", "volume_capabilities"],
+      async (request, signal) => {
+        await index.existing(request.volumeId, signal);
+        const { volumeContext, volumeCapabilities, parameters, mutableParameters } = request;
+        const reason =
+          volumeCapabilities.map(unsupportedReason).find((r) => r !== undefined) ??
+          mutableReason(mutableParameters);
         if (reason !== undefined) return { message: reason };
-        const { volumeContext, volumeCapabilities, parameters } = request;
-        return { confirmed: { volumeContext, volumeCapabilities, parameters } };
-      }),
+        return { confirmed: { volumeContext, volumeCapabilities, parameters, mutableParameters } };
+      },
+    ),
 
-    listVolumes: (request, signal) =>
-      answering(async () => {
-        if (request.maxEntries < 0) throw new CsiStatusError("INVALID_ARGUMENT", "max_entries is negative");
-        const disks = [...(await cloud.listDisks(signal))].sort((a, b) => (a.id < b.id ? -1 : 1));
-        const { startingToken } = request;
-        // A token is the last id given, so that it holds while volumes come and go.
-        if (startingToken !== "" && !/^vol-[0-9a-f]+$/.test(startingToken)) {
-          throw new CsiStatusError(
-            "ABORTED",
-            `starting_token ${startingToken} is not one of this driver's: begin anew`,
-          );
-        }
-        const rest = disks.filter((disk) => disk.id > startingToken);
-        const page = request.maxEntries === 0 ? rest : rest.slice(0, request.maxEntries);
-        const entries = [];
-        for (const disk of page) {
-          entries.push({
-            volume: volumeOf(disk),
-            status: { publishedNodeIds: await nodeIdsOf(disk, signal) },
-          });
-        }
-        return { entries, nextToken: page.length < rest.length ? (page.at(-1)?.id ?? "") : "" };
-      }),
+    listVolumes: rpc(ListVolumesRequestSchema, [], async (request, signal) => {
+      const disks = await cloud.listDisks(signal);
+      const page = pageOf(disks, request, /^vol-[0-9a-f]+$/);
+      const conditions = await cloud.diskConditions(
+        page.entries.map(({ id }) => id),
+        signal,
+      );
+      const entries = [];
+      for (const disk of page.entries) {
+        const publishedNodeIds = await index.nodeIds(disk, signal);
+        const volumeCondition = conditions[disk.id];
+        const status = { publishedNodeIds, ...(volumeCondition && { volumeCondition }) };
+        entries.push({ volume: index.shown(disk, disks), status });
+      }
+      return { entries, nextToken: page.nextToken };
+    }),
 
-    getCapacity: (request, signal) =>
-      answering(async () => {
-        const isImpossible = request.volumeCapabilities.some((c) => unsupportedReason(c) !== undefined);
-        const zone = kind.topologyKey && request.accessibleTopology?.segments[kind.topologyKey];
-        const zones = (await cloud.listInstances(signal)).map((instance) => instance.zone);
-        const isElsewhere = zone !== undefined && !zones.includes(zone);
-        return { availableCapacity: isImpossible || isElsewhere ? 0n : capacityBytes };
-      }),
+    controllerGetVolume: rpc(ControllerGetVolumeRequestSchema, ["volume_id"], async (request, signal) => {
+      const disk = await index.existing(request.volumeId, signal);
+      const volumeCondition = (await cloud.diskConditions([disk.id], signal))[disk.id];
+      const status = {
+        publishedNodeIds: await index.nodeIds(disk, signal),
+        ...(volumeCondition && { volumeCondition }),
+      };
+      return { volume: index.shown(disk), status };
+    }),
 
-    controllerExpandVolume: (request, signal) =>
-      answering(async () => {
-        required({ volume_id: request.volumeId, capacity_range: request.capacityRange });
-        const disk = await existingDisk(request.volumeId, signal);
-        const grownBytes = await cloud.resizeDisk(disk.id, sizeOf(request.capacityRange), signal);
-        const isBlock = request.volumeCapability?.accessType.case === "block";
-        return { capacityBytes: grownBytes, nodeExpansionRequired: !isBlock };
-      }),
+    getCapacity: rpc(GetCapacityRequestSchema, [], async (request, signal) => {
+      const isImpossible = request.volumeCapabilities.some((c) => unsupportedReason(c) !== undefined);
+      const segments = request.accessibleTopology?.segments;
+      const zone = kind.topologyKey && segments?.[kind.topologyKey];
+      // A place that is named without our key is none of ours.
+      const isElsewhere = kind.topologyKey !== undefined && segments !== undefined && zone === undefined;
+      const instances = await cloud.listInstances(signal);
+      const zones = [...new Set(instances.map((instance) => instance.zone))];
+      let [availableCapacity, largest] = [0n, 0n];
+      for (const own of isImpossible || isElsewhere ? [] : zones) {
+        if (zone !== undefined && zone !== own) continue;
+        const room = await cloud.zoneCapacity(own, signal);
+        // A volume lies in one zone: room that is split over zones is of no use to it.
+        if (room.availableBytes > availableCapacity) availableCapacity = room.availableBytes;
+        if (room.largestBytes > largest) largest = room.largestBytes;
+      }
+      const maximumVolumeSize = largest < volumeBytesMax ? largest : volumeBytesMax;
+      return { availableCapacity, maximumVolumeSize, minimumVolumeSize: volumeBytesMin };
+    }),
+
+    controllerExpandVolume: rpc(
+      ControllerExpandVolumeRequestSchema,
+      ["volume_id", "capacity_range"],
+      (request, signal) =>
+        pending.alone(`volume ${request.volumeId}`, async () => {
+          const { volumeCapability, capacityRange } = request;
+          if (volumeCapability !== undefined) checkCapability(volumeCapability);
+          if (capacityRange?.requiredBytes === 0n && capacityRange.limitBytes === 0n) {
+            throw new CsiStatusError("INVALID_ARGUMENT", "capacity_range is empty");
+          }
+          const sizeBytes = sizeOf(capacityRange);
+          const disk = await index.existing(request.volumeId, signal);
+          const grownBytes = await cloud.resizeDisk(disk.id, sizeBytes, signal);
+          const isBlock = volumeCapability?.accessType.case === "block";
+          return { capacityBytes: grownBytes, nodeExpansionRequired: !isBlock };
+        }),
+    ),
+
+    controllerModifyVolume: rpc(
+      ControllerModifyVolumeRequestSchema,
+      ["volume_id", "mutable_parameters"],
+      ({ volumeId, mutableParameters }, signal) =>
+        pending.alone(`volume ${volumeId}`, async () => {
+          const disk = await index.existing(volumeId, signal);
+          checkMutable(mutableParameters);
+          const { type } = mutableParameters;
+          const change = { settings: settingsOf(mutableParameters), ...(type === undefined ? {} : { type }) };
+          await cloud.modifyDisk(disk.id, change, signal);
+          return {};
+        }),
+    ),
+
+    ...snapshotHandlers({ cloud, kind, rpc, index, pending }),
   };
-}
-
-/** Whole GiB, at least one. @throws CsiStatusError INVALID_ARGUMENT or OUT_OF_RANGE */
-export function sizeOf(
-  range: { readonly requiredBytes: bigint; readonly limitBytes: bigint } | undefined,
-): bigint {
-  const { requiredBytes = 0n, limitBytes = 0n } = range ?? {};
-  if (requiredBytes < 0n || limitBytes < 0n) {
-    throw new CsiStatusError("INVALID_ARGUMENT", "capacity_range is negative");
-  }
-  if (limitBytes !== 0n && limitBytes < requiredBytes) {
-    throw new CsiStatusError("INVALID_ARGUMENT", "capacity_range.limit_bytes is below required_bytes");
-  }
-  const sizeBytes = ((requiredBytes + gibibyte - 1n) / gibibyte || 1n) * gibibyte;
-  if (limitBytes !== 0n && sizeBytes > limitBytes) {
-    throw new CsiStatusError(
-      "OUT_OF_RANGE",
-      `volumes have whole GiB: ${sizeBytes} bytes are needed, ${limitBytes} allowed`,
-    );
-  }
-  return sizeBytes;
-}
-
-/** Zones that will do, best first; undefined when any will. @throws CsiStatusError RESOURCE_EXHAUSTED */
-function allowedZones(
-  requirement: TopologyRequirement | undefined,
-  topologyKey: string | undefined,
-): readonly string[] | undefined {
-  if (requirement === undefined || topologyKey === undefined) return undefined;
-  const terms = [...requirement.preferred, ...requirement.requisite];
-  if (terms.length === 0) return undefined;
-  const zones = terms.map(({ segments }) => segments[topologyKey]).filter((zone) => zone !== undefined);
-  if (zones.length === 0) {
-    throw new CsiStatusError(
-      "RESOURCE_EXHAUSTED",
-      `no topology that is asked for has the key ${topologyKey}`,
-    );
-  }
-  return [...new Set(zones)];
-}
-
-async function anyZone(
-  options: ControllerServiceOptions,
-  name: string,
-  signal: AbortSignal,
-): Promise<string> {
-  if (options.zone !== undefined) return options.zone;
-  const zones = [...new Set((await options.cloud.listInstances(signal)).map((i) => i.zone))].sort();
-  let sum = 0;
-  for (const char of name) sum += char.codePointAt(0) ?? 0;
-  const zone = zones[sum % zones.length];
-  if (zone === undefined)
-    throw new CsiStatusError("RESOURCE_EXHAUSTED", "the disk cloud has no instance, so no zone");
-  return zone;
-}
-
-/** Keys of class parameters may come in any case. */
-function typeOf(request: CreateVolumeRequest): string {
-  return Object.entries(request.parameters).find(([key]) => key.toLowerCase() === "type")?.[1] || defaultType;
-}
-
-function tagsOf(request: CreateVolumeRequest): Record<string, string> {
-  const metadata = "csi.storage.k8s.io/";
-  const given = Object.entries(request.parameters).filter(([key]) => key.startsWith(metadata));
-  return { CSIVolumeName: request.name, ...Object.fromEntries(given) };
 }

@@ -16,6 +16,8 @@ export interface DriverKind {
   nodeIdOf(instance: Pick<Instance, "instanceId" | "nodeName" | "zone">): string;
   /** True when volume and node ids are the cloud's own: no list is needed to find one. */
   readonly usesCloudIds: boolean;
+  /** Bytes that a volume id may have; default 128. Real handles of some drivers exceed the limit of the spec. */
+  readonly volumeIdBytesMax?: number;
 }
 
 type Names = Pick<Disk, "id" | "name" | "zone">;
@@ -56,16 +58,19 @@ export const driverKinds: Readonly<Record<string, DriverKind>> = {
     nodeIdOf: (instance) => instance.instanceId,
   }),
   "disk.csi.azure.com": kind((disk) => `${azureDisks}/${disk.name}`, {
+    volumeIdBytesMax: 1024,
     topologyKey: "topology.disk.csi.azure.com/zone",
     isVolumeId: (volumeId, disk) => volumeId.toLowerCase() === `${azureDisks}/${disk.name}`.toLowerCase(),
   }),
   "file.csi.azure.com": kind((disk) => `longshore#longshore#${disk.name}#`, {
+    volumeIdBytesMax: 1024,
     // Later fields (disk name, secret namespace) do not tell one share from another.
     isVolumeId: (volumeId, disk) =>
       volumeId.split("#").slice(0, 3).join("#") === `longshore#longshore#${disk.name}`,
   }),
   "csi.vsphere.vmware.com": kind((disk) => `[longshore] kubevols/${disk.name}.vmdk`, {
     topologyKey: "topology.csi.vmware.com/zone",
+    volumeIdBytesMax: 1024,
   }),
   "pxd.portworx.com": kind((disk) => disk.name),
   "rbd.csi.ceph.com": kind((disk) => `0001-0009-longshore-0000000000000001-${uuidOf(disk.id)}`),

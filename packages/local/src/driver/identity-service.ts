@@ -12,6 +12,7 @@ const vendorVersion = "0.1.0";
 export function identityService(driverName: string, kind: DriverKind): CsiServices["identity"] {
   const services = [
     Service.CONTROLLER_SERVICE,
+    Service.GROUP_CONTROLLER_SERVICE,
     ...(kind.topologyKey === undefined ? [] : [Service.VOLUME_ACCESSIBILITY_CONSTRAINTS]),
   ];
   return {

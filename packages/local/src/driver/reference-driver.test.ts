@@ -260,7 +260,7 @@ describe("codes", () => {
     expect(await codeOf(range(1n, 2n))).toBe("OUT_OF_RANGE");
     const source = { type: { case: "volume" as const, value: { volumeId: "x" } } };
     expect(await codeOf(create({ name: "a", volumeCapabilities: one, volumeContentSource: source }))).toBe(
-      "INVALID_ARGUMENT",
+      "NOT_FOUND",
     );
     expect(await codeOf(range(gibibyte + 1n, 0n))).toBe("OK");
     expect((await range(2n * gibibyte, 0n)).volume?.capacityBytes).toBe(2n * gibibyte);
@@ -303,7 +303,9 @@ describe("codes", () => {
     expect(await publish("", node1)).toBe("INVALID_ARGUMENT");
     expect(await publish(id, "")).toBe("INVALID_ARGUMENT");
     expect(await publish(id, node1, { volumeCapability: undefined })).toBe("INVALID_ARGUMENT");
-    expect(await publish(id, node1, { readonly: true })).toBe("INVALID_ARGUMENT");
+    expect(await publish(id, node1, { volumeCapability: mounted("", Mode.MULTI_NODE_MULTI_WRITER) })).toBe(
+      "INVALID_ARGUMENT",
+    );
     expect(await publish("vol-0", node1)).toBe("NOT_FOUND");
     expect(await publish(id, "i-0")).toBe("NOT_FOUND");
     expect(await publish(id, instance(2).instanceId)).toBe("FAILED_PRECONDITION");
@@ -313,6 +315,9 @@ describe("codes", () => {
     );
     expect(await publish(id, "i-1")).toBe("RESOURCE_EXHAUSTED");
     expect(await publish(id, node1)).toBe("OK");
+    expect(await publish(id, node1)).toBe("OK");
+    expect(await publish(id, node1, { readonly: true })).toBe("ALREADY_EXISTS");
+    expect(await publish(id, node1, { volumeCapability: block })).toBe("ALREADY_EXISTS");
     expect(await publish(id, "i-1")).toBe("FAILED_PRECONDITION");
     await world.service.setKnobs("detachDisk", { loseReplyNext: 1 }, never);
     const unpublish = (volumeId: string, nodeId: string) =>

@@ -1,14 +1,16 @@
 /**
  * The reference CSI driver on the disk cloud. It serves under the name of any of the eight drivers
- * that in-tree plugins migrate to, with that driver's volume ids and topology.
+ * that in-tree plugins migrate to, with that driver's volume ids and topology, or under one of its own.
  */
 import type { CsiServices } from "@longshore/csi";
 import { type Host, invariant, type RuntimeEnv } from "@longshore/runtime";
 import type { ProviderCloud } from "../disk-cloud/index.ts";
 import { controllerService } from "./controller-service.ts";
 import { driverKind } from "./driver-kinds.ts";
+import type { FaultName } from "./faults/fault-list.ts";
 import { identityService } from "./identity-service.ts";
 import { nodeService } from "./node-service.ts";
+import { groupControllerService } from "./snapshot-service.ts";
 
 /** What the driver runs on. */
 export interface ReferenceDriverEnv extends RuntimeEnv {
@@ -28,20 +30,34 @@ export interface ReferenceDriverOptions {
   readonly services: "controller" | "node" | "both";
   /** Form volume ids like this driver's; default `driverName`'s own. */
   readonly volumeIdFormat?: string;
+  /** Key of the topology, whose values are the cloud's zones; default the driver's own. */
+  readonly topologyKey?: string;
+  /**
+   * File in which the node service keeps how volumes were staged and published, so that it tells a repeat from
+   * another request after a restart, too; default in memory.
+   */
+  readonly recordsFile?: string;
+  /** Rules to break, to see whether a check notices. */
+  readonly faults?: readonly FaultName[];
 }
 
 /** The services of the driver, to be served with a `CsiListener`. */
 export function createReferenceDriver(env: ReferenceDriverEnv, options: ReferenceDriverOptions): CsiServices {
-  const { driverName, nodeName, services, zone } = options;
+  const { driverName, nodeName, services, zone, volumeIdFormat, recordsFile } = options;
   const own = driverKind(driverName);
-  const kind =
-    options.volumeIdFormat === undefined
-      ? own
-      : { ...driverKind(options.volumeIdFormat), topologyKey: own.topologyKey };
+  const { topologyKey = own.topologyKey } = options;
+  const form = volumeIdFormat === undefined ? own : driverKind(volumeIdFormat);
+  const kind = { ...form, topologyKey };
   const { host, cloud } = env;
   const identity = identityService(driverName, kind);
-  const controller = services === "node" ? {} : { controller: controllerService({ cloud, kind, zone }) };
-  if (services === "controller") return { identity, ...controller };
+  const controllers =
+    services === "node"
+      ? {}
+      : {
+          controller: controllerService({ cloud, kind, zone }),
+          groupController: groupControllerService(cloud, kind),
+        };
+  if (services === "controller") return { identity, ...controllers };
   invariant(nodeName !== undefined, "a driver with the node service is told its nodeName");
-  return { identity, ...controller, node: nodeService({ host, cloud, kind, nodeName }) };
+  return { identity, ...controllers, node: nodeService({ host, cloud, kind, nodeName, recordsFile }) };
 }

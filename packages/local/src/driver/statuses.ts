@@ -16,6 +16,13 @@ const codes: Readonly<Record<CloudErrorCode, GrpcCode>> = {
   Unavailable: "UNAVAILABLE",
 };
 
+const hostCodes: Readonly<Record<string, GrpcCode>> = {
+  ENOSPC: "RESOURCE_EXHAUSTED",
+  EDQUOT: "RESOURCE_EXHAUSTED",
+  ENAMETOOLONG: "INVALID_ARGUMENT",
+  ELOOP: "INVALID_ARGUMENT",
+};
+
 /** Runs a handler; its failures become statuses. */
 export async function answering<T>(work: () => Promise<T>): Promise<T> {
   try {
@@ -25,17 +32,9 @@ export async function answering<T>(work: () => Promise<T>): Promise<T> {
       throw new CsiStatusError(codes[error.code], error.message, { cause: error });
     }
     if (error instanceof HostError) {
-      const code = error.code === "ENOSPC" ? "RESOURCE_EXHAUSTED" : "INTERNAL";
+      const code = hostCodes[error.code] ?? "INTERNAL";
       throw new CsiStatusError(code, errorChain(error), { cause: error });
     }
     throw error;
-  }
-}
-
-/** @throws CsiStatusError INVALID_ARGUMENT when a required field is empty */
-export function required(fields: Readonly<Record<string, unknown>>): void {
-  for (const [name, value] of Object.entries(fields)) {
-    const isEmpty = value === undefined || value === "" || (Array.isArray(value) && value.length === 0);
-    if (isEmpty) throw new CsiStatusError("INVALID_ARGUMENT", `${name} is required`);
   }
 }

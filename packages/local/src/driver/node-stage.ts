@@ -1,0 +1,97 @@
+/** NodeStageVolume and NodeUnstageVolume: the disk's file system at the staging path; a block volume leaves none. */
+import { CsiStatusError, type NodeStageVolumeRequest, type VolumeCapability } from "@longshore/csi";
+import { HostError } from "@longshore/runtime";
+import { checkCapability, fsTypeOf, isReaderMode, useOf } from "./capabilities.ts";
+import { topMount, unmountAll } from "./mounted-paths.ts";
+import type { NodeAttachment, NodeMachine } from "./node-machine.ts";
+import { digestOf, withoutStaging, withStaging } from "./node-records.ts";
+import { checkPath } from "./requests.ts";
+
+/** Stages; see `NodeStageVolume` of the spec for its codes. */
+export async function stageVolume(
+  node: NodeMachine,
+  request: NodeStageVolumeRequest,
+  signal: AbortSignal,
+): Promise<Record<string, never>> {
+  const { volumeId } = request;
+  const path = checkPath("staging_target_path", request.stagingTargetPath);
+  const capability = checkCapability(request.volumeCapability);
+  const attachment = await node.attachment(volumeId, signal);
+  const isBlock = capability.accessType.case === "block";
+  const staging = { arguments: stagingDigest(capability), isBlock };
+  const present = (await node.records.of(volumeId)).stagings[path];
+  const readOnly = isReaderMode(capability) || attachment.readOnly;
+  const mounted = await topMount(node.host, path);
+  const isThere = present?.isBlock === true || mounted !== undefined;
+  const isOther = present !== undefined && present.arguments !== staging.arguments;
+  const isForeign =
+    mounted !== undefined &&
+    (isBlock || mounted.source !== attachment.devicePath || mounted.readOnly !== readOnly);
+  if (isThere && (isOther || isForeign)) {
+    throw new CsiStatusError(
+      "ALREADY_EXISTS",
+      isForeign
+        ? `${path} has ${mounted.source} mounted ${mounted.readOnly ? "read-only" : "read-write"}, which is not what is asked for`
+        : `volume ${volumeId} is staged at ${path} with other arguments: unstage it first`,
+    );
+  }
+  await node.records.update(volumeId, (record) => withStaging(record, path, staging));
+  if (isThere || isBlock) return {};
+  await mountStaged(node, attachment, path, capability, readOnly);
+  return {};
+}
+
+/** Unstages; fine when nothing is staged. */
+export async function unstageVolume(
+  node: NodeMachine,
+  request: { readonly volumeId: string; readonly stagingTargetPath: string },
+): Promise<Record<string, never>> {
+  const path = checkPath("staging_target_path", request.stagingTargetPath);
+  await unmountAll(node.host, path);
+  await node.records.update(request.volumeId, (record) => withoutStaging(record, path));
+  return {};
+}
+
+/** What makes two stagings of a volume different. */
+function stagingDigest(capability: VolumeCapability): string {
+  const { accessType } = capability;
+  const flags = accessType.case === "mount" ? accessType.value.mountFlags : [];
+  return digestOf([useOf(capability), [...flags].sort()]);
+}
+
+async function mountStaged(
+  { host }: NodeMachine,
+  { devicePath, isCopy }: NodeAttachment,
+  path: string,
+  capability: VolumeCapability,
+  readOnly: boolean,
+): Promise<void> {
+  const { fsType: asked, mountFlags } =
+    capability.accessType.case === "mount" ? capability.accessType.value : { fsType: "", mountFlags: [] };
+  const present = await host.fileSystemOf(devicePath);
+  if (present === undefined) {
+    if (readOnly) {
+      throw new CsiStatusError("FAILED_PRECONDITION", `${devicePath} is blank and may only be read`);
+    }
+    await host.format(devicePath, fsTypeOf(capability));
+  } else if (asked !== "" && asked !== present) {
+    throw new CsiStatusError(
+      "FAILED_PRECONDITION",
+      `the volume holds ${present}, not ${asked}: correct fsType, its data is not touched`,
+    );
+  }
+  await host.makeDirectory(path, 0o750);
+  const fsType = present ?? fsTypeOf(capability);
+  try {
+    await host.mountDevice(devicePath, path, { fsType, flags: mountFlags, readOnly });
+  } catch (error) {
+    if (!(error instanceof HostError && error.code === "EINVAL" && mountFlags.length > 0)) throw error;
+    // The flags may be secret, and what mount(8) says of them, too.
+    throw new CsiStatusError(
+      "INVALID_ARGUMENT",
+      `the ${fsType} of the volume cannot be mounted with these mount_flags: correct them`,
+    );
+  }
+  // What was copied onto a larger disk has the size of its original.
+  if (isCopy && !readOnly) await host.growFileSystem(devicePath, path);
+}
