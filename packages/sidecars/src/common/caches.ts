@@ -22,6 +22,9 @@ import { type Clock, periodically, type RuntimeEnv } from "@longshore/runtime";
 import {
   managedByLabel,
   snapshotResources,
+  type VolumeGroupSnapshot,
+  type VolumeGroupSnapshotClass,
+  type VolumeGroupSnapshotContent,
   type VolumeSnapshot,
   type VolumeSnapshotClass,
   type VolumeSnapshotContent,
@@ -167,4 +170,21 @@ export function cachedSnapshotClasses(informers: SharedInformers): Informer<Volu
 /** All VolumeSnapshots. */
 export function cachedSnapshots(informers: SharedInformers): Informer<VolumeSnapshot> {
   return informers.of(snapshotResources.volumeSnapshots);
+}
+
+/** All VolumeGroupSnapshots. */
+export function cachedGroupSnapshots(informers: SharedInformers): Informer<VolumeGroupSnapshot> {
+  return informers.of(snapshotResources.volumeGroupSnapshots);
+}
+
+/** All VolumeGroupSnapshotContents. */
+export function cachedGroupSnapshotContents(
+  informers: SharedInformers,
+): Informer<VolumeGroupSnapshotContent> {
+  return informers.of(snapshotResources.volumeGroupSnapshotContents);
+}
+
+/** All VolumeGroupSnapshotClasses. */
+export function cachedGroupSnapshotClasses(informers: SharedInformers): Informer<VolumeGroupSnapshotClass> {
+  return informers.of(snapshotResources.volumeGroupSnapshotClasses);
 }

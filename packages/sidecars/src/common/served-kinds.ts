@@ -2,6 +2,13 @@
 import type { KubeEnv, KubeObject, Resource } from "@longshore/kube";
 import { type BackoffPolicy, backoffMs } from "@longshore/runtime";
 
+/** What an administrator does where the kinds of snapshots are missing. */
+export const snapshotKindsRemedy =
+  "install the CustomResourceDefinitions of snapshot.storage.k8s.io, which come with @longshore/storage (crds/)";
+/** The same for group snapshots. */
+export const groupKindsRemedy =
+  "install the CustomResourceDefinitions of groupsnapshot.storage.k8s.io, which come with @longshore/storage (crds/)";
+
 /** Delays between looks; discovery itself asks the server no more than every 30 s for what was not there. */
 const lookBackoff: BackoffPolicy = { initialMs: 1000, maximumMs: 30_000 };
 

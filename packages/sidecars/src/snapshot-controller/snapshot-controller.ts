@@ -29,7 +29,7 @@ import {
   cachedSnapshots,
   resync,
 } from "../common/caches.ts";
-import { whenServed } from "../common/served-kinds.ts";
+import { snapshotKindsRemedy, whenServed } from "../common/served-kinds.ts";
 import { SidecarScope } from "../common/sidecar.ts";
 import { contentNameOf } from "./binding.ts";
 import { reconcileBoundContent } from "./bound-contents.ts";
@@ -57,10 +57,6 @@ export interface SnapshotControllerEnv extends KubeEnv {
   readonly informers?: SharedInformers;
 }
 
-/** What an administrator does where the kinds of snapshots are missing. */
-const remedy =
-  "install the CustomResourceDefinitions of snapshots, which come with @longshore/storage (crds/)";
-
 /** Starts the snapshot controller. Where the kinds of snapshots are not installed, it waits for them and says so. */
 export function startSnapshotController(
   env: SnapshotControllerEnv,
@@ -71,7 +67,7 @@ export function startSnapshotController(
   scope.spawn(async (signal) => {
     const { volumeSnapshots, volumeSnapshotContents, volumeSnapshotClasses } = snapshotResources;
     const kinds = [volumeSnapshots, volumeSnapshotContents, volumeSnapshotClasses];
-    await whenServed({ ...env, logger }, kinds, remedy, signal);
+    await whenServed({ ...env, logger }, kinds, snapshotKindsRemedy, signal);
     const informers = env.informers ?? sharedInformers(env);
     if (env.informers === undefined) scope.own(informers);
     await serveSnapshots({ ...env, logger }, informers, options, scope, signal);

@@ -70,7 +70,11 @@ describe("snapshots", () => {
       );
       return !claim?.metadata.finalizers?.includes(claimFinalizer);
     });
-    expect((await world.reasons()).toSorted()).toEqual(["CreatingSnapshot", "SnapshotCreated", "SnapshotReady"]);
+    expect((await world.reasons()).toSorted()).toEqual([
+      "CreatingSnapshot",
+      "SnapshotCreated",
+      "SnapshotReady",
+    ]);
 
     await kube.delete(volumeSnapshots, { namespace: "default", name: "s" }, { signal });
     await world.eventually("gone", async () => (await world.snapshot("s")) === undefined);

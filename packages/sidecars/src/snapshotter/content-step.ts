@@ -39,8 +39,11 @@ export function isOfDriver(
   return name === undefined || (classOf(name)?.driver ?? driver) === driver;
 }
 
-/** Creating is finished with before anything is deleted, so that no snapshot is left that nobody knows. */
-export function decideContentStep(content: VolumeSnapshotContent): ContentStep {
+/**
+ * Creating is finished with before anything is deleted, so that no snapshot is left that nobody knows.
+ * @param canLook the driver can be asked how a snapshot is
+ */
+export function decideContentStep(content: VolumeSnapshotContent, canLook: boolean): ContentStep {
   const { spec, status } = content;
   const handle = status?.snapshotHandle;
   const beingCreated = content.metadata?.annotations?.[beingCreatedAnnotation] !== undefined;
@@ -50,16 +53,15 @@ export function decideContentStep(content: VolumeSnapshotContent): ContentStep {
   if (spec.source.snapshotHandle !== undefined) {
     return { kind: "check", snapshotHandle: handle ?? spec.source.snapshotHandle };
   }
-  if (handle !== undefined && status?.volumeGroupSnapshotHandle !== undefined) {
-    return { kind: "check", snapshotHandle: handle };
-  }
-  // Its snapshot was made with its group, and the snapshot controller will say which it is.
-  if (isGroupMember(content)) return { kind: "none" };
-  return { kind: "create" };
+  if (!isGroupMember(content)) return { kind: "create" };
+  // Its snapshot was made with its group; the snapshot controller says which it is and, like the driver, how it is.
+  if (handle === undefined || !canLook) return { kind: "none" };
+  return { kind: "check", snapshotHandle: handle };
 }
 
-/** Whether the snapshot was, or is being, made as one of a group. */
-export function isGroupMember(content: VolumeSnapshotContent): boolean {
+/** Whether the snapshot belongs to a group. */
+function isGroupMember(content: VolumeSnapshotContent): boolean {
+  if (content.status?.volumeGroupSnapshotHandle !== undefined) return true;
   return content.metadata?.annotations?.[groupHandleAnnotation] !== undefined;
 }
 
@@ -82,7 +84,7 @@ function stepOfDeletion(content: VolumeSnapshotContent): ContentStep {
   if (!(content.metadata?.finalizers ?? []).includes(contentFinalizer)) return { kind: "none" };
   const snapshotHandle = status?.snapshotHandle ?? spec.source.snapshotHandle;
   // A snapshot of a group goes with its group.
-  const ofGroup = status?.volumeGroupSnapshotHandle !== undefined || isGroupMember(content);
-  if (spec.deletionPolicy !== "Delete" || snapshotHandle === undefined || ofGroup) return { kind: "letGo" };
+  const isDeletable = spec.deletionPolicy === "Delete" && !isGroupMember(content);
+  if (!isDeletable || snapshotHandle === undefined) return { kind: "letGo" };
   return { kind: "delete", snapshotHandle };
 }

@@ -70,7 +70,13 @@ export async function createSnapshot(
   if (snapshot === undefined || snapshot.snapshotId === "") {
     throw new SnapshotCallError("CreateSnapshot gave no snapshot: the driver must be mended");
   }
-  return snapshotStateOf(snapshot);
+  // One that was asked for alone is deleted alone, whatever else the driver says of it.
+  return { ...snapshotStateOf(snapshot), groupHandle: "" };
+}
+
+/** Whether the driver can be asked how a snapshot is. */
+export function canLook({ capabilities: { controller } }: Driver): boolean {
+  return controller.has("LIST_SNAPSHOTS") || controller.has("GET_SNAPSHOT");
 }
 
 /**

@@ -1,20 +1,38 @@
-/** The snapshotter: makes and deletes the snapshots of one driver, as VolumeSnapshotContents ask. Wires its parts together. */
-import { createEventRecorder, startWorkQueue, trackWrites } from "@longshore/kube";
+/**
+ * The snapshotter: makes and deletes the snapshots of one driver, as VolumeSnapshotContents and, where they are switched
+ * on, VolumeGroupSnapshotContents ask. Wires its parts together.
+ */
+import { createEventRecorder, type EventRecorder, trackWrites } from "@longshore/kube";
 import type { BackoffPolicy, Component } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
-import { cachedSnapshotClasses, cachedSnapshotContents, resync } from "../common/caches.ts";
+import {
+  cachedGroupSnapshotClasses,
+  cachedGroupSnapshotContents,
+  cachedSnapshotClasses,
+  cachedSnapshotContents,
+} from "../common/caches.ts";
 import type { SidecarEnv } from "../common/env.ts";
-import { whenServed } from "../common/served-kinds.ts";
+import { groupKindsRemedy, snapshotKindsRemedy, whenServed } from "../common/served-kinds.ts";
 import { type Serve, type SidecarContext, type SidecarScope, startAlone } from "../common/sidecar.ts";
 import { UnsupportedByDriverError } from "../common/unsupported.ts";
-import { type ContentContext, reconcileContent } from "./content-reconciler.ts";
-import { shouldEnqueueContent } from "./content-triggers.ts";
+import { serveContentQueue } from "./content-queue.ts";
+import { type ContentContext, reconcileContent, snapshotContents } from "./content-reconciler.ts";
+import { ContentWrites } from "./content-writes.ts";
+import { makesGroups } from "./group-capability.ts";
+import {
+  type GroupContentContext,
+  groupSnapshotContents,
+  reconcileGroupContent,
+} from "./group-content-reconciler.ts";
 
 /** How the snapshotter works; the defaults are those of the reference (csi-snapshotter; sidecars.md §5). */
 export interface SnapshotterOptions {
   /** Deadline of a CSI call, in milliseconds (`--timeout`); default 1 min. */
   readonly timeoutMs?: number;
-  /** Delays after failures of one content, and between looks at a snapshot that is not ready (`--retry-interval-start`, `--retry-interval-max`); default 1 s to 5 min. */
+  /**
+   * Delays after failures of one content, and between looks at a snapshot that is not ready (`--retry-interval-start`,
+   * `--retry-interval-max`); default 1 s to 5 min.
+   */
   readonly backoff?: BackoffPolicy;
   /** Contents worked on at the same time (`--worker-threads`); default 10. */
   readonly workers?: number;
@@ -24,15 +42,17 @@ export interface SnapshotterOptions {
   readonly snapshotNamePrefix?: string;
   /** Characters of the uid in those names (`--snapshot-name-uuid-length`); default −1, all of it. */
   readonly snapshotNameUuidLength?: number;
+  /** The same for groups (`--groupsnapshot-name-prefix`); default `groupsnapshot`. */
+  readonly groupSnapshotNamePrefix?: string;
+  /** The same for groups (`--groupsnapshot-name-uuid-length`); default −1. */
+  readonly groupSnapshotNameUuidLength?: number;
   /** The driver is told the names of the VolumeSnapshot and its content (`--extra-create-metadata`); default false. */
   readonly extraCreateMetadata?: boolean;
   /** Only snapshots of volumes that are local to this node (`--node-deployment`, with `NODE_NAME`); default all. */
   readonly nodeName?: string;
+  /** Group snapshots, too (`--feature-gates=CSIVolumeGroupSnapshot=true`); default false. */
+  readonly groupSnapshots?: boolean;
 }
-
-/** What an administrator does where the kinds of snapshots are missing. */
-const remedy =
-  "install the CustomResourceDefinitions of snapshots, which come with @longshore/storage (crds/)";
 
 /** Starts the snapshotter of the driver behind `env.csi` alone; it waits for the driver in the background. */
 export function startSnapshotter(env: SidecarEnv, options: SnapshotterOptions = {}): Component {
@@ -51,60 +71,110 @@ export const serveSnapshotContents: Serve<SnapshotterOptions> = async (sidecar, 
     );
   }
   const logger = sidecar.env.logger.child({ driver: driver.name, sidecar: "snapshotter" });
-  const context = { ...sidecar, env: { ...sidecar.env, logger } };
-  scope.spawn(async (signal) => {
-    const { volumeSnapshotContents, volumeSnapshotClasses } = snapshotResources;
-    await whenServed(context.env, [volumeSnapshotContents, volumeSnapshotClasses], remedy, signal);
-    await serveContents(context, options, scope, signal);
-  });
+  const env = { ...sidecar.env, logger };
+  const events = createEventRecorder(env, { component: `csi-snapshotter ${driver.name}` });
+  scope.own(events);
+  const context = { ...sidecar, env, events, settings: settingsOf(options) };
+  scope.spawn((signal) => serveSingle(context, options, scope, signal));
+  if (options.groupSnapshots === true) {
+    scope.spawn((signal) => serveGroups(context, options, scope, signal));
+  }
 };
 
-async function serveContents(
-  { env, driver, informers }: SidecarContext,
+interface ServingContext extends SidecarContext {
+  readonly events: EventRecorder;
+  readonly settings: ReturnType<typeof settingsOf>;
+}
+
+function settingsOf(options: SnapshotterOptions) {
+  return {
+    backoff: options.backoff ?? { initialMs: 1000, maximumMs: 300_000 },
+    workers: options.workers ?? 10,
+    resyncMs: options.resyncMs ?? 900_000,
+    timeoutMs: options.timeoutMs ?? 60_000,
+    extraCreateMetadata: options.extraCreateMetadata ?? false,
+  };
+}
+
+async function serveSingle(
+  { env, driver, informers, events, settings }: ServingContext,
   options: SnapshotterOptions,
   scope: SidecarScope,
   signal: AbortSignal,
 ): Promise<void> {
-  const { backoff = { initialMs: 1000, maximumMs: 300_000 }, resyncMs = 900_000 } = options;
-  const events = createEventRecorder(env, { component: `csi-snapshotter ${driver.name}` });
-  scope.own(events);
+  const { volumeSnapshotContents, volumeSnapshotClasses } = snapshotResources;
+  await whenServed(env, [volumeSnapshotContents, volumeSnapshotClasses], snapshotKindsRemedy, signal);
   const contents = cachedSnapshotContents(informers, options.nodeName);
   const classes = cachedSnapshotClasses(informers);
   await Promise.all([contents.synced(signal), classes.synced(signal)]);
   const tracked = trackWrites(env, informers);
   const context: ContentContext = {
+    ...settings,
     env: tracked,
     kube: tracked.kube,
     driver,
-    events,
+    writes: new ContentWrites(tracked, events, snapshotContents),
     content: (name) => contents.get(name),
     classOf: (name) => classes.get(name),
     polls: new Map(),
-    backoff,
-    timeoutMs: options.timeoutMs ?? 60_000,
     snapshotNamePrefix: options.snapshotNamePrefix ?? "snapshot",
     snapshotNameUuidLength: options.snapshotNameUuidLength ?? -1,
-    extraCreateMetadata: options.extraCreateMetadata ?? false,
   };
-  const queue = startWorkQueue(tracked, {
-    name: "csi-snapshotter-content",
-    workers: options.workers ?? 10,
-    backoff,
-    reconcile: (name, passSignal) => reconcileContent(context, name, passSignal),
-  });
-  scope.own(queue);
-  resync(env, scope, contents, resyncMs, (content) => queue.add(content.metadata.name, "background"));
-  scope.onStop(
-    contents.onChange({
-      added: (content, { initial }) => queue.add(content.metadata.name, initial ? "background" : "fresh"),
-      updated: (before, after) => {
-        if (shouldEnqueueContent(before, after)) queue.add(after.metadata.name);
-      },
-      deleted: ({ metadata }) => {
-        context.polls.delete(metadata.name);
-        queue.forget(metadata.name);
-      },
-    }),
+  serveContentQueue(
+    tracked,
+    contents,
+    {
+      ...settings,
+      name: "csi-snapshotter-content",
+      ownAnnotation: snapshotContents.beingCreatedAnnotation,
+      polls: context.polls,
+      reconcile: (name, passSignal) => reconcileContent(context, name, passSignal),
+    },
+    scope,
   );
   env.logger.info("serving VolumeSnapshotContents");
+}
+
+async function serveGroups(
+  { env, driver, informers, events, settings }: ServingContext,
+  options: SnapshotterOptions,
+  scope: SidecarScope,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!(await makesGroups(env, driver, settings, signal))) {
+    env.logger.warn("the driver makes no group snapshots (CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT)");
+    return;
+  }
+  const { volumeGroupSnapshotContents, volumeGroupSnapshotClasses } = snapshotResources;
+  const kinds = [volumeGroupSnapshotContents, volumeGroupSnapshotClasses];
+  await whenServed(env, kinds, groupKindsRemedy, signal);
+  const contents = cachedGroupSnapshotContents(informers);
+  const classes = cachedGroupSnapshotClasses(informers);
+  await Promise.all([contents.synced(signal), classes.synced(signal)]);
+  const tracked = trackWrites(env, informers);
+  const context: GroupContentContext = {
+    ...settings,
+    env: tracked,
+    kube: tracked.kube,
+    driver,
+    writes: new ContentWrites(tracked, events, groupSnapshotContents),
+    content: (name) => contents.get(name),
+    classOf: (name) => classes.get(name),
+    polls: new Map(),
+    groupSnapshotNamePrefix: options.groupSnapshotNamePrefix ?? "groupsnapshot",
+    groupSnapshotNameUuidLength: options.groupSnapshotNameUuidLength ?? -1,
+  };
+  serveContentQueue(
+    tracked,
+    contents,
+    {
+      ...settings,
+      name: "csi-snapshotter-groupsnapshotcontent",
+      ownAnnotation: groupSnapshotContents.beingCreatedAnnotation,
+      polls: context.polls,
+      reconcile: (name, passSignal) => reconcileGroupContent(context, name, passSignal),
+    },
+    scope,
+  );
+  env.logger.info("serving VolumeGroupSnapshotContents");
 }
