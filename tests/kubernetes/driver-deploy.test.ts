@@ -1,0 +1,205 @@
+/**
+ * Deployments on the real API server: every form that `longshore driver deploy` renders is taken as it is, and every
+ * component goes through a cycle of its work under the token of its own service account, with the rights that the
+ * deployment gives it. One refusal fails the test.
+ */
+import { fileURLToPath } from "node:url";
+import { inProcessCsi } from "@longshore/csi";
+import {
+  createHttpClient,
+  type HttpKubeClient,
+  type KubeObject,
+  loadKubeconfig,
+  type Resource,
+  resources,
+} from "@longshore/kube";
+import { stopAll, systemClock } from "@longshore/runtime";
+import { allObjects, type DeployOptions, planDeployment, renderDeployment } from "@longshore/sidecars";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readDefinitions } from "../../packages/apiserver/src/http/definition-files.ts";
+import { deployedKinds } from "../../packages/sidecars/src/deployment/deployed-kinds.ts";
+import {
+  type AccessCycle,
+  accessNames,
+} from "../../packages/sidecars/src/deployment/testing/access-world.ts";
+import { accessCycles } from "../../packages/sidecars/src/deployment/testing/cycles.ts";
+import { deployForms } from "../../packages/sidecars/src/deployment/testing/forms.ts";
+import { granteeOf, rolesWithout } from "../../packages/sidecars/src/deployment/testing/grants.ts";
+import {
+  type AccessLog,
+  watchedClient,
+} from "../../packages/sidecars/src/deployment/testing/watched-client.ts";
+import { FakeCloud, fakeDriver } from "../../packages/sidecars/src/testing/fake-driver.ts";
+import {
+  type ControlPlane,
+  connectAs,
+  eventually,
+  realEnv,
+  signal,
+  startControlPlane,
+} from "./support/index.ts";
+
+const minor = 20;
+
+function resourceOf({ kind, apiVersion = "" }: KubeObject): Resource<KubeObject> {
+  const group = apiVersion.includes("/") ? apiVersion.slice(0, apiVersion.indexOf("/")) : "";
+  const found = deployedKinds.find((resource) => resource.kind === kind && resource.group === group);
+  if (found === undefined) throw new Error(`${kind} of ${apiVersion}?`);
+  return found;
+}
+
+async function installSnapshots(kubernetes: ControlPlane): Promise<void> {
+  const path = fileURLToPath(new URL("../../packages/storage/crds/", import.meta.url));
+  const url = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  for (const definition of await readDefinitions([path])) {
+    const { status, body } = await kubernetes.call("POST", url, definition);
+    expect(status, JSON.stringify(body)).toBe(201);
+  }
+  for (const group of ["snapshot", "groupsnapshot"]) {
+    const plural = group === "snapshot" ? "volumesnapshotcontents" : "volumegroupsnapshotcontents";
+    await eventually(`${plural} are served`, async () => {
+      const { status } = await kubernetes.call("GET", `/apis/${group}.storage.k8s.io/v1/${plural}`);
+      return status === 200 || undefined;
+    });
+  }
+}
+
+describe("rendered objects", () => {
+  let kubernetes: ControlPlane;
+  let kube: HttpKubeClient;
+
+  beforeAll(async () => {
+    kubernetes = await startControlPlane();
+    kube = await connectAs(kubernetes);
+    await installSnapshots(kubernetes);
+    for (const name of ["storage-secrets", "disk-csi-example-com"]) {
+      await kube.create(resources.namespaces, { metadata: { name } }, { signal });
+    }
+  });
+  afterAll(async () => {
+    await kube?.close();
+    await kubernetes?.stop();
+  });
+
+  test.each(Object.entries(deployForms))(
+    "%s: taken, and nothing of it is dropped",
+    async (_, options: DeployOptions) => {
+      const plan = planDeployment({ ...options, kubernetesVersion: `1.${minor}` });
+      for (const { object } of allObjects(renderDeployment(plan))) {
+        const { name = "" } = object.metadata ?? {};
+        const patch = {
+          type: "apply",
+          body: object,
+          fieldManager: "longshore",
+          force: true,
+          dryRun: true,
+        } as const;
+        const { namespace } = object.metadata ?? {};
+        const ref = namespace === undefined ? { name } : { name, namespace };
+        expect(await kube.patch(resourceOf(object), ref, patch, { signal })).toMatchObject(object);
+      }
+    },
+  );
+});
+
+const served = accessCycles.filter(({ sinceMinor = 0 }) => sinceMinor <= minor);
+
+describe.each(served)("$component: $name", (cycle) => {
+  let kubernetes: ControlPlane;
+  let admin: HttpKubeClient;
+  let own: HttpKubeClient;
+
+  beforeAll(async () => {
+    kubernetes = await startControlPlane();
+    admin = await connectAs(kubernetes);
+    if (cycle.deploy.snapshot === true) await installSnapshots(kubernetes);
+    await prepare(admin, cycle);
+    own = await connectAsAccount(kubernetes, admin, granteeOf(cycle).account);
+  });
+  afterAll(async () => {
+    await Promise.all([admin?.close(), own?.close()]);
+    await kubernetes?.stop();
+  });
+
+  test("under its own account nothing is refused", async () => {
+    const cloud = new FakeCloud();
+    const csi = inProcessCsi({ clock: systemClock });
+    await csi.serve("/csi.sock", fakeDriver(cloud, cycle.driver));
+    const log: AccessLog = { asked: new Set(), refused: [] };
+    const components: { stop(): Promise<void> }[] = [];
+    const check = () => {
+      if (log.refused.length > 0) throw new Error(log.refused.join("\n"));
+    };
+    try {
+      await cycle.run({
+        admin,
+        cloud,
+        signal,
+        env: { ...realEnv, kube: watchedClient(own, log), csi: csi.connect("/csi.sock") },
+        start(component) {
+          components.push(component);
+          return component;
+        },
+        eventually: (what, condition) =>
+          eventually(what, async () => {
+            check();
+            const found = await condition();
+            return found === false ? undefined : found;
+          }) as never,
+        async pause(ms) {
+          await systemClock.sleep(ms, signal);
+          check();
+        },
+      });
+    } finally {
+      await stopAll(components);
+    }
+    expect(log.refused).toEqual([]);
+  });
+});
+
+async function prepare(admin: HttpKubeClient, cycle: AccessCycle): Promise<void> {
+  for (const name of [accessNames.namespace, accessNames.secretNamespace]) {
+    await admin.create(resources.namespaces, { metadata: { name } }, { signal });
+  }
+  const secret = { namespace: accessNames.secretNamespace, name: accessNames.secret };
+  await admin.create(resources.secrets, { metadata: secret, stringData: { key: "value" } }, { signal });
+  const { account } = granteeOf(cycle);
+  await admin.create(resources.serviceAccounts, { metadata: account }, { signal });
+  for (const object of rolesWithout(cycle, undefined))
+    await admin.create(resourceOf(object), object, { signal });
+}
+
+/** A client with a token of the account, as its pod would have. */
+async function connectAsAccount(
+  kubernetes: ControlPlane,
+  admin: HttpKubeClient,
+  account: { readonly name: string; readonly namespace: string },
+): Promise<HttpKubeClient> {
+  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
+  const answer = await admin.createSubresource(
+    resources.serviceAccounts,
+    account,
+    "token",
+    request as KubeObject,
+    {
+      signal,
+    },
+  );
+  const { token } = (answer as unknown as { readonly status: { readonly token: string } }).status;
+  const config = {
+    clusters: [
+      { name: "c", cluster: { server: kubernetes.url, "certificate-authority": kubernetes.caPath } },
+    ],
+    users: [{ name: "u", user: { token } }],
+    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+    "current-context": "x",
+  };
+  const { readFile } = await import("node:fs/promises");
+  const host = {
+    readFile: (path: string) => readFile(path, "utf8"),
+    runProgram: () => Promise.reject(new Error("no program")),
+  };
+  const path = `${kubernetes.directory}/account.kubeconfig`;
+  return createHttpClient(realEnv, await loadKubeconfig(host, { path, text: JSON.stringify(config) }));
+}
