@@ -245,7 +245,9 @@ async function attemptProvision(
       ? before.prepared
       : await prepare(context, cached, storageClass, mayExist, signal);
   const secrets = await provisioningSecrets(context, prepared, signal);
-  if (prepared.dataSource !== undefined) await protectSource(context, prepared.dataSource, signal);
+  // Protected before the intent was stored, and as long as it is.
+  if (prepared.dataSource !== undefined && !isIntended(cached))
+    await protectSource(context, prepared.dataSource, signal);
   const claim = context.likeReference === true ? cached : await storeIntent(context, cached, signal);
   const subject = involvedObject(resources.persistentVolumeClaims, claim);
   if (before === undefined) {

@@ -6,6 +6,7 @@ import {
   parseQuantity,
 } from "@longshore/kube";
 import { isPVMigratable, translateInTreePVToCSI } from "@longshore/translation";
+import { isIntended } from "./claim-writes.ts";
 
 /** The source cannot be used as it is now. The text is shown to users. */
 export class DataSourceError extends Error {
@@ -13,12 +14,13 @@ export class DataSourceError extends Error {
 }
 
 /**
- * The source claim may be cloned into `claim`, as far as claims tell.
+ * The source claim may be cloned into `claim`, as far as claims tell. A clone that was begun is brought to its end though
+ * the source is being deleted meanwhile: its deletion waits for that.
  * @throws DataSourceError
  */
 export function checkCloneClaims(claim: PersistentVolumeClaim, source: PersistentVolumeClaim): void {
   const name = source.metadata?.name ?? "";
-  if (isDeleting(source)) throw new DataSourceError(`the PVC ${name} is being deleted`);
+  if (isDeleting(source) && !isIntended(claim)) throw new DataSourceError(`the PVC ${name} is being deleted`);
   if (source.status?.phase !== "Bound" || !source.spec?.volumeName) {
     throw new DataSourceError(`the PVC ${name} is ${source.status?.phase ?? "Pending"}: it must be Bound`);
   }

@@ -79,7 +79,7 @@ async function restoreOf(
   if (snapshot === undefined) throw new DataSourceError(`there is no VolumeSnapshot ${namespace}/${name}`);
   const content = await kube.get(
     snapshotResources.volumeSnapshotContents,
-    { name: contentNameOf(snapshot) },
+    { name: contentNameOf(claim, snapshot) },
     { signal },
   );
   const question = { driverName: driver.name, claim, preventModeConversion };

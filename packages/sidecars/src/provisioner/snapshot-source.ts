@@ -5,6 +5,7 @@ import {
   type VolumeSnapshot,
   type VolumeSnapshotContent,
 } from "@longshore/storage";
+import { isIntended } from "./claim-writes.ts";
 import { DataSourceError } from "./clone-source.ts";
 
 /** What is asked besides the snapshot itself. */
@@ -15,10 +16,15 @@ export interface RestoreQuestion {
   readonly preventModeConversion: boolean;
 }
 
-/** The content that the snapshot is bound to. @throws DataSourceError */
-export function contentNameOf(snapshot: VolumeSnapshot): string {
+/**
+ * The content that the snapshot is bound to. A restore that was begun is brought to its end though the snapshot is being
+ * deleted meanwhile.
+ * @throws DataSourceError
+ */
+export function contentNameOf(claim: PersistentVolumeClaim, snapshot: VolumeSnapshot): string {
   const name = snapshot.metadata?.name ?? "";
-  if (isDeleting(snapshot)) throw new DataSourceError(`the snapshot ${name} is being deleted`);
+  if (isDeleting(snapshot) && !isIntended(claim))
+    throw new DataSourceError(`the snapshot ${name} is being deleted`);
   const contentName = snapshot.status?.boundVolumeSnapshotContentName;
   if (!contentName) throw notBound(name);
   return contentName;

@@ -10,7 +10,7 @@ import type {
 import { resources } from "@longshore/kube";
 import { noMeter, type RuntimeEnv, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 // Tests stand outside the floors: the embedded API server is the real thing to test against.
-import { createApiServer, memoryStore } from "../../../apiserver/src/index.ts";
+import { createApiServer, memoryStore, type readDefinitions } from "../../../apiserver/src/index.ts";
 import type { SidecarEnv } from "../common/env.ts";
 import { FakeCloud, type FakeDriverOptions, fakeDriver } from "./fake-driver.ts";
 
@@ -35,6 +35,8 @@ export interface WorldOptions {
   readonly extend?: (services: CsiServices, cloud: FakeCloud) => CsiServices;
   /** The version of Kubernetes, e.g. `1.20`; default the newest. */
   readonly emulatedVersion?: string;
+  /** Custom resources that the server has, as `readDefinitions` gives them. */
+  readonly definitions?: Awaited<ReturnType<typeof readDefinitions>>;
 }
 
 /** Makes a world with the driver listening. */
