@@ -2,7 +2,7 @@
 import { VolumeCapability_AccessMode_Mode as Mode } from "../../gen/csi_pb.ts";
 import type { Check } from "../check.ts";
 import type { CheckContext } from "../context.ts";
-import { endingOf, must, mustAnswer, mustEnd } from "../expect.ts";
+import { endingOf, must, mustAnswer } from "../expect.ts";
 import {
   capabilityOf,
   makePublishedVolume,
