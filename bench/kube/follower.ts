@@ -2,18 +2,20 @@
  * Follows the server once and prints what it cost: `bare` only reads and parses, `kept` also keeps what it parsed (so
  * that the collector of garbage has the same to do), `paged` and `streamed` are informers. `memory` only tells what an
  * object takes in an informer's cache: whoever calls the collector in between changes what the collector does later.
- * Arguments: mode, port, objects, events. `memory` needs --expose-gc.
+ * Arguments: mode, where the server is (JSON), objects, events. `memory` needs --expose-gc.
  */
-import { Agent, get, type IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
+import { Agent, get } from "node:https";
 import { createHttpClient, type Informer, resources, startInformer } from "@longshore/kube";
 import { noMeter, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
 
-const [mode, port, sizeText, eventsText] = process.argv.slice(2);
+const [mode, where = "", sizeText, eventsText] = process.argv.slice(2);
+const { port, ca } = JSON.parse(where) as { port: number; ca: string };
 const size = Number(sizeText);
 const events = Number(eventsText);
-const origin = `http://127.0.0.1:${port}`;
+const origin = `https://127.0.0.1:${port}`;
 const path = "/api/v1/persistentvolumes";
-const agent = new Agent({ keepAlive: true });
+const agent = new Agent({ keepAlive: true, ca });
 
 const request = (url: string): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => get(url, { agent }, resolve).on("error", reject));
@@ -93,6 +95,7 @@ async function informer(initialList: "paged" | "streamed", measuresMemory = fals
   const env = { clock: systemClock, random: systemRandom, logger: silentLogger, meter: noMeter };
   const kube = createHttpClient(env, {
     server: origin,
+    ca,
     credentials: { current: async () => ({}), refused() {} },
   });
   // What is loaded and connected once is no cost of following.

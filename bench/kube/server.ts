@@ -1,12 +1,19 @@
 /**
  * Sends lists and watches from memory, as fast as they are read: a process of its own, so that what is measured is
- * who reads. Its arguments are the number of objects and that of events; it prints its port.
+ * who reads. As API servers do, it speaks TLS. Its arguments are the number of objects, that of events and the
+ * repository, whose built package makes the certificate; it prints its port and, as one line of JSON, its certificate.
  */
-import { createServer, type ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
+import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { pathToFileURL } from "node:url";
 import { eventLine, listVersion, pageItems, pageJson } from "./stream.ts";
 
-const [size = 0, events = 0] = process.argv.slice(2).map(Number);
+const [size = 0, events = 0] = process.argv.slice(2, 4).map(Number);
+const apiServerModule = pathToFileURL(`${process.argv[4]}/packages/apiserver/dist/index.js`).href;
+const { createAuthority, issueCertificate } = (await import(
+  apiServerModule
+)) as typeof import("@longshore/apiserver");
 const pages: Buffer[] = [];
 for (let from = 0; from < size; from += pageItems) pages.push(Buffer.from(pageJson(from, size)));
 
@@ -35,7 +42,13 @@ async function send(response: ServerResponse, lines: readonly Buffer[]): Promise
 }
 
 let watching: ServerResponse | undefined;
-const server = createServer(async (request, response) => {
+const authority = await createAuthority("bench authority", new Date());
+const own = await issueCertificate(authority, {
+  commonName: "bench",
+  hosts: ["127.0.0.1"],
+  now: new Date(),
+});
+const server = createServer({ cert: own.certificate, key: own.key }, async (request, response) => {
   const url = new URL(request.url ?? "/", "http://localhost");
   response.setHeader("content-type", "application/json");
   if (url.pathname === "/go") {
@@ -51,5 +64,7 @@ const server = createServer(async (request, response) => {
     response.end(pages[from / pageItems]);
   }
 });
-server.listen(0, "127.0.0.1", () => console.log((server.address() as AddressInfo).port));
+server.listen(0, "127.0.0.1", () => {
+  console.log(JSON.stringify({ port: (server.address() as AddressInfo).port, ca: authority.certificate }));
+});
 process.on("disconnect", () => process.exit());

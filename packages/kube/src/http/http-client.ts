@@ -28,6 +28,7 @@ import { type ApiResource, Discovery } from "./discovery.ts";
 import { type FlowControl, TokenBucket } from "./flow-control.ts";
 import { completed } from "./fresh-object.ts";
 import { type HttpRequest, type HttpResponse, HttpTransport, wasNeverSent } from "./http-transport.ts";
+import { parsePageWithoutManagedFields } from "./managed-fields-text.ts";
 import {
   collectionPath,
   listQuery,
@@ -37,6 +38,7 @@ import {
   watchQuery,
 } from "./request-path.ts";
 import { type FailedAttempt, parseRetryAfter, retryDelayMs } from "./retry.ts";
+import { fenceOf } from "./send-fence.ts";
 import { apiErrorOf, isObjectMissing } from "./status.ts";
 import { readWatchEvents } from "./watch-stream.ts";
 
@@ -126,7 +128,8 @@ class HttpClient implements HttpKubeClient {
       path,
       ...(options.metadataOnly === true ? { accept: partialList } : {}),
     };
-    const raw = (await this.#call(request, options.signal, { timeoutMs })) as RawList<T>;
+    const parse = options.dropManagedFields === true ? parsePageWithoutManagedFields : undefined;
+    const raw = (await this.#call(request, options.signal, { timeoutMs, parse })) as RawList<T>;
     const token = raw.metadata?.continue;
     const form = {
       apiVersion: apiVersionOf(resource, version),
@@ -336,18 +339,28 @@ class HttpClient implements HttpKubeClient {
   #call(
     request: HttpRequest,
     parent: AbortSignal,
-    options: { readonly timeoutMs?: number; readonly tooManyRequestsIsFinal?: boolean } = {},
+    options: {
+      readonly timeoutMs?: number;
+      readonly tooManyRequestsIsFinal?: boolean;
+      readonly parse?: ((body: Buffer) => unknown) | undefined;
+    } = {},
   ): Promise<unknown> {
-    const { timeoutMs = this.#callTimeoutMs, tooManyRequestsIsFinal = false } = options;
+    const { timeoutMs = this.#callTimeoutMs, tooManyRequestsIsFinal = false, parse = parseAll } = options;
+    const fence = fenceOf(parent);
+    const fenced: HttpRequest = fence === undefined ? request : { ...request, fence };
     return this.#withDeadline(timeoutMs, request, parent, async (signal) => {
       for (let attempt = 1; ; attempt++) {
         let failed: FailedAttempt;
         let failure: unknown;
         try {
-          const response = await this.#send(request, "calls", signal, signal);
-          const text = await readAll(response.body);
-          if (response.code >= 200 && response.code < 300) return parseJson(request, text);
-          failure = apiErrorOf(response.code, text, `${request.method} ${request.path.split("?")[0]}`);
+          const response = await this.#send(fenced, "calls", signal, signal);
+          const body = await readAll(response.body);
+          if (response.code >= 200 && response.code < 300) return parseJson(request, body, parse);
+          failure = apiErrorOf(
+            response.code,
+            body.toString(),
+            `${request.method} ${request.path.split("?")[0]}`,
+          );
           const retryAfterMs = parseRetryAfter(response.retryAfter, this.#env.clock.now());
           failed = { kind: "answered", code: response.code, retryAfterMs };
         } catch (error) {
@@ -396,7 +409,7 @@ class HttpClient implements HttpKubeClient {
   async #apiError(request: HttpRequest, response: HttpResponse): Promise<KubeApiError> {
     return apiErrorOf(
       response.code,
-      await readAll(response.body),
+      (await readAll(response.body)).toString(),
       `${request.method} ${request.path.split("?")[0]}`,
     );
   }
@@ -428,15 +441,17 @@ function typed<T extends KubeObject>(object: T, resource: Resource<T>, version: 
   return { ...object, apiVersion: apiVersionOf(resource, version), kind: resource.kind };
 }
 
-async function readAll(body: AsyncIterable<Uint8Array>): Promise<string> {
+async function readAll(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
-  return Buffer.concat(chunks).toString("utf8");
+  return Buffer.concat(chunks);
 }
 
-function parseJson(request: HttpRequest, text: string): unknown {
+const parseAll = (body: Buffer): unknown => JSON.parse(body.toString());
+
+function parseJson(request: HttpRequest, body: Buffer, parse: (body: Buffer) => unknown): unknown {
   try {
-    return JSON.parse(text);
+    return parse(body);
   } catch (error) {
     const what = `${request.method} ${request.path.split("?")[0]}`;
     throw new KubeTransportError(`${what}: the answer is not JSON`, { cause: error });

@@ -17,6 +17,8 @@ export interface HttpRequest {
   /** Media types of the answer; plain JSON when left out. */
   readonly accept?: string;
   readonly body?: string;
+  /** Called when the request is about to be written to its connection; what it throws keeps it from being. */
+  readonly fence?: () => void;
 }
 
 /** An answer whose body is still to be read. */
@@ -70,12 +72,26 @@ export class HttpTransport {
     signal.throwIfAborted();
     if (this.#closed) throw new KubeTransportError("the client is closed");
     const { authorization } = credential;
+    const { fence } = request;
+    let refused: { readonly error: unknown } | undefined;
     let response: Dispatcher.ResponseData;
     try {
       // Loaded with the first request: whoever only makes a client in process need not wait for it.
       const undici = await import("undici");
       if (this.#closed) throw new KubeTransportError("the client is closed");
-      response = await this.#connectionsFor(undici, credential)[kind].request({
+      const connections = this.#connectionsFor(undici, credential)[kind];
+      const dispatcher =
+        fence === undefined
+          ? connections
+          : fencedBy(connections, () => {
+              try {
+                fence();
+              } catch (error) {
+                refused = { error };
+                throw error;
+              }
+            });
+      response = await dispatcher.request({
         origin: this.#origin,
         path: this.#prefix + request.path,
         method: request.method,
@@ -92,6 +108,7 @@ export class HttpTransport {
         signal,
       });
     } catch (error) {
+      if (refused !== undefined) throw refused.error;
       throw this.#failure(request, error, signal);
     }
     const header = response.headers["retry-after"];
@@ -169,6 +186,23 @@ export class HttpTransport {
       },
     });
   }
+}
+
+/** The connections for one request that is kept from being written when `fence` throws. */
+function fencedBy(connections: Agent, fence: () => void): Dispatcher {
+  return connections.compose(
+    (dispatch) => (options, handler) =>
+      dispatch(options, {
+        onRequestStart(controller, context) {
+          fence();
+          handler.onRequestStart?.(controller, context);
+        },
+        onResponseStart: (...args) => handler.onResponseStart?.(...args),
+        onResponseData: (...args) => handler.onResponseData?.(...args),
+        onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
+        onResponseError: (...args) => handler.onResponseError?.(...args),
+      }),
+  );
 }
 
 /** The body as it was before it was compressed. */

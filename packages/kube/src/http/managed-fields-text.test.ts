@@ -1,7 +1,7 @@
 /** The law: leaving the text out gives what parsing everything and forgetting the member gives, whatever stands where. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseWithoutManagedFields } from "./managed-fields-text.ts";
+import { parsePageWithoutManagedFields, parseWithoutManagedFields } from "./managed-fields-text.ts";
 
 type Event = { object?: { metadata?: { managedFields?: unknown } } };
 
@@ -85,6 +85,26 @@ test("what is read is what there was, but for the managed fields", () => {
     }),
     { numRuns: 2000 },
   );
+});
+
+test("a page is read likewise, item by item", () => {
+  type Page = { readonly items: readonly NonNullable<Event["object"]>[] };
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 4 }), metadata, (events, own) => {
+      const text = JSON.stringify({ metadata: own, items: events.map(({ object }) => object) });
+      const read = parsePageWithoutManagedFields<Page>(Buffer.from(text));
+      const whole = JSON.parse(text) as Page;
+      const forget = ({ items, ...rest }: Page) => ({
+        ...rest,
+        items: items.map((object) => withoutManagedFields({ object })),
+      });
+      expect(forget(read)).toEqual(forget(whole));
+    }),
+    { numRuns: 1000 },
+  );
+  const items = ["a", "b"].map((name) => ({ metadata: { name, managedFields: [{ manager: "x" }] } }));
+  const { items: read } = parsePageWithoutManagedFields<Page>(Buffer.from(JSON.stringify({ items })));
+  expect(read.map((item) => item?.metadata?.managedFields)).toEqual([0, 0]);
 });
 
 test("any JSON is read, and what is none is refused", () => {

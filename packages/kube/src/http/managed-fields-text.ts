@@ -49,3 +49,37 @@ export function parseWithoutManagedFields<R>(
   }
   return JSON.parse(bytes.toString("utf8", start, end)) as R;
 }
+
+/**
+ * The same for the items of a page of a list.
+ * @throws SyntaxError when it is not JSON
+ */
+export function parsePageWithoutManagedFields<R extends { readonly items?: readonly Unread[] | null }>(
+  bytes: Buffer,
+): R {
+  const text = Buffer.allocUnsafe(bytes.length);
+  let length = 0;
+  let taken = 0;
+  let cuts = 0;
+  for (let from = bytes.indexOf(memberStart); from >= 0; from = bytes.indexOf(memberStart, taken)) {
+    const array = from + memberStart.length - 1;
+    const last = bytes.indexOf(CLOSING_BRACKET, array);
+    if (last < 0) break;
+    length += bytes.copy(text, length, taken, array);
+    length += text.write(MARK, length);
+    taken = last + 1;
+    cuts++;
+  }
+  if (cuts > 0) {
+    length += bytes.copy(text, length, taken);
+    try {
+      const page = JSON.parse(text.toString("utf8", 0, length)) as R;
+      let marks = 0;
+      for (const item of page.items ?? []) if (item.metadata?.managedFields === 0) marks++;
+      if (marks === cuts) return page;
+    } catch {
+      // A guess was wrong.
+    }
+  }
+  return JSON.parse(bytes.toString("utf8")) as R;
+}

@@ -2,13 +2,15 @@
  * A client for the term of a leader: it writes only while the lease cannot have lapsed.
  *
  * The signal that ends a term is not enough: a process that was stopped for a minute and goes on may reach its next
- * write before its timers have told anybody. The fence looks at the clock itself, immediately before each write, and
- * no write is left to travel longer than the lease surely lasts: its signal aborts with the end of the lease. What was
+ * write before its timers have told anybody. The fence looks at the clock itself, before each write and again in the
+ * moment in which it is sent, and no write is left to travel longer than the lease surely lasts: its signal aborts
+ * with the end of the lease. What was
  * already on its way when the process stopped can arrive late all the same; no client can take that back, and such a
  * write carries the resource version that it was made from.
  */
 import { abortable, type Clock } from "@longshore/runtime";
 import type { KubeClient } from "../client.ts";
+import { fenceSignal } from "../http/send-fence.ts";
 import { interceptWrites } from "../intercepted-client.ts";
 import { LeadershipLostError } from "./leadership-lost.ts";
 
@@ -26,9 +28,13 @@ export interface Term {
 export function fencedClient(kube: KubeClient, clock: Clock, term: Term): KubeClient {
   return interceptWrites(kube, async (_request, signal, send) => {
     signal.throwIfAborted();
-    if (term.signal.aborted || clock.monotonicMs() >= term.endsMs())
-      throw new LeadershipLostError(term.lease);
+    const look = () => {
+      if (term.signal.aborted || clock.monotonicMs() >= term.endsMs())
+        throw new LeadershipLostError(term.lease);
+    };
+    look();
     const fenced = new AbortController();
+    fenceSignal(fenced.signal, look);
     const onAbort = () => fenced.abort(signal.reason);
     const onEnd = () => fenced.abort(new LeadershipLostError(term.lease));
     signal.addEventListener("abort", onAbort, { once: true });
