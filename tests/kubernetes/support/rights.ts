@@ -1,6 +1,6 @@
 /**
  * Who may do what: the sidecars run with the rights that the reference deployments give theirs
- * (external-attacher and external-provisioner, deploy/kubernetes/rbac.yaml), and with that of the
+ * (external-attacher, external-provisioner and external-resizer, deploy/kubernetes/rbac.yaml), and with that of the
  * attacher to write events, which the CSI design asks of it. A call beyond them is refused, and its test fails.
  */
 import type { ControlPlane } from "./control-plane.ts";
@@ -31,7 +31,14 @@ const provisioner: readonly Rule[] = [
   { apiGroups: core, resources: ["events"], verbs: ["list", "watch", "create", "update", "patch"] },
 ];
 
-const roles = { attacher, provisioner } as const;
+const resizer: readonly Rule[] = [
+  { apiGroups: core, resources: ["persistentvolumes"], verbs: [...read, "patch"] },
+  { apiGroups: core, resources: ["persistentvolumeclaims", "pods"], verbs: read },
+  { apiGroups: core, resources: ["persistentvolumeclaims/status"], verbs: ["patch"] },
+  { apiGroups: core, resources: ["events"], verbs: ["create", "patch"] },
+];
+
+const roles = { attacher, provisioner, resizer } as const;
 
 const rbac = "/apis/rbac.authorization.k8s.io/v1";
 

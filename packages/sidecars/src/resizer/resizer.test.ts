@@ -144,6 +144,20 @@ describe("the resizer", () => {
     await resizer.stop();
   });
 
+  it("leaves the expand controller time to name it again", async () => {
+    const world = await resizingWorld({ nodeExpansionRequired: false });
+    await addBoundClaim(world, { awsElasticBlockStore: { volumeID: "aws://us-east-1a/vol-9" } });
+    await ask(world, {}, { [storageResizerAnnotation]: driver });
+    const resizer = startResizer(world.env());
+    await world.clock.advance(1000);
+    await ask(world, { storage: "3Gi" });
+    await world.clock.advance(900);
+    expect(world.cloud.calls).toEqual([]);
+    await world.clock.advance(200);
+    expect(expandCalls(world)).toHaveLength(1);
+    await resizer.stop();
+  });
+
   it("only tells the kubelet where just nodes expand", async () => {
     const world = await worldWithClaim({ controllerExpands: false });
     const resizer = startResizer(world.env());

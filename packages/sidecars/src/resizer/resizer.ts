@@ -21,6 +21,13 @@ import { wantsMore } from "./resize-step.ts";
 import { shouldLook } from "./resize-triggers.ts";
 import { resizerKindOf } from "./resizer-kind.ts";
 
+/**
+ * How long the expand controller has to name the resizer of an in-tree volume, in milliseconds. It does so at every
+ * change of the request, also where the name stands already, and that of Kubernetes 1.20 crashes when a write of
+ * somebody else comes between.
+ */
+const HAND_OVER_MS = 1000;
+
 /** How the resizer works; the defaults are those of the reference (sidecars.md §4). */
 export interface ResizerOptions {
   /** Deadline of a CSI call, in milliseconds (`--timeout`); default 10 s. */
@@ -104,7 +111,10 @@ export const serveResizes: Serve<ResizerOptions> = async (sidecar, options, scop
       },
       updated: (before, after) => {
         const mayEndNote = context.notesOldSize && capacityOf(before) !== capacityOf(after);
-        if (mayEndNote || shouldLook(before, after)) resizeQueue.add(keyOf(after));
+        if (!mayEndNote && !shouldLook(before, after)) return;
+        const isInTree = !volumes.get(after.spec?.volumeName ?? "")?.spec?.csi;
+        if (isInTree) resizeQueue.addAfter(keyOf(after), HAND_OVER_MS);
+        else resizeQueue.add(keyOf(after));
       },
       deleted: (claim) => {
         memory.forget(claim.metadata.uid);
