@@ -1,8 +1,8 @@
 import { type PersistentVolumeClaim, resources, type Stored } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
-import { startProvisioner } from "../index.ts";
 import { Life, mortal } from "../testing/crashing.ts";
 import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../testing/world.ts";
+import { startProvisioner } from "./provisioner.ts";
 
 const intent = "longshore.dev/provisioning";
 const protection = "external-provisioner.volume.kubernetes.io/finalizer";

@@ -35,6 +35,8 @@ export interface WorldOptions {
   readonly extend?: (services: CsiServices, cloud: FakeCloud) => CsiServices;
   /** The version of Kubernetes, e.g. `1.20`; default the newest. */
   readonly emulatedVersion?: string;
+  /** Feature gates of the server. */
+  readonly featureGates?: Readonly<Record<string, boolean>>;
   /** Custom resources that the server has, as `readDefinitions` gives them. */
   readonly definitions?: Awaited<ReturnType<typeof readDefinitions>>;
 }

@@ -126,13 +126,15 @@ export function startCapacity(context: CapacityContext, scope: SidecarScope): Ca
     objects.onChange(onAnyChange),
   );
   replan();
-  const refreshAll = async () => {
+  const refreshAll = () => {
     for (const item of planNow().items.keys()) queue.add(itemPrefix + item, "background");
   };
+  // Figures found at the start are of unknown age.
+  refreshAll();
   scope.spawn(async (signal) => {
     const { pollIntervalMs: periodMs } = context;
     await env.clock.sleep(periodMs, signal);
-    await periodically(env, { name: "capacity poll", periodMs }, signal, refreshAll);
+    await periodically(env, { name: "capacity poll", periodMs }, signal, async () => refreshAll());
   });
   return {
     refresh(storageClassName) {

@@ -18,7 +18,7 @@ function shortened(base: string, suffix: string, lengthMax: number): string {
   const name = `${base}-${suffix}`;
   if (name.length <= lengthMax) return name;
   const room = lengthMax - suffix.length - 10;
-  if (room < 0) return `${base.slice(0, lengthMax - 9)}-${fnv1a(name)}`;
+  if (room <= 0) return `${base.slice(0, lengthMax - 9)}-${fnv1a(name)}`;
   return `${base.slice(0, room)}-${fnv1a(name)}-${suffix}`;
 }
 
