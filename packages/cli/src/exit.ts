@@ -17,12 +17,15 @@ export class InterruptedError extends Error {
   }
 }
 
+/** Errors, by their names, that say that a flag was given something impossible: their classes are loaded by few verbs. */
+const usageErrors: ReadonlySet<string> = new Set(["UsageError", "EmulatedVersionError", "FeatureGateError"]);
+
 /** Writes one sentence to stderr and gives the exit code. LONGSHORE_DEBUG=1 adds the stack. */
 export function reportFailure(error: unknown): number {
   if (error instanceof InterruptedError) return exitCodes.interrupted;
   process.stderr.write(`longshore: ${errorChain(error)}\n`);
   if (process.env.LONGSHORE_DEBUG === "1" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
-  return error instanceof UsageError ? exitCodes.usage : exitCodes.failed;
+  return error instanceof Error && usageErrors.has(error.name) ? exitCodes.usage : exitCodes.failed;
 }
 
 /** A signal that comes so soon after the first is the same one: npx and terminals both pass Ctrl-C on. */
