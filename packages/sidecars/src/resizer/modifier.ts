@@ -1,13 +1,14 @@
 /** The part of the resizer that modifies volumes; it serves once the cluster has VolumeAttributesClasses. */
 import { keyOf, resources, startWorkQueue } from "@longshore/kube";
 import { cachedAttributesClasses, cachedClaims, resync } from "../common/caches.ts";
+import { whenServed } from "../common/served-kinds.ts";
 import type { SidecarContext, SidecarScope } from "../common/sidecar.ts";
 import { ClaimMemory } from "./claim-memory.ts";
 import { type ModifyContext, reconcileAttributes } from "./modify-reconciler.ts";
 import { progressOf, shouldLookAtAttributes, wantsOther } from "./modify-step.ts";
 
-/** The cluster is asked again for the kind after this time, in milliseconds: an upgrade can bring it. */
-const ASK_AGAIN_MS = 60_000;
+/** What an administrator does where the kind is missing. */
+const kindRemedy = "nothing, unless volumes are to be modified: Kubernetes has it by default from 1.34 on";
 
 /** What the modifier is given beside the sidecar's own. */
 export interface ModifierSettings extends Omit<ModifyContext, "classes" | "memory" | "driver"> {
@@ -24,22 +25,9 @@ export function serveModifications(
 ): void {
   const { env } = settings;
   scope.spawn(async (signal) => {
-    while ((await servedVersion(settings, signal)) === undefined) await env.clock.sleep(ASK_AGAIN_MS, signal);
+    await whenServed(env, [resources.volumeAttributesClasses], kindRemedy, signal);
     await begin(sidecar, settings, scope, signal);
   });
-}
-
-async function servedVersion(
-  { env, kube }: ModifierSettings,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  try {
-    return await kube.servedVersion(resources.volumeAttributesClasses, { signal });
-  } catch (error) {
-    if (signal.aborted) throw error;
-    env.logger.warn("cannot ask whether the cluster has VolumeAttributesClasses", { error });
-    return undefined;
-  }
 }
 
 async function begin(
