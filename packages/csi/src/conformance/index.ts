@@ -9,7 +9,9 @@ export {
   groupOf,
 } from "./check.ts";
 export { checks as conformanceChecks } from "./checks/index.ts";
+export { junitOf } from "./junit.ts";
 export type { ConformanceEnv, ConformanceEvent, ConformanceOptions } from "./options.ts";
 export { CleanupError, type ConformanceReport, isConformant, runConformance } from "./run.ts";
 export { type DriverSecrets, driverSecretsOf, rpcsWithSecrets, SecretsError } from "./secrets.ts";
 export { DriverUnreachableError } from "./target.ts";
+export { type ConformanceTarget, conformanceSuite, type TestRunner } from "./test-runner.ts";
