@@ -9,12 +9,19 @@ import type { SidecarEnv } from "../common/env.ts";
 /** On which side of its call a life ends. */
 export type Side = "before" | "after";
 
+/** A call by what it is, and how many of its kind there have been by then, from 1: where the order may vary. */
+export interface NthCall {
+  readonly what: string;
+  readonly nth: number;
+}
+
 /** Counts the calls of one life, and ends it at a chosen one. */
 export class Life {
   calls = 0;
   /** What each call was. */
   readonly log: string[] = [];
-  readonly #diesAt: number;
+  readonly #ofKind = new Map<string, number>();
+  readonly #diesAt: number | NthCall;
   readonly #side: Side;
   #onDeath: () => void = () => {};
   /** Resolves when it dies. */
@@ -23,8 +30,8 @@ export class Life {
   });
   dead = false;
 
-  /** @param diesAt number of the call at which it ends, from 1; never when left out */
-  constructor(diesAt = Number.POSITIVE_INFINITY, side: Side = "before") {
+  /** @param diesAt the call at which it ends, by its number from 1 or by its kind; never when left out */
+  constructor(diesAt: number | NthCall = Number.POSITIVE_INFINITY, side: Side = "before") {
     this.#diesAt = diesAt;
     this.#side = side;
   }
@@ -32,16 +39,25 @@ export class Life {
   /** Makes a call, unless this life has ended: then it waits for ever, as a dead process does. */
   async call<T>(what: string, make: () => Promise<T>): Promise<T> {
     if (this.dead) return never();
-    const n = ++this.calls;
-    this.log.push(what);
-    if (n === this.#diesAt && this.#side === "before") return this.#die();
+    const isLast = this.#note(what);
+    if (isLast && this.#side === "before") return this.#die();
     try {
       const answer = await make();
-      return n === this.#diesAt || this.dead ? this.#die() : answer;
+      return isLast || this.dead ? this.#die() : answer;
     } catch (error) {
-      if (n === this.#diesAt || this.dead) return this.#die();
+      if (isLast || this.dead) return this.#die();
       throw error;
     }
+  }
+
+  /** Whether this is the call at which it dies. */
+  #note(what: string): boolean {
+    const number = ++this.calls;
+    this.log.push(what);
+    const nth = (this.#ofKind.get(what) ?? 0) + 1;
+    this.#ofKind.set(what, nth);
+    const at = this.#diesAt;
+    return typeof at === "number" ? number === at : what === at.what && nth === at.nth;
   }
 
   #die<T>(): Promise<T> {

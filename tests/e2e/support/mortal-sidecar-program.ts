@@ -1,0 +1,88 @@
+/**
+ * A controller sidecar in a process of its own, which kills itself (`kill -9`) at the point it is told. It is told over
+ * the channel to its parent: where everything is, then to live, then to end; between lives it only waits.
+ */
+import { grpcConnector } from "@longshore/csi";
+import { createHttpClient, fixedCredential } from "@longshore/kube";
+import {
+  type Component,
+  noMeter,
+  type RuntimeEnv,
+  createLogger,
+  systemClock,
+  systemRandom,
+} from "@longshore/runtime";
+import {
+  type SidecarEnv,
+  startAttacher,
+  startProvisioner,
+  startResizer,
+  startSnapshotter,
+} from "@longshore/sidecars";
+import { Life, mortal, type NthCall, type Side } from "../../../packages/sidecars/src/testing/crashing.ts";
+import type { CycleName } from "../../../packages/sidecars/src/testing/work-cycles.ts";
+
+/** Where a sidecar finds its world. */
+export interface Surroundings {
+  readonly sidecar: CycleName;
+  readonly server: string;
+  readonly ca: string;
+  readonly token: string;
+  /** The driver's. */
+  readonly socket: string;
+}
+
+/** What the parent says. */
+export type Order =
+  | ({ readonly kind: "live"; readonly diesAt?: NthCall; readonly side?: Side } & Surroundings)
+  | { readonly kind: "end" };
+
+/** What the process answers: it listens; it has begun; it has ended a life, of these calls. */
+export type Answer =
+  | { readonly kind: "ready" }
+  | { readonly kind: "living" }
+  | { readonly kind: "ended"; readonly calls: readonly string[] };
+
+const start: Readonly<Record<CycleName, (env: SidecarEnv) => Component>> = {
+  attacher: (env) => startAttacher(env),
+  provisioner: (env) => startProvisioner(env),
+  resizer: (env) => startResizer(env),
+  snapshotter: (env) => startSnapshotter(env),
+};
+
+let life: Life | undefined;
+let end: () => Promise<void> = async () => {};
+
+function begin(order: Extract<Order, { readonly kind: "live" }>): void {
+  const runtime: RuntimeEnv = {
+    clock: systemClock,
+    random: systemRandom,
+    logger: createLogger({ format: "human", level: "error" }),
+    meter: noMeter,
+  };
+  const credentials = fixedCredential({ authorization: `Bearer ${order.token}` });
+  const kube = createHttpClient(runtime, { server: order.server, ca: order.ca, credentials });
+  const csi = grpcConnector(runtime).connect(order.socket);
+  const own = order.diesAt === undefined ? new Life() : new Life(order.diesAt, order.side);
+  void own.death.then(() => process.kill(process.pid, "SIGKILL"));
+  const sidecar = start[order.sidecar](mortal({ ...runtime, kube, csi }, own));
+  life = own;
+  end = async () => {
+    await sidecar.stop();
+    csi.close();
+    await kube.close();
+  };
+}
+
+const answer = (message: Answer) => process.send?.(message);
+
+process.on("message", (order: Order) => {
+  if (order.kind === "live") {
+    begin(order);
+    answer({ kind: "living" });
+    return;
+  }
+  void end().then(() => answer({ kind: "ended", calls: life?.log ?? [] }));
+});
+process.on("disconnect", () => process.exit(0));
+answer({ kind: "ready" });
