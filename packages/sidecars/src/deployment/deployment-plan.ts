@@ -109,6 +109,7 @@ export function planDeployment(options: DeployOptions): DeploymentPlan {
     capacity: options.capacity === true,
     modify: options.modify === true,
     nodeDeployment: options.nodeDeployment === true,
+    owners: ownersOf(controller, base, options.nodeDeployment === true),
   };
   return {
     options,
@@ -256,6 +257,14 @@ function sidecarsOf(options: DeployOptions): readonly ControllerSidecar[] {
     "health-monitor": options.healthMonitor === true,
   };
   return controllerSidecars.filter((sidecar) => wanted[sidecar]);
+}
+
+/** The workloads above the provisioner's pod. */
+function ownersOf(kind: ControllerKind, base: string, onNodes: boolean): AccessNeeds["owners"] {
+  if (onNodes || kind === "daemonset") return [{ resource: "daemonsets", name: `${base}-node` }];
+  if (kind === "statefulset") return [{ resource: "statefulsets", name: `${base}-controller` }];
+  // A ReplicaSet has a name of its own for each template.
+  return [{ resource: "replicasets" }, { resource: "deployments", name: `${base}-controller` }];
 }
 
 function checkScheduling(options: DeployOptions): void {

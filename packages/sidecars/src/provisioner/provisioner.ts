@@ -56,7 +56,7 @@ export interface ProvisionerOptions extends Partial<VolumeSettings> {
   readonly capacity?: CapacityOptions;
   /** Claims that are let go as sources of clones at the same time (`--cloning-protection-threads`); default 1. */
   readonly cloningProtectionThreads?: number;
-  /** How often left-over protection of snapshots is looked for (`--snapshot-orphan-sweep-interval`), in milliseconds; default 5 min. */
+  /** How often left-over protection of snapshots is looked for (`--snapshot-orphan-sweep-interval`), in milliseconds; 0: never; default 5 min. */
   readonly snapshotSweepMs?: number;
   /** `reference`: the recorded behaviour of external-provisioner wherever ours is deliberately different. */
   readonly compat?: "reference";
@@ -234,7 +234,7 @@ function sweepRegularly(
   { snapshotSweepMs = 300_000 }: ProvisionerOptions,
   scope: SidecarScope,
 ): void {
-  if (!context.driver.capabilities.controller.has("CREATE_DELETE_SNAPSHOT")) return;
+  if (snapshotSweepMs <= 0 || !context.driver.capabilities.controller.has("CREATE_DELETE_SNAPSHOT")) return;
   const options = { name: "snapshot sweep", periodMs: snapshotSweepMs };
   scope.spawn((signal) => periodically(context.env, options, signal, () => sweepSnapshots(context, signal)));
 }

@@ -225,7 +225,9 @@ function longshore(plan: DeploymentPlan, args: readonly string[], securityContex
 
 const fromField = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
 const podIdentity = [
+  // The one is asked for by leader elections, the other by capacity tracking.
   fromField("POD_NAMESPACE", "metadata.namespace"),
+  fromField("NAMESPACE", "metadata.namespace"),
   fromField("POD_NAME", "metadata.name"),
 ];
 

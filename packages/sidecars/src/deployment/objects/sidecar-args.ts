@@ -22,7 +22,8 @@ export function allSidecarsArgs(plan: DeploymentPlan): readonly string[] {
     ...sidecarSwitches(plan),
     ...election(plan),
     `--http-endpoint=:${ports.sidecars}`,
-    ...plan.controllerSidecars.flatMap((sidecar) => ownArgs(plan, sidecar)),
+    ...(plan.controllerSidecars.includes("provisioner") ? provisionerArgs(plan) : []),
+    ...gateArgs(plan, plan.controllerSidecars),
     ...(plan.options.sidecarArgs ?? []),
   ];
 }
@@ -35,7 +36,8 @@ export function sidecarArgs(plan: DeploymentPlan, sidecar: ControllerSidecar): r
     csiAddress,
     ...election(plan),
     `--http-endpoint=:${portOf(plan, sidecar)}`,
-    ...ownArgs(plan, sidecar),
+    ...(sidecar === "provisioner" ? provisionerArgs(plan) : []),
+    ...gateArgs(plan, [sidecar]),
   ];
 }
 
@@ -48,6 +50,7 @@ export function nodeProvisionerArgs(plan: DeploymentPlan): readonly string[] {
     "--node-deployment",
     `--http-endpoint=:${ports.sidecars}`,
     ...provisionerArgs(plan),
+    ...gateArgs(plan, ["provisioner"]),
   ];
 }
 
@@ -76,7 +79,7 @@ export function snapshotControllerArgs(plan: DeploymentPlan): readonly string[] 
     "--leader-election",
     "--leader-election-namespace=$(POD_NAMESPACE)",
     `--http-endpoint=:${ports.sidecars}`,
-    ...(plan.needs.groupSnapshot ? ["--feature-gates=CSIVolumeGroupSnapshot=true"] : []),
+    ...gateArgs(plan, ["snapshotter"]),
   ];
 }
 
@@ -91,19 +94,20 @@ function election({ leaderElection }: DeploymentPlan): readonly string[] {
   return leaderElection ? ["--leader-election", "--leader-election-namespace=$(POD_NAMESPACE)"] : [];
 }
 
-function ownArgs(plan: DeploymentPlan, sidecar: ControllerSidecar): readonly string[] {
-  switch (sidecar) {
-    case "provisioner":
-      return provisionerArgs(plan);
-    case "resizer":
-      return plan.needs.modify ? ["--feature-gates=VolumeAttributesClass=true"] : [];
-    case "snapshotter":
-      return plan.needs.groupSnapshot ? ["--feature-gates=CSIVolumeGroupSnapshot=true"] : [];
-    default:
-      return [];
-  }
+/** Gates differ from their defaults only where a right depends on it: what may not be read must not be asked for. */
+function gateArgs({ needs }: DeploymentPlan, sidecars: readonly ControllerSidecar[]): readonly string[] {
+  const modifies = sidecars.includes("provisioner") || sidecars.includes("resizer");
+  const gates = [
+    ...(modifies && !needs.modify ? ["VolumeAttributesClass=false"] : []),
+    ...(sidecars.includes("snapshotter") && needs.groupSnapshot ? ["CSIVolumeGroupSnapshot=true"] : []),
+  ];
+  return gates.length === 0 ? [] : [`--feature-gates=${gates.join(",")}`];
 }
 
-function provisionerArgs({ needs }: DeploymentPlan): readonly string[] {
-  return needs.capacity ? ["--enable-capacity", "--capacity-ownerref-level=1"] : [];
+function provisionerArgs(plan: DeploymentPlan): readonly string[] {
+  return [...capacityArgs(plan), ...(plan.needs.snapshot ? [] : ["--snapshot-orphan-sweep-interval=0s"])];
+}
+
+function capacityArgs({ needs }: DeploymentPlan): readonly string[] {
+  return needs.capacity ? ["--enable-capacity", `--capacity-ownerref-level=${needs.owners.length}`] : [];
 }

@@ -14,6 +14,8 @@ import { assertOurs, type DeployedObject, deployedObjects, partOf } from "./depl
 import { remove, takeDown, workloadsOf } from "./parts.ts";
 import { persistently, type Rollout, RolloutError, type RolloutOptions, runRollout } from "./rollout.ts";
 
+const electedSidecars = ["provisioner", "attacher", "resizer", "snapshotter", "health-monitor"] as const;
+
 /** How a removal is done. */
 export interface RemoveOptions extends RolloutOptions {
   /** Although something is stranded. */
@@ -91,7 +93,7 @@ async function assertUnused(
 /** The sidecars' own Leases, which nobody would take away. */
 async function removeLeases(rollout: Rollout, driver: string, namespace: string): Promise<void> {
   const { kube } = rollout.env;
-  for (const sidecar of ["provisioner", "attacher", "resizer", "snapshotter"] as const) {
+  for (const sidecar of electedSidecars) {
     const ref = { name: leaseName(sidecar, driver), namespace };
     const object = await persistently(rollout, (signal) => kube.get(resources.leases, ref, { signal }));
     if (object !== undefined) await remove(rollout, { resource: resources.leases, object });

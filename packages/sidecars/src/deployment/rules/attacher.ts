@@ -30,6 +30,12 @@ export const attacherRules: ComponentRules = ({ driver, leaderElection }) => [
     reason: "its finalizer keeps the volume known until it is detached",
   },
   { group: storageGroup, resource: "csinodes", verbs: cached, reason: "the driver's id of a node" },
+  {
+    group: "",
+    resource: "nodes",
+    verbs: ["get"],
+    reason: "the id that an old kubelet, which writes no CSINode, announces on its Node",
+  },
   secretsFor("ControllerPublishVolume"),
   clusterEvents("an attachment"),
   ...(leaderElection ? leaseRules(leaseName("attacher", driver)) : []),

@@ -1,17 +1,16 @@
-/** What the health monitor may do (sidecars.md, KEP-1432). */
+/** What the health monitor may do (KEP-1432, external-health-monitor). */
+import { leaseName } from "@longshore/storage";
 import { type ComponentRules, cached, leaseRules, namespacedEvents } from "./rule.ts";
 
 /** See the file's header. */
 export const healthMonitorRules: ComponentRules = ({ driver, leaderElection }) => [
   { group: "", resource: "persistentvolumes", verbs: cached, reason: "the driver's volumes" },
+  namespacedEvents("a claim whose volume is not well"),
   {
     group: "",
-    resource: "persistentvolumeclaims",
-    verbs: cached,
-    reason: "the claim that is told of its volume",
+    resource: "events",
+    verbs: ["list"],
+    reason: "what was told before it started: its only memory",
   },
-  namespacedEvents("a claim whose volume is not well"),
-  ...(leaderElection
-    ? leaseRules(`external-health-monitor-leader-${driver.replaceAll(/[^a-zA-Z0-9-]/g, "-")}`)
-    : []),
+  ...(leaderElection ? leaseRules(leaseName("health-monitor", driver)) : []),
 ];

@@ -47,6 +47,8 @@ export interface AccessNeeds {
   readonly modify: boolean;
   /** The provisioner runs on each node. */
   readonly nodeDeployment: boolean;
+  /** Workloads (apps/v1, by plural name) above a pod of the component, from the pod upwards. */
+  readonly owners: readonly { readonly resource: string; readonly name?: string }[];
 }
 
 /** Gives the rules of a component. */

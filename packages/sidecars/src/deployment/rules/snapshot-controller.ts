@@ -28,7 +28,7 @@ export const snapshotControllerRules: ComponentRules = ({ leaderElection, groupS
     verbs: ["patch"],
     reason: "a claim stays while a snapshot of it is taken",
   },
-  { group: "", resource: "persistentvolumes", verbs: cached, reason: "the volume's handle" },
+  { group: "", resource: "persistentvolumes", verbs: ["get"], reason: "the volume's handle" },
   namespacedEvents("a snapshot"),
   ...(leaderElection ? leaseRules(lease) : []),
 ];

@@ -2,10 +2,11 @@
  * A component under its own service account: what a cycle of its work needs. Cycles know only this, so that the same
  * ones run on the embedded server under a virtual clock and on a real one.
  */
+import type { CsiServices } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import type { SidecarEnv } from "../../common/env.ts";
-import type { FakeCloud, FakeDriverOptions } from "../../testing/fake-driver.ts";
+import type { FakeCloud } from "../../testing/fake-driver.ts";
 import type { DeployOptions } from "../deploy-options.ts";
 import type { AccessComponent } from "../rules/index.ts";
 
@@ -38,7 +39,8 @@ export interface AccessCycle {
   readonly name: string;
   readonly component: AccessComponent;
   readonly deploy: Partial<DeployOptions>;
-  readonly driver?: FakeDriverOptions;
+  /** The driver; default one that makes and attaches volumes. */
+  readonly services?: (cloud: FakeCloud) => CsiServices;
   /** The oldest Kubernetes that serves what it needs, by minor version; default all. */
   readonly sinceMinor?: number;
   run(world: AccessWorld): Promise<void>;

@@ -20,17 +20,30 @@ export const secretParameters = (call: string): Record<string, string> => ({
 });
 
 /** A volume of the driver, bound to `data`, with a secret for each call. */
-export function aVolume(name: string): KubeObject {
+export function aVolume(name: string, claimUid?: string): KubeObject {
   const ref = { name: secret, namespace: secretNamespace };
   return {
-    metadata: { name, annotations: { "pv.kubernetes.io/provisioned-by": driver } },
+    metadata: {
+      name,
+      annotations: {
+        "pv.kubernetes.io/provisioned-by": driver,
+        "volume.kubernetes.io/controller-modify-secret-name": secret,
+        "volume.kubernetes.io/controller-modify-secret-namespace": secretNamespace,
+      },
+    },
     spec: {
       capacity: { storage: "1Gi" },
       accessModes: ["ReadWriteOnce"],
       persistentVolumeReclaimPolicy: "Delete",
       storageClassName: "fast",
       csi: { driver, volumeHandle: "vol-9", controllerPublishSecretRef: ref, controllerExpandSecretRef: ref },
-      claimRef: { apiVersion: "v1", kind: "PersistentVolumeClaim", namespace: "default", name: "data" },
+      claimRef: {
+        apiVersion: "v1",
+        kind: "PersistentVolumeClaim",
+        namespace: "default",
+        name: "data",
+        ...(claimUid === undefined ? {} : { uid: claimUid }),
+      },
     },
   } as KubeObject;
 }
@@ -43,10 +56,10 @@ export async function addNode({ admin, signal }: AccessWorld): Promise<void> {
   await admin.create(resources.csiNodes, { metadata: { name: "node-a" }, spec: { drivers } }, { signal });
 }
 
-/** Whether an event of the reason has been told more than once: it was made, and then counted up. */
-export async function toldAgain({ admin, signal }: AccessWorld, reason: string): Promise<boolean> {
+/** Whether an event, of the reason if one is given, has been told more than once: it was made, and then counted up. */
+export async function toldAgain({ admin, signal }: AccessWorld, reason?: string): Promise<boolean> {
   const { items } = await admin.list(resources.events, { signal });
-  return items.some((event) => event.reason === reason && (event.count ?? 0) > 1);
+  return items.some((event) => (reason ?? event.reason) === event.reason && (event.count ?? 0) > 1);
 }
 
 /** Changes what is stored, as some controller would. */
@@ -63,4 +76,41 @@ export async function change<T extends KubeObject>(
     { type: "merge", body },
     { signal, ...(subresource ? { subresource } : {}) },
   );
+}
+
+/** The claim `default/data`, bound to a volume of the driver. */
+export async function addBoundClaim(world: AccessWorld): Promise<void> {
+  const { admin, cloud, signal } = world;
+  cloud.disks.set("vol-9", { name: "pv-1", bytes: 1n << 30n, zone: "us-east-1a" });
+  await admin.create(
+    resources.storageClasses,
+    { metadata: { name: "fast" }, provisioner: driver, allowVolumeExpansion: true },
+    { signal },
+  );
+  const ref = { namespace: "default", name: "data" };
+  const accessModes = ["ReadWriteOnce"];
+  const { metadata } = await admin.create(
+    resources.persistentVolumeClaims,
+    {
+      metadata: ref,
+      spec: {
+        accessModes,
+        resources: { requests: { storage: "1Gi" } },
+        storageClassName: "fast",
+        volumeName: "pv-1",
+      },
+    },
+    { signal },
+  );
+  const pv = aVolume("pv-1", metadata.uid);
+  await admin.create(resources.persistentVolumes, pv, { signal });
+  await change(
+    world,
+    resources.persistentVolumes,
+    { name: "pv-1" },
+    { status: { phase: "Bound" } },
+    "status",
+  );
+  const status = { phase: "Bound", accessModes, capacity: { storage: "1Gi" } };
+  await change(world, resources.persistentVolumeClaims, ref, { status }, "status");
 }

@@ -1,7 +1,16 @@
 /** All cycles: together they make use of every right that a deployment gives. */
 import type { AccessCycle } from "./access-world.ts";
 import { attacherCycle } from "./attacher-cycle.ts";
-import { provisionerCycle } from "./provisioner-cycle.ts";
+import { provisionerCycles } from "./provisioner-cycle.ts";
+import { resizerCycles } from "./resizer-cycle.ts";
+import { smallCycles } from "./small-cycles.ts";
+import { snapshotCycles } from "./snapshot-cycles.ts";
 
 /** See the file's header. */
-export const accessCycles: readonly AccessCycle[] = [provisionerCycle, attacherCycle];
+export const accessCycles: readonly AccessCycle[] = [
+  ...provisionerCycles,
+  attacherCycle,
+  ...resizerCycles,
+  ...snapshotCycles,
+  ...smallCycles,
+];

@@ -1,0 +1,60 @@
+/** Cycles of components that write little. */
+import { resources } from "@longshore/kube";
+import { startClusterDriverRegistrar } from "../../cluster-driver-registrar/index.ts";
+import { type Conditions, withConditions } from "../../testing/fake-conditions.ts";
+import { fakeDriver } from "../../testing/fake-driver.ts";
+import { startSidecars } from "../../together/sidecars.ts";
+import { type AccessCycle, accessNames } from "./access-world.ts";
+import { addBoundClaim, aLease, toldAgain } from "./cycle-objects.ts";
+
+const conditions: Conditions = new Map();
+const isIll = (abnormal: boolean) => conditions.set("vol-9", { abnormal, message: "it creaks" });
+
+/** A volume is not well, is well, and is not well. */
+const healthCycle: AccessCycle = {
+  name: "a volume is not well",
+  component: "health-monitor",
+  deploy: { healthMonitor: true },
+  services: (cloud) => withConditions(fakeDriver(cloud), conditions, "list"),
+  async run(world) {
+    await addBoundClaim(world);
+    isIll(true);
+    const options = { listVolumesIntervalMs: 1000 };
+    const monitor = world.start(
+      startSidecars(world.env, { sidecars: { "health-monitor": options }, lease: aLease }),
+    );
+    const told = async (reason: string) =>
+      (await world.admin.list(resources.events, { signal: world.signal })).items.some(
+        (event) => event.reason === reason,
+      );
+    await world.eventually("it is told", () => told("VolumeConditionAbnormal"));
+    isIll(false);
+    await world.eventually("so is that it is over", () => told("VolumeConditionNormal"));
+    isIll(true);
+    await world.eventually("and that it is not", () => toldAgain(world, "VolumeConditionAbnormal"));
+    await world.pause(3000);
+    await monitor.stop();
+  },
+};
+
+/** The CSIDriver is made, found again, and taken away. */
+const registrarCycle: AccessCycle = {
+  name: "a driver comes and goes",
+  component: "cluster-driver-registrar",
+  deploy: {},
+  async run(world) {
+    const { admin, signal } = world;
+    const ref = { name: accessNames.driver };
+    const registrar = world.start(startClusterDriverRegistrar(world.env, { checkMs: 1000 }));
+    await world.eventually("the object is made", () => admin.get(resources.csiDrivers, ref, { signal }));
+    await world.pause(3000);
+    await registrar.stop();
+    await world.eventually(
+      "it is taken away",
+      async () => (await admin.get(resources.csiDrivers, ref, { signal })) === undefined,
+    );
+  },
+};
+
+/** All of them. */
+export const smallCycles: readonly AccessCycle[] = [healthCycle, registrarCycle];

@@ -1,0 +1,121 @@
+/** Cycles of the snapshotter and of the snapshot controller: each plays with the other as administrator. */
+import { resources } from "@longshore/kube";
+import { snapshotResources } from "@longshore/storage";
+import { startUnderLease } from "../../common/leadership.ts";
+import { startSnapshotController } from "../../snapshot-controller/index.ts";
+import { startSnapshotter } from "../../snapshotter/index.ts";
+import { FakeSnapshots, snapshotDriver } from "../../testing/fake-snapshots.ts";
+import { startSidecars } from "../../together/sidecars.ts";
+import { type AccessCycle, type AccessWorld, accessNames } from "./access-world.ts";
+import { addBoundClaim, aLease, change, secretParameters, toldAgain } from "./cycle-objects.ts";
+
+const { driver } = accessNames;
+const ref = { namespace: "default", name: "s" };
+const { volumeSnapshots, volumeSnapshotClasses, volumeSnapshotContents } = snapshotResources;
+
+/** A snapshot is made at the third try, and deleted. */
+const snapshotterCycle: AccessCycle = {
+  name: "snapshot, delete",
+  component: "snapshotter",
+  deploy: { snapshot: true },
+  services: (cloud) => snapshotDriver(cloud, new FakeSnapshots()),
+  async run(world) {
+    // The same failure is told again only after another.
+    world.cloud.next("CreateSnapshot", { code: "INTERNAL" }, { code: "ABORTED" }, { code: "INTERNAL" });
+    world.start(startSnapshotController({ ...world.env, kube: world.admin }));
+    const snapshotter = world.start(
+      startSidecars(world.env, { sidecars: { snapshotter: {} }, lease: aLease }),
+    );
+    await snapshotAndDelete(world);
+    await world.eventually("the failure is counted", () => toldAgain(world, "SnapshotCreationFailed"));
+    await world.pause(3000);
+    await snapshotter.stop();
+  },
+};
+
+/** The same, seen from the controller. */
+const controllerCycle: AccessCycle = {
+  name: "snapshot, delete",
+  component: "snapshot-controller",
+  deploy: { snapshot: true, snapshotController: true },
+  services: (cloud) => snapshotDriver(cloud, new FakeSnapshots()),
+  async run(world) {
+    const { admin, env } = world;
+    world.start(startSnapshotter({ ...env, kube: admin }));
+    const controller = world.start(
+      startUnderLease(env, aLease, {
+        lease: "snapshot-controller-leader",
+        async serve(kube, _, scope) {
+          scope.own(startSnapshotController({ ...env, kube }));
+        },
+        onLost() {},
+        onFailed() {},
+      }),
+    );
+    await failTwice(world);
+    await snapshotAndDelete(world);
+    await world.pause(3000);
+    await controller.stop();
+  },
+};
+
+/** A snapshot of a claim that is not there, is not bound, and is not there again. */
+async function failTwice(world: AccessWorld): Promise<void> {
+  const { admin, signal } = world;
+  const claim = { namespace: "default", name: "data" };
+  const told = async () => (await admin.list(resources.events, { signal })).items.length;
+  const spec = { source: { persistentVolumeClaimName: "data" } };
+  await admin.create(volumeSnapshots, { metadata: ref, spec }, { signal });
+  await world.eventually("there is no claim", async () => (await told()) > 0);
+  const before = await told();
+  const unbound = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
+  await admin.create(resources.persistentVolumeClaims, { metadata: claim, spec: unbound }, { signal });
+  await world.eventually("it is not bound", async () => (await told()) > before);
+  await admin.delete(resources.persistentVolumeClaims, claim, { signal });
+  await change(world, resources.persistentVolumeClaims, claim, { metadata: { finalizers: null } }).catch(
+    () => {},
+  );
+  await world.eventually("the failure is counted", () => toldAgain(world));
+  await admin.delete(volumeSnapshots, ref, { signal });
+  await world.eventually(
+    "the snapshot is gone",
+    async () => (await admin.get(volumeSnapshots, ref, { signal })) === undefined,
+  );
+}
+
+/** All of them. */
+export const snapshotCycles: readonly AccessCycle[] = [snapshotterCycle, controllerCycle];
+
+async function snapshotAndDelete(world: AccessWorld): Promise<void> {
+  const { admin, signal } = world;
+  await addBoundClaim(world);
+  await admin.create(
+    volumeSnapshotClasses,
+    {
+      metadata: { name: "c" },
+      driver,
+      deletionPolicy: "Delete",
+      parameters: secretParameters("snapshotter"),
+    },
+    { signal },
+  );
+  const spec = { source: { persistentVolumeClaimName: "data" }, volumeSnapshotClassName: "c" };
+  await admin.create(volumeSnapshots, { metadata: ref, spec }, { signal });
+  await world.eventually("ready", async () => {
+    const snapshot = await admin.get(volumeSnapshots, ref, { signal });
+    return snapshot?.status?.readyToUse === true;
+  });
+  await world.eventually("the claim is let go", async () => {
+    const claim = await admin.get(resources.persistentVolumeClaims, { ...ref, name: "data" }, { signal });
+    return !claim?.metadata.finalizers?.some((one) => one.startsWith("snapshot.storage.kubernetes.io"));
+  });
+  await admin.delete(volumeSnapshots, ref, { signal });
+  await world.eventually(
+    "the snapshot is gone",
+    async () => (await admin.get(volumeSnapshots, ref, { signal })) === undefined,
+  );
+  await world.eventually("its content is gone", async () => {
+    const { items } = await admin.list(volumeSnapshotContents, { signal });
+    return items.length === 0;
+  });
+}
