@@ -27,6 +27,7 @@ import {
 import { assertNever, errorChain } from "@longshore/runtime";
 import {
   betaStorageClassAnnotation,
+  deletionSecretNameAnnotation,
   migratedToAnnotation,
   provisionedByAnnotation,
   provisionerFinalizer,
@@ -183,16 +184,17 @@ async function observe(
     claim.metadata.uid,
     context.settings.volumeNameUuidLength,
   );
-  const isCached = context.volumes.get(name) !== undefined;
+  let pv: PersistentVolume | undefined = context.volumes.get(name);
   // What this process wrote, its caches show; what one before it wrote, they may not show yet.
-  const isStored = async () =>
-    (await context.env.kube.get(resources.persistentVolumes, { name }, { signal })) !== undefined;
+  if (pv === undefined && intended && lastAnswer === "unknown")
+    pv = await context.env.kube.get(resources.persistentVolumes, { name }, { signal });
   return {
     ours: isClaimOurs(context.driver, claim) && isKnownClass(context, storageClass),
     deleting: isDeleting(claim),
     bound: (claim.spec?.volumeName ?? "") !== "",
     intended,
-    pvStored: isCached || (intended && lastAnswer === "unknown" && (await isStored())),
+    pvStored: pv !== undefined,
+    pvForeign: pv !== undefined && pv.metadata?.annotations?.[deletionSecretNameAnnotation] === undefined,
     classFound: storageClass !== undefined,
     delayed: storageClass?.volumeBindingMode === "WaitForFirstConsumer",
     selectedNode,

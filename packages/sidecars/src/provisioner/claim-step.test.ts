@@ -8,6 +8,7 @@ const wanted: ObservedClaim = {
   bound: false,
   intended: false,
   pvStored: false,
+  pvForeign: false,
   classFound: true,
   delayed: false,
   selectedNode: undefined,
@@ -30,6 +31,11 @@ const cases: readonly [name: string, claim: ObservedClaim, step: string][] = [
   ["after a restart the call is repeated", intended, "provision"],
   ["once the volume is stored the intent goes", { ...intended, pvStored: true }, "release"],
   ["and goes also when the claim is no longer ours", { ...intended, ours: false, pvStored: true }, "release"],
+  [
+    "a volume that somebody else made in its place leaves ours to be looked for",
+    { ...intended, pvStored: true, pvForeign: true },
+    "abandon release",
+  ],
   ["another provisioner's intent is not touched", { ...intended, ours: false }, "none"],
   ["nor when its claim is deleted", { ...intended, ours: false, deleting: true }, "none"],
   [
@@ -76,6 +82,7 @@ describe("the decision for a claim", () => {
     bound: fc.boolean(),
     intended: fc.boolean(),
     pvStored: fc.boolean(),
+    pvForeign: fc.boolean(),
     classFound: fc.boolean(),
     delayed: fc.boolean(),
     selectedNode: fc.constantFrom(undefined, "node-1"),
@@ -87,7 +94,8 @@ describe("the decision for a claim", () => {
     fc.assert(
       fc.property(anyClaim, (claim) => {
         const { kind } = decideClaimStep(claim);
-        const mayExist = claim.intended && !claim.pvStored && claim.lastAnswer === "uncertain";
+        const isOurs = claim.pvStored && !claim.pvForeign;
+        const mayExist = claim.intended && !isOurs && claim.lastAnswer === "uncertain";
         return !mayExist || (kind !== "release" && kind !== "reschedule");
       }),
     );

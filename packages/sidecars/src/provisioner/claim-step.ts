@@ -18,6 +18,8 @@ export interface ObservedClaim {
   readonly intended: boolean;
   /** The PersistentVolume with this claim's name exists. */
   readonly pvStored: boolean;
+  /** It was made by somebody else, e.g. in-tree while the migration was switched. */
+  readonly pvForeign: boolean;
   readonly classFound: boolean;
   /** The class waits for the first consumer. */
   readonly delayed: boolean;
@@ -60,10 +62,11 @@ function decideFresh(claim: ObservedClaim): ClaimStep {
 }
 
 function decideIntended(claim: ObservedClaim): ClaimStep {
-  if (claim.pvStored) return { kind: "release" };
+  if (claim.pvStored && !claim.pvForeign) return { kind: "release" };
   // The intent of another provisioner (in-tree ones keep the same rule), or of ours before it went back.
   if (!claim.ours && claim.lastAnswer === "unknown") return { kind: "none" };
-  const unwanted = claim.deleting || claim.bound || (!claim.ours && claim.lastAnswer === "final");
+  const unwanted =
+    claim.deleting || claim.bound || claim.pvStored || (!claim.ours && claim.lastAnswer === "final");
   if (unwanted) {
     if (isCertainlyGone(claim)) return { kind: "release" };
     return { kind: "abandon", afterwards: "release" };

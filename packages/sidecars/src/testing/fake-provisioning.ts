@@ -23,7 +23,10 @@ export class FakeProvisioning {
   nodeZone = "us-east-1a";
   /** Secrets without which calls are refused. */
   neededSecret: string | undefined;
+  /** What GetCapacity says of the largest volume. */
   maximumBytes: bigint | undefined;
+  /** Attributes of new volumes. */
+  volumeContext: Readonly<Record<string, string>> = {};
 
   /** Extends a fake driver, for {@link sidecarWorld}. */
   readonly extend = (services: CsiServices, cloud: FakeCloud): CsiServices => {
@@ -51,6 +54,7 @@ export class FakeProvisioning {
           const source = request.volumeContentSource;
           const volume = {
             ...answer?.volume,
+            volumeContext: { ...this.volumeContext },
             ...(this.answeredBytes === undefined ? {} : { capacityBytes: this.answeredBytes }),
             ...(source === undefined || this.forgetsSource ? {} : { contentSource: source }),
           };
