@@ -1,0 +1,104 @@
+/** The programs that are measured: `longshore run sidecars` as it is built, and the reference sidecars. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Running sidecars: one process, or several together. */
+export interface Program {
+  /** CPU time used so far, in milliseconds; the kernel counts in hundredths of a second. */
+  cpuMs(): number;
+  /** Memory of all its processes now, in MiB. */
+  residentMb(): number;
+  stop(): Promise<void>;
+}
+
+/** How sidecars are run. */
+export interface Contender {
+  readonly name: string;
+  /** @param lifted without limits of requests, 100 workers each */
+  start(at: { readonly kubeconfig: string; readonly socket: string }, lifted: boolean): Program;
+}
+
+/** Ours. */
+export function ours(repository: string): Contender {
+  return {
+    name: "longshore",
+    start({ kubeconfig, socket }, lifted) {
+      const program = join(repository, "packages/cli/bin/longshore.js");
+      const flags = (process.env.LONGSHORE_BENCH_NODE_FLAGS ?? "").split(" ").filter(Boolean);
+      const workers = lifted ? ["--worker-threads=100", "--workers=100"] : [];
+      const args = ["run", "sidecars", `--kubeconfig=${kubeconfig}`, `--csi-address=${socket}`, ...workers];
+      const log = process.env.LONGSHORE_BENCH_LOG === undefined ? "ignore" : "inherit";
+      return together([
+        spawn(process.execPath, [...flags, program, ...args], { stdio: ["ignore", log, log] }),
+      ]);
+    },
+  };
+}
+
+const referencePrograms = {
+  "csi-attacher": "--worker-threads=100",
+  "csi-provisioner": "--worker-threads=100",
+  "csi-resizer": "--workers=100",
+} as const;
+
+/** Those of the reference, from a directory with its binaries. */
+export function reference(directory: string): Contender {
+  return {
+    name: "reference",
+    start({ kubeconfig, socket }, lifted) {
+      const limits = lifted ? ["--kube-api-qps=10000", "--kube-api-burst=10000"] : [];
+      return together(
+        Object.entries(referencePrograms)
+          .filter(([name]) => existsSync(join(directory, name)))
+          .map(([name, workers]) =>
+            spawn(
+              join(directory, name),
+              [
+                `--kubeconfig=${kubeconfig}`,
+                `--csi-address=${socket}`,
+                ...limits,
+                ...(lifted ? [workers] : []),
+              ],
+              { stdio: "ignore" },
+            ),
+          ),
+      );
+    },
+  };
+}
+
+function together(children: readonly ChildProcess[]): Program {
+  const pids = children.map(({ pid }) => pid as number);
+  return {
+    cpuMs: () => sum(pids.map(cpuMsOf)),
+    residentMb: () => sum(pids.map(residentMbOf)),
+    async stop() {
+      for (const child of children) {
+        if (child.exitCode !== null || child.signalCode !== null) {
+          throw new Error(`a sidecar ended by itself with ${child.exitCode ?? child.signalCode}`);
+        }
+        child.kill("SIGTERM");
+        await once(child, "exit");
+      }
+    },
+  };
+}
+
+const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
+
+function residentMbOf(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
+}
+
+function cpuMsOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/** Whether the directory has binaries of the reference. */
+export function hasReference(directory: string | undefined): directory is string {
+  return directory !== undefined && readdirSync(directory).some((name) => name in referencePrograms);
+}
