@@ -25,5 +25,6 @@ export {
 } from "./in-process.ts";
 export { instrumentedConnection, instrumentedConnector } from "./instrumented.ts";
 export { type CallInterceptor, interceptCalls } from "./intercepted.ts";
+export { forwardingServices, observedServices, type ServedCall } from "./observed-services.ts";
 export { capabilitiesOf, type DriverCapabilities, driverNameOf, waitUntilReady } from "./probe.ts";
 export { redact, strippedSecret } from "./redact.ts";

@@ -1,0 +1,47 @@
+import { systemClock } from "@longshore/runtime";
+import { expect, test } from "vitest";
+import { CsiStatusError } from "./errors.ts";
+import { inProcessCsi } from "./in-process.ts";
+import { forwardingServices, observedServices, type ServedCall } from "./observed-services.ts";
+
+const options = { signal: new AbortController().signal, timeoutMs: 1000 };
+
+test("what passes through a forwarder is answered as by the driver, and seen", async () => {
+  const csi = inProcessCsi({ clock: systemClock });
+  await csi.serve("/driver.sock", {
+    identity: { getPluginInfo: async () => ({ name: "d.example" }) },
+    controller: {
+      createVolume: async ({ name }) => ({ volume: { volumeId: `id-of-${name}`, capacityBytes: 5n } }),
+      deleteVolume: async () => {
+        throw new CsiStatusError("FAILED_PRECONDITION", "in use");
+      },
+    },
+  });
+  const calls: ServedCall[] = [];
+  const behind = forwardingServices(csi.connect("/driver.sock"), 1000);
+  await csi.serve(
+    "/front.sock",
+    observedServices(behind, (call) => void calls.push(call)),
+  );
+  const front = csi.connect("/front.sock");
+
+  expect((await front.identity.getPluginInfo({}, options)).name).toBe("d.example");
+  const { volume } = await front.controller.createVolume({ name: "a" }, options);
+  expect(volume).toMatchObject({ volumeId: "id-of-a", capacityBytes: 5n });
+  await expect(front.controller.deleteVolume({ volumeId: "v" }, options)).rejects.toMatchObject({
+    code: "FAILED_PRECONDITION",
+    detail: "in use",
+  });
+  await expect(front.node.nodeGetInfo({}, options)).rejects.toMatchObject({ code: "UNIMPLEMENTED" });
+  expect(calls).toEqual([
+    { rpc: "GetPluginInfo", code: "OK", volumeId: undefined },
+    { rpc: "CreateVolume", code: "OK", volumeId: "id-of-a" },
+    { rpc: "DeleteVolume", code: "FAILED_PRECONDITION", volumeId: "v" },
+    { rpc: "NodeGetInfo", code: "UNIMPLEMENTED", volumeId: undefined },
+  ]);
+});
+
+test("of services that are not there, none is made", () => {
+  const observed = observedServices({ identity: {} }, () => {});
+  expect(Object.keys(observed)).toEqual(["identity"]);
+});
