@@ -54,9 +54,9 @@ describe.each(["1.20", "1.36"])("with a server of %s", (version) => {
     expect(definitions).toHaveLength(6);
     const served = server.registry.context.kinds.all().filter((kind) => kind.custom !== undefined);
     expect(served.map((kind) => `${kind.group}/${kind.versions.join(",")} ${kind.kind}`).sort()).toEqual([
-      `${groups}/v1,v1beta1 VolumeGroupSnapshot`,
-      `${groups}/v1,v1beta1 VolumeGroupSnapshotClass`,
-      `${groups}/v1,v1beta1 VolumeGroupSnapshotContent`,
+      `${groups}/v1,v1beta2,v1beta1 VolumeGroupSnapshot`,
+      `${groups}/v1,v1beta2,v1beta1 VolumeGroupSnapshotClass`,
+      `${groups}/v1,v1beta2,v1beta1 VolumeGroupSnapshotContent`,
       `${snapshots}/v1 VolumeSnapshot`,
       `${snapshots}/v1 VolumeSnapshotClass`,
       `${snapshots}/v1 VolumeSnapshotContent`,

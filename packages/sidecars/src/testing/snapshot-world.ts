@@ -7,6 +7,8 @@ import { noMeter, type RuntimeEnv, SeededRandom, silentLogger, VirtualClock } fr
 import {
   snapshotCrdsUrl,
   snapshotResources,
+  type VolumeGroupSnapshot,
+  type VolumeGroupSnapshotClass,
   type VolumeSnapshot,
   type VolumeSnapshotClass,
   type VolumeSnapshotContent,
@@ -138,4 +140,21 @@ export const aSnapshotClass = (over: Partial<VolumeSnapshotClass> = {}): VolumeS
 export const aSnapshot = (over: Partial<VolumeSnapshot["spec"]> = {}, name = "s"): VolumeSnapshot => ({
   metadata: { name, namespace: "default" },
   spec: { source: { persistentVolumeClaimName: "data" }, ...over },
+});
+
+/** The default class of the driver for groups. */
+export const aGroupClass = (over: Partial<VolumeGroupSnapshotClass> = {}): VolumeGroupSnapshotClass => ({
+  metadata: {
+    name: "groups",
+    annotations: { "groupsnapshot.storage.kubernetes.io/is-default-class": "true" },
+  },
+  driver: "ebs.csi.aws.com",
+  deletionPolicy: "Delete",
+  ...over,
+});
+
+/** A group snapshot of the claims with the label `app: db`. */
+export const aGroupSnapshot = (over: Partial<VolumeGroupSnapshot["spec"]> = {}): VolumeGroupSnapshot => ({
+  metadata: { name: "g", namespace: "default" },
+  spec: { source: { selector: { matchLabels: { app: "db" } } }, ...over },
 });
