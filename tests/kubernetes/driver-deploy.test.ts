@@ -14,7 +14,14 @@ import {
   resources,
 } from "@longshore/kube";
 import { stopAll, systemClock } from "@longshore/runtime";
-import { allObjects, type DeployOptions, planDeployment, renderDeployment } from "@longshore/sidecars";
+import {
+  allObjects,
+  type DeployOptions,
+  planDeployment,
+  removeDeployment,
+  renderDeployment,
+  upgradeDeployment,
+} from "@longshore/sidecars";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readDefinitions } from "../../packages/apiserver/src/http/definition-files.ts";
 import { deployedKinds } from "../../packages/sidecars/src/deployment/deployed-kinds.ts";
@@ -23,6 +30,7 @@ import {
   accessNames,
 } from "../../packages/sidecars/src/deployment/testing/access-world.ts";
 import { accessCycles } from "../../packages/sidecars/src/deployment/testing/cycles.ts";
+import { stepControlPlane } from "../../packages/sidecars/src/deployment/testing/fake-control-plane.ts";
 import { deployForms } from "../../packages/sidecars/src/deployment/testing/forms.ts";
 import { granteeOf, rolesWithout } from "../../packages/sidecars/src/deployment/testing/grants.ts";
 import {
@@ -102,6 +110,55 @@ describe("rendered objects", () => {
   );
 });
 
+test("upgrade brings a deployment up, changes it, finds nothing to do, and remove takes it away", async () => {
+  const kubernetes = await startControlPlane();
+  const kube = await connectAs(kubernetes);
+  try {
+    const labels = { "topology.example.com/zone": "a" };
+    for (const name of ["node-a", "node-b"]) {
+      await kube.create(resources.nodes, { metadata: { name, labels } }, { signal });
+    }
+    const name = "disk.csi.example.com";
+    const env = { ...realEnv, kube };
+    const asked = { name, image: "registry.example.com/disk:v1", attach: true, resize: true, replicas: 2 };
+    // Nobody else plays the controllers and the kubelets.
+    const drive = async <T>(work: Promise<T>): Promise<T> => {
+      let done = false;
+      const ended = work.finally(() => {
+        done = true;
+      });
+      ended.catch(() => {});
+      while (!done) {
+        await stepControlPlane(kube, name, signal);
+        await systemClock.sleep(100, signal);
+      }
+      return ended;
+    };
+    const upgrade = (options: Partial<DeployOptions>) =>
+      drive(upgradeDeployment(env, { ...options, name }, { signal, timeoutMs: 60_000 }));
+    expect((await upgrade(asked)).changed).toBe(true);
+    expect((await upgrade({})).changed).toBe(false);
+    expect((await upgrade({ image: "registry.example.com/disk:v2", resize: false })).changed).toBe(true);
+    expect((await upgrade({})).changed).toBe(false);
+    const parameters = { type: "ssd" };
+    const refused = upgrade({ storageClasses: [{ name: "disk-csi-example-com", parameters }] });
+    await expect(refused).rejects.toThrow(/StorageClass "disk-csi-example-com" is refused/);
+    const { namespaces } = await drive(removeDeployment(env, name, { signal, timeoutMs: 60_000 }));
+    expect(namespaces).toEqual(["disk-csi-example-com"]);
+    for (const resource of deployedKinds) {
+      if (resource.kind === "Namespace" || (await kube.servedVersion(resource, { signal })) === undefined)
+        continue;
+      const { items } = await kube.list(resource, { signal, labelSelector: `longshore.dev/driver=${name}` });
+      expect(items).toEqual([]);
+    }
+    const node = await kube.get(resources.nodes, { name: "node-a" }, { signal });
+    expect(node?.metadata.labels).toMatchObject(labels);
+  } finally {
+    await kube.close();
+    await kubernetes.stop();
+  }
+});
+
 const served = accessCycles.filter(({ sinceMinor = 0 }) => sinceMinor <= minor);
 
 describe.each(served)("$component: $name", (cycle) => {
@@ -124,7 +181,7 @@ describe.each(served)("$component: $name", (cycle) => {
   test("under its own account nothing is refused", async () => {
     const cloud = new FakeCloud();
     const csi = inProcessCsi({ clock: systemClock });
-    await csi.serve("/csi.sock", fakeDriver(cloud, cycle.driver));
+    await csi.serve("/csi.sock", (cycle.services ?? fakeDriver)(cloud));
     const log: AccessLog = { asked: new Set(), refused: [] };
     const components: { stop(): Promise<void> }[] = [];
     const check = () => {
@@ -159,6 +216,9 @@ describe.each(served)("$component: $name", (cycle) => {
 });
 
 async function prepare(admin: HttpKubeClient, cycle: AccessCycle): Promise<void> {
+  await eventually("the default namespace is there", () =>
+    admin.get(resources.namespaces, { name: "default" }, { signal }),
+  );
   for (const name of [accessNames.namespace, accessNames.secretNamespace]) {
     await admin.create(resources.namespaces, { metadata: { name } }, { signal });
   }
