@@ -1,4 +1,4 @@
-import { type KubeClient, type Lease, resources } from "@longshore/kube";
+import { interceptWrites, type KubeClient, KubeTransportError, type Lease, resources } from "@longshore/kube";
 import { recordingLogger } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import {
@@ -173,21 +173,19 @@ describe("each with a lease of its own", () => {
     await clock.run(sidecars.stop());
   });
 
-  it.each([["that was taken", "leaseLost", (world: World) => takeLease(world)]] as const)(
-    "alone, ends with one %s",
-    async (_name, reason, happens) => {
-      const world = await worldWithWork();
-      const sidecars = startSidecars(world.env(), {
-        sidecars: { attacher: {} },
-        lease,
-        leaseLost: "fail",
-      });
-      await world.eventually("leads", async () => leads(sidecars, "attacher"));
-      await happens(world);
-      expect((await failureOf(world, sidecars)).reason).toBe(reason);
-      await world.clock.run(sidecars.stop());
-    },
-  );
+  it.each(["taken", "not renewed in time"])("alone, ends with one that was %s", async (how) => {
+    const world = await worldWithWork();
+    let isCut = false;
+    const kube = interceptWrites(world.kube, (_request, signal, send) =>
+      isCut ? Promise.reject(new KubeTransportError("cut off")) : send(signal),
+    );
+    const sidecars = startSidecars(world.env(kube), { sidecars: { attacher: {} }, lease, leaseLost: "fail" });
+    await world.eventually("leads", async () => leads(sidecars, "attacher"));
+    if (how === "taken") await takeLease(world);
+    else isCut = true;
+    expect((await failureOf(world, sidecars)).reason).toBe("leaseLost");
+    await world.clock.run(sidecars.stop());
+  });
 
   it("alone, ends with a driver that has no use for it", async () => {
     for (const over of [{}, { lease }] satisfies Partial<SidecarsOptions>[]) {
