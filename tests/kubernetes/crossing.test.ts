@@ -169,3 +169,16 @@ test("a StatefulSet's volumes go to CSI and back, and no acknowledged write is l
     );
   });
 });
+
+test("the agents of the nodes have asked for claims, volumes and attachments by name only", () => {
+  for (const { access } of nodes.values()) {
+    for (const plural of ["persistentvolumeclaims", "persistentvolumes", "volumeattachments"]) {
+      expect(access.asked).not.toContain(`list ${plural}`);
+      expect(access.asked).not.toContain(`watch ${plural}`);
+    }
+    expect(access.asked).toContain("get persistentvolumeclaims");
+    expect(access.asked).toContain("get persistentvolumes");
+  }
+  const asked = [...nodes.values()].flatMap(({ access }) => [...access.asked]);
+  expect(asked).toContain("get volumeattachments");
+});

@@ -14,6 +14,10 @@ import {
   createProgramPodRuntime,
   type Program,
 } from "../../../packages/local/src/containers/program-pod-runtime.ts";
+import {
+  type AccessLog,
+  watchedClient,
+} from "../../../packages/sidecars/src/deployment/testing/watched-client.ts";
 import { connectAs, realEnv } from "./clients.ts";
 import type { ControlPlane, TestUser } from "./control-plane.ts";
 import { type Machine, type Provider, region } from "./provider.ts";
@@ -41,6 +45,8 @@ export interface TestNode {
   readonly registrationSocket: string;
   /** What kubelets told the registrar, in order; true: the driver is registered. */
   readonly registrations: readonly boolean[];
+  /** What the agent asked the API server for, and what of it was refused. */
+  readonly access: AccessLog;
   /** Starts the agent, or starts it again with other gates. */
   startAgent(gates: Readonly<Record<string, boolean>>): Promise<void>;
   stopAgent(): Promise<void>;
@@ -59,9 +65,10 @@ export async function createTestNode(options: TestNodeOptions): Promise<TestNode
   const kube = await connectAs(kubernetes, nodeUser(nodeName).name);
   const runtime = createProgramPodRuntime({ [appenderProgram]: appender, ...options.programs });
   const registrations: boolean[] = [];
+  const access: AccessLog = { asked: new Set(), refused: [] };
   const env = {
     ...realEnv,
-    kube,
+    kube: watchedClient(kube, access),
     host: provider.host,
     connector: grpcConnector(realEnv),
     listener: notingRegistrations(grpcListener(realEnv), registrations),
@@ -87,6 +94,7 @@ export async function createTestNode(options: TestNodeOptions): Promise<TestNode
       agent = startNodeAgent(env, { nodeName, instanceId, zone, region, rootDir, logDir, gates });
     },
     registrations,
+    access,
     stopAgent,
     async startDriver() {
       driver = await startCsiDriverOnNode(env, { driverName, nodeName, rootDir });

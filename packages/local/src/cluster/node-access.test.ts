@@ -1,0 +1,63 @@
+/**
+ * What a node's agent asks the API server for, as `system:node:NAME` with the node authorizer and NodeRestriction on,
+ * through a whole crossing and back: claims, volumes and attachments one by one, never as a list or a watch. A node
+ * that is taken over must not learn what runs elsewhere.
+ */
+import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
+import { expect, it } from "vitest";
+// Tests stand outside the floors.
+import { type AccessLog, watchedClient } from "../../../sidecars/src/deployment/testing/watched-client.ts";
+import { runDemo } from "../demo/demo.ts";
+import { demoPrograms, readerProgram, writerProgram } from "../demo/in-process-programs.ts";
+import { clusterConfig } from "./config.ts";
+import { createInProcessCluster } from "./in-process-cluster.ts";
+
+it("asks for claims, volumes and attachments by name only, and is refused nothing", async () => {
+  const clock = new VirtualClock();
+  const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
+  const config = clusterConfig(3, "unprivileged");
+  const names = new Set(config.nodes.map(({ name }) => name));
+  const log: AccessLog = { asked: new Set(), refused: [] };
+  const report = await clock.run(
+    (async () => {
+      const cluster = await createInProcessCluster(env, {
+        config,
+        programs: (host) => demoPrograms(clock, host),
+        isolate: (component, seams) =>
+          names.has(component) ? { ...seams, kube: watchedClient(seams.kube, log) } : seams,
+      });
+      const result = await runDemo(
+        env,
+        {
+          config,
+          kube: cluster.kube,
+          platform: cluster.platform,
+          host: new SimulatedHost({ name: "operator" }),
+          journalFile: "/crossing.json",
+          podLogs: (podName) => cluster.podLogs(podName),
+          cloudCalls: (s) => cluster.cloud.calls(0, s),
+          cloudAttachments: async () => cluster.cloud.disks().flatMap((d) => d.attachments).length,
+        },
+        {
+          replicas: 3,
+          writerCommand: [writerProgram, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "500"],
+          readerCommand: [readerProgram, "$(LONGSHORE_MOUNT_DATA)"],
+          restMs: 5000,
+        },
+        new AbortController().signal,
+      );
+      await cluster.stop();
+      return result;
+    })(),
+  );
+  expect(report).toMatchObject({ lostWrites: 0, inTreeCallsAfterMigration: 0 });
+  expect(log.refused).toEqual([]);
+  const protectedKinds = ["persistentvolumeclaims", "persistentvolumes", "volumeattachments"];
+  const verbs = (plural: string) =>
+    [...log.asked].filter((asked) => asked.endsWith(` ${plural}`)).map((asked) => asked.split(" ")[0]);
+  for (const plural of protectedKinds) {
+    expect(verbs(plural), plural).toContain("get");
+    expect(verbs(plural), plural).not.toContain("list");
+    expect(verbs(plural), plural).not.toContain("watch");
+  }
+});
