@@ -34,17 +34,20 @@ export class CsiCallError extends Error {
   readonly detail: string;
   /** False when no status of the driver came back, or one that says the deadline is over: the outcome is unknown. */
   readonly answered: boolean;
+  /** Whether the status came with details, which CSI forbids ("status.details MUST be empty"). */
+  readonly hasDetails: boolean;
   constructor(
     rpc: string,
     code: GrpcCode,
     detail: string,
-    options: { readonly answered?: boolean; readonly cause?: unknown } = {},
+    options: { readonly answered?: boolean; readonly hasDetails?: boolean; readonly cause?: unknown } = {},
   ) {
     super(`${rpc} failed with ${code}: ${detail}`, { cause: options.cause });
     this.rpc = rpc;
     this.code = code;
     this.detail = detail;
     this.answered = options.answered ?? true;
+    this.hasDetails = options.hasDetails ?? false;
   }
 }
 

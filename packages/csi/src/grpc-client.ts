@@ -152,5 +152,6 @@ function callErrorOf(
   const code = grpcCodes[error.code] ?? "UNKNOWN";
   const fromServer = error.metadata.get("content-type").length > 0 || (headersCame && !localCodes.has(code));
   const answered = fromServer && code !== "DEADLINE_EXCEEDED";
-  return new CsiCallError(method.name, code, error.details, { answered });
+  const hasDetails = error.metadata.get("grpc-status-details-bin").some((details) => details.length > 0);
+  return new CsiCallError(method.name, code, error.details, { answered, hasDetails });
 }

@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { ConformanceEvent, ConformanceOptions, ConformanceReport, DriverSecrets } from "@longshore/csi";
+import type { Clock } from "@longshore/runtime";
 import type { Command } from "commander";
 import { Option } from "commander";
 import { absolute } from "../environment.ts";
@@ -119,7 +120,7 @@ async function check(flags: CheckFlags, signal: AbortSignal): Promise<void> {
   }
   const dirs = makeDirectories(flags);
   const progress = createProgress(flags.quiet);
-  const shown = showChecks(progress, () => systemClock.monotonicMs());
+  const shown = showChecks(progress, systemClock);
   const options: ConformanceOptions = {
     ...fromFlags,
     stagingDir: dirs.stagingDir,
@@ -264,7 +265,8 @@ function makeDirectories(flags: CheckFlags) {
 const tickMs = 1000;
 
 /** Says which check runs and which call it waits for; failures stay on the screen. */
-function showChecks(progress: Progress, nowMs: () => number) {
+function showChecks(progress: Progress, clock: Clock) {
+  const nowMs = () => clock.monotonicMs();
   let where = "";
   let rpc = "";
   let sinceMs = nowMs();
@@ -274,7 +276,10 @@ function showChecks(progress: Progress, nowMs: () => number) {
       `… ${where}${rpc === "" ? "" : ` ${rpc}`}${waited >= tickMs ? ` ${seconds(waited)}` : ""}`,
     );
   };
-  const ticker = setInterval(show, tickMs);
+  let ticker = clock.timer(tickMs, function tick() {
+    show();
+    ticker = clock.timer(tickMs, tick);
+  });
   return {
     onEvent(event: ConformanceEvent) {
       if (event.kind === "checkStarted") {
@@ -291,7 +296,7 @@ function showChecks(progress: Progress, nowMs: () => number) {
       show();
     },
     stop() {
-      clearInterval(ticker);
+      ticker.cancel();
       progress.clear();
     },
   };

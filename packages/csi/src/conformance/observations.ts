@@ -8,7 +8,14 @@ import type { CallOutcome, CallWatcher } from "./clients.ts";
 import { type DriverSecrets, secretValuesOf } from "./secrets.ts";
 
 /** The rules that are looked for. */
-export const observedRules = ["statusMessage", "secrets", "strings", "maps", "numbers"] as const;
+export const observedRules = [
+  "statusMessage",
+  "statusDetails",
+  "secrets",
+  "strings",
+  "maps",
+  "numbers",
+] as const;
 /** One of them. */
 export type ObservedRule = (typeof observedRules)[number];
 
@@ -62,6 +69,7 @@ export class Observations implements CallWatcher {
     if (error?.answered === true) {
       this.#refusals++;
       if (error.detail.trim() === "") found("statusMessage", `status ${error.code} has no message`);
+      if (error.hasDetails) found("statusDetails", `status ${error.code} has details`);
       if (this.#holdsSecret(error.detail))
         found("secrets", `the message of status ${error.code} holds a secret`);
     }

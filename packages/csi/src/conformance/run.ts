@@ -6,7 +6,7 @@
  *  - A driver that is gone fails the check that lost it and skips those that follow: one cause, one failure.
  *  - No secret value is in a result.
  */
-import { errorChain } from "@longshore/runtime";
+import { errorChain, withDeadline } from "@longshore/runtime";
 import type { CsiConnection } from "../connection.ts";
 import { CsiCallError } from "../errors.ts";
 import type { CallRecord, Check, CheckResult } from "./check.ts";
@@ -120,6 +120,7 @@ export class ConformanceSession {
       return new ConformanceSession(env, options, connections, new Observations(options.secrets), target);
     } catch (error) {
       for (const each of connections) each.close();
+      signal.throwIfAborted();
       throw error;
     }
   }
@@ -243,9 +244,9 @@ export class ConformanceSession {
     this.#options.onEvent?.({ kind: "cleaningUp", things: ledger.size });
     // Not with the run's signal: what was made is removed also when the run was interrupted.
     const { clock, host } = this.#env;
-    const signal = clock.deadline(cleanupMs, new AbortController().signal);
-    const clients = this.#clients(signal, ledger, []);
-    const left = await undoAll({ clock, host, clients }, ledger, signal);
+    const left = await withDeadline(clock, cleanupMs, new AbortController().signal, (signal) =>
+      undoAll({ clock, host, clients: this.#clients(signal, ledger, []) }, ledger, signal),
+    );
     this.#leftovers.push(...left.map((sentence) => this.#strip(sentence)));
   }
 }

@@ -24,6 +24,8 @@ export interface DriverTarget {
   readonly controller: ReadonlySet<string>;
   readonly groupController: ReadonlySet<string>;
   readonly node: ReadonlySet<string>;
+  /** Whether a controller service answers, declared or not. */
+  readonly servesController: boolean;
   /** Whether a node service answers. */
   readonly hasNode: boolean;
   /** Answer of NodeGetInfo, where it was given. */
@@ -61,6 +63,7 @@ export async function observeTarget(
     controller: plugin.has("CONTROLLER_SERVICE")
       ? rpcNames(controllerAnswer, ControllerServiceCapability_RPC_TypeSchema)
       : new Set(),
+    servesController: controllerAnswer !== undefined,
     groupController: rpcNames(groupAnswer, GroupControllerServiceCapability_RPC_TypeSchema),
     node: rpcNames(nodeAnswer, NodeServiceCapability_RPC_TypeSchema),
     hasNode: nodeAnswer !== undefined,

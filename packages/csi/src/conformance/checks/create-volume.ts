@@ -13,6 +13,8 @@ const needs = [controllerCan("CREATE_DELETE_VOLUME")];
 const after = ["controller.create-volume.works"];
 /** The longest name that every plugin must take, in bytes. */
 const nameBytes = 128;
+/** What all keys and values of a map may have together, in bytes. */
+const mapBytes = 4096;
 
 /** A create without the capability is fine for no volume. */
 const withCapability = (context: CheckContext, capability: object) =>
@@ -211,6 +213,68 @@ export const createVolumeChecks: readonly Check[] = [
         ids.add((await makeVolume(context, { name }, `CreateVolume with the name "${name}"`)).volumeId);
       }
       must(ids.size === 5, `five names with slashes and dots gave ${ids.size} volumes`);
+    },
+  },
+  {
+    id: "controller.create-volume.overlong-name",
+    sentence: "names beyond 128 bytes are refused with INVALID_ARGUMENT, or told apart by all of their bytes",
+    spec: "Size Limits",
+    needs,
+    after,
+    async run(context) {
+      const start = context.name("overlong").padEnd(2 * nameBytes, "x");
+      const ids: string[] = [];
+      for (const name of [`${start}1`, `${start}2`]) {
+        const ending = await mustEnd(
+          `CreateVolume with a name of ${name.length} bytes`,
+          context.controller.createVolume(volumeRequest(context, { name })),
+          "OK",
+          "INVALID_ARGUMENT",
+        );
+        if (ending.code === "OK") ids.push(volumeOf(ending.answer).volumeId);
+      }
+      must(
+        new Set(ids).size === ids.length,
+        "two long names that differ in the last byte gave the same volume",
+      );
+    },
+  },
+  {
+    id: "controller.create-volume.overlong-parameters",
+    sentence: "parameters beyond 4 KiB are taken or refused, and do no harm to the plugin",
+    spec: "Size Limits",
+    needs,
+    after,
+    async run(context) {
+      const parameters = { ...context.options.parameters, "longshore.dev/long": "x".repeat(mapBytes) };
+      await mustEnd(
+        `CreateVolume with parameters of more than ${mapBytes} bytes`,
+        context.controller.createVolume(volumeRequest(context, { parameters })),
+        "OK",
+        "INVALID_ARGUMENT",
+      );
+      await makeVolume(context, {}, "CreateVolume after one with long parameters");
+    },
+  },
+  {
+    id: "controller.create-volume.control-characters",
+    sentence: "a name with control characters is refused with INVALID_ARGUMENT, or names a volume of its own",
+    spec: "CreateVolume",
+    needs,
+    after,
+    async run(context) {
+      const base = context.name("control");
+      const ids: string[] = [];
+      for (const name of [`${base}\u0000`, `${base}\u0007`, `${base}\u007f`, base]) {
+        const ending = await mustEnd(
+          `CreateVolume with the name ${JSON.stringify(name)}`,
+          context.controller.createVolume(volumeRequest(context, { name })),
+          "OK",
+          ...(name === base ? [] : (["INVALID_ARGUMENT"] as const)),
+        );
+        if (ending.code === "OK") ids.push(volumeOf(ending.answer).volumeId);
+      }
+      must(new Set(ids).size === ids.length, "names that differ in control characters gave the same volume");
     },
   },
   {

@@ -103,6 +103,21 @@ export const identityChecks: readonly Check[] = [
     },
   },
   {
+    id: "identity.plugin-capabilities.controller-declared",
+    sentence: "a plugin that serves a controller declares CONTROLLER_SERVICE",
+    spec: "GetPluginCapabilities",
+    needs: [
+      ({ servesController }) =>
+        servesController ? undefined : "no controller service answers (ControllerGetCapabilities)",
+    ],
+    async run({ target }) {
+      must(
+        target.plugin.has("CONTROLLER_SERVICE"),
+        "ControllerGetCapabilities is answered, and CONTROLLER_SERVICE is not declared",
+      );
+    },
+  },
+  {
     id: "identity.plugin-capabilities.group-controller-service",
     sentence: "a plugin that declares GROUP_CONTROLLER_SERVICE serves it",
     spec: "GetPluginCapabilities",

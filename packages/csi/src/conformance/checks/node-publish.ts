@@ -8,6 +8,7 @@ import {
   makePublishedVolume,
   makeStagedVolume,
   makeUsable,
+  makeUsableVolume,
   nodePublishRequest,
   type PublishedVolume,
   publish,
@@ -182,6 +183,24 @@ export const nodePublishChecks: readonly Check[] = [
         const call = context.node.nodePublishVolume(nodePublishRequest(volume));
         await mustAnswer("NodePublishVolume repeated", call);
       }
+    },
+  },
+  {
+    id: "node.publish-volume.not-staged",
+    sentence: "a volume that is not staged at the staging_target_path is not published from it",
+    spec: "Volume Lifecycle",
+    needs: [...needs, nodeCan("STAGE_UNSTAGE_VOLUME")],
+    after,
+    async run(context) {
+      const usable = await makeUsableVolume(context);
+      const stagingTargetPath = await context.stagingPath();
+      const targetPath = await context.targetPath();
+      const request = nodePublishRequest({ ...usable, stagingTargetPath, targetPath });
+      const { code } = await endingOf(context.node.nodePublishVolume(request));
+      must(
+        code !== "OK",
+        "NodePublishVolume of a volume that was not staged was answered OK: what is published?",
+      );
     },
   },
   {

@@ -25,6 +25,15 @@ export const protocolChecks: readonly Check[] = [
     },
   },
   {
+    id: "protocol.status-details",
+    sentence: "a status has no details: its code and its message say all",
+    spec: "Error Scheme",
+    async run(context) {
+      if (context.observations.refusals === 0) context.skip("no call of this run was refused");
+      mustKeep(context, "statusDetails");
+    },
+  },
+  {
     id: "protocol.secrets-in-answers",
     sentence: "no secret is given back in a status message, a context or any other answer",
     spec: "Secrets Requirements",

@@ -17,7 +17,9 @@ const secretsOf =
   ({ options }) =>
     Object.keys(options.secrets[rpc] ?? {}).length > 0
       ? undefined
-      : `no secrets of ${rpc} are given (--secrets)`;
+      : Object.keys(options.secrets).length === 0
+        ? "no secrets are given (--secrets)"
+        : `no secrets of ${rpc} are given (--secrets)`;
 
 /** How a call may end when the secrets are missing that it was given elsewhere. */
 const codes = ["OK", "INVALID_ARGUMENT", "UNAUTHENTICATED", "PERMISSION_DENIED"] as const;
