@@ -76,14 +76,13 @@ async function changeClaim(
 ): Promise<void> {
   const newest = newer(claim, claims.get(keyOf(claim)));
   const metadata = change(newest.metadata);
-  if (metadata !== undefined) {
-    try {
-      await env.kube.update(resources.persistentVolumeClaims, { ...newest, metadata }, { signal });
-      return;
-    } catch (error) {
-      if (isNotFound(error)) return;
-      if (!isConflict(error)) throw error;
-    }
+  if (metadata === undefined) return;
+  try {
+    await env.kube.update(resources.persistentVolumeClaims, { ...newest, metadata }, { signal });
+    return;
+  } catch (error) {
+    if (isNotFound(error)) return;
+    if (!isConflict(error)) throw error;
   }
   const ref = { name: claim.metadata.name, namespace: claim.metadata.namespace ?? "" };
   await updateWithRetry(

@@ -45,6 +45,26 @@ const cases: readonly [name: string, given: Given, step: string][] = [
   ["which loses the protection", { source: csi, policy: "Retain", protectedByUs: true }, "unprotect"],
   ["a released volume is deleted", { source: csi, phase: "Released" }, "delete"],
   [
+    "so is one that in-tree code failed to delete before the migration",
+    { source: inTree, annotations: { ...byInTree, ...migrated }, phase: "Failed" },
+    "delete",
+  ],
+  [
+    "but not one that in-tree code still answers for",
+    { source: inTree, annotations: byInTree, phase: "Failed" },
+    "none",
+  ],
+  ["nor one of which nothing is known yet", { source: csi, phase: "Pending" }, "none"],
+  [
+    "an in-tree volume that the driver provisioned is ours",
+    {
+      source: inTree,
+      annotations: { "pv.kubernetes.io/provisioned-by": "ebs.csi.aws.com" },
+      phase: "Released",
+    },
+    "delete",
+  ],
+  [
     "also while the user deletes it, as long as we hold it",
     { source: csi, phase: "Released", protectedByUs: true, deleting: true },
     "delete",

@@ -10,15 +10,17 @@ export type VolumeStep = "none" | "protect" | "unprotect" | "delete";
 type DriverNames = Pick<Driver, "name" | "inTreeName">;
 
 /**
- * Whether this driver's provisioner answers for the volume. An in-tree one must say `migrated-to`: without it the
- * persistent-volume controller deletes it, and two deleters are one too many.
+ * Whether this driver's provisioner answers for the volume. An in-tree one must say `migrated-to`, or that the driver
+ * itself provisioned it: otherwise the persistent-volume controller deletes it, and two deleters are one too many.
  */
 export function isVolumeOurs(driver: DriverNames, pv: PersistentVolume): boolean {
   const annotations = pv.metadata?.annotations;
-  if (isPVMigratable(pv))
-    return isOfOurPlugin(driver, pv) && annotations?.[migratedToAnnotation] === driver.name;
-  if (pv.spec?.csi?.driver !== driver.name) return false;
   const provisionedBy = annotations?.[provisionedByAnnotation];
+  if (isPVMigratable(pv)) {
+    const isHandedOver = annotations?.[migratedToAnnotation] === driver.name || provisionedBy === driver.name;
+    return isOfOurPlugin(driver, pv) && isHandedOver;
+  }
+  if (pv.spec?.csi?.driver !== driver.name) return false;
   return provisionedBy === undefined || provisionedBy === driver.name;
 }
 
@@ -41,7 +43,9 @@ export function decideVolumeStep(
   const isToBeDeleted = pv.spec?.persistentVolumeReclaimPolicy === "Delete";
   if (isProtected && (!isToBeDeleted || !protectVolumes)) return "unprotect";
   const phase = pv.status?.phase;
-  if (isToBeDeleted && phase === "Released" && (!isDeleting(pv) || isProtected)) return "delete";
+  // Failed: it was released, and in-tree code could not delete it before the migration. Nobody else will try again.
+  const isReleased = phase === "Released" || phase === "Failed";
+  if (isToBeDeleted && isReleased && (!isDeleting(pv) || isProtected)) return "delete";
   if (isToBeDeleted && phase === "Bound" && protectVolumes && !isProtected && !isDeleting(pv))
     return "protect";
   return "none";
