@@ -1,2 +1,3 @@
 /** The reference CSI driver. */
+export { type FaultName, faultDescriptions, faultNames, isFaultName } from "./faults/index.ts";
 export { createReferenceDriver } from "./reference-driver.ts";

@@ -7,7 +7,7 @@ import { type Host, invariant, type RuntimeEnv } from "@longshore/runtime";
 import type { ProviderCloud } from "../disk-cloud/index.ts";
 import { controllerService } from "./controller-service.ts";
 import { driverKind } from "./driver-kinds.ts";
-import type { FaultName } from "./faults/fault-list.ts";
+import { type FaultName, withFaults } from "./faults/index.ts";
 import { identityService } from "./identity-service.ts";
 import { nodeService } from "./node-service.ts";
 import { groupControllerService } from "./snapshot-service.ts";
@@ -43,6 +43,10 @@ export interface ReferenceDriverOptions {
 
 /** The services of the driver, to be served with a `CsiListener`. */
 export function createReferenceDriver(env: ReferenceDriverEnv, options: ReferenceDriverOptions): CsiServices {
+  return withFaults(faultlessServices(env, options), options.faults ?? [], env);
+}
+
+function faultlessServices(env: ReferenceDriverEnv, options: ReferenceDriverOptions): CsiServices {
   const { driverName, nodeName, services, zone, volumeIdFormat, recordsFile } = options;
   const own = driverKind(driverName);
   const { topologyKey = own.topologyKey } = options;

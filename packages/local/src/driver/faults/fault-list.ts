@@ -21,7 +21,8 @@ export const faultDescriptions = {
   "status-without-message": "failures have an empty message",
   "every-failure-internal": "every failure is answered with INTERNAL",
   "secrets-in-error-text": "messages of failures hold the values of the request's secrets",
-  "unoffered-rpc-internal": "an RPC that the driver does not have is answered with INTERNAL",
+  "unoffered-rpc-internal":
+    "GET_CAPACITY is not declared, and GetCapacity answers INTERNAL instead of UNIMPLEMENTED",
   "pending-call-internal": "a call for a volume that another call works on is answered with INTERNAL",
   "overlong-strings-accepted": "strings of more than 128 bytes are cut instead of refused",
   "overlong-maps-accepted": "maps of more than 4 KiB are emptied instead of refused",
