@@ -22,6 +22,8 @@ export function renderNamespace(plan: DeploymentPlan): readonly Rendered[] {
 /** The CSIDriver. Without an attacher nobody may wait for one: pods would wait for ever (sidecars.md §9). */
 export function renderCsiDriver(plan: DeploymentPlan): Rendered {
   const { needs, options } = plan;
+  // The cluster may be another version by the next upgrade, which asks it.
+  const { kubernetesVersion: _, ...kept } = options;
   return {
     object: {
       apiVersion: "storage.k8s.io/v1",
@@ -29,7 +31,7 @@ export function renderCsiDriver(plan: DeploymentPlan): Rendered {
       metadata: {
         name: plan.driver,
         labels: labelsOf(plan),
-        annotations: { [deployOptionsAnnotation]: JSON.stringify(options) },
+        annotations: { [deployOptionsAnnotation]: JSON.stringify(kept) },
       },
       spec: {
         attachRequired: needs.attach,
