@@ -79,8 +79,9 @@ test.each<[CycleName, readonly string[]]>([
         const by = await Promise.race([victim.killed, cluster.eventually(point, async () => false)]);
         expect(by).toBe("SIGKILL");
       } catch (error) {
+        console.log(point);
         badEnds.push(`${point}: ${error instanceof Error ? error.message : error}`);
-        if (victim.pid !== undefined) process.kill(victim.pid, "SIGKILL");
+        victim.kill();
       }
       current = await heir;
       await current.end();

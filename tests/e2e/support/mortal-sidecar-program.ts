@@ -6,9 +6,9 @@ import { grpcConnector } from "@longshore/csi";
 import { createHttpClient, fixedCredential } from "@longshore/kube";
 import {
   type Component,
+  createLogger,
   noMeter,
   type RuntimeEnv,
-  createLogger,
   systemClock,
   systemRandom,
 } from "@longshore/runtime";

@@ -77,8 +77,9 @@ export class MortalSidecar {
     this.killed = new Promise((resolve) => child.once("exit", (_, by) => resolve(by)));
   }
 
-  get pid(): number | undefined {
-    return this.#child.pid;
+  /** Ends the process, if it still runs. */
+  kill(): void {
+    this.#child.kill("SIGKILL");
   }
 
   /** Begins a life, which ends at that call if one is given. */

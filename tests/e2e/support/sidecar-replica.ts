@@ -1,0 +1,164 @@
+/**
+ * One of several `longshore run …` processes beside a driver. Between it and the API server stands a recorder, between it
+ * and the driver a line of its own, which can be cut.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { createServer as createHttpServer, type IncomingMessage } from "node:http";
+import { Agent, request as httpsRequest } from "node:https";
+import {
+  type AddressInfo,
+  connect,
+  createServer as createSocketServer,
+  type Server,
+  type Socket,
+} from "node:net";
+import { systemClock } from "@longshore/runtime";
+import type { Surroundings } from "./mortal-sidecar-program.ts";
+import { longshoreCommand } from "./test-cluster.ts";
+
+/** A request that reached the API server. */
+export interface Recorded {
+  /** Of the machine's monotonic clock. */
+  readonly atMs: number;
+  readonly method: string;
+  readonly path: string;
+}
+
+/** See the file's header. */
+export class SidecarReplica {
+  readonly identity: string;
+  readonly requests: Recorded[] = [];
+  readonly terminationLog: string;
+  readonly #recorder: Server;
+  readonly #line: Server;
+  readonly #sockets = new Set<Socket>();
+  #child: ChildProcess | undefined;
+  #log = "";
+  #ended: Promise<number | NodeJS.Signals> | undefined;
+
+  private constructor(identity: string, recorder: Server, line: Server, terminationLog: string) {
+    this.identity = identity;
+    this.#recorder = recorder;
+    this.#line = line;
+    this.terminationLog = terminationLog;
+  }
+
+  /** Starts a process; `directory` is the test's, short enough for sockets. */
+  static async start(
+    identity: string,
+    directory: string,
+    surroundings: Omit<Surroundings, "sidecar">,
+    argv: readonly string[],
+  ): Promise<SidecarReplica> {
+    const { server, ca, token } = surroundings;
+    const agent = new Agent({ ca, keepAlive: true });
+    const recorder = createHttpServer((request, response) => {
+      replica.#record(request);
+      const upstream = httpsRequest(
+        new URL(request.url ?? "/", server),
+        { agent, method: request.method, headers: { ...request.headers, authorization: `Bearer ${token}` } },
+        (answer) => {
+          response.writeHead(answer.statusCode ?? 502, answer.headers);
+          response.flushHeaders();
+          answer.pipe(response);
+        },
+      );
+      const drop = () => response.destroy();
+      upstream.on("error", drop);
+      response.on("close", () => upstream.destroy());
+      request.pipe(upstream);
+    });
+    const line = createSocketServer((socket) => {
+      const driver = connect(surroundings.socket);
+      replica.#sockets.add(socket);
+      for (const [from, to] of [
+        [socket, driver],
+        [driver, socket],
+      ] as const) {
+        from.on("error", () => to.destroy());
+        from.on("close", () => to.destroy());
+        from.pipe(to);
+      }
+    });
+    const replica = new SidecarReplica(identity, recorder, line, `${directory}/${identity}.end`);
+    const socket = `${directory}/${identity}.sock`;
+    const kubeconfig = `${directory}/${identity}.kubeconfig`;
+    line.listen(socket);
+    recorder.listen(0, "127.0.0.1");
+    await Promise.all([once(line, "listening"), once(recorder, "listening")]);
+    const { port } = recorder.address() as AddressInfo;
+    writeFileSync(kubeconfig, kubeconfigOf(`http://127.0.0.1:${port}`));
+    writeFileSync(replica.terminationLog, "");
+    replica.#run([
+      "run",
+      ...argv,
+      `--csi-address=${socket}`,
+      `--kubeconfig=${kubeconfig}`,
+      `--leader-election-identity=${identity}`,
+      `--termination-log-path=${replica.terminationLog}`,
+    ]);
+    return replica;
+  }
+
+  /** What the process has logged. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** Writes to the API server since then, but for those to leases. */
+  writesSince(atMs: number): readonly string[] {
+    return this.requests
+      .filter(
+        (request) => request.atMs >= atMs && request.method !== "GET" && !request.path.includes("/leases"),
+      )
+      .map(({ method, path }) => `${method} ${path}`);
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal);
+  }
+
+  /** Its exit code, or the signal that ended it. */
+  ended(): Promise<number | NodeJS.Signals> {
+    return this.#ended ?? Promise.reject(new Error("it never ran"));
+  }
+
+  /** The driver is gone, for this process. */
+  cutDriver(): void {
+    this.#line.close();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async stop(): Promise<void> {
+    this.signal("SIGKILL");
+    await this.#ended;
+    this.cutDriver();
+    this.#recorder.close();
+    this.#recorder.unref();
+  }
+
+  #record({ method = "", url = "" }: IncomingMessage): void {
+    this.requests.push({ atMs: systemClock.monotonicMs(), method, path: url.split("?")[0] ?? "" });
+  }
+
+  #run(argv: readonly string[]): void {
+    const [program = "", ...rest] = longshoreCommand;
+    const child = spawn(program, [...rest, ...argv], { stdio: ["ignore", "ignore", "pipe"] });
+    this.#child = child;
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      this.#log += text;
+    });
+    this.#ended = once(child, "exit").then(([code, signal]) => code ?? signal);
+  }
+}
+
+function kubeconfigOf(server: string): string {
+  return JSON.stringify({
+    "current-context": "test",
+    clusters: [{ name: "test", cluster: { server } }],
+    contexts: [{ name: "test", context: { cluster: "test", user: "test" } }],
+    users: [{ name: "test", user: {} }],
+  });
+}
