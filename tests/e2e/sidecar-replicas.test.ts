@@ -56,12 +56,10 @@ const heldBy = (identity: string, ...sidecars: readonly Parameters<typeof holder
   });
 
 const all = ["attacher", "provisioner", "resizer", "snapshotter"] as const;
-const cycles = (id: string) =>
-  Promise.all(
-    (["attacher", "provisioner", "resizer"] as const).map((name) =>
-      workCycles[name](cluster, `${id}${name}`),
-    ),
-  );
+const cycles = async (id: string) => {
+  for (const name of ["attacher", "provisioner", "resizer"] as const)
+    await workCycles[name](cluster, `${id}${name}`);
+};
 
 test("kill -9 of the one that works: the other takes every lease over and finishes", async () => {
   const first = await start("first", "sidecars");
