@@ -79,7 +79,6 @@ test.each<[CycleName, readonly string[]]>([
         const by = await Promise.race([victim.killed, cluster.eventually(point, async () => false)]);
         expect(by).toBe("SIGKILL");
       } catch (error) {
-        console.log(point);
         badEnds.push(`${point}: ${error instanceof Error ? error.message : error}`);
         victim.kill();
       }

@@ -86,7 +86,8 @@ export async function reconcileContent(
   try {
     if (await act(context, content, step, signal)) {
       context.polls.delete(name);
-      return settled;
+      // Its own mark wakes nobody, and a deletion may have waited for the mark to go.
+      return step.kind === "settleCreation" ? { requeueAfterMs: 0 } : settled;
     }
   } catch (error) {
     await context.writes.report(content, failures[step.kind], error, signal);
