@@ -202,9 +202,9 @@ class HttpClient implements HttpKubeClient {
     const response = await this.#withDeadline(this.#callTimeoutMs, request, options.signal, (deadline) => {
       const forward = () => ended.abort(deadline.reason);
       deadline.addEventListener("abort", forward, { once: true });
-      return this.#send(request, "watches", deadline, ended.signal).finally(() =>
-        deadline.removeEventListener("abort", forward),
-      );
+      return this.#authorized(deadline, (credential) =>
+        this.#transport.watch(request, credential, ended.signal),
+      ).finally(() => deadline.removeEventListener("abort", forward));
     });
     if (response.code !== 200) throw await this.#apiError(request, response);
     return readWatchEvents<T>(response.body, resource, version, options.dropManagedFields);
@@ -353,8 +353,10 @@ class HttpClient implements HttpKubeClient {
         let failed: FailedAttempt;
         let failure: unknown;
         try {
-          const response = await this.#send(fenced, "calls", signal, signal);
-          const body = await readAll(response.body);
+          const response = await this.#authorized(signal, (credential) =>
+            this.#transport.call(fenced, credential, signal),
+          );
+          const { body } = response;
           if (response.code >= 200 && response.code < 300) return parseJson(request, body, parse);
           failure = apiErrorOf(
             response.code,
@@ -376,16 +378,14 @@ class HttpClient implements HttpKubeClient {
   }
 
   /** One attempt; a credential that is refused is renewed once. */
-  async #send(
-    request: HttpRequest,
-    kind: "calls" | "watches",
+  async #authorized<R extends { readonly code: number; discard?(): void }>(
     deadline: AbortSignal,
-    signal: AbortSignal,
-  ): Promise<HttpResponse> {
+    send: (credential: Credential) => Promise<R>,
+  ): Promise<R> {
     for (let attempt = 1; ; attempt++) {
       const credential = await this.#credential(deadline);
       await this.#bucket?.take(deadline);
-      const response = await this.#transport.send(request, credential, kind, signal);
+      const response = await send(credential);
       if (response.code !== 401 || attempt > 1) return response;
       this.#config.credentials.refused();
       const renewed = await this.#credential(deadline);
@@ -393,7 +393,7 @@ class HttpClient implements HttpKubeClient {
         renewed.authorization !== credential.authorization ||
         renewed.certificate?.cert !== credential.certificate?.cert;
       if (!changed) return response;
-      response.discard();
+      response.discard?.();
     }
   }
 

@@ -2,8 +2,8 @@
  * Sends single HTTP requests over undici: connections, TLS and the mapping of failures. The only file
  * that knows undici; all time limits come in through signals, undici's own are switched off.
  */
-import type { Readable } from "node:stream";
-import { createGunzip } from "node:zlib";
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
 import type { Agent, Dispatcher } from "undici";
 import { KubeTransportError } from "../client.ts";
 import type { ClusterConfig, Credential } from "../config/cluster-config.ts";
@@ -24,11 +24,17 @@ export interface HttpRequest {
 /** An answer whose body is still to be read. */
 export interface HttpResponse {
   readonly code: number;
-  readonly retryAfter: string | undefined;
   /** Reading throws what {@link transportError} makes of a broken connection. */
   readonly body: AsyncIterable<Uint8Array>;
   /** Drops the connection. */
   discard(): void;
+}
+
+/** An answer that has been read whole. */
+export interface HttpAnswer {
+  readonly code: number;
+  readonly retryAfter: string | undefined;
+  readonly body: Buffer;
 }
 
 type Undici = typeof import("undici");
@@ -51,6 +57,7 @@ export class HttpTransport {
   readonly #prefix: string;
   #connections: Connections | undefined;
   readonly #compression: boolean;
+  #undici: Undici | undefined;
   #closed = false;
 
   /** @param compression whether answers to calls may come compressed */
@@ -62,65 +69,56 @@ export class HttpTransport {
     this.#prefix = url.pathname.replace(/\/+$/, "");
   }
 
-  /** Sends the request; `kind` chooses the connections. @throws KubeTransportError, or the signal's reason */
-  async send(
-    request: HttpRequest,
-    credential: Credential,
-    kind: "calls" | "watches",
-    signal: AbortSignal,
-  ): Promise<HttpResponse> {
+  /** Sends the request over a connection of its own. @throws KubeTransportError, or the signal's reason */
+  async watch(request: HttpRequest, credential: Credential, signal: AbortSignal): Promise<HttpResponse> {
     signal.throwIfAborted();
-    if (this.#closed) throw new KubeTransportError("the client is closed");
-    const { authorization } = credential;
-    const { fence } = request;
-    let refused: { readonly error: unknown } | undefined;
     let response: Dispatcher.ResponseData;
     try {
-      // Loaded with the first request: whoever only makes a client in process need not wait for it.
-      const undici = await import("undici");
-      if (this.#closed) throw new KubeTransportError("the client is closed");
-      const connections = this.#connectionsFor(undici, credential)[kind];
-      const dispatcher =
-        fence === undefined
-          ? connections
-          : fencedBy(connections, () => {
-              try {
-                fence();
-              } catch (error) {
-                refused = { error };
-                throw error;
-              }
-            });
-      response = await dispatcher.request({
-        origin: this.#origin,
-        path: this.#prefix + request.path,
-        method: request.method,
-        headers: {
-          accept: request.accept ?? "application/json",
-          "user-agent": "longshore",
-          ...(this.#compression && kind === "calls" ? { "accept-encoding": "gzip" } : {}),
-          ...(authorization === undefined ? {} : { authorization }),
-          ...(request.body === undefined
-            ? {}
-            : { "content-type": request.contentType ?? "application/json" }),
-        },
-        body: request.body ?? null,
-        signal,
-      });
+      const { watches } = await this.#connectionsFor(credential);
+      response = await watches.request({ ...this.#optionsOf(request, credential, false), signal });
     } catch (error) {
-      if (refused !== undefined) throw refused.error;
       throw this.#failure(request, error, signal);
     }
-    const header = response.headers["retry-after"];
     const { body } = response;
     // A body that is dropped without being read ends with an error nobody waits for.
     body.on("error", () => {});
     return {
       code: response.statusCode,
-      retryAfter: Array.isArray(header) ? header[0] : header,
-      body: this.#bytesOf(request, unpacked(body, response.headers["content-encoding"]), signal),
+      body: this.#bytesOf(request, body, signal),
       discard: () => body.destroy(),
     };
+  }
+
+  /**
+   * Sends the request over the connections for calls and reads the whole answer, without a stream in between: most
+   * answers are one object. @throws KubeTransportError, the signal's reason, or what the fence throws
+   */
+  async call(request: HttpRequest, credential: Credential, signal: AbortSignal): Promise<HttpAnswer> {
+    signal.throwIfAborted();
+    const reader = new AnswerReader(request.fence, signal);
+    try {
+      const { calls } = await this.#connectionsFor(credential);
+      calls.dispatch(this.#optionsOf(request, credential, this.#compression), reader);
+      const { code, headers, body } = await reader.answer;
+      const retryAfter = firstOf(headers["retry-after"]);
+      return { code, retryAfter, body: await unpacked(body, headers["content-encoding"]) };
+    } catch (error) {
+      if (reader.refused !== undefined) throw reader.refused.error;
+      throw this.#failure(request, error, signal);
+    }
+  }
+
+  #optionsOf(
+    request: HttpRequest,
+    { authorization }: Credential,
+    compressed: boolean,
+  ): Dispatcher.RequestOptions {
+    const { method, path, body, accept = "application/json", contentType = "application/json" } = request;
+    const headers: Record<string, string> = { accept, "user-agent": "longshore" };
+    if (compressed) headers["accept-encoding"] = "gzip";
+    if (authorization !== undefined) headers.authorization = authorization;
+    if (body !== undefined) headers["content-type"] = contentType;
+    return { origin: this.#origin, path: this.#prefix + path, method, headers, body: body ?? null };
   }
 
   async close(): Promise<void> {
@@ -148,8 +146,10 @@ export class HttpTransport {
   }
 
   /** A new client certificate needs new connections; the old ones end when their requests have. */
-  #connectionsFor(undici: Undici, credential: Credential): Connections {
-    const { certificate } = credential;
+  async #connectionsFor({ certificate }: Credential): Promise<Connections> {
+    // Loaded with the first request: whoever only makes a client in process need not wait for it.
+    this.#undici ??= await import("undici");
+    if (this.#closed) throw new KubeTransportError("the client is closed");
     const present = this.#connections;
     if (
       present !== undefined &&
@@ -162,8 +162,8 @@ export class HttpTransport {
     void present?.watches.close().catch(() => {});
     const connections = {
       certificate,
-      calls: this.#agent(undici, CALL_CONNECTIONS, certificate),
-      watches: this.#agent(undici, null, certificate),
+      calls: this.#agent(this.#undici, CALL_CONNECTIONS, certificate),
+      watches: this.#agent(this.#undici, null, certificate),
     };
     this.#connections = connections;
     return connections;
@@ -188,30 +188,89 @@ export class HttpTransport {
   }
 }
 
-/** The connections for one request that is kept from being written when `fence` throws. */
-function fencedBy(connections: Agent, fence: () => void): Dispatcher {
-  return connections.compose(
-    (dispatch) => (options, handler) =>
-      dispatch(options, {
-        onRequestStart(controller, context) {
-          fence();
-          handler.onRequestStart?.(controller, context);
-        },
-        onResponseStart: (...args) => handler.onResponseStart?.(...args),
-        onResponseData: (...args) => handler.onResponseData?.(...args),
-        onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
-        onResponseError: (...args) => handler.onResponseError?.(...args),
-      }),
-  );
+interface WholeAnswer {
+  readonly code: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Buffer;
 }
 
+/** Takes an answer as its parts come; aborts the request with the signal. */
+class AnswerReader implements Dispatcher.DispatchHandler {
+  readonly answer: Promise<WholeAnswer>;
+  /** What the fence threw. */
+  refused: { readonly error: unknown } | undefined;
+  readonly #fence: (() => void) | undefined;
+  readonly #signal: AbortSignal;
+  readonly #onAbort = () => this.#fail(this.#signal.reason);
+  readonly #chunks: Buffer[] = [];
+  #controller: Dispatcher.DispatchController | undefined;
+  #head: Pick<WholeAnswer, "code" | "headers"> = { code: 0, headers: {} };
+  #resolve: (answer: WholeAnswer) => void = () => {};
+  #reject: (error: unknown) => void = () => {};
+
+  constructor(fence: (() => void) | undefined, signal: AbortSignal) {
+    this.#fence = fence;
+    this.#signal = signal;
+    this.answer = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    // Whoever does not get to wait for it is told of what went wrong before.
+    this.answer.catch(() => {});
+    signal.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // It waited for a connection, and is not wanted any more.
+    this.#signal.throwIfAborted();
+    try {
+      this.#fence?.();
+    } catch (error) {
+      this.refused = { error };
+      throw error;
+    }
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    code: number,
+    headers: WholeAnswer["headers"],
+  ): void {
+    this.#head = { code, headers };
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    const [only = Buffer.alloc(0), ...more] = this.#chunks;
+    const body = more.length === 0 ? only : Buffer.concat(this.#chunks);
+    this.#resolve({ ...this.#head, body });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#reject(error);
+  }
+
+  #fail(reason: unknown): void {
+    this.#reject(reason);
+    this.#controller?.abort(reason instanceof Error ? reason : new Error("aborted", { cause: reason }));
+  }
+}
+
+function firstOf(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}
+
+const gunzipWhole = promisify(gunzip);
+
 /** The body as it was before it was compressed. */
-function unpacked(body: Readable, encoding: string | string[] | undefined): AsyncIterable<Uint8Array> {
-  if (encoding !== "gzip") return body;
-  const gunzip = createGunzip();
-  body.on("error", (error) => gunzip.destroy(error));
-  gunzip.on("close", () => body.destroy());
-  return body.pipe(gunzip);
+async function unpacked(body: Buffer, encoding: string | string[] | undefined): Promise<Buffer> {
+  return encoding === "gzip" ? gunzipWhole(body) : body;
 }
 
 /** The path without its query, which may carry more than a log should. */
