@@ -39,6 +39,15 @@ export {
 export { type DemoReport, isProof } from "./demo/report.ts";
 export { inTreeStorageClass, writerBudget, writerLabels, writerSet } from "./demo/workload.ts";
 export type { ProviderCloud } from "./disk-cloud/index.ts";
+export {
+  createReferenceDriver,
+  type FaultName,
+  faultDescriptions,
+  faultNames,
+  isFaultName,
+  type StandaloneDriverOptions,
+  startStandaloneDriver,
+} from "./driver/index.ts";
 export { createEmbeddedPlatform, type GateControl } from "./platform/embedded-platform.ts";
 export {
   type ProcessKind,

@@ -11,8 +11,8 @@ import {
   systemRandom,
 } from "@longshore/runtime";
 import { type Command, Option } from "commander";
-import { InterruptedError, interruptible, reportFailure, untilAborted } from "../exit.ts";
 import { type AccessFlags, accessOptions, addAccessFlags } from "./access-flags.ts";
+import { untilInterrupted } from "./until-interrupted.ts";
 
 const apiServerHelp = `
 When it is ready it says so in one line on standard output: serving at https://127.0.0.1:PORT.
@@ -109,8 +109,6 @@ function serverEnv(): RuntimeEnv {
   return { clock: systemClock, random: systemRandom, logger, meter: noMeter };
 }
 
-const stopWithinMs = 5000;
-
 interface ApiServerFlags extends AccessFlags {
   readonly dataDir?: string;
   readonly inMemory?: true;
@@ -127,22 +125,4 @@ function runOfCluster(kind: ProcessKind, dir: string, nodeName?: string): Promis
     const { startComponentProcess } = await import("@longshore/local");
     return startComponentProcess(kind, { dir, ...(nodeName === undefined ? {} : { nodeName }) });
   });
-}
-
-/** Runs a component until SIGTERM or Ctrl-C, which is its ordinary end, or until it ends by itself. */
-async function untilInterrupted(
-  start: () => Promise<{ readonly ended: Promise<string>; stop(): Promise<void> }>,
-): Promise<void> {
-  await interruptible(async (signal) => {
-    const component = await start();
-    const why = await Promise.race([component.ended, untilAborted(signal).then(() => undefined)]);
-    // What cannot go on must end, so that it is started again: also when its parts do not stop.
-    if (why !== undefined) systemClock.timer(stopWithinMs, () => process.exit(reportFailure(new Error(why))));
-    await component.stop();
-    if (why !== undefined) throw new Error(why);
-  }).catch((error) => {
-    // Connections that are still open would keep the process alive, as one that does nothing.
-    if (!(error instanceof InterruptedError)) process.exit(reportFailure(error));
-  });
-  process.exit(process.exitCode ?? 0);
 }

@@ -8,12 +8,15 @@ import { sidecarVerbs } from "./sidecars/verbs.ts";
  */
 export async function loadRunCommand(below?: string): Promise<(program: Command) => void> {
   const isSidecar = sidecarVerbs.some((verb) => verb === below);
+  const isDriver = below === "reference-driver";
   const isComponent = below !== undefined && !isSidecar && !below.startsWith("-");
   const sidecars = isComponent ? undefined : await import("./sidecars/register.ts");
-  const components = isSidecar ? undefined : await import("./run-component.ts");
+  const components = isSidecar || isDriver ? undefined : await import("./run-component.ts");
+  const driver = isSidecar || (isComponent && !isDriver) ? undefined : await import("./reference-driver.ts");
   return (program) => {
     const run = program.command("run").description("run one component in the foreground");
     components?.registerComponents(run);
+    driver?.registerReferenceDriver(run);
     sidecars?.registerSidecars(run);
   };
 }

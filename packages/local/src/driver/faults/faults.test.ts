@@ -48,12 +48,19 @@ async function answersOf(faults: readonly FaultName[]): Promise<readonly string[
   await hub.serve("/csi.sock", services);
   const driver = hub.connect("/csi.sock");
   const lines: string[] = [];
+  // An id is called after its first appearance: which one was drawn says nothing of the driver.
+  const names = new Map<string, string>();
+  const nameOf = (id: string, kind: string) => {
+    const name = names.get(id) ?? `${kind}#${names.size}`;
+    names.set(id, name);
+    return name;
+  };
   const note = async (label: string, run: () => Promise<unknown>) => {
     const text = await run().then(
       (answer) => JSON.stringify(answer, (_, v) => (typeof v === "bigint" ? `${v}n` : v)),
       (error: { readonly code?: string; readonly detail?: string }) => `${error.code}: ${error.detail}`,
     );
-    lines.push(`${label}: ${text}`);
+    lines.push(`${label}: ${text}`.replaceAll(/\b(vol|snap|group)-[0-9a-f]{17}/g, nameOf));
   };
   await battery(driver, host, note);
   return lines;

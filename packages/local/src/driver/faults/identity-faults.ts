@@ -90,7 +90,8 @@ export const identityFaults = {
   "every-failure-internal": everyFailure(({ message }) => new CsiStatusError("INTERNAL", message)),
   "secrets-in-error-text": everyFailure(({ code, message }, { request }) => {
     const secrets = Object.values((request.secrets ?? {}) as Readonly<Record<string, string>>);
-    return new CsiStatusError(code, `${message} (${secrets.join(", ")})`);
+    const told = secrets.length === 0 ? message : `${message} (${secrets.join(", ")})`;
+    return new CsiStatusError(code, told);
   }),
   "unoffered-rpc-internal": all(
     withoutControllerCapability(ControllerRpc.GET_CAPACITY),
