@@ -79,7 +79,10 @@ export async function change<T extends KubeObject>(
 }
 
 /** The claim `default/data`, bound to a volume of the driver. */
-export async function addBoundClaim(world: AccessWorld): Promise<void> {
+export async function addBoundClaim(
+  world: AccessWorld,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<void> {
   const { admin, cloud, signal } = world;
   cloud.disks.set("vol-9", { name: "pv-1", bytes: 1n << 30n, zone: "us-east-1a" });
   await admin.create(
@@ -92,7 +95,7 @@ export async function addBoundClaim(world: AccessWorld): Promise<void> {
   const { metadata } = await admin.create(
     resources.persistentVolumeClaims,
     {
-      metadata: ref,
+      metadata: { ...ref, labels: { ...labels } },
       spec: {
         accessModes,
         resources: { requests: { storage: "1Gi" } },

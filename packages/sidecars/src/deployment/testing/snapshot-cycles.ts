@@ -11,7 +11,14 @@ import { addBoundClaim, aLease, change, secretParameters, toldAgain } from "./cy
 
 const { driver } = accessNames;
 const ref = { namespace: "default", name: "s" };
-const { volumeSnapshots, volumeSnapshotClasses, volumeSnapshotContents } = snapshotResources;
+const {
+  volumeSnapshots,
+  volumeSnapshotClasses,
+  volumeSnapshotContents,
+  volumeGroupSnapshots,
+  volumeGroupSnapshotClasses,
+  volumeGroupSnapshotContents,
+} = snapshotResources;
 
 /** A snapshot is made at the third try, and deleted. */
 const snapshotterCycle: AccessCycle = {
@@ -54,6 +61,13 @@ const controllerCycle: AccessCycle = {
     );
     await failTwice(world);
     await snapshotAndDelete(world);
+    const missing = { source: { volumeSnapshotContentName: "missing" } };
+    const lost = { namespace: "default", name: "lost" };
+    await admin.create(volumeSnapshots, { metadata: lost, spec: missing }, { signal: world.signal });
+    await world.eventually("the missing content is told", async () => {
+      const { items } = await admin.list(resources.events, { signal: world.signal });
+      return items.some(({ involvedObject }) => involvedObject.name === "lost");
+    });
     await world.pause(3000);
     await controller.stop();
   },
@@ -83,8 +97,87 @@ async function failTwice(world: AccessWorld): Promise<void> {
   );
 }
 
+const groupSnapshots = true;
+
+/** A group is made at the second try, and deleted with its members. */
+const groupSnapshotterCycle: AccessCycle = {
+  name: "snapshot a group, delete",
+  component: "snapshotter",
+  deploy: { snapshot: true, groupSnapshot: true },
+  services: (cloud) => snapshotDriver(cloud, new FakeSnapshots(), { groups: true }),
+  async run(world) {
+    world.cloud.next("CreateVolumeGroupSnapshot", { code: "INTERNAL" });
+    world.start(startSnapshotController({ ...world.env, kube: world.admin }, { groupSnapshots }));
+    const options = { snapshotter: { groupSnapshots } };
+    const snapshotter = world.start(startSidecars(world.env, { sidecars: options, lease: aLease }));
+    await snapshotGroupAndDelete(world);
+    await snapshotter.stop();
+  },
+};
+
+/** The same, seen from the controller; and a group whose content is not there. */
+const groupControllerCycle: AccessCycle = {
+  name: "snapshot a group, delete",
+  component: "snapshot-controller",
+  deploy: { snapshot: true, groupSnapshot: true, snapshotController: true },
+  services: (cloud) => snapshotDriver(cloud, new FakeSnapshots(), { groups: true }),
+  async run(world) {
+    const { admin, env, signal } = world;
+    world.start(startSnapshotter({ ...env, kube: admin }, { groupSnapshots }));
+    const controller = world.start(startSnapshotController(env, { groupSnapshots }));
+    await snapshotGroupAndDelete(world);
+    const source = { volumeGroupSnapshotContentName: "missing" };
+    const metadata = { namespace: "default", name: "lost" };
+    await admin.create(volumeGroupSnapshots, { metadata, spec: { source } }, { signal });
+    await world.eventually("the missing content is told", async () => {
+      const { items } = await admin.list(resources.events, { signal });
+      return items.some(({ involvedObject }) => involvedObject.name === "lost");
+    });
+    await controller.stop();
+  },
+};
+
 /** All of them. */
-export const snapshotCycles: readonly AccessCycle[] = [snapshotterCycle, controllerCycle];
+export const snapshotCycles: readonly AccessCycle[] = [
+  snapshotterCycle,
+  controllerCycle,
+  groupSnapshotterCycle,
+  groupControllerCycle,
+];
+
+async function snapshotGroupAndDelete(world: AccessWorld): Promise<void> {
+  const { admin, signal } = world;
+  await addBoundClaim(world, { app: "db" });
+  const parameters = secretParameters("group-snapshotter");
+  await admin.create(
+    volumeGroupSnapshotClasses,
+    { metadata: { name: "groups" }, driver, deletionPolicy: "Delete", parameters },
+    { signal },
+  );
+  const group = { namespace: "default", name: "g" };
+  const source = { selector: { matchLabels: { app: "db" } } };
+  const spec = { source, volumeGroupSnapshotClassName: "groups" };
+  await admin.create(volumeGroupSnapshots, { metadata: group, spec }, { signal });
+  await world.eventually("the group is ready, and so are its members", async () => {
+    const found = await admin.get(volumeGroupSnapshots, group, { signal });
+    const members = (await admin.list(volumeSnapshots, { signal })).items;
+    const areReady = members.length === 1 && members.every(({ status }) => status?.readyToUse === true);
+    return found?.status?.readyToUse === true && areReady;
+  });
+  await admin.delete(volumeGroupSnapshots, group, { signal });
+  await world.eventually(
+    "the group is gone",
+    async () => (await admin.get(volumeGroupSnapshots, group, { signal })) === undefined,
+  );
+  await world.eventually("nothing of it is left", async () => {
+    const left = await Promise.all([
+      admin.list(volumeSnapshots, { signal }),
+      admin.list(volumeSnapshotContents, { signal }),
+      admin.list(volumeGroupSnapshotContents, { signal }),
+    ]);
+    return left.every(({ items }) => items.length === 0);
+  });
+}
 
 async function snapshotAndDelete(world: AccessWorld): Promise<void> {
   const { admin, signal } = world;
@@ -109,6 +202,11 @@ async function snapshotAndDelete(world: AccessWorld): Promise<void> {
     const claim = await admin.get(resources.persistentVolumeClaims, { ...ref, name: "data" }, { signal });
     return !claim?.metadata.finalizers?.some((one) => one.startsWith("snapshot.storage.kubernetes.io"));
   });
+  // Somebody deletes the content by itself: its snapshot still decides.
+  for (const { metadata } of (await admin.list(volumeSnapshotContents, { signal })).items) {
+    await admin.delete(volumeSnapshotContents, { name: metadata.name }, { signal });
+  }
+  await world.pause(1000);
   await admin.delete(volumeSnapshots, ref, { signal });
   await world.eventually(
     "the snapshot is gone",
