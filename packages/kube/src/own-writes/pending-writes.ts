@@ -20,8 +20,16 @@ export interface OwnWrite {
 }
 
 interface Pending extends OwnWrite {
+  /** Counts the writes to this cache. */
+  readonly number: number;
   /** Lists that had begun when the write ended. */
   readonly listsBegun: number;
+}
+
+/** Somebody who waits until all writes up to a number have been seen. */
+interface Waiter {
+  readonly upTo: number;
+  readonly told: () => void;
 }
 
 /** What a cache offers to whom waits for it. */
@@ -33,8 +41,11 @@ export interface FollowedCache {
 /** The record of one cache. Memory is bounded by the objects written and not yet seen. */
 export class PendingWrites {
   readonly #cache: FollowedCache;
+  /** In the order of their numbers. */
   readonly #pending = new Map<ObjectKey, Pending>();
-  readonly #waiting = new Set<() => void>();
+  /** In the order of what they wait for. */
+  readonly #waiting = new Set<Waiter>();
+  #written = 0;
 
   constructor(cache: FollowedCache) {
     this.#cache = cache;
@@ -50,26 +61,22 @@ export class PendingWrites {
     const before = this.#pending.get(key);
     const pending: Pending = {
       ...write,
+      number: ++this.#written,
       uid: write.uid ?? before?.uid,
       version: newest(before?.version, write.version),
       listsBegun: this.#cache.progress.listsBegun,
     };
-    if (this.#isSeen(key, pending)) this.#pending.delete(key);
-    else this.#pending.set(key, pending);
+    this.#pending.delete(key);
+    if (!this.#isSeen(key, pending)) this.#pending.set(key, pending);
+    this.#tell();
   }
 
   /** Calls `told` once all that is pending now has been seen; gives the way to end that. */
   whenSeen(told: () => void): () => void {
-    const awaited = new Map(this.#pending);
-    const check = () => {
-      for (const [key, write] of awaited) if (this.#pending.get(key) !== write) awaited.delete(key);
-      if (awaited.size > 0) return;
-      this.#waiting.delete(check);
-      told();
-    };
-    this.#waiting.add(check);
-    check();
-    return () => this.#waiting.delete(check);
+    const waiter: Waiter = { upTo: this.#written, told };
+    this.#waiting.add(waiter);
+    this.#tell();
+    return () => this.#waiting.delete(waiter);
   }
 
   /** Has the cache filled anew: its watch seems to carry nothing any more. */
@@ -88,7 +95,18 @@ export class PendingWrites {
         isAnySeen = true;
       }
     }
-    if (isAnySeen) for (const check of [...this.#waiting]) check();
+    if (isAnySeen) this.#tell();
+  }
+
+  /** Tells those who wait for nothing that is still pending: the first ones, since both are in order. */
+  #tell(): void {
+    if (this.#waiting.size === 0) return;
+    const [oldest] = this.#pending.values();
+    for (const waiter of this.#waiting) {
+      if (oldest !== undefined && waiter.upTo >= oldest.number) return;
+      this.#waiting.delete(waiter);
+      waiter.told();
+    }
   }
 
   #isSeen(key: ObjectKey, write: Pending): boolean {
