@@ -13,7 +13,7 @@ export function shouldEnqueue(before: VolumeAttachment, after: VolumeAttachment)
 }
 
 function sameBesideErrors(a: VolumeAttachment, b: VolumeAttachment): boolean {
-  return stableJson(withoutErrors(a)) === stableJson(withoutErrors(b));
+  return isSame(withoutErrors(a), withoutErrors(b));
 }
 
 function withoutErrors(va: VolumeAttachment): unknown {
@@ -22,15 +22,27 @@ function withoutErrors(va: VolumeAttachment): unknown {
   return { metadata, spec: va.spec, status };
 }
 
-/** JSON with sorted members; what is empty counts as absent, as in the API's own comparison. */
-function stableJson(value: unknown): string {
-  return JSON.stringify(value, (_, member: unknown) => {
-    if (member === null) return undefined;
-    if (typeof member !== "object") return member;
-    if (Array.isArray(member)) return member.length === 0 ? undefined : member;
-    const entries = Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1));
-    return entries.length === 0 ? undefined : Object.fromEntries(entries);
-  });
+/** Whether two JSON values are the same; what is empty counts as absent, as in the API's own comparison. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (isEmpty(a) || isEmpty(b)) return isEmpty(a) && isEmpty(b);
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((member, index) => isSame(member, b[index]));
+  }
+  const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>];
+  for (const key in left) if (!isSame(left[key], right[key])) return false;
+  for (const key in right) if (!(key in left) && !isEmpty(right[key])) return false;
+  return true;
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null) return true;
+  if (typeof value !== "object") return false;
+  if (Array.isArray(value)) return value.length === 0;
+  for (const key in value) if (!isEmpty((value as Record<string, unknown>)[key])) return false;
+  return true;
 }
 
 /**

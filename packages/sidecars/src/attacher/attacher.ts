@@ -3,6 +3,8 @@ import {
   createEventRecorder,
   type Informer,
   type PersistentVolume,
+  type Priority,
+  type Stored,
   startWorkQueue,
   trackWrites,
   type VolumeAttachment,
@@ -16,10 +18,11 @@ import type { SidecarEnv } from "../common/env.ts";
 import { type Serve, type SidecarScope, startAlone } from "../common/sidecar.ts";
 import { announcedNodeIds } from "./announced-node-id.ts";
 import { type AttachContext, reconcileAttachment } from "./attach-reconciler.ts";
+import { decideAttachStep } from "./attach-step.ts";
 import { isOwnIntent, shouldEnqueue } from "./attach-triggers.ts";
 import { contradicted, listPublished } from "./published-volumes.ts";
 import { reconcileTrivially } from "./trivial-attacher.ts";
-import { reconcileVolumeFinalizer } from "./volume-finalizer.ts";
+import { holdsInVain, reconcileVolumeFinalizer } from "./volume-finalizer.ts";
 
 /** How the attacher works; the defaults are those of the reference (sidecars.md §3). */
 export interface AttacherOptions {
@@ -98,7 +101,9 @@ export const serveAttachments: Serve<AttacherOptions> = async (sidecar, options,
   resync(env, scope, attachments, resyncMs, (va) => {
     if (va.spec.attacher === driver.name) attachQueue.add(va.metadata.name, "background");
   });
-  resync(env, scope, volumes, resyncMs, (pv) => volumeQueue.add(pv.metadata.name, "background"));
+  resync(env, scope, volumes, resyncMs, (pv) => {
+    if (holdsInVain(pv, driver.name)) volumeQueue.add(pv.metadata.name, "background");
+  });
   logger.info("serving VolumeAttachments", { attaches });
 
   if (attaches && controller.has("LIST_VOLUMES") && controller.has("LIST_VOLUMES_PUBLISHED_NODES")) {
@@ -133,14 +138,19 @@ function wake(
 ): void {
   const finalizer = attacherFinalizer(driver.name);
   const isOurs = (va: VolumeAttachment) => va.spec?.attacher === driver.name;
+  // Most changes of most volumes are no reason for a pass.
+  const lookAtVolume = (pv: Stored<PersistentVolume>, priority?: Priority) => {
+    if (holdsInVain(pv, driver.name)) volumeQueue.add(pv.metadata.name, priority);
+  };
   scope.onStop(
     informers.attachments.onChange({
       added: (va, { initial }) => {
         if (isOurs(va)) attachQueue.add(va.metadata.name, initial ? "background" : "fresh");
       },
       updated: (before, after) => {
-        if (isOurs(after) && shouldEnqueue(before, after) && !isOwnIntent(before, after, finalizer))
-          attachQueue.add(after.metadata.name);
+        const { name } = after.metadata;
+        if (!isOurs(after) || decideAttachStep(after, finalizer, forced.has(name)).kind === "none") return;
+        if (shouldEnqueue(before, after) && !isOwnIntent(before, after, finalizer)) attachQueue.add(name);
       },
       deleted: (va) => {
         forced.delete(va.metadata.name);
@@ -150,8 +160,8 @@ function wake(
       },
     }),
     informers.volumes.onChange({
-      added: (pv, { initial }) => volumeQueue.add(pv.metadata.name, initial ? "background" : "fresh"),
-      updated: (_, pv) => volumeQueue.add(pv.metadata.name),
+      added: (pv, { initial }) => lookAtVolume(pv, initial ? "background" : "fresh"),
+      updated: (_, pv) => lookAtVolume(pv),
       deleted: (pv) => volumeQueue.forget(pv.metadata.name),
     }),
   );

@@ -22,6 +22,11 @@ export function isReleased(pv: PersistentVolume, driver: string): boolean {
   return isPVMigratable(pv) && pv.metadata?.annotations?.[migratedToAnnotation] !== driver;
 }
 
+/** Whether our finalizer is on a volume that the attacher has no further claim on, attachments left aside. */
+export function holdsInVain(pv: PersistentVolume, driver: string): boolean {
+  return (pv.metadata?.finalizers ?? []).includes(attacherFinalizer(driver)) && isReleased(pv, driver);
+}
+
 /** One pass over the volume of this name. */
 export async function reconcileVolumeFinalizer(
   context: AttachContext & { readonly attachmentsOf: (pvName: string) => readonly unknown[] },
@@ -29,9 +34,8 @@ export async function reconcileVolumeFinalizer(
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const pv: Stored<PersistentVolume> | undefined = context.volumes.get(name);
-  if (pv === undefined || !isReleased(pv, context.driver.name)) return settled;
+  if (pv === undefined || !holdsInVain(pv, context.driver.name)) return settled;
   const finalizer = attacherFinalizer(context.driver.name);
-  if (!(pv.metadata.finalizers ?? []).includes(finalizer)) return settled;
   // The end of each attachment wakes its volume again.
   if (context.attachmentsOf(name).length > 0) return settled;
   const body = removeFinalizerPatch(pv.metadata.finalizers, finalizer);

@@ -2,7 +2,9 @@
 import {
   createEventRecorder,
   keyOf,
+  type PersistentVolume,
   type PersistentVolumeClaim,
+  type Priority,
   type Reconcile,
   type Stored,
   startWorkQueue,
@@ -33,6 +35,7 @@ import {
 } from "./source-protection.ts";
 import { reconcileVolume, type VolumeContext } from "./volume-reconciler.ts";
 import type { VolumeSettings } from "./volume-request.ts";
+import { decideVolumeStep } from "./volume-step.ts";
 
 /** How the provisioner works; the defaults are those of the reference (sidecars.md §2.1). */
 export interface ProvisionerOptions extends Partial<VolumeSettings> {
@@ -69,7 +72,8 @@ export function startProvisioner(env: SidecarEnv, options: ProvisionerOptions = 
 
 /** Serves the claims and the released volumes of the driver. */
 export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, scope) => {
-  const { driver, informers } = sidecar;
+  const { informers } = sidecar;
+  const driver = options.topology === false ? withoutPlaces(sidecar.driver) : sidecar.driver;
   const {
     timeoutMs = 10_000,
     backoff = { initialMs: 1000, maximumMs: 300_000 },
@@ -137,7 +141,13 @@ export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, s
   );
   scope.own(claimQueue, volumeQueue, sourceQueue);
   resync(env, scope, claims, resyncMs, (claim) => claimQueue.add(keyOf(claim), "background"));
-  resync(env, scope, volumes, resyncMs, (pv) => volumeQueue.add(pv.metadata.name, "background"));
+  // Most changes of most volumes are no reason for a pass.
+  const lookAtVolume = (pv: Stored<PersistentVolume>, priority?: Priority) => {
+    if (decideVolumeStep(driver, pv, context.protectVolumes) !== "none") {
+      volumeQueue.add(pv.metadata.name, priority);
+    }
+  };
+  resync(env, scope, volumes, resyncMs, (pv) => lookAtVolume(pv, "background"));
   sweepRegularly(context, options, scope);
   const freeSource = (claim: Stored<PersistentVolumeClaim>) => {
     const source = cloneSourceToCheck(context, claim);
@@ -161,8 +171,8 @@ export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, s
       },
     }),
     volumes.onChange({
-      added: (pv, { initial }) => volumeQueue.add(pv.metadata.name, initial ? "background" : "fresh"),
-      updated: (_, pv) => volumeQueue.add(pv.metadata.name),
+      added: (pv, { initial }) => lookAtVolume(pv, initial ? "background" : "fresh"),
+      updated: (_, pv) => lookAtVolume(pv),
       deleted: (pv) => volumeQueue.forget(pv.metadata.name),
     }),
   );
@@ -237,4 +247,11 @@ function sweepRegularly(
   if (snapshotSweepMs <= 0 || !context.driver.capabilities.controller.has("CREATE_DELETE_SNAPSHOT")) return;
   const options = { name: "snapshot sweep", periodMs: snapshotSweepMs };
   scope.spawn((signal) => periodically(context.env, options, signal, () => sweepSnapshots(context, signal)));
+}
+
+/** The driver as one that makes no difference between places. */
+function withoutPlaces(driver: Driver): Driver {
+  const plugin = new Set(driver.capabilities.plugin);
+  plugin.delete("VOLUME_ACCESSIBILITY_CONSTRAINTS");
+  return { ...driver, capabilities: { ...driver.capabilities, plugin } };
 }
