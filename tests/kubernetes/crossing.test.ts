@@ -58,7 +58,7 @@ beforeAll(async () => {
     startProvider(config.nodes.map(({ name, ...rest }) => ({ nodeName: name, ...rest }))),
   ]);
   kube = await connectAs(kubernetes);
-  await grant(kubernetes, driverUser, "attacher", "provisioner");
+  await grant(kubernetes, driverUser, "attacher", "provisioner", "resizer");
   driverKube = await connectAs(kubernetes, driverUser);
   await bootstrap(kube, config, signal);
   startManager();

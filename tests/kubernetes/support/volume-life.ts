@@ -65,7 +65,7 @@ export function volumeLife(name: string, options: VolumeLifeOptions): void {
         startProvider([one, two]),
       ]);
       kube = await connectAs(kubernetes);
-      await grant(kubernetes, driverUser, "attacher", "provisioner");
+      await grant(kubernetes, driverUser, "attacher", "provisioner", "resizer");
       driverKube = await connectAs(kubernetes, driverUser);
       for (const each of [one, two]) {
         const node = await createTestNode({ kubernetes, provider, driverName, machine: each });
