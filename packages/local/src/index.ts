@@ -1,5 +1,6 @@
 /** A whole cluster on one machine: disk cloud, reference driver, nodes, workloads, supervisor, demo. */
 export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from "./cluster/config.ts";
+export { commandWords, DriverCommandError, driverPlaceholders } from "./cluster/driver-command.ts";
 export { ClusterDirectoryError, readClusterConfig } from "./cluster/files.ts";
 export {
   createInProcessCluster,
@@ -58,4 +59,21 @@ export {
 } from "./processes/component-processes.ts";
 export { CrossingUnderWayError, takeCrossing } from "./processes/crossing-lock.ts";
 export { processEnv, processHost } from "./processes/environment.ts";
-export { mayMount } from "./processes/machine.ts";
+export { mayGrowMounted, mayMount } from "./processes/machine.ts";
+export {
+  NotQualifiableError,
+  type ProcessQualificationOptions,
+  runProcessQualification,
+} from "./qualification/process-qualification.ts";
+export {
+  type QualificationCluster,
+  type QualificationOptions,
+  runQualification,
+} from "./qualification/qualify.ts";
+export {
+  type Behaviour,
+  type BehaviourResult,
+  behaviours,
+  type QualificationReport,
+  reasonsAgainst,
+} from "./qualification/report.ts";

@@ -359,6 +359,23 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         await host.mountDevice(device, m, { fsType: "ext4" });
         await host.growFileSystem(device, m); // Nothing to grow: harmless.
       });
+
+      test("a file system is grown unmounted, and keeps what is in it", async () => {
+        const { backing, device } = await disk();
+        const { m } = await directories("m");
+        await host.mountDevice(device, m, { fsType: "ext4" });
+        await host.writeFileAtomic(`${m}/data`, "x");
+        await host.unmount(m);
+        await host.truncateFile(backing, 32 * megabyte);
+        await host.attachLoop(backing);
+        await host.growUnmounted(device);
+        await host.growUnmounted(device);
+        await host.mountDevice(device, m, { fsType: "ext4" });
+        expect(await host.readFile(`${m}/data`)).toBe("x");
+        expect((await host.usage(m)).totalBytes).toBeGreaterThan(20 * megabyte);
+        await host.truncateFile(`${dir}/blank`, megabyte);
+        expect(await codeOf(host.growUnmounted(await host.attachLoop(`${dir}/blank`)))).toBe("EINVAL");
+      });
     });
 
     describe("mounts", () => {

@@ -166,8 +166,13 @@ export interface Host {
   fileSystemOf(device: string): Promise<string | undefined>;
   /** Makes a file system. Refuses (EEXIST) when the device already has one. */
   format(device: string, fsType: string): Promise<void>;
-  /** Grows the file system on the device, mounted at `mountPath`, to the device's size. */
+  /**
+   * Grows the file system on the device, mounted at `mountPath`, to the device's size. EPERM where the kernel grows
+   * ext4 only unmounted: without CAP_SYS_RESOURCE.
+   */
   growFileSystem(device: string, mountPath: string): Promise<void>;
+  /** Checks and grows the file system on a device that is mounted nowhere; does nothing for one that grows only mounted (xfs, btrfs). */
+  growUnmounted(device: string): Promise<void>;
 
   // Programs
   /** Runs a program to its end; rejects when `signal` aborts (after killing it) or it cannot be started. */

@@ -260,6 +260,16 @@ class KernelHost implements Host {
     } else await runTool("growFileSystem", device, "resize2fs", [checked]);
   }
 
+  async growUnmounted(device: string): Promise<void> {
+    const checked = checkedPath("growUnmounted", device);
+    const fsType = await this.fileSystemOf(checked);
+    if (fsType === undefined) throw new HostError("growUnmounted", device, "EINVAL");
+    if (!fsType.startsWith("ext")) return;
+    // 1: errors were corrected. Source: e2fsck(8), EXIT CODE.
+    await runTool("growUnmounted", device, "e2fsck", ["-f", "-p", checked], [0, 1]);
+    await runTool("growUnmounted", device, "resize2fs", [checked]);
+  }
+
   async runProgram(program: string, options: ProgramOptions) {
     return runProgram(program, options);
   }

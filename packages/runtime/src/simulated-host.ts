@@ -423,6 +423,16 @@ export class SimulatedHost implements Host {
     fileSystem.sizeBytes = Math.max(fileSystem.sizeBytes, loop.sizeBytes);
   }
 
+  async growUnmounted(device: string): Promise<void> {
+    if (this.#lostBefore("growUnmounted", device)) return never();
+    const loop = this.#loopOf("growUnmounted", device);
+    const { fileSystem } = loop.backing.disk;
+    if (fileSystem === undefined) throw new HostError("growUnmounted", device, "EINVAL");
+    if (fileSystem.type.startsWith("ext")) {
+      fileSystem.sizeBytes = Math.max(fileSystem.sizeBytes, loop.sizeBytes);
+    }
+  }
+
   async runProgram(program: string, options: ProgramOptions): Promise<ProgramResult> {
     options.signal.throwIfAborted();
     const run = this.#options.programs?.[program];

@@ -281,6 +281,15 @@ class UnprivilegedHost implements Host {
     });
   }
 
+  async growUnmounted(device: string): Promise<void> {
+    const checked = checkedPath("growUnmounted", device);
+    await hostStep("growUnmounted", device, async () => {
+      if ((await devices.fileSystemType("growUnmounted", checked)) === undefined) {
+        throw new HostError("growUnmounted", device, "EINVAL");
+      }
+    });
+  }
+
   async runProgram(program: string, options: ProgramOptions) {
     return runProgram(program, options);
   }

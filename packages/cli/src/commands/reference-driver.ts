@@ -28,6 +28,7 @@ interface ReferenceDriverFlags {
   readonly topology?: readonly string[];
   readonly services: StandaloneDriverOptions["services"];
   readonly mode?: "loop" | "directory";
+  readonly fsType?: "ext4" | "xfs";
   readonly maxVolumes: string;
   readonly capacity?: string;
   readonly fault?: readonly string[];
@@ -60,6 +61,12 @@ export function registerReferenceDriver(run: Command): void {
         "how volumes are made (default: loop where this process may mount)",
       ).choices(["loop", "directory"]),
     )
+    .addOption(
+      new Option(
+        "--fs-type <type>",
+        "file system of volumes for which none is asked (default: ext4; xfs where this process may not grow a mounted ext4)",
+      ).choices(["ext4", "xfs"]),
+    )
     .option("--max-volumes <number>", "how many volumes can be published to this node", "39")
     .option("--capacity <size>", "room for volumes in each place, e.g. 100Gi (default: no limit)")
     .option("--fault <name>", "break this rule of the contract; may be repeated; list: show them", collect)
@@ -84,7 +91,7 @@ export function registerReferenceDriver(run: Command): void {
         const host = local.processHost(form ? "kernel" : "unprivileged");
         const driver = await local.startStandaloneDriver(
           { ...env, host, listener: grpcListener(env) },
-          options,
+          { ...options, defaultFsType: flags.fsType ?? (local.mayGrowMounted() ? "ext4" : "xfs") },
         );
         process.stdout.write(`serving at unix://${options.endpoint}\n`);
         return { ended: new Promise<string>(() => {}), stop: () => driver.stop() };

@@ -63,13 +63,13 @@ export function mountGroupOf(capability: VolumeCapability): number | undefined {
 export function useOf(capability: VolumeCapability): string {
   const access = isReaderMode(capability) ? "reading" : isSingleWriter(capability) ? "one writer" : "writing";
   if (capability.accessType.case === "block") return `block device, ${access}`;
-  return `file system ${fsTypeOf(capability)}, ${access}`;
+  return `file system ${fsTypeOf(capability) ?? "of any kind"}, ${access}`;
 }
 
-/** The file system that a blank volume gets. */
-export function fsTypeOf(capability: VolumeCapability): string {
+/** The file system that is asked for, if any is. */
+export function fsTypeOf(capability: VolumeCapability): string | undefined {
   const fsType = capability.accessType.case === "mount" ? capability.accessType.value.fsType : "";
-  return fsType === "" ? "ext4" : fsType;
+  return fsType === "" ? undefined : fsType;
 }
 
 function gidOf(group: string): number | undefined {

@@ -49,11 +49,13 @@ export interface NodeServiceOptions {
   readonly nodeName: string;
   /** Where it keeps how volumes were staged and published; undefined: in memory. */
   readonly recordsFile: string | undefined;
+  /** The file system of a blank volume for which none is asked. */
+  readonly defaultFsType: string;
 }
 
 /** Builds the service. */
 export function nodeService(options: NodeServiceOptions): NonNullable<CsiServices["node"]> {
-  const { host, cloud, kind, nodeName, recordsFile } = options;
+  const { host, cloud, kind, nodeName, recordsFile, defaultFsType } = options;
   const rpc = requestChecks(kind);
   const pending = new PendingCalls();
   const index = volumeIndex(cloud, kind);
@@ -72,6 +74,7 @@ export function nodeService(options: NodeServiceOptions): NonNullable<CsiService
   const node: NodeMachine = {
     host,
     records: nodeRecords(host, recordsFile),
+    defaultFsType,
     existing: index.existing,
     async attachment(volumeId, signal) {
       const disk = await index.existing(volumeId, signal);
@@ -84,7 +87,8 @@ export function nodeService(options: NodeServiceOptions): NonNullable<CsiService
         );
       }
       const { devicePath, readOnly = false } = attachment;
-      return { devicePath, readOnly, isCopy: disk.source !== undefined };
+      const mayBeSmaller = disk.source !== undefined || disk.sizeBytes > disk.createdBytes;
+      return { devicePath, readOnly, mayBeSmaller };
     },
   };
   const alone = <T>(volumeId: string, work: () => Promise<T>) => pending.alone(`volume ${volumeId}`, work);

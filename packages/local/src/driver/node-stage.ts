@@ -1,6 +1,6 @@
 /** NodeStageVolume and NodeUnstageVolume: the disk's file system at the staging path; a block volume leaves none. */
 import { CsiStatusError, type NodeStageVolumeRequest, type VolumeCapability } from "@longshore/csi";
-import { HostError } from "@longshore/runtime";
+import { type Host, HostError } from "@longshore/runtime";
 import { checkCapability, fsTypeOf, isReaderMode, useOf } from "./capabilities.ts";
 import { topMount, unmountAll } from "./mounted-paths.ts";
 import type { NodeAttachment, NodeMachine } from "./node-machine.ts";
@@ -60,38 +60,56 @@ function stagingDigest(capability: VolumeCapability): string {
 }
 
 async function mountStaged(
-  { host }: NodeMachine,
-  { devicePath, isCopy }: NodeAttachment,
+  { host, defaultFsType }: NodeMachine,
+  { devicePath, mayBeSmaller }: NodeAttachment,
   path: string,
   capability: VolumeCapability,
   readOnly: boolean,
 ): Promise<void> {
-  const { fsType: asked, mountFlags } =
-    capability.accessType.case === "mount" ? capability.accessType.value : { fsType: "", mountFlags: [] };
+  const flags = capability.accessType.case === "mount" ? capability.accessType.value.mountFlags : [];
+  const asked = fsTypeOf(capability);
   const present = await host.fileSystemOf(devicePath);
+  const fsType = present ?? asked ?? defaultFsType;
   if (present === undefined) {
     if (readOnly) {
       throw new CsiStatusError("FAILED_PRECONDITION", `${devicePath} is blank and may only be read`);
     }
-    await host.format(devicePath, fsTypeOf(capability));
-  } else if (asked !== "" && asked !== present) {
+    await host.format(devicePath, fsType);
+  } else if (asked !== undefined && asked !== present) {
     throw new CsiStatusError(
       "FAILED_PRECONDITION",
       `the volume holds ${present}, not ${asked}: correct fsType, its data is not touched`,
     );
   }
   await host.makeDirectory(path, 0o750);
-  const fsType = present ?? fsTypeOf(capability);
+  const mount = () => host.mountDevice(devicePath, path, { fsType, flags, readOnly });
   try {
-    await host.mountDevice(devicePath, path, { fsType, flags: mountFlags, readOnly });
+    await mount();
   } catch (error) {
-    if (!(error instanceof HostError && error.code === "EINVAL" && mountFlags.length > 0)) throw error;
+    if (!(error instanceof HostError && error.code === "EINVAL" && flags.length > 0)) throw error;
     // The flags may be secret, and what mount(8) says of them, too.
     throw new CsiStatusError(
       "INVALID_ARGUMENT",
       `the ${fsType} of the volume cannot be mounted with these mount_flags: correct them`,
     );
   }
-  // What was copied onto a larger disk has the size of its original.
-  if (isCopy && !readOnly) await host.growFileSystem(devicePath, path);
+  // What was copied onto a larger disk, or could not be grown while it was mounted, has its former size.
+  if (mayBeSmaller && !readOnly) await growStaged(host, devicePath, path, mount);
+}
+
+/** While nobody uses it yet, it may also be grown unmounted, where this process may not do it otherwise. */
+async function growStaged(
+  host: Host,
+  devicePath: string,
+  path: string,
+  mountAgain: () => Promise<void>,
+): Promise<void> {
+  try {
+    await host.growFileSystem(devicePath, path);
+  } catch (error) {
+    if (!(error instanceof HostError && error.code === "EPERM")) throw error;
+    await host.unmount(path);
+    await host.growUnmounted(devicePath);
+    await mountAgain();
+  }
 }

@@ -5,7 +5,7 @@ import {
   type NodeGetVolumeStatsRequest,
   VolumeUsage_Unit as Unit,
 } from "@longshore/csi";
-import type { Host, Mount } from "@longshore/runtime";
+import { type Host, HostError, type Mount } from "@longshore/runtime";
 import { checkCapability } from "./capabilities.ts";
 import { topMount } from "./mounted-paths.ts";
 import type { NodeMachine } from "./node-machine.ts";
@@ -56,9 +56,23 @@ export async function expandVolume(node: NodeMachine, request: NodeExpandVolumeR
   const isBlock = (await host.stat(volumePath))?.kind !== "directory";
   if (!isBlock) {
     const { devicePath } = await node.attachment(volumeId, signal);
-    await host.growFileSystem(devicePath, mount.target);
+    await grow(host, devicePath, mount.target);
   }
   return { capacityBytes: sizeBytes };
+}
+
+async function grow(host: Host, device: string, path: string): Promise<void> {
+  try {
+    await host.growFileSystem(device, path);
+  } catch (error) {
+    if (!(error instanceof HostError && error.code === "EPERM")) throw error;
+    throw new CsiStatusError(
+      "FAILED_PRECONDITION",
+      "the kernel lets this process grow the file system only unmounted (it lacks CAP_SYS_RESOURCE): " +
+        "it is grown when the volume is staged next",
+      { cause: error },
+    );
+  }
 }
 
 /** What is mounted there. @throws CsiStatusError NOT_FOUND when there is no such volume, or it is not there */

@@ -37,6 +37,8 @@ export interface ReferenceDriverOptions {
    * another request after a restart, too; default in memory.
    */
   readonly recordsFile?: string;
+  /** The file system of a blank volume for which none is asked; default ext4. */
+  readonly defaultFsType?: string;
   /** Rules to break, to see whether a check notices. */
   readonly faults?: readonly FaultName[];
 }
@@ -47,7 +49,15 @@ export function createReferenceDriver(env: ReferenceDriverEnv, options: Referenc
 }
 
 function faultlessServices(env: ReferenceDriverEnv, options: ReferenceDriverOptions): CsiServices {
-  const { driverName, nodeName, services, zone, volumeIdFormat, recordsFile } = options;
+  const {
+    driverName,
+    nodeName,
+    services,
+    zone,
+    volumeIdFormat,
+    recordsFile,
+    defaultFsType = "ext4",
+  } = options;
   const own = driverKind(driverName);
   const { topologyKey = own.topologyKey } = options;
   const form = volumeIdFormat === undefined ? own : driverKind(volumeIdFormat);
@@ -63,5 +73,9 @@ function faultlessServices(env: ReferenceDriverEnv, options: ReferenceDriverOpti
         };
   if (services === "controller") return { identity, ...controllers };
   invariant(nodeName !== undefined, "a driver with the node service is told its nodeName");
-  return { identity, ...controllers, node: nodeService({ host, cloud, kind, nodeName, recordsFile }) };
+  return {
+    identity,
+    ...controllers,
+    node: nodeService({ host, cloud, kind, nodeName, recordsFile, defaultFsType }),
+  };
 }

@@ -45,6 +45,8 @@ export interface StandaloneDriverOptions {
   readonly maxVolumes?: number;
   /** Room for volumes in each zone, in bytes; default as much as anyone may want. */
   readonly capacityBytes?: bigint;
+  /** The file system of a blank volume for which none is asked; default ext4. */
+  readonly defaultFsType?: string;
   /** Rules to break. */
   readonly faults?: readonly FaultName[];
 }
@@ -80,6 +82,7 @@ export async function startStandaloneDriver(
       services: services === "all" ? "both" : services,
       recordsFile: `${stateDir}/nodes/${encodeURIComponent(nodeId)}.json`,
       ...(topologyKey === undefined ? {} : { topologyKey }),
+      ...(options.defaultFsType === undefined ? {} : { defaultFsType: options.defaultFsType }),
       faults,
     },
   );

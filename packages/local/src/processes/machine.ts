@@ -1,6 +1,6 @@
 /** What only the supervising process does to its machine. Real form. */
 import { execFile, execFileSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { lstat, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
@@ -27,6 +27,20 @@ export function mayMount(): boolean {
     return false;
   }
 }
+
+/**
+ * Whether this process may grow a mounted ext4: that takes CAP_SYS_RESOURCE, which a container's root often lacks.
+ * True also where there is no mkfs.xfs, whose file systems grow without it: then nothing would be gained by the other.
+ */
+export function mayGrowMounted(): boolean {
+  if (process.platform !== "linux") return true;
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "0";
+  const hasXfs = ["/usr/sbin", "/sbin"].some((dir) => existsSync(join(dir, "mkfs.xfs")));
+  return !hasXfs || (BigInt(`0x${effective}`) & capSysResource) !== 0n;
+}
+
+/** Source: capabilities(7), linux/capability.h. */
+const capSysResource = 1n << 24n;
 
 /**
  * Makes the directory a shared mount of its own. Pods' mount namespaces are slaves of it, so that
