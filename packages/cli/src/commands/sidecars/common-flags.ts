@@ -91,3 +91,8 @@ export const releaseGate = {
     help: "whoever is stopped lets go of its lease, so that the next need not wait until it lapses",
   },
 } as const;
+
+/** The gate of snapshots of groups. */
+export const groupSnapshotGate = {
+  CSIVolumeGroupSnapshot: { default: false, help: "snapshots of groups of volumes" },
+} as const;

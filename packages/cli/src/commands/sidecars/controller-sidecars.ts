@@ -1,5 +1,6 @@
 /** Runs sidecars of the controller side as a process: one alone, or several that share driver and caches. */
-import type { SidecarOptions, Sidecars, SidecarsOptions } from "@longshore/sidecars";
+import type { LeaseState, SidecarOptions, SidecarsOptions } from "@longshore/sidecars";
+import { UsageError } from "../../exit.ts";
 import {
   driverFlags,
   httpFlags,
@@ -47,7 +48,8 @@ export async function startControllerSidecars(
     { ...shell.env, kube: access.kube, csi },
     { sidecars, unsupported, leaseLost, ...(lease === undefined ? {} : { lease }) },
   );
-  if (lease !== undefined) shell.routes.set("/healthz/leader-election", async () => leaderHealth(running));
+  if (lease !== undefined)
+    shell.routes.set("/healthz/leader-election", async () => leaderHealth(running.leases()));
   return running;
 }
 
@@ -55,9 +57,20 @@ export async function startControllerSidecars(
 const overdueMaxMs = 20_000;
 
 /** Whether no leader hangs beyond its lease. */
-function leaderHealth(running: Pick<Sidecars, "leases">): Answer {
-  const overdue = [...running.leases()].filter(([, { overdueMs }]) => overdueMs > overdueMaxMs);
+export function leaderHealth(leases: ReadonlyMap<string, LeaseState>): Answer {
+  const overdue = [...leases].filter(([, { overdueMs }]) => overdueMs > overdueMaxMs);
   if (overdue.length === 0) return { status: 200, body: "ok" };
   const names = overdue.map(([name]) => name).join(", ");
   return { status: 500, body: `the lease lapsed long ago and work has not ended: ${names}` };
+}
+
+/** The node this process runs on. @throws UsageError when nobody said it */
+export function nodeName(): string {
+  const { NODE_NAME: name = "" } = process.env;
+  if (name === "") {
+    throw new UsageError(
+      "--node-deployment needs the variable NODE_NAME: set it from spec.nodeName of the pod",
+    );
+  }
+  return name;
 }

@@ -33,6 +33,7 @@ export const nodeDriverRegistrarFlags = {
 /** Adds the verb. */
 export function registerNodeDriverRegistrar(run: Command): void {
   addFlagCommand(run, "node-driver-registrar", nodeDriverRegistrarFlags, async (flags) => {
+    if (flags.values.mode === "kubelet-registration-probe") return probeRegistration(flags);
     const port = flags.values["health-port"];
     if (port > 0 && flags.values["http-endpoint"] !== "") {
       throw new UsageError("only one of --health-port and --http-endpoint can be set: use --http-endpoint");
@@ -75,4 +76,14 @@ async function startRegistrar(
   );
   shell.routes.set("/healthz", (signal) => registrar.check(signal));
   return registrar;
+}
+
+/** Ends the process with 0 when the kubelet has registered the driver. */
+async function probeRegistration({ values }: ReadFlags<typeof nodeDriverRegistrarFlags>): Promise<void> {
+  const path = values["kubelet-registration-path"];
+  if (path === "") throw new UsageError("--kubelet-registration-path is required");
+  const { registrationProbe } = await import("@longshore/sidecars");
+  const { kernelHost } = await import("@longshore/runtime");
+  const why = await registrationProbe(kernelHost(), path);
+  if (why !== undefined) throw new Error(why);
 }

@@ -1,7 +1,8 @@
 /** `longshore run provisioner`: the flags of external-provisioner. */
 import type { ProvisionerOptions } from "@longshore/sidecars";
+import { UsageError } from "../../exit.ts";
 import { releaseGate } from "./common-flags.ts";
-import { type ControllerValues, retryBackoff } from "./controller-sidecars.ts";
+import { type ControllerValues, nodeName, retryBackoff } from "./controller-sidecars.ts";
 import {
   duration,
   type FlagValues,
@@ -9,6 +10,7 @@ import {
   obsolete,
   text,
   toggle,
+  unlimited,
   whole,
 } from "./flag-table.ts";
 
@@ -33,6 +35,27 @@ export const provisionerFlags = {
     "a volume of another mode than its snapshot's needs leave, by annotation of the snapshot's content",
   ),
   "controller-publish-readonly": toggle(false, "volumes that are only read by many are published read-only"),
+  "cloning-protection-threads": whole(1, "claims that are let go as sources of clones at the same time", 1),
+  "snapshot-orphan-sweep-interval": duration(
+    "5m",
+    "how often left-over protection of snapshots is looked for; 0: never",
+    { mayBeZero: true },
+  ),
+  "enable-capacity": toggle(false, "tells schedulers of the driver's room, in CSIStorageCapacity objects"),
+  "capacity-poll-interval": duration("1m", "how often each figure is asked for"),
+  "capacity-threads": whole(1, "figures asked for at the same time", 1),
+  "capacity-ownerref-level": whole(
+    1,
+    "how far above the pod (POD_NAME in NAMESPACE) the owner of the objects is; -1: none",
+    Number.NEGATIVE_INFINITY,
+  ),
+  "capacity-for-immediate-binding": toggle(false, "also for classes with immediate binding"),
+  "kube-api-capacity-qps": unlimited(1, "figures written a second"),
+  "kube-api-capacity-burst": unlimited(5, "figures written at once beyond --kube-api-capacity-qps"),
+  "node-deployment": toggle(false, "runs on each node (NODE_NAME) and serves what belongs to it"),
+  "node-deployment-immediate-binding": toggle(true, "takes claims with immediate binding, too"),
+  "node-deployment-base-delay": duration("20s", "shortest pause before such a claim is taken"),
+  "node-deployment-max-delay": duration("60s", "longest pause before such a claim is taken"),
   "feature-gates": gatesFlag({
     ...releaseGate,
     Topology: { default: true, help: "volumes are made where their pods can run" },
@@ -75,7 +98,53 @@ export function provisionerOptions(
     crossNamespaceDataSource: gates.CrossNamespaceVolumeDataSource,
     volumeAttributesClass: gates.VolumeAttributesClass,
     protectVolumes: gates.HonorPVReclaimPolicy,
+    cloningProtectionThreads: values["cloning-protection-threads"],
+    snapshotSweepMs: values["snapshot-orphan-sweep-interval"],
     backoff: retryBackoff(common),
+    ...(values["enable-capacity"] ? { capacity: capacityOptions(values) } : {}),
+    ...(values["node-deployment"] ? { nodeDeployment: nodeDeployment(values) } : {}),
     ...(common.compat === "reference" ? { compat: "reference" as const } : {}),
+  };
+}
+
+type Values = FlagValues<typeof provisionerFlags>;
+
+function capacityOptions(values: Values): NonNullable<ProvisionerOptions["capacity"]> {
+  const { NAMESPACE, POD_NAMESPACE, POD_NAME: podName = "" } = process.env;
+  const namespace = NAMESPACE || POD_NAMESPACE || "";
+  if (namespace === "") {
+    throw new UsageError(
+      "--enable-capacity needs the variable NAMESPACE: set it from metadata.namespace of the pod",
+    );
+  }
+  const ownerRefLevel = values["capacity-ownerref-level"];
+  if (podName === "" && ownerRefLevel >= 0) {
+    throw new UsageError(
+      "--enable-capacity needs the variable POD_NAME: set it from metadata.name of the pod, or --capacity-ownerref-level=-1",
+    );
+  }
+  const { "kube-api-capacity-qps": qps, "kube-api-capacity-burst": burst } = values;
+  return {
+    namespace,
+    ...(podName === "" ? {} : { podName }),
+    ownerRefLevel,
+    pollIntervalMs: values["capacity-poll-interval"],
+    threads: values["capacity-threads"],
+    forImmediateBinding: values["capacity-for-immediate-binding"],
+    ...(qps === undefined ? {} : { writes: { qps, burst: Math.max(1, burst ?? 5 * qps) } }),
+  };
+}
+
+function nodeDeployment(values: Values): NonNullable<ProvisionerOptions["nodeDeployment"]> {
+  const baseDelayMs = values["node-deployment-base-delay"];
+  const maxDelayMs = values["node-deployment-max-delay"];
+  if (maxDelayMs < baseDelayMs) {
+    throw new UsageError("--node-deployment-max-delay must not be shorter than --node-deployment-base-delay");
+  }
+  return {
+    nodeName: nodeName(),
+    immediateBinding: values["node-deployment-immediate-binding"],
+    baseDelayMs,
+    maxDelayMs,
   };
 }

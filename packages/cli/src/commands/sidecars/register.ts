@@ -3,12 +3,14 @@ import type { Command } from "commander";
 import { registerClusterDriverRegistrar } from "./cluster-driver-registrar.ts";
 import { registerLivenessProbe } from "./liveness-probe.ts";
 import { registerNodeDriverRegistrar } from "./node-driver-registrar.ts";
+import { registerSnapshotController } from "./snapshot-controller.ts";
 import { controllerSidecarNames, registerAlone, registerTogether } from "./together.ts";
 
 /** Adds the verbs. */
 export function registerSidecars(run: Command): void {
   registerTogether(run);
   for (const name of controllerSidecarNames) registerAlone(run, name);
+  registerSnapshotController(run);
   registerNodeDriverRegistrar(run);
   registerClusterDriverRegistrar(run);
   registerLivenessProbe(run);

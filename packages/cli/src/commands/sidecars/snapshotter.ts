@@ -1,8 +1,8 @@
 /** `longshore run snapshotter`: the flags of csi-snapshotter. */
 import type { SnapshotterOptions } from "@longshore/sidecars";
 import { UsageError } from "../../exit.ts";
-import { releaseGate } from "./common-flags.ts";
-import { type ControllerValues, retryBackoff } from "./controller-sidecars.ts";
+import { groupSnapshotGate, releaseGate } from "./common-flags.ts";
+import { type ControllerValues, nodeName, retryBackoff } from "./controller-sidecars.ts";
 import { duration, type FlagValues, gates, obsolete, text, toggle, whole } from "./flag-table.ts";
 
 /** Those of the snapshotter alone. */
@@ -21,7 +21,7 @@ export const snapshotterFlags = {
   "node-deployment": toggle(false, "runs on each node (NODE_NAME) and serves what belongs to it"),
   "feature-gates": gates({
     ...releaseGate,
-    CSIVolumeGroupSnapshot: { default: false, help: "snapshots of groups of volumes" },
+    ...groupSnapshotGate,
   }),
   snapshotter: obsolete("text", "the driver says its name"),
   "connection-timeout": obsolete("text", "the driver is waited for"),
@@ -35,26 +35,20 @@ export function snapshotterOptions(
   values: FlagValues<typeof snapshotterFlags>,
   common: ControllerValues,
 ): SnapshotterOptions {
-  if (values["snapshot-name-prefix"] === "") throw new UsageError("--snapshot-name-prefix must not be empty");
+  for (const flag of ["snapshot-name-prefix", "groupsnapshot-name-prefix"] as const) {
+    if (values[flag] === "") throw new UsageError(`--${flag} must not be empty`);
+  }
   return {
     timeoutMs: values.timeout,
     workers: values["worker-threads"],
     resyncMs: values["resync-period"],
     snapshotNamePrefix: values["snapshot-name-prefix"],
     snapshotNameUuidLength: values["snapshot-name-uuid-length"],
+    groupSnapshotNamePrefix: values["groupsnapshot-name-prefix"],
+    groupSnapshotNameUuidLength: values["groupsnapshot-name-uuid-length"],
+    groupSnapshots: values["feature-gates"].CSIVolumeGroupSnapshot,
     extraCreateMetadata: values["extra-create-metadata"],
     ...(values["node-deployment"] ? { nodeName: nodeName() } : {}),
     backoff: retryBackoff(common),
   };
-}
-
-/** The node this process runs on. @throws UsageError when nobody said it */
-export function nodeName(): string {
-  const { NODE_NAME: name = "" } = process.env;
-  if (name === "") {
-    throw new UsageError(
-      "--node-deployment needs the variable NODE_NAME: set it from spec.nodeName of the pod",
-    );
-  }
-  return name;
 }

@@ -5,6 +5,7 @@ export const sidecarVerbs = [
   "attacher",
   "resizer",
   "snapshotter",
+  "snapshot-controller",
   "health-monitor",
   "node-driver-registrar",
   "cluster-driver-registrar",
