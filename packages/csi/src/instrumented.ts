@@ -11,7 +11,8 @@ const operationBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 6
 /**
  * The same connection, with every call logged (debug; failures at info) without its secrets, and
  * its duration observed in `csi_sidecar_operations_seconds`.
- * @param labels further labels of the metric, e.g. `driver_name`; `migrated` comes from the call
+ * @param labels further labels of the metric, e.g. `driver_name`. `migrated`, where it is among them, is what a call says
+ *   of itself, and else what stands here.
  */
 export function instrumentedConnection(
   env: Pick<RuntimeEnv, "clock" | "logger" | "meter">,
@@ -31,7 +32,9 @@ export function instrumentedConnection(
         ...labels,
         method_name: `/${method.parent.typeName}/${method.name}`,
         grpc_status_code: code,
-        ...(options.migrated === undefined ? {} : { migrated: String(options.migrated) }),
+        ...(options.migrated === undefined || labels.migrated === undefined
+          ? {}
+          : { migrated: String(options.migrated) }),
       });
       env.logger[code === "OK" ? "debug" : "info"](`CSI ${method.name} ${code}`, {
         request: redact(method.input, request),

@@ -107,10 +107,10 @@ async function attach(context: AttachContext, va: Attachment, signal: AbortSigna
     volumeContext: volume.csi.volumeAttributes ?? {},
   };
   await storeIntent(context, va, nodeId, signal);
-  const { publishContext } = await driver.csi.controller.controllerPublishVolume(
-    request,
-    callOptions(context, signal),
-  );
+  const { publishContext } = await driver.csi.controller.controllerPublishVolume(request, {
+    ...callOptions(context, signal),
+    migrated: volume.migrated,
+  });
   const attachmentMetadata = replacing(va.status?.attachmentMetadata, publishContext);
   await patchStatus(context, va, { attached: true, attachError: null, ...attachmentMetadata }, signal);
 }
@@ -123,7 +123,10 @@ async function detach(context: AttachContext, va: Attachment, signal: AbortSigna
   const secrets = await secretValues(env.kube, volume.csi.controllerPublishSecretRef ?? undefined, signal);
   const nodeId = await nodeIdOfAttachment(context, va, va, signal);
   const request = { volumeId: volume.csi.volumeHandle, nodeId, secrets };
-  await driver.csi.controller.controllerUnpublishVolume(request, callOptions(context, signal));
+  await driver.csi.controller.controllerUnpublishVolume(request, {
+    ...callOptions(context, signal),
+    migrated: volume.migrated,
+  });
   await dropFinalizer(context, va, signal);
 }
 

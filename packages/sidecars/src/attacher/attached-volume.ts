@@ -18,6 +18,8 @@ export class AttachmentError extends Error {
 export interface AttachedVolume {
   readonly spec: PersistentVolumeSpec;
   readonly csi: CSIPersistentVolumeSource;
+  /** Whether it is an in-tree volume: inline ones are nothing else. */
+  readonly migrated: boolean;
 }
 
 /** Where an attachment says its volume is described. @throws AttachmentError unless in exactly one place */
@@ -41,10 +43,10 @@ export function sourceOf(
  * @throws AttachmentError when it has no CSI source and cannot get one
  */
 export function volumeOfPv(pv: PersistentVolume): AttachedVolume {
-  const translated: PersistentVolume = isPVMigratable(pv)
-    ? (translateInTreePVToCSI(pv) as PersistentVolume)
-    : pv;
-  return volumeOfSpec(translated.spec ?? {}, `PersistentVolume "${pv.metadata?.name ?? ""}"`);
+  const migrated = isPVMigratable(pv);
+  const translated: PersistentVolume = migrated ? (translateInTreePVToCSI(pv) as PersistentVolume) : pv;
+  const where = `PersistentVolume "${pv.metadata?.name ?? ""}"`;
+  return { ...volumeOfSpec(translated.spec ?? {}, where), migrated };
 }
 
 /** The volume of an inline spec, which its maker has translated already. @throws AttachmentError */
@@ -55,7 +57,7 @@ export function volumeOfSpec(
   const { csi } = spec;
   if (csi === undefined || csi === null) throw new AttachmentError(`${where} has no CSI source`);
   if (csi.volumeHandle === "") throw new AttachmentError(`${where}: spec.csi.volumeHandle is empty`);
-  return { spec, csi };
+  return { spec, csi, migrated: true };
 }
 
 /**

@@ -39,7 +39,9 @@ export async function learnDriver(env: SidecarEnv, timeoutMs: number, signal: Ab
       const name = await driverNameOf(env.csi, options);
       const capabilities = await capabilitiesOf(env.csi, options);
       const inTreeName = isMigratedCSIDriverByName(name) ? getInTreeNameFromCSIName(name) : undefined;
-      const csi = instrumentedConnection(env, env.csi, { driver_name: name });
+      // As in csi-lib-utils, only drivers that in-tree volumes migrate to have the label `migrated`.
+      const labels = { driver_name: name, ...(inTreeName === undefined ? {} : { migrated: "false" }) };
+      const csi = instrumentedConnection(env, env.csi, labels);
       return { name, inTreeName, capabilities, csi };
     } catch (error) {
       if (signal.aborted) throw error;

@@ -1,5 +1,5 @@
 import { interceptWrites, type KubeClient, KubeTransportError, type Lease, resources } from "@longshore/kube";
-import { recordingLogger } from "@longshore/runtime";
+import { recordingLogger, recordingMeter } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import {
   aClaim,
@@ -103,6 +103,41 @@ describe("sidecars in one process", () => {
     expect(watches.sort()).toEqual([...new Set(watches)]);
     expect(watches).toContain("persistentvolumes");
     await world.clock.run(sidecars.stop());
+  });
+
+  it("measure their calls, and tell those for migrated volumes apart", async () => {
+    for (const [name, migrated] of [
+      ["ebs.csi.aws.com", "true"],
+      ["other.csi.example.com", undefined],
+    ] as const) {
+      const world = await sidecarWorld({ name });
+      const { kube, signal } = world;
+      const meter = recordingMeter();
+      const sidecars = startSidecars({ ...world.env(), meter }, { sidecars: { attacher: {} } });
+      const inline = { accessModes: ["ReadWriteOnce"], csi: { driver: name, volumeHandle: "vol-1" } };
+      const source = migrated ? { inlineVolumeSpec: inline } : { persistentVolumeName: "pv-csi" };
+      const { awsElasticBlockStore: _, ...plain } = anInTreeVolume().spec ?? {};
+      const spec = { ...plain, csi: inline.csi };
+      await kube.create(resources.persistentVolumes, { metadata: { name: "pv-csi" }, spec }, { signal });
+      const drivers = [{ name, nodeID: "i-1", topologyKeys: [] }];
+      await kube.create(resources.csiNodes, { metadata: { name: "node-b" }, spec: { drivers } }, { signal });
+      await kube.create(
+        resources.volumeAttachments,
+        anAttachment({ attacher: name, source, nodeName: "node-b" }),
+        { signal },
+      );
+      const labels = {
+        driver_name: name,
+        method_name: "/csi.v1.Controller/ControllerPublishVolume",
+        grpc_status_code: "OK",
+        ...(migrated === undefined ? {} : { migrated }),
+      };
+      await world.eventually(
+        "attached, and measured",
+        async () => meter.value("csi_sidecar_operations_seconds", labels) === 1,
+      );
+      await world.clock.run(sidecars.stop());
+    }
   });
 
   it("wait for a driver that is not there yet, and can be stopped meanwhile", async () => {
