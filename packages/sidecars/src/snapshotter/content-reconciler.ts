@@ -11,7 +11,7 @@
  *  - The finalizer goes only after DeleteSnapshot has succeeded, or where nothing is to be deleted.
  *  - A pass may stop at any `await` and begin again; a second pass changes nothing more.
  */
-import { type ReconcileResult, type Stored, settled } from "@longshore/kube";
+import { isDeleting, type KubeObject, type ReconcileResult, type Stored, settled } from "@longshore/kube";
 import { assertNever, type BackoffPolicy, backoffMs } from "@longshore/runtime";
 import {
   beingCreatedAnnotation,
@@ -84,16 +84,20 @@ export async function reconcileContent(
   if (content === undefined || !isOfDriver(content, context.driver.name, context.classOf)) return settled;
   const step = decideContentStep(content, canLook(context.driver));
   try {
-    if (await act(context, content, step, signal)) {
-      context.polls.delete(name);
-      // Its own mark wakes nobody, and a deletion may have waited for the mark to go.
-      return step.kind === "settleCreation" ? { requeueAfterMs: 0 } : settled;
-    }
+    const isReady = await act(context, content, step, signal);
+    if (isReady) context.polls.delete(name);
+    if (isMoreToDo(content, step.kind)) return { requeueAfterMs: 0 };
+    if (isReady) return settled;
   } catch (error) {
     await context.writes.report(content, failures[step.kind], error, signal);
     throw error;
   }
   return lookAgain(context, name);
+}
+
+/** The snapshotter's own mark wakes nobody when it goes, but a deletion, or a look, may have waited for that. */
+export function isMoreToDo(content: KubeObject, step: string): boolean {
+  return step === "settleCreation" || (step === "create" && isDeleting(content));
 }
 
 /** Looks again at a snapshot that is not ready, later each time. */

@@ -11,7 +11,7 @@ import {
   type VolumeGroupSnapshotContent,
 } from "@longshore/storage";
 import type { SidecarEnv } from "../common/env.ts";
-import { lookAgain } from "./content-reconciler.ts";
+import { isMoreToDo, lookAgain } from "./content-reconciler.ts";
 import type { ContentKind, ContentWrites, ToldFailure } from "./content-writes.ts";
 import { isFinalCreateError } from "./create-outcome.ts";
 import {
@@ -76,10 +76,10 @@ export async function reconcileGroupContent(
     return settled;
   const step = decideGroupContentStep(content);
   try {
-    if (await act(context, content, step, signal)) {
-      context.polls.delete(name);
-      return settled;
-    }
+    const isReady = await act(context, content, step, signal);
+    if (isReady) context.polls.delete(name);
+    if (isMoreToDo(content, step.kind)) return { requeueAfterMs: 0 };
+    if (isReady) return settled;
   } catch (error) {
     await context.writes.report(content, failures[step.kind], error, signal);
     throw error;

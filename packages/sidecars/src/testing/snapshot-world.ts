@@ -63,7 +63,7 @@ export async function snapshotWorld(
     contents: async () => (await kube.list(snapshotResources.volumeSnapshotContents, { signal })).items,
     reasons: async () =>
       (await kube.list(resources.events, { signal })).items.map(({ reason = "" }) => reason),
-    async eventually(what, condition, withinMs = 30 * 60_000) {
+    async eventually(what, condition, withinMs = 5 * 60_000) {
       const untilMs = clock.monotonicMs() + withinMs;
       for (;;) {
         await clock.settle();
