@@ -18,7 +18,14 @@ export class InterruptedError extends Error {
 }
 
 /** Errors, by their names, that say that a flag was given something impossible: their classes are loaded by few verbs. */
-const usageErrors: ReadonlySet<string> = new Set(["UsageError", "EmulatedVersionError", "FeatureGateError"]);
+const usageErrors: ReadonlySet<string> = new Set([
+  "UsageError",
+  "EmulatedVersionError",
+  "FeatureGateError",
+  "UnknownPluginError",
+  "NotQualifiableError",
+  "DriverCommandError",
+]);
 
 /** Writes one sentence to stderr and gives the exit code. LONGSHORE_DEBUG=1 adds the stack. */
 export function reportFailure(error: unknown): number {

@@ -2,10 +2,12 @@
 import type { Command } from "commander";
 import { registerDriverCheck } from "./driver-check.ts";
 import { registerDriverDeploy } from "./driver-deploy.ts";
+import { registerDriverQualify } from "./driver-qualify.ts";
 
 /** Adds the verb with those below it. */
 export function registerDriverCommand(program: Command): void {
   const driver = program.command("driver").description("check, qualify and deploy a CSI driver");
   registerDriverCheck(driver);
+  registerDriverQualify(driver);
   registerDriverDeploy(driver);
 }

@@ -20,6 +20,10 @@ export interface ClusterConfig {
   readonly hostForm: "kernel" | "unprivileged";
   /** Port of the API server on the loopback interface; 0 chooses one. */
   readonly port: number;
+  /** Program and arguments of a driver of one's own, see `driver-command.ts`; the reference driver when left out. */
+  readonly driverCommand?: readonly string[];
+  /** Every call that the driver answers is written down, see `driver-calls.ts`. */
+  readonly recordsDriverCalls?: true;
   /** The controllers do what Kubernetes 1.20 is recorded to do where ours deliberately differ. */
   readonly compat?: "kubernetes-1.20";
 }
@@ -33,7 +37,12 @@ export const initialGates: Readonly<Record<string, boolean>> = { CSIMigration: t
 export function clusterConfig(
   nodeCount: number,
   hostForm: ClusterConfig["hostForm"],
-  options: Partial<Pick<ClusterConfig, "port" | "attachLimit" | "compat">> = {},
+  options: Partial<
+    Pick<
+      ClusterConfig,
+      "port" | "attachLimit" | "compat" | "driverName" | "driverCommand" | "recordsDriverCalls"
+    >
+  > = {},
 ): ClusterConfig {
   return {
     version: 1,
@@ -43,10 +52,12 @@ export function clusterConfig(
       zone: zones[index % zones.length] ?? zones[0],
       instanceId: `i-${(index + 1).toString(16).padStart(17, "0")}`,
     })),
-    driverName: "ebs.csi.aws.com",
+    driverName: options.driverName ?? "ebs.csi.aws.com",
     attachLimit: options.attachLimit ?? 39,
     hostForm,
     port: options.port ?? 0,
+    ...(options.driverCommand === undefined ? {} : { driverCommand: options.driverCommand }),
+    ...(options.recordsDriverCalls === true ? { recordsDriverCalls: true } : {}),
     ...(options.compat === undefined ? {} : { compat: options.compat }),
   };
 }

@@ -13,13 +13,23 @@ import {
   type Store,
   type UserInfo,
 } from "@longshore/apiserver";
-import { type CsiConnector, type CsiListener, type InProcessCsi, inProcessCsi } from "@longshore/csi";
+import {
+  type CsiConnector,
+  type CsiListener,
+  type InProcessCsi,
+  inProcessCsi,
+  type ServedCall,
+} from "@longshore/csi";
 import type { KubeClient, KubeObject, Resource, Stored } from "@longshore/kube";
 import type { CrossingMark, GateValues, Platform } from "@longshore/migration";
 import { type Component, type RuntimeEnv, SimulatedDisks, SimulatedHost } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
 import { startControllerManager } from "../components/controller-manager.ts";
-import { startCsiDriverController, startCsiDriverOnNode } from "../components/csi-driver.ts";
+import {
+  type DriverSource,
+  startCsiDriverController,
+  startCsiDriverOnNode,
+} from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import { readPodLogs } from "../containers/pod-logs.ts";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
@@ -27,6 +37,7 @@ import { createProgramPodRuntime, type Program } from "../containers/program-pod
 import { createDiskCloud, type DiskCloudService, type ProviderCloud } from "../disk-cloud/index.ts";
 import { controlPlane, createEmbeddedPlatform } from "../platform/embedded-platform.ts";
 import { type ClusterConfig, initialGates } from "./config.ts";
+import { controllerPlace } from "./driver-command.ts";
 import { bootstrap } from "./process-cluster.ts";
 import { withSocketFiles } from "./socket-files.ts";
 
@@ -48,6 +59,8 @@ export interface InProcessClusterOptions {
   /** Stands between a component (by name, at each start) and its seams. */
   readonly isolate?: (componentName: string, seams: Seams) => Seams;
   readonly onMark?: (mark: CrossingMark, signal: AbortSignal) => Promise<void>;
+  /** Told of every call that the driver has answered: at `controller`, or at a node. */
+  readonly onDriverCall?: (place: string, call: ServedCall) => void;
 }
 
 /** The cluster, as its owner handles it. */
@@ -140,6 +153,10 @@ export async function createInProcessCluster(
     return options.isolate?.(componentName, seams) ?? seams;
   };
 
+  const toldOf = (place: string): DriverSource => {
+    const { onDriverCall } = options;
+    return onDriverCall === undefined ? {} : { onCall: (call) => onDriverCall(place, call) };
+  };
   const starters = new Map<string, () => Promise<Component>>();
   starters.set(controlPlane, async () =>
     startControllerManager(seamsOf(controlPlane, undefined), {
@@ -151,6 +168,7 @@ export async function createInProcessCluster(
     startCsiDriverController(seamsOf("csi-controller", undefined), {
       driverName: config.driverName,
       socket: "/csi.sock",
+      ...toldOf(controllerPlace),
     }),
   );
   for (const { node } of nodes.values()) {
@@ -160,6 +178,7 @@ export async function createInProcessCluster(
         driverName: config.driverName,
         nodeName: node.name,
         rootDir,
+        ...toldOf(node.name),
       }),
     );
     starters.set(node.name, async () =>

@@ -24,6 +24,12 @@ export interface ClusterLayout {
   readonly podLogDir: string;
   /** Socket of the driver's controller service. */
   readonly driverSocket: string;
+  /** Socket of a driver of one's own that runs at this place: `controller` or a node. */
+  ownDriverSocket(place: string): string;
+  /** State of such a driver, shared by its places. */
+  readonly ownDriverDir: string;
+  /** The calls that the driver has answered at this place. */
+  driverCallsFile(place: string): string;
   /** Gates of `controller-manager` or of a node, by name. */
   gatesFile(name: string): string;
   /** How a node's agent reaches the API server, as that node. */
@@ -53,6 +59,9 @@ export function clusterLayout(dir: string): ClusterLayout {
     logDir: `${dir}/logs`,
     podLogDir: `${dir}/logs/pods`,
     driverSocket: `${dir}/csi.sock`,
+    ownDriverSocket: (place) => `${dir}/d/${place}.sock`,
+    ownDriverDir: `${dir}/d`,
+    driverCallsFile: (place) => `${dir}/driver-calls/${place}.jsonl`,
     gatesFile: (name) => `${dir}/gates/${name}.json`,
     nodeKubeconfig: (nodeName) => `${dir}/kubeconfigs/${nodeName}`,
     nodeDir: (nodeName) => `${dir}/n/${nodeName}`,

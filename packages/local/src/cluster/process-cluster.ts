@@ -29,6 +29,7 @@ import {
 import { type Supervisor, startSupervisor } from "../processes/supervisor.ts";
 import { endClusterProcesses, removeCluster, supervisorName } from "./cleanup.ts";
 import { type ClusterConfig, initialGates } from "./config.ts";
+import { controllerPlace, driverArgv, driverValues } from "./driver-command.ts";
 import {
   ClusterDirectoryError,
   readClusterConfig,
@@ -91,6 +92,7 @@ export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<Su
   try {
     const config = await prepare(env, layout, options.config);
     const supervise = superviseWith(supervisor, layout, options.command);
+    const superviseDriver = superviseOwnDriver(supervisor, layout, config);
     progress("starting API server and disk cloud");
     supervise("apiserver");
     supervise("disk-cloud");
@@ -109,8 +111,10 @@ export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<Su
     progress("starting controllers, driver and nodes");
     await bootstrap(cluster.kube, config, options.signal);
     supervise("controller-manager");
+    superviseDriver(controllerPlace);
     supervise("csi-controller");
     for (const node of config.nodes) {
+      superviseDriver(node.name);
       supervise("csi-node", node.name);
       supervise("node-agent", node.name);
     }
@@ -263,7 +267,7 @@ async function prepare(env: ClusterEnv, layout: ClusterLayout, asked: ClusterCon
   }
   const config = { ...asked, port };
   if (config.hostForm === "kernel") await makeSharedMount(layout.dir);
-  for (const dir of [layout.logDir, layout.podLogDir, layout.apiDir, layout.cloudDir]) {
+  for (const dir of [layout.logDir, layout.podLogDir, layout.apiDir, layout.cloudDir, layout.ownDriverDir]) {
     await env.host.makeDirectory(dir, 0o750);
   }
   for (const node of config.nodes) {
@@ -283,6 +287,20 @@ function superviseWith(supervisor: Supervisor, layout: ClusterLayout, command: r
     supervisor.supervise({
       name,
       argv: [...command, "run", kind, "--cluster-dir", layout.dir, ...node],
+      pidFile: layout.pidFile(name),
+      logFile: layout.logFile(name),
+    });
+  };
+}
+
+/** Starts a driver of one's own at a place, where the cluster has one. */
+function superviseOwnDriver(supervisor: Supervisor, layout: ClusterLayout, config: ClusterConfig) {
+  return (place: string) => {
+    if (config.driverCommand === undefined) return;
+    const name = `driver-${place}`;
+    supervisor.supervise({
+      name,
+      argv: driverArgv(config.driverCommand, driverValues(config, layout, place)),
       pidFile: layout.pidFile(name),
       logFile: layout.logFile(name),
     });

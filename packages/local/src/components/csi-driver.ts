@@ -2,7 +2,14 @@
  * The reference driver with its sidecars: on a node with the registrar, as controller with provisioner,
  * attacher and resizer. Driver and sidecars of one place share a process and talk over the driver's socket.
  */
-import type { CsiConnector, CsiListener } from "@longshore/csi";
+import {
+  type CsiConnector,
+  type CsiListener,
+  type CsiServices,
+  forwardingServices,
+  observedServices,
+  type ServedCall,
+} from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
 import { type Component, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
 import { type SidecarsOptions, startNodeDriverRegistrar, startSidecars } from "@longshore/sidecars";
@@ -18,8 +25,32 @@ export interface CsiDriverEnv extends RuntimeEnv {
   cloudFor(caller: CloudCaller): ProviderCloud;
 }
 
+/** Which driver answers, and who is told. */
+export interface DriverSource {
+  /** Socket of a driver that runs elsewhere, to which every call is passed on; the reference driver when left out. */
+  readonly endpoint?: string;
+  /** Told of every call that the driver has answered, before the answer leaves. */
+  readonly onCall?: (call: ServedCall) => Promise<void> | void;
+}
+
+/** Longest that a driver elsewhere may take for a call, in milliseconds; its callers have deadlines of their own. */
+const forwardedWithinMs = 15 * 60_000;
+
+function answering(
+  env: CsiDriverEnv,
+  { endpoint, onCall }: DriverSource,
+  reference: () => CsiServices,
+): { readonly services: CsiServices; close(): void } {
+  const elsewhere = endpoint === undefined ? undefined : env.connector.connect(endpoint);
+  const services = elsewhere === undefined ? reference() : forwardingServices(elsewhere, forwardedWithinMs);
+  return {
+    services: onCall === undefined ? services : observedServices(services, onCall),
+    close: () => elsewhere?.close(),
+  };
+}
+
 /** Options of {@link startCsiDriverOnNode}. */
-export interface CsiDriverOnNodeOptions {
+export interface CsiDriverOnNodeOptions extends DriverSource {
   readonly driverName: string;
   readonly nodeName: string;
   /** The kubelet root directory; driver and registration sockets go to their places below it. */
@@ -41,12 +72,13 @@ export async function startCsiDriverOnNode(
   const socket = kubeletPaths.csiSocket(rootDir, driverName);
   await env.host.makeDirectory(socket.slice(0, socket.lastIndexOf("/")), 0o750);
   await env.host.makeDirectory(kubeletPaths.registrationDir(rootDir), 0o755);
-  const cloud = env.cloudFor({ path: "csi", component: driverName });
-  const services = createReferenceDriver(
-    { ...env, cloud },
-    { driverName, nodeName, services: "node", recordsFile: `${rootDir}/driver-records/${driverName}.json` },
+  const driver = answering(env, options, () =>
+    createReferenceDriver(
+      { ...env, cloud: env.cloudFor({ path: "csi", component: driverName }) },
+      { driverName, nodeName, services: "node", recordsFile: `${rootDir}/driver-records/${driverName}.json` },
+    ),
   );
-  const server = await env.listener.serve(socket, services);
+  const server = await env.listener.serve(socket, driver.services);
   const connection = env.connector.connect(socket);
   const registrar = startNodeDriverRegistrar(
     { ...env, csi: connection },
@@ -57,12 +89,13 @@ export async function startCsiDriverOnNode(
     async stop() {
       await stopAll([{ stop: () => server.close() }, registrar]);
       connection.close();
+      driver.close();
     },
   };
 }
 
 /** Options of {@link startCsiDriverController}. */
-export interface CsiDriverControllerOptions {
+export interface CsiDriverControllerOptions extends DriverSource {
   readonly driverName: string;
   /** Where the controller's socket is made. */
   readonly socket: string;
@@ -78,9 +111,13 @@ export async function startCsiDriverController(
   options: CsiDriverControllerOptions,
 ): Promise<EndingComponent> {
   const { driverName, socket } = options;
-  const cloud = env.cloudFor({ path: "csi", component: driverName });
-  const services = createReferenceDriver({ ...env, cloud }, { driverName, services: "controller" });
-  const server = await env.listener.serve(socket, services);
+  const driver = answering(env, options, () =>
+    createReferenceDriver(
+      { ...env, cloud: env.cloudFor({ path: "csi", component: driverName }) },
+      { driverName, services: "controller" },
+    ),
+  );
+  const server = await env.listener.serve(socket, driver.services);
   const csi = env.connector.connect(socket);
   const sidecars = startSidecars({ ...env, csi }, { sidecars: options.sidecars ?? defaultSidecars });
   return {
@@ -88,6 +125,7 @@ export async function startCsiDriverController(
     async stop() {
       await stopAll([{ stop: () => server.close() }, sidecars]);
       csi.close();
+      driver.close();
     },
   };
 }

@@ -8,10 +8,16 @@ import { createHttpClient, type KubeClient, loadKubeconfig } from "@longshore/ku
 import type { Component, Host, RuntimeEnv } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
 import type { ClusterConfig } from "../cluster/config.ts";
+import { driverCallWriter } from "../cluster/driver-calls.ts";
+import { controllerPlace } from "../cluster/driver-command.ts";
 import { readClusterConfig, readGates } from "../cluster/files.ts";
 import { type ClusterLayout, clusterLayout } from "../cluster/layout.ts";
 import { startControllerManager } from "../components/controller-manager.ts";
-import { startCsiDriverController, startCsiDriverOnNode } from "../components/csi-driver.ts";
+import {
+  type DriverSource,
+  startCsiDriverController,
+  startCsiDriverOnNode,
+} from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
 import { connectDiskCloud, createDiskCloud, serveDiskCloud } from "../disk-cloud/index.ts";
@@ -125,7 +131,11 @@ async function startCsiController(context: ProcessContext): Promise<StartedProce
       listener: grpcListener(env),
       cloudFor: cloudFor(context),
     },
-    { driverName: config.driverName, socket: layout.driverSocket },
+    {
+      driverName: config.driverName,
+      socket: layout.driverSocket,
+      ...driverSource(context, controllerPlace),
+    },
   );
   return { ended: driver.failed.then((error) => error.message), stop: () => driver.stop() };
 }
@@ -135,9 +145,24 @@ async function startCsiNode(context: ProcessContext): Promise<StartedProcess> {
   const node = nodeOf(context);
   const driver = await startCsiDriverOnNode(
     { ...env, host, connector: grpcConnector(env), listener: grpcListener(env), cloudFor: cloudFor(context) },
-    { driverName: config.driverName, nodeName: node.name, rootDir: layout.nodeDir(node.name) },
+    {
+      driverName: config.driverName,
+      nodeName: node.name,
+      rootDir: layout.nodeDir(node.name),
+      ...driverSource(context, node.name),
+    },
   );
   return { ended: driver.failed.then((error) => error.message), stop: () => driver.stop() };
+}
+
+/** Which driver answers at this place, and where its calls are written down. */
+function driverSource({ env, layout, config, host }: ProcessContext, place: string): DriverSource {
+  return {
+    ...(config.driverCommand === undefined ? {} : { endpoint: layout.ownDriverSocket(place) }),
+    ...(config.recordsDriverCalls === true
+      ? { onCall: driverCallWriter({ ...env, host }, layout.driverCallsFile(place), place) }
+      : {}),
+  };
 }
 
 async function startNode(context: ProcessContext): Promise<StartedProcess> {

@@ -15,6 +15,11 @@ export class UncertainProgressError extends Error {
   override readonly name = "UncertainProgressError";
 }
 
+/** The volume cannot be changed as it is used now. */
+export class FailedPreconditionError extends Error {
+  override readonly name = "FailedPreconditionError";
+}
+
 /** What the error says about the mount. */
 export type NodeErrorKind = "transient" | "uncertain" | "final";
 

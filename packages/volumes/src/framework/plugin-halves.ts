@@ -4,7 +4,7 @@
  */
 
 import type { Pod } from "@longshore/kube";
-import type { DeviceMounter, DeviceUnmounter, Mounter, Unmounter } from "./plugin.ts";
+import type { DeviceMounter, DeviceUnmounter, Mounter, NodeExpandOptions, Unmounter } from "./plugin.ts";
 import type { VolumeSpec } from "./spec.ts";
 import type { VolumeHost } from "./volume-host.ts";
 
@@ -15,6 +15,7 @@ export interface PluginNodeHalf {
   constructVolumeSpec(volumeName: string, mountPath: string): Promise<VolumeSpec>;
   newDeviceMounter(): DeviceMounter;
   newDeviceUnmounter(): DeviceUnmounter;
+  nodeExpand(options: NodeExpandOptions, signal: AbortSignal): Promise<boolean>;
 }
 
 /** What a node half is made from. */

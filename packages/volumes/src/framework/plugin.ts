@@ -62,6 +62,27 @@ export interface ExpandableVolumePlugin extends VolumePlugin {
   requiresFSResize(): boolean;
 }
 
+/** What is to grow on the node, and where it is. */
+export interface NodeExpandOptions {
+  readonly spec: VolumeSpec;
+  readonly devicePath: string;
+  /** The global mount; empty where the volume has none. */
+  readonly deviceMountPath: string;
+  /** Where the file system is mounted: the global mount when staged, the pod's directory when published. */
+  readonly path: string;
+  readonly phase: "staged" | "published";
+  readonly newSizeBytes: bigint;
+}
+
+/** Grows what is on a volume, once the volume itself has grown. */
+export interface NodeExpandableVolumePlugin extends VolumePlugin {
+  /**
+   * Idempotent. @returns false: only once the volume is published
+   * @throws FailedPreconditionError when it cannot grow as it is used now
+   */
+  nodeExpand(options: NodeExpandOptions, signal: AbortSignal): Promise<boolean>;
+}
+
 /** Limits on attached volumes per node, by resource key. */
 export interface VolumePluginWithAttachLimits extends VolumePlugin {
   getVolumeLimits(): Promise<Readonly<Record<string, number>>>;
@@ -178,6 +199,8 @@ export const isProvisionable = (p: VolumePlugin): p is ProvisionableVolumePlugin
 export const isDeletable = (p: VolumePlugin): p is DeletableVolumePlugin => has(p, "newDeleter");
 /** Whether the plugin grows volumes from the controller. */
 export const isExpandable = (p: VolumePlugin): p is ExpandableVolumePlugin => has(p, "expandVolumeDevice");
+/** Whether the plugin grows file systems on the node. */
+export const isNodeExpandable = (p: VolumePlugin): p is NodeExpandableVolumePlugin => has(p, "nodeExpand");
 /** Whether the plugin can list what its provider has attached. */
 export const listsAttachments = (p: VolumePlugin): p is AttachmentListingVolumePlugin =>
   has(p, "listAttachments");

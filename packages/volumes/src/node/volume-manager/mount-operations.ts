@@ -2,12 +2,20 @@
  * The operations on one volume, each a sequence of plugin calls whose outcome goes into the actual
  * state. Source: spec node-agent.md §7.
  */
-import { type KubeClient, type Node, nodeSelectorMatches, resources } from "@longshore/kube";
+import {
+  type EventRecorder,
+  type KubeClient,
+  type Node,
+  nodeSelectorMatches,
+  resources,
+} from "@longshore/kube";
 import { type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import { UncertainProgressError } from "../../framework/node-errors.ts";
 import { isAttachable, isDeviceMountable } from "../../framework/plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/spec.ts";
 import type { ActualPod, ActualState, ActualVolume } from "./actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "./desired-state.ts";
+import { expandOnNode } from "./node-expand.ts";
 
 const waitForAttachTimeoutMs = 600_000;
 
@@ -23,6 +31,7 @@ export interface OperationEnv extends RuntimeEnv {
   readonly nodeName: string;
   readonly rootDir: string;
   readonly actual: ActualState;
+  readonly events: Pick<EventRecorder, "event">;
   isReportedInUse(uniqueName: string): boolean;
 }
 
@@ -73,7 +82,7 @@ export async function mountVolume(
   }
   const mounter = await plugin.newMounter(spec, pod);
   const devicePath = await waitForAttach(env, volume, spec, signal, giveUp);
-  await mountDevice(env, volume, spec, devicePath, signal);
+  let isExpanded = await mountDevice(env, volume, { pod, spec }, devicePath, signal);
   const mount: Omit<ActualPod, "state"> = {
     podUID: pod.metadata.uid,
     volumeName: specName(spec),
@@ -95,7 +104,22 @@ export async function mountVolume(
     env.actual.podMountFailed(uniqueName, mount, error);
     throw error;
   }
+  if (!isExpanded) {
+    const deviceMountPath = env.actual.get(uniqueName)?.device.path ?? "";
+    const where = { spec, devicePath, deviceMountPath, path: mount.path, phase: "published" } as const;
+    try {
+      isExpanded = await expandOnNode(env, plugin, pod, where, signal);
+    } catch (error) {
+      env.actual.podMountFailed(uniqueName, mount, mountedAllTheSame(error));
+      throw error;
+    }
+  }
   env.actual.markPodMounted(uniqueName, mount);
+}
+
+/** What was mounted before its growth failed must be unmounted before it is forgotten. */
+function mountedAllTheSame(cause: unknown): UncertainProgressError {
+  return new UncertainProgressError("mounted, but not grown", { cause });
 }
 
 function waitForAttach(
@@ -113,15 +137,16 @@ function waitForAttach(
   );
 }
 
+/** @returns whether what is on the volume has grown with it */
 async function mountDevice(
   env: OperationEnv,
   { uniqueName, plugin, deviceMountable }: DesiredVolume,
-  spec: VolumeSpec,
+  { pod, spec }: Pick<DesiredPod, "pod" | "spec">,
   devicePath: string,
   signal: AbortSignal,
-): Promise<void> {
-  if (!deviceMountable || !isDeviceMountable(plugin)) return;
-  if (env.actual.get(uniqueName)?.device.state === "mounted") return;
+): Promise<boolean> {
+  if (!deviceMountable || !isDeviceMountable(plugin)) return false;
+  if (env.actual.get(uniqueName)?.device.state === "mounted") return false;
   const mounter = plugin.newDeviceMounter();
   const path = mounter.getDeviceMountPath(spec);
   try {
@@ -130,7 +155,16 @@ async function mountDevice(
     env.actual.deviceMountFailed(uniqueName, path, error);
     throw error;
   }
+  const where = { spec, devicePath, deviceMountPath: path, path, phase: "staged" } as const;
+  let isExpanded: boolean;
+  try {
+    isExpanded = await expandOnNode(env, plugin, pod, where, signal);
+  } catch (error) {
+    env.actual.deviceMountFailed(uniqueName, path, mountedAllTheSame(error));
+    throw error;
+  }
   env.actual.markDeviceMounted(uniqueName, path);
+  return isExpanded;
 }
 
 /** Unmounts the volume from the pod, knowing no more than its directory's name. */

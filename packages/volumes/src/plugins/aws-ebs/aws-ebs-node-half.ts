@@ -36,6 +36,10 @@ export function createAwsEbsNodeHalf(options: AwsEbsNodeHalfOptions): AwsEbsNode
     newUnmounter: async (volumeName, podUID) => podUnmounter(kubeletOf(volumeHost()), volumeName, podUID),
     newDeviceMounter: () => deviceMounter(kubeletOf(volumeHost())),
     newDeviceUnmounter: () => deviceUnmounter(kubeletOf(volumeHost())),
+    async nodeExpand({ devicePath, path }) {
+      await kubeletOf(volumeHost()).host.growFileSystem(devicePath, path);
+      return true;
+    },
     constructVolumeSpec: (volumeName, mountPath) =>
       constructVolumeSpec(kubeletOf(volumeHost()), volumeName, mountPath),
     waitForAttach: (spec, devicePath, signal) => waitForDevice(volumeHost(), spec, devicePath, signal),

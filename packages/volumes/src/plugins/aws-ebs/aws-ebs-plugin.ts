@@ -10,6 +10,7 @@ import type {
   DeletableVolumePlugin,
   Detacher,
   ExpandableVolumePlugin,
+  NodeExpandableVolumePlugin,
   ProvisionableVolumePlugin,
   VolumePluginWithAttachLimits,
 } from "../../framework/plugin.ts";
@@ -34,6 +35,7 @@ export interface AwsEbsPluginOptions {
 
 /** Everything that the EBS plugin can do. */
 export type AwsEbsPlugin = AttachableVolumePlugin &
+  NodeExpandableVolumePlugin &
   ProvisionableVolumePlugin &
   DeletableVolumePlugin &
   ExpandableVolumePlugin &
@@ -73,6 +75,7 @@ export function awsEbsPlugin(options: AwsEbsPluginOptions = {}): AwsEbsPlugin {
     constructVolumeSpec: (volumeName, mountPath) => nodeHalf.constructVolumeSpec(volumeName, mountPath),
     newDeviceMounter: () => nodeHalf.newDeviceMounter(),
     newDeviceUnmounter: () => nodeHalf.newDeviceUnmounter(),
+    nodeExpand: (expand, signal) => nodeHalf.nodeExpand(expand, signal),
     canDeviceMount: async () => true,
     canAttach: async () => true,
     newAttacher(): Attacher {

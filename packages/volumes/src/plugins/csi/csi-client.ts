@@ -56,13 +56,18 @@ export async function withDriver<T>(
   }
 }
 
-/** Whether the driver stages volumes. */
-export async function stagesVolumes({ node, options }: NodeCalls): Promise<boolean> {
+/** What the driver's node service can do. */
+export async function nodeCapabilities({
+  node,
+  options,
+}: NodeCalls): Promise<ReadonlySet<NodeServiceCapability_RPC_Type>> {
   const { capabilities } = await node.nodeGetCapabilities({}, options);
-  return capabilities.some(
-    ({ type }) =>
-      type.case === "rpc" && type.value.type === NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME,
-  );
+  return new Set(capabilities.flatMap(({ type }) => (type.case === "rpc" ? [type.value.type] : [])));
+}
+
+/** Whether the driver stages volumes. */
+export async function stagesVolumes(calls: NodeCalls): Promise<boolean> {
+  return (await nodeCapabilities(calls)).has(NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME);
 }
 
 /** After these the driver may still be at work: NodeStageVolume's and NodePublishVolume's rule. */

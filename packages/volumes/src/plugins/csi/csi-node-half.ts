@@ -9,6 +9,7 @@ import type { VolumeSpec } from "../../framework/spec.ts";
 import { csiDeviceMounter, csiDeviceUnmounter } from "./csi-device-mounter.ts";
 import { csiMounter, csiUnmounter } from "./csi-mounter.ts";
 import { type CsiNodeContext, csiDriverPolicy, csiVolumeOf } from "./csi-node-context.ts";
+import { csiNodeExpand } from "./csi-node-expand.ts";
 import { waitForVolumeAttachment } from "./csi-wait-for-attach.ts";
 import { createRegisteredCsiDrivers, type HasCsiDrivers } from "./registered-csi-drivers.ts";
 import { readVolData, type VolData, VolDataError } from "./vol-data.ts";
@@ -39,6 +40,7 @@ export function createCsiNodeHalf(options: CsiNodeHalfOptions): CsiNodeHalf {
     newUnmounter: (volumeName, podUID) => csiUnmounter(context(), volumeName, podUID),
     newDeviceMounter: () => csiDeviceMounter(context()),
     newDeviceUnmounter: () => csiDeviceUnmounter(context()),
+    nodeExpand: (expand, signal) => csiNodeExpand(context(), expand, signal),
     async constructVolumeSpec(volumeName, mountPath) {
       const data = await readVolData(context().kubelet.host, mountPath);
       if (data === undefined) throw new VolDataError(`${mountPath} has no vol_data.json`);

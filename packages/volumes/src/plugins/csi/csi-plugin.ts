@@ -5,7 +5,12 @@
  */
 import type { CsiConnector } from "@longshore/csi";
 import { invariant } from "@longshore/runtime";
-import type { AttachableVolumePlugin, Attacher, Detacher } from "../../framework/plugin.ts";
+import type {
+  AttachableVolumePlugin,
+  Attacher,
+  Detacher,
+  NodeExpandableVolumePlugin,
+} from "../../framework/plugin.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import { CsiAttacher } from "./csi-attacher.ts";
@@ -20,7 +25,9 @@ export interface CsiPluginOptions {
 }
 
 /** The plugin, to be given to `createVolumePluginManager`. */
-export function csiPlugin(options: CsiPluginOptions = {}): AttachableVolumePlugin & HasCsiDrivers {
+export function csiPlugin(
+  options: CsiPluginOptions = {},
+): AttachableVolumePlugin & NodeExpandableVolumePlugin & HasCsiDrivers {
   let initialised: VolumeHost | undefined;
   const host = (): VolumeHost => {
     invariant(initialised !== undefined, "a volume plugin is initialised before it is used");
@@ -53,6 +60,7 @@ export function csiPlugin(options: CsiPluginOptions = {}): AttachableVolumePlugi
     constructVolumeSpec: (volumeName, mountPath) => nodeHalf.constructVolumeSpec(volumeName, mountPath),
     newDeviceMounter: () => nodeHalf.newDeviceMounter(),
     newDeviceUnmounter: () => nodeHalf.newDeviceUnmounter(),
+    nodeExpand: (expand, signal) => nodeHalf.nodeExpand(expand, signal),
     canDeviceMount: async (spec) => !isEphemeral(spec),
     canAttach: async (spec) => !isEphemeral(spec) && !(await skipAttach(csiSourceOf(spec).driver, never)),
     newAttacher: (): Attacher => ({

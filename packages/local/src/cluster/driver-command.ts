@@ -1,0 +1,91 @@
+/**
+ * The command of a driver of one's own: one process for the controller and one on each node. What differs from place
+ * to place stands in braces and is filled in.
+ */
+import type { ClusterConfig } from "./config.ts";
+import type { ClusterLayout } from "./layout.ts";
+
+/** Where the controller service runs; a node's place is named after the node. */
+export const controllerPlace = "controller";
+
+/** The command cannot be used: which part, and what to do. */
+export class DriverCommandError extends Error {
+  override readonly name = "DriverCommandError";
+}
+
+/** What may stand in braces, and what it is. */
+export const driverPlaceholders: Readonly<Record<string, string>> = {
+  endpoint: "unix:// and the socket on which the driver must listen",
+  services: "controller, or node",
+  node: "name of the node; empty for the controller",
+  "node-id": "the node's id at the provider; empty for the controller",
+  zone: "the node's zone; that of the first node for the controller",
+  "state-dir": "directory for the driver's state, the same at all places",
+};
+
+/** The words of a command line: split at blanks, `"…"` and `'…'` hold them together. No shell is involved. */
+export function commandWords(text: string): string[] {
+  const words: string[] = [];
+  let word: string | undefined;
+  let quote = "";
+  for (const character of text) {
+    if (quote !== "") {
+      if (character === quote) quote = "";
+      else word += character;
+    } else if (character === '"' || character === "'") {
+      quote = character;
+      word ??= "";
+    } else if (/\s/.test(character)) {
+      if (word !== undefined) words.push(word);
+      word = undefined;
+    } else word = (word ?? "") + character;
+  }
+  if (quote !== "") throw new DriverCommandError(`the driver's command has a ${quote} that is not closed`);
+  if (word !== undefined) words.push(word);
+  return words;
+}
+
+/** What each placeholder stands for at a place. */
+export function driverValues(
+  config: ClusterConfig,
+  layout: ClusterLayout,
+  place: string,
+): Readonly<Record<string, string>> {
+  const node = config.nodes.find(({ name }) => name === place);
+  return {
+    endpoint: `unix://${layout.ownDriverSocket(place)}`,
+    services: node === undefined ? "controller" : "node",
+    node: node?.name ?? "",
+    "node-id": node?.instanceId ?? "",
+    zone: (node ?? config.nodes[0])?.zone ?? "",
+    "state-dir": layout.ownDriverDir,
+  };
+}
+
+/** The command at a place. @throws DriverCommandError for a placeholder that is none, or a command without `{endpoint}` */
+export function driverArgv(
+  command: readonly string[],
+  values: Readonly<Record<string, string>>,
+): readonly string[] {
+  const known = Object.keys(driverPlaceholders);
+  let listens = false;
+  const argv = command.map((word) =>
+    word.replace(/\{([a-z-]+)\}/g, (_, name: string) => {
+      const value = values[name];
+      if (value === undefined) {
+        throw new DriverCommandError(
+          `{${name}} in the driver's command is not known: there are ${known.map((k) => `{${k}}`).join(", ")}`,
+        );
+      }
+      if (name === "endpoint") listens = true;
+      return value;
+    }),
+  );
+  if (argv.length === 0) throw new DriverCommandError("the driver's command is empty: name its program");
+  if (!listens) {
+    throw new DriverCommandError(
+      "the driver's command does not say where to listen: put {endpoint} where the driver takes its CSI endpoint",
+    );
+  }
+  return argv;
+}

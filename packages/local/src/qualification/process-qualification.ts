@@ -1,0 +1,91 @@
+/** The qualification on a cluster of processes, brought up for it and taken down after it. */
+import { crossingSubject } from "@longshore/migration";
+import { clusterConfig } from "../cluster/config.ts";
+import { readDriverCalls } from "../cluster/driver-calls.ts";
+import { controllerPlace, driverArgv, driverPlaceholders } from "../cluster/driver-command.ts";
+import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/process-cluster.ts";
+import { readPodLogs } from "../containers/pod-logs.ts";
+import { writerCommand } from "../demo/process-demo.ts";
+import { type QualificationCluster, type QualificationOptions, runQualification } from "./qualify.ts";
+import type { QualificationReport } from "./report.ts";
+
+/** Options of {@link runProcessQualification}. */
+export interface ProcessQualificationOptions
+  extends Pick<QualificationOptions, "plugin" | "behaviourTimeoutMs" | "onResult" | "onStatus"> {
+  readonly dir: string;
+  readonly hostForm: "kernel" | "unprivileged";
+  /** Program and first arguments of the longshore command. */
+  readonly command: readonly string[];
+  /** Program and arguments of the driver, with placeholders; the reference driver when left out. */
+  readonly driverCommand?: readonly string[];
+}
+
+/** The plugin cannot be tried on the local cluster. */
+export class NotQualifiableError extends Error {
+  override readonly name = "NotQualifiableError";
+}
+
+const nodeCount = 3;
+/** Plugins whose in-tree code the local cluster has. */
+const plugins: readonly string[] = ["aws-ebs"];
+
+/**
+ * Runs the qualification; the cluster and everything it has made is gone afterwards, whatever happens.
+ * @throws UnknownPluginError, NotQualifiableError or DriverCommandError before anything is started
+ */
+export async function runProcessQualification(
+  env: ClusterEnv,
+  options: ProcessQualificationOptions,
+  signal: AbortSignal,
+): Promise<QualificationReport> {
+  const { dir, hostForm, command, driverCommand, ...rest } = options;
+  const { driverName, shortName } = crossingSubject(options.plugin);
+  if (!plugins.includes(shortName)) {
+    throw new NotQualifiableError(
+      `--plugin ${shortName}: the local cluster has no in-tree code of it; it has that of ${plugins.join(", ")}`,
+    );
+  }
+  if (driverCommand !== undefined) driverArgv(driverCommand, driverPlaceholders);
+  options.onStatus?.("bringing a cluster up");
+  const cluster = await upCluster(env, {
+    dir,
+    config: clusterConfig(nodeCount, hostForm, {
+      driverName,
+      recordsDriverCalls: true,
+      ...(driverCommand === undefined ? {} : { driverCommand }),
+    }),
+    command,
+    signal,
+    ...(options.onStatus === undefined ? {} : { onProgress: options.onStatus }),
+  });
+  try {
+    return await runQualification(
+      env,
+      qualificationClusterOf(env, cluster),
+      {
+        ...rest,
+        writerCommand: writerCommand(),
+        readerCommand: ["/bin/cat", "$(LONGSHORE_MOUNT_DATA)/records"],
+      },
+      signal,
+    );
+  } finally {
+    options.onStatus?.("taking the cluster down");
+    await cluster.stop();
+  }
+}
+
+function qualificationClusterOf(env: ClusterEnv, cluster: SupervisedCluster): QualificationCluster {
+  const { config, kube, platform, layout, cloud } = cluster;
+  const places = [controllerPlace, ...config.nodes.map(({ name }) => name)];
+  return {
+    config,
+    kube,
+    platform,
+    host: env.host,
+    journalFile: `${layout.dir}/crossing.json`,
+    podLogs: (podName) => readPodLogs(env.host, layout.podLogDir, "default", podName),
+    cloudCalls: (signal) => cloud.calls(0, signal),
+    driverCalls: () => readDriverCalls(env.host, places.map(layout.driverCallsFile)),
+  };
+}

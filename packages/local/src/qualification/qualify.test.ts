@@ -1,0 +1,110 @@
+/** The gate on the cluster in one process, under the virtual clock: what a good driver passes, and what it must refuse. */
+import { type CsiServices, CsiStatusError, type ServedCall } from "@longshore/csi";
+import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
+import { expect, test } from "vitest";
+import { clusterConfig } from "../cluster/config.ts";
+import type { DriverCall } from "../cluster/driver-calls.ts";
+import { createInProcessCluster } from "../cluster/in-process-cluster.ts";
+import { demoPrograms, readerProgram, writerProgram } from "../demo/in-process-programs.ts";
+import { runQualification } from "./qualify.ts";
+import { type QualificationReport, reasonsAgainst } from "./report.ts";
+
+async function qualify(
+  change: { readonly rpc?: string; readonly hide?: string } = {},
+): Promise<QualificationReport> {
+  const clock = new VirtualClock();
+  const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
+  const config = clusterConfig(3, "unprivileged");
+  const calls: DriverCall[] = [];
+  const onDriverCall = (place: string, call: ServedCall) => {
+    if (call.rpc !== change.hide) calls.push({ place, atMs: clock.now().getTime(), ...call });
+  };
+  return clock.run(
+    (async () => {
+      const cluster = await createInProcessCluster(env, {
+        config,
+        programs: (host) => demoPrograms(clock, host),
+        onDriverCall,
+        isolate: (_, seams) =>
+          change.rpc === undefined
+            ? seams
+            : {
+                ...seams,
+                listener: {
+                  ...seams.listener,
+                  serve: (at, services) => seams.listener.serve(at, failing(services, change.rpc ?? "")),
+                },
+              },
+      });
+      const report = await runQualification(
+        env,
+        {
+          config,
+          kube: cluster.kube,
+          platform: cluster.platform,
+          host: new SimulatedHost({ name: "operator" }),
+          journalFile: "/crossing.json",
+          podLogs: (podName) => cluster.podLogs(podName),
+          cloudCalls: (s) => cluster.cloud.calls(0, s),
+          driverCalls: async () => calls,
+        },
+        {
+          plugin: "aws-ebs",
+          writerCommand: [writerProgram, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "500"],
+          readerCommand: [readerProgram, "$(LONGSHORE_MOUNT_DATA)"],
+        },
+        new AbortController().signal,
+      );
+      await cluster.stop();
+      return report;
+    })(),
+  );
+}
+
+/** A driver that fails at one RPC. */
+function failing(services: CsiServices, rpc: string): CsiServices {
+  const fail = async () => {
+    throw new CsiStatusError("INTERNAL", "broken for the test");
+  };
+  return { ...services, controller: { ...services.controller, [rpc]: fail } };
+}
+
+const verdicts = (report: QualificationReport) =>
+  Object.fromEntries(report.behaviours.map(({ behaviour, verdict }) => [behaviour, verdict]));
+
+test("the reference driver serves what the local cluster can verify, and is not promoted for what it cannot", async () => {
+  const report = await qualify();
+  expect(report.behaviours.filter(({ verdict }) => verdict === "failed")).toEqual([]);
+  expect(verdicts(report)).toMatchObject({
+    provision: "driver",
+    topology: "driver",
+    attach: "driver",
+    mount: "driver",
+    "write/read": "driver",
+    expand: "driver",
+    delete: "driver",
+    inline: "driver",
+  });
+  expect(report).toMatchObject({ differences: [], inTreeCalls: 0 });
+  expect(reasonsAgainst(report)).toEqual(
+    report.behaviours
+      .filter(({ verdict }) => verdict === "not yet verifiable")
+      .map(({ behaviour, detail }) => `${behaviour} is not yet verifiable: ${detail}`),
+  );
+}, 60_000);
+
+test("a driver that cannot expand is refused for that, and for nothing else", async () => {
+  const report = await qualify({ rpc: "controllerExpandVolume" });
+  const failed = report.behaviours.filter(({ verdict }) => verdict === "failed");
+  expect(failed.map(({ behaviour }) => behaviour)).toEqual(["expand"]);
+  expect(reasonsAgainst(report)).toContainEqual(
+    expect.stringMatching(/^expand failed: .*broken for the test/),
+  );
+}, 60_000);
+
+test("what the driver's call log does not show counts as not served by it", async () => {
+  const report = await qualify({ hide: "ControllerPublishVolume" });
+  expect(verdicts(report)).toMatchObject({ provision: "driver", attach: "failed", inline: "failed" });
+  const attach = report.behaviours.find(({ behaviour }) => behaviour === "attach");
+  expect(attach?.detail).toMatch(/call log has no ControllerPublishVolume for vol-/);
+}, 60_000);

@@ -1,0 +1,432 @@
+/**
+ * The feature-parity gate of the migration: does what in-tree volumes do, through the driver, with migration on.
+ *
+ *     in-tree volume ──► crossing ──► the same again, served by the driver ──► parity and proof
+ *
+ * Every behaviour counts only if the driver's own call log shows that it was served by the driver; and from the
+ * end of the crossing no in-tree code may have called the provider. Runs on any cluster that is handed to it.
+ *
+ * Source: in-tree to CSI migration design, testing and feature parity.
+ */
+import { type KubeClient, type PersistentVolume, type Pod, resources, type Stored } from "@longshore/kube";
+import { crossingSubject, type Platform, runCrossing } from "@longshore/migration";
+import { errorChain, type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import { translateInTreePVToCSI } from "@longshore/translation";
+import type { ClusterConfig } from "../cluster/config.ts";
+import type { DriverCall } from "../cluster/driver-calls.ts";
+import type { CountedCall } from "../demo/call-window.ts";
+import { acknowledgedRecords, lostRecords } from "../demo/records.ts";
+import { isPodReady } from "../workloads/stateful-set-step.ts";
+import { evidenceFor } from "./evidence.ts";
+import { differencesOfVolumes } from "./parity.ts";
+import type { Behaviour, BehaviourResult, QualificationReport } from "./report.ts";
+import { claimOf, claimVolume, namespace, type PodWork, podOf } from "./workload.ts";
+
+/** The cluster that a driver is qualified on. Migration is off in it. */
+export interface QualificationCluster {
+  readonly config: ClusterConfig;
+  readonly kube: KubeClient;
+  readonly platform: Platform;
+  /** Host on which the journal lies. */
+  readonly host: Host;
+  readonly journalFile: string;
+  /** Logs of every pod that has had this name in the default namespace. */
+  podLogs(podName: string): Promise<readonly string[]>;
+  /** Every call that the disk cloud has seen. */
+  cloudCalls(signal: AbortSignal): Promise<readonly CountedCall[]>;
+  /** Every call that the driver has answered. */
+  driverCalls(): Promise<readonly DriverCall[]>;
+}
+
+/** Options of {@link runQualification}. */
+export interface QualificationOptions {
+  /** e.g. `aws-ebs`. */
+  readonly plugin: string;
+  /** Program and arguments of a writer of records, and of a reader that prints them. */
+  readonly writerCommand: readonly string[];
+  readonly readerCommand: readonly string[];
+  /** Longest that one behaviour may take, in milliseconds; default two minutes. */
+  readonly behaviourTimeoutMs?: number;
+  readonly onResult?: (result: BehaviourResult) => void;
+  readonly onStatus?: (text: string) => void;
+}
+
+const pollMs = 50;
+const size = "1Gi";
+const grownSize = "2Gi";
+
+/** Why some behaviours cannot be verified on the local cluster. */
+const notYetVerifiable: Partial<Record<Behaviour, string>> = {
+  block: "pods of the local cluster have no raw block devices",
+  snapshot: "the local cluster has no snapshot controller",
+};
+
+/** Runs every behaviour through the driver. Rejects only when the cluster itself fails, or `signal` aborts. */
+export async function runQualification(
+  env: RuntimeEnv,
+  cluster: QualificationCluster,
+  options: QualificationOptions,
+  signal: AbortSignal,
+): Promise<QualificationReport> {
+  const startMs = env.clock.monotonicMs();
+  const subject = crossingSubject(options.plugin);
+  const gate = new Gate(env, cluster, options, signal);
+  const inTree = await gate.within("an in-tree volume to compare with", (s) => gate.inTreeVolume(s));
+  options.onStatus?.("carrying the cluster over to the driver");
+  const { journalFile } = cluster;
+  await runCrossing(
+    { ...env, kube: cluster.kube, platform: cluster.platform, host: cluster.host },
+    { subject, direction: "migrate", journalFile },
+    signal,
+  );
+  const sinceSeq = (await cluster.cloudCalls(signal)).at(-1)?.seq ?? 0;
+  await gate.run();
+  const calls = await cluster.cloudCalls(signal);
+  const { migrated } = gate;
+  return {
+    plugin: subject.shortName,
+    driverName: cluster.config.driverName,
+    behaviours: gate.results,
+    differences: migrated === undefined ? undefined : differencesOfVolumes(inTree, migrated),
+    inTreeCalls: calls.filter((call) => call.seq > sinceSeq && call.path === "in-tree").length,
+    refusedCalls: (await cluster.driverCalls())
+      .filter(({ code }) => code !== "OK" && code !== "UNIMPLEMENTED")
+      .map(({ place, rpc, code }) => ({ place, rpc, code })),
+    elapsedMs: Math.round(env.clock.monotonicMs() - startMs),
+  };
+}
+
+/** A behaviour that does not show what it should. */
+class BehaviourError extends Error {
+  override readonly name = "BehaviourError";
+}
+
+class Gate {
+  readonly results: BehaviourResult[] = [];
+  /** The first volume that was provisioned through migration. */
+  migrated: Stored<PersistentVolume> | undefined;
+  readonly #env: RuntimeEnv;
+  readonly #cluster: QualificationCluster;
+  readonly #options: QualificationOptions;
+  readonly #signal: AbortSignal;
+
+  constructor(
+    env: RuntimeEnv,
+    cluster: QualificationCluster,
+    options: QualificationOptions,
+    signal: AbortSignal,
+  ) {
+    this.#env = env;
+    this.#cluster = cluster;
+    this.#options = options;
+    this.#signal = signal;
+  }
+
+  /** Provisions with the in-tree code, and takes it away again. */
+  async inTreeVolume(signal: AbortSignal): Promise<Stored<PersistentVolume>> {
+    const pv = await this.#provision("in-tree", this.#firstZone, signal);
+    await this.#removePod("in-tree", signal);
+    await this.#removeClaim("in-tree", pv.metadata.name, signal);
+    return pv;
+  }
+
+  /** Every behaviour, one after the other on one volume; what one needs of an earlier one that failed fails too. */
+  async run(): Promise<void> {
+    const name = "qualified";
+    await this.#behaviour("provision", async (signal) => {
+      this.migrated = await this.#provision(name, this.#firstZone, signal);
+      const { csi, awsElasticBlockStore: inTree } = this.migrated.spec ?? {};
+      if (inTree === undefined || csi !== undefined) {
+        throw new BehaviourError(`PersistentVolume ${this.migrated.metadata.name} is not an in-tree one`);
+      }
+      return [`PersistentVolume ${this.migrated.metadata.name}, ${inTree.volumeID}`, idOf(this.migrated)];
+    });
+    await this.#behaviour("topology", async (signal) => {
+      const zone = this.#cluster.config.nodes.at(-1)?.zone ?? "";
+      const pv = await this.#provision("placed", zone, signal);
+      const [term] = pv.spec?.nodeAffinity?.required?.nodeSelectorTerms ?? [];
+      const zones = term?.matchExpressions?.flatMap(({ values }) => values ?? []) ?? [];
+      if (!zones.includes(zone)) {
+        throw new BehaviourError(
+          `its pod must run in ${zone}, but PersistentVolume ${pv.metadata.name} is bound to ${zones.join(", ") || "no zone"}`,
+        );
+      }
+      await this.#removePod("placed", signal);
+      await this.#removeClaim("placed", pv.metadata.name, signal);
+      return [`a volume for a pod in ${zone} is made there`, idOf(pv)];
+    });
+    await this.#behaviour("attach", async (signal) => {
+      const pv = this.#volume();
+      const attachments = await this.#cluster.kube.list(resources.volumeAttachments, { signal });
+      const own = attachments.items.find(({ spec }) => spec.source.persistentVolumeName === pv.metadata.name);
+      if (own?.status?.attached !== true || own.spec.attacher !== this.#cluster.config.driverName) {
+        throw new BehaviourError(
+          `PersistentVolume ${pv.metadata.name} has no VolumeAttachment of the driver`,
+        );
+      }
+      return [`VolumeAttachment to ${own.spec.nodeName}`, idOf(pv)];
+    });
+    await this.#behaviour("mount", async (signal) => {
+      const pv = this.#volume();
+      const pod = await this.#cluster.kube.get(resources.pods, { namespace, name }, { signal });
+      if (pod === undefined || !isPodReady(pod)) throw new BehaviourError(`pod ${name} is not ready`);
+      return [`pod ${name} on ${pod.spec?.nodeName}`, idOf(pv)];
+    });
+    await this.#behaviour("write/read", async (signal) => {
+      const pv = this.#volume();
+      await this.#removePod(name, signal);
+      const read = await this.#readBack(name, "reader", claimVolume(name), signal);
+      return [`${read} acknowledged records were read back`, idOf(pv)];
+    });
+    await this.#behaviour("expand", async (signal) => {
+      const pv = this.#volume();
+      const ref = { namespace, name };
+      const body = { spec: { resources: { requests: { storage: grownSize } } } };
+      await this.#cluster.kube.patch(
+        resources.persistentVolumeClaims,
+        ref,
+        { type: "merge", body },
+        { signal },
+      );
+      await this.#until(async () => {
+        const grown = await this.#cluster.kube.get(
+          resources.persistentVolumes,
+          { name: pv.metadata.name },
+          { signal },
+        );
+        return grown?.spec?.capacity?.storage === grownSize;
+      }, signal);
+      // The file system grows when the volume is next used.
+      await this.#readBack(name, "reader-of-grown", claimVolume(name), signal);
+      await this.#until(async () => {
+        const claim = await this.#cluster.kube.get(resources.persistentVolumeClaims, ref, { signal });
+        return claim?.status?.capacity?.storage === grownSize;
+      }, signal);
+      return [`from ${size} to ${grownSize}`, idOf(pv)];
+    });
+    await this.#behaviour("delete", async (signal) => {
+      const pv = this.#volume();
+      await this.#removePod(name, signal);
+      await this.#removeClaim(name, pv.metadata.name, signal);
+      return ["the claim's deletion removed volume and attachment", idOf(pv)];
+    });
+    await this.#behaviour("inline", (signal) => this.#inline(signal));
+    for (const [behaviour, detail] of Object.entries(notYetVerifiable) as [Behaviour, string][]) {
+      this.#note({ behaviour, verdict: "not yet verifiable", calls: [], detail, ms: 0 });
+    }
+  }
+
+  /** Runs `work` with a deadline. */
+  async within<T>(what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    this.#options.onStatus?.(what);
+    const timeoutMs = this.#options.behaviourTimeoutMs ?? 120_000;
+    return withDeadline(this.#env.clock, timeoutMs, this.#signal, work);
+  }
+
+  async #behaviour(
+    behaviour: Behaviour,
+    work: (signal: AbortSignal) => Promise<readonly [detail: string, volumeId: string]>,
+  ): Promise<void> {
+    const startMs = this.#env.clock.monotonicMs();
+    const elapsed = () => Math.round(this.#env.clock.monotonicMs() - startMs);
+    try {
+      const [detail, volumeId] = await this.within(behaviour, work);
+      const { calls, missing } = evidenceFor(behaviour, volumeId, await this.#cluster.driverCalls());
+      const isProven = missing.length === 0;
+      this.#note({
+        behaviour,
+        verdict: isProven ? "driver" : "failed",
+        calls,
+        detail: isProven ? detail : `the driver's call log has no ${missing.join(", ")} for ${volumeId}`,
+        ms: elapsed(),
+      });
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      const why = await this.#lastWarning();
+      const detail = why === undefined ? errorChain(error) : `${errorChain(error)}; last warning: ${why}`;
+      this.#note({ behaviour, verdict: "failed", calls: [], detail, ms: elapsed() });
+    }
+  }
+
+  #note(result: BehaviourResult): void {
+    this.results.push(result);
+    this.#options.onResult?.(result);
+  }
+
+  /** Where volumes are made that are to be compared. */
+  get #firstZone(): string | undefined {
+    return this.#cluster.config.nodes[0]?.zone;
+  }
+
+  #volume(): Stored<PersistentVolume> {
+    if (this.migrated === undefined) throw new BehaviourError("no volume was provisioned to try it on");
+    return this.migrated;
+  }
+
+  /** A claim and a writer on it; the volume once records are acknowledged. */
+  async #provision(
+    name: string,
+    zone: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Stored<PersistentVolume>> {
+    const { kube } = this.#cluster;
+    await kube.create(resources.persistentVolumeClaims, claimOf(name, size), { signal });
+    await this.#write(
+      { name, command: this.#options.writerCommand, volume: claimVolume(name), zone },
+      signal,
+    );
+    const claim = await kube.get(resources.persistentVolumeClaims, { namespace, name }, { signal });
+    const pv = await kube.get(
+      resources.persistentVolumes,
+      { name: claim?.spec?.volumeName ?? "" },
+      { signal },
+    );
+    if (pv === undefined) throw new BehaviourError(`claim ${name} has no PersistentVolume`);
+    return pv;
+  }
+
+  /** Starts a writer and waits until it has acknowledged records. */
+  async #write(work: PodWork, signal: AbortSignal): Promise<Stored<Pod>> {
+    const { kube } = this.#cluster;
+    await kube.create(resources.pods, podOf(work), { signal });
+    let ready: Stored<Pod> | undefined;
+    await this.#until(async () => {
+      ready = await kube.get(resources.pods, { namespace, name: work.name }, { signal });
+      return ready !== undefined && isPodReady(ready);
+    }, signal);
+    await this.#until(
+      async () => acknowledgedRecords(await this.#cluster.podLogs(work.name)).size >= 3,
+      signal,
+    );
+    return ready as Stored<Pod>;
+  }
+
+  /** Reads through a new pod what the writer of this name acknowledged; gives how many records that were. */
+  async #readBack(
+    writer: string,
+    name: string,
+    volume: PodWork["volume"],
+    signal: AbortSignal,
+  ): Promise<number> {
+    const { kube } = this.#cluster;
+    await kube.create(resources.pods, podOf({ name, command: this.#options.readerCommand, volume }), {
+      signal,
+    });
+    await this.#until(async () => {
+      const pod = await kube.get(resources.pods, { namespace, name }, { signal });
+      if (pod?.status?.phase === "Failed") throw new BehaviourError(`pod ${name} could not read the volume`);
+      return pod?.status?.phase === "Succeeded";
+    }, signal);
+    const text = (await this.#cluster.podLogs(name)).join("");
+    await this.#removePod(name, signal);
+    const acknowledged = acknowledgedRecords(await this.#cluster.podLogs(writer));
+    const lost = lostRecords(writer, text, acknowledged);
+    if (lost.length > 0) {
+      throw new BehaviourError(
+        `${lost.length} of ${acknowledged.size} acknowledged records are not on the volume`,
+      );
+    }
+    return acknowledged.size;
+  }
+
+  /** A pod that names the disk itself. The disk is one that was provisioned and kept. */
+  async #inline(signal: AbortSignal): Promise<readonly [string, string]> {
+    const { kube } = this.#cluster;
+    const pv = await this.#provision("kept", undefined, signal);
+    const { name: pvName } = pv.metadata;
+    const volumeID = pv.spec?.awsElasticBlockStore?.volumeID ?? "";
+    const ref = { name: pvName };
+    const keep = { spec: { persistentVolumeReclaimPolicy: "Retain" } };
+    await kube.patch(resources.persistentVolumes, ref, { type: "merge", body: keep }, { signal });
+    await this.#removePod("kept", signal);
+    await kube.delete(resources.persistentVolumeClaims, { namespace, name: "kept" }, { signal });
+    await this.#until(
+      async () =>
+        (await kube.get(resources.persistentVolumes, ref, { signal }))?.status?.phase === "Released",
+      signal,
+    );
+    await kube.delete(resources.persistentVolumes, ref, { signal });
+    await this.#until(
+      async () => (await kube.get(resources.persistentVolumes, ref, { signal })) === undefined,
+      signal,
+    );
+
+    const [zone] =
+      pv.spec?.nodeAffinity?.required?.nodeSelectorTerms[0]?.matchExpressions?.flatMap(
+        ({ values }) => values ?? [],
+      ) ?? [];
+    const volume = { awsElasticBlockStore: { volumeID, fsType: "ext4" } };
+    const pod = await this.#write(
+      { name: "inline", command: this.#options.writerCommand, volume, zone },
+      signal,
+    );
+    const attachments = await kube.list(resources.volumeAttachments, { signal });
+    const own = attachments.items.find(({ spec }) => spec.source.inlineVolumeSpec !== undefined);
+    if (own === undefined) throw new BehaviourError("its VolumeAttachment carries no inlineVolumeSpec");
+    await this.#removePod("inline", signal);
+    await this.#adoptAndDelete(pv, signal);
+    return [`pod inline on ${pod.spec?.nodeName} names ${volumeID}`, idOf(pv)];
+  }
+
+  /** Makes a volume of the disk once more, released and to be deleted, so that nothing is left behind. */
+  async #adoptAndDelete(pv: Stored<PersistentVolume>, signal: AbortSignal): Promise<void> {
+    const { kube } = this.#cluster;
+    const { name, annotations } = pv.metadata;
+    const claimRef = { ...pv.spec?.claimRef };
+    delete claimRef.resourceVersion;
+    const adopted: PersistentVolume = {
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name, ...(annotations === undefined ? {} : { annotations }) },
+      spec: { ...pv.spec, claimRef, persistentVolumeReclaimPolicy: "Delete" },
+    };
+    await kube.create(resources.persistentVolumes, adopted, { signal });
+    await this.#until(
+      async () => (await kube.get(resources.persistentVolumes, { name }, { signal })) === undefined,
+      signal,
+    );
+  }
+
+  async #removePod(name: string, signal: AbortSignal): Promise<void> {
+    const { kube } = this.#cluster;
+    await kube.delete(resources.pods, { namespace, name }, { signal });
+    await this.#until(
+      async () => (await kube.get(resources.pods, { namespace, name }, { signal })) === undefined,
+      signal,
+    );
+  }
+
+  async #removeClaim(name: string, pvName: string, signal: AbortSignal): Promise<void> {
+    const { kube } = this.#cluster;
+    await kube.delete(resources.persistentVolumeClaims, { namespace, name }, { signal });
+    await this.#until(
+      async () => (await kube.get(resources.persistentVolumes, { name: pvName }, { signal })) === undefined,
+      signal,
+    );
+  }
+
+  async #until(holds: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+    while (!(await holds())) await this.#env.clock.sleep(pollMs, signal);
+  }
+
+  /** What the cluster last complained of: a failure's cause is rarely where it shows. */
+  async #lastWarning(): Promise<string | undefined> {
+    const events = await this.#cluster.kube
+      .list(resources.events, { namespace, signal: this.#signal })
+      .catch(() => undefined);
+    const warnings = events?.items.filter(({ type }) => type === "Warning") ?? [];
+    const last = warnings.sort((a, b) => timeOf(a).localeCompare(timeOf(b))).at(-1);
+    return last === undefined
+      ? undefined
+      : `${last.involvedObject.kind} ${last.involvedObject.name}: ${last.message}`;
+  }
+}
+
+function timeOf(event: { readonly lastTimestamp?: string; readonly eventTime?: string }): string {
+  return event.lastTimestamp ?? event.eventTime ?? "";
+}
+
+/** The id that the driver knows the volume by. */
+function idOf(pv: PersistentVolume): string {
+  return (translateInTreePVToCSI(pv) as PersistentVolume).spec?.csi?.volumeHandle ?? "";
+}

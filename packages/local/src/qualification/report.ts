@@ -1,0 +1,65 @@
+/** What a qualification found: a table of parity, and whether the driver may take over from the in-tree code. */
+import type { DriverCall } from "../cluster/driver-calls.ts";
+
+/** What in-tree volumes do, and a driver must do as well (in-tree to CSI migration design, feature parity). */
+export const behaviours = [
+  "provision",
+  "topology",
+  "attach",
+  "mount",
+  "write/read",
+  "expand",
+  "block",
+  "snapshot",
+  "delete",
+  "inline",
+] as const;
+
+/** One of {@link behaviours}. */
+export type Behaviour = (typeof behaviours)[number];
+
+/** How it stands with one behaviour. */
+export interface BehaviourResult {
+  readonly behaviour: Behaviour;
+  /** `driver`: it works, and the driver's call log shows that the driver served it. */
+  readonly verdict: "driver" | "failed" | "not yet verifiable";
+  /** Calls of the driver that prove it. */
+  readonly calls: readonly string[];
+  /** What was seen; why it failed; or why it cannot be verified. */
+  readonly detail: string;
+  readonly ms: number;
+}
+
+/** The report of a qualification. */
+export interface QualificationReport {
+  readonly plugin: string;
+  readonly driverName: string;
+  readonly behaviours: readonly BehaviourResult[];
+  /** Where a PV provisioned through migration differs from the in-tree one; undefined when it could not be compared. */
+  readonly differences: readonly string[] | undefined;
+  /** In-tree calls of the provider's disk API from the moment the whole cluster had been carried over. */
+  readonly inTreeCalls: number;
+  /** Calls that the driver answered with something other than OK, for the author to look at. */
+  readonly refusedCalls: readonly Pick<DriverCall, "place" | "rpc" | "code">[];
+  readonly elapsedMs: number;
+}
+
+/** Why the plugin must not be promoted to this driver; none: it may be. */
+export function reasonsAgainst(report: QualificationReport): string[] {
+  const failed = report.behaviours.filter(({ verdict }) => verdict === "failed");
+  const unverified = report.behaviours.filter(({ verdict }) => verdict === "not yet verifiable");
+  const missing = behaviours.filter((name) => !report.behaviours.some(({ behaviour }) => behaviour === name));
+  return [
+    ...failed.map(({ behaviour, detail }) => `${behaviour} failed: ${detail}`),
+    ...unverified.map(({ behaviour, detail }) => `${behaviour} is not yet verifiable: ${detail}`),
+    ...missing.map((name) => `${name} was not reached`),
+    ...(report.differences === undefined
+      ? ["no PersistentVolume provisioned through migration could be compared with an in-tree one"]
+      : report.differences.map(
+          (text) => `a PersistentVolume provisioned through migration differs: ${text}`,
+        )),
+    ...(report.inTreeCalls === 0
+      ? []
+      : [`in-tree code called the provider ${report.inTreeCalls} times after the migration`]),
+  ];
+}

@@ -1,0 +1,46 @@
+/** Growing what is on a CSI volume. Source: spec csi-plugin.md §11. */
+import { CsiCallError, NodeServiceCapability_RPC_Type } from "@longshore/csi";
+import { FailedPreconditionError } from "../../framework/node-errors.ts";
+import type { NodeExpandOptions } from "../../framework/plugin.ts";
+import { mountCapability, nodeCapabilities, withDriver } from "./csi-client.ts";
+import { type CsiNodeContext, CsiSpecError, csiVolumeOf } from "./csi-node-context.ts";
+import { mountOptionsOf, secretsOf } from "./csi-node-requests.ts";
+
+/** @returns false: the driver stages nothing, so that it can grow the volume only once it is published */
+export function csiNodeExpand(
+  context: CsiNodeContext,
+  { spec, deviceMountPath, path, phase, newSizeBytes }: NodeExpandOptions,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { pv, source } = csiVolumeOf(spec);
+  return withDriver(context, source.driver, signal, async (calls) => {
+    const capabilities = await nodeCapabilities(calls);
+    if (!capabilities.has(NodeServiceCapability_RPC_Type.EXPAND_VOLUME)) {
+      throw new CsiSpecError(
+        `PersistentVolume ${pv.metadata?.name}: its file system must grow on the node, but driver ${source.driver} has no NodeExpandVolume`,
+      );
+    }
+    const stages = capabilities.has(NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME);
+    if (!stages && phase === "staged") return false;
+    const secrets = await secretsOf(context, source.nodeExpandSecretRef, calls.options.signal);
+    try {
+      await calls.node.nodeExpandVolume(
+        {
+          volumeId: source.volumeHandle,
+          volumePath: path,
+          capacityRange: { requiredBytes: newSizeBytes },
+          stagingTargetPath: stages ? deviceMountPath : "",
+          volumeCapability: mountCapability(pv.spec?.accessModes, source.fsType, mountOptionsOf(pv)),
+          secrets,
+        },
+        calls.options,
+      );
+    } catch (error) {
+      if (!(error instanceof CsiCallError) || error.code !== "FAILED_PRECONDITION") throw error;
+      throw new FailedPreconditionError(`volume ${source.volumeHandle} cannot grow while it is in use`, {
+        cause: error,
+      });
+    }
+    return true;
+  });
+}
