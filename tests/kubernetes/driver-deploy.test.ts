@@ -22,7 +22,8 @@ import {
   renderDeployment,
   upgradeDeployment,
 } from "@longshore/sidecars";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { snapshotResources } from "@longshore/storage";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { readDefinitions } from "../../packages/apiserver/src/http/definition-files.ts";
 import { deployedKinds } from "../../packages/sidecars/src/deployment/deployed-kinds.ts";
 import {
@@ -161,24 +162,32 @@ test("upgrade brings a deployment up, changes it, finds nothing to do, and remov
 
 const served = accessCycles.filter(({ sinceMinor = 0 }) => sinceMinor <= minor);
 
-describe.each(served)("$component: $name", (cycle) => {
+describe("under its own account nothing is refused", () => {
   let kubernetes: ControlPlane;
   let admin: HttpKubeClient;
-  let own: HttpKubeClient;
 
   beforeAll(async () => {
     kubernetes = await startControlPlane();
     admin = await connectAs(kubernetes);
-    if (cycle.deploy.snapshot === true) await installSnapshots(kubernetes);
-    await prepare(admin, cycle);
-    own = await connectAsAccount(kubernetes, admin, granteeOf(cycle).account);
+    await installSnapshots(kubernetes);
+    await eventually("the default namespace is there", () =>
+      admin.get(resources.namespaces, { name: "default" }, { signal }),
+    );
+    for (const name of [accessNames.namespace, accessNames.secretNamespace]) {
+      await admin.create(resources.namespaces, { metadata: { name } }, { signal });
+    }
+    const secret = { namespace: accessNames.secretNamespace, name: accessNames.secret };
+    await admin.create(resources.secrets, { metadata: secret, stringData: { key: "value" } }, { signal });
   });
+  afterEach(() => cleanUp(admin));
   afterAll(async () => {
-    await Promise.all([admin?.close(), own?.close()]);
+    await admin?.close();
     await kubernetes?.stop();
   });
 
-  test("under its own account nothing is refused", async () => {
+  test.each(served)("$component: $name", async (cycle) => {
+    await grantRights(admin, cycle);
+    const own = await connectAsAccount(kubernetes, admin, granteeOf(cycle).account);
     const cloud = new FakeCloud();
     const csi = inProcessCsi({ clock: systemClock });
     await csi.serve("/csi.sock", (cycle.services ?? fakeDriver)(cloud));
@@ -210,24 +219,52 @@ describe.each(served)("$component: $name", (cycle) => {
       });
     } finally {
       await stopAll(components);
+      await own.close();
     }
     expect(log.refused).toEqual([]);
   });
 });
 
-async function prepare(admin: HttpKubeClient, cycle: AccessCycle): Promise<void> {
-  await eventually("the default namespace is there", () =>
-    admin.get(resources.namespaces, { name: "default" }, { signal }),
-  );
-  for (const name of [accessNames.namespace, accessNames.secretNamespace]) {
-    await admin.create(resources.namespaces, { metadata: { name } }, { signal });
-  }
-  const secret = { namespace: accessNames.secretNamespace, name: accessNames.secret };
-  await admin.create(resources.secrets, { metadata: secret, stringData: { key: "value" } }, { signal });
+async function grantRights(admin: HttpKubeClient, cycle: AccessCycle): Promise<void> {
   const { account } = granteeOf(cycle);
   await admin.create(resources.serviceAccounts, { metadata: account }, { signal });
   for (const object of rolesWithout(cycle, undefined))
     await admin.create(resourceOf(object), object, { signal });
+}
+
+/** What cycles and their rights consist of, as far as it is there once per cluster or namespace. */
+const cycleKinds: readonly Resource<KubeObject>[] = [
+  ...deployedKinds.filter(({ kind }) => kind !== "Namespace"),
+  ...Object.values(snapshotResources),
+  resources.pods,
+  resources.replicaSets,
+  resources.volumeAttachments,
+  resources.persistentVolumeClaims,
+  resources.persistentVolumes,
+  resources.csiNodes,
+  resources.nodes,
+  resources.events,
+  resources.leases,
+];
+
+/** Takes everything away again that a cycle has made, whoever holds it. */
+async function cleanUp(admin: HttpKubeClient): Promise<void> {
+  for (const resource of cycleKinds) {
+    if ((await admin.servedVersion(resource, { signal })) === undefined) continue;
+    for (const { metadata } of (await admin.list(resource, { signal })).items) {
+      const { name, namespace, finalizers, labels } = metadata;
+      // What every cluster has, and the namespaces of the system.
+      if (labels?.["kubernetes.io/bootstrapping"] !== undefined || namespace?.startsWith("kube-")) continue;
+      const ref = namespace === undefined ? { name } : { name, namespace };
+      const body = { metadata: { finalizers: null } };
+      if ((finalizers ?? []).length > 0)
+        await admin.patch(resource, ref, { type: "merge", body }, { signal });
+      await admin.delete(resource, ref, { signal, gracePeriodSeconds: 0 });
+      const left = await admin.get(resource, ref, { signal });
+      if (left !== undefined)
+        await admin.patch(resource, ref, { type: "merge", body }, { signal }).catch(() => {});
+    }
+  }
 }
 
 /** A client with a token of the account, as its pod would have. */
@@ -260,6 +297,6 @@ async function connectAsAccount(
     readFile: (path: string) => readFile(path, "utf8"),
     runProgram: () => Promise.reject(new Error("no program")),
   };
-  const path = `${kubernetes.directory}/account.kubeconfig`;
+  const path = `${kubernetes.directory}/account.kubeconfig`; // Only names the text.
   return createHttpClient(realEnv, await loadKubeconfig(host, { path, text: JSON.stringify(config) }));
 }

@@ -5,7 +5,7 @@
  */
 import { fileURLToPath } from "node:url";
 import { inProcessCsi } from "@longshore/csi";
-import { type KubeClient, resources } from "@longshore/kube";
+import { type KubeClient, type KubeObject, resources } from "@longshore/kube";
 import {
   noMeter,
   type RuntimeEnv,
@@ -18,6 +18,7 @@ import { snapshotCrdsUrl } from "@longshore/storage";
 import { describe, expect, test } from "vitest";
 // Tests stand outside the floors: the embedded API server is the real thing to test against.
 import {
+  type ApiServer,
   createApiServer,
   memoryStore,
   readDefinitions,
@@ -39,9 +40,20 @@ class RefusedError extends Error {
   override readonly name = "RefusedError";
 }
 
-function userOf({ account: { name, namespace } }: ReturnType<typeof granteeOf>): UserInfo {
-  const groups = ["system:serviceaccounts", `system:serviceaccounts:${namespace}`, "system:authenticated"];
-  return { name: `system:serviceaccount:${namespace}:${name}`, groups };
+/** Who holds a token of the account, as its pod does. */
+async function holderOfToken(
+  server: ApiServer,
+  account: { readonly name: string; readonly namespace: string },
+  signal: AbortSignal,
+): Promise<UserInfo> {
+  const admin = server.client();
+  await admin.create(resources.serviceAccounts, { metadata: account }, { signal });
+  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} } as KubeObject;
+  const answer = await admin.createSubresource(resources.serviceAccounts, account, "token", request, {
+    signal,
+  });
+  const { token } = (answer as unknown as { readonly status: { readonly token: string } }).status;
+  return server.authenticate({ authorization: `Bearer ${token}`, certificate: undefined });
 }
 
 /** Runs the cycle without the right. @returns what the component was refused */
@@ -56,11 +68,12 @@ async function runCycle(
   const signal = new AbortController().signal;
   const admin = server.client();
   await prepare(admin, cycle, taken, signal);
+  const user = await holderOfToken(server, granteeOf(cycle).account, signal);
   const csi = inProcessCsi({ clock });
   const cloud = new FakeCloud();
   await csi.serve(socket, (cycle.services ?? fakeDriver)(cloud));
   const log: AccessLog = { asked: new Set(), refused: [] };
-  const kube = watchedClient(server.client(userOf(granteeOf(cycle))), log);
+  const kube = watchedClient(server.client(user), log);
   const components: { stop(): Promise<void> }[] = [];
   const check = () => {
     if (log.refused.length > 0) throw new RefusedError(log.refused[0]);
