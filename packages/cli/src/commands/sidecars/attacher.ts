@@ -18,8 +18,8 @@ export const attacherFlags = {
   "feature-gates": gates({
     ...releaseGate,
     MutableCSINodeAllocatableCount: {
-      default: false,
-      help: "the code of a failed attach is stored, so that the scheduler learns of full nodes",
+      default: true,
+      help: "without effect: the code of a failed attach is always stored, so that the scheduler learns of full nodes",
     },
   }),
   "max-grpc-log-length": obsolete("text", "calls are logged whole"),

@@ -9,6 +9,7 @@ export const driverFlags = {
 /** Of all that talk to Kubernetes. */
 export const kubeFlags = {
   kubeconfig: text("path", "", "kubeconfig file; without it the service account of the pod is used"),
+  master: text("url", "", "address of the API server, in place of the kubeconfig's"),
   "kube-api-qps": unlimited(
     5,
     "requests a second to the API server; without it the server's own flow control decides",

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { UsageError } from "../../exit.ts";
 import { driverFlags, processFlags } from "./common-flags.ts";
 import { addFlagCommand, type ReadFlags } from "./flag-command.ts";
-import { choice, duration, obsolete, text, toggle, whole } from "./flag-table.ts";
+import { choice, duration, obsolete, text, whole } from "./flag-table.ts";
 import { connectDriver, runSidecarProcess, type Shell, type Started } from "./sidecar-process.ts";
 
 /** All of its flags. */
@@ -23,7 +23,7 @@ export const nodeDriverRegistrarFlags = {
     "registration",
     "kubelet-registration-probe: say by the exit code whether the kubelet has registered the driver",
   ),
-  "enable-pprof": toggle(false, "without effect: profiles are Go's"),
+  "enable-pprof": obsolete("switch", "profiles are Go's"),
   "connection-timeout": obsolete("text", "the driver is waited for"),
   "driver-requires-attachment": obsolete("text", "the CSIDriver object says it"),
   "pod-info-mount-version": obsolete("text", "the CSIDriver object says it"),

@@ -69,7 +69,6 @@ export const provisionerFlags = {
       help: "volumes with policy Delete carry a finalizer, so that none goes before its disk",
     },
   }),
-  master: text("url", "", "address of the API server, in place of the kubeconfig's"),
   provisioner: obsolete("text", "the driver says its name"),
   "connection-timeout": obsolete("text", "the driver is waited for"),
   "leader-election-type": obsolete("text", "leases are the only kind"),

@@ -187,10 +187,7 @@ export interface KubeAccess {
 }
 
 /** Connects to Kubernetes: `--kubeconfig`, else the service account of the pod. */
-export async function connectKube(
-  shell: Shell,
-  values: FlagValues<typeof kubeFlags> & { readonly master?: string },
-): Promise<KubeAccess> {
+export async function connectKube(shell: Shell, values: FlagValues<typeof kubeFlags>): Promise<KubeAccess> {
   const { createHttpClient } = await import("@longshore/kube");
   const config = await clusterConfig(values);
   const open = (flowControl?: FlowControl): HttpKubeClient => {
@@ -206,13 +203,12 @@ export async function connectKube(
   };
 }
 
-async function clusterConfig(values: {
-  readonly kubeconfig: string;
-  readonly master?: string;
-}): Promise<ClusterConfig> {
+async function clusterConfig({
+  kubeconfig,
+  master,
+}: Pick<FlagValues<typeof kubeFlags>, "kubeconfig" | "master">): Promise<ClusterConfig> {
   const { inClusterConfig, loadKubeconfig, anonymous } = await import("@longshore/kube");
   const { kernelHost } = await import("@longshore/runtime");
-  const { kubeconfig, master = "" } = values;
   if (kubeconfig === "" && master !== "") return { server: master, credentials: anonymous };
   const config =
     kubeconfig === ""
