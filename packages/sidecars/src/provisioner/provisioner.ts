@@ -33,6 +33,7 @@ import {
   sourceIndexes,
   sweepSnapshots,
 } from "./source-protection.ts";
+import { topologyView } from "./topology-view.ts";
 import { reconcileVolume, type VolumeContext } from "./volume-reconciler.ts";
 import type { VolumeSettings } from "./volume-request.ts";
 import { decideVolumeStep } from "./volume-step.ts";
@@ -105,6 +106,8 @@ export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, s
           { ...options.capacity, env: tracked, timeoutMs, backoff, node: nodeOfCapacity(ownNode) },
           scope,
         );
+  const topology = topologyView(driver.name, csiNodes, nodes);
+  scope.onStop(topology.end);
   const context: ClaimContext & VolumeContext = {
     env: tracked,
     kube: tracked.kube,
@@ -120,6 +123,7 @@ export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, s
     volumes,
     storageClasses,
     storageClass: (name) => storageClasses.get(name),
+    topologyNow: topology.now,
     csiNodes: () => csiNodes.list(),
     nodes: () => nodes.list(),
     nodeByName: (name) => nodes.get(name),

@@ -29,6 +29,7 @@ import { translateInTreeStorageClassToCSI } from "@longshore/translation";
 import { resolveSource, type SourceContext } from "./content-source.ts";
 import { ProvisionError } from "./create-outcome.ts";
 import { type DataSource, dataSourceOf } from "./data-source.ts";
+import type { TopologyView } from "./topology-view.ts";
 
 /** Settings that decide what volumes look like; the defaults are in `provisioner.ts`. */
 export interface VolumeSettings {
@@ -55,11 +56,19 @@ export interface RequestContext extends SourceContext {
   readonly settings: VolumeSettings;
   readonly csiNodes: () => readonly CSINode[];
   readonly nodes: () => readonly Node[];
+  /** What an attempt would see of the cluster's topology now; left out: nodes and CSINodes are gone through. */
+  readonly topologyNow?: TopologyView["now"];
   /**
    * By claim uid, what the last attempt saw of the cluster's topology, so that the next asks for the same; dropped
    * once the driver is certainly not working on the claim (sidecars.md §2.3).
    */
-  readonly topologies: Map<string, TopologyMemory>;
+  readonly topologies: Map<string, SeenTopology>;
+}
+
+/** What an attempt saw; void for another node. */
+export interface SeenTopology {
+  readonly selectedNode: string | undefined;
+  readonly memory: TopologyMemory;
 }
 
 /** Secret references of the volume to be, by the field of its CSI source. */
@@ -133,7 +142,10 @@ export async function prepareVolume(
     annotations: claim.metadata.annotations ?? {},
   };
   const refs = unchanged("a secret of the class cannot be resolved", () => {
-    const refOf = (kind: SecretKind) => secretReference(kind, parameters, pvName, templateClaim);
+    // Most classes name no secret at all.
+    const namesSecrets = Object.keys(parameters).some((key) => /secret/i.test(key));
+    const refOf = (kind: SecretKind) =>
+      namesSecrets ? secretReference(kind, parameters, pvName, templateClaim) : undefined;
     return {
       provisioner: refOf("Provisioner"),
       modify: refOf("ControllerModify"),
@@ -250,7 +262,10 @@ function requirementsOf(
   selectedNode: string | undefined,
 ) {
   const { uid } = claim.metadata;
-  const before = context.topologies.get(uid);
+  const seen = context.topologies.get(uid);
+  const before = seen?.selectedNode === selectedNode ? seen?.memory : undefined;
+  const now = before === undefined ? context.topologyNow?.(selectedNode) : undefined;
+  const known = before ?? now;
   try {
     const { requirements, memory } = accessibilityRequirements({
       driverName: context.driver.name,
@@ -259,11 +274,12 @@ function requirementsOf(
       selectedNode,
       strictTopology: context.settings.strictTopology,
       immediateTopology: context.settings.immediateTopology,
-      csiNodes: context.csiNodes(),
-      nodes: context.nodes(),
-      ...(before === undefined ? {} : { memory: before }),
+      // All there is to know of them is in what is seen now.
+      csiNodes: now === undefined ? context.csiNodes() : [],
+      nodes: now === undefined ? context.nodes() : [],
+      ...(known === undefined ? {} : { memory: known }),
     });
-    context.topologies.set(uid, memory);
+    context.topologies.set(uid, { selectedNode, memory });
     if (requirements === undefined) return undefined;
     const { requisite, preferred } = requirements;
     const topologies = (terms: typeof requisite) => terms.map((segments) => ({ segments: { ...segments } }));

@@ -34,6 +34,7 @@ import { type BackoffPolicy, periodically } from "@longshore/runtime";
 import { type Segments, stripParameters } from "@longshore/storage";
 import type { Driver, SidecarEnv } from "../../common/env.ts";
 import type { SidecarScope } from "../../common/sidecar.ts";
+import { sameLabels } from "../topology-view.ts";
 import { type CapacityItem, type CapacityPlan, classOfItem, planCapacity } from "./capacity-plan.ts";
 import { driverNameLabel, managedByLabel } from "./managed-by.ts";
 import { topologySegments } from "./segments.ts";
@@ -153,10 +154,6 @@ function segmentsNow({ driver, fixedSegments, csiNodes, nodes }: CapacityContext
   // Its room is the same from everywhere.
   if (!driver.capabilities.plugin.has("VOLUME_ACCESSIBILITY_CONSTRAINTS")) return [{}];
   return topologySegments(driver.name, csiNodes.list(), nodes.list());
-}
-
-function sameLabels(a: Node, b: Node): boolean {
-  return JSON.stringify(a.metadata?.labels ?? {}) === JSON.stringify(b.metadata?.labels ?? {});
 }
 
 async function refreshItem(

@@ -29,6 +29,16 @@ export function topologySegments(
   return [...found.values()];
 }
 
+/** The distinct segments of all nodes that have a label for each of the keys. */
+export function distinctSegments(nodes: readonly Node[], keys: readonly string[]): readonly Segments[] {
+  const found = new Map<string, Segments>();
+  for (const { metadata } of nodes) {
+    const segments = segmentsOf(metadata?.labels ?? {}, keys);
+    if (segments !== undefined) found.set(segmentKey(segments), segments);
+  }
+  return [...found.values()];
+}
+
 function segmentsOf(labels: Segments, keys: readonly string[]): Segments | undefined {
   const segments: Record<string, string> = {};
   for (const key of keys) {
