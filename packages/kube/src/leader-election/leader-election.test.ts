@@ -189,3 +189,66 @@ test("durations that cannot work are refused", () => {
     RangeError,
   );
 });
+
+test("a lease that is not let go is kept until it lapses, and has its labels from whoever holds it", async () => {
+  const env = virtualEnv();
+  const kube = createApiServer(env, { store: memoryStore() }).client();
+  const start = (identity: string) =>
+    startLeaderElection(
+      { ...env, kube },
+      {
+        name: "test",
+        namespace: "default",
+        identity,
+        releaseOnStop: false,
+        labels: { of: identity },
+        lead: (term) => new Promise((resolve) => term.addEventListener("abort", () => resolve())),
+      },
+    );
+  const read = () => kube.get(resources.leases, { name: "test", namespace: "default" }, { signal });
+  const a = start("a");
+  await env.clock.advance(1000);
+  expect((await read())?.metadata.labels).toEqual({ of: "a" });
+  await a.stop();
+  expect((await read())?.spec?.holderIdentity).toBe("a");
+  const b = start("b");
+  await env.clock.advance(14_000);
+  expect(b.isLeader()).toBe(false);
+  await env.clock.advance(5000);
+  expect(b.isLeader()).toBe(true);
+  expect((await read())?.metadata.labels).toEqual({ of: "b" });
+  await b.stop();
+});
+
+test("work that does not end with its term is told by how long the lease has lapsed", async () => {
+  const env = virtualEnv();
+  const kube = createApiServer(env, { store: memoryStore() }).client();
+  const link: Link = { isUp: true };
+  let end = () => {};
+  const election = startLeaderElection(
+    { ...env, kube: cuttable(kube, link) },
+    {
+      name: "test",
+      namespace: "default",
+      identity: "a",
+      lead: () =>
+        new Promise((resolve) => {
+          end = resolve;
+        }),
+    },
+  );
+  expect(election.overdueMs()).toBe(0);
+  await env.clock.advance(60_000);
+  expect([election.isLeader(), election.overdueMs()]).toEqual([true, 0]);
+  link.isUp = false;
+  await env.clock.advance(60_000);
+  expect(election.isLeader()).toBe(false);
+  // The last renewal began at most a retry period before the cut, and the lease lasted 15 s more.
+  expect(election.overdueMs()).toBeGreaterThan(42_000);
+  expect(election.overdueMs()).toBeLessThanOrEqual(45_000);
+  end();
+  await env.clock.settle();
+  expect(election.overdueMs()).toBe(0);
+  link.isUp = true;
+  await env.clock.run(election.stop());
+});
