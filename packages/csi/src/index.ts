@@ -28,3 +28,4 @@ export { type CallInterceptor, interceptCalls } from "./intercepted.ts";
 export { forwardingServices, observedServices, type ServedCall } from "./observed-services.ts";
 export { capabilitiesOf, type DriverCapabilities, driverNameOf, waitUntilReady } from "./probe.ts";
 export { redact, strippedSecret } from "./redact.ts";
+export { checkAbsolutePath, checkName, checkRequest, type RequestLimits } from "./request-checks.ts";

@@ -41,6 +41,13 @@ test("what passes through a forwarder is answered as by the driver, and seen", a
   ]);
 });
 
+test("a driver that is away is unavailable", async () => {
+  const csi = inProcessCsi({ clock: systemClock });
+  await csi.serve("/front.sock", forwardingServices(csi.connect("/nobody.sock"), 1000));
+  const deletion = csi.connect("/front.sock").controller.deleteVolume({ volumeId: "v" }, options);
+  await expect(deletion).rejects.toMatchObject({ code: "UNAVAILABLE" });
+});
+
 test("of services that are not there, none is made", () => {
   const observed = observedServices({ identity: {} }, () => {});
   expect(Object.keys(observed)).toEqual(["identity"]);

@@ -1,7 +1,7 @@
 /** What a driver is asked, seen at its door; and services that pass every call on to a driver elsewhere. */
 import type { DescMessage, DescMethodUnary, DescService, MessageShape } from "@bufbuild/protobuf";
 import type { CsiConnection, CsiServices } from "./connection.ts";
-import type { GrpcCode } from "./errors.ts";
+import { CsiCallError, CsiStatusError, type GrpcCode } from "./errors.ts";
 import { Controller, GroupController, Identity, Node } from "./gen/csi_pb.ts";
 import { statusOfFailure } from "./unary.ts";
 
@@ -56,10 +56,18 @@ export function forwardingServices(connection: CsiConnection, timeoutMs: number)
       string,
       (request: unknown, options: unknown) => Promise<Record<string, unknown>>
     >;
-    return (request, signal) => {
+    return async (request, signal) => {
       const call = client[method.localName];
       if (call === undefined) throw new Error(`no call ${method.name} of ${method.parent.typeName}`);
-      return call(request, { signal, timeoutMs });
+      try {
+        return await call(request, { signal, timeoutMs });
+      } catch (error) {
+        // What became of the call is not known here either: the caller must not take it for an answer of the driver.
+        if (!(error instanceof CsiCallError) || error.answered) throw error;
+        throw new CsiStatusError("UNAVAILABLE", `the driver did not answer: ${error.message}`, {
+          cause: error,
+        });
+      }
     };
   });
 }

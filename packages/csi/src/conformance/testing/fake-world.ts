@@ -1,5 +1,5 @@
 /** The fake driver served in process, on a simulated host, under a virtual clock. */
-import { SeededRandom, SimulatedHost, VirtualClock } from "@longshore/runtime";
+import { type Host, SeededRandom, SimulatedHost, VirtualClock } from "@longshore/runtime";
 import type { CsiServices } from "../../connection.ts";
 import { type InProcessCsi, inProcessCsi } from "../../in-process.ts";
 import type { ConformanceEnv, ConformanceOptions } from "../options.ts";
@@ -7,8 +7,8 @@ import { type FakeDriverOptions, FakeState, fakeDriver } from "./fake-driver.ts"
 
 const socket = "/csi/csi.sock";
 
-/** Changes what a driver does. */
-export type Fault = (services: CsiServices) => CsiServices;
+/** Changes what a driver does. The data of its volumes are in `/data` of the host, by volume id. */
+export type Fault = (services: CsiServices, host: Host) => CsiServices;
 
 /** A driver under test with what a run needs. */
 export interface FakeWorld {
@@ -36,7 +36,7 @@ export async function fakeWorld(
   const seconds = () => BigInt(Math.floor(clock.now().getTime() / 1000));
   const start = async () => {
     starts++;
-    await csi.serve(socket, fault(fakeDriver({ host, state, dir: "/data", seconds, ...driver })));
+    await csi.serve(socket, fault(fakeDriver({ host, state, dir: "/data", seconds, ...driver }), host));
   };
   await start();
   return {
