@@ -4,6 +4,7 @@ import {
   CreateVolumeRequestSchema,
   type CsiServices,
   CsiStatusError,
+  checkName,
   type VolumeContentSource,
 } from "@longshore/csi";
 import { CloudError } from "@longshore/volumes";
@@ -11,7 +12,7 @@ import type { DiskSource, ProviderDisk } from "../disk-cloud/index.ts";
 import { checkCapability } from "./capabilities.ts";
 import type { ControllerServiceOptions } from "./controller-service.ts";
 import type { PendingCalls } from "./pending.ts";
-import { checkName, type RequestChecks } from "./requests.ts";
+import type { RequestChecks } from "./requests.ts";
 import type { VolumeIndex } from "./volume-index.ts";
 import {
   allowedZones,

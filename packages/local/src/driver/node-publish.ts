@@ -1,6 +1,7 @@
 /** NodePublishVolume and NodeUnpublishVolume: what is staged, at the path of a pod. */
 import {
   CsiStatusError,
+  checkAbsolutePath,
   type NodePublishVolumeRequest,
   type NodeUnpublishVolumeRequest,
   type VolumeCapability,
@@ -16,7 +17,6 @@ import {
   withoutPublication,
   withPublication,
 } from "./node-records.ts";
-import { checkPath } from "./requests.ts";
 
 /** Publishes; see `NodePublishVolume` of the spec for its codes and for the table of second calls. */
 export async function publishVolume(
@@ -25,7 +25,7 @@ export async function publishVolume(
   signal: AbortSignal,
 ): Promise<Record<string, never>> {
   const { volumeId } = request;
-  const target = checkPath("target_path", request.targetPath);
+  const target = checkAbsolutePath("target_path", request.targetPath);
   const capability = checkCapability(request.volumeCapability);
   const attachment = await node.attachment(volumeId, signal);
   if (request.stagingTargetPath === "") {
@@ -34,7 +34,7 @@ export async function publishVolume(
       "staging_target_path is required: the driver stages volumes",
     );
   }
-  const staging = checkPath("staging_target_path", request.stagingTargetPath);
+  const staging = checkAbsolutePath("staging_target_path", request.stagingTargetPath);
   const record = await node.records.of(volumeId);
   const isBlock = capability.accessType.case === "block";
   const stagedReadOnly = await checkStaged(node, record, { volumeId, staging, isBlock });
@@ -63,7 +63,7 @@ export async function unpublishVolume(
   request: NodeUnpublishVolumeRequest,
 ): Promise<Record<string, never>> {
   const { host, records } = node;
-  const target = checkPath("target_path", request.targetPath);
+  const target = checkAbsolutePath("target_path", request.targetPath);
   const publication = (await records.of(request.volumeId)).publications[target];
   const source = publication?.isBlock === true ? (await topMount(host, target))?.source : undefined;
   await unmountAll(host, target);

@@ -1,11 +1,15 @@
 /** NodeStageVolume and NodeUnstageVolume: the disk's file system at the staging path; a block volume leaves none. */
-import { CsiStatusError, type NodeStageVolumeRequest, type VolumeCapability } from "@longshore/csi";
+import {
+  CsiStatusError,
+  checkAbsolutePath,
+  type NodeStageVolumeRequest,
+  type VolumeCapability,
+} from "@longshore/csi";
 import { type Host, HostError } from "@longshore/runtime";
 import { checkCapability, fsTypeOf, isReaderMode, useOf } from "./capabilities.ts";
 import { topMount, unmountAll } from "./mounted-paths.ts";
 import type { NodeAttachment, NodeMachine } from "./node-machine.ts";
 import { digestOf, withoutStaging, withStaging } from "./node-records.ts";
-import { checkPath } from "./requests.ts";
 
 /** Stages; see `NodeStageVolume` of the spec for its codes. */
 export async function stageVolume(
@@ -14,7 +18,7 @@ export async function stageVolume(
   signal: AbortSignal,
 ): Promise<Record<string, never>> {
   const { volumeId } = request;
-  const path = checkPath("staging_target_path", request.stagingTargetPath);
+  const path = checkAbsolutePath("staging_target_path", request.stagingTargetPath);
   const capability = checkCapability(request.volumeCapability);
   const attachment = await node.attachment(volumeId, signal);
   const isBlock = capability.accessType.case === "block";
@@ -46,7 +50,7 @@ export async function unstageVolume(
   node: NodeMachine,
   request: { readonly volumeId: string; readonly stagingTargetPath: string },
 ): Promise<Record<string, never>> {
-  const path = checkPath("staging_target_path", request.stagingTargetPath);
+  const path = checkAbsolutePath("staging_target_path", request.stagingTargetPath);
   await unmountAll(node.host, path);
   await node.records.update(request.volumeId, (record) => withoutStaging(record, path));
   return {};

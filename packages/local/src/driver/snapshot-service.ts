@@ -4,6 +4,7 @@ import {
   CreateVolumeGroupSnapshotRequestSchema,
   type CsiServices,
   CsiStatusError,
+  checkName,
   DeleteSnapshotRequestSchema,
   DeleteVolumeGroupSnapshotRequestSchema,
   GetSnapshotRequestSchema,
@@ -17,7 +18,7 @@ import type { DiskSnapshot, ProviderCloud, SnapshotGroup } from "../disk-cloud/i
 import type { DriverKind } from "./driver-kinds.ts";
 import { pageOf } from "./pages.ts";
 import { PendingCalls } from "./pending.ts";
-import { checkName, type RequestChecks, requestChecks } from "./requests.ts";
+import { type RequestChecks, requestChecks } from "./requests.ts";
 import { type VolumeIndex, volumeIndex } from "./volume-index.ts";
 
 /** What the handlers work with. */
