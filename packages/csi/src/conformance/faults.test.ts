@@ -32,8 +32,9 @@ function witnesses(id: string): ReadonlySet<string> {
 
 test.each(Object.entries(faultTable))(
   "%s fails where its rule is broken",
-  async (id, { fault, without = [] }) => {
+  async (id, { fault, hook, without = [] }) => {
     const world = await fakeWorld({ maxVolumes: 8n, fault: fault(), without });
+    if (hook !== undefined) world.csi.intercept(hook);
     const chosen = witnesses(id);
     const select = (other: string) => chosen.has(other);
     const { results } = await world.clock.run(runConformance(world.env, { ...world.options, select }, never));

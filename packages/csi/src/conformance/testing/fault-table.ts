@@ -2,7 +2,8 @@
  * For every check of the suite a way to break the fake driver that this check sees. Others may see it as well
  * (`also`): a broken rule of one call often breaks another.
  */
-import { CsiStatusError } from "../../errors.ts";
+import { CsiCallError, CsiStatusError } from "../../errors.ts";
+import type { InProcessHook } from "../../in-process.ts";
 import type { Fault } from "./fake-world.ts";
 import {
   abortsCompany,
@@ -27,6 +28,8 @@ import {
 export interface FaultCase {
   /** Made anew for each run. */
   readonly fault: () => Fault;
+  /** What goes wrong on the way, where no handler could do it. */
+  readonly hook?: InProcessHook;
   /** Capabilities that the driver must lack for the check to apply. */
   readonly without?: readonly string[];
 }
@@ -1265,6 +1268,19 @@ export const faultTable: Readonly<Record<string, FaultCase>> = {
           throw new CsiStatusError((error as CsiStatusError).code, "");
         }
       }),
+  },
+  "protocol.status-details": {
+    fault: () => (services) => services,
+    async hook({ rpc }, proceed) {
+      try {
+        return await proceed();
+      } catch (error) {
+        const { code, detail } = error as CsiCallError;
+        throw rpc === "ControllerGetVolume"
+          ? new CsiCallError(rpc, code, detail, { hasDetails: true })
+          : error;
+      }
+    },
   },
   "protocol.secrets-in-answers": {
     fault: () => volume((v, r) => ({ volumeContext: { ...v.volumeContext, ...r.secrets } })),
