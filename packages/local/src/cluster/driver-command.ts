@@ -17,8 +17,8 @@ export class DriverCommandError extends Error {
 export const driverPlaceholders: Readonly<Record<string, string>> = {
   endpoint: "unix:// and the socket on which the driver must listen",
   services: "controller, or node",
-  node: "name of the node; empty for the controller",
-  "node-id": "the node's id at the provider; empty for the controller",
+  node: "name of the node; the word controller for the controller",
+  "node-id": "the node's id at the provider; the word controller for the controller",
   zone: "the node's zone; that of the first node for the controller",
   "state-dir": "directory for the driver's state, the same at all places",
 };
@@ -55,8 +55,8 @@ export function driverValues(
   return {
     endpoint: `unix://${layout.ownDriverSocket(place)}`,
     services: node === undefined ? "controller" : "node",
-    node: node?.name ?? "",
-    "node-id": node?.instanceId ?? "",
+    node: node?.name ?? controllerPlace,
+    "node-id": node?.instanceId ?? controllerPlace,
     zone: (node ?? config.nodes[0])?.zone ?? "",
     "state-dir": layout.ownDriverDir,
   };

@@ -37,6 +37,7 @@ import { createProgramPodRuntime, type Program } from "../containers/program-pod
 import { createDiskCloud, type DiskCloudService, type ProviderCloud } from "../disk-cloud/index.ts";
 import { controlPlane, createEmbeddedPlatform } from "../platform/embedded-platform.ts";
 import { type ClusterConfig, initialGates } from "./config.ts";
+import { controllerManagerUser, csiControllerUser } from "./control-plane-access.ts";
 import { controllerPlace } from "./driver-command.ts";
 import { bootstrap } from "./process-cluster.ts";
 import { withSocketFiles } from "./socket-files.ts";
@@ -159,13 +160,13 @@ export async function createInProcessCluster(
   };
   const starters = new Map<string, () => Promise<Component>>();
   starters.set(controlPlane, async () =>
-    startControllerManager(seamsOf(controlPlane, undefined), {
+    startControllerManager(seamsOf(controlPlane, undefined, clientOf(controllerManagerUser)), {
       gates: gatesOf(controlPlane),
       identity: controlPlane,
     }),
   );
   starters.set("csi-controller", () =>
-    startCsiDriverController(seamsOf("csi-controller", undefined), {
+    startCsiDriverController(seamsOf("csi-controller", undefined, clientOf(csiControllerUser)), {
       driverName: config.driverName,
       socket: "/csi.sock",
       ...toldOf(controllerPlace),
@@ -182,7 +183,7 @@ export async function createInProcessCluster(
       }),
     );
     starters.set(node.name, async () =>
-      startNodeAgent(seamsOf(node.name, node.name, clientOfNode(node.name)), {
+      startNodeAgent(seamsOf(node.name, node.name, clientOf(nodeUser(node.name))), {
         nodeName: node.name,
         instanceId: node.instanceId,
         zone: node.zone,
@@ -195,8 +196,8 @@ export async function createInProcessCluster(
     );
   }
 
-  // A node's agent asks as that node: what another node's pods need is not its to read.
-  const clientOfNode = (name: string) => followingClient(() => api, nodeUser(name));
+  // Each asks as itself: what another node's pods need is not a node's to read.
+  const clientOf = (user: UserInfo) => followingClient(() => api, user);
 
   const running = new Map<string, Component>();
   const start = async (name: string) => {

@@ -34,6 +34,8 @@ export interface ClusterLayout {
   gatesFile(name: string): string;
   /** How a node's agent reaches the API server, as that node. */
   nodeKubeconfig(nodeName: string): string;
+  /** How a component of the control plane reaches it, as a user of its own. */
+  componentKubeconfig(componentName: string): string;
   /** The kubelet root directory of a node. */
   nodeDir(nodeName: string): string;
   /** State of the pods' processes on a node. */
@@ -64,6 +66,8 @@ export function clusterLayout(dir: string): ClusterLayout {
     driverCallsFile: (place) => `${dir}/driver-calls/${place}.jsonl`,
     gatesFile: (name) => `${dir}/gates/${name}.json`,
     nodeKubeconfig: (nodeName) => `${dir}/kubeconfigs/${nodeName}`,
+    // Beside those of nodes, whose names do not begin with a dot.
+    componentKubeconfig: (componentName) => `${dir}/kubeconfigs/.${componentName}`,
     nodeDir: (nodeName) => `${dir}/n/${nodeName}`,
     podStateDir: (nodeName) => `${dir}/p/${nodeName}`,
     pidFile: (processName) => `${dir}/run/${processName}.json`,

@@ -339,6 +339,7 @@ export async function bootstrap(kube: KubeClient, config: ClusterConfig, signal:
   const unlessExists = (error: unknown) => {
     if (!isAlreadyExists(error)) throw error;
   };
+  await grantControlPlane(kube, config, signal);
   await kube.create(resources.csiDrivers, driver, { signal }).catch(unlessExists);
   await kube.create(resources.storageClasses, inTreeStorageClass, { signal }).catch(unlessExists);
 }

@@ -9,6 +9,7 @@ import {
   forwardingServices,
   observedServices,
   type ServedCall,
+  waitUntilReady,
 } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
 import { type Component, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
@@ -36,12 +37,16 @@ export interface DriverSource {
 /** Longest that a driver elsewhere may take for a call, in milliseconds; its callers have deadlines of their own. */
 const forwardedWithinMs = 15 * 60_000;
 
-function answering(
+/** Waits for a driver elsewhere to be ready, so that who asks here never sees it half started. */
+async function answering(
   env: CsiDriverEnv,
   { endpoint, onCall }: DriverSource,
   reference: () => CsiServices,
-): { readonly services: CsiServices; close(): void } {
+): Promise<{ readonly services: CsiServices; close(): void }> {
   const elsewhere = endpoint === undefined ? undefined : env.connector.connect(endpoint);
+  if (elsewhere !== undefined) {
+    await waitUntilReady(env, elsewhere, { signal: new AbortController().signal, timeoutMs: 5000 });
+  }
   const services = elsewhere === undefined ? reference() : forwardingServices(elsewhere, forwardedWithinMs);
   return {
     services: onCall === undefined ? services : observedServices(services, onCall),
@@ -72,7 +77,7 @@ export async function startCsiDriverOnNode(
   const socket = kubeletPaths.csiSocket(rootDir, driverName);
   await env.host.makeDirectory(socket.slice(0, socket.lastIndexOf("/")), 0o750);
   await env.host.makeDirectory(kubeletPaths.registrationDir(rootDir), 0o755);
-  const driver = answering(env, options, () =>
+  const driver = await answering(env, options, () =>
     createReferenceDriver(
       { ...env, cloud: env.cloudFor({ path: "csi", component: driverName }) },
       { driverName, nodeName, services: "node", recordsFile: `${rootDir}/driver-records/${driverName}.json` },
@@ -111,7 +116,7 @@ export async function startCsiDriverController(
   options: CsiDriverControllerOptions,
 ): Promise<EndingComponent> {
   const { driverName, socket } = options;
-  const driver = answering(env, options, () =>
+  const driver = await answering(env, options, () =>
     createReferenceDriver(
       { ...env, cloud: env.cloudFor({ path: "csi", component: driverName }) },
       { driverName, services: "controller" },

@@ -10,6 +10,7 @@ import type { CloudCaller } from "@longshore/volumes";
 import type { ClusterConfig } from "../cluster/config.ts";
 import { driverCallWriter } from "../cluster/driver-calls.ts";
 import { controllerPlace } from "../cluster/driver-command.ts";
+import { controllerManagerUser, csiControllerUser } from "../cluster/control-plane-access.ts";
 import { readClusterConfig, readGates } from "../cluster/files.ts";
 import { type ClusterLayout, clusterLayout } from "../cluster/layout.ts";
 import { startControllerManager } from "../components/controller-manager.ts";
@@ -84,10 +85,14 @@ async function startApiServer({ env, layout, config }: ProcessContext): Promise<
     dataDir: layout.apiDir,
     port: config.port,
     kubeconfigOut: layout.kubeconfig,
-    clients: config.nodes.map(({ name }) => ({
-      user: nodeUser(name),
-      kubeconfigOut: layout.nodeKubeconfig(name),
-    })),
+    clients: [
+      { user: controllerManagerUser, kubeconfigOut: layout.componentKubeconfig("controller-manager") },
+      { user: csiControllerUser, kubeconfigOut: layout.componentKubeconfig("csi-controller") },
+      ...config.nodes.map(({ name }) => ({
+        user: nodeUser(name),
+        kubeconfigOut: layout.nodeKubeconfig(name),
+      })),
+    ],
     // Its nodes mount no tokens, and no pod of it asks for one.
     serviceAccounts: false,
   });
@@ -109,7 +114,11 @@ async function startControllers(context: ProcessContext): Promise<StartedProcess
     lost = resolve;
   });
   const manager = startControllerManager(
-    { ...env, kube: await kubeClient(context), cloudFor: cloudFor(context) },
+    {
+      ...env,
+      kube: await kubeClient(context, layout.componentKubeconfig("controller-manager")),
+      cloudFor: cloudFor(context),
+    },
     {
       gates: await readGates(host, layout, controlPlane),
       identity: controlPlane,
@@ -126,7 +135,7 @@ async function startCsiController(context: ProcessContext): Promise<StartedProce
     {
       ...env,
       host,
-      kube: await kubeClient(context),
+      kube: await kubeClient(context, layout.componentKubeconfig("csi-controller")),
       connector: grpcConnector(env),
       listener: grpcListener(env),
       cloudFor: cloudFor(context),
@@ -207,8 +216,8 @@ function cloudFor({ env, layout }: ProcessContext) {
 }
 
 async function kubeClient(
-  { env, layout, host }: ProcessContext,
-  path = layout.kubeconfig,
+  { env, host }: ProcessContext,
+  path: string,
 ): Promise<KubeClient> {
   return createHttpClient(env, await loadKubeconfig(host, { path }));
 }

@@ -1,0 +1,71 @@
+/** `longshore driver qualify` as the author of a driver uses it: a driver of one's own, as a command. */
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { machineStateBelow, nothing } from "./support/machine-state.ts";
+import { longshore, type Outcome, runProgram } from "./support/run-command.ts";
+import { longshoreCommand, shortDirectory } from "./support/test-cluster.ts";
+
+const base = shortDirectory();
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+const topologyKey = "topology.ebs.csi.aws.com/zone";
+const zones = ["{zone}", "us-east-1a", "us-east-1b", "us-east-1c"];
+/** The reference driver as somebody's own: it knows nothing of the cluster but what its command says. */
+const ownDriver = [
+  ...longshoreCommand.map((word) => `"${word}"`),
+  "run reference-driver --mode directory --name ebs.csi.aws.com --endpoint {endpoint} --services {services}",
+  "--state-dir {state-dir}/state --node-id {node-id}",
+  ...zones.map((zone) => `--topology ${topologyKey}=${zone}`),
+].join(" ");
+
+/** Directories and links: it is the driver that is put to the test, not what this machine may mount. */
+function qualify(...args: readonly string[]): Promise<Outcome> {
+  const env = { ...process.env, LONGSHORE_UNPRIVILEGED: "1" };
+  return runProgram([...longshoreCommand, "driver", "qualify", "--plugin", "aws-ebs", ...args], { env });
+}
+
+test("a driver of one's own is tried, and refused only for what nobody can verify here", {
+  timeout: 240_000,
+}, async () => {
+  const file = join(base, "report.json");
+  const dir = join(base, "c");
+  const { code, out, err } = await qualify("--driver-cmd", ownDriver, "--json", file, "--dir", dir);
+  expect(code, err).toBe(1);
+  expect(out).toContain("ebs.csi.aws.com must not take over from aws-ebs yet");
+  const report = JSON.parse(readFileSync(file, "utf8"));
+  expect(report).toMatchObject({ promotable: false, inTreeCalls: 0, differences: [] });
+  const served = report.behaviours.filter(({ verdict }: { verdict: string }) => verdict === "driver");
+  expect(served.map(({ behaviour }: { behaviour: string }) => behaviour)).toEqual([
+    "provision",
+    "topology",
+    "attach",
+    "mount",
+    "write/read",
+    "expand",
+    "delete",
+    "inline",
+  ]);
+  const others = report.reasons.filter((reason: string) => !reason.includes("is not yet verifiable"));
+  expect(others, err).toEqual([]);
+  expect(machineStateBelow(dir)).toEqual(nothing);
+  expect(existsSync(dir)).toBe(false);
+});
+
+test.each<[string, readonly string[], string]>([
+  ["a command that does not say where to listen", ["--driver-cmd", "./driver"], "put {endpoint} where"],
+  ["a placeholder that is none", ["--driver-cmd", "./driver {socket}"], "{socket} in the driver's command"],
+  ["a quote that is not closed", ["--driver-cmd", './driver "{endpoint}'], "is not closed"],
+  ["a form that is none", ["-o", "xml"], "neither table nor json"],
+  ["a time that is none", ["--timeout", "soon"], '--timeout: "soon"'],
+])("%s is wrong usage, and nothing is started", async (_, args, expected) => {
+  const { code, err } = await qualify(...args);
+  expect(err).toContain(expected);
+  expect(code).toBe(2);
+});
+
+test("a plugin whose in-tree code is not there is wrong usage", async () => {
+  const { code, err } = await longshore("driver", "qualify", "--plugin", "gce-pd");
+  expect(err).toContain("the local cluster has no in-tree code of it");
+  expect(code).toBe(2);
+});
