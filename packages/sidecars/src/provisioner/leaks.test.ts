@@ -3,7 +3,15 @@
  * its PersistentVolume, every claim its volume or its peace. Each is told twice, with and without a restart of the
  * provisioner right after the fault.
  */
-import { KubeApiError, type KubeClient, type PersistentVolume, resources } from "@longshore/kube";
+import {
+  isDeleting,
+  KubeApiError,
+  type KubeClient,
+  KubeTransportError,
+  type PersistentVolume,
+  resources,
+  type Stored,
+} from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import { FakeProvisioning } from "../testing/fake-provisioning.ts";
@@ -11,6 +19,7 @@ import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../tes
 import { startProvisioner } from "./provisioner.ts";
 
 const intent = "longshore.dev/provisioning";
+const protection = "external-provisioner.volume.kubernetes.io/finalizer";
 const selected = "volume.kubernetes.io/selected-node";
 const ref = { name: "data-web-0", namespace: "default" };
 const late = aStorageClass({ volumeBindingMode: "WaitForFirstConsumer" });
@@ -27,7 +36,8 @@ class Stage {
   readonly driver: FakeProvisioning;
   /** Creating PersistentVolumes fails while it is set. */
   refusesVolumes = false;
-  /** Attributes of new volumes. */
+  /** Requests that are done once more without an answer, e.g. `create PersistentVolume`. */
+  readonly losesAnswers: string[] = [];
   readonly #restarts: boolean;
   #provisioner: Component | undefined;
 
@@ -63,7 +73,12 @@ class Stage {
             const status = { kind: "Status", apiVersion: "v1", status: "Failure", code: 500 } as const;
             return Promise.reject(new KubeApiError({ ...status, reason: "InternalError", message: "etcd" }));
           }
-          return member.apply(target, args);
+          const at = stage.losesAnswers.indexOf(`${name} ${kind}`);
+          if (at < 0) return member.apply(target, args);
+          stage.losesAnswers.splice(at, 1);
+          return (member.apply(target, args) as Promise<unknown>).then(() => {
+            throw new KubeTransportError(`${name} ${kind}: connection reset`);
+          });
         };
       },
     });
@@ -102,7 +117,7 @@ class Stage {
     await kube.patch(resources.persistentVolumeClaims, ref, { type: "merge", body }, { signal });
   }
 
-  async volumes(): Promise<readonly (PersistentVolume & { metadata: { name: string } })[]> {
+  async volumes(): Promise<readonly Stored<PersistentVolume>[]> {
     return (await this.world.kube.list(resources.persistentVolumes, { signal: this.world.signal })).items;
   }
 
@@ -142,6 +157,10 @@ class Stage {
           options,
         );
       }
+      const isHeld = volumes.some(
+        (pv) => isDeleting(pv) && (pv.metadata.finalizers ?? []).includes(protection),
+      );
+      if (isHeld) return false;
       const handles = volumes.map(
         (pv) => pv.spec?.csi?.volumeHandle ?? pv.spec?.awsElasticBlockStore?.volumeID,
       );
@@ -485,6 +504,59 @@ const stories: readonly Story[] = [
       await patch({ "pv.kubernetes.io/migrated-to": "ebs.csi.aws.com" });
     },
   },
+  ...["update PersistentVolumeClaim", "create PersistentVolume"].flatMap((request): Story[] => [
+    {
+      name: `no answer to: ${request}`,
+      disks: 1,
+      async tell(stage) {
+        stage.losesAnswers.push(request);
+        await stage.createClaim();
+        await stage.world.eventually("the answer lost", async () => stage.losesAnswers.length === 0);
+        await stage.mayRestart();
+        await stage.world.eventually("a volume", async () => (await stage.volumes()).length === 1);
+        expect(stage.asked("DeleteVolume")).toBe(0);
+      },
+    },
+    {
+      name: `no answer to: ${request}, and the claim is deleted`,
+      disks: 0,
+      async tell(stage) {
+        stage.losesAnswers.push(request);
+        await stage.createClaim();
+        await stage.world.eventually("the answer lost", async () => stage.losesAnswers.length === 0);
+        await stage.deleteClaim();
+        await stage.mayRestart();
+      },
+    },
+  ]),
+  {
+    name: "no answer to the write that takes the intent off",
+    disks: 1,
+    async tell(stage) {
+      await stage.createClaim();
+      await stage.world.eventually("a volume", async () => {
+        const found = (await stage.volumes()).length === 1;
+        if (!found) return false;
+        stage.losesAnswers.push("update PersistentVolumeClaim");
+        return true;
+      });
+      await stage.mayRestart();
+    },
+  },
+  ...["delete PersistentVolume", "patch PersistentVolume", "get PersistentVolume"].map(
+    (request): Story => ({
+      name: `a volume that is deleted, no answer to: ${request}`,
+      disks: 0,
+      async tell(stage) {
+        await stage.createClaim();
+        await stage.world.eventually("a volume", async () => (await stage.volumes()).length === 1);
+        await stage.world.clock.advance(1000);
+        stage.losesAnswers.push(request);
+        await stage.deleteClaim();
+        await stage.mayRestart();
+      },
+    }),
+  ),
   {
     name: "a driver away for a minute",
     disks: 1,

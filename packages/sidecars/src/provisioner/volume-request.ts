@@ -5,11 +5,10 @@
 import type { CreateVolumeRequestSchema, MessageInitShape } from "@longshore/csi";
 import {
   type CSINode,
-  type KubeObject,
   type Node,
   type PersistentVolumeClaim,
   parseQuantity,
-  type Resource,
+  resources,
   type SecretReference,
   type StorageClass,
   type Stored,
@@ -218,19 +217,6 @@ export function attributesClassOf(
   return (volumeAttributesClass && claim.spec?.volumeAttributesClassName) || undefined;
 }
 
-interface VolumeAttributesClass extends KubeObject {
-  readonly driverName?: string;
-  readonly parameters?: Readonly<Record<string, string>>;
-}
-
-const volumeAttributesClasses: Resource<VolumeAttributesClass> = {
-  group: "storage.k8s.io",
-  versions: ["v1", "v1beta1"],
-  plural: "volumeattributesclasses",
-  kind: "VolumeAttributesClass",
-  namespaced: false,
-};
-
 /** The parameters of the claim's VolumeAttributesClass; undefined when it names none. */
 async function mutableParametersOf(
   { kube, driver, settings }: RequestContext,
@@ -239,7 +225,7 @@ async function mutableParametersOf(
 ): Promise<Record<string, string> | undefined> {
   const name = attributesClassOf(settings, claim);
   if (name === undefined) return undefined;
-  const found = await kube.get(volumeAttributesClasses, { name }, { signal });
+  const found = await kube.get(resources.volumeAttributesClasses, { name }, { signal });
   if (found === undefined)
     throw new ProvisionError("NoChange", `VolumeAttributesClass "${name}" not found: create it`);
   if (found.driverName !== driver.name) {
