@@ -351,6 +351,16 @@ describe("a cluster that runs", () => {
   }
 });
 
+test("a reader that stops reading ends the command without a word", async () => {
+  const [program = "", ...first] = longshoreCommand;
+  const deploy = ["driver", "deploy", "--name", "d.example.com", "--image", "example.com/d:1"];
+  const child = spawn(program, [...first, ...deploy], { stdio: ["ignore", "pipe", "pipe"] });
+  child.stdout.destroy();
+  const { code, err } = await outcomeOf(child);
+  expect(err).toBe("");
+  expect(code).toBe(0);
+});
+
 /** Takes all the room that is left. */
 function fill(path: string): void {
   try {
