@@ -1,7 +1,7 @@
 /**
  * Who may do what: the sidecars run with the rights that the reference deployments give theirs
- * (external-attacher, external-provisioner and external-resizer, deploy/kubernetes/rbac.yaml), and with that of the
- * attacher to write events, which the CSI design asks of it. A call beyond them is refused, and its test fails.
+ * (external-attacher, external-provisioner, external-resizer and external-snapshotter, deploy/kubernetes), and with that
+ * of the attacher to write events, which the CSI design asks of it. A call beyond them is refused, and its test fails.
  */
 import type { ControlPlane } from "./control-plane.ts";
 
@@ -38,7 +38,45 @@ const resizer: readonly Rule[] = [
   { apiGroups: core, resources: ["events"], verbs: ["create", "patch"] },
 ];
 
-const roles = { attacher, provisioner, resizer } as const;
+const snapshots = ["snapshot.storage.k8s.io"];
+
+const snapshotter: readonly Rule[] = [
+  { apiGroups: core, resources: ["events"], verbs: ["list", "watch", "create", "update", "patch"] },
+  { apiGroups: core, resources: ["secrets"], verbs: ["get"] },
+  { apiGroups: snapshots, resources: ["volumesnapshotclasses"], verbs: read },
+  { apiGroups: snapshots, resources: ["volumesnapshotcontents"], verbs: [...read, "update", "patch"] },
+  { apiGroups: snapshots, resources: ["volumesnapshotcontents/status"], verbs: ["update", "patch"] },
+];
+
+const snapshotController: readonly Rule[] = [
+  { apiGroups: core, resources: ["persistentvolumes"], verbs: read },
+  { apiGroups: core, resources: ["persistentvolumeclaims"], verbs: [...read, "update"] },
+  { apiGroups: core, resources: ["events"], verbs: ["list", "watch", "create", "update", "patch"] },
+  { apiGroups: snapshots, resources: ["volumesnapshotclasses"], verbs: read },
+  {
+    apiGroups: snapshots,
+    resources: ["volumesnapshotcontents"],
+    verbs: [...read, "create", "update", "delete", "patch"],
+  },
+  { apiGroups: snapshots, resources: ["volumesnapshotcontents/status"], verbs: ["patch"] },
+  { apiGroups: snapshots, resources: ["volumesnapshots"], verbs: [...read, "update", "patch", "delete"] },
+  { apiGroups: snapshots, resources: ["volumesnapshots/status"], verbs: ["update", "patch"] },
+];
+
+/** What the provisioner may besides where volumes are made from snapshots. */
+const snapshotSources: readonly Rule[] = [
+  { apiGroups: snapshots, resources: ["volumesnapshots"], verbs: [...read, "update"] },
+  { apiGroups: snapshots, resources: ["volumesnapshotcontents"], verbs: ["get", "list"] },
+];
+
+const roles = {
+  attacher,
+  provisioner,
+  resizer,
+  snapshotter,
+  "snapshot-controller": snapshotController,
+  "snapshot-sources": snapshotSources,
+} as const;
 
 const rbac = "/apis/rbac.authorization.k8s.io/v1";
 

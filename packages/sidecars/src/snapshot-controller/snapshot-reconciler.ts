@@ -32,7 +32,6 @@ import {
   type VolumeSnapshotClass,
   type VolumeSnapshotContent,
 } from "@longshore/storage";
-import { addFinalizerPatch } from "../common/finalizers.ts";
 import { contentNameOf, groupOf } from "./binding.ts";
 import { type ContentSettings, contentOfSnapshot } from "./content-of-snapshot.ts";
 import { defaultClassOf } from "./default-class.ts";
@@ -44,6 +43,7 @@ import {
   type ObservedSnapshot,
   type SnapshotStep,
 } from "./snapshot-step.ts";
+import { withFinalizers } from "./source-claims.ts";
 import { again, type FailedStep, SnapshotFailedError, type SubjectWrites } from "./subject-writes.ts";
 
 /** What the reconciler works with. */
@@ -222,9 +222,8 @@ async function holdClaim(
   if (deletionTimestamp !== undefined) {
     throw new SnapshotSourceError(`claim "${namespace}/${name}" is being deleted`);
   }
-  const body = addFinalizerPatch(finalizers, snapshotClaimFinalizer);
-  const ref = { name, namespace };
-  await context.env.kube.patch(resources.persistentVolumeClaims, ref, { type: "json", body }, { signal });
+  const held = withFinalizers(claim, [...(finalizers ?? []), snapshotClaimFinalizer]);
+  await context.env.kube.update(resources.persistentVolumeClaims, held, { signal });
 }
 
 function bindingPatch({ uid, className }: StepOf<"bindContent">): object {

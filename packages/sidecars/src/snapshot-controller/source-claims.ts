@@ -1,17 +1,14 @@
 /** Lets go of the claims of which snapshots were being made. */
 import {
-  isConflict,
   isNotFound,
   type KubeEnv,
   type PersistentVolumeClaim,
   type ReconcileResult,
-  refOfKey,
   resources,
   type Stored,
   settled,
 } from "@longshore/kube";
 import { snapshotClaimFinalizer, type VolumeSnapshot } from "@longshore/storage";
-import { removeFinalizerPatch } from "../common/finalizers.ts";
 
 /** What the reconciler works with. */
 export interface SourceClaimContext {
@@ -33,13 +30,19 @@ export async function reconcileSourceClaim(
   const claim = context.claim(key);
   if (!claim?.metadata.finalizers?.includes(snapshotClaimFinalizer)) return settled;
   if (context.snapshotsOf(key).some(({ status }) => status?.readyToUse !== true)) return settled;
-  const body = removeFinalizerPatch(claim.metadata.finalizers, snapshotClaimFinalizer);
+  const rest = claim.metadata.finalizers.filter((finalizer) => finalizer !== snapshotClaimFinalizer);
   try {
-    const patch = { type: "json", body } as const;
-    await context.env.kube.patch(resources.persistentVolumeClaims, refOfKey(key), patch, { signal });
+    await context.env.kube.update(resources.persistentVolumeClaims, withFinalizers(claim, rest), { signal });
   } catch (error) {
-    if (isConflict(error)) return { requeueAfterMs: 1000 };
     if (!isNotFound(error)) throw error;
   }
   return settled;
+}
+
+/** The claim with these finalizers. It is written whole: the reference's rights have no patch of claims. */
+export function withFinalizers(
+  claim: Stored<PersistentVolumeClaim>,
+  finalizers: readonly string[],
+): Stored<PersistentVolumeClaim> {
+  return { ...claim, metadata: { ...claim.metadata, finalizers: [...finalizers] } };
 }

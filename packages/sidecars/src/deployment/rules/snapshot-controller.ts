@@ -24,7 +24,7 @@ export const snapshotControllerRules: ComponentRules = ({ leaderElection, groupS
   {
     group: "",
     resource: "persistentvolumeclaims",
-    verbs: ["patch"],
+    verbs: ["update"],
     reason: "a claim stays while a snapshot of it is made",
   },
   { group: "", resource: "persistentvolumes", verbs: ["get"], reason: "the handle of a claim's volume" },
