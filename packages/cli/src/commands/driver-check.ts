@@ -66,7 +66,7 @@ export function registerDriverCheck(driver: Command): void {
     )
     .option("--fs-type <type>", "file system of mounted volumes (default: the driver's own)")
     .option("--secrets <file>", "YAML file with the secrets of each call, as csi-sanity reads it")
-    .option("--second-node <id>", "id of another node of the driver, to publish a volume to two")
+    .option("--second-node <id>", "id of another node with the same topology, to publish a volume to two")
     .option("--fill-node", "also attach as many volumes as the node takes, and one more")
     .option(
       "--restart-cmd <command>",

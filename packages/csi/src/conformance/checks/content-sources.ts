@@ -23,15 +23,16 @@ const sources = {
     after: made,
     word: "another volume",
     unknown: (context: CheckContext) => fromVolume(context.unknownId("volume")),
-    make: async (context: CheckContext) => fromVolume((await makeVolume(context)).volumeId),
+    make: async (context: CheckContext, requiredBytes: bigint) =>
+      fromVolume((await makeVolume(context, { capacityRange: { requiredBytes } })).volumeId),
   },
   snapshot: {
     needs: [canCreate, controllerCan("CREATE_DELETE_SNAPSHOT")],
     after: [...made, "controller.create-snapshot.works"],
     word: "a snapshot",
     unknown: (context: CheckContext) => fromSnapshot(context.unknownId("snapshot")),
-    async make(context: CheckContext) {
-      const { volumeId } = await makeVolume(context);
+    async make(context: CheckContext, requiredBytes: bigint) {
+      const { volumeId } = await makeVolume(context, { capacityRange: { requiredBytes } });
       return fromSnapshot((await makeReadySnapshot(context, volumeId)).snapshotId);
     },
   },
@@ -55,7 +56,7 @@ export const contentSourceChecks: readonly Check[] = (["snapshot", "clone"] as c
       needs,
       after,
       async run(context: CheckContext) {
-        const volumeContentSource = await make(context);
+        const volumeContentSource = await make(context, context.options.volumeSizeBytes);
         const volume = await makeVolume(context, { volumeContentSource }, `CreateVolume from ${word}`);
         // A plugin that does not know the field ignores it: the answer alone tells.
         must(
@@ -72,7 +73,9 @@ export const contentSourceChecks: readonly Check[] = (["snapshot", "clone"] as c
       needs,
       after: [...after, works],
       async run(context: CheckContext) {
-        const request = volumeRequest(context, { volumeContentSource: await make(context) });
+        const request = volumeRequest(context, {
+          volumeContentSource: await make(context, context.options.volumeSizeBytes),
+        });
         const what = `CreateVolume from ${word}`;
         const first = volumeOf(await mustAnswer(what, context.controller.createVolume(request)));
         const again = volumeOf(
@@ -91,12 +94,12 @@ export const contentSourceChecks: readonly Check[] = (["snapshot", "clone"] as c
       needs,
       after: [...after, works],
       async run(context: CheckContext) {
-        const volumeContentSource = await make(context);
-        const { volumeSizeBytes } = context.options;
-        const capacityRange = { requiredBytes: 1n, limitBytes: volumeSizeBytes - 1n };
+        const { volumeSizeBytes, expandSizeBytes } = context.options;
+        const volumeContentSource = await make(context, expandSizeBytes);
+        const capacityRange = { requiredBytes: volumeSizeBytes, limitBytes: expandSizeBytes - 1n };
         const request = volumeRequest(context, { volumeContentSource, capacityRange });
         await mustEnd(
-          `CreateVolume of at most ${capacityRange.limitBytes} bytes from ${word} of ${volumeSizeBytes}`,
+          `CreateVolume of at most ${capacityRange.limitBytes} bytes from ${word} of ${expandSizeBytes}`,
           context.controller.createVolume(request),
           "OUT_OF_RANGE",
         );

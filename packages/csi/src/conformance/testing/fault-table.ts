@@ -814,10 +814,7 @@ export const faultTable: Readonly<Record<string, FaultCase>> = {
             },
           },
         ],
-        [
-          `${id}-smaller`,
-          { fault: () => answers("createVolume", (r) => from(r) && size(r) === 1n, aVolume) },
-        ],
+        [`${id}-smaller`, { fault: () => answers("createVolume", (r) => from(r) && limit(r) > 0n, aVolume) }],
         [
           `${id}-unknown`,
           {
