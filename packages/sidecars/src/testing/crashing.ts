@@ -117,6 +117,7 @@ function mortalConnection(csi: CsiConnection, life: Life): CsiConnection {
     controller: service(csi.controller),
     groupController: service(csi.groupController),
     node: service(csi.node),
+    onLost: (listener) => csi.onLost(listener),
     close: () => csi.close(),
   };
 }
