@@ -1,7 +1,7 @@
 /**
  * Writes the tables of flags in docs/guides/sidecars.md from those that the command reads.
  *
- *   tsx scripts/sidecar-flags.ts
+ *   tsx scripts/sidecar-flags.ts && biome format --write docs/guides
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -75,6 +75,16 @@ function defaultOf(flag: Flag<unknown>): string {
 }
 
 const [begin, end] = ["<!-- flags: tsx scripts/sidecar-flags.ts -->\n\n", "\n<!-- end of flags -->"];
+
+/** The text with its tables as narrow as can be: how wide their columns are is the formatter's matter. */
+export function narrow(text: string): string {
+  return text.replace(/^\|.*\|$/gm, (row) =>
+    row
+      .replace(/ +\|/g, " |")
+      .replace(/\| +/g, "| ")
+      .replace(/\| -+(?= \|)/g, "| ---"),
+  );
+}
 
 /** The guide's text with the tables of now in their place. */
 export function withTables(text: string): string {

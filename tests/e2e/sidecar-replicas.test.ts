@@ -145,9 +145,17 @@ test("metrics and health are served, and what cannot be served at is told", asyn
   expect(await get("/healthz/leader-election")).toEqual({ status: 200, text: "ok" });
   const { status, text } = await get("/m");
   expect(status).toBe(200);
-  expect(text).toContain(
-    'csi_sidecar_operations_seconds_count{driver_name="ebs.csi.aws.com",method_name="/csi.v1.Controller/ControllerPublishVolume",grpc_status_code="OK"',
-  );
+  const line = text
+    .split("\n")
+    .find((each) => /^csi_sidecar_operations_seconds_count.*ControllerPublish/.test(each));
+  for (const label of [
+    'driver_name="ebs.csi.aws.com"',
+    'method_name="/csi.v1.Controller/ControllerPublishVolume"',
+    'grpc_status_code="OK"',
+    'migrated="true"',
+  ]) {
+    expect(line).toContain(label);
+  }
   expect(text).toContain("process_start_time_seconds");
   expect((await get("/metrics")).status).toBe(404);
   const other = await start("second", "attacher", `--http-endpoint=127.0.0.1:${port}`);

@@ -13,6 +13,7 @@ import {
   type KubeClient,
   type KubeEnv,
   type LeaderElection,
+  LeadershipLostError,
   startLeaderElection,
   type Term,
 } from "@longshore/kube";
@@ -65,7 +66,8 @@ export function startUnderLease(env: KubeEnv, policy: LeasePolicy, work: LedWork
             work.serve(fencedClient(env.kube, env.clock, term), term, scope),
           );
         } catch (error) {
-          work.onFailed(error);
+          // What came to a fence before the signal had told of the end: the election tells of it.
+          if (!(error instanceof LeadershipLostError)) work.onFailed(error);
         }
       },
       onLost: () => work.onLost(),

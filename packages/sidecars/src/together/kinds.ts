@@ -4,7 +4,7 @@ import { type AttacherOptions, serveAttachments } from "../attacher/attacher.ts"
 import type { Driver } from "../common/env.ts";
 import type { Serve } from "../common/sidecar.ts";
 import { UnsupportedByDriverError } from "../common/unsupported.ts";
-import { type HealthMonitorOptions, serveVolumeHealth } from "../health-monitor/health-monitor.ts";
+import { type HealthMonitorOptions, serveVolumeHealth } from "../health-monitor/index.ts";
 import { waysToAsk } from "../health-monitor/volume-conditions.ts";
 import { type ProvisionerOptions, serveClaims } from "../provisioner/provisioner.ts";
 import { type ResizerOptions, serveResizes } from "../resizer/resizer.ts";

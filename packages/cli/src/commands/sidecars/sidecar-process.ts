@@ -69,6 +69,8 @@ export async function runSidecarProcess<T extends FlagTable>(
     logger.warn("flags that have no effect any more", { flags: obsolete.map((flag) => `--${flag}`).join() });
   }
   logger.info("starting", { version });
+  // A defect: nothing can be relied upon any more, not even that it stops in good order.
+  process.on("uncaughtException", (error) => process.exit(ended(logger, values, error)));
   let failure: unknown;
   try {
     await interruptible((signal) => runUntil(logger, values, start, signal));
@@ -104,9 +106,13 @@ async function runUntil(
       addMetrics(routes, values["metrics-path"] ?? "/metrics", meter);
       parts.push(await serveHttp(logger, `--${address.flag}`, address.text, routes));
     }
-    const started = await start({ env, routes, own: (...more) => parts.push(...more) });
-    parts.push(started);
-    failure = await Promise.race([started.failed, untilAborted(signal).then(() => undefined)]);
+    const starting = start({ env, routes, own: (...more) => parts.push(...more) }).then((started) => {
+      parts.push(started);
+      return started.failed;
+    });
+    starting.catch(() => {}); // Told below, unless the process is on its way out already.
+    // Also while it starts: a program that gives credentials may take its time.
+    failure = await Promise.race([starting, untilAborted(signal).then(() => undefined)]);
     if (failure === undefined) logger.info("stopping");
     else logger.error("cannot go on", { error: failure });
   } finally {
