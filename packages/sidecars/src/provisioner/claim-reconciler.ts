@@ -45,6 +45,7 @@ import { createVolume, provisioningSecrets, removeUnwanted } from "./provision-v
 import type { ProvisionerMetrics } from "./provisioner-metrics.ts";
 import { type ProtectionContext, protectSource, releaseSnapshot } from "./source-protection.ts";
 import { type PreparedVolume, prepareVolume } from "./volume-request.ts";
+import { isOfDriver } from "./volume-step.ts";
 
 type Claim = Stored<PersistentVolumeClaim>;
 
@@ -119,7 +120,8 @@ async function firstSight(
   cached: Claim,
   signal: AbortSignal,
 ): Promise<Claim | undefined> {
-  if (!isIntended(cached) || context.attempts.has(key)) return cached;
+  const isRemembered = context.attempts.has(key);
+  if (!isIntended(cached) || isRemembered || !isClaimOurs(context.driver, cached)) return cached;
   const { name, namespace = "" } = cached.metadata;
   return context.env.kube.get(resources.persistentVolumeClaims, { name, namespace }, { signal });
 }
@@ -134,6 +136,9 @@ async function step(
   const nodeExists = (name: string) => context.nodeByName(name) !== undefined;
   const share = shareOf(context.ownNode, claim, storageClass, nodeExists);
   if (share === "others") {
+    const attempt = context.attempts.get(key);
+    if (attempt?.lastAnswer === "uncertain") await removeLeftover(context, claim, attempt.prepared, signal);
+    context.attempts.delete(key);
     context.contentions.delete(claim.metadata.uid);
     return settled;
   }
@@ -184,16 +189,18 @@ async function observe(
     claim.metadata.uid,
     context.settings.volumeNameUuidLength,
   );
+  const ours = isClaimOurs(context.driver, claim) && isKnownClass(context, storageClass);
   let pv: PersistentVolume | undefined = context.volumes.get(name);
   // What this process wrote, its caches show; what one before it wrote, they may not show yet.
-  if (pv === undefined && intended && lastAnswer === "unknown")
+  if (pv === undefined && ours && intended && lastAnswer === "unknown")
     pv = await context.env.kube.get(resources.persistentVolumes, { name }, { signal });
   return {
-    ours: isClaimOurs(context.driver, claim) && isKnownClass(context, storageClass),
+    ours,
     deleting: isDeleting(claim),
     bound: (claim.spec?.volumeName ?? "") !== "",
     intended,
     pvStored: pv !== undefined,
+    pvOfDriver: pv !== undefined && isOfDriver(context.driver, pv),
     pvForeign: pv !== undefined && pv.metadata?.annotations?.[deletionSecretNameAnnotation] === undefined,
     classFound: storageClass !== undefined,
     delayed: storageClass?.volumeBindingMode === "WaitForFirstConsumer",

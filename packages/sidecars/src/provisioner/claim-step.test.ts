@@ -9,6 +9,7 @@ const wanted: ObservedClaim = {
   intended: false,
   pvStored: false,
   pvForeign: false,
+  pvOfDriver: false,
   classFound: true,
   delayed: false,
   selectedNode: undefined,
@@ -30,7 +31,16 @@ const cases: readonly [name: string, claim: ObservedClaim, step: string][] = [
   ["a chosen node that does not exist is given back", { ...wanted, ...nodeGone }, "reschedule"],
   ["after a restart the call is repeated", intended, "provision"],
   ["once the volume is stored the intent goes", { ...intended, pvStored: true }, "release"],
-  ["and goes also when the claim is no longer ours", { ...intended, ours: false, pvStored: true }, "release"],
+  [
+    "and goes also when the claim is no longer ours",
+    { ...intended, ours: false, pvStored: true, pvOfDriver: true },
+    "release",
+  ],
+  [
+    "another driver's provisioner takes its own intent off",
+    { ...intended, ours: false, pvStored: true },
+    "none",
+  ],
   [
     "a volume that somebody else made in its place leaves ours to be looked for",
     { ...intended, pvStored: true, pvForeign: true },
@@ -83,6 +93,7 @@ describe("the decision for a claim", () => {
     intended: fc.boolean(),
     pvStored: fc.boolean(),
     pvForeign: fc.boolean(),
+    pvOfDriver: fc.boolean(),
     classFound: fc.boolean(),
     delayed: fc.boolean(),
     selectedNode: fc.constantFrom(undefined, "node-1"),

@@ -20,6 +20,8 @@ export interface ObservedClaim {
   readonly pvStored: boolean;
   /** It was made by somebody else, e.g. in-tree while the migration was switched. */
   readonly pvForeign: boolean;
+  /** It is a volume of this driver, or of the plugin that migrates to it. */
+  readonly pvOfDriver: boolean;
   readonly classFound: boolean;
   /** The class waits for the first consumer. */
   readonly delayed: boolean;
@@ -62,7 +64,8 @@ function decideFresh(claim: ObservedClaim): ClaimStep {
 }
 
 function decideIntended(claim: ObservedClaim): ClaimStep {
-  if (claim.pvStored && !claim.pvForeign) return { kind: "release" };
+  const isKnown = claim.ours || claim.pvOfDriver || claim.lastAnswer !== "unknown";
+  if (claim.pvStored && !claim.pvForeign && isKnown) return { kind: "release" };
   // The intent of another provisioner (in-tree ones keep the same rule), or of ours before it went back.
   if (!claim.ours && claim.lastAnswer === "unknown") return { kind: "none" };
   const unwanted =

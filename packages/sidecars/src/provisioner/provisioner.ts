@@ -102,7 +102,7 @@ export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, s
     options.capacity === undefined
       ? undefined
       : serveCapacity(
-          sidecar,
+          { driver, informers },
           { ...options.capacity, env: tracked, timeoutMs, backoff, node: nodeOfCapacity(ownNode) },
           scope,
         );

@@ -122,6 +122,36 @@ describe("requests", () => {
     await provisioner.stop();
   });
 
+  it("are none for what another driver's provisioner has begun or ended", async () => {
+    const world = await worldWith();
+    const { kube, signal } = world;
+    const { kube: client, requests } = counted(kube);
+    const provisioner = startProvisioner(world.env(client), { resyncMs: 60_000 });
+    const annotations = { "volume.kubernetes.io/storage-provisioner": "other.example.com" };
+    const claim = aClaim({ annotations });
+    const { metadata } = await kube.create(
+      resources.persistentVolumeClaims,
+      { ...claim, metadata: { ...claim.metadata, finalizers: [intent] } },
+      { signal },
+    );
+    await world.clock.advance(120_000);
+    const pv = {
+      metadata: {
+        name: `pvc-${metadata.uid}`,
+        annotations: { "volume.kubernetes.io/provisioner-deletion-secret-name": "" },
+      },
+      spec: {
+        capacity: { storage: "1Gi" },
+        accessModes: ["ReadWriteOnce"],
+        csi: { driver: "other.example.com", volumeHandle: "x" },
+      },
+    };
+    await kube.create(resources.persistentVolumes, pv, { signal });
+    await world.clock.advance(120_000);
+    expect(requests).toEqual([]);
+    await provisioner.stop();
+  });
+
   it("are none while a claim waits for its node", async () => {
     const world = await worldWith();
     const late = aStorageClass({ metadata: { name: "late" }, volumeBindingMode: "WaitForFirstConsumer" });

@@ -24,6 +24,11 @@ export function isVolumeOurs(driver: DriverNames, pv: PersistentVolume): boolean
   return provisionedBy === undefined || provisionedBy === driver.name;
 }
 
+/** Whether the volume is the driver's by its source, whoever answers for it now. */
+export function isOfDriver(driver: DriverNames, pv: PersistentVolume): boolean {
+  return isPVMigratable(pv) ? isOfOurPlugin(driver, pv) : pv.spec?.csi?.driver === driver.name;
+}
+
 function isOfOurPlugin({ inTreeName }: DriverNames, pv: PersistentVolume): boolean {
   return inTreeName !== undefined && getInTreePluginNameFromSpec(pv, undefined) === inTreeName;
 }
