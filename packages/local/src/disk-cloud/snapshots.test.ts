@@ -235,7 +235,7 @@ test("power lost at any write of copying, cutting and deleting: repeated after t
     const after = await open();
     expect((await after.listDisks(never)).map((disk) => disk.id).sort()).toEqual([id, other.id].sort());
     expect(await after.listSnapshots(never)).toEqual([]);
-    expect((await host.readDirectory("/cloud/disks"))?.sort()).toEqual([id, other.id].sort());
+    expect([...((await host.readDirectory("/cloud/disks")) ?? [])].sort()).toEqual([id, other.id].sort());
     expect(await host.readDirectory("/cloud/snapshots")).toEqual([]);
     expect(await host.readFile("/cloud/state.json")).not.toMatch(/"(snap|group)-/);
     if (settled) break;

@@ -26,7 +26,10 @@ const mode = (value: Mode): Capability => ({
 const mounted = mode(Mode.SINGLE_NODE_MULTI_WRITER);
 const single = mode(Mode.SINGLE_NODE_SINGLE_WRITER);
 const many = mode(Mode.MULTI_NODE_MULTI_WRITER);
-const block: Capability = { ...mounted, accessType: { case: "block", value: {} } };
+const block: Capability = {
+  accessType: { case: "block", value: {} },
+  accessMode: { mode: Mode.SINGLE_NODE_MULTI_WRITER },
+};
 
 /** The calls. Each answer (or code and message) is one line. */
 async function answersOf(faults: readonly FaultName[]): Promise<readonly string[]> {
@@ -124,7 +127,7 @@ async function battery(driver: CsiConnection, host: SimulatedHost, note: Note): 
   });
   await create("control characters", { name: "w\u0001" });
   await create("unicode", { name: "größe-卷" });
-  const ids = [];
+  const ids: string[] = [];
   for (const end of ["x", "y"]) ids.push(await create(`long ${end}`, { name: `${"n".repeat(127)}${end}` }));
   await note("long names are two", async () => ids[0] === ids[1]);
   await create("too long", { name: "n".repeat(129) });
