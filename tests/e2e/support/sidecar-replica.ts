@@ -33,16 +33,18 @@ export class SidecarReplica {
   readonly terminationLog: string;
   readonly #recorder: Server;
   readonly #line: Server;
+  readonly #socket: string;
   readonly #sockets = new Set<Socket>();
   #child: ChildProcess | undefined;
   #log = "";
   #ended: Promise<number | NodeJS.Signals> | undefined;
 
-  private constructor(identity: string, recorder: Server, line: Server, terminationLog: string) {
+  private constructor(identity: string, recorder: Server, line: Server, directory: string) {
     this.identity = identity;
+    this.#socket = `${directory}/${identity}.sock`;
+    this.terminationLog = `${directory}/${identity}.end`;
     this.#recorder = recorder;
     this.#line = line;
-    this.terminationLog = terminationLog;
   }
 
   /** Starts a process; `directory` is the test's, short enough for sockets. */
@@ -51,7 +53,9 @@ export class SidecarReplica {
     directory: string,
     surroundings: Omit<Surroundings, "sidecar">,
     argv: readonly string[],
+    uses: { readonly kube?: boolean; readonly driver?: boolean; readonly lease?: boolean } = {},
   ): Promise<SidecarReplica> {
+    const { kube = true, driver = true, lease = true } = uses;
     const { server, ca, token } = surroundings;
     const agent = new Agent({ ca, keepAlive: true });
     const recorder = createHttpServer((request, response) => {
@@ -71,19 +75,19 @@ export class SidecarReplica {
       request.pipe(upstream);
     });
     const line = createSocketServer((socket) => {
-      const driver = connect(surroundings.socket);
+      const upstream = connect(surroundings.socket);
       replica.#sockets.add(socket);
       for (const [from, to] of [
-        [socket, driver],
-        [driver, socket],
+        [socket, upstream],
+        [upstream, socket],
       ] as const) {
         from.on("error", () => to.destroy());
         from.on("close", () => to.destroy());
         from.pipe(to);
       }
     });
-    const replica = new SidecarReplica(identity, recorder, line, `${directory}/${identity}.end`);
-    const socket = `${directory}/${identity}.sock`;
+    const replica = new SidecarReplica(identity, recorder, line, directory);
+    const socket = replica.#socket;
     const kubeconfig = `${directory}/${identity}.kubeconfig`;
     line.listen(socket);
     recorder.listen(0, "127.0.0.1");
@@ -94,9 +98,9 @@ export class SidecarReplica {
     replica.#run([
       "run",
       ...argv,
-      `--csi-address=${socket}`,
-      `--kubeconfig=${kubeconfig}`,
-      `--leader-election-identity=${identity}`,
+      ...(driver ? [`--csi-address=${socket}`] : []),
+      ...(kube ? [`--kubeconfig=${kubeconfig}`] : []),
+      ...(lease ? [`--leader-election-identity=${identity}`] : []),
       `--termination-log-path=${replica.terminationLog}`,
     ]);
     return replica;
@@ -129,6 +133,13 @@ export class SidecarReplica {
   cutDriver(): void {
     this.#line.close();
     for (const socket of this.#sockets) socket.destroy();
+    this.#sockets.clear();
+  }
+
+  /** The driver is there again. */
+  async mendDriver(): Promise<void> {
+    this.#line.listen(this.#socket);
+    await once(this.#line, "listening");
   }
 
   async stop(): Promise<void> {
