@@ -135,8 +135,10 @@ export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, s
     protectVolumes: options.protectVolumes ?? true,
     onCapacityChanged: (storageClassName) => capacity?.refresh(storageClassName),
   };
+  // Each key has its own delays, and workers bound the calls: a driver that comes back finds all of them soon.
+  const retryRate = { qps: 100, burst: 1000 };
   const queue = (name: string, workers: number, reconcile: Reconcile) =>
-    startWorkQueue(tracked, { name: `provisioner-${name}`, workers, backoff, reconcile });
+    startWorkQueue(tracked, { name: `provisioner-${name}`, workers, backoff, retryRate, reconcile });
   const { workers = 100, cloningProtectionThreads = 1 } = options;
   const claimQueue = queue("claims", workers, (key, signal) => reconcileClaim(context, key, signal));
   const volumeQueue = queue("volumes", workers, (name, signal) => reconcileVolume(context, name, signal));

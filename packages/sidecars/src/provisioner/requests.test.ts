@@ -104,6 +104,30 @@ describe("requests", () => {
     await provisioner.stop();
   });
 
+  it("are one patch for a bound volume that is not protected yet", async () => {
+    const world = await worldWith();
+    const { kube, signal } = world;
+    const { kube: client, requests } = counted(kube);
+    const provisioner = startProvisioner(world.env(client));
+    const spec = {
+      capacity: { storage: "1Gi" },
+      accessModes: ["ReadWriteOnce"],
+      persistentVolumeReclaimPolicy: "Delete",
+      csi: { driver: "ebs.csi.aws.com", volumeHandle: "vol-1" },
+    };
+    await kube.create(resources.persistentVolumes, { metadata: { name: "older" }, spec }, { signal });
+    const body = { status: { phase: "Bound" } };
+    const options = { signal, subresource: "status" } as const;
+    await kube.patch(resources.persistentVolumes, { name: "older" }, { type: "merge", body }, options);
+    const finalizers = async () =>
+      (await kube.get(resources.persistentVolumes, { name: "older" }, { signal }))?.metadata.finalizers;
+    const ours = "external-provisioner.volume.kubernetes.io/finalizer";
+    await world.eventually("protected", async () => (await finalizers())?.includes(ours));
+    await world.clock.advance(60_000);
+    expect(requests).toEqual(["patch PersistentVolume"]);
+    await provisioner.stop();
+  });
+
   it("are none for claims and volumes of others, at a resync neither", async () => {
     const world = await worldWith();
     const { kube, signal } = world;

@@ -20,7 +20,7 @@ import {
 import { assertNever, errorChain } from "@longshore/runtime";
 import { provisionerFinalizer } from "@longshore/storage";
 import type { SidecarEnv } from "../common/env.ts";
-import { addFinalizerPatch, removeFinalizerPatch } from "../common/finalizers.ts";
+import { addFinalizerPatch, type JsonPatchStep, removeFinalizerPatch } from "../common/finalizers.ts";
 import { type DeleteContext, deleteVolume } from "./delete-volume.ts";
 import { isVolumeHere, type OwnNode } from "./node-deployment.ts";
 import type { ProvisionerMetrics } from "./provisioner-metrics.ts";
@@ -52,10 +52,10 @@ export async function reconcileVolume(
     case "none":
       return settled;
     case "protect":
-      await setProtection(context, name, true, signal);
+      await setProtection(context, pv, true, signal);
       return settled;
     case "unprotect":
-      await setProtection(context, name, false, signal);
+      await setProtection(context, pv, false, signal);
       return settled;
     case "delete":
       return deleteReleased(context, name, signal);
@@ -92,17 +92,15 @@ async function deleteReleased(
   return settled;
 }
 
-/** Adds or removes our finalizer, if the volume as it is now still asks for it. */
+/** Adds or removes our finalizer on the version that was seen; another one makes the patch fail, and is looked at anew. */
 async function setProtection(
   context: VolumeContext,
-  name: string,
+  pv: Stored<PersistentVolume>,
   on: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  const pv = await context.env.kube.get(resources.persistentVolumes, { name }, { signal });
-  if (pv === undefined) return;
-  if (decideVolumeStep(context.driver, pv, context.protectVolumes) !== (on ? "protect" : "unprotect")) return;
-  await patchFinalizer(context, pv, on, signal);
+  const value = pv.metadata.resourceVersion;
+  await patchFinalizer(context, pv, on, signal, [{ op: "test", path: "/metadata/resourceVersion", value }]);
 }
 
 /** With a patch, since the reference's role may not update volumes. One that comes too late fails, and is retried. */
@@ -111,12 +109,13 @@ async function patchFinalizer(
   pv: Stored<PersistentVolume>,
   on: boolean,
   signal: AbortSignal,
+  tests: readonly JsonPatchStep[] = [],
 ): Promise<void> {
   const { name, finalizers } = pv.metadata;
   const isOn = (finalizers ?? []).includes(provisionerFinalizer);
   if (isOn === on) return;
   const change = on ? addFinalizerPatch : removeFinalizerPatch;
-  const body = change(finalizers, provisionerFinalizer);
+  const body = [...tests, ...change(finalizers, provisionerFinalizer)];
   try {
     await env.kube.patch(resources.persistentVolumes, { name }, { type: "json", body }, { signal });
   } catch (error) {

@@ -1,1 +1,1 @@
-export { type CapacityOptions, type CapacityTracking, serveCapacity } from "./serve-capacity.ts";
+export { type CapacityOptions, serveCapacity } from "./serve-capacity.ts";
