@@ -29,6 +29,7 @@ import {
 import { type Supervisor, startSupervisor } from "../processes/supervisor.ts";
 import { endClusterProcesses, removeCluster, supervisorName } from "./cleanup.ts";
 import { type ClusterConfig, initialGates } from "./config.ts";
+import { grantControlPlane } from "./control-plane-access.ts";
 import { controllerPlace, driverArgv, driverValues } from "./driver-command.ts";
 import {
   ClusterDirectoryError,
