@@ -26,7 +26,7 @@ export function instrumentedConnection(
   });
   return interceptCalls(connection, async (method, request, options, send) => {
     const startedMs = env.clock.monotonicMs();
-    const end = (code: string, fields: LogFields) => {
+    const end = (code: string, fields: () => LogFields) => {
       const tookMs = env.clock.monotonicMs() - startedMs;
       seconds.observe(tookMs / 1000, {
         ...labels,
@@ -36,18 +36,19 @@ export function instrumentedConnection(
           ? {}
           : { migrated: String(options.migrated) }),
       });
+      if (code === "OK" && env.logger.debugs === false) return;
       env.logger[code === "OK" ? "debug" : "info"](`CSI ${method.name} ${code}`, {
         request: redact(method.input, request),
         tookMs,
-        ...fields,
+        ...fields(),
       });
     };
     try {
       const answer = await send();
-      end("OK", { response: redact(method.output, answer) });
+      end("OK", () => ({ response: redact(method.output, answer) }));
       return answer;
     } catch (error) {
-      end(error instanceof CsiCallError ? error.code : "UNKNOWN", { error });
+      end(error instanceof CsiCallError ? error.code : "UNKNOWN", () => ({ error }));
       throw error;
     }
   });

@@ -41,8 +41,12 @@ export function createLogger(options: LoggerOptions): Logger {
 }
 
 function wrap(logger: PinoLogger): Logger {
+  const debugs = logger.isLevelEnabled("debug");
   return {
-    debug: (message, fields) => logger.debug(plainFields(fields), message),
+    debugs,
+    debug(message, fields) {
+      if (debugs) logger.debug(plainFields(fields), message);
+    },
     info: (message, fields) => logger.info(plainFields(fields), message),
     warn: (message, fields) => logger.warn(plainFields(fields), message),
     error: (message, fields) => logger.error(plainFields(fields), message),

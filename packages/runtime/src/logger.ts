@@ -5,6 +5,8 @@ export type LogFields = Readonly<Record<string, unknown>>;
 
 /** Writes structured log lines. */
 export interface Logger {
+  /** False where debug lines go nowhere, so that nobody need prepare one. */
+  readonly debugs?: boolean;
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
@@ -15,6 +17,7 @@ export interface Logger {
 
 /** Drops every line. */
 export const silentLogger: Logger = {
+  debugs: false,
   debug() {},
   info() {},
   warn() {},
