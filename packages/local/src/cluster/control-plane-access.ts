@@ -30,8 +30,18 @@ const controllerManagerRules: readonly AccessRule[] = [
     reason: "pods of StatefulSets, and which volumes pods need",
   },
   { group: "", resource: "pods/binding", verbs: ["create"], reason: "the scheduler gives pods their nodes" },
-  { group: "", resource: "nodes", verbs: [...cached, "get", "update"], reason: "where pods can run, and taints of nodes" },
-  { group: "", resource: "nodes/status", verbs: ["patch"], reason: "volumesAttached, and nodes that are silent" },
+  {
+    group: "",
+    resource: "nodes",
+    verbs: [...cached, "get", "update"],
+    reason: "where pods can run, and taints of nodes",
+  },
+  {
+    group: "",
+    resource: "nodes/status",
+    verbs: ["patch"],
+    reason: "volumesAttached, and nodes that are silent",
+  },
   {
     group: "",
     resource: "persistentvolumeclaims",
@@ -106,11 +116,18 @@ export function controlPlaneRoles({ driverName }: Pick<ClusterConfig, "driverNam
     owners: [],
   };
   return [
-    ...roleFor(controllerManagerUser, undefined, controllerManagerRules),
+    ...roleFor(controllerManagerUser, undefined, [
+      ...controllerManagerRules,
+      ...accessRules("snapshot-controller", needs),
+    ]),
     ...roleFor(controllerManagerUser, "kube-system", controllerManagerSystemRules),
     ...roleFor(controllerManagerUser, "kube-node-lease", nodeLeaseRules),
     // Its secrets may be anywhere: whoever tries a driver here says where.
-    ...roleFor(csiControllerUser, undefined, sidecarNames.flatMap((name) => accessRules(name, needs))),
+    ...roleFor(
+      csiControllerUser,
+      undefined,
+      sidecarNames.flatMap((name) => accessRules(name, needs)),
+    ),
   ];
 }
 

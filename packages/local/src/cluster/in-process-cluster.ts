@@ -60,6 +60,8 @@ export interface InProcessClusterOptions {
   /** Stands between a component (by name, at each start) and its seams. */
   readonly isolate?: (componentName: string, seams: Seams) => Seams;
   readonly onMark?: (mark: CrossingMark, signal: AbortSignal) => Promise<void>;
+  /** CustomResourceDefinitions of snapshots; with them, snapshots are made. */
+  readonly snapshotDefinitions?: readonly KubeObject[];
   /** Told of every call that the driver has answered: at `controller`, or at a node. */
   readonly onDriverCall?: (place: string, call: ServedCall) => void;
 }
@@ -105,7 +107,9 @@ export async function createInProcessCluster(
   const { config } = options;
   const signal = new AbortController().signal;
   const store: Store = memoryStore();
-  let api: ApiServer = createApiServer(env, { store });
+  const definitions = options.snapshotDefinitions ?? [];
+  const snapshots = definitions.length > 0;
+  let api: ApiServer = createApiServer(env, { store, definitions });
   const kube = followingClient(() => api);
   const disks = new SimulatedDisks();
   const csi = inProcessCsi(env);
@@ -163,12 +167,14 @@ export async function createInProcessCluster(
     startControllerManager(seamsOf(controlPlane, undefined, clientOf(controllerManagerUser)), {
       gates: gatesOf(controlPlane),
       identity: controlPlane,
+      snapshots,
     }),
   );
   starters.set("csi-controller", () =>
     startCsiDriverController(seamsOf("csi-controller", undefined, clientOf(csiControllerUser)), {
       driverName: config.driverName,
       socket: "/csi.sock",
+      snapshots,
       ...toldOf(controllerPlace),
     }),
   );

@@ -13,6 +13,11 @@ import {
 } from "@longshore/kube";
 import type { Platform } from "@longshore/migration";
 import { type Component, errorChain, type Host, HostError, type RuntimeEnv } from "@longshore/runtime";
+import {
+  defaultGroupSnapshotClassAnnotation,
+  defaultSnapshotClassAnnotation,
+  snapshotResources,
+} from "@longshore/storage";
 import { inTreeStorageClass } from "../demo/workload.ts";
 import { connectDiskCloud } from "../disk-cloud/index.ts";
 import { embeddedBlockers } from "../platform/embedded-blockers.ts";
@@ -329,7 +334,7 @@ async function openWhenServing(
   }
 }
 
-/** The objects that a distribution would ship: the driver's CSIDriver and the default class. */
+/** The objects that a distribution would ship: the driver's CSIDriver and the default classes. */
 export async function bootstrap(kube: KubeClient, config: ClusterConfig, signal: AbortSignal): Promise<void> {
   const driver: CSIDriver = {
     apiVersion: "storage.k8s.io/v1",
@@ -343,7 +348,20 @@ export async function bootstrap(kube: KubeClient, config: ClusterConfig, signal:
   await grantControlPlane(kube, config, signal);
   await kube.create(resources.csiDrivers, driver, { signal }).catch(unlessExists);
   await kube.create(resources.storageClasses, inTreeStorageClass, { signal }).catch(unlessExists);
+  const { volumeSnapshotClasses, volumeGroupSnapshotClasses } = snapshotResources;
+  for (const [resource, annotation] of [
+    [volumeSnapshotClasses, defaultSnapshotClassAnnotation],
+    [volumeGroupSnapshotClasses, defaultGroupSnapshotClassAnnotation],
+  ] as const) {
+    if ((await kube.servedVersion(resource, { signal })) === undefined) continue;
+    const metadata = { name: snapshotClassName, annotations: { [annotation]: "true" } };
+    const snapshotClass = { metadata, driver: config.driverName, deletionPolicy: "Delete" as const };
+    await kube.create(resource, snapshotClass, { signal }).catch(unlessExists);
+  }
 }
+
+/** The class of snapshots, and that of group snapshots, that the cluster has from the start. */
+const snapshotClassName = "disk-snapshots";
 
 /** Resolves once every node is Ready and lists the driver. */
 export async function nodesReady(

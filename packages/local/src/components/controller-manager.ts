@@ -1,9 +1,10 @@
 /**
  * The control plane's controllers in one component, run by whichever replica leads: attach/detach,
- * persistent volumes, expansion, protection, scheduler and workloads.
+ * persistent volumes, expansion, protection, scheduler, workloads and snapshots.
  */
 import { type KubeClient, sharedInformers, startLeaderElection } from "@longshore/kube";
 import { type Component, featureGates, type RuntimeEnv, stopAll } from "@longshore/runtime";
+import { startSnapshotController } from "@longshore/sidecars";
 import {
   awsEbsPlugin,
   type CloudCaller,
@@ -38,6 +39,8 @@ export interface ControllerManagerOptions {
   readonly identity: string;
   /** `kubernetes-1.20` selects the recorded behaviour where ours is deliberately different. */
   readonly compat?: "kubernetes-1.20";
+  /** Runs the snapshot controller, too, with group snapshots: where their kinds are installed; default false. */
+  readonly snapshots?: boolean;
   /** Called when the lead is lost after it was held; a process exits then. */
   readonly onLost?: () => void;
 }
@@ -92,6 +95,7 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
     startDisruptionController(shared),
     startNodeLifecycleController(shared),
     startScheduler(shared, { migrates: (plugin) => migration.isMigrationEnabledForPlugin(plugin) }),
+    ...(options.snapshots === true ? [startSnapshotController(shared, { groupSnapshots: true })] : []),
   ];
 }
 

@@ -106,6 +106,8 @@ export interface CsiDriverControllerOptions extends DriverSource {
   readonly socket: string;
   /** The sidecars beside it; default {@link defaultSidecars}, of which those run that the driver has a use for. */
   readonly sidecars?: SidecarsOptions["sidecars"];
+  /** With the snapshotter beside them: where the kinds of snapshots are installed; default false. */
+  readonly snapshots?: boolean;
 }
 
 const defaultSidecars: SidecarsOptions["sidecars"] = { provisioner: {}, attacher: {}, resizer: {} };
@@ -124,7 +126,9 @@ export async function startCsiDriverController(
   );
   const server = await env.listener.serve(socket, driver.services);
   const csi = env.connector.connect(socket);
-  const sidecars = startSidecars({ ...env, csi }, { sidecars: options.sidecars ?? defaultSidecars });
+  const snapshotter = options.snapshots === true ? { snapshotter: { groupSnapshots: true } } : {};
+  const beside = { ...snapshotter, ...(options.sidecars ?? defaultSidecars) };
+  const sidecars = startSidecars({ ...env, csi }, { sidecars: beside });
   return {
     failed: sidecars.failed,
     async stop() {

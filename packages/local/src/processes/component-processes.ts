@@ -2,15 +2,17 @@
  * The processes of a local cluster: each reads what it needs from the cluster directory, puts the
  * real forms of the seams together and starts one component. Nothing is decided here.
  */
+import { fileURLToPath } from "node:url";
 import { nodeUser, runApiServer } from "@longshore/apiserver";
 import { grpcConnector, grpcListener } from "@longshore/csi";
 import { createHttpClient, type KubeClient, loadKubeconfig } from "@longshore/kube";
 import type { Component, Host, RuntimeEnv } from "@longshore/runtime";
+import { snapshotCrdsUrl } from "@longshore/storage";
 import type { CloudCaller } from "@longshore/volumes";
 import type { ClusterConfig } from "../cluster/config.ts";
+import { controllerManagerUser, csiControllerUser } from "../cluster/control-plane-access.ts";
 import { driverCallWriter } from "../cluster/driver-calls.ts";
 import { controllerPlace } from "../cluster/driver-command.ts";
-import { controllerManagerUser, csiControllerUser } from "../cluster/control-plane-access.ts";
 import { readClusterConfig, readGates } from "../cluster/files.ts";
 import { type ClusterLayout, clusterLayout } from "../cluster/layout.ts";
 import { startControllerManager } from "../components/controller-manager.ts";
@@ -93,6 +95,7 @@ async function startApiServer({ env, layout, config }: ProcessContext): Promise<
         kubeconfigOut: layout.nodeKubeconfig(name),
       })),
     ],
+    definitionPaths: [fileURLToPath(snapshotCrdsUrl)],
     // Its nodes mount no tokens, and no pod of it asks for one.
     serviceAccounts: false,
   });
@@ -122,6 +125,7 @@ async function startControllers(context: ProcessContext): Promise<StartedProcess
     {
       gates: await readGates(host, layout, controlPlane),
       identity: controlPlane,
+      snapshots: true,
       ...(config.compat === undefined ? {} : { compat: config.compat }),
       onLost: () => lost("the lead was lost"),
     },
@@ -143,6 +147,7 @@ async function startCsiController(context: ProcessContext): Promise<StartedProce
     {
       driverName: config.driverName,
       socket: layout.driverSocket,
+      snapshots: true,
       ...driverSource(context, controllerPlace),
     },
   );
@@ -215,10 +220,7 @@ function cloudFor({ env, layout }: ProcessContext) {
   return (caller: CloudCaller) => connectDiskCloud(env, layout.cloudSocket, caller);
 }
 
-async function kubeClient(
-  { env, host }: ProcessContext,
-  path: string,
-): Promise<KubeClient> {
+async function kubeClient({ env, host }: ProcessContext, path: string): Promise<KubeClient> {
   return createHttpClient(env, await loadKubeconfig(host, { path }));
 }
 
