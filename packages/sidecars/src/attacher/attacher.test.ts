@@ -12,9 +12,11 @@ import {
   interceptWrites,
   isNotFound,
   type KubeClient,
+  type PersistentVolume,
   type PersistentVolumeSpec,
   resources,
 } from "@longshore/kube";
+import { recordingMeter } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import { laggingClient } from "../../../kube/src/testing/lagging-client.ts";
 import { startAttacher } from "../index.ts";
@@ -237,6 +239,33 @@ describe("the attacher", () => {
     await deleteVa(world);
     await world.eventually("gone", vaGone(world));
     expect(next()?.secrets).toEqual({ token: "two" });
+  });
+
+  it("measures calls for volumes of the in-tree plugin as migrated", async () => {
+    const world = await worldWithVolume();
+    const { kube, signal } = world;
+    const meter = recordingMeter();
+    const attacher = startAttacher({ ...world.env(), meter });
+    const spec = {
+      ...anInTreeVolume().spec,
+      awsElasticBlockStore: null,
+      csi: { driver, volumeHandle: "vol-8" },
+    };
+    const pv = { metadata: { name: "pv-2" }, spec } as PersistentVolume;
+    await kube.create(resources.persistentVolumes, pv, { signal });
+    const second = anAttachment({ source: { persistentVolumeName: "pv-2" } });
+    await kube.create(resources.volumeAttachments, anAttachment(), { signal });
+    await kube.create(resources.volumeAttachments, { ...second, metadata: { name: "csi-2" } }, { signal });
+    await world.eventually("both attached", async () => world.cloud.attached.size === 2);
+    const of = (migrated: string) =>
+      meter.value("csi_sidecar_operations_seconds", {
+        driver_name: driver,
+        method_name: "/csi.v1.Controller/ControllerPublishVolume",
+        grpc_status_code: "OK",
+        migrated,
+      });
+    expect([of("true"), of("false")]).toEqual([1, 1]);
+    await attacher.stop();
   });
 
   it("attaches nothing without its secret, and says which is missing", async () => {

@@ -49,7 +49,7 @@ export function startClusterDriverRegistrar(
 }
 
 /** Keeps the CSIDriver object of the driver. */
-export const serveCsiDriver: Serve<ClusterDriverRegistrarOptions> = async (sidecar, options, scope) => {
+const serveCsiDriver: Serve<ClusterDriverRegistrarOptions> = async (sidecar, options, scope) => {
   const { env, driver } = sidecar;
   const logger = env.logger.child({ driver: driver.name, sidecar: "cluster-driver-registrar" });
   const wanted = csiDriverObject(driver.name, {

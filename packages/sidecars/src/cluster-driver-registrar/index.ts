@@ -1,6 +1,5 @@
 export {
   ClusterDriverRegistrarOptionError,
   type ClusterDriverRegistrarOptions,
-  serveCsiDriver,
   startClusterDriverRegistrar,
 } from "./cluster-driver-registrar.ts";
