@@ -7,8 +7,9 @@ import type {
   SharedInformers,
   Stored,
 } from "@longshore/kube";
-import { keyOf } from "@longshore/kube";
+import { isDeleting, keyOf } from "@longshore/kube";
 import {
+  snapshotClaimFinalizer,
   snapshotGroup,
   type VolumeGroupSnapshot,
   type VolumeGroupSnapshotClass,
@@ -105,6 +106,7 @@ export function observeSnapshot(caches: SnapshotCaches, key: string): ObservedSn
     snapshot,
     content,
     snapshotClass: className === undefined ? undefined : caches.classes.get(className),
+    isClaimFree: isClaimFree(caches, snapshot),
     isRestoring: isRestoring(caches, key),
     group: groupAround(caches, snapshot),
     groupName: content === undefined ? undefined : groupNameFor(caches, content, snapshot),
@@ -137,6 +139,14 @@ export function observeGroup(caches: SnapshotCaches, key: string): ObservedGroup
       return found.length === 1 ? found[0] : undefined;
     },
   };
+}
+
+/** Whether the claim of a snapshot is there, is to stay, and is held by nobody. */
+function isClaimFree({ claims }: SnapshotCaches, snapshot: VolumeSnapshot): boolean {
+  const key = sourceClaimKey(snapshot);
+  const claim = key === undefined ? undefined : claims.get(key);
+  if (claim === undefined || isDeleting(claim)) return false;
+  return !(claim.metadata.finalizers ?? []).includes(snapshotClaimFinalizer);
 }
 
 function isRestoring({ claims }: SnapshotCaches, snapshotKey: string): boolean {

@@ -127,6 +127,9 @@ export async function reconcileSnapshot(
       return writes.reporting(snapshot, failedSteps.createContent, signal, () =>
         createContent(context, observed, signal),
       );
+    case "holdClaim":
+      await holdClaim(context, sourceClaim(context, snapshot), signal);
+      return again;
     case "bindContent":
       return writes.reporting(snapshot, failedSteps.bindContent, signal, () =>
         patchContent(context, contentOf(observed), bindingPatch(step), signal),

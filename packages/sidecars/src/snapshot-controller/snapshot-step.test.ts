@@ -65,6 +65,7 @@ const observed = (over: Partial<ObservedSnapshot> = {}): ObservedSnapshot => ({
   snapshot: aSnapshot(),
   content: undefined,
   snapshotClass: aClass(),
+  isClaimFree: false,
   isRestoring: false,
   group: undefined,
   groupName: undefined,
@@ -141,6 +142,18 @@ const cases: readonly (readonly [name: string, given: Partial<ObservedSnapshot>,
       kind: "tell",
       status: { readyToUse: true, creationTime: "2023-11-14T22:13:20Z", restoreSize: "1Gi", error: null },
     },
+  ],
+  ["a claim that was let go too early", { content: aContent(), isClaimFree: true }, "holdClaim"],
+  [
+    "a claim that is free because all is ready",
+    {
+      snapshot: aSnapshot({
+        status: { boundVolumeSnapshotContentName: "snapcontent-u", readyToUse: false },
+      }),
+      content: aContent({ status: { readyToUse: true } }),
+      isClaimFree: true,
+    },
+    { kind: "tell", status: { readyToUse: true } },
   ],
   [
     "a content that failed",

@@ -20,6 +20,8 @@ export interface ObservedSnapshot {
   readonly content: Stored<VolumeSnapshotContent> | undefined;
   /** The class that the snapshot names; undefined: it names none, or there is none of that name. */
   readonly snapshotClass: Stored<VolumeSnapshotClass> | undefined;
+  /** The claim of which it is made may go although it is not ready. */
+  readonly isClaimFree: boolean;
   /** Volumes are being made from it. */
   readonly isRestoring: boolean;
   /** The group snapshot that it belongs to, while that exists. */
@@ -39,6 +41,8 @@ export type SnapshotStep =
   | { readonly kind: "chooseClass" }
   | { readonly kind: "protect"; readonly finalizers: readonly string[] }
   | { readonly kind: "createContent" }
+  /** Keep the claim until the snapshot is ready. */
+  | { readonly kind: "holdClaim" }
   | { readonly kind: "bindContent"; readonly uid: string; readonly className: string | undefined }
   | { readonly kind: "tell"; readonly status: Readonly<Record<string, unknown>> }
   | { readonly kind: "joinGroup"; readonly group: Stored<VolumeGroupSnapshot> }
@@ -151,6 +155,8 @@ function stepOfNew(observed: ObservedSnapshot): SnapshotStep {
     if (mismatch !== undefined) return fail(mismatch.reason, mismatch.message);
     const lacking = lackingFinalizers(snapshot, content.spec.deletionPolicy);
     if (lacking.length > 0) return { kind: "protect", finalizers: lacking };
+    // Let go for the sake of another snapshot, which was ready just before this one was asked for.
+    if (observed.isClaimFree && content.status?.readyToUse !== true) return { kind: "holdClaim" };
     return stepOfStatus(observed, content);
   }
   // What was cut at that time is gone: another snapshot of today would not be the one that was asked for.

@@ -110,8 +110,11 @@ function wakeForClaims({ snapshots, claims }: SnapshotCaches, queues: SnapshotQu
       if (restored !== undefined && isPendingClaim(before) && !isPendingClaim(claim)) {
         snapshotQueue.add(restored);
       }
-      if (before.status?.phase === claim.status?.phase) return;
-      // It was bound, so that snapshots of it can be made.
+      const isSame =
+        before.status?.phase === claim.status?.phase &&
+        before.metadata.finalizers?.length === claim.metadata.finalizers?.length;
+      if (isSame) return;
+      // It was bound, so that snapshots of it can be made; or let go, which one of them may object to.
       for (const snapshot of snapshots.byIndex("bySourceClaim", keyOf(claim)))
         snapshotQueue.add(keyOf(snapshot));
     },
