@@ -47,13 +47,16 @@ export function stateAfterCreateError(error: unknown, mayReschedule: boolean): P
 }
 
 /**
- * Final answers that say nothing of a volume made by an earlier call: another volume has the name (perhaps our own,
- * made with other parameters), or the caller is not let in.
+ * Final answers from which it follows that an earlier call with the same request has made no volume: that would have
+ * been found (CSI, idempotency of CreateVolume). Others say nothing of it: another volume has the name, perhaps our own,
+ * made with other parameters; the caller is not let in; the driver itself has failed.
  */
-const silentOnEarlierCalls: ReadonlySet<unknown> = new Set<GrpcCode>([
-  "ALREADY_EXISTS",
-  "PERMISSION_DENIED",
-  "UNAUTHENTICATED",
+const answersAlsoForEarlierCalls: ReadonlySet<unknown> = new Set<GrpcCode>([
+  "INVALID_ARGUMENT",
+  "NOT_FOUND",
+  "OUT_OF_RANGE",
+  "RESOURCE_EXHAUSTED",
+  "UNIMPLEMENTED",
 ]);
 
 /** The gRPC code behind a failed attempt, if a driver gave one. */
@@ -70,5 +73,7 @@ export function codeOf(error: unknown): unknown {
 export function provesAbsence(error: unknown, mayExist: boolean): boolean {
   if (!(error instanceof ProvisionError)) return false;
   if (error.state !== "Finished" && error.state !== "Reschedule") return false;
-  return !mayExist || !silentOnEarlierCalls.has(codeOf(error));
+  const code = codeOf(error);
+  // Without a code it was ours to say: the volume was deleted.
+  return !mayExist || code === undefined || answersAlsoForEarlierCalls.has(code);
 }

@@ -60,11 +60,15 @@ async function findAndRemove(
     await removeUnwanted(context, prepared, volumeId, "the claim no longer wants its volume", signal);
   } catch (error) {
     if (secrets !== undefined && provesAbsence(error, true)) return;
-    if (signal.aborted || secrets !== undefined) throw error;
+    if (signal.aborted) throw error;
     const { name, namespace } = prepared.deletionSecret ?? {};
+    const remedy =
+      secrets === undefined
+        ? `the secret ${namespace}/${name} for looking it up is gone, create it again`
+        : "it is looked for again";
     throw new ProvisionError(
       "Background",
-      `a volume ${prepared.pvName} may be left, and the secret ${namespace}/${name} for looking it up is gone: create the secret again, or take the finalizer ${provisioningFinalizer} off the claim once the driver has no such volume`,
+      `a volume ${prepared.pvName} may be left: ${remedy}, or take the finalizer ${provisioningFinalizer} off the claim once the driver has no such volume`,
       { cause: error },
     );
   }
