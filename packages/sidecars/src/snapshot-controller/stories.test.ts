@@ -410,7 +410,7 @@ describe("a snapshot that exists", () => {
     await ask(world, existing);
     const refused = await world.eventually("refused", async () => {
       const snapshot = await world.snapshot("s");
-      return snapshot?.status?.error && snapshot;
+      return snapshot?.status?.error ? snapshot : undefined;
     });
     expect(refused.status?.readyToUse).toBe(false);
     expect(await world.reasons()).toContain(reason);

@@ -40,7 +40,8 @@ const unbound = { ...existing, volumeSnapshotRef: { name: "s", namespace: "n" } 
 const made = { snapshotHandle: "h", readyToUse: true };
 const unready = { snapshotHandle: "h", readyToUse: false };
 
-const cases: readonly (readonly [name: string, given: Given, step: ContentStep, canLook?: boolean])[] = [
+type Case = readonly [name: string, given: Given, step: ContentStep, canLook?: boolean];
+const cases: readonly Case[] = [
   ["a new one is created", {}, { kind: "create" }],
   ["one that is not ready is asked for again", { status: unready }, { kind: "create" }],
   ["one that failed is asked for again", { status: { error: { message: "m" } } }, { kind: "create" }],
@@ -122,21 +123,40 @@ const cases: readonly (readonly [name: string, given: Given, step: ContentStep, 
 ];
 
 describe("the step for a VolumeSnapshotContent", () => {
-  it.each(cases)("%s", (_, given, step, canLook = true) => {
-    expect(decideContentStep(aContent(given), canLook)).toEqual(step);
-  });
+  it.each(cases.map(([name, ...rest]) => ({ name, rest })))(
+    "$name",
+    ({ rest: [given, step, canLook = true] }) => {
+      expect(decideContentStep(aContent(given), canLook)).toEqual(step);
+    },
+  );
 });
 
 describe("whose content it is", () => {
   const classOf = (driver: string) => () => ({ driver, deletionPolicy: "Delete" as const });
+  const none = () => undefined;
   it.each([
-    ["of the driver", {}, undefined, true],
-    ["of another driver", { driver: "other" }, undefined, false],
-    ["of a class of the driver", { volumeSnapshotClassName: "c" }, classOf("d"), true],
-    ["of a class of another driver", { volumeSnapshotClassName: "c" }, classOf("other"), false],
-    ["of a class that is gone", { volumeSnapshotClassName: "c" }, undefined, true],
-    ["of nothing at all", { source: {} }, undefined, false],
-  ])("%s", (_, spec, classes = () => undefined, expected) => {
+    { name: "of the driver", spec: {}, classes: none, expected: true },
+    { name: "of another driver", spec: { driver: "other" }, classes: none, expected: false },
+    {
+      name: "of a class of the driver",
+      spec: { volumeSnapshotClassName: "c" },
+      classes: classOf("d"),
+      expected: true,
+    },
+    {
+      name: "of a class of another driver",
+      spec: { volumeSnapshotClassName: "c" },
+      classes: classOf("other"),
+      expected: false,
+    },
+    {
+      name: "of a class that is gone",
+      spec: { volumeSnapshotClassName: "c" },
+      classes: none,
+      expected: true,
+    },
+    { name: "of nothing at all", spec: { source: {} }, classes: none, expected: false },
+  ])("$name", ({ spec, classes, expected }) => {
     expect(isOfDriver(aContent({ spec }), "d", classes)).toBe(expected);
   });
 });
