@@ -10,7 +10,7 @@ import {
   startSnapshotController,
   startSnapshotter,
 } from "./index.ts";
-import { type CrashStory, crashAtEveryPoint } from "./testing/crash-points.ts";
+import { type CrashStory, crashAtEveryPoint, crashByLot } from "./testing/crash-points.ts";
 import { workCycles } from "./testing/work-cycles.ts";
 
 /** `rpcs`: what the cycle must have asked the driver for, or it did not do its work. */
@@ -61,3 +61,16 @@ describe.each([
     60_000,
   );
 });
+
+it.each(stories)(
+  "the work of a $name that is killed several times, anywhere, ends well",
+  async (story) => {
+    const runs = await crashByLot(
+      story,
+      Array.from({ length: 25 }, (_, n) => 1000 + n),
+    );
+    expect(runs.filter(({ error }) => error !== undefined)).toEqual([]);
+    expect(runs.some(({ trail }) => !trail.includes("lived on"))).toBe(true);
+  },
+  60_000,
+);

@@ -1,5 +1,5 @@
 /** Runs a work cycle once for each point at which its sidecar can die, and tells how many of them ended well. */
-import type { Component } from "@longshore/runtime";
+import { type Component, SeededRandom } from "@longshore/runtime";
 import type { SidecarEnv } from "../common/env.ts";
 import { type CrashWorld, crashWorld } from "./crash-world.ts";
 import { Life, mortal } from "./crashing.ts";
@@ -39,55 +39,110 @@ export interface CrashReport {
  * @param awayMs how long nobody is there in its place, in virtual milliseconds: the world goes on meanwhile
  */
 export async function crashAtEveryPoint(story: CrashStory, awayMs: number): Promise<CrashReport> {
-  const undisturbed = await live(story, new Life(), awayMs);
-  if (undisturbed.error !== undefined) throw undisturbed.error;
+  const calm = await liveInPeace(story);
   const badEnds: BadEnd[] = [];
-  let slowest = { point: "none", tookMs: undisturbed.tookMs };
-  for (let at = 1; at <= undisturbed.life.calls; at++) {
+  let slowest = { point: "none", tookMs: 0 };
+  for (let at = 1; at <= calm.calls; at++) {
     for (const side of ["before", "after"] as const) {
-      const { life, error, tookMs } = await live(story, new Life(at, side), awayMs);
-      const point = `${side} ${undisturbed.life.log[at - 1]} (${at})`;
+      const life = new Life(at, side);
+      const { error, tookMs } = await live(story, [{ life, awayMs }]);
+      const point = `${side} ${calm.log[at - 1]} (${at})`;
       if (error !== undefined) badEnds.push({ point, error });
       else if (!life.dead) badEnds.push({ point, error: new Error("the point was not reached") });
       if (tookMs > slowest.tookMs) slowest = { point, tookMs };
     }
   }
-  const points = 2 * undisturbed.life.calls;
+  const points = 2 * calm.calls;
   return {
     points,
     badEnds,
     slowest,
-    calls: undisturbed.life.log,
+    calls: calm.log,
     summary: `${story.name}: ${points - badEnds.length}/${points} crash points`,
   };
 }
 
-/** One run of the cycle; the first incarnation has `life`, the one after it lives on. */
+/** What a run of several deaths is made from; the same seed gives the same run. */
+export interface SeededCrashes {
+  readonly seed: number;
+  /** How it ended, if badly. */
+  readonly error: unknown;
+  /** Where it died, for who looks into it. */
+  readonly trail: readonly string[];
+}
+
+/** Kills the sidecar up to three times a cycle, at points and with pauses by lot, once for each seed. */
+export async function crashByLot(
+  story: CrashStory,
+  seeds: readonly number[],
+): Promise<readonly SeededCrashes[]> {
+  const calm = await liveInPeace(story);
+  const runs: SeededCrashes[] = [];
+  for (const seed of seeds) {
+    const random = new SeededRandom(seed);
+    const lives = Array.from({ length: 3 }, () => ({
+      life: new Life(
+        1 + random.below(calm.calls, "call"),
+        random.below(2, "side") === 0 ? "before" : "after",
+      ),
+      awayMs: random.below(3, "pause") * 2500,
+    }));
+    const { error } = await live(story, lives);
+    const trail = lives.map(({ life, awayMs }) =>
+      life.dead ? `${life.log.at(-1)} (${life.calls}), ${awayMs} ms away` : "lived on",
+    );
+    runs.push({ seed, error, trail });
+  }
+  return runs;
+}
+
+async function liveInPeace(story: CrashStory): Promise<Life> {
+  const life = new Life();
+  const { error } = await live(story, [{ life, awayMs: 0 }]);
+  if (error !== undefined) throw error;
+  return life;
+}
+
+/** A life, and how long nobody is there after it, in virtual milliseconds. */
+interface LimitedLife {
+  readonly life: Life;
+  readonly awayMs: number;
+}
+
+/** One run of the cycle, with one incarnation after the other; the one after the last of `lives` lives on. */
 async function live(
   { start, companion, cycle }: CrashStory,
-  life: Life,
-  awayMs: number,
-): Promise<{ readonly life: Life; readonly tookMs: number; readonly error?: unknown }> {
+  lives: readonly LimitedLife[],
+): Promise<{ readonly tookMs: number; readonly error?: unknown }> {
   const world: CrashWorld = await crashWorld();
   const { clock } = world;
   const startedMs = clock.monotonicMs();
   const tookMs = () => clock.monotonicMs() - startedMs;
   const helper = companion?.(world.env());
-  let current: Component | undefined = start(mortal(world.env(), life));
-  const heir = life.death.then(async () => {
-    // What is dead cannot be stopped.
-    current = undefined;
-    if (awayMs > 0) await clock.sleep(awayMs, world.signal);
-    current = start(world.env());
-  });
+  let current: Component | undefined;
+  let heir: Promise<void> = Promise.resolve();
+  const liveOn = ([next, ...rest]: readonly LimitedLife[]): void => {
+    if (next === undefined) {
+      current = start(world.env());
+      return;
+    }
+    const { life, awayMs } = next;
+    current = start(mortal(world.env(), life));
+    void life.death.then(() => {
+      // What is dead cannot be stopped.
+      current = undefined;
+      heir = clock.sleep(awayMs, world.signal).then(() => liveOn(rest));
+    });
+  };
+  liveOn(lives);
   try {
     await cycle(world, "1");
-    return { life, tookMs: tookMs() };
+    return { tookMs: tookMs() };
   } catch (error) {
-    return { life, tookMs: tookMs(), error };
+    return { tookMs: tookMs(), error };
   } finally {
-    if (life.dead) await clock.run(heir);
-    await current?.stop();
+    while (current === undefined) await clock.run(heir);
+    await (current as Component).stop();
     await helper?.stop();
   }
 }
