@@ -236,7 +236,7 @@ class KernelHost implements Host {
     const checked = checkedPath("fileSystemOf", device);
     await hostStep("fileSystemOf", device, () => probeReadable(checked));
     const args = ["-p", "-s", "TYPE", "-s", "PTTYPE", "-o", "export", checked];
-    const output = await runTool("fileSystemOf", device, "blkid", args, [0, 2]);
+    const output = await runTool("fileSystemOf", device, "blkid", args, { okCodes: [0, 2] });
     const found = new Map(output.split("\n").map((line) => line.split("=", 2) as [string, string]));
     return found.get("TYPE") ?? found.get("PTTYPE");
   }
@@ -266,7 +266,7 @@ class KernelHost implements Host {
     if (fsType === undefined) throw new HostError("growUnmounted", device, "EINVAL");
     if (!fsType.startsWith("ext")) return;
     // 1: errors were corrected. Source: e2fsck(8), EXIT CODE.
-    await runTool("growUnmounted", device, "e2fsck", ["-f", "-p", checked], [0, 1]);
+    await runTool("growUnmounted", device, "e2fsck", ["-f", "-p", checked], { okCodes: [0, 1] });
     await runTool("growUnmounted", device, "resize2fs", [checked]);
   }
 

@@ -14,6 +14,9 @@ import { errnoOf, hostStep, isMissing } from "./node-errors.ts";
 import { runTool } from "./node-programs.ts";
 import { systemClock } from "./system-clock.ts";
 
+/** Data that is not shared with the original has to be written. */
+const copyTimeoutMs = 600_000;
+
 const temporarySuffix = ".longshore-tmp";
 
 /** A change in the directory's content may go unseen by the watch; then this wakes the watcher. */
@@ -249,7 +252,8 @@ export function copySparse(operation: string, source: string, target: string): P
     await fs.rm(temporary, { force: true });
     try {
       if (process.platform === "linux") {
-        await runTool(operation, target, "cp", ["--reflink=auto", "--sparse=auto", "--", source, temporary]);
+        const args = ["--reflink=auto", "--sparse=auto", "--", source, temporary];
+        await runTool(operation, target, "cp", args, { timeoutMs: copyTimeoutMs });
       } else await fs.copyFile(source, temporary, constants.COPYFILE_FICLONE);
       const file = await fs.open(temporary, "r+");
       try {

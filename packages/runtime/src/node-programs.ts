@@ -8,6 +8,14 @@ const outputBytesMax = 16 * 1024 * 1024;
 /** A tool that takes longer hangs in the kernel; its operation fails then and is repeated by the caller. */
 const toolTimeoutMs = 120_000;
 
+/** How a system tool is run. */
+export interface ToolOptions {
+  /** Exit codes that mean success; default 0 alone. */
+  readonly okCodes?: readonly number[];
+  /** Milliseconds that it may take; default two minutes. */
+  readonly timeoutMs?: number;
+}
+
 /** Runs a program to its end. The {@link ProgramOptions} say what it sees. */
 export function runProgram(program: string, options: ProgramOptions): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
@@ -35,18 +43,18 @@ export class ToolError extends Error {
   override readonly name = "ToolError";
 }
 
-/** Runs a system tool for `operation` on `path`; gives its output. @throws HostError unless it exits with one of `okCodes` */
+/** Runs a system tool for `operation` on `path`; gives its output. @throws HostError unless it succeeds */
 export function runTool(
   operation: string,
   path: string,
   tool: string,
   args: readonly string[],
-  okCodes: readonly number[] = [0],
+  { okCodes = [0], timeoutMs = toolTimeoutMs }: ToolOptions = {},
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     const settings = {
       env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" },
-      timeout: toolTimeoutMs,
+      timeout: timeoutMs,
       killSignal: "SIGKILL",
     } as const;
     execFile(tool, [...args], settings, (error, stdout, stderr) => {

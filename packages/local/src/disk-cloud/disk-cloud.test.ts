@@ -46,6 +46,7 @@ describe.each(hostForms)("disk cloud on the %s host", (_form, make) => {
       ...aDisk,
       id: expect.stringMatching(/^vol-[0-9a-f]{17}$/),
       attachments: [],
+      isCreating: false,
       createdBytes: gibibyte,
       settings: {},
     });

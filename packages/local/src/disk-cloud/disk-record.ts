@@ -242,6 +242,7 @@ export function toDisk(record: DiskRecord): ProviderDisk {
     tags,
     sizeBytes: BigInt(record.sizeBytes),
     attachments: instanceId === undefined ? [] : [{ instanceId, devicePath, ...attachedFor }],
+    isCreating: record.state === "creating",
     createdBytes: BigInt(record.createdBytes ?? record.sizeBytes),
     settings: record.settings ?? {},
     ...(source === undefined ? {} : { source }),

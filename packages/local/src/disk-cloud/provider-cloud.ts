@@ -24,6 +24,8 @@ export interface ProviderAttachment extends DiskAttachment, AttachOptions {}
 /** A disk with what only the provider's own driver asks about. */
 export interface ProviderDisk extends Disk {
   readonly attachments: readonly ProviderAttachment[];
+  /** It is being made: it may come to nothing yet. */
+  readonly isCreating: boolean;
   /** Its size when it was made. */
   readonly createdBytes: bigint;
   readonly source?: DiskSource;

@@ -132,7 +132,7 @@ export function controllerService(options: ControllerServiceOptions): NonNullabl
     ),
 
     listVolumes: rpc(ListVolumesRequestSchema, [], async (request, signal) => {
-      const disks = await cloud.listDisks(signal);
+      const disks = (await cloud.listDisks(signal)).filter(({ isCreating }) => !isCreating);
       const page = pageOf(disks, request, /^vol-[0-9a-f]+$/);
       const conditions = await cloud.diskConditions(
         page.entries.map(({ id }) => id),
