@@ -249,6 +249,17 @@ test.each([
   expect({ code, out }).toEqual({ code: 2, out: "" });
 });
 
+test("a socket that nobody listens on is told from none", async () => {
+  const driver = await startDriver();
+  driver.kill("SIGKILL");
+  await until("the driver's end", () => driver.exitCode !== null || driver.signalCode !== null);
+  const { code, out, err } = await check();
+  expect(err).toBe(
+    `longshore: --endpoint: nobody listens on ${socket}, though the socket is there: the driver has ended, start it\n`,
+  );
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+});
+
 test("the checks are listed without a driver", async () => {
   const { code, out } = await start(["driver", "check", "--list", "-o", "json", "--skip", "^node"]).ended;
   expect(code).toBe(0);

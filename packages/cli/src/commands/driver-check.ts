@@ -1,21 +1,12 @@
 /** `longshore driver check`: does a driver keep the CSI contract? Flags in, the suite of `@longshore/csi`, a report out. */
-import {
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmdirSync,
-  type Stats,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { ConformanceEvent, ConformanceOptions, ConformanceReport, DriverSecrets } from "@longshore/csi";
 import type { Clock } from "@longshore/runtime";
 import type { Command } from "commander";
 import { Option } from "commander";
-import { absolute } from "../environment.ts";
+import { absolute, hostForm } from "../environment.ts";
 import { exitCodes, interruptible, UsageError } from "../exit.ts";
 import { createProgress, type Progress, seconds } from "../terminal.ts";
 import { type CheckFlags, commandWords, selection, suiteOptions } from "./driver-check/check-flags.ts";
@@ -108,15 +99,15 @@ async function list(flags: CheckFlags): Promise<void> {
 async function check(flags: CheckFlags, signal: AbortSignal): Promise<void> {
   const csi = await import("@longshore/csi");
   const { kernelHost, systemClock, systemRandom, unprivilegedHost } = await import("@longshore/runtime");
-  const { hostForm } = await import("../environment.ts");
+  const { mustBeReachable } = await import("./driver-check/reachable.ts");
   const fromFlags = suiteOptions(flags, await readSecrets(flags.secrets));
   const total = csi.conformanceChecks.filter(({ id }) => fromFlags.select?.(id)).length;
   if (total === 0) throw new UsageError("no check is left by --focus and --skip: see --list");
   const restart =
     flags.restartCmd === undefined ? undefined : commandWords("--restart-cmd", flags.restartCmd);
-  mustBeSocket(csi.socketPathOf, "--endpoint", fromFlags.endpoint);
+  await mustBeReachable("--endpoint", fromFlags.endpoint);
   if (fromFlags.controllerEndpoint !== undefined) {
-    mustBeSocket(csi.socketPathOf, "--controller-endpoint", fromFlags.controllerEndpoint);
+    await mustBeReachable("--controller-endpoint", fromFlags.controllerEndpoint);
   }
   const dirs = makeDirectories(flags);
   const progress = createProgress(flags.quiet);
@@ -201,31 +192,6 @@ async function readSecrets(file: string | undefined): Promise<DriverSecrets> {
   }
 }
 
-/** What is wrong with the endpoint is said before gRPC says it in its own words. */
-function mustBeSocket(socketPathOf: (endpoint: string) => string, flag: string, endpoint: string): void {
-  let path: string;
-  try {
-    path = socketPathOf(endpoint);
-  } catch (error) {
-    throw new UsageError(`${flag}: ${error instanceof Error ? error.message : endpoint}`);
-  }
-  let stat: Stats;
-  try {
-    stat = statSync(path);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") {
-      throw new UsageError(`${flag}: there is no socket ${path}: start the driver, or correct the path`);
-    }
-    if (code === "EACCES") {
-      throw new UsageError(`${flag}: this user may not look at ${path}: run as the user of the driver`);
-    }
-    throw new UsageError(`${flag}: cannot look at ${path}`, { cause: error });
-  }
-  if (stat.isDirectory()) throw new UsageError(`${flag}: ${path} is a directory: name the socket in it`);
-  if (!stat.isSocket()) throw new UsageError(`${flag}: ${path} is a file and no socket`);
-}
-
 /** The directories for paths of volumes. Those that are made here are removed in the end, if they are empty. */
 function makeDirectories(flags: CheckFlags) {
   const made: string[] = [];
@@ -267,7 +233,7 @@ const tickMs = 1000;
 /** Says which check runs and which call it waits for; failures stay on the screen. */
 function showChecks(progress: Progress, clock: Clock) {
   const nowMs = () => clock.monotonicMs();
-  let where = "";
+  let where = "asking the driver what it is:";
   let rpc = "";
   let sinceMs = nowMs();
   const show = () => {

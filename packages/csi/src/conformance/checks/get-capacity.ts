@@ -6,6 +6,7 @@ import { controllerCan, pluginCan, topologyKnown } from "../needs.ts";
 
 const spec = "GetCapacity";
 const needs = [controllerCan("GET_CAPACITY")];
+const after = ["controller.get-capacity.works"];
 
 /** The checks of GetCapacity. */
 export const getCapacityChecks: readonly Check[] = [
@@ -23,6 +24,7 @@ export const getCapacityChecks: readonly Check[] = [
     sentence: "GetCapacity for volumes as they are made here gives a capacity, with limits that make sense",
     spec,
     needs,
+    after,
     async run(context) {
       const topology = context.target.nodeInfo?.accessibleTopology;
       const isTopologyAware = context.target.plugin.has("VOLUME_ACCESSIBILITY_CONSTRAINTS");
@@ -49,6 +51,7 @@ export const getCapacityChecks: readonly Check[] = [
     sentence: "there is no capacity on a topology that does not exist",
     spec,
     needs: [...needs, pluginCan("VOLUME_ACCESSIBILITY_CONSTRAINTS"), topologyKnown],
+    after,
     async run(context) {
       const known = context.target.nodeInfo?.accessibleTopology?.segments ?? {};
       const segments = Object.fromEntries(Object.keys(known).map((key) => [key, "longshore-nowhere"]));
