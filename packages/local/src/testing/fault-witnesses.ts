@@ -54,11 +54,7 @@ export const faultWitnesses: Readonly<Partial<Record<FaultName, readonly string[
     "node.stage-volume.works",
     "node.stage-volume.without-secrets",
   ],
-  "declared-capacity-unimplemented": [
-    "controller.get-capacity.works",
-    "controller.get-capacity.of-capability",
-    "controller.get-capacity.unknown-topology",
-  ],
+  "declared-capacity-unimplemented": ["controller.get-capacity.works"],
   "create-without-name-accepted": ["controller.create-volume.name-required"],
   "create-without-capabilities-accepted": ["controller.create-volume.capabilities-required"],
   "create-without-access-mode-accepted": ["controller.create-volume.access-mode-required"],
