@@ -3,9 +3,6 @@ export { createDiskCloud, type DiskCloudService } from "./disk-cloud.ts";
 export { connectDiskCloud, type DiskCloudClient } from "./http-client.ts";
 export { serveDiskCloud } from "./http-server.ts";
 export type {
-  AttachOptions,
-  CreateDiskRequest,
-  DiskCondition,
   DiskSnapshot,
   DiskSource,
   ProviderCloud,
