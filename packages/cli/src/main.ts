@@ -60,16 +60,14 @@ function verbOf(argv: readonly string[]): string | undefined {
 }
 
 /** Whoever reads the output may stop doing so (`longshore … | head`): that is the end, and no failure. */
-function endWithReader(stream: NodeJS.WriteStream): void {
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
-    process.exit(process.exitCode ?? exitCodes.done);
-  });
+function onOutputError(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(process.exitCode ?? exitCodes.done);
 }
 
 /** Runs the command line; sets the process's exit code: 0 done, 1 failed, 2 wrong usage. */
 export async function main(argv: readonly string[]): Promise<void> {
-  endWithReader(process.stdout);
+  if (!process.stdout.listeners("error").includes(onOutputError)) process.stdout.on("error", onOutputError);
   try {
     const verb = verbOf(argv);
     const program = await createProgram(verb, verb === undefined ? undefined : argv[3]);

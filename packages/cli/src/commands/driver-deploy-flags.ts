@@ -113,7 +113,13 @@ export function addDeployFlags(command: Command): Command {
       "a secret whose keys are environment variables of the driver's controller",
     )
     .option("--kubelet-dir <dir>", "where kubelets keep their things; default /var/lib/kubelet")
-    .addOption(new Option("--image-pull-policy <policy>").choices(["Always", "IfNotPresent", "Never"]))
+    .addOption(
+      new Option("--image-pull-policy <policy>", "when images are pulled").choices([
+        "Always",
+        "IfNotPresent",
+        "Never",
+      ]),
+    )
     .option("--image-pull-secret <name>", "a secret for pulling images (repeatable)", collect)
     .option("--driver-requests <amounts>", "cpu=10m,memory=64Mi", collect)
     .option("--driver-limits <amounts>", "memory=512Mi", collect)
