@@ -8,6 +8,7 @@
  */
 import {
   isAlreadyExists,
+  isDeleting,
   isNotFound,
   type KubeEnv,
   keyOf,
@@ -34,6 +35,7 @@ import { defaultClassOf } from "./default-class.ts";
 import { contentNameOfGroup } from "./group-binding.ts";
 import type { MemberWrite } from "./group-members.ts";
 import { decideGroupStep, type GroupStep, type ObservedGroup } from "./group-step.ts";
+import type { MeasuredState, SnapshotMetrics } from "./snapshot-metrics.ts";
 import { SnapshotSourceError, type SourceVolume, sourceVolumeOf } from "./snapshot-source.ts";
 import { again, type FailedStep, SnapshotFailedError, type SubjectWrites } from "./subject-writes.ts";
 
@@ -41,6 +43,7 @@ import { again, type FailedStep, SnapshotFailedError, type SubjectWrites } from 
 export interface GroupContext {
   readonly env: KubeEnv;
   readonly writes: SubjectWrites<VolumeGroupSnapshot>;
+  readonly metrics: SnapshotMetrics;
   /** Everything known of the group snapshot of this key; undefined: there is none. */
   readonly observe: (key: string) => ObservedGroup | undefined;
   readonly claims: () => readonly Stored<PersistentVolumeClaim>[];
@@ -97,6 +100,7 @@ export async function reconcileGroup(
   if (observed === undefined) return settled;
   const { group } = observed;
   const { writes } = context;
+  context.metrics.look(measured(observed));
   const step = decideGroupStep(observed);
   switch (step.kind) {
     case "none":
@@ -147,6 +151,19 @@ export async function reconcileGroup(
     default:
       return assertNever(step);
   }
+}
+
+function measured({ group, content, groupClass, restoring }: ObservedGroup): MeasuredState {
+  const { status, spec } = group;
+  return {
+    kind: "GroupSnapshot",
+    uid: group.metadata.uid,
+    driver: content?.spec.driver ?? groupClass?.driver,
+    isPreProvisioned: spec.source.volumeGroupSnapshotContentName !== undefined,
+    isCut: status?.creationTime !== undefined,
+    isReady: status?.readyToUse === true,
+    isGoing: isDeleting(group) && restoring === undefined,
+  };
 }
 
 /** The content of a step that is about it. */

@@ -1,5 +1,6 @@
 /** Group snapshots: the snapshot controller and a driver's snapshotter together, on the embedded API server. */
 import { resources } from "@longshore/kube";
+import { recordingMeter } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
 import { startSnapshotController, startSnapshotter } from "../index.ts";
@@ -95,7 +96,8 @@ describe("group snapshots", () => {
   });
 
   it("go as a whole, and their members not alone", async () => {
-    const world = await aWorld();
+    const meter = recordingMeter();
+    const world = await aWorld({ runtime: { meter } });
     const { kube, signal, cloud, clock } = world;
     await kube.create(volumeGroupSnapshotClasses, aGroupClass(), { signal });
     const parts = startBoth(world);
@@ -119,6 +121,15 @@ describe("group snapshots", () => {
     });
     expect(world.snapshots.byId.size).toBe(0);
     expect(cloud.calls.filter((call) => call.startsWith("DeleteSnapshot"))).toEqual([]);
+    const name = "snapshot_controller_operation_total_seconds";
+    for (const operation of ["CreateGroupSnapshot", "CreateGroupSnapshotAndReady", "DeleteGroupSnapshot"]) {
+      const labels = {
+        driver_name: "ebs.csi.aws.com",
+        snapshot_type: "dynamic",
+        operation_status: "success",
+      };
+      expect(meter.observations(name, { ...labels, operation_name: operation }), operation).toHaveLength(1);
+    }
     for (const part of parts) await part.stop();
   });
 

@@ -60,6 +60,7 @@ interface Serving {
   readonly caches: SnapshotCaches;
   readonly events: ReturnType<typeof createEventRecorder>;
   readonly scope: SidecarScope;
+  readonly metrics: SnapshotMetrics;
   readonly backoff: BackoffPolicy;
   readonly workers: number;
   readonly resyncMs: number;
@@ -87,7 +88,8 @@ export function startSnapshotController(
     const caches = await startSnapshotCaches(informers, { distributed }, signal);
     const tracked = trackWrites({ ...env, logger }, informers);
     const { backoff = { initialMs: 1000, maximumMs: 300_000 } } = options;
-    const serving = { env: tracked, informers, caches, events, scope, backoff, workers, resyncMs };
+    const metrics = new SnapshotMetrics(env);
+    const serving = { env: tracked, informers, caches, events, scope, metrics, backoff, workers, resyncMs };
     const queues = serveSnapshots(serving, options);
     if (options.groupSnapshots === true) await serveGroups(serving, queues, signal);
   });
@@ -96,9 +98,8 @@ export function startSnapshotController(
 
 /** Queues over the keys of snapshots, contents and claims. */
 function serveSnapshots(serving: Serving, options: SnapshotControllerOptions) {
-  const { env, caches, events, scope, backoff, workers } = serving;
+  const { env, caches, events, scope, metrics, backoff, workers } = serving;
   const { nodes, claims } = caches;
-  const metrics = new SnapshotMetrics(env);
   const context: SnapshotContext = {
     env,
     writes: new SubjectWrites(env, events, snapshotResources.volumeSnapshots),
@@ -136,7 +137,7 @@ function serveSnapshots(serving: Serving, options: SnapshotControllerOptions) {
   });
   scope.own(snapshotQueue, contentQueue, claimQueue);
   const queues = { snapshotQueue, contentQueue, claimQueue };
-  wakeForSnapshots(serving, queues, metrics);
+  wakeForSnapshots(serving, queues);
   env.logger.info("serving VolumeSnapshots");
   return queues;
 }
@@ -146,7 +147,7 @@ async function serveGroups(
   queues: ReturnType<typeof serveSnapshots>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { env, informers, caches, events, scope, backoff, workers } = serving;
+  const { env, informers, caches, events, scope, metrics, backoff, workers } = serving;
   const { volumeGroupSnapshots, volumeGroupSnapshotContents, volumeGroupSnapshotClasses } = snapshotResources;
   const kinds = [volumeGroupSnapshots, volumeGroupSnapshotContents, volumeGroupSnapshotClasses];
   await whenServed(env, kinds, groupKindsRemedy, signal);
@@ -155,6 +156,7 @@ async function serveGroups(
   const context: GroupContext = {
     env,
     writes: new SubjectWrites(env, events, volumeGroupSnapshots),
+    metrics,
     observe: (key) => observeGroup(caches, key),
     claims: () => caches.claims.list(),
     classes: () => groupCaches.classes.list(),

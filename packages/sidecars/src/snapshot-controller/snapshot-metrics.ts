@@ -1,22 +1,32 @@
-/** How long snapshots take, by the reference's metrics (external-snapshotter, pkg/metrics). */
-import type { Stored } from "@longshore/kube";
+/** How long snapshots and group snapshots take, by the reference's metrics (external-snapshotter, pkg/metrics). */
 import type { Clock, Meter } from "@longshore/runtime";
-import type { VolumeSnapshot } from "@longshore/storage";
-import { isPreProvisioned } from "./binding.ts";
-import type { ObservedSnapshot } from "./snapshot-step.ts";
 
-const operations = ["CreateSnapshot", "CreateSnapshotAndReady", "DeleteSnapshot"] as const;
-type Operation = (typeof operations)[number];
+/** What is measured of: the names of its operations end with it. */
+export type MeasuredKind = "Snapshot" | "GroupSnapshot";
 
-/** Buckets of `snapshot_controller_operation_total_seconds`, in seconds, as the reference has them. */
-const buckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600];
+/** How far an object has come. */
+export interface MeasuredState {
+  readonly kind: MeasuredKind;
+  readonly uid: string;
+  /** Undefined: not known yet. */
+  readonly driver: string | undefined;
+  readonly isPreProvisioned: boolean;
+  readonly isCut: boolean;
+  readonly isReady: boolean;
+  /** It is being deleted, and nothing keeps it from being. */
+  readonly isGoing: boolean;
+}
 
 interface Begun {
   readonly sinceMs: number;
   readonly driver: string;
+  readonly type: "dynamic" | "pre-provisioned";
 }
 
-/** Measures the operations of the snapshot controller, each from when it was first seen to be under way. */
+/** Buckets of `snapshot_controller_operation_total_seconds`, in seconds, as the reference has them. */
+const buckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600];
+
+/** Measures operations, each from when a pass first saw that it was under way until a pass sees that it has ended. */
 export class SnapshotMetrics {
   readonly #clock: Clock;
   readonly #seconds: ReturnType<Meter["histogram"]>;
@@ -27,7 +37,7 @@ export class SnapshotMetrics {
     this.#clock = clock;
     this.#seconds = meter.histogram("snapshot_controller_operation_total_seconds", {
       help: "Total number of seconds spent by the controller on an operation",
-      labels: ["driver_name", "operation_name", "operation_status", "snapshot_type"],
+      labels: ["driver_name", "operation_name", "snapshot_type", "operation_status"],
       buckets,
     });
     this.#inFlight = meter.gauge("snapshot_controller_operations_in_flight", {
@@ -35,60 +45,54 @@ export class SnapshotMetrics {
     });
   }
 
-  /** A pass looks at a snapshot: what is to be done with it is under way. */
-  observed({ snapshot, content, snapshotClass }: ObservedSnapshot): void {
-    const driver = content?.spec.driver ?? snapshotClass?.driver ?? "unknown";
-    const { status, metadata } = snapshot;
-    if (metadata.deletionTimestamp !== undefined) {
-      for (const operation of operations) {
-        if (operation !== "DeleteSnapshot") this.#begun.delete(keyOf(metadata.uid, operation));
-      }
-      this.#begin(metadata.uid, "DeleteSnapshot", driver);
-    } else if (status?.readyToUse !== true) {
-      if (status?.creationTime === undefined) this.#begin(metadata.uid, "CreateSnapshot", driver);
-      this.#begin(metadata.uid, "CreateSnapshotAndReady", driver);
+  /** A pass looks at an object. */
+  look(state: MeasuredState): void {
+    const { kind, isGoing, isCut, isReady } = state;
+    if (isGoing) this.#begin(state, `Delete${kind}`);
+    else {
+      this.#follow(state, `Create${kind}`, isCut);
+      this.#follow(state, `Create${kind}AndReady`, isReady);
     }
     this.#inFlight.set(this.#begun.size);
   }
 
-  /** The snapshot was cut. */
-  created({ snapshot, content }: ObservedSnapshot): void {
-    this.#end(snapshot, "CreateSnapshot", content?.spec.driver);
-  }
-
-  /** The snapshot is ready. */
-  ready({ snapshot, content }: ObservedSnapshot): void {
-    this.#end(snapshot, "CreateSnapshot", content?.spec.driver);
-    this.#end(snapshot, "CreateSnapshotAndReady", content?.spec.driver);
-  }
-
-  /** The object is gone: what else was under way has ended without being measured. */
-  deleted(snapshot: Stored<VolumeSnapshot>): void {
-    this.#end(snapshot, "DeleteSnapshot", undefined);
-    for (const operation of operations) this.#begun.delete(keyOf(snapshot.metadata.uid, operation));
+  /** The object is gone, and what was under way to make it is over. */
+  gone(kind: MeasuredKind, uid: string): void {
+    const isDeleted = this.#end(uid, `Delete${kind}`, "success");
+    for (const operation of [`Create${kind}`, `Create${kind}AndReady`]) {
+      if (isDeleted) this.#end(uid, operation, "cancel");
+      else this.#begun.delete(keyOf(uid, operation));
+    }
     this.#inFlight.set(this.#begun.size);
   }
 
-  #begin(uid: string, operation: Operation, driver: string): void {
+  #follow(state: MeasuredState, operation: string, isDone: boolean): void {
+    if (isDone) this.#end(state.uid, operation, "success", state.driver);
+    else this.#begin(state, operation);
+  }
+
+  #begin({ uid, driver = "unknown", isPreProvisioned }: MeasuredState, operation: string): void {
     const key = keyOf(uid, operation);
-    if (!this.#begun.has(key)) this.#begun.set(key, { sinceMs: this.#clock.monotonicMs(), driver });
+    if (this.#begun.has(key)) return;
+    const type = isPreProvisioned ? "pre-provisioned" : "dynamic";
+    this.#begun.set(key, { sinceMs: this.#clock.monotonicMs(), driver, type });
   }
 
-  #end(snapshot: Stored<VolumeSnapshot>, operation: Operation, driver: string | undefined): void {
-    const key = keyOf(snapshot.metadata.uid, operation);
+  #end(uid: string, operation: string, status: "success" | "cancel", driver?: string): boolean {
+    const key = keyOf(uid, operation);
     const begun = this.#begun.get(key);
-    if (begun === undefined) return;
+    if (begun === undefined) return false;
     this.#begun.delete(key);
-    this.#inFlight.set(this.#begun.size);
     this.#seconds.observe((this.#clock.monotonicMs() - begun.sinceMs) / 1000, {
       driver_name: driver ?? begun.driver,
       operation_name: operation,
-      operation_status: "Success",
-      snapshot_type: isPreProvisioned(snapshot) ? "preProvisioned" : "dynamic",
+      snapshot_type: begun.type,
+      operation_status: status,
     });
+    return true;
   }
 }
 
-function keyOf(uid: string, operation: Operation): string {
+function keyOf(uid: string, operation: string): string {
   return `${uid}/${operation}`;
 }

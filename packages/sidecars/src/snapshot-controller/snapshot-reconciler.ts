@@ -14,6 +14,7 @@
 import {
   isAlreadyExists,
   isConflict,
+  isDeleting,
   type KubeEnv,
   keyOf,
   type PersistentVolumeClaim,
@@ -32,10 +33,10 @@ import {
   type VolumeSnapshotClass,
   type VolumeSnapshotContent,
 } from "@longshore/storage";
-import { contentNameOf, groupOf } from "./binding.ts";
+import { contentNameOf, groupOf, isPreProvisioned } from "./binding.ts";
 import { type ContentSettings, contentOfSnapshot } from "./content-of-snapshot.ts";
 import { defaultClassOf } from "./default-class.ts";
-import type { SnapshotMetrics } from "./snapshot-metrics.ts";
+import type { MeasuredState, SnapshotMetrics } from "./snapshot-metrics.ts";
 import { SnapshotSourceError, type SourceVolume, sourceVolumeOf } from "./snapshot-source.ts";
 import {
   decideSnapshotStep,
@@ -105,7 +106,7 @@ export async function reconcileSnapshot(
   if (observed === undefined) return settled;
   const { snapshot } = observed;
   const { writes } = context;
-  context.metrics.observed(observed);
+  context.metrics.look(measured(observed));
   const step = decideSnapshotStep(observed);
   switch (step.kind) {
     case "none":
@@ -156,6 +157,19 @@ export async function reconcileSnapshot(
     default:
       return assertNever(step);
   }
+}
+
+function measured({ snapshot, content, snapshotClass, isRestoring }: ObservedSnapshot): MeasuredState {
+  const { status } = snapshot;
+  return {
+    kind: "Snapshot",
+    uid: snapshot.metadata.uid,
+    driver: content?.spec.driver ?? snapshotClass?.driver,
+    isPreProvisioned: isPreProvisioned(snapshot),
+    isCut: status?.creationTime !== undefined,
+    isReady: status?.readyToUse === true,
+    isGoing: isDeleting(snapshot) && !isRestoring,
+  };
 }
 
 /** The content of a step that is about it. */
@@ -242,16 +256,14 @@ async function tellStatus(
   signal: AbortSignal,
 ): Promise<void> {
   const { snapshot } = observed;
-  const { writes, metrics } = context;
+  const { writes } = context;
   await writes.tell(snapshot, status, signal);
   const key = keyOf(snapshot);
   if (status.creationTime !== undefined) {
-    metrics.created(observed);
     const message = `Snapshot ${key} was successfully created by the CSI driver.`;
     writes.event(snapshot, "Normal", "SnapshotCreated", message);
   }
   if (status.readyToUse === true) {
-    metrics.ready(observed);
     writes.event(snapshot, "Normal", "SnapshotReady", `Snapshot ${key} is ready to use.`);
   }
 }

@@ -33,12 +33,13 @@ interface Waking {
   readonly env: KubeEnv;
   readonly caches: SnapshotCaches;
   readonly scope: SidecarScope;
+  readonly metrics: SnapshotMetrics;
   readonly resyncMs: number;
 }
 
 /** Wakes snapshots, contents and claims. */
-export function wakeForSnapshots(waking: Waking, queues: SnapshotQueues, metrics: SnapshotMetrics): void {
-  const { env, caches, scope, resyncMs } = waking;
+export function wakeForSnapshots(waking: Waking, queues: SnapshotQueues): void {
+  const { env, caches, scope, metrics, resyncMs } = waking;
   const { snapshots, contents } = caches;
   const { snapshotQueue, contentQueue } = queues;
   resync(env, scope, snapshots, resyncMs, (snapshot) => snapshotQueue.add(keyOf(snapshot), "background"));
@@ -54,7 +55,7 @@ export function wakeForSnapshots(waking: Waking, queues: SnapshotQueues, metrics
         if (snapshot.status?.readyToUse === true) wakeSourceClaim(queues, snapshot);
       },
       deleted: (snapshot) => {
-        metrics.deleted(snapshot);
+        metrics.gone("Snapshot", snapshot.metadata.uid);
         snapshotQueue.forget(keyOf(snapshot));
         wakeSourceClaim(queues, snapshot);
         const contentName = contentNameOf(snapshot);
@@ -127,7 +128,7 @@ function wakeForClaims({ snapshots, claims }: SnapshotCaches, queues: SnapshotQu
 
 /** Wakes groups and their contents, and snapshots for the sake of their groups. */
 export function wakeForGroups(waking: Waking, groupCaches: GroupCaches, queues: GroupQueues): void {
-  const { env, caches, scope, resyncMs } = waking;
+  const { env, caches, scope, metrics, resyncMs } = waking;
   const { groups, contents, classes } = groupCaches;
   const { snapshotQueue, groupQueue, groupContentQueue } = queues;
   resync(env, scope, groups, resyncMs, (group) => groupQueue.add(keyOf(group), "background"));
@@ -152,6 +153,7 @@ export function wakeForGroups(waking: Waking, groupCaches: GroupCaches, queues: 
       added: (group, { initial }) => groupQueue.add(keyOf(group), initial ? "background" : "fresh"),
       updated: (_, group) => groupQueue.add(keyOf(group)),
       deleted: (group) => {
+        metrics.gone("GroupSnapshot", group.metadata.uid);
         groupQueue.forget(keyOf(group));
         groupContentQueue.add(contentNameOfGroup(group));
         for (const member of caches.snapshots.byIndex("byGroup", keyOf(group)))

@@ -646,7 +646,7 @@ describe("metrics", () => {
       const labels = {
         driver_name: "ebs.csi.aws.com",
         operation_name,
-        operation_status: "Success",
+        operation_status: "success",
         snapshot_type: "dynamic",
       };
       expect(
@@ -655,6 +655,29 @@ describe("metrics", () => {
       ).toHaveLength(1);
     }
     expect(meter.value("snapshot_controller_operations_in_flight")).toBe(0);
+    await stop();
+  });
+
+  it("of a snapshot that was deleted before it was made say that it was cancelled", async () => {
+    const meter = recordingMeter();
+    const { world, stop } = await started({ runtime: { meter }, snapshotClass: null });
+    await ask(world, { ...existing });
+    await world.eventually("missing", errorOf(world, "VolumeSnapshotContent is missing"));
+    const { kube, signal } = world;
+    const finalizers = ["snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection"];
+    const body = { metadata: { finalizers } };
+    await kube.patch(volumeSnapshots, ref, { type: "merge", body }, { signal });
+    await remove(world);
+    await world.eventually("gone", gone(world), 5000);
+    const labels = { driver_name: "unknown", snapshot_type: "pre-provisioned" };
+    const name = "snapshot_controller_operation_total_seconds";
+    for (const [operation_name, operation_status] of [
+      ["CreateSnapshot", "cancel"],
+      ["CreateSnapshotAndReady", "cancel"],
+      ["DeleteSnapshot", "success"],
+    ] as const) {
+      expect(meter.observations(name, { ...labels, operation_name, operation_status })).toHaveLength(1);
+    }
     await stop();
   });
 });
