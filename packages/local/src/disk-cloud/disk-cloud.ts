@@ -18,6 +18,7 @@ import {
 } from "@longshore/runtime";
 import { type CloudCaller, CloudError, type DiskAttachment, type Instance } from "@longshore/volumes";
 import { type CallCounters, type CallLog, type CloudCall, type CloudOp, openCallLog } from "./call-log.ts";
+import type { CloudState, DiskRecord } from "./cloud-state.ts";
 import * as record from "./disk-record.ts";
 import { CloudFaults, type CloudKnobs } from "./faults.ts";
 import type {
@@ -268,11 +269,11 @@ class LocalDiskCloud implements DiskCloudService {
     });
   }
 
-  #holdingSource(disk: record.DiskRecord, work: () => Promise<void>): Promise<void> {
+  #holdingSource(disk: DiskRecord, work: () => Promise<void>): Promise<void> {
     return disk.source === undefined ? work() : this.#lock.run(disk.source.id, work);
   }
 
-  async #planCreate(disk: record.DiskRecord): Promise<void> {
+  async #planCreate(disk: DiskRecord): Promise<void> {
     await this.#file.update((state) => {
       const sizeBytes = BigInt(disk.sizeBytes);
       record.checkRoom(state, disk.zone, sizeBytes, this.#options.zoneCapacityBytes);
@@ -288,7 +289,7 @@ class LocalDiskCloud implements DiskCloudService {
   }
 
   /** @throws CloudError NotFound */
-  #sourceOf(state: record.CloudState, { source }: record.DiskRecord) {
+  #sourceOf(state: CloudState, { source }: DiskRecord) {
     if (source === undefined) return undefined;
     return source.kind === "disk"
       ? record.diskOf(state, source.id)
@@ -296,7 +297,7 @@ class LocalDiskCloud implements DiskCloudService {
   }
 
   /** A disk that could not be made leaves nothing behind: whoever asked may not ask again. */
-  async #finishCreateOrTakeBack(disk: record.DiskRecord): Promise<void> {
+  async #finishCreateOrTakeBack(disk: DiskRecord): Promise<void> {
     try {
       await this.#finishCreate(disk);
     } catch (error) {
@@ -306,7 +307,7 @@ class LocalDiskCloud implements DiskCloudService {
     }
   }
 
-  async #resumeCreate(disk: record.DiskRecord): Promise<void> {
+  async #resumeCreate(disk: DiskRecord): Promise<void> {
     await this.#finishCreate(disk).catch((error: unknown) => {
       this.#env.logger.warn("a disk that was being made has to be asked for again", { disk: disk.id, error });
     });
@@ -360,7 +361,7 @@ class LocalDiskCloud implements DiskCloudService {
 
   async #attachDisk(diskId: string, instanceId: string, how: AttachOptions = {}): Promise<DiskAttachment> {
     return this.#lock.run(diskId, async () => {
-      let disk: record.DiskRecord | undefined;
+      let disk: DiskRecord | undefined;
       // Decided on the very state that the intent is written over: two disks may race for the last slot.
       await this.#file.update((state) => {
         const decision = record.decideAttach(state, diskId, instanceId, how);
@@ -401,7 +402,7 @@ class LocalDiskCloud implements DiskCloudService {
     });
   }
 
-  #grown(disk: record.DiskRecord, sizeBytes: bigint): record.DiskRecord {
+  #grown(disk: DiskRecord, sizeBytes: bigint): DiskRecord {
     if (sizeBytes > record.diskBytesMax) {
       throw new CloudError(
         "InvalidArgument",
@@ -418,7 +419,7 @@ class LocalDiskCloud implements DiskCloudService {
     return disk && record.toDisk(disk);
   }
 
-  #disks(): readonly record.DiskRecord[] {
+  #disks(): readonly DiskRecord[] {
     return Object.values(this.#file.state.disks).filter(({ state }) => state !== "deleting");
   }
 
@@ -432,7 +433,7 @@ class LocalDiskCloud implements DiskCloudService {
     );
   }
 
-  async #finishCreate(disk: record.DiskRecord): Promise<void> {
+  async #finishCreate(disk: DiskRecord): Promise<void> {
     if (disk.state === "creating" && disk.source !== undefined) {
       const { kind, id } = disk.source;
       const source = kind === "disk" ? this.#backingFile(id) : this.#snapshots.fileOf(id);
@@ -442,7 +443,7 @@ class LocalDiskCloud implements DiskCloudService {
     if (disk.state === "creating") await this.#put({ ...disk, state: "available" });
   }
 
-  async #finishAttach(disk: record.DiskRecord): Promise<string> {
+  async #finishAttach(disk: DiskRecord): Promise<string> {
     await this.#makeBackingFile(disk);
     const devicePath = await this.#env.host.attachLoop(this.#backingFile(disk.id));
     if (disk.attachedFor?.readOnly === true) await this.#env.host.setDeviceReadOnly(devicePath, true);
@@ -453,7 +454,7 @@ class LocalDiskCloud implements DiskCloudService {
   }
 
   /** @throws CloudError InUse, with the attachment as it was, when the disk is mounted */
-  async #finishDetach(disk: record.DiskRecord): Promise<void> {
+  async #finishDetach(disk: DiskRecord): Promise<void> {
     try {
       await this.#env.host.detachLoop(this.#backingFile(disk.id));
     } catch (error) {
@@ -468,7 +469,7 @@ class LocalDiskCloud implements DiskCloudService {
     await this.#put(record.detached(disk));
   }
 
-  async #resumeDetach(disk: record.DiskRecord): Promise<void> {
+  async #resumeDetach(disk: DiskRecord): Promise<void> {
     try {
       await this.#finishDetach(disk);
     } catch (error) {
@@ -480,14 +481,14 @@ class LocalDiskCloud implements DiskCloudService {
     }
   }
 
-  async #finishDelete(disk: record.DiskRecord): Promise<void> {
+  async #finishDelete(disk: DiskRecord): Promise<void> {
     await this.#env.host.detachLoop(this.#backingFile(disk.id));
     await this.#env.host.removeFile(this.#backingFile(disk.id));
     await this.#file.update((state) => record.withoutDisk(state, disk.id));
   }
 
   /** Sparse: takes no room before it is written to. Never makes a file smaller. */
-  async #makeBackingFile(disk: record.DiskRecord): Promise<void> {
+  async #makeBackingFile(disk: DiskRecord): Promise<void> {
     const path = this.#backingFile(disk.id);
     const sizeBytes = Number(disk.sizeBytes);
     const present = await this.#env.host.stat(path);
@@ -495,7 +496,7 @@ class LocalDiskCloud implements DiskCloudService {
     await this.#env.host.truncateFile(path, sizeBytes);
   }
 
-  #put(disk: record.DiskRecord): Promise<void> {
+  #put(disk: DiskRecord): Promise<void> {
     return this.#file.update((state) => record.withDisk(state, disk));
   }
 
@@ -552,7 +553,7 @@ const changing: ReadonlySet<CloudOp> = new Set<CloudOp>([
   "deleteSnapshotGroup",
 ]);
 
-function newDisk(id: string, request: CreateDiskRequest): record.DiskRecord {
+function newDisk(id: string, request: CreateDiskRequest): DiskRecord {
   const { name, zone, type, tags, source, settings, fingerprint } = request;
   return {
     id,

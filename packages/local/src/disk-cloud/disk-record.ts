@@ -7,49 +7,8 @@
  * The states that end in -ing are intents: stored before anything is done, and taken up again after a crash.
  */
 import { CloudError, type Instance } from "@longshore/volumes";
+import type { CloudState, DiskRecord } from "./cloud-state.ts";
 import type { AttachOptions, CreateDiskRequest, DiskSource, ProviderDisk } from "./provider-cloud.ts";
-import type { GroupRecord, SnapshotRecord } from "./snapshot-record.ts";
-
-/** Where a disk stands in its life. */
-export type DiskState = "creating" | "available" | "attaching" | "attached" | "detaching" | "deleting";
-
-/** One disk as it is stored. */
-export interface DiskRecord {
-  readonly id: string;
-  readonly name: string;
-  readonly zone: string;
-  /** In bytes, decimal. */
-  readonly sizeBytes: string;
-  readonly type: string;
-  readonly tags: Readonly<Record<string, string>>;
-  readonly state: DiskState;
-  /** Size and type that it was made with, where they have changed since. */
-  readonly createdBytes?: string;
-  readonly createdType?: string;
-  readonly source?: DiskSource;
-  readonly settings?: Readonly<Record<string, string>>;
-  readonly fingerprint?: string;
-  /** What the operator says is wrong with it. */
-  readonly condition?: string;
-  /** Set from `attaching` to `detaching`. */
-  readonly instanceId?: string;
-  /** Set with `instanceId`, where it was asked for. */
-  readonly attachedFor?: AttachOptions;
-  /** Set from `attached` on: the device on the instance. */
-  readonly devicePath?: string;
-}
-
-/** Everything that the cloud stores besides its call log. */
-export interface CloudState {
-  readonly version: 1;
-  readonly disks: Readonly<Record<string, DiskRecord>>;
-  readonly instances: Readonly<Record<string, Instance>>;
-  readonly snapshots?: Readonly<Record<string, SnapshotRecord>>;
-  readonly groups?: Readonly<Record<string, GroupRecord>>;
-}
-
-/** A cloud that has nothing yet. */
-export const emptyState: CloudState = { version: 1, disks: {}, instances: {} };
 
 /** The largest disk of the provider: 64 TiB (io2 Block Express). */
 export const diskBytesMax = 64n * 2n ** 40n;

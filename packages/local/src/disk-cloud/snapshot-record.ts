@@ -6,28 +6,9 @@
  * A group has the state of its snapshots, which are changed together in one write.
  */
 import { CloudError } from "@longshore/volumes";
-import { type CloudState, diskOf } from "./disk-record.ts";
+import type { CloudState, GroupRecord, SnapshotRecord } from "./cloud-state.ts";
+import { diskOf } from "./disk-record.ts";
 import type { DiskSnapshot, SnapshotGroup } from "./provider-cloud.ts";
-
-/** One snapshot as it is stored. */
-export interface SnapshotRecord {
-  readonly id: string;
-  readonly name: string;
-  readonly diskId: string;
-  /** In bytes, decimal. */
-  readonly sizeBytes: string;
-  readonly state: "creating" | "ready" | "deleting";
-  /** RFC 3339; set once it is ready. */
-  readonly createdAt?: string;
-  readonly groupId?: string;
-}
-
-/** One group as it is stored: its members are the snapshots with its id, in the order of these disks. */
-export interface GroupRecord {
-  readonly id: string;
-  readonly name: string;
-  readonly diskIds: readonly string[];
-}
 
 /** The snapshots of the state, in no order. */
 export function snapshotsOf(state: CloudState): readonly SnapshotRecord[] {

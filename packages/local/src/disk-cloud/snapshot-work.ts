@@ -7,6 +7,7 @@
  */
 import type { Clock, Host, KeyedLock, Random } from "@longshore/runtime";
 import { CloudError } from "@longshore/volumes";
+import type { GroupRecord, SnapshotRecord } from "./cloud-state.ts";
 import { diskOf } from "./disk-record.ts";
 import type { DiskSnapshot, SnapshotGroup } from "./provider-cloud.ts";
 import * as record from "./snapshot-record.ts";
@@ -106,9 +107,9 @@ export class SnapshotWork {
   }
 
   /** Snapshots that are not ready, those of one group together. */
-  #unfinished(): readonly (readonly record.SnapshotRecord[])[] {
+  #unfinished(): readonly (readonly SnapshotRecord[])[] {
     const open = record.snapshotsOf(this.#options.file.state).filter(({ state }) => state === "creating");
-    const sets = new Map<string, record.SnapshotRecord[]>();
+    const sets = new Map<string, SnapshotRecord[]>();
     for (const snapshot of open) {
       const key = snapshot.groupId ?? snapshot.id;
       sets.set(key, [...(sets.get(key) ?? []), snapshot]);
@@ -118,12 +119,12 @@ export class SnapshotWork {
 
   /** Plans and copies while nobody changes the disks. The snapshots are ready when it resolves, or gone when it fails. */
   async #cut(
-    snapshots: readonly Omit<record.SnapshotRecord, "sizeBytes" | "state">[],
-    group?: record.GroupRecord,
+    snapshots: readonly Omit<SnapshotRecord, "sizeBytes" | "state">[],
+    group?: GroupRecord,
   ): Promise<void> {
     const { file } = this.#options;
     await this.#holding(snapshots.map(({ diskId }) => diskId).sort(), async () => {
-      let planned: readonly record.SnapshotRecord[] = [];
+      let planned: readonly SnapshotRecord[] = [];
       await file.update((state) => {
         planned = snapshots.map((snapshot) => {
           return { ...snapshot, sizeBytes: diskOf(state, snapshot.diskId).sizeBytes, state: "creating" };
@@ -135,7 +136,7 @@ export class SnapshotWork {
     });
   }
 
-  async #finish(planned: readonly record.SnapshotRecord[]): Promise<void> {
+  async #finish(planned: readonly SnapshotRecord[]): Promise<void> {
     const { file, host, clock } = this.#options;
     try {
       await host.makeDirectory(`${this.#options.stateDir}/snapshots`, 0o700);

@@ -4,7 +4,7 @@
  * Invariant: what `state` gives is what the file holds; a write that fails changes neither.
  */
 import { type Host, KeyedLock } from "@longshore/runtime";
-import { type CloudState, emptyState } from "./disk-record.ts";
+import { type CloudState, emptyState } from "./cloud-state.ts";
 
 /** The file cannot be understood. */
 export class CloudStateError extends Error {

@@ -16,10 +16,9 @@ import {
   ControllerServiceCapability_RPC_Type as Rpc,
   ValidateVolumeCapabilitiesRequestSchema,
 } from "@longshore/csi";
-import type { ProviderCloud } from "../disk-cloud/index.ts";
 import { checkCapability, unsupportedReason, useOf } from "./capabilities.ts";
+import type { ControllerServiceOptions } from "./controller-options.ts";
 import { createVolume } from "./create-volume.ts";
-import type { DriverKind } from "./driver-kinds.ts";
 import { pageOf } from "./pages.ts";
 import { PendingCalls } from "./pending.ts";
 import { requestChecks } from "./requests.ts";
@@ -51,14 +50,6 @@ const capabilities = [
   Rpc.MODIFY_VOLUME,
   Rpc.SINGLE_NODE_MULTI_WRITER,
 ];
-
-/** What the controller services need. */
-export interface ControllerServiceOptions {
-  readonly cloud: ProviderCloud;
-  readonly kind: DriverKind;
-  /** Where a volume is made when the caller does not care; default the zones of the instances, in turn. */
-  readonly zone: string | undefined;
-}
 
 /** Builds the service. */
 export function controllerService(options: ControllerServiceOptions): NonNullable<CsiServices["controller"]> {

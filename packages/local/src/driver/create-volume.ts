@@ -10,7 +10,7 @@ import {
 import { CloudError } from "@longshore/volumes";
 import type { DiskSource, ProviderDisk } from "../disk-cloud/index.ts";
 import { checkCapability } from "./capabilities.ts";
-import type { ControllerServiceOptions } from "./controller-service.ts";
+import type { ControllerServiceOptions } from "./controller-options.ts";
 import type { PendingCalls } from "./pending.ts";
 import type { RequestChecks } from "./requests.ts";
 import type { VolumeIndex } from "./volume-index.ts";
