@@ -29,7 +29,7 @@ export function createProgress(quiet = false): Progress {
     status(text) {
       if (!live) return;
       clear();
-      const width = (process.stderr.columns ?? 80) - 1;
+      const width = (process.stderr.columns || 80) - 1;
       process.stderr.write(pc.dim(text.length > width ? `${text.slice(0, width - 1)}…` : text));
       shown = true;
     },

@@ -16,7 +16,7 @@ import { CsiCallError } from "../errors.ts";
 import { Controller, GroupController, Identity, Node } from "../gen/csi_pb.ts";
 import { redact } from "../redact.ts";
 import { clientOver, type UnaryTransport } from "../unary.ts";
-import type { CallRecord } from "./check.ts";
+import type { CallRecord } from "./result.ts";
 import type { DriverSecrets } from "./secrets.ts";
 
 /** The calls of a service, without options: those of the run are filled in. */

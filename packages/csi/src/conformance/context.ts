@@ -3,11 +3,11 @@
  * context a check; see `fixtures.ts` for volumes that are ready to use.
  */
 import type { Clock, Host, Random } from "@longshore/runtime";
-import { CheckFailure, CheckSkipped } from "./check.ts";
 import type { ConformanceClients } from "./clients.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Observations } from "./observations.ts";
 import type { SettledOptions } from "./options.ts";
+import { CheckFailure, CheckSkipped } from "./result.ts";
 import type { DriverTarget } from "./target.ts";
 
 /** What the runner gives a context. */

@@ -1,6 +1,6 @@
 /** How checks say what must be so. Each failure tells what was seen and what must be. */
 import { CsiCallError, type GrpcCode } from "../errors.ts";
-import { CheckFailure } from "./check.ts";
+import { CheckFailure } from "./result.ts";
 
 /** How a call ended: its answer or its failure. */
 export type Ending<T> =

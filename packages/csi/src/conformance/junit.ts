@@ -1,5 +1,5 @@
 /** A report in the form of JUnit, which CI systems read. */
-import { groupOf } from "./check.ts";
+import { groupOf } from "./result.ts";
 import type { ConformanceReport } from "./run.ts";
 
 /** The XML text: one suite a service, one case a check. */

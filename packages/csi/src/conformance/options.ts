@@ -1,7 +1,7 @@
 /** What a run of the conformance suite is told, and the seams that it works through. */
 import type { Clock, Host, Random } from "@longshore/runtime";
 import type { CsiConnector } from "../connection.ts";
-import type { CheckResult } from "./check.ts";
+import type { CheckResult } from "./result.ts";
 import type { DriverSecrets } from "./secrets.ts";
 
 /** The seams of a run. */

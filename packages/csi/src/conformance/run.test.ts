@@ -1,8 +1,9 @@
+import { HostError } from "@longshore/runtime";
 import { expect, test } from "vitest";
 import { CsiCallError, CsiStatusError } from "../errors.ts";
 import { lostReply } from "../in-process.ts";
-import type { CheckResult } from "./check.ts";
 import { conformanceChecks, DriverUnreachableError, groupOf, isConformant, runConformance } from "./index.ts";
+import type { CheckResult } from "./result.ts";
 import { allSecrets, type FakeWorld, fakeWorld } from "./testing/fake-world.ts";
 
 const never = new AbortController().signal;
@@ -278,6 +279,30 @@ test("secrets are sent with the calls that they are for, and with no others", as
   await runIn(world);
   expect(Object.fromEntries([...sent].map(([rpc, tokens]) => [rpc, [...tokens]]))).toEqual(
     Object.fromEntries(Object.entries(allSecrets).map(([rpc, { token }]) => [rpc, [token]])),
+  );
+});
+
+test("what this process may not look at is skipped with the remedy, and no fault of the driver", async () => {
+  const world = await fakeWorld();
+  const refuse = (operation: string) => async (path: string) => {
+    throw new HostError(operation, path, "EACCES");
+  };
+  const host = new Proxy(world.host, {
+    get(target, name) {
+      if (name === "stat" || name === "writeFileAtomic") return refuse(name);
+      const value = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  const select = (id: string) => id.startsWith("node.data.") || id === "node.unpublish-volume.removes-target";
+  const report = await world.clock.run(
+    runConformance({ ...world.env, host }, { ...world.options, select }, never),
+  );
+  expect(report).toMatchObject({ passed: 0, failed: 0 });
+  expect(new Set(report.results.map(({ message }) => message))).toEqual(
+    new Set([
+      "this process may not look at what the driver makes, or change it (EACCES): run as the driver's user",
+    ]),
   );
 });
 

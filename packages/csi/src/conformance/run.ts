@@ -6,11 +6,10 @@
  *  - A driver that is gone fails the check that lost it and skips those that follow: one cause, one failure.
  *  - No secret value is in a result.
  */
-import { errorChain, withDeadline } from "@longshore/runtime";
+import { errorChain, HostError, withDeadline } from "@longshore/runtime";
 import type { CsiConnection } from "../connection.ts";
 import { CsiCallError } from "../errors.ts";
-import type { CallRecord, Check, CheckResult } from "./check.ts";
-import { CheckSkipped } from "./check.ts";
+import type { Check } from "./check.ts";
 import { checks as allChecks } from "./checks/index.ts";
 import { type ConformanceClients, conformanceClients } from "./clients.ts";
 import { CheckContext, restarted } from "./context.ts";
@@ -22,6 +21,8 @@ import {
   type SettledOptions,
   settleOptions,
 } from "./options.ts";
+import type { CallRecord, CheckResult } from "./result.ts";
+import { CheckSkipped } from "./result.ts";
 import { secretStripper } from "./secrets.ts";
 import { type DriverTarget, observeTarget } from "./target.ts";
 import { undoAll } from "./undo.ts";
@@ -157,6 +158,8 @@ export class ConformanceSession {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof CheckSkipped) return end("skipped", error.message);
+      const missingRight = missingRightOf(error);
+      if (missingRight !== undefined) return end("skipped", missingRight);
       this.#failedIds.add(check.id);
       if (error instanceof CsiCallError && !error.answered) {
         const isBack = error.code === "DEADLINE_EXCEEDED" || (await this.#awaitReturn(signal));
@@ -249,6 +252,12 @@ export class ConformanceSession {
     );
     this.#leftovers.push(...left.map((sentence) => this.#strip(sentence)));
   }
+}
+
+/** What this process may not look at says nothing about the driver. */
+function missingRightOf(error: unknown): string | undefined {
+  if (!(error instanceof HostError) || !["EACCES", "EPERM"].includes(error.code)) return undefined;
+  return `this process may not look at what the driver makes, or change it (${error.code}): run as the driver's user`;
 }
 
 function lostAnswer(error: CsiCallError, isBack: boolean): string {

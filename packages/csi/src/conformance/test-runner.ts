@@ -2,9 +2,10 @@
  * The suite as tests of a runner: each check is a test of vitest, node:test, mocha or jest, whose `describe`,
  * `test` and `afterAll` are given.
  */
-import { type Check, type CheckGroup, checkGroups, groupOf } from "./check.ts";
+import type { Check } from "./check.ts";
 import { checks } from "./checks/index.ts";
 import type { ConformanceEnv, ConformanceOptions } from "./options.ts";
+import { type CheckGroup, checkGroups, groupOf } from "./result.ts";
 import { CleanupError, ConformanceSession } from "./run.ts";
 
 /** What is used of a test runner. */

@@ -1,8 +1,8 @@
 /** What every answer must keep; looked for in all calls of the run, so these come last. */
 import type { Check } from "../check.ts";
-import { CheckFailure } from "../check.ts";
 import type { CheckContext } from "../context.ts";
 import type { ObservedRule } from "../observations.ts";
+import { CheckFailure } from "../result.ts";
 import { secretValuesOf } from "../secrets.ts";
 
 const someSecret: NonNullable<Check["needs"]>[number] = ({ options }) =>
