@@ -161,9 +161,8 @@ async function step(
       const prepared =
         context.attempts.get(key)?.prepared ?? (await prepareAnyhow(context, claim, storageClass, signal));
       await removeLeftover(context, claim, prepared, signal);
+      settle(context, key, claim, prepared);
       if (decision.afterwards === "release") return release(context, key, claim, signal);
-      context.attempts.set(key, { claim, prepared, lastAnswer: "final" });
-      context.topologies.delete(claim.metadata.uid);
       await giveNodeBack(context, claim, signal);
       return settled;
     }
@@ -268,10 +267,7 @@ async function attemptProvision(
   try {
     made ??= await createVolume(context, prepared, secrets, claim, signal);
   } catch (error) {
-    if (provesAbsence(error, mayExist)) {
-      attempts.set(key, { claim, prepared, lastAnswer: "final" });
-      context.topologies.delete(claim.metadata.uid);
-    }
+    if (provesAbsence(error, mayExist)) settle(context, key, claim, prepared);
     throw error;
   } finally {
     context.onCapacityChanged(prepared.storageClass.metadata?.name ?? "");
@@ -283,7 +279,17 @@ async function attemptProvision(
     const message = `Successfully provisioned volume ${prepared.pvName}`;
     events.event(subject, "Normal", "ProvisioningSucceeded", message);
   }
+  settle(context, key, claim, prepared);
   return release(context, key, claim, signal);
+}
+
+/**
+ * Whatever CreateVolume did is accounted for: stored, deleted, or certainly not there. From here on a claim that vanishes
+ * leaves nothing to be looked for, which would make the volume anew.
+ */
+function settle({ attempts, topologies }: ClaimContext, key: string, claim: Claim, prepared: PreparedVolume) {
+  attempts.set(key, { claim, prepared, lastAnswer: "final" });
+  topologies.delete(claim.metadata.uid);
 }
 
 async function prepare(

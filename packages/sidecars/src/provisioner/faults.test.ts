@@ -11,6 +11,7 @@ import {
   type PersistentVolume,
   resources,
   type Stored,
+  updateWithRetry,
 } from "@longshore/kube";
 import { type Random, SeededRandom } from "@longshore/runtime";
 import { expect, it } from "vitest";
@@ -109,11 +110,18 @@ async function drop({ kube, signal }: World, pv: Stored<PersistentVolume>, final
 async function deleteClaim({ kube, signal }: World, name: string): Promise<void> {
   const ref = { name, namespace };
   await kube.delete(resources.persistentVolumeClaims, ref, { signal });
-  const finalizers = (await kube.get(resources.persistentVolumeClaims, ref, { signal }))?.metadata.finalizers;
-  if (!finalizers?.includes("kubernetes.io/pvc-protection")) return;
-  const kept = finalizers.filter((finalizer) => finalizer !== "kubernetes.io/pvc-protection");
-  const body = { metadata: { finalizers: kept } };
-  await kube.patch(resources.persistentVolumeClaims, ref, { type: "merge", body }, { signal });
+  await updateWithRetry(
+    kube,
+    resources.persistentVolumeClaims,
+    ref,
+    (claim) => {
+      const finalizers = claim.metadata.finalizers ?? [];
+      const kept = finalizers.filter((finalizer) => finalizer !== "kubernetes.io/pvc-protection");
+      if (kept.length === finalizers.length) return undefined;
+      return { ...claim, metadata: { ...claim.metadata, finalizers: kept } };
+    },
+    { signal },
+  );
 }
 
 it.each(seeds)("no disk is lost and none is missing after faults (seed %i)", async (seed) => {
@@ -150,6 +158,7 @@ it.each(seeds)("no disk is lost and none is missing after faults (seed %i)", asy
     await others(world);
   }
   isFaulty = false;
+  cloud.heal();
   await world.eventually("all is well", async () => {
     await others(world);
     const [claims, pvs] = [await claimsOf(world), await pvsOf(world)];

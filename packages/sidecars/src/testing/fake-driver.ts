@@ -35,6 +35,11 @@ export class FakeCloud {
     this.#endings.set(rpc, [...(this.#endings.get(rpc) ?? []), ...endings]);
   }
 
+  /** From now on calls end well. */
+  heal(): void {
+    this.#endings.clear();
+  }
+
   /** Runs one call. */
   async run<T>(rpc: string, detail: string, work: () => T): Promise<T> {
     this.calls.push(`${rpc} ${detail}`);
