@@ -2,20 +2,25 @@
  * Which claims pods use. Pods are many, so they are followed only from the first driver on that refuses to expand
  * what is in use.
  */
-import type { SharedInformers } from "@longshore/kube";
+import type { Pod, SharedInformers, Stored } from "@longshore/kube";
+import { abortable, type Clock, DeadlineError, type Logger, withDeadline } from "@longshore/runtime";
 import { cachedPodsUsingClaims } from "../common/caches.ts";
 import type { SidecarScope } from "../common/sidecar.ts";
 
+/** How long a pass waits for the first list of pods, in milliseconds. */
+const SYNC_MS = 30_000;
+
 /** Knows the claims that pods use, once it follows them. */
 export interface PodUse {
-  /** Resolves once what {@link isUsed} says can be relied on. */
+  /** Resolves once what {@link isUsed} says can be relied on, or after a while without: then the driver is asked again. */
   follow(signal: AbortSignal): Promise<void>;
-  /** Whether a pod that has not ended uses the claim of this key (`namespace/name`). */
+  /** Whether a pod that has not ended is known to use the claim of this key (`namespace/name`). */
   isUsed(claimKey: string): boolean;
 }
 
 /** Follows pods when first asked to. @param freed told of claims that a pod has ceased to use */
 export function podUse(
+  env: { readonly clock: Clock; readonly logger: Logger },
   informers: SharedInformers,
   scope: SidecarScope,
   freed: (claimKey: string) => void,
@@ -25,22 +30,35 @@ export function podUse(
     async follow(signal) {
       if (pods === undefined) {
         pods = cachedPodsUsingClaims(informers);
-        const tell = (pod: Parameters<typeof claimKeysOf>[0]) => claimKeysOf(pod).forEach(freed);
-        scope.onStop(pods.onChange({ updated: (before) => tell(before), deleted: (pod) => tell(pod) }));
+        const handler = {
+          updated(before: Stored<Pod>, after: Stored<Pod>) {
+            const kept = claimKeysOf(after);
+            for (const key of claimKeysOf(before)) if (!kept.includes(key)) freed(key);
+          },
+          deleted: (pod: Stored<Pod>) => claimKeysOf(pod).forEach(freed),
+        };
+        scope.onStop(pods.onChange(handler));
       }
-      await pods.synced(signal);
+      const following = pods;
+      try {
+        // The right to read pods may be missing: that must not hold a worker for ever.
+        await withDeadline(env.clock, SYNC_MS, signal, (limited) =>
+          abortable(following.synced(limited), limited),
+        );
+      } catch (error) {
+        if (!(error instanceof DeadlineError)) throw error;
+        env.logger.warn("cannot tell which claims are in use: the resizer must be able to list pods", {
+          error,
+        });
+      }
     },
     isUsed: (claimKey) => (pods?.byIndex("byClaim", claimKey).length ?? 0) > 0,
   };
 }
 
-function claimKeysOf(pod: {
-  readonly metadata?: { readonly namespace?: string };
-  readonly spec?: {
-    readonly volumes?: readonly { readonly persistentVolumeClaim?: { readonly claimName: string } }[];
-  };
-}): string[] {
+/** The claims that a pod of the cache uses: none once it has ended. */
+function claimKeysOf(pod: Stored<Pod>): readonly string[] {
   return (pod.spec?.volumes ?? []).flatMap(({ persistentVolumeClaim }) =>
-    persistentVolumeClaim ? [`${pod.metadata?.namespace ?? ""}/${persistentVolumeClaim.claimName}`] : [],
+    persistentVolumeClaim ? [`${pod.metadata.namespace ?? ""}/${persistentVolumeClaim.claimName}`] : [],
   );
 }

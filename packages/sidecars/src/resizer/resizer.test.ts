@@ -354,6 +354,22 @@ describe("a volume that its driver does not expand in use", () => {
     await resizer.stop();
   });
 
+  it("is tried again and again while pods cannot be read", async () => {
+    const world = await worldWithClaim();
+    world.cloud.next("ControllerExpandVolume", ...Array(2).fill({ code: "FAILED_PRECONDITION" }));
+    const { kube } = world;
+    const list: typeof kube.list = (resource, options) =>
+      resource.kind === "Pod" ? Promise.reject(new Error("forbidden")) : kube.list(resource, options);
+    const blind = new Proxy(kube, {
+      get: (target, name: keyof typeof kube) => (name === "list" ? list : target[name].bind(target)),
+    });
+    const resizer = startResizer(world.env(blind), { workers: 1 });
+    await ask(world, { storage: "3Gi" });
+    await world.eventually("the node's turn", nodePending(world));
+    expect(expandCalls(world)).toHaveLength(3);
+    await resizer.stop();
+  });
+
   it("is tried again and again without that knowledge, if so asked", async () => {
     const { world, resizer } = await refusedInUse({ handleVolumeInUseError: false });
     await world.eventually("the node's turn", nodePending(world));

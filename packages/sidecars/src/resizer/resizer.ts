@@ -87,7 +87,7 @@ export const serveResizes: Serve<ResizerOptions> = async (sidecar, options, scop
     memory,
     podUse:
       (options.handleVolumeInUseError ?? true)
-        ? podUse(informers, scope, (key) => resizeQueue.add(key))
+        ? podUse(tracked, informers, scope, (key) => resizeQueue.add(key))
         : undefined,
     infeasibleRetryMs,
     notesOldSize: options.annotateFsResize ?? false,
