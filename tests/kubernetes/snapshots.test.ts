@@ -36,6 +36,7 @@ const users = {
   sidecars: "system:serviceaccount:kube-system:csi-controller",
 };
 const { volumeSnapshots, volumeSnapshotContents, volumeSnapshotClasses } = snapshotResources;
+const { volumeGroupSnapshots, volumeGroupSnapshotClasses } = snapshotResources;
 const claimFinalizer = "snapshot.storage.kubernetes.io/pvc-as-source-protection";
 
 let kubernetes: ControlPlane;
@@ -84,8 +85,8 @@ beforeAll(async () => {
     return body.resources?.length === 5;
   });
   components.push(
-    startSnapshotController({ ...realEnv, kube: controllerKube }, { backoff }),
-    startSnapshotter({ ...realEnv, kube: sidecarKube, csi }, { backoff }),
+    startSnapshotController({ ...realEnv, kube: controllerKube }, { backoff, groupSnapshots: true }),
+    startSnapshotter({ ...realEnv, kube: sidecarKube, csi }, { backoff, groupSnapshots: true }),
     startProvisioner({ ...realEnv, kube: sidecarKube, csi }, { backoff }),
   );
   await kube.create(
@@ -97,6 +98,11 @@ beforeAll(async () => {
   await kube.create(
     volumeSnapshotClasses,
     { metadata: { name: "ebs", annotations }, driver: driverName, deletionPolicy: "Delete" },
+    { signal },
+  );
+  await kube.create(
+    volumeGroupSnapshotClasses,
+    { metadata: { name: "ebs" }, driver: driverName, deletionPolicy: "Delete" },
     { signal },
   );
 });
@@ -293,5 +299,33 @@ describe("snapshots on the real API server", () => {
     expect(snapshot.status?.error).toBeUndefined();
     await remove("early");
     await isGone("early");
+  });
+
+  it("of a group come at once, and go as a whole", async () => {
+    const before = (await atProvider()).length;
+    const labels = { app: "db" };
+    for (const name of ["group-a", "group-b"]) {
+      await aBoundClaim(name);
+      const patch = { type: "merge", body: { metadata: { labels } } } as const;
+      await kube.patch(resources.persistentVolumeClaims, { name, namespace }, patch, { signal });
+    }
+    const ref = { name: "group", namespace };
+    const source = { selector: { matchLabels: labels } };
+    const spec = { source, volumeGroupSnapshotClassName: "ebs" };
+    await kube.create(volumeGroupSnapshots, { metadata: ref, spec }, { signal });
+    await eventually("the group is ready", async () => {
+      const group = await kube.get(volumeGroupSnapshots, ref, { signal });
+      return group?.status?.readyToUse === true ? true : undefined;
+    });
+    const { items } = await kube.list(volumeSnapshots, { signal });
+    const sources = items.map((member) => member.spec.source.persistentVolumeClaimName);
+    expect(sources.sort()).toEqual(["group-a", "group-b"]);
+    expect(await atProvider()).toHaveLength(before + 2);
+    await kube.delete(volumeGroupSnapshots, ref, { signal });
+    await eventually("all of it is gone", async () => {
+      const left = await kube.list(volumeSnapshots, { signal });
+      return left.items.length === 0 && (await contents()).length === 0 ? true : undefined;
+    });
+    expect(await atProvider()).toHaveLength(before);
   });
 });

@@ -39,6 +39,7 @@ const resizer: readonly Rule[] = [
 ];
 
 const snapshots = ["snapshot.storage.k8s.io"];
+const groupSnapshots = ["groupsnapshot.storage.k8s.io"];
 
 const snapshotter: readonly Rule[] = [
   { apiGroups: core, resources: ["events"], verbs: ["list", "watch", "create", "update", "patch"] },
@@ -46,6 +47,17 @@ const snapshotter: readonly Rule[] = [
   { apiGroups: snapshots, resources: ["volumesnapshotclasses"], verbs: read },
   { apiGroups: snapshots, resources: ["volumesnapshotcontents"], verbs: [...read, "update", "patch"] },
   { apiGroups: snapshots, resources: ["volumesnapshotcontents/status"], verbs: ["update", "patch"] },
+  { apiGroups: groupSnapshots, resources: ["volumegroupsnapshotclasses"], verbs: read },
+  {
+    apiGroups: groupSnapshots,
+    resources: ["volumegroupsnapshotcontents"],
+    verbs: [...read, "update", "patch"],
+  },
+  {
+    apiGroups: groupSnapshots,
+    resources: ["volumegroupsnapshotcontents/status"],
+    verbs: ["update", "patch"],
+  },
 ];
 
 const snapshotController: readonly Rule[] = [
@@ -59,8 +71,21 @@ const snapshotController: readonly Rule[] = [
     verbs: [...read, "create", "update", "delete", "patch"],
   },
   { apiGroups: snapshots, resources: ["volumesnapshotcontents/status"], verbs: ["patch"] },
-  { apiGroups: snapshots, resources: ["volumesnapshots"], verbs: [...read, "update", "patch", "delete"] },
+  {
+    apiGroups: snapshots,
+    resources: ["volumesnapshots"],
+    verbs: [...read, "create", "update", "patch", "delete"],
+  },
   { apiGroups: snapshots, resources: ["volumesnapshots/status"], verbs: ["update", "patch"] },
+  { apiGroups: groupSnapshots, resources: ["volumegroupsnapshotclasses"], verbs: read },
+  {
+    apiGroups: groupSnapshots,
+    resources: ["volumegroupsnapshotcontents"],
+    verbs: [...read, "create", "update", "delete", "patch"],
+  },
+  { apiGroups: groupSnapshots, resources: ["volumegroupsnapshotcontents/status"], verbs: ["patch"] },
+  { apiGroups: groupSnapshots, resources: ["volumegroupsnapshots"], verbs: [...read, "update", "patch"] },
+  { apiGroups: groupSnapshots, resources: ["volumegroupsnapshots/status"], verbs: ["update", "patch"] },
 ];
 
 /** What the provisioner may besides where volumes are made from snapshots. */

@@ -267,6 +267,30 @@ describe("group snapshots", () => {
     for (const part of parts) await part.stop();
   });
 
+  it.each(["v1beta1", "v1beta2"])("are made where the server has %s only", async (groupVersion) => {
+    const world = await aWorld({ groupVersion, looksUntilReady: 1 });
+    const { kube, signal } = world;
+    await kube.create(volumeGroupSnapshotClasses, aGroupClass(), { signal });
+    const parts = startBoth(world);
+    await kube.create(volumeGroupSnapshots, aGroupSnapshot(), { signal });
+    const { found } = await world.eventually("ready", allReady(world, 2));
+    const [content] = await groupContents(world);
+    const list =
+      groupVersion === "v1beta1"
+        ? content?.status?.volumeSnapshotHandlePairList
+        : content?.status?.volumeSnapshotInfoList;
+    expect(list).toHaveLength(2);
+    expect(found[0]?.metadata.ownerReferences?.[0]?.apiVersion).toBe(
+      `groupsnapshot.storage.k8s.io/${groupVersion}`,
+    );
+    await kube.delete(volumeGroupSnapshots, { namespace: "default", name: "g" }, { signal });
+    await world.eventually("all gone", async () => {
+      return (await members(world)).length === 0 && (await groupContents(world)).length === 0;
+    });
+    expect(world.snapshots.byId.size).toBe(0);
+    for (const part of parts) await part.stop();
+  });
+
   it("do nothing unless they are switched on", async () => {
     const world = await aWorld();
     const { kube, signal, clock, cloud } = world;

@@ -1,6 +1,11 @@
 /** Which changes of objects wake which keys of the snapshot controller. */
 import { type KubeEnv, keyOf, type Stored, type WorkQueue } from "@longshore/kube";
-import type { VolumeGroupSnapshotContent, VolumeSnapshot, VolumeSnapshotContent } from "@longshore/storage";
+import {
+  snapshotClaimFinalizer,
+  type VolumeGroupSnapshotContent,
+  type VolumeSnapshot,
+  type VolumeSnapshotContent,
+} from "@longshore/storage";
 import { resync } from "../common/caches.ts";
 import type { SidecarScope } from "../common/sidecar.ts";
 import { contentNameOf } from "./binding.ts";
@@ -105,7 +110,10 @@ function wakeForClasses({ snapshots, classes }: SnapshotCaches, snapshotQueue: W
 function wakeForClaims({ snapshots, claims }: SnapshotCaches, queues: SnapshotQueues): () => void {
   const { snapshotQueue, claimQueue } = queues;
   return claims.onChange({
-    added: (claim) => claimQueue.add(keyOf(claim), "background"),
+    added: (claim) => {
+      if (claim.metadata.finalizers?.includes(snapshotClaimFinalizer))
+        claimQueue.add(keyOf(claim), "background");
+    },
     updated: (before, claim) => {
       const restored = sourceSnapshotKey(claim);
       if (restored !== undefined && isPendingClaim(before) && !isPendingClaim(claim)) {

@@ -1,7 +1,7 @@
 /** A cluster with the kinds of snapshots, a driver that makes them, and claims of which to make them. */
 import { fileURLToPath } from "node:url";
 import { inProcessCsi } from "@longshore/csi";
-import type { KubeClient, PersistentVolume, Stored } from "@longshore/kube";
+import type { KubeClient, KubeObject, PersistentVolume, Stored } from "@longshore/kube";
 import { resources } from "@longshore/kube";
 import { noMeter, type RuntimeEnv, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import {
@@ -32,7 +32,12 @@ export interface SnapshotWorld extends World {
 
 /** Makes a world with the driver listening. `kinds` false: the kinds of snapshots are not installed. */
 export async function snapshotWorld(
-  options: FakeSnapshotsOptions & { readonly kinds?: boolean; readonly runtime?: Partial<RuntimeEnv> } = {},
+  options: FakeSnapshotsOptions & {
+    readonly kinds?: boolean;
+    /** The only version in which kinds of group snapshots are served; default all. */
+    readonly groupVersion?: string;
+    readonly runtime?: Partial<RuntimeEnv>;
+  } = {},
 ): Promise<SnapshotWorld> {
   const clock = new VirtualClock();
   const runtime: RuntimeEnv = {
@@ -42,7 +47,8 @@ export async function snapshotWorld(
     meter: noMeter,
     ...options.runtime,
   };
-  const definitions = options.kinds === false ? [] : await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
+  const all = options.kinds === false ? [] : await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
+  const definitions = all.map((definition) => inVersion(definition, options.groupVersion));
   const server = createApiServer(runtime, { store: memoryStore(), definitions });
   const csi = inProcessCsi({ clock });
   const cloud = new FakeCloud();
@@ -74,6 +80,15 @@ export async function snapshotWorld(
       }
     },
   };
+}
+
+/** The definition with one version only, where it has that version. */
+function inVersion(definition: KubeObject, version: string | undefined): KubeObject {
+  const { spec } = definition as KubeObject & { spec: { versions: readonly { name: string }[] } };
+  const versions = spec.versions.filter(({ name }) => name === version);
+  if (versions.length === 0) return definition;
+  const stored = versions.map((each) => ({ ...each, storage: true }));
+  return { ...definition, spec: { ...spec, versions: stored } } as KubeObject;
 }
 
 /** A claim bound to a volume of its own, in-tree or of the driver. */
