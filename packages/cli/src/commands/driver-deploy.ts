@@ -86,13 +86,15 @@ export function registerDriverDeploy(driver: Command): void {
           "bring a deployment to a cluster, new or over an older one, in the order that loses no volume",
         )
         .requiredOption(...name)
-        .option("--image <image>", "the driver's image"),
+        .option("--image <image>", "the driver's image")
+        .option("--adopt", "take over objects of these names that something else has made"),
     ),
   )
     .addHelpText("after", upgradeHelp)
-    .action(async (flags: DeployFlags & RolloutFlags) => {
+    .action(async (flags: DeployFlags & RolloutFlags & { readonly adopt?: true }) => {
       await rollOut(flags, async (env, options) => {
-        const { changed } = await upgradeDeployment(env, deployOptionsOf(flags), options);
+        const adopt = flags.adopt === true;
+        const { changed } = await upgradeDeployment(env, deployOptionsOf(flags), { ...options, adopt });
         if (!changed) say(`${flags.name} is as asked already`);
         else if (!options.dryRun) say(`${flags.name} is deployed`);
       });

@@ -23,7 +23,7 @@ export type { Rendered } from "./objects/rendered.ts";
 export { parseClass, parsePairs, parseTolerations } from "./option-texts.ts";
 export { leftText, type RemoveOptions, type RemoveOutcome, removeDeployment } from "./rollout/remove.ts";
 export { RolloutError, type RolloutOptions } from "./rollout/rollout.ts";
-export { type UpgradeOutcome, upgradeDeployment } from "./rollout/upgrade.ts";
+export { type UpgradeOptions, type UpgradeOutcome, upgradeDeployment } from "./rollout/upgrade.ts";
 export { type AccessComponent, accessComponents, accessRules } from "./rules/index.ts";
 export type { AccessNeeds, AccessRule, RuleScope, RuleVerb } from "./rules/rule.ts";
 export { yamlText } from "./yaml-text.ts";

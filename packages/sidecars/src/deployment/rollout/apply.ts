@@ -19,12 +19,17 @@ const fieldManager = "longshore";
 export type Change = "create" | "change" | "none";
 
 /** Asks the server what applying the object would do, without doing it. @throws RolloutError when it would be refused */
-export async function changeOf(rollout: Rollout, driver: string, object: KubeObject): Promise<Change> {
+export async function changeOf(
+  rollout: Rollout,
+  driver: string,
+  object: KubeObject,
+  adopt = false,
+): Promise<Change> {
   const { kube } = rollout.env;
   const resource = resourceOf(object);
   const ref = refOf(resource, object);
   const current = await persistently(rollout, (signal) => kube.get(resource, ref, { signal }));
-  if (current !== undefined) assertOurs({ resource, object: current }, driver);
+  if (current !== undefined) assertOurs({ resource, object: current }, driver, adopt);
   try {
     const after = await applied(rollout, resource, object, true);
     if (current === undefined) return "create";

@@ -62,12 +62,16 @@ export async function deployedObjects(rollout: Rollout, driver: string): Promise
 }
 
 /** What the last deployment was asked for, if there is one. @throws RolloutError when another tool made it */
-export async function deployedOptions(rollout: Rollout, driver: string): Promise<DeployOptions | undefined> {
+export async function deployedOptions(
+  rollout: Rollout,
+  driver: string,
+  adopt = false,
+): Promise<DeployOptions | undefined> {
   const csiDriver = await persistently(rollout, (signal) =>
     rollout.env.kube.get(resources.csiDrivers, { name: driver }, { signal }),
   );
   if (csiDriver === undefined) return undefined;
-  assertOurs({ resource: resources.csiDrivers, object: csiDriver }, driver);
+  assertOurs({ resource: resources.csiDrivers, object: csiDriver }, driver, adopt);
   const text = csiDriver.metadata.annotations?.[deployOptionsAnnotation];
   if (text === undefined) return undefined;
   try {
@@ -92,11 +96,20 @@ export function mergedOptions(
   return { ...merged, image: merged.image };
 }
 
-/** @throws RolloutError for an object that is there but not of this deployment */
-export function assertOurs({ resource, object }: DeployedObject, driver: string): void {
+/**
+ * @param adopt what nobody says whose it is may be taken over; a namespace may always
+ * @throws RolloutError for an object that is there but not of this deployment
+ */
+export function assertOurs({ resource, object }: DeployedObject, driver: string, adopt = false): void {
   const { name, namespace, labels } = object.metadata;
   const what = `${resource.kind} "${namespace === undefined ? name : `${namespace}/${name}`}"`;
   const of = labels?.[driverLabel];
+  if (of === undefined && !adopt && resource.kind !== resources.namespaces.kind) {
+    // Beside an older deployment of the driver ours would be a second controller that nobody elects.
+    throw new RolloutError(
+      `${what} is there already and was not deployed by longshore: take away what made it, then take it over with --adopt`,
+    );
+  }
   if (of !== undefined && of !== driver) {
     const remedy =
       labels?.[componentLabel] === "snapshot-controller"

@@ -11,7 +11,7 @@ import { deployedKinds } from "../deployed-kinds.ts";
 import { type FakePlaneOptions, stepControlPlane } from "../testing/fake-control-plane.ts";
 import { removeDeployment } from "./remove.ts";
 import { RolloutError, type RolloutOptions } from "./rollout.ts";
-import { upgradeDeployment } from "./upgrade.ts";
+import { type UpgradeOptions, upgradeDeployment } from "./upgrade.ts";
 
 const definitions = await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
 const driver = "disk.csi.example.com";
@@ -83,7 +83,7 @@ async function aCluster(emulatedVersion = "1.36", plane: FakePlaneOptions = {}) 
   };
   const upgrade = (
     over: Partial<DeployOptions> = asked,
-    options: Partial<RolloutOptions> = {},
+    options: Partial<UpgradeOptions> = {},
     life = new Life(),
   ) =>
     drive(
@@ -192,7 +192,10 @@ test("what is not asked for any more goes; classes stay, since claims may name t
   ).toEqual(["one", "two"]);
 });
 
-test("killed after any write, it goes on where it was when it is run again", async () => {
+/** Many clusters, one after the other: how long they take is not what is tested. */
+const timeout = 120_000;
+
+test("killed after any write, it goes on where it was when it is run again", { timeout }, async () => {
   const whole = await aCluster();
   await whole.upgrade();
   const life = new Life();
@@ -265,6 +268,17 @@ test("what is deployed by another tool, or for another driver, is left alone", a
   expect(writes).toEqual([]);
 });
 
+test("what somebody else has made is taken over only if that is asked for", async () => {
+  const { upgrade, admin, writes, objects } = await aCluster();
+  const spec = { attachRequired: true };
+  await admin.create(resources.csiDrivers, { metadata: { name: driver }, spec }, { signal });
+  await expect(upgrade()).rejects.toThrow(/CSIDriver "disk.csi.example.com" is there already.*--adopt/);
+  expect(writes).toEqual([]);
+  await upgrade(asked, { adopt: true });
+  expect(await objects()).toContainEqual(expect.stringContaining(`CSIDriver /${driver}`));
+  expect((await upgrade({})).changed).toBe(false);
+});
+
 test("the first time an image is needed", async () => {
   const { upgrade } = await aCluster();
   await expect(upgrade({})).rejects.toThrow(/^--image: /);
@@ -305,7 +319,7 @@ test("a driver with volumes is not removed, unless that is asked for; labels of 
   ]);
 });
 
-test("a removal that was killed after any write is finished by the next", async () => {
+test("a removal that was killed after any write is finished by the next", { timeout }, async () => {
   const whole = await aCluster();
   await whole.upgrade();
   const life = new Life();

@@ -28,6 +28,12 @@ import { podsOf, remove, takeDown, workloadsOf } from "./parts.ts";
 import { missingOfController, missingOfNodes } from "./readiness.ts";
 import { persistently, type Rollout, type RolloutOptions, runRollout, waitUntil } from "./rollout.ts";
 
+/** How an upgrade is done. */
+export interface UpgradeOptions extends RolloutOptions {
+  /** Objects of these names that somebody else has made are taken over. */
+  readonly adopt?: boolean;
+}
+
 /** How an upgrade ended. */
 export interface UpgradeOutcome {
   readonly plan: DeploymentPlan;
@@ -43,22 +49,23 @@ export interface UpgradeOutcome {
 export function upgradeDeployment(
   env: KubeEnv,
   asked: Partial<DeployOptions> & { readonly name: string },
-  options: RolloutOptions,
+  options: UpgradeOptions,
 ): Promise<UpgradeOutcome> {
-  return runRollout(env, options, (rollout) => upgrade(rollout, asked));
+  return runRollout(env, options, (rollout) => upgrade(rollout, asked, options.adopt === true));
 }
 
 async function upgrade(
   rollout: Rollout,
   asked: Partial<DeployOptions> & { readonly name: string },
+  adopt: boolean,
 ): Promise<UpgradeOutcome> {
   const driver = asked.name;
-  const merged = mergedOptions(await deployedOptions(rollout, driver), asked);
+  const merged = mergedOptions(await deployedOptions(rollout, driver, adopt), asked);
   const plan = planDeployment({ ...merged, ...(await versionOf(rollout, merged)) });
   for (const warning of plan.warnings) rollout.say(`warning: ${warning}`);
   const rendered = renderDeployment(plan);
   const deployed = await deployedObjects(rollout, driver);
-  const changes = await look(rollout, plan, rendered);
+  const changes = await look(rollout, plan, rendered, adopt);
   const controllers = workloadsOf(deployed, "controller");
   const leftovers = leftoversOf(deployed, rendered).filter((one) => !controllers.includes(one));
   const outdated = leftoversOf(controllers, rendered);
@@ -105,10 +112,11 @@ async function look(
   rollout: Rollout,
   plan: DeploymentPlan,
   rendered: RenderedDeployment,
+  adopt: boolean,
 ): Promise<ReadonlyMap<KubeObject, Change>> {
   const changes = new Map<KubeObject, Change>();
   for (const { object } of allObjects(rendered)) {
-    changes.set(object, await changeOf(rollout, plan.driver, object));
+    changes.set(object, await changeOf(rollout, plan.driver, object, adopt));
   }
   return changes;
 }
