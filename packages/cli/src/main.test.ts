@@ -37,6 +37,23 @@ test.each([
   ["an unknown shell", ["completion", "ksh"], "bash, zsh, fish"],
   ["an unknown form", ["translate", "-f", "-", "--to", "intree"], "csi, in-tree"],
   ["a component's missing option", ["run", "apiserver"], "--data-dir is required"],
+  ["a sidecar's unknown flag", ["run", "attacher", "-timeot=5s"], "Did you mean --timeout?"],
+  [
+    "a flag's value that cannot be",
+    ["run", "sidecars", "--attacher-timeout=5"],
+    "write a duration such as 15s",
+  ],
+  [
+    "a flag without its value",
+    ["run", "liveness-probe", "--csi-address"],
+    "flag --csi-address needs a value",
+  ],
+  [
+    "two places for metrics",
+    ["run", "node-driver-registrar", "--health-port=1", "--http-endpoint=:2"],
+    "only one of",
+  ],
+  ["a word among flags", ["run", "attacher", "--leader-election", "true"], "too many arguments"],
   ["no verb", [], "Usage: longshore"],
 ] as const)("%s is wrong usage", async (_name, args, words) => {
   await longshore(...args);

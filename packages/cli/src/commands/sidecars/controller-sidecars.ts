@@ -44,6 +44,10 @@ export async function startControllerSidecars(
   const csi = await connectDriver(shell, flags);
   const lease = leasePolicy(flags.values, access, how.releaseOnStop);
   const { unsupported = "leaveOut", leaseLost = "compete" } = how;
+  const isOfNode = sidecars.provisioner?.nodeDeployment ?? sidecars.snapshotter?.nodeName;
+  if (lease !== undefined && isOfNode !== undefined) {
+    shell.env.logger.warn("with --node-deployment and --leader-election only the leader's node is served");
+  }
   const running = startSidecars(
     { ...shell.env, kube: access.kube, csi },
     { sidecars, unsupported, leaseLost, ...(lease === undefined ? {} : { lease }) },

@@ -6,7 +6,7 @@ import { FlagValueError } from "./go-values.ts";
 export interface GivenFlags {
   /** Values of the flags that were given, by name; the last counts. */
   readonly values: ReadonlyMap<string, unknown>;
-  /** What is not of the table, in its place: flags with two dashes, and arguments. */
+  /** What is not of the table, in its order: flags with two dashes and without a value, and arguments. */
   readonly rest: readonly string[];
 }
 
@@ -29,8 +29,8 @@ export function readGoArguments(table: FlagTable, argv: readonly string[]): Give
     const name = match?.[1] ?? "";
     const flag = Object.hasOwn(table, name) ? table[name] : undefined;
     if (match === null || flag === undefined) {
-      // A single dash before a word is Go's, too; `-h` is everybody's.
-      rest.push(match !== null && name.length > 1 ? argument.replace(/^--?/, "--") : argument);
+      // A single dash before a word is Go's, too; `-h` is everybody's. Without its value its name is looked for.
+      rest.push(match !== null && name.length > 1 ? `--${name}` : argument);
       continue;
     }
     let given = match[2];
