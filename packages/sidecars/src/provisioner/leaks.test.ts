@@ -38,6 +38,8 @@ class Stage {
   refusesVolumes = false;
   /** Requests that are done once more without an answer, e.g. `create PersistentVolume`. */
   readonly losesAnswers: string[] = [];
+  /** Those to which it happened. */
+  readonly lost: string[] = [];
   readonly #restarts: boolean;
   #provisioner: Component | undefined;
 
@@ -75,7 +77,7 @@ class Stage {
           }
           const at = stage.losesAnswers.indexOf(`${name} ${kind}`);
           if (at < 0) return member.apply(target, args);
-          stage.losesAnswers.splice(at, 1);
+          stage.lost.push(...stage.losesAnswers.splice(at, 1));
           return (member.apply(target, args) as Promise<unknown>).then(() => {
             throw new KubeTransportError(`${name} ${kind}: connection reset`);
           });
@@ -536,14 +538,24 @@ const stories: readonly Story[] = [
     name: "no answer to the write that takes the intent off",
     disks: 1,
     async tell(stage) {
+      loseNextClaimWrite(stage);
       await stage.createClaim();
-      await stage.world.eventually("a volume", async () => {
-        const found = (await stage.volumes()).length === 1;
-        if (!found) return false;
-        stage.losesAnswers.push("update PersistentVolumeClaim");
-        return true;
-      });
+      await stage.world.eventually("the answer lost", async () => stage.lost.length === 1);
       await stage.mayRestart();
+    },
+  },
+  {
+    name: "no answer to the write that takes the intent off, and the claim is deleted",
+    disks: 0,
+    async tell(stage) {
+      loseNextClaimWrite(stage);
+      await stage.createClaim();
+      await stage.world.eventually("the answer lost", async () => stage.lost.length === 1);
+      await stage.deleteClaim();
+      await stage.mayRestart();
+      await stage.ends(0);
+      // What was stored is not looked for again, which would make it anew.
+      expect(stage.asked("CreateVolume")).toBe(1);
     },
   },
   ...["delete PersistentVolume", "patch PersistentVolume", "get PersistentVolume"].map(
@@ -572,6 +584,18 @@ const stories: readonly Story[] = [
     },
   },
 ];
+
+/** From CreateVolume on, the next write to the claim gets no answer. */
+function loseNextClaimWrite(stage: Stage): void {
+  let isArmed = true;
+  stage.world.csi.intercept(async (call, proceed) => {
+    if (call.rpc === "CreateVolume" && isArmed) {
+      isArmed = false;
+      stage.losesAnswers.push("update PersistentVolumeClaim");
+    }
+    return proceed();
+  });
+}
 
 async function createSecret({ world: { kube, signal } }: Stage): Promise<void> {
   const secret = { metadata: { name: "cloud", namespace: "default" }, data: { key: "dmFsdWU=" } };
