@@ -25,6 +25,7 @@ import { type MountInfo, mountsBelow, parseMountInfo } from "./mountinfo.ts";
 import { hostStep, isMissing } from "./node-errors.ts";
 import * as files from "./node-files.ts";
 import { runProgram, runTool } from "./node-programs.ts";
+import { systemClock } from "./system-clock.ts";
 
 /** mkfs per file system: never asks, never reserves blocks for root. */
 const formatters: Readonly<Record<string, readonly string[]>> = {
@@ -36,6 +37,10 @@ const formatters: Readonly<Record<string, readonly string[]>> = {
 
 /** How far a device must be readable before it may count as blank: blkid says nothing of a failed read. */
 const probeBytes = 128 * 1024;
+
+/** The last pause before a detached device that is still there counts as in use, in milliseconds. */
+const passingMs = 320;
+const never = new AbortController().signal;
 
 class KernelHost implements Host {
   readonly form = "kernel";
@@ -200,8 +205,12 @@ class KernelHost implements Host {
         throw new HostError("detachLoop", backingFile, "EBUSY");
       }
       await runTool("detachLoop", backingFile, "losetup", ["--detach", loop.path]);
-      // Someone else (another mount namespace) still has it open: the kernel waits for that one.
-      if ((await findLoopDevice(real)) !== undefined) throw new HostError("detachLoop", backingFile, "EBUSY");
+      // Someone else may still have it open, and the kernel waits for that one: a program that looks at all devices
+      // is done in no time, another mount namespace is not.
+      for (let pauseMs = 10; (await findLoopDevice(real)) !== undefined; pauseMs *= 2) {
+        if (pauseMs > passingMs) throw new HostError("detachLoop", backingFile, "EBUSY");
+        await systemClock.sleep(pauseMs, never);
+      }
     });
   }
 

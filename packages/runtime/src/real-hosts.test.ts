@@ -120,6 +120,21 @@ describe("unprivileged host", () => {
 });
 
 const isRoot = process.geteuid?.() === 0 && process.platform === "linux";
+describe.skipIf(!isRoot)("detaching a device of the kernel that a program looks at", () => {
+  const host = kernelHost();
+
+  test("waits until it has been looked at; one that stays open is busy", async () => {
+    const backing = `${dir}/looked-at.img`;
+    await host.truncateFile(backing, 2 ** 20);
+    const opened = await fs.open(await host.attachLoop(backing));
+    await expect(host.detachLoop(backing)).rejects.toMatchObject({ code: "EBUSY" });
+    const detached = host.detachLoop(backing);
+    await opened.close();
+    await detached;
+    expect(await host.findLoop(backing)).toBeUndefined();
+  });
+});
+
 describe.skipIf(!isRoot)("growing a mounted file system of the kernel", () => {
   test.each([
     ["ext4", "mkfs.ext4", 64],
