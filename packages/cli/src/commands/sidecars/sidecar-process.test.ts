@@ -1,0 +1,87 @@
+import { hostname } from "node:os";
+import type { KubeClient } from "@longshore/kube";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { driverFlags, leaderElectionFlags } from "./common-flags.ts";
+import { resolved } from "./flag-command.ts";
+import { readGoArguments } from "./go-arguments.ts";
+import { listenAddress } from "./http-endpoint.ts";
+import { driverAddress, leasePolicy } from "./sidecar-process.ts";
+
+const kept = { ADDRESS: process.env.ADDRESS, POD_NAMESPACE: process.env.POD_NAMESPACE };
+const restore = (variables: Readonly<Record<string, string | undefined>>) => {
+  for (const [name, value] of Object.entries(variables)) {
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
+  }
+};
+beforeEach(() => restore({ ADDRESS: undefined, POD_NAMESPACE: undefined }));
+afterEach(() => restore(kept));
+
+const leases = {} as KubeClient;
+const policy = (...argv: readonly string[]) => {
+  const { values } = resolved(leaderElectionFlags, readGoArguments(leaderElectionFlags, argv).values);
+  return leasePolicy(values, { kube: {} as KubeClient, leases, namespace: "of-the-kubeconfig" }, true);
+};
+
+test("no leader is elected unless asked for", () => {
+  expect(policy()).toBeUndefined();
+});
+
+test("a leader is elected with the reference's durations, as this host, over connections of its own", () => {
+  expect(policy("--leader-election")).toEqual({
+    namespace: "default",
+    identity: hostname(),
+    leaseDurationMs: 15_000,
+    renewDeadlineMs: 10_000,
+    retryPeriodMs: 5000,
+    releaseOnStop: true,
+    kube: leases,
+  });
+});
+
+test("the lease's namespace is the flag's, else the pod's", () => {
+  process.env.POD_NAMESPACE = "of-the-pod";
+  expect(policy("--leader-election")?.namespace).toBe("of-the-pod");
+  expect(policy("--leader-election", "--leader-election-namespace=said")?.namespace).toBe("said");
+});
+
+test("labels and identity are taken over", () => {
+  const given = policy(
+    "--leader-election",
+    "--leader-election-labels=app:disk",
+    "--leader-election-identity=a",
+  );
+  expect(given).toMatchObject({ labels: { app: "disk" }, identity: "a" });
+});
+
+test.each([
+  [["--leader-election-lease-duration=10s"], "--leader-election-lease-duration must be longer than"],
+  [["--leader-election-retry-period=9s"], "--leader-election-renew-deadline must be longer than 1.2 times"],
+])("durations that cannot work are refused: %s", (argv, message) => {
+  expect(() => policy("--leader-election", ...argv)).toThrow(message);
+});
+
+test("the driver's address is the flag's, else ADDRESS, else the reference's", () => {
+  const address = (...argv: readonly string[]) =>
+    driverAddress(resolved(driverFlags, readGoArguments(driverFlags, argv).values));
+  expect(address()).toBe("/run/csi/socket");
+  process.env.ADDRESS = "/csi/a.sock";
+  expect(address()).toBe("/csi/a.sock");
+  expect(address("--csi-address=/csi/b.sock")).toBe("/csi/b.sock");
+});
+
+test.each([
+  [":8080", undefined, 8080],
+  ["0.0.0.0:80", "0.0.0.0", 80],
+  ["localhost:0", "localhost", 0],
+  ["[::1]:9808", "::1", 9808],
+])("%s is listened at", (text, host, port) => {
+  expect(listenAddress("--http-endpoint", text)).toEqual({ host, port });
+});
+
+test.each(["8080", "localhost", ":", ":x", ":70000", "::1:80", "http://a:80"])(
+  '"%s" is no address',
+  (text) => {
+    expect(() => listenAddress("--http-endpoint", text)).toThrow("write host:port");
+  },
+);
