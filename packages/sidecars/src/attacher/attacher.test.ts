@@ -12,7 +12,6 @@ import {
   interceptWrites,
   isNotFound,
   type KubeClient,
-  type PersistentVolume,
   type PersistentVolumeSpec,
   resources,
 } from "@longshore/kube";
@@ -246,12 +245,11 @@ describe("the attacher", () => {
     const { kube, signal } = world;
     const meter = recordingMeter();
     const attacher = startAttacher({ ...world.env(), meter });
-    const spec = {
-      ...anInTreeVolume().spec,
-      awsElasticBlockStore: null,
-      csi: { driver, volumeHandle: "vol-8" },
+    const { awsElasticBlockStore: _, ...common } = anInTreeVolume().spec ?? {};
+    const pv = {
+      metadata: { name: "pv-2" },
+      spec: { ...common, csi: { driver, volumeHandle: "vol-8" } },
     };
-    const pv = { metadata: { name: "pv-2" }, spec } as PersistentVolume;
     await kube.create(resources.persistentVolumes, pv, { signal });
     const second = anAttachment({ source: { persistentVolumeName: "pv-2" } });
     await kube.create(resources.volumeAttachments, anAttachment(), { signal });
