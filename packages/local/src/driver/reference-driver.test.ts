@@ -415,6 +415,44 @@ describe("codes", () => {
     expect(await codeOf(node.nodeStageVolume({ ...stage, volumeId: other.id }, call))).toBe("ALREADY_EXISTS");
   });
 
+  test("what csi-sanity asks in its own way", async () => {
+    const { controller, node } = driver;
+    const { id } = await world.cloud.createDisk(aDisk, never);
+    // It names paths that are none where it expects NOT_FOUND.
+    for (const volumeId of ["some-volume", id]) {
+      const nowhere = { volumeId, volumePath: "some/path" };
+      expect(await codeOf(node.nodeGetVolumeStats(nowhere, call))).toBe("NOT_FOUND");
+      expect(await codeOf(node.nodeExpandVolume(nowhere, call))).toBe("NOT_FOUND");
+    }
+    expect(await codeOf(node.nodePublishVolume({ volumeId: "id" }, call))).toBe("INVALID_ARGUMENT");
+    expect(await codeOf(node.nodeStageVolume({ volumeId: "id" }, call))).toBe("INVALID_ARGUMENT");
+    const some = { volumeId: "some-vol-id", nodeId: "some-node-id", volumeCapability: mounted() };
+    expect(await codeOf(controller.controllerPublishVolume(some, call))).toBe("NOT_FOUND");
+    expect(await codeOf(create({ name: "x".repeat(128), volumeCapabilities: one }))).toBe("OK");
+    expect(await codeOf(controller.listVolumes({ startingToken: "invalid-token" }, call))).toBe("ABORTED");
+    expect(
+      await codeOf(
+        controller.controllerModifyVolume(
+          { volumeId: "reallyfakevolumeid", mutableParameters: { iops: "1" } },
+          call,
+        ),
+      ),
+    ).toBe("NOT_FOUND");
+    expect((await controller.listSnapshots({ snapshotId: "none-such" }, call)).entries).toEqual([]);
+    expect((await controller.listSnapshots({ sourceVolumeId: "none-such" }, call)).entries).toEqual([]);
+    expect(await codeOf(controller.getSnapshot({ snapshotId: "non-existing-snapshot-id" }, call))).toBe(
+      "NOT_FOUND",
+    );
+    expect(await codeOf(controller.deleteSnapshot({ snapshotId: "reallyfakesnapshotid" }, call))).toBe("OK");
+    const group = { groupSnapshotId: "reallyfakesnapshotid" };
+    expect(await codeOf(driver.groupController.getVolumeGroupSnapshot(group, call))).toBe("NOT_FOUND");
+    expect(await codeOf(driver.groupController.deleteVolumeGroupSnapshot(group, call))).toBe("OK");
+    // Its expansion is not a whole number of GiB.
+    const capacityRange = { requiredBytes: 10n * gibibyte + 1_000_000_000n };
+    const grown = await controller.controllerExpandVolume({ volumeId: id, capacityRange }, call);
+    expect(grown.capacityBytes).toBeGreaterThanOrEqual(capacityRange.requiredBytes);
+  });
+
   test("a second call for a volume under way is ABORTED", async () => {
     const { id } = await world.cloud.createDisk(aDisk, never);
     await world.cloud.attachDisk(id, node1, never);
