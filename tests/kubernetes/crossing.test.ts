@@ -8,6 +8,7 @@ import type { GateValues } from "@longshore/migration";
 import type { Component, SimulatedHost } from "@longshore/runtime";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clusterConfig, initialGates } from "../../packages/local/src/cluster/config.ts";
+import { controllerManagerUser } from "../../packages/local/src/cluster/control-plane-access.ts";
 import { bootstrap, nodesReady } from "../../packages/local/src/cluster/process-cluster.ts";
 import { startControllerManager } from "../../packages/local/src/components/controller-manager.ts";
 import { startCsiDriverController } from "../../packages/local/src/components/csi-driver.ts";
@@ -19,6 +20,10 @@ import {
   writerProgram,
 } from "../../packages/local/src/demo/in-process-programs.ts";
 import { controlPlane, createEmbeddedPlatform } from "../../packages/local/src/platform/embedded-platform.ts";
+import {
+  type AccessLog,
+  watchedClient,
+} from "../../packages/sidecars/src/deployment/testing/watched-client.ts";
 import {
   type ControlPlane,
   connectAs,
@@ -41,6 +46,8 @@ let kubernetes: ControlPlane;
 let provider: Provider;
 let kube: HttpKubeClient;
 let driverKube: HttpKubeClient;
+let managerKube: HttpKubeClient;
+const managerAccess: AccessLog = { asked: new Set(), refused: [] };
 let driver: Component;
 let manager: Component | undefined;
 const nodes = new Map<string, TestNode>();
@@ -51,7 +58,11 @@ beforeAll(async () => {
   [kubernetes, provider] = await Promise.all([
     startControlPlane({
       featureGates: { CSIMigration: true, CSIMigrationAWS: true },
-      users: [{ name: driverUser }, ...config.nodes.map(({ name }) => nodeUser(name))],
+      users: [
+        { name: driverUser },
+        { name: controllerManagerUser.name },
+        ...config.nodes.map(({ name }) => nodeUser(name)),
+      ],
       // It taints new nodes, and no node life-cycle controller runs here that would take the taint off.
       apiServerArgs: ["--disable-admission-plugins=TaintNodesByCondition"],
     }),
@@ -60,6 +71,7 @@ beforeAll(async () => {
   kube = await connectAs(kubernetes);
   await grant(kubernetes, driverUser, "attacher", "provisioner", "resizer");
   driverKube = await connectAs(kubernetes, driverUser);
+  managerKube = await connectAs(kubernetes, controllerManagerUser.name);
   await bootstrap(kube, config, signal);
   startManager();
   for (const { name, ...rest } of config.nodes) {
@@ -92,13 +104,17 @@ afterAll(async () => {
   await Promise.all([...nodes.values()].map((node) => node.stop()));
   await manager?.stop();
   await driver?.stop();
-  await Promise.all([kube?.close(), driverKube?.close()]);
+  await Promise.all([kube?.close(), driverKube?.close(), managerKube?.close()]);
   await Promise.all([kubernetes?.stop(), provider?.stop()]);
 });
 
 function startManager(): void {
   manager = startControllerManager(
-    { ...realEnv, kube, cloudFor: provider.cloud.forCaller.bind(provider.cloud) },
+    {
+      ...realEnv,
+      kube: watchedClient(managerKube, managerAccess),
+      cloudFor: provider.cloud.forCaller.bind(provider.cloud),
+    },
     { gates: gatesOf(controlPlane), identity: controlPlane },
   );
 }
@@ -181,4 +197,9 @@ test("the agents of the nodes have asked for claims, volumes and attachments by 
   }
   const asked = [...nodes.values()].flatMap(({ access }) => [...access.asked]);
   expect(asked).toContain("get volumeattachments");
+});
+
+test("the controllers, as a user of their own, were refused nothing", () => {
+  expect(managerAccess.asked.size).toBeGreaterThan(10);
+  expect(managerAccess.refused).toEqual([]);
 });

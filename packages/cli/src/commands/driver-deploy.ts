@@ -181,7 +181,8 @@ async function rollOut(
             dryRun: flags.dryRun === true,
             onProgress: (line) => {
               last = line;
-              process.stderr.write(`${line}\n`);
+              // What would be done is what a dry run is asked for.
+              (flags.dryRun === true ? process.stdout : process.stderr).write(`${line}\n`);
             },
           },
         );
