@@ -32,6 +32,7 @@ export async function startCountingProxy(target: Target): Promise<CountingProxy>
     outgoing.on("close", () => upstream.destroy());
     incoming.pipe(upstream);
   });
+  server.keepAliveTimeout = 0; // An API server keeps idle connections, too.
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import type { ConfigMap } from "../api-types.ts";
 import { type KubeClient, KubeTransportError } from "../client.ts";
 import { sharedInformers } from "../informer/shared-informers.ts";
+import { interceptWrites } from "../intercepted-client.ts";
 import { settled, startWorkQueue } from "../queue/work-queue.ts";
 import { resources } from "../resources.ts";
 import { type Link, laggingClient } from "../testing/lagging-client.ts";
@@ -133,6 +134,29 @@ test("a write whose outcome is unknown is looked up", async () => {
   expect(await isSeen()).toBe(false);
   await clock.advance(100);
   expect(await isSeen()).toBe(true);
+  await informers.stop();
+});
+
+test("a write whose outcome is unknown is looked up once, however many passes wait for it", async () => {
+  const base = virtualEnv();
+  const direct = createApiServer(base, { store: memoryStore() }).client();
+  let reads = 0;
+  const failing = interceptWrites(direct, () =>
+    Promise.reject(new KubeTransportError("the answer was lost")),
+  );
+  const counting: KubeClient = {
+    ...failing,
+    get(...args: Parameters<KubeClient["get"]>) {
+      reads++;
+      return direct.get(...args);
+    },
+  } as KubeClient;
+  const informers = sharedInformers({ ...base, kube: counting });
+  const env = trackWrites({ ...base, kube: counting }, informers);
+  await base.clock.run(informers.of(resources.configMaps).synced(signal));
+  await expect(env.kube.create(resources.configMaps, aConfigMap("1"), { signal })).rejects.toThrow();
+  await base.clock.run(Promise.all(Array.from({ length: 10 }, () => env.ownWrites.seen(signal))));
+  expect(reads).toBe(1);
   await informers.stop();
 });
 

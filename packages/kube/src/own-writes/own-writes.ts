@@ -59,6 +59,8 @@ class WriteRecord implements OwnWrites {
   readonly #pending = new Map<Informer<KubeObject>, PendingWrites>();
   /** Writes that failed in a way that leaves open whether they took effect. */
   readonly #uncertain = new Map<string, Uncertain>();
+  /** Those of them that are being looked up. */
+  readonly #lookUps = new Map<string, Promise<void>>();
 
   constructor(env: KubeEnv, informers: InformerSource) {
     this.#env = env;
@@ -137,26 +139,39 @@ class WriteRecord implements OwnWrites {
     this.#uncertain.set(uncertainKey(resource, key), { resource, key });
   }
 
-  /** Asks what became of writes of unknown outcome: what is stored now is at least as new as they are. */
+  /** Asks what became of writes of unknown outcome: once each, however many passes wait for it. */
   async #lookUp(signal: AbortSignal): Promise<void> {
-    for (const [id, { resource, key }] of [...this.#uncertain]) {
-      let live: Stored<KubeObject> | undefined;
-      try {
-        live = await this.#env.kube.get(resource, refOfKey(key), { signal });
-      } catch (error) {
-        if (signal.aborted || !(error instanceof KubeApiError) || error.code >= 500 || error.code === 429) {
-          throw error;
-        }
-        // Whoever may not read the object has no way to know.
-        this.#env.logger.debug("outcome of a write not known", { key, error: errorChain(error) });
-      }
-      this.#uncertain.delete(id);
-      this.#remember(resource, key, (cached) => ({
-        version: live?.metadata.resourceVersion,
-        uid: (live ?? cached)?.metadata.uid,
-        deletion: live === undefined ? "gone" : "none",
-      }));
+    for (const [id, uncertain] of [...this.#uncertain]) {
+      const others = this.#lookUps.get(id);
+      if (others !== undefined) await abortable(others, signal).catch(() => signal.throwIfAborted());
+      // Somebody else has learnt it meanwhile.
+      if (this.#uncertain.get(id) !== uncertain) continue;
+      const lookUp = this.#lookUpOne(id, uncertain, signal).finally(() => this.#lookUps.delete(id));
+      this.#lookUps.set(id, lookUp);
+      await lookUp;
     }
+  }
+
+  /** What is stored now is at least as new as the write. */
+  async #lookUpOne(id: string, uncertain: Uncertain, signal: AbortSignal): Promise<void> {
+    const { resource, key } = uncertain;
+    let live: Stored<KubeObject> | undefined;
+    try {
+      live = await this.#env.kube.get(resource, refOfKey(key), { signal });
+    } catch (error) {
+      if (signal.aborted || !(error instanceof KubeApiError) || error.code >= 500 || error.code === 429) {
+        throw error;
+      }
+      // Whoever may not read the object has no way to know.
+      this.#env.logger.debug("outcome of a write not known", { key, error: errorChain(error) });
+    }
+    // Unless another write has failed meanwhile, of which this answer says nothing.
+    if (this.#uncertain.get(id) === uncertain) this.#uncertain.delete(id);
+    this.#remember(resource, key, (cached) => ({
+      version: live?.metadata.resourceVersion,
+      uid: (live ?? cached)?.metadata.uid,
+      deletion: live === undefined ? "gone" : "none",
+    }));
   }
 
   #remember(
