@@ -3,6 +3,7 @@
  * answers from memory, so a driver that hangs is seen within one deadline.
  */
 import {
+  CsiCallError,
   type CsiCallOptions,
   type CsiConnection,
   driverNameOf,
@@ -83,7 +84,10 @@ async function learnName(env: LivenessProbeEnv, options: CsiCallOptions): Promis
     } catch (error) {
       if (options.signal.aborted) throw error;
       const retryInMs = backoffMs(retry, failures, env.random);
-      env.logger.warn("the driver does not give its name", { error, retryInMs });
+      // A driver that is only starting is nothing to warn of, and is mentioned once.
+      const isStarting = error instanceof CsiCallError && !error.answered;
+      if (!isStarting) env.logger.warn("the driver does not give its name", { error, retryInMs });
+      else if (failures === 1) env.logger.info("waiting for the driver", { error });
       await env.clock.sleep(retryInMs, options.signal);
     }
   }
