@@ -23,7 +23,9 @@ export async function whileUnwritten(
   const open: LoopDevice[] = [];
   try {
     for (const device of devices) {
-      const mount = mounts.find((info) => info.deviceNumber === device.deviceNumber && !info.readOnly);
+      const own = mounts.filter((info) => info.deviceNumber === device.deviceNumber && !info.readOnly);
+      // A part of a file system may be bound to a file, and only a directory can be named to be frozen.
+      const mount = own.find((info) => info.root === "/") ?? own[0];
       if (mount === undefined) open.push(device);
       else {
         frozen.push(mount.target);

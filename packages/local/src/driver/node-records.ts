@@ -54,7 +54,7 @@ export function nodeRecords(host: Host, path: string | undefined): NodeRecords {
   async function load(): Promise<Records> {
     if (records !== undefined) return records;
     const text = path === undefined ? undefined : await host.readFile(path);
-    records = text === undefined ? {} : (JSON.parse(text) as { readonly volumes: Records }).volumes;
+    records = text === undefined ? {} : parse(text, path ?? "");
     return records;
   }
 
@@ -77,6 +77,14 @@ export function nodeRecords(host: Host, path: string | undefined): NodeRecords {
         records = changed;
       }),
   };
+}
+
+function parse(text: string, path: string): Records {
+  try {
+    return (JSON.parse(text) as { readonly volumes: Records }).volumes;
+  } catch (cause) {
+    throw new Error(`${path} is damaged: remove it when no volume is in use on the node`, { cause });
+  }
 }
 
 /** The record with this staging; the very same one when it has it. */
