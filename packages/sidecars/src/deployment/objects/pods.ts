@@ -22,6 +22,8 @@ export type Container = Readonly<Record<string, unknown>> & { readonly name: str
 /** User and group of containers that need no root: the one that distroless images call nonroot. */
 const unprivilegedId = 65_532;
 const socketDir = { name: "socket-dir", mountPath: "/csi" };
+/** Somebody else's driver may want to write somewhere, where its image is read-only. */
+const tmpDir = { name: "tmp-dir", mountPath: "/tmp" };
 
 /** The pod of the controller part: the driver and its sidecars share a socket, and a user who owns it. */
 export function controllerPod(plan: DeploymentPlan): object {
@@ -36,7 +38,10 @@ export function controllerPod(plan: DeploymentPlan): object {
       ...controllerSidecarContainers(plan, confined),
       livenessContainer(plan, confined),
     ],
-    volumes: [{ name: socketDir.name, emptyDir: {} }],
+    volumes: [
+      { name: socketDir.name, emptyDir: {} },
+      { name: tmpDir.name, emptyDir: {} },
+    ],
   });
 }
 
@@ -173,7 +178,7 @@ function driverContainer(
             { name: "kubelet-dir", mountPath: plan.kubeletDir, mountPropagation: "Bidirectional" },
             ...(hostDevices === true ? [{ name: "dev-dir", mountPath: "/dev" }] : []),
           ]
-        : []),
+        : [tmpDir]),
     ],
   };
 }
