@@ -3,8 +3,9 @@
  * Files"): contexts, certificates inline or in files, tokens, token files, and programs that give
  * credentials. What we do not support is refused by name, never ignored.
  */
+import { createRequire } from "node:module";
 import { posix } from "node:path";
-import { load } from "js-yaml";
+import type * as Yaml from "js-yaml";
 import {
   anonymous,
   type ClusterConfig,
@@ -16,6 +17,8 @@ import {
 } from "./cluster-config.ts";
 import { execCredential } from "./exec-credential.ts";
 import { Fields } from "./fields.ts";
+
+const require = createRequire(import.meta.url);
 
 /** Which kubeconfig, and what of it. */
 export interface KubeconfigSource {
@@ -93,6 +96,8 @@ async function readKubeconfig(host: ConfigHost, path: string): Promise<string> {
 
 function parseDocument(text: string, path: string): Fields {
   if (text.trim() === "") throw new ConfigError(`kubeconfig ${path} is empty`);
+  // Loaded by the first kubeconfig: a process inside a pod has none.
+  const { load } = require("js-yaml") as typeof Yaml;
   let document: unknown;
   try {
     document = load(text);
