@@ -442,6 +442,34 @@ describe("the attacher", () => {
     await attacher.stop();
   });
 
+  it("knows a migrated inline volume in the driver's list, which names what the translation could not", async () => {
+    const name = "pd.csi.storage.gke.io";
+    const world = await sidecarWorld({ name, listsVolumes: true });
+    const { kube, signal, cloud, clock, csi } = world;
+    const nodeID = "projects/p/zones/z/instances/node-a";
+    const spec = { drivers: [{ name, nodeID }] };
+    await kube.create(resources.csiNodes, { metadata: { name: "node-a" }, spec }, { signal });
+    let lists = 0;
+    csi.intercept(async (call, proceed) => {
+      if (call.rpc !== "ListVolumes") return proceed();
+      lists++;
+      const volume = { volumeId: "projects/p/zones/z/disks/d" };
+      return create(ListVolumesResponseSchema, {
+        entries: [{ volume, status: { publishedNodeIds: cloud.attached.size > 0 ? [nodeID] : [] } }],
+      });
+    });
+    const attacher = startAttacher(world.env());
+    const volumeHandle = "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d";
+    const inlineVolumeSpec = { accessModes: ["ReadWriteOnce"], csi: { driver: name, volumeHandle } };
+    const va = anAttachment({ attacher: name, source: { inlineVolumeSpec } });
+    await kube.create(resources.volumeAttachments, va, { signal });
+    await world.eventually("attached", attached(world));
+    await clock.advance(10 * 60_000);
+    expect(lists).toBeGreaterThan(5);
+    expect(cloud.calls).toEqual([`ControllerPublishVolume ${volumeHandle}/${nodeID}`]);
+    await attacher.stop();
+  });
+
   it("detaches what the driver still has although the attachment says otherwise", async () => {
     const world = await worldWithVolume({ listsVolumes: true });
     const { kube, signal, cloud } = world;

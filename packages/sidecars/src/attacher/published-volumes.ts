@@ -4,9 +4,9 @@
  */
 import type { CsiCallOptions } from "@longshore/csi";
 import type { Stored, VolumeAttachment } from "@longshore/kube";
-import { isPVMigratable, repairVolumeHandle } from "@longshore/translation";
+import { repairVolumeHandle } from "@longshore/translation";
 import type { AttachContext } from "./attach-reconciler.ts";
-import { nodeIdFor, sourceOf, volumeOfPv, volumeOfSpec } from "./attached-volume.ts";
+import { type AttachedVolume, nodeIdFor, sourceOf, volumeOfPv, volumeOfSpec } from "./attached-volume.ts";
 
 /** Node ids by volume handle. */
 export type PublishedVolumes = ReadonlyMap<string, readonly string[]>;
@@ -49,13 +49,17 @@ export function contradicted(
 function isPublished(context: AttachContext, va: VolumeAttachment, published: PublishedVolumes): boolean {
   const { name: driver } = context.driver;
   const nodeId = nodeIdFor(context.csiNodes.get(va.spec.nodeName), driver, va.spec.nodeName, va);
+  const { csi, migrated } = volumeOf(context, va);
+  // What the translation could not know, the driver does, and lists the volume with it.
+  const isRepaired = migrated && context.driver.inTreeName !== undefined;
+  const handle = isRepaired ? repairVolumeHandle(driver, csi.volumeHandle, nodeId) : csi.volumeHandle;
+  return (published.get(handle) ?? []).includes(nodeId);
+}
+
+function volumeOf(context: AttachContext, va: VolumeAttachment): AttachedVolume {
   const source = sourceOf(va);
-  if ("inline" in source) {
-    return (published.get(volumeOfSpec(source.inline).csi.volumeHandle) ?? []).includes(nodeId);
-  }
+  if ("inline" in source) return volumeOfSpec(source.inline);
   const pv = context.volumes.get(source.pvName);
   if (pv === undefined) throw new Error(`PersistentVolume "${source.pvName}" not found`);
-  const handle = volumeOfPv(pv).csi.volumeHandle;
-  const repaired = isPVMigratable(pv) ? repairVolumeHandle(driver, handle, nodeId) : handle;
-  return (published.get(repaired) ?? []).includes(nodeId);
+  return volumeOfPv(pv);
 }
