@@ -9,7 +9,7 @@ import {
   waitUntilReady,
 } from "@longshore/csi";
 import type { KubeEnv } from "@longshore/kube";
-import { type BackoffPolicy, backoffMs, type Clock } from "@longshore/runtime";
+import { type BackoffPolicy, backoffMs, type Clock, type Timer } from "@longshore/runtime";
 import { getInTreeNameFromCSIName, isMigratedCSIDriverByName } from "@longshore/translation";
 
 /** The seams of a sidecar. */
@@ -32,7 +32,32 @@ const learnBackoff: BackoffPolicy = { initialMs: 1000, maximumMs: 60_000 };
 
 /** Waits for the driver and asks who it is, again and again until it answers (sidecars.md §1). */
 export async function learnDriver(env: SidecarEnv, timeoutMs: number, signal: AbortSignal): Promise<Driver> {
-  const options: CsiCallOptions = { signal, timeoutMs };
+  const telling = tellOfWaiting(env);
+  try {
+    return await askUntilKnown(env, { signal, timeoutMs });
+  } finally {
+    telling.cancel();
+  }
+}
+
+/** A driver that does not come is told of this often (csi-lib-utils, connection). */
+const tellMs = 30_000;
+
+function tellOfWaiting({ clock, logger }: Pick<SidecarEnv, "clock" | "logger">): Timer {
+  const startedMs = clock.monotonicMs();
+  const again = (): Timer =>
+    clock.timer(tellMs, () => {
+      logger.info("still waiting for the driver", {
+        seconds: Math.round((clock.monotonicMs() - startedMs) / 1000),
+      });
+      timer = again();
+    });
+  let timer = again();
+  return { cancel: () => timer.cancel() };
+}
+
+async function askUntilKnown(env: SidecarEnv, options: CsiCallOptions): Promise<Driver> {
+  const { signal } = options;
   for (let failures = 1; ; failures++) {
     try {
       await waitUntilReady(env, env.csi, options);

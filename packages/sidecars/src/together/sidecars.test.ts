@@ -143,10 +143,17 @@ describe("sidecars in one process", () => {
   it("wait for a driver that is not there yet, and can be stopped meanwhile", async () => {
     const world = await worldWithWork();
     world.csi.crash("/csi/csi.sock");
-    const sidecars = startSidecars(world.env(), { sidecars: all, lease });
-    await world.clock.advance(60_000);
+    const logger = recordingLogger();
+    const sidecars = startSidecars({ ...world.env(), logger }, { sidecars: all, lease });
+    await world.clock.advance(65_000);
     expect(sidecars.leases().size).toBe(0);
+    expect(logger.lines.map(({ message, fields }) => [message, fields.seconds])).toEqual([
+      ["still waiting for the driver", 30],
+      ["still waiting for the driver", 60],
+    ]);
     await world.clock.run(sidecars.stop());
+    await world.clock.advance(60_000);
+    expect(logger.lines).toHaveLength(2);
   });
 
   it("cannot go on when the connection to the driver is lost", async () => {

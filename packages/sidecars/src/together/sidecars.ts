@@ -106,6 +106,11 @@ class RunningSidecars implements Sidecars {
     this.#tasks.spawn(async (signal) => {
       const driver = await learnDriver(this.#env, this.#timeoutMs, signal);
       signal.throwIfAborted();
+      const { name: driverName, inTreeName } = driver;
+      this.#env.logger.info("the driver is ready", {
+        driver: driverName,
+        ...(inTreeName === undefined ? {} : { migratesFrom: inTreeName }),
+      });
       await Promise.all(sidecarNames.map((name) => this.#startOne(name, driver, signal)));
     });
   }
