@@ -12,7 +12,6 @@ import {
   type EventRecorder,
   type Informer,
   involvedObject,
-  isAlreadyExists,
   isConflict,
   isDeleting,
   type Node,
@@ -25,18 +24,18 @@ import {
   settled,
 } from "@longshore/kube";
 import { assertNever, errorChain } from "@longshore/runtime";
-import {
-  betaStorageClassAnnotation,
-  deletionSecretNameAnnotation,
-  migratedToAnnotation,
-  provisionedByAnnotation,
-  provisionerFinalizer,
-  volumeName,
-} from "@longshore/storage";
+import { betaStorageClassAnnotation, deletionSecretNameAnnotation, volumeName } from "@longshore/storage";
 import type { SidecarEnv } from "../common/env.ts";
 import { isClaimOurs } from "./claim-owner.ts";
 import { decideClaimStep, type ObservedClaim } from "./claim-step.ts";
-import { giveNodeBack, isIntended, removeIntent, selectedNodeOf, storeIntent } from "./claim-writes.ts";
+import {
+  giveNodeBack,
+  IntentError,
+  isIntended,
+  removeIntent,
+  selectedNodeOf,
+  storeIntent,
+} from "./claim-writes.ts";
 import { type ContentionContext, contendFor } from "./contention.ts";
 import { codeOf, ProvisionError, provesAbsence } from "./create-outcome.ts";
 import { type LeftoverContext, prepareAnyhow, removeLeftover } from "./leftover.ts";
@@ -44,6 +43,7 @@ import { type OwnNode, shareOf } from "./node-deployment.ts";
 import { createVolume, provisioningSecrets, removeUnwanted } from "./provision-volume.ts";
 import type { ProvisionerMetrics } from "./provisioner-metrics.ts";
 import { type ProtectionContext, protectSource, releaseSnapshot } from "./source-protection.ts";
+import { type MadeVolume, type StoreContext, storeVolume } from "./store-volume.ts";
 import { type PreparedVolume, prepareVolume } from "./volume-request.ts";
 import { isOfDriver } from "./volume-step.ts";
 
@@ -59,13 +59,12 @@ export interface Attempt {
   readonly made?: MadeVolume;
 }
 
-interface MadeVolume {
-  readonly pv: PersistentVolume;
-  readonly volumeId: string;
-}
-
 /** What the reconciler works with. */
-export interface ClaimContext extends LeftoverContext, ContentionContext, Omit<ProtectionContext, "claims"> {
+export interface ClaimContext
+  extends LeftoverContext,
+    ContentionContext,
+    StoreContext,
+    Omit<ProtectionContext, "claims"> {
   readonly env: SidecarEnv;
   /** The only node whose claims are served; undefined: all are. */
   readonly ownNode: OwnNode | undefined;
@@ -79,8 +78,6 @@ export interface ClaimContext extends LeftoverContext, ContentionContext, Omit<P
   readonly attempts: Map<string, Attempt>;
   /** A request that can never succeed is tried again after this time, in milliseconds. */
   readonly infeasibleRetryMs: number;
-  /** New volumes get {@link provisionerFinalizer}. */
-  readonly protectVolumes: boolean;
   /** Told the class whose volumes have become more or fewer, or whose room has run out. */
   readonly onCapacityChanged: (storageClassName: string) => void;
 }
@@ -105,7 +102,8 @@ export async function reconcileClaim(
   try {
     return await step(context, key, claim, signal);
   } catch (error) {
-    if (signal.aborted || isConflict(error)) throw error;
+    // The volume is where it belongs, or gone: only a write is still owed.
+    if (signal.aborted || isConflict(error) || error instanceof IntentError) throw error;
     return failed(context, claim, error, signal);
   }
 }
@@ -228,14 +226,14 @@ async function provision(
 ): Promise<ReconcileResult> {
   const startedMs = context.env.clock.monotonicMs();
   try {
-    const result = await attemptProvision(context, key, cached, storageClass, signal);
+    await attemptProvision(context, key, cached, storageClass, signal);
     context.metrics.provisioned(cached, context.env.clock.monotonicMs() - startedMs);
-    return result;
   } catch (error) {
     const isNoFailure = isConflict(error) || (error instanceof ProvisionError && error.ignored);
     if (!signal.aborted && !isNoFailure) context.metrics.provisionFailed(cached);
     throw error;
   }
+  return release(context, key, context.attempts.get(key)?.claim ?? cached, signal);
 }
 
 async function attemptProvision(
@@ -244,7 +242,7 @@ async function attemptProvision(
   cached: Claim,
   storageClass: StorageClass | undefined,
   signal: AbortSignal,
-): Promise<ReconcileResult> {
+): Promise<void> {
   const { events, attempts } = context;
   const before = attempts.get(key);
   const mayExist = before === undefined ? isIntended(cached) : before.lastAnswer === "uncertain";
@@ -280,7 +278,6 @@ async function attemptProvision(
     events.event(subject, "Normal", "ProvisioningSucceeded", message);
   }
   settle(context, key, claim, prepared);
-  return release(context, key, claim, signal);
 }
 
 /**
@@ -315,66 +312,6 @@ async function prepare(
 function isStillWanted({ claims }: ClaimContext, key: string, claim: Claim): boolean {
   const now = claims.get(key);
   return now !== undefined && now.metadata.uid === claim.metadata.uid && !isDeleting(now);
-}
-
-/**
- * Stores the volume's object. One that is there already counts as stored, unless it stands for another volume: then
- * ours is one too many.
- * @returns false when the claim has got another volume instead
- */
-async function storeVolume(
-  context: ClaimContext,
-  claim: Claim,
-  prepared: PreparedVolume,
-  { pv, volumeId }: MadeVolume,
-  signal: AbortSignal,
-): Promise<boolean> {
-  try {
-    await context.env.kube.create(resources.persistentVolumes, completed(context, pv, claim, prepared), {
-      signal,
-    });
-    return true;
-  } catch (error) {
-    if (!isAlreadyExists(error)) throw error;
-  }
-  const why = "another volume has taken its place";
-  return (await removeUnwanted(context, prepared, volumeId, why, signal)) === "stored";
-}
-
-/** The volume with what ties it to its claim. */
-function completed(
-  { driver, protectVolumes }: ClaimContext,
-  pv: PersistentVolume,
-  claim: Claim,
-  prepared: PreparedVolume,
-): PersistentVolume {
-  const { name, namespace, uid, resourceVersion } = claim.metadata;
-  const isProtected = protectVolumes && pv.spec?.persistentVolumeReclaimPolicy !== "Retain";
-  return {
-    ...pv,
-    metadata: {
-      ...pv.metadata,
-      annotations: {
-        ...pv.metadata?.annotations,
-        [provisionedByAnnotation]: prepared.provisioner,
-        // Else the volume would look abandoned by its driver until the persistent-volume controller has seen it.
-        ...(prepared.migrated ? { [migratedToAnnotation]: driver.name } : {}),
-      },
-      ...(isProtected ? { finalizers: [provisionerFinalizer] } : {}),
-    },
-    spec: {
-      ...pv.spec,
-      storageClassName: prepared.storageClass.metadata?.name ?? "",
-      claimRef: {
-        kind: "PersistentVolumeClaim",
-        apiVersion: "v1",
-        name,
-        namespace: namespace ?? "",
-        uid,
-        resourceVersion,
-      },
-    },
-  };
 }
 
 /** Nothing is owed any more: neither to the driver nor to what the volume was copied from. */

@@ -19,6 +19,11 @@ import type { SidecarEnv } from "../common/env.ts";
 type Claim = Stored<PersistentVolumeClaim>;
 type Metadata = Claim["metadata"];
 
+/** The intent could not be taken off. What the volume is concerned is done. */
+export class IntentError extends Error {
+  override readonly name = "IntentError";
+}
+
 /** What the writes need. */
 export interface ClaimWriteContext {
   readonly env: SidecarEnv;
@@ -47,13 +52,24 @@ export async function storeIntent(
   return env.kube.update(resources.persistentVolumeClaims, changed, { signal });
 }
 
-/** Takes the intent off: the volume is stored, or certainly not there. */
-export function removeIntent(context: ClaimWriteContext, claim: Claim, signal: AbortSignal): Promise<void> {
-  return changeClaim(context, claim, signal, (metadata) => {
-    const finalizers = metadata.finalizers ?? [];
-    if (!finalizers.includes(provisioningFinalizer)) return undefined;
-    return { ...metadata, finalizers: finalizers.filter((f) => f !== provisioningFinalizer) };
-  });
+/** Takes the intent off: the volume is stored, or certainly not there. @throws IntentError */
+export async function removeIntent(
+  context: ClaimWriteContext,
+  claim: Claim,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await changeClaim(context, claim, signal, (metadata) => {
+      const finalizers = metadata.finalizers ?? [];
+      if (!finalizers.includes(provisioningFinalizer)) return undefined;
+      return { ...metadata, finalizers: finalizers.filter((f) => f !== provisioningFinalizer) };
+    });
+  } catch (cause) {
+    if (signal.aborted) throw cause;
+    throw new IntentError(`the finalizer ${provisioningFinalizer} cannot be taken off the claim yet`, {
+      cause,
+    });
+  }
 }
 
 /** Takes the chosen node off, so that the scheduler chooses anew; the intent stays for the next attempt. */
