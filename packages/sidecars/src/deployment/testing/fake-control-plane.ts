@@ -5,6 +5,7 @@
 import {
   type DaemonSet,
   type Deployment,
+  isNotFound,
   type KubeClient,
   type ObjectRef,
   type Pod,
@@ -40,7 +41,10 @@ export async function stepControlPlane(
   for (const resource of kinds) {
     for (const workload of (await admin.list(resource, { signal })).items as readonly Workload[]) {
       owners.add(workload.metadata.uid);
-      await follow(admin, resource, workload, nodes, pods, silentNodes, signal);
+      // Deleted since it was listed: the next step sees that.
+      await follow(admin, resource, workload, nodes, pods, silentNodes, signal).catch((error) => {
+        if (!isNotFound(error)) throw error;
+      });
     }
   }
   for (const pod of pods) {
