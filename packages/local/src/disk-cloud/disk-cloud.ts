@@ -4,7 +4,7 @@
  *
  * Invariants
  *  - The intent of each change is stored before the machine is touched, so a crash at any `await` is
- *    taken up again at the next start, or by the caller's next try.
+ *    taken up again at the next start, or by the caller's next try (`disk-work.ts`, `snapshot-work.ts`).
  *  - A disk has at most one attachment, and a disk that is mounted is not detached.
  *  - Every call is in the log before it takes effect.
  */
@@ -16,18 +16,13 @@ import {
   KeyedLock,
   type RuntimeEnv,
 } from "@longshore/runtime";
-import { type CloudCaller, CloudError, type DiskAttachment, type Instance } from "@longshore/volumes";
+import { type CloudCaller, CloudError, type Instance } from "@longshore/volumes";
 import { type CallCounters, type CallLog, type CloudCall, type CloudOp, openCallLog } from "./call-log.ts";
-import type { CloudState, DiskRecord } from "./cloud-state.ts";
+import type { DiskRecord } from "./cloud-state.ts";
 import * as record from "./disk-record.ts";
+import { DiskWork } from "./disk-work.ts";
 import { CloudFaults, type CloudKnobs } from "./faults.ts";
-import type {
-  AttachOptions,
-  CreateDiskRequest,
-  DiskCondition,
-  ProviderCloud,
-  ProviderDisk,
-} from "./provider-cloud.ts";
+import type { DiskCondition, ProviderCloud, ProviderDisk } from "./provider-cloud.ts";
 import * as snapshots from "./snapshot-record.ts";
 import { SnapshotWork } from "./snapshot-work.ts";
 import { openStateFile, type StateFile } from "./state-file.ts";
@@ -98,9 +93,8 @@ class LocalDiskCloud implements DiskCloudService {
   readonly #file: StateFile;
   readonly #log: CallLog;
   readonly #faults: CloudFaults;
-  /** One change at a time for each disk, and for each name that is being created. */
-  readonly #lock = new KeyedLock();
   readonly #snapshots: SnapshotWork;
+  readonly #work: DiskWork;
   #stopped = false;
 
   constructor(env: DiskCloudEnv, options: DiskCloudOptions, file: StateFile, log: CallLog) {
@@ -109,24 +103,24 @@ class LocalDiskCloud implements DiskCloudService {
     this.#file = file;
     this.#log = log;
     this.#faults = new CloudFaults(env);
+    const { stateDir, zoneCapacityBytes } = options;
+    const shared = { ...env, file, lock: new KeyedLock(), stateDir };
+    this.#work = new DiskWork({
+      ...shared,
+      zoneCapacityBytes,
+      zones: () => this.#zones(),
+      snapshotFile: (snapshotId) => this.#snapshots.fileOf(snapshotId),
+    });
     this.#snapshots = new SnapshotWork({
-      ...env,
-      file,
-      lock: this.#lock,
-      stateDir: options.stateDir,
-      backingFile: (diskId) => this.#backingFile(diskId),
+      ...shared,
+      backingFile: (diskId) => this.#work.backingFile(diskId),
     });
   }
 
   /** After a start: registers the instances and brings every disk to where it was meant to be. */
   async resume(): Promise<void> {
     await this.#file.update((state) => record.withInstances(state, this.#options.instances ?? []));
-    for (const disk of Object.values(this.#file.state.disks)) {
-      if (disk.state === "deleting") await this.#finishDelete(disk);
-      else if (disk.state === "detaching") await this.#resumeDetach(disk);
-      else if (disk.instanceId !== undefined) await this.#finishAttach(disk);
-      else await this.#resumeCreate(disk);
-    }
+    await this.#work.resume();
     for (const error of await this.#snapshots.resume()) {
       this.#env.logger.warn("a snapshot that was interrupted could not be made and is taken back", { error });
     }
@@ -145,14 +139,14 @@ class LocalDiskCloud implements DiskCloudService {
     const call = <T>(op: CloudOp, on: CallTarget, signal: AbortSignal, work: () => Promise<T> | T) =>
       this.#call(caller, op, on, signal, work);
     return {
-      createDisk: (request, signal) => call("createDisk", {}, signal, () => this.#createDisk(request)),
-      deleteDisk: (diskId, signal) => call("deleteDisk", { diskId }, signal, () => this.#deleteDisk(diskId)),
+      createDisk: (request, signal) => call("createDisk", {}, signal, () => this.#work.create(request)),
+      deleteDisk: (diskId, signal) => call("deleteDisk", { diskId }, signal, () => this.#work.delete(diskId)),
       attachDisk: (diskId, instanceId, signal, how) =>
-        call("attachDisk", { diskId, instanceId }, signal, () => this.#attachDisk(diskId, instanceId, how)),
+        call("attachDisk", { diskId, instanceId }, signal, () => this.#work.attach(diskId, instanceId, how)),
       detachDisk: (diskId, instanceId, signal) =>
-        call("detachDisk", { diskId, instanceId }, signal, () => this.#detachDisk(diskId, instanceId)),
+        call("detachDisk", { diskId, instanceId }, signal, () => this.#work.detach(diskId, instanceId)),
       resizeDisk: (diskId, sizeBytes, signal) =>
-        call("resizeDisk", { diskId }, signal, () => this.#resizeDisk(diskId, sizeBytes)),
+        call("resizeDisk", { diskId }, signal, () => this.#work.resize(diskId, sizeBytes)),
       describeDisk: (diskId, signal) =>
         call("describeDisk", { diskId }, signal, () => this.#describeDisk(diskId)),
       listDisks: (signal) => call("listDisks", {}, signal, () => this.#disks().map(record.toDisk)),
@@ -163,7 +157,7 @@ class LocalDiskCloud implements DiskCloudService {
       },
       listInstances: (signal) => call("listInstances", {}, signal, () => this.#instances()),
       modifyDisk: (diskId, change, signal) =>
-        call("modifyDisk", { diskId }, signal, () => this.#modifyDisk(diskId, change)),
+        call("modifyDisk", { diskId }, signal, () => this.#work.modify(diskId, change)),
       diskConditions: (diskIds, signal) =>
         call("diskConditions", {}, signal, () => this.#diskConditions(diskIds)),
       listZones: (signal) => call("listZones", {}, signal, () => this.#zones()),
@@ -197,7 +191,7 @@ class LocalDiskCloud implements DiskCloudService {
 
   async deregisterInstance(instanceId: string, _signal: AbortSignal): Promise<void> {
     for (const disk of record.attachedTo(this.#file.state, instanceId)) {
-      await this.#detachDisk(disk.id, instanceId);
+      await this.#work.detach(disk.id, instanceId);
     }
     await this.#file.update((state) => {
       const { [instanceId]: _gone, ...instances } = state.instances;
@@ -253,89 +247,12 @@ class LocalDiskCloud implements DiskCloudService {
     }
   }
 
-  async #createDisk(request: CreateDiskRequest): Promise<ProviderDisk> {
-    record.checkCreateRequest(request, this.#zones());
-    return this.#lock.run(`name ${request.name}`, async () => {
-      const present = record.existingDisk(this.#file.state, request);
-      const disk = present ?? newDisk(this.#newDiskId(request.name), request);
-      if (disk.state === "creating") {
-        // Nobody changes or deletes the source meanwhile.
-        await this.#holdingSource(disk, async () => {
-          if (present === undefined) await this.#planCreate(disk);
-          await this.#finishCreateOrTakeBack(disk);
-        });
-      }
-      return record.toDisk(record.diskOf(this.#file.state, disk.id));
-    });
-  }
-
-  #holdingSource(disk: DiskRecord, work: () => Promise<void>): Promise<void> {
-    return disk.source === undefined ? work() : this.#lock.run(disk.source.id, work);
-  }
-
-  async #planCreate(disk: DiskRecord): Promise<void> {
-    await this.#file.update((state) => {
-      const sizeBytes = BigInt(disk.sizeBytes);
-      record.checkRoom(state, disk.zone, sizeBytes, this.#options.zoneCapacityBytes);
-      const source = this.#sourceOf(state, disk);
-      if (source !== undefined && BigInt(source.sizeBytes) > sizeBytes) {
-        throw new CloudError(
-          "InvalidArgument",
-          `a copy of ${source.id} cannot have ${sizeBytes} bytes: ask for ${source.sizeBytes} or more`,
-        );
-      }
-      return record.withDisk(state, disk);
-    });
-  }
-
-  /** @throws CloudError NotFound */
-  #sourceOf(state: CloudState, { source }: DiskRecord) {
-    if (source === undefined) return undefined;
-    return source.kind === "disk"
-      ? record.diskOf(state, source.id)
-      : snapshots.readySnapshot(state, source.id);
-  }
-
-  /** A disk that could not be made leaves nothing behind: whoever asked may not ask again. */
-  async #finishCreateOrTakeBack(disk: DiskRecord): Promise<void> {
-    try {
-      await this.#finishCreate(disk);
-    } catch (error) {
-      await this.#put({ ...disk, state: "deleting" });
-      await this.#finishDelete(disk);
-      throw error;
-    }
-  }
-
-  async #resumeCreate(disk: DiskRecord): Promise<void> {
-    await this.#finishCreate(disk).catch((error: unknown) => {
-      this.#env.logger.warn("a disk that was being made has to be asked for again", { disk: disk.id, error });
-    });
-  }
-
-  async #modifyDisk(
-    diskId: string,
-    change: { readonly type?: string; readonly settings?: Readonly<Record<string, string>> },
-  ): Promise<void> {
-    await this.#lock.run(diskId, () =>
-      this.#file.update((state) => {
-        const disk = record.diskOf(state, diskId);
-        return record.withDisk(state, {
-          ...disk,
-          type: change.type ?? disk.type,
-          createdType: disk.createdType ?? disk.type,
-          settings: { ...disk.settings, ...change.settings },
-        });
-      }),
-    );
-  }
-
   async #diskConditions(diskIds: readonly string[]): Promise<Record<string, DiskCondition>> {
     const conditions: Record<string, DiskCondition> = {};
     for (const diskId of diskIds) {
       const disk = this.#file.state.disks[diskId];
       if (disk === undefined || disk.state === "deleting") continue;
-      const file = await this.#env.host.stat(this.#backingFile(diskId));
+      const file = await this.#env.host.stat(this.#work.backingFile(diskId));
       const isGone = file === undefined && disk.state !== "creating";
       const wrong = disk.condition ?? (isGone ? `the backing file of disk ${diskId} is gone` : undefined);
       conditions[diskId] = { abnormal: wrong !== undefined, message: wrong ?? "the disk is healthy" };
@@ -348,70 +265,6 @@ class LocalDiskCloud implements DiskCloudService {
       ? record.roomIn(this.#file.state, zone, this.#options.zoneCapacityBytes)
       : 0n;
     return { availableBytes: room, largestBytes: room < record.diskBytesMax ? room : record.diskBytesMax };
-  }
-
-  async #deleteDisk(diskId: string): Promise<void> {
-    await this.#lock.run(diskId, async () => {
-      const disk = record.decideDelete(this.#file.state, diskId);
-      if (disk === undefined) return;
-      await this.#put({ ...disk, state: "deleting" });
-      await this.#finishDelete(disk);
-    });
-  }
-
-  async #attachDisk(diskId: string, instanceId: string, how: AttachOptions = {}): Promise<DiskAttachment> {
-    return this.#lock.run(diskId, async () => {
-      let disk: DiskRecord | undefined;
-      // Decided on the very state that the intent is written over: two disks may race for the last slot.
-      await this.#file.update((state) => {
-        const decision = record.decideAttach(state, diskId, instanceId, how);
-        disk = decision.disk;
-        if (decision.kind === "resume") return state;
-        const { use, readOnly } = how;
-        const attachedFor = {
-          ...(use === undefined ? {} : { use }),
-          ...(readOnly === true ? { readOnly } : {}),
-        };
-        disk = { ...disk, state: "attaching", instanceId, attachedFor };
-        return record.withDisk(state, disk);
-      });
-      if (disk === undefined) throw new CloudError("NotFound", `there is no disk ${diskId}`);
-      return { instanceId, devicePath: await this.#finishAttach(disk) };
-    });
-  }
-
-  async #detachDisk(diskId: string, instanceId: string): Promise<void> {
-    await this.#lock.run(diskId, async () => {
-      const disk = record.decideDetach(this.#file.state, diskId, instanceId);
-      if (disk === undefined) return;
-      await this.#put({ ...disk, state: "detaching" });
-      await this.#finishDetach(disk);
-    });
-  }
-
-  async #resizeDisk(diskId: string, sizeBytes: bigint): Promise<bigint> {
-    return this.#lock.run(diskId, async () => {
-      const disk = record.diskOf(this.#file.state, diskId);
-      const presentBytes = BigInt(disk.sizeBytes);
-      const grown = sizeBytes > presentBytes ? this.#grown(disk, sizeBytes) : disk;
-      if (grown !== disk) await this.#put(grown);
-      // Also when the size is that already: a crash may have come between the size and the machine.
-      await this.#makeBackingFile(grown);
-      if (grown.instanceId !== undefined) await this.#env.host.attachLoop(this.#backingFile(diskId));
-      return BigInt(grown.sizeBytes);
-    });
-  }
-
-  #grown(disk: DiskRecord, sizeBytes: bigint): DiskRecord {
-    if (sizeBytes > record.diskBytesMax) {
-      throw new CloudError(
-        "InvalidArgument",
-        `disk ${disk.id} cannot have ${sizeBytes} bytes: ask for at most ${record.diskBytesMax}`,
-      );
-    }
-    const more = sizeBytes - BigInt(disk.sizeBytes);
-    record.checkRoom(this.#file.state, disk.zone, more, this.#options.zoneCapacityBytes);
-    return { ...disk, sizeBytes: sizeBytes.toString(), createdBytes: disk.createdBytes ?? disk.sizeBytes };
   }
 
   #describeDisk(diskId: string): ProviderDisk | undefined {
@@ -431,83 +284,6 @@ class LocalDiskCloud implements DiskCloudService {
     return (
       this.#options.zones ?? [...new Set([...defaultZones, ...this.#instances().map(({ zone }) => zone)])]
     );
-  }
-
-  async #finishCreate(disk: DiskRecord): Promise<void> {
-    if (disk.state === "creating" && disk.source !== undefined) {
-      const { kind, id } = disk.source;
-      const source = kind === "disk" ? this.#backingFile(id) : this.#snapshots.fileOf(id);
-      await this.#env.host.copyDisks([{ source, target: this.#backingFile(disk.id) }]);
-    }
-    await this.#makeBackingFile(disk);
-    if (disk.state === "creating") await this.#put({ ...disk, state: "available" });
-  }
-
-  async #finishAttach(disk: DiskRecord): Promise<string> {
-    await this.#makeBackingFile(disk);
-    const devicePath = await this.#env.host.attachLoop(this.#backingFile(disk.id));
-    if (disk.attachedFor?.readOnly === true) await this.#env.host.setDeviceReadOnly(devicePath, true);
-    if (disk.state !== "attached" || disk.devicePath !== devicePath) {
-      await this.#put({ ...disk, state: "attached", devicePath });
-    }
-    return devicePath;
-  }
-
-  /** @throws CloudError InUse, with the attachment as it was, when the disk is mounted */
-  async #finishDetach(disk: DiskRecord): Promise<void> {
-    try {
-      await this.#env.host.detachLoop(this.#backingFile(disk.id));
-    } catch (error) {
-      if (!(error instanceof HostError) || error.code !== "EBUSY") throw error;
-      await this.#put({ ...disk, state: disk.devicePath === undefined ? "attaching" : "attached" });
-      throw new CloudError(
-        "InUse",
-        `disk ${disk.id} is still mounted on instance ${disk.instanceId}: unmount it before it is detached`,
-        { cause: error },
-      );
-    }
-    await this.#put(record.detached(disk));
-  }
-
-  async #resumeDetach(disk: DiskRecord): Promise<void> {
-    try {
-      await this.#finishDetach(disk);
-    } catch (error) {
-      if (!(error instanceof CloudError)) throw error;
-      this.#env.logger.info("a detach that was interrupted has to be asked for again", {
-        disk: disk.id,
-        error,
-      });
-    }
-  }
-
-  async #finishDelete(disk: DiskRecord): Promise<void> {
-    await this.#env.host.detachLoop(this.#backingFile(disk.id));
-    await this.#env.host.removeFile(this.#backingFile(disk.id));
-    await this.#file.update((state) => record.withoutDisk(state, disk.id));
-  }
-
-  /** Sparse: takes no room before it is written to. Never makes a file smaller. */
-  async #makeBackingFile(disk: DiskRecord): Promise<void> {
-    const path = this.#backingFile(disk.id);
-    const sizeBytes = Number(disk.sizeBytes);
-    const present = await this.#env.host.stat(path);
-    if (present !== undefined && present.sizeBytes >= sizeBytes) return;
-    await this.#env.host.truncateFile(path, sizeBytes);
-  }
-
-  #put(disk: DiskRecord): Promise<void> {
-    return this.#file.update((state) => record.withDisk(state, disk));
-  }
-
-  #backingFile(diskId: string): string {
-    return `${this.#options.stateDir}/disks/${diskId}`;
-  }
-
-  #newDiskId(name: string): string {
-    const hex = this.#env.random.uuid(`id of disk ${name}`).replaceAll("-", "");
-    const id = `vol-0${hex.slice(-16)}`;
-    return this.#file.state.disks[id] === undefined ? id : this.#newDiskId(name);
   }
 
   #toCloudError(op: CloudOp, error: unknown): CloudError {
@@ -552,19 +328,3 @@ const changing: ReadonlySet<CloudOp> = new Set<CloudOp>([
   "createSnapshotGroup",
   "deleteSnapshotGroup",
 ]);
-
-function newDisk(id: string, request: CreateDiskRequest): DiskRecord {
-  const { name, zone, type, tags, source, settings, fingerprint } = request;
-  return {
-    id,
-    name,
-    zone,
-    type,
-    tags: { ...tags },
-    sizeBytes: request.sizeBytes.toString(),
-    state: "creating",
-    ...(source === undefined ? {} : { source }),
-    ...(settings === undefined ? {} : { settings }),
-    ...(fingerprint === undefined ? {} : { fingerprint }),
-  };
-}
