@@ -101,6 +101,29 @@ describe("with an API server that fails", () => {
   });
 });
 
+describe("a failure in other words each time", () => {
+  it("is retried with back-off", async () => {
+    const world = await snapshotWorld();
+    const { kube, signal, clock } = world;
+    await addBoundClaim(world, "data");
+    await kube.create(volumeSnapshotClasses, aSnapshotClass(), { signal });
+    let attempts = 0;
+    const bad = interceptWrites(kube, async ({ resource }, passSignal, send) => {
+      if (resource.kind !== "VolumeSnapshotContent") return send(passSignal);
+      attempts++;
+      const message = `the store does not answer (request ${attempts})`;
+      throw new KubeApiError({ kind: "Status", apiVersion: "v1", status: "Failure", code: 500, message });
+    });
+    const controller = startSnapshotController(world.env(bad));
+    await kube.create(volumeSnapshots, aSnapshot(), { signal });
+    await clock.advance(60_000);
+    expect(attempts).toBeGreaterThan(3);
+    expect(attempts).toBeLessThan(12);
+    expect((await world.snapshot("s"))?.status?.error?.message).toContain("(request ");
+    await controller.stop();
+  });
+});
+
 describe("two at once", () => {
   it("a claim that one snapshot lets go is held for the other that is not ready", async () => {
     const world = await snapshotWorld({ looksUntilReady: 3 });

@@ -1,5 +1,5 @@
 /** Which changes of objects wake which keys of the snapshot controller. */
-import { type KubeEnv, keyOf, type Stored, type WorkQueue } from "@longshore/kube";
+import { type KubeEnv, type KubeObject, keyOf, type Stored, type WorkQueue } from "@longshore/kube";
 import {
   snapshotClaimFinalizer,
   type VolumeGroupSnapshotContent,
@@ -55,8 +55,8 @@ export function wakeForSnapshots(waking: Waking, queues: SnapshotQueues): void {
   scope.onStop(
     snapshots.onChange({
       added: (snapshot, { initial }) => snapshotQueue.add(keyOf(snapshot), initial ? "background" : "fresh"),
-      updated: (_, snapshot) => {
-        snapshotQueue.add(keyOf(snapshot));
+      updated: (before, snapshot) => {
+        if (saysMore(before, snapshot)) snapshotQueue.add(keyOf(snapshot));
         if (snapshot.status?.readyToUse === true) wakeSourceClaim(queues, snapshot);
       },
       deleted: (snapshot) => {
@@ -84,6 +84,22 @@ export function wakeForSnapshots(waking: Waking, queues: SnapshotQueues): void {
     wakeForClasses(caches, snapshotQueue),
     wakeForClaims(caches, queues),
   );
+}
+
+type Subject = KubeObject & { spec: object; status?: { readyToUse?: boolean; error?: object | null } };
+
+/**
+ * Whether a changed snapshot is looked at again. What the controller itself writes of failures must not wake it, or
+ * one that fails each time in other words would be retried without back-off.
+ */
+export function saysMore(before: Subject, after: Subject): boolean {
+  return withoutFailure(before) !== withoutFailure(after);
+}
+
+function withoutFailure({ metadata, spec, status }: Subject): string {
+  const { resourceVersion: _, managedFields: __, ...lasting } = metadata ?? {};
+  const { error: ___, readyToUse, ...known } = status ?? {};
+  return JSON.stringify([lasting, spec, known, readyToUse === true]);
 }
 
 function wakeSourceClaim({ claimQueue }: SnapshotQueues, snapshot: VolumeSnapshot): void {
@@ -159,7 +175,9 @@ export function wakeForGroups(waking: Waking, groupCaches: GroupCaches, queues: 
   scope.onStop(
     groups.onChange({
       added: (group, { initial }) => groupQueue.add(keyOf(group), initial ? "background" : "fresh"),
-      updated: (_, group) => groupQueue.add(keyOf(group)),
+      updated: (before, group) => {
+        if (saysMore(before, group)) groupQueue.add(keyOf(group));
+      },
       deleted: (group) => {
         metrics.gone("GroupSnapshot", group.metadata.uid);
         groupQueue.forget(keyOf(group));
