@@ -43,18 +43,17 @@ export async function runRestartCommand(
   }
 }
 
-/** The exit code, or the signal's name, or why it could not be started. */
+/**
+ * The exit code, or the signal's name, or why it could not be started. Rejects with the signal's reason, once the
+ * command has been ended, but not what it has started: the driver may be among that.
+ */
 function exitOf(child: ChildProcess, signal: AbortSignal): Promise<number | string> {
   return new Promise((resolve, reject) => {
     child.once("error", (error) => resolve(error.message));
-    child.once("exit", (code, name) => resolve(code ?? name ?? "no exit code"));
-    signal.addEventListener(
-      "abort",
-      () => {
-        child.kill("SIGKILL");
-        reject(signal.reason);
-      },
-      { once: true },
-    );
+    child.once("exit", (code, name) => {
+      if (signal.aborted) reject(signal.reason);
+      else resolve(code ?? name ?? "no exit code");
+    });
+    signal.addEventListener("abort", () => child.kill("SIGKILL"), { once: true });
   });
 }
