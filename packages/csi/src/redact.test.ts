@@ -42,7 +42,7 @@ describe("redaction", () => {
     const write = (message: string, fields?: unknown) => {
       lines.push(`${message} ${JSON.stringify(fields)}`);
     };
-    const logger = { ...silentLogger, debug: write, info: write };
+    const logger = { ...silentLogger, debugs: true, debug: write, info: write };
     const connection = instrumentedConnection({ clock, logger, meter: noMeter }, csi.connect("/d.sock"));
     const options = { signal: new AbortController().signal, timeoutMs: 10 };
     await connection.controller.deleteVolume({ volumeId: "v", secrets: { key: "hunter2" } }, options);
