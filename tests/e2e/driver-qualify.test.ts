@@ -43,6 +43,7 @@ test("a driver of one's own is tried, and refused only for what nobody can verif
     "mount",
     "write/read",
     "expand",
+    "snapshot",
     "delete",
     "inline",
   ]);

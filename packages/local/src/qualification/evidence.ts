@@ -11,6 +11,7 @@ const needed: Partial<
   attach: { rpcs: ["ControllerPublishVolume"] },
   mount: { rpcs: ["NodePublishVolume"], optional: ["NodeStageVolume"] },
   "write/read": { rpcs: ["NodePublishVolume", "NodeUnpublishVolume"], optional: ["NodeUnstageVolume"] },
+  snapshot: { rpcs: ["CreateSnapshot"] },
   expand: { rpcs: ["ControllerExpandVolume"], optional: ["NodeExpandVolume"] },
   delete: {
     rpcs: ["NodeUnpublishVolume", "ControllerUnpublishVolume", "DeleteVolume"],

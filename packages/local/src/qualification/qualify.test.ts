@@ -1,6 +1,9 @@
 /** The gate on the cluster in one process, under the virtual clock: what a good driver passes, and what it must refuse. */
+import { fileURLToPath } from "node:url";
+import { readDefinitions } from "@longshore/apiserver";
 import { type CsiServices, CsiStatusError, type ServedCall } from "@longshore/csi";
 import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
+import { snapshotCrdsUrl } from "@longshore/storage";
 import { expect, test } from "vitest";
 import { clusterConfig } from "../cluster/config.ts";
 import type { DriverCall } from "../cluster/driver-calls.ts";
@@ -15,6 +18,7 @@ async function qualify(
   const clock = new VirtualClock();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
   const config = clusterConfig(3, "unprivileged");
+  const snapshotDefinitions = await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
   const calls: DriverCall[] = [];
   const onDriverCall = (place: string, call: ServedCall) => {
     if (call.rpc !== change.hide) calls.push({ place, atMs: clock.now().getTime(), ...call });
@@ -24,6 +28,7 @@ async function qualify(
       const cluster = await createInProcessCluster(env, {
         config,
         programs: (host) => demoPrograms(clock, host),
+        snapshotDefinitions,
         onDriverCall,
         isolate: (_, seams) =>
           change.rpc === undefined
@@ -82,6 +87,7 @@ test("the reference driver serves what the local cluster can verify, and is not 
     mount: "driver",
     "write/read": "driver",
     expand: "driver",
+    snapshot: "driver",
     delete: "driver",
     inline: "driver",
   });

@@ -11,6 +11,7 @@
 import { type KubeClient, type PersistentVolume, type Pod, resources, type Stored } from "@longshore/kube";
 import { crossingSubject, type Platform, runCrossing } from "@longshore/migration";
 import { errorChain, type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import { snapshotResources } from "@longshore/storage";
 import { translateInTreePVToCSI } from "@longshore/translation";
 import type { ClusterConfig } from "../cluster/config.ts";
 import type { DriverCall } from "../cluster/driver-calls.ts";
@@ -58,7 +59,6 @@ const grownSize = "2Gi";
 /** Why some behaviours cannot be verified on the local cluster. */
 const notYetVerifiable: Partial<Record<Behaviour, string>> = {
   block: "pods of the local cluster have no raw block devices",
-  snapshot: "the local cluster has no snapshot controller",
 };
 
 /** Runs every behaviour through the driver. Rejects only when the cluster itself fails, or `signal` aborts. */
@@ -204,6 +204,7 @@ class Gate {
       }, signal);
       return [`from ${size} to ${grownSize}`, idOf(pv)];
     });
+    await this.#behaviour("snapshot", (signal) => this.#snapshot(name, signal));
     await this.#behaviour("delete", async (signal) => {
       const pv = this.#volume();
       await this.#removePod(name, signal);
@@ -327,6 +328,33 @@ class Gate {
       );
     }
     return acknowledged.size;
+  }
+
+  /** A snapshot of the volume, and what a volume made from it holds. */
+  async #snapshot(claimName: string, signal: AbortSignal): Promise<readonly [string, string]> {
+    const { kube } = this.#cluster;
+    const pv = this.#volume();
+    const { volumeSnapshots } = snapshotResources;
+    const ref = { namespace, name: claimName };
+    const source = { persistentVolumeClaimName: claimName };
+    await kube.create(volumeSnapshots, { metadata: ref, spec: { source } }, { signal });
+    await this.#until(
+      async () => (await kube.get(volumeSnapshots, ref, { signal }))?.status?.readyToUse === true,
+      signal,
+    );
+    const restored = "restored";
+    const claim = claimOf(restored, grownSize, {
+      apiGroup: "snapshot.storage.k8s.io",
+      kind: "VolumeSnapshot",
+      name: claimName,
+    });
+    await kube.create(resources.persistentVolumeClaims, claim, { signal });
+    const read = await this.#readBack(claimName, "reader-of-restored", claimVolume(restored), signal);
+    const made = await kube.get(resources.persistentVolumeClaims, { namespace, name: restored }, { signal });
+    await kube.delete(volumeSnapshots, ref, { signal });
+    await this.#until(async () => (await kube.get(volumeSnapshots, ref, { signal })) === undefined, signal);
+    await this.#removeClaim(restored, made?.spec?.volumeName ?? "", signal);
+    return [`a volume made from a snapshot holds ${read} acknowledged records`, idOf(pv)];
   }
 
   /** A pod that names the disk itself. The disk is one that was provisioned and kept. */

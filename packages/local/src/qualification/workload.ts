@@ -1,12 +1,16 @@
 /** The objects of a qualification: claims of the in-tree class, pods that write and read. */
-import type { PersistentVolumeClaim, Pod, Volume } from "@longshore/kube";
+import type { PersistentVolumeClaim, Pod, TypedLocalObjectReference, Volume } from "@longshore/kube";
 import { inTreeStorageClass } from "../demo/workload.ts";
 
 /** All of it lives here. */
 export const namespace = "default";
 
-/** A claim of the in-tree class. */
-export function claimOf(name: string, storage: string): PersistentVolumeClaim {
+/** A claim of the in-tree class, perhaps for a volume with the contents of another. */
+export function claimOf(
+  name: string,
+  storage: string,
+  dataSource?: TypedLocalObjectReference,
+): PersistentVolumeClaim {
   return {
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",
@@ -15,6 +19,7 @@ export function claimOf(name: string, storage: string): PersistentVolumeClaim {
       accessModes: ["ReadWriteOnce"],
       storageClassName: inTreeStorageClass.metadata?.name ?? "",
       resources: { requests: { storage } },
+      ...(dataSource === undefined ? {} : { dataSource }),
     },
   };
 }
