@@ -44,7 +44,7 @@ const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Figures by measure, then by contender. */
 const figures = new Map<string, Map<string, number>>();
-/** What is to be reached, by measure: the marks for ours. */
+/** What ours are to reach, by measure. */
 const marks: Readonly<Record<string, number>> = {
   "attach, wall s": 2,
   "attach, CPU s": 1,
