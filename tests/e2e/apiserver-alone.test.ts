@@ -163,7 +163,7 @@ describe("longshore run apiserver", () => {
     [
       "a version that is none",
       ["--in-memory", "--emulated-version", "2.0"],
-      1,
+      2,
       /emulated version "2.0": name one from 1.20/,
     ],
     [

@@ -61,8 +61,9 @@ function verbOf(argv: readonly string[]): string | undefined {
 
 /** Whoever reads the output may stop doing so (`longshore … | head`): that is the end, and no failure. */
 function onOutputError(error: NodeJS.ErrnoException): void {
-  if (error.code !== "EPIPE") throw error;
-  process.exit(process.exitCode ?? exitCodes.done);
+  if (error.code === "EPIPE") process.exit(process.exitCode ?? exitCodes.done);
+  // A verb that listens for itself has its own words for it.
+  if (process.stdout.listenerCount("error") === 1) process.exitCode = reportFailure(error);
 }
 
 /** Runs the command line; sets the process's exit code: 0 done, 1 failed, 2 wrong usage. */
