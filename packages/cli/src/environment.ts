@@ -1,6 +1,6 @@
 /** The real forms of the seams for a command, and where local clusters live. */
-import { realpathSync } from "node:fs";
-import { homedir } from "node:os";
+import { mkdtempSync, realpathSync, rmdirSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ClusterEnv, mayMount, processHost } from "@longshore/local";
@@ -29,6 +29,25 @@ export function absolute(path: string): string {
  */
 export function clusterDir(named: string | undefined): string {
   return realPath(resolve(named ?? defaultClusterDir()));
+}
+
+/**
+ * The directory of a cluster that lives no longer than the command: the one that was named, or a new one. `release`
+ * takes the new one away where no cluster came to be in it.
+ */
+export function passingClusterDir(named: string | undefined): { readonly dir: string; release(): void } {
+  if (named !== undefined) return { dir: clusterDir(named), release() {} };
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "longshore-")));
+  return {
+    dir,
+    release() {
+      try {
+        rmdirSync(dir);
+      } catch {
+        // The cluster has removed it, or could not clean up and has said so.
+      }
+    },
+  };
 }
 
 function realPath(path: string): string {

@@ -1,11 +1,9 @@
 /** `longshore demo`: a whole cluster, the crossing and the way back, and the proof. */
-import { mkdtempSync, realpathSync, rmdirSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { writeFileSync } from "node:fs";
 import { isProof, runProcessDemo } from "@longshore/local";
 import type { Command } from "commander";
 import pc from "picocolors";
-import { absolute, clusterDir, commandEnv, hostForm, longshoreCommand } from "../environment.ts";
+import { absolute, commandEnv, hostForm, longshoreCommand, passingClusterDir } from "../environment.ts";
 import { exitCodes, interruptible } from "../exit.ts";
 import { createProgress, seconds, showCrossing, table } from "../terminal.ts";
 
@@ -28,8 +26,7 @@ export function registerDemoCommand(program: Command): void {
 
 async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
   const progress = createProgress(flags.quiet);
-  const dir =
-    flags.dir === undefined ? realpathSync(mkdtempSync(join(tmpdir(), "longshore-"))) : clusterDir(flags.dir);
+  const { dir, release } = passingClusterDir(flags.dir);
   const form = hostForm();
   const how = form === "kernel" ? "loop devices, ext4 and mounts" : "directories and links (no root)";
   progress.line(pc.bold(`A Kubernetes cluster of three nodes on this machine, with ${how}`));
@@ -47,7 +44,7 @@ async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
     signal,
   ).finally(() => {
     progress.clear();
-    if (flags.dir === undefined) removeIfEmpty(dir);
+    release();
   });
   process.stdout.write(
     `\n${table([
@@ -68,14 +65,5 @@ async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
   if (!isProof(report)) {
     process.stderr.write("longshore: the demo did not prove what it claims; see the figures above\n");
     process.exitCode = exitCodes.failed;
-  }
-}
-
-/** Takes the demo's own directory away where no cluster came to be in it. */
-function removeIfEmpty(dir: string): void {
-  try {
-    rmdirSync(dir);
-  } catch {
-    // The cluster has removed it, or could not clean up and has said so.
   }
 }

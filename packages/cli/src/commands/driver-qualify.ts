@@ -1,7 +1,5 @@
 /** `longshore driver qualify`: may this driver take over from the in-tree code? A table of parity, and the verdict. */
-import { mkdtempSync, realpathSync, rmdirSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { writeFileSync } from "node:fs";
 import {
   type BehaviourResult,
   commandWords,
@@ -12,7 +10,7 @@ import {
 } from "@longshore/local";
 import type { Command } from "commander";
 import pc from "picocolors";
-import { absolute, clusterDir, commandEnv, hostForm, longshoreCommand } from "../environment.ts";
+import { absolute, commandEnv, hostForm, longshoreCommand, passingClusterDir } from "../environment.ts";
 import { exitCodes, interruptible, UsageError } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";
 import { createProgress, seconds, table } from "../terminal.ts";
@@ -70,8 +68,7 @@ async function qualify(flags: QualifyFlags, signal: AbortSignal): Promise<void> 
   const timeoutMs = wholeNumber("--timeout", flags.timeout, 1, 3600) * 1000;
   const driverCommand = flags.driverCmd === undefined ? undefined : commandWords(flags.driverCmd);
   const progress = createProgress(flags.quiet);
-  const dir =
-    flags.dir === undefined ? realpathSync(mkdtempSync(join(tmpdir(), "longshore-"))) : clusterDir(flags.dir);
+  const { dir, release } = passingClusterDir(flags.dir);
   const form = hostForm();
   const report = await runProcessQualification(
     commandEnv(form),
@@ -89,7 +86,7 @@ async function qualify(flags: QualifyFlags, signal: AbortSignal): Promise<void> 
     signal,
   ).finally(() => {
     progress.clear();
-    if (flags.dir === undefined) removeIfEmpty(dir);
+    release();
   });
   const reasons = reasonsAgainst(report);
   const result = { promotable: reasons.length === 0, reasons, ...report };
@@ -131,13 +128,4 @@ function textOf(report: QualificationReport, reasons: readonly string[]): string
     ["calls that the driver refused", refused.join(", ") || "none"],
     ["elapsed", seconds(report.elapsedMs)],
   ])}\n${verdict}`;
-}
-
-/** Takes the own directory away where no cluster came to be in it. */
-function removeIfEmpty(dir: string): void {
-  try {
-    rmdirSync(dir);
-  } catch {
-    // The cluster has removed it, or could not clean up and has said so.
-  }
 }
