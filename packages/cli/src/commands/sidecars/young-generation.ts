@@ -4,7 +4,7 @@
  */
 import { setFlagsFromString } from "node:v8";
 
-/** Keeps it as small as it is; called before anything else is loaded. Attaching hundreds of volumes takes no longer so. */
+/** Keeps it as small as it is; called before anything else is loaded. Work in bulk pays for it with some processor time. */
 export function keepYoungGenerationSmall(): void {
   setFlagsFromString("--semi-space-growth-factor=1");
 }
