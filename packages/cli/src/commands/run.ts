@@ -8,7 +8,6 @@ import { sidecarVerbs } from "./sidecars/verbs.ts";
  */
 export async function loadRunCommand(below?: string): Promise<(program: Command) => void> {
   const isSidecar = sidecarVerbs.some((verb) => verb === below);
-  if (isSidecar) (await import("./sidecars/young-generation.ts")).keepYoungGenerationSmall();
   const isDriver = below === "reference-driver";
   const isComponent = below !== undefined && !isSidecar && !below.startsWith("-");
   const sidecars = isComponent ? undefined : await import("./sidecars/register.ts");
