@@ -1,12 +1,15 @@
 /**
  * The sidecars under load: attaching, detaching, provisioning and expanding many volumes at once, with a driver that
- * costs nothing. Against the real kube-apiserver where KUBEBUILDER_ASSETS names it, else against the embedded one; beside
- * the reference sidecars where REFERENCE_SIDECARS names a directory with csi-attacher, csi-provisioner and csi-resizer.
- * Ours are the built command, so build first. CPU time counts more than wall time where others use the machine.
+ * costs little. Against the real kube-apiserver where KUBEBUILDER_ASSETS names it, else against the embedded one; beside
+ * the libraries alone (`bare.ts`), and the reference sidecars where REFERENCE_SIDECARS names a directory with csi-attacher,
+ * csi-provisioner and csi-resizer. Ours are the built command, so build first.
+ *
+ * The marks are seconds of one machine, and machines differ and change: the ratios hold anywhere. "CPU s of the others"
+ * is what API server, etcd, driver and this program used meanwhile: divided by the cores, no sidecar can be faster.
  *
  *   npm run bench -- sidecars [--attach=1000] [--provision=500] [--expand=300] [--quick] [--defaults] [--big] [--reference-defaults]
  *
- * `--quick`: no count of requests; `--defaults`: also with default flags; `--big`: also the memory beside 10,000 volumes with attachments and 20,000 pods.
+ * `--quick`: ours alone, no count of requests; `--defaults`: also with default flags; `--big`: also the memory beside 10,000 volumes with attachments and 20,000 pods.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -30,7 +33,7 @@ import {
   sendAll,
   volume,
 } from "./objects.ts";
-import { type Contender, hasReference, ours, type Program, reference } from "./programs.ts";
+import { bare, type Contender, cpuMsOf, hasReference, ours, type Program, reference } from "./programs.ts";
 
 const option = (name: string, fallback: number) =>
   Number(process.argv.find((arg) => arg.startsWith(`--${name}=`))?.split("=")[1] ?? fallback);
@@ -55,24 +58,6 @@ const marks: Readonly<Record<string, number>> = {
   "idle, MiB": 120,
 };
 
-/**
- * CPU time of a fixed piece of work, in milliseconds: what others do on the machine at the same time makes all CPU
- * times longer, and figures of two runs can be compared only beside this one.
- */
-function yardstick(): number {
-  const text = JSON.stringify({ metadata: { name: "a".repeat(30) }, spec: range(40) });
-  const round = () => {
-    let length = 0;
-    for (let i = 0; i < 50_000; i++) length += JSON.stringify(JSON.parse(text)).length;
-    return length;
-  };
-  round();
-  const before = process.cpuUsage();
-  round();
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1000;
-}
-
 function note(contender: string, measure: string, value: number): void {
   const values = figures.get(measure) ?? new Map<string, number>();
   values.set(contender, value);
@@ -85,6 +70,8 @@ interface Stage {
   readonly server: Server;
   readonly socket: string;
   readonly kubeconfig: string;
+  /** CPU time that all but the sidecars have used, in milliseconds. */
+  othersCpuMs(): number;
   /** A kubeconfig of another URL without credentials. */
   kubeconfigOf(url: string): string;
   end(): Promise<void>;
@@ -122,6 +109,7 @@ async function setUp(): Promise<Stage> {
     server,
     socket,
     kubeconfig: write({ server: `https://${host}:${port}`, "certificate-authority-data": data }, { token }),
+    othersCpuMs: () => server.cpuMs() + cpuMsOf(driver.pid as number) + cpuMsOf(process.pid),
     kubeconfigOf: (url) => write({ server: url }, {}),
     async end() {
       driver.kill("SIGKILL");
@@ -216,20 +204,23 @@ function work(target: Target, prefix: string) {
 async function timed(
   contender: string,
   what: string,
+  stage: Stage,
   program: Program,
   run: (begun: () => void) => Promise<void>,
 ): Promise<void> {
   await sleep(500);
   let beganMs = 0;
   const cpuMs = program.cpuMs();
+  const othersCpuMs = stage.othersCpuMs();
   await run(() => {
     beganMs = performance.now();
   });
   const wallMs = performance.now() - beganMs;
+  const othersUsedMs = stage.othersCpuMs() - othersCpuMs;
   await sleep(1000);
   note(contender, `${what}, wall s`, wallMs / 1000);
   note(contender, `${what}, CPU s`, (program.cpuMs() - cpuMs) / 1000);
-  note(contender, "  (yardstick after it, CPU ms)", yardstick());
+  note(contender, `${what}, CPU s of the others`, othersUsedMs / 1000);
 }
 
 async function measure(contender: Contender, lifted: boolean): Promise<void> {
@@ -250,15 +241,15 @@ async function measure(contender: Contender, lifted: boolean): Promise<void> {
 
     const main = work(target, "main");
     await main.prepareAttach(counts.attach);
-    await timed(name, "attach", program, (begun) => main.attach(counts.attach, begun));
+    await timed(name, "attach", stage, program, (begun) => main.attach(counts.attach, begun));
     note(name, "after attaching, MiB", program.residentMb());
-    await timed(name, "detach", program, (begun) => main.detach(counts.attach, begun));
-    await timed(name, "provision", program, (begun) => main.provision(counts.provision, begun));
+    await timed(name, "detach", stage, program, (begun) => main.detach(counts.attach, begun));
+    await timed(name, "provision", stage, program, (begun) => main.provision(counts.provision, begun));
     await main.bind(counts.expand);
-    await timed(name, "expand", program, (begun) => main.expand(counts.expand, begun));
+    await timed(name, "expand", stage, program, (begun) => main.expand(counts.expand, begun));
     note(name, "after all, MiB", program.residentMb());
     await program.stop();
-    if (lifted && !has("quick")) await countRequests(contender, stage);
+    if (lifted && !has("quick") && contender !== bare) await countRequests(contender, stage);
   } finally {
     await stage.end();
   }
@@ -336,22 +327,27 @@ async function measureBig(contenders: readonly Contender[]): Promise<void> {
 
 function printTable(): void {
   const names = [...new Set([...figures.values()].flatMap((values) => [...values.keys()]))];
-  console.log(`\n${"".padEnd(36)}${names.map((name) => name.padStart(26)).join("")}   ratio   mark`);
+  console.log(
+    `\n${"".padEnd(36)}${names.map((name) => name.padStart(26)).join("")}    to libraries      to reference   mark`,
+  );
   for (const [measure, values] of figures) {
     const cells = names.map((name) => values.get(name)?.toFixed(2) ?? "").map((cell) => cell.padStart(26));
-    const [own, theirs] = [values.get("longshore"), values.get("reference")];
-    const ratio = own === undefined || theirs === undefined ? "" : (own / theirs).toFixed(2);
+    const own = values.get("longshore");
+    const ratios = [bare.name, "reference"].map((name) => {
+      const theirs = values.get(name);
+      return (own === undefined || theirs === undefined ? "" : (own / theirs).toFixed(2)).padStart(18);
+    });
     const mark = marks[measure];
     const missed = mark !== undefined && own !== undefined && own > mark ? " missed" : "";
     console.log(
-      `${measure.padEnd(36)}${cells.join("")}${ratio.padStart(8)}${mark === undefined ? "" : `   ≤ ${mark}${missed}`}`,
+      `${measure.padEnd(36)}${cells.join("")}${ratios.join("")}${mark === undefined ? "" : `   ≤ ${mark}${missed}`}`,
     );
   }
 }
 
 const directory = process.env.REFERENCE_SIDECARS;
 const contenders = [ours(process.cwd()), ...(hasReference(directory) ? [reference(directory)] : [])];
-for (const contender of contenders) await measure(contender, true);
+for (const contender of has("quick") ? contenders : [...contenders, bare]) await measure(contender, true);
 if (has("defaults")) {
   for (const contender of contenders) {
     if (contender.name === "longshore" || has("reference-defaults")) await measure(contender, false);

@@ -6,7 +6,8 @@ const lateMs = Number(process.env.LONGSHORE_BENCH_LATE_MS ?? 900_000);
 
 /** Name of the driver. */
 export const driverName = "bench.csi.example.com";
-const finalizer = "external-attacher/bench-csi-example-com";
+/** What an attacher puts on attachments and volumes. */
+export const finalizer = "external-attacher/bench-csi-example-com";
 const storage = "/apis/storage.k8s.io/v1";
 
 /** Paths of what is made. */

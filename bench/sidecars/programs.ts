@@ -1,8 +1,9 @@
-/** The programs that are measured: `longshore run sidecars` as it is built, and the reference sidecars. */
+/** The programs that are measured: `longshore run sidecars` as it is built, the libraries alone, and the reference sidecars. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 /** Running sidecars: one process, or several together. */
 export interface Program {
@@ -36,6 +37,18 @@ export function ours(repository: string): Contender {
     },
   };
 }
+
+/** The libraries alone, see `bare.ts`. */
+export const bare: Contender = {
+  name: "libraries alone",
+  start({ kubeconfig, socket }) {
+    const script = fileURLToPath(new URL("./bare.mjs", import.meta.url));
+    const args = [`--kubeconfig=${kubeconfig}`, `--csi-address=${socket}`];
+    return together([
+      spawn(process.execPath, [script, ...args], { stdio: ["ignore", "inherit", "inherit"] }),
+    ]);
+  },
+};
 
 const referencePrograms = {
   "csi-attacher": "--worker-threads=100",
@@ -92,7 +105,8 @@ function residentMbOf(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
 }
 
-function cpuMsOf(pid: number): number {
+/** CPU time that a process has used, in milliseconds; the kernel counts in hundredths of a second. */
+export function cpuMsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) * 10;

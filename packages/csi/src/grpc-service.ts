@@ -15,8 +15,16 @@ export type AnyMessage = MessageShape<DescMessage>;
 /** The longest message taken, in bytes: a ListVolumes page of a large cloud exceeds grpc's 4 MB. */
 export const longestMessageBytes = 64 * 1024 * 1024;
 
-/** The grpc-js definition of one unary method. */
+const definitions = new WeakMap<DescMethodUnary, MethodDefinition<AnyMessage, AnyMessage>>();
+
+/** The grpc-js definition of one unary method; made once. */
 export function methodDefinition(method: DescMethodUnary): MethodDefinition<AnyMessage, AnyMessage> {
+  const made = definitions.get(method) ?? definitionOf(method);
+  definitions.set(method, made);
+  return made;
+}
+
+function definitionOf(method: DescMethodUnary): MethodDefinition<AnyMessage, AnyMessage> {
   const serialize = (schema: DescMessage) => (message: AnyMessage) => Buffer.from(toBinary(schema, message));
   const deserialize = (schema: DescMessage) => (bytes: Buffer) => fromBinary(schema, bytes);
   return {

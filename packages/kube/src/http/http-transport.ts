@@ -101,7 +101,8 @@ export class HttpTransport {
       calls.dispatch(this.#optionsOf(request, credential, this.#compression), reader);
       const { code, headers, body } = await reader.answer;
       const retryAfter = firstOf(headers["retry-after"]);
-      return { code, retryAfter, body: await unpacked(body, headers["content-encoding"]) };
+      const isPacked = headers["content-encoding"] === "gzip";
+      return { code, retryAfter, body: isPacked ? await gunzipWhole(body) : body };
     } catch (error) {
       if (reader.refused !== undefined) throw reader.refused.error;
       throw this.#failure(request, error, signal);
@@ -267,11 +268,6 @@ function firstOf(header: string | string[] | undefined): string | undefined {
 }
 
 const gunzipWhole = promisify(gunzip);
-
-/** The body as it was before it was compressed. */
-async function unpacked(body: Buffer, encoding: string | string[] | undefined): Promise<Buffer> {
-  return encoding === "gzip" ? gunzipWhole(body) : body;
-}
 
 /** The path without its query, which may carry more than a log should. */
 function pathOf(request: HttpRequest): string {
