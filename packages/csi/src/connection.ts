@@ -2,30 +2,47 @@
  * The seam through which components talk to CSI drivers: typed calls by service. Forms: gRPC over
  * a unix socket, and in process. The generated message types are those of `csi.proto`.
  */
-import type { DescMethodUnary, DescService, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import type { Controller, GroupController, Identity, Node } from "./gen/csi_pb.ts";
+import type {
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  DescService,
+  MessageInitShape,
+  MessageShape,
+} from "@bufbuild/protobuf";
+import type { Controller, GroupController, Identity, Node, SnapshotMetadata } from "./gen/csi_pb.ts";
 
 /** Options of every call. Secrets in requests are never logged. */
 export interface CsiCallOptions {
   readonly signal: AbortSignal;
-  /** The call's deadline, in milliseconds. */
+  /** The call's deadline, in milliseconds; of a stream: until its end. */
   readonly timeoutMs: number;
   /** Whether the call serves an object of a migrated in-tree plugin: the label `migrated` of its metric. */
   readonly migrated?: boolean;
 }
 
-/** The methods of a service as calls; failures are `CsiCallError`. */
+/**
+ * The methods of a service as calls; failures are `CsiCallError`. A streaming call is made when its first answer is
+ * asked for, and ends when the loop over it does. Answers that the driver gave just before it failed may be missing.
+ */
 export type CsiClient<S extends DescService> = {
   readonly [M in keyof S["method"]]: S["method"][M] extends DescMethodUnary<infer I, infer O>
     ? (request: MessageInitShape<I>, options: CsiCallOptions) => Promise<MessageShape<O>>
-    : never;
+    : S["method"][M] extends DescMethodServerStreaming<infer I, infer O>
+      ? (request: MessageInitShape<I>, options: CsiCallOptions) => AsyncIterable<MessageShape<O>>
+      : never;
 };
 
-/** The methods of a service as a driver implements them; a missing one answers UNIMPLEMENTED. */
+/**
+ * The methods of a service as a driver implements them; a missing one answers UNIMPLEMENTED. A streaming one is
+ * asked for more only as its caller takes what came before (but for a few that are on the way), and its `finally` runs
+ * when the caller goes.
+ */
 export type CsiHandlers<S extends DescService> = {
   readonly [M in keyof S["method"]]?: S["method"][M] extends DescMethodUnary<infer I, infer O>
     ? (request: MessageShape<I>, signal: AbortSignal) => Promise<MessageInitShape<O>>
-    : never;
+    : S["method"][M] extends DescMethodServerStreaming<infer I, infer O>
+      ? (request: MessageShape<I>, signal: AbortSignal) => AsyncIterable<MessageInitShape<O>>
+      : never;
 };
 
 /** The services that a driver serves at one endpoint. */
@@ -33,6 +50,7 @@ export interface CsiServices {
   readonly identity: CsiHandlers<typeof Identity>;
   readonly controller?: CsiHandlers<typeof Controller>;
   readonly groupController?: CsiHandlers<typeof GroupController>;
+  readonly snapshotMetadata?: CsiHandlers<typeof SnapshotMetadata>;
   readonly node?: CsiHandlers<typeof Node>;
 }
 
@@ -41,6 +59,7 @@ export interface CsiConnection {
   readonly identity: CsiClient<typeof Identity>;
   readonly controller: CsiClient<typeof Controller>;
   readonly groupController: CsiClient<typeof GroupController>;
+  readonly snapshotMetadata: CsiClient<typeof SnapshotMetadata>;
   readonly node: CsiClient<typeof Node>;
   /**
    * Tells `listener` once when an established connection is lost: what answers from then on may be another driver

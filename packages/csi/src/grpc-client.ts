@@ -7,9 +7,12 @@ import { Client, connectivityState, credentials, Metadata, type ServiceError } f
 import { DeadlineError, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import type { CsiCallOptions, CsiConnector } from "./connection.ts";
 import { socketPathOf } from "./endpoint.ts";
-import { CsiCallError, type GrpcCode, grpcCodes } from "./errors.ts";
+import { CsiCallError, type GrpcCode } from "./errors.ts";
+import { callErrorOf } from "./grpc-errors.ts";
 import { type AnyMessage, longestMessageBytes, methodDefinition } from "./grpc-service.ts";
+import { serverStream } from "./grpc-stream.ts";
 import { LossListeners } from "./loss-listeners.ts";
+import { snapshotMetadataOver } from "./streams.ts";
 import { connectionOver, registrationOver, type UnaryTransport } from "./unary.ts";
 
 const channelOptions = {
@@ -25,16 +28,6 @@ const channelOptions = {
   "grpc.enable_retries": 0,
   "grpc.max_receive_message_length": longestMessageBytes,
 };
-
-/** Codes that grpc-js gives itself when no status came from the server. */
-const localCodes: ReadonlySet<GrpcCode> = new Set<GrpcCode>([
-  "CANCELLED",
-  "UNKNOWN",
-  "DEADLINE_EXCEEDED",
-  "RESOURCE_EXHAUSTED",
-  "INTERNAL",
-  "UNAVAILABLE",
-]);
 
 /** Connects to drivers over their unix sockets. */
 export function grpcConnector(env: Pick<RuntimeEnv, "clock">): CsiConnector {
@@ -52,6 +45,9 @@ export function grpcConnector(env: Pick<RuntimeEnv, "clock">): CsiConnector {
       const losses = new LossListeners();
       tellOfLoss(client, losses);
       return connectionOver(transport, {
+        snapshotMetadata: snapshotMetadataOver((method, request, options) =>
+          serverStream(env, client, method, request, options),
+        ),
         onLost: (listener) => losses.add(listener),
         close() {
           losses.clear();
@@ -134,24 +130,4 @@ function callUntil(
     });
     signal.addEventListener("abort", onAbort, { once: true });
   });
-}
-
-/**
- * The typed form of a grpc-js failure. grpc-js does not say whether a status came from the server
- * or from itself. A server that fails a unary call answers with headers alone, and those
- * carry a content type, which a status made up locally never has. A status that says the deadline is over
- * is no answer even then: the server knows the caller's deadline, and its library ends the call for the driver.
- */
-function callErrorOf(
-  method: DescMethodUnary,
-  error: ServiceError | null,
-  headersCame: boolean,
-): CsiCallError {
-  if (error === null)
-    return new CsiCallError(method.name, "INTERNAL", "no answer and no status", { answered: false });
-  const code = grpcCodes[error.code] ?? "UNKNOWN";
-  const fromServer = error.metadata.get("content-type").length > 0 || (headersCame && !localCodes.has(code));
-  const answered = fromServer && code !== "DEADLINE_EXCEEDED";
-  const hasDetails = error.metadata.get("grpc-status-details-bin").some((details) => details.length > 0);
-  return new CsiCallError(method.name, code, error.details, { answered, hasDetails });
 }

@@ -6,11 +6,12 @@ import { chmodSync, mkdirSync, rmSync } from "node:fs";
 import { createServer, type Server as NetServer, connect as netConnect, type Socket } from "node:net";
 import { dirname } from "node:path";
 import { isMainThread } from "node:worker_threads";
-import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
+import type { DescMethodServerStreaming, DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import {
   Server,
   ServerCredentials,
   type ServerUnaryCall,
+  type ServerWritableStream,
   type sendUnaryData,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
@@ -18,12 +19,20 @@ import type { RuntimeEnv } from "@longshore/runtime";
 import type { CsiHandlers, CsiListener, CsiServer } from "./connection.ts";
 import { CsiEndpointError, socketPathOf } from "./endpoint.ts";
 import { grpcCodes } from "./errors.ts";
-import { Controller, GroupController, Identity, Node } from "./gen/csi_pb.ts";
+import { Controller, GroupController, Identity, Node, SnapshotMetadata } from "./gen/csi_pb.ts";
 import { Registration } from "./gen/pluginregistration_pb.ts";
+import { answerStream } from "./grpc-server-stream.ts";
 import { type AnyMessage, longestMessageBytes, serviceDefinition } from "./grpc-service.ts";
 import { dispatch, handlersOf, registrationHandlersOf, statusOfFailure } from "./unary.ts";
 
-const services: readonly DescService[] = [Identity, Controller, GroupController, Node, Registration];
+const services: readonly DescService[] = [
+  Identity,
+  Controller,
+  GroupController,
+  SnapshotMetadata,
+  Node,
+  Registration,
+];
 
 /** Serves CSI over unix sockets. Failures of handlers that are not statuses are logged. */
 export function grpcListener(env: Pick<RuntimeEnv, "logger">): CsiListener {
@@ -112,6 +121,14 @@ function implementation(
 ): UntypedServiceImplementation {
   const methods: UntypedServiceImplementation = {};
   for (const method of service.methods) {
+    if (method.methodKind === "server_streaming") {
+      methods[method.localName] = (call: ServerWritableStream<AnyMessage, AnyMessage>) => {
+        const work = answerStream(env, method as DescMethodServerStreaming, handlers, call).finally(() =>
+          running.delete(work),
+        );
+        running.add(work);
+      };
+    }
     if (method.methodKind !== "unary") continue;
     methods[method.localName] = (
       call: ServerUnaryCall<AnyMessage, AnyMessage>,

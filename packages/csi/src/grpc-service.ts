@@ -1,6 +1,7 @@
 /** Turns protobuf descriptors into what grpc-js expects: paths and byte codecs. */
 import {
   type DescMessage,
+  type DescMethodServerStreaming,
   type DescMethodUnary,
   type DescService,
   fromBinary,
@@ -15,22 +16,25 @@ export type AnyMessage = MessageShape<DescMessage>;
 /** The longest message taken, in bytes: a ListVolumes page of a large cloud exceeds grpc's 4 MB. */
 export const longestMessageBytes = 64 * 1024 * 1024;
 
-const definitions = new WeakMap<DescMethodUnary, MethodDefinition<AnyMessage, AnyMessage>>();
+/** The methods that CSI has: answered once, or with a stream. */
+export type CsiMethod = DescMethodUnary | DescMethodServerStreaming;
 
-/** The grpc-js definition of one unary method; made once. */
-export function methodDefinition(method: DescMethodUnary): MethodDefinition<AnyMessage, AnyMessage> {
+const definitions = new WeakMap<CsiMethod, MethodDefinition<AnyMessage, AnyMessage>>();
+
+/** The grpc-js definition of one method; made once. */
+export function methodDefinition(method: CsiMethod): MethodDefinition<AnyMessage, AnyMessage> {
   const made = definitions.get(method) ?? definitionOf(method);
   definitions.set(method, made);
   return made;
 }
 
-function definitionOf(method: DescMethodUnary): MethodDefinition<AnyMessage, AnyMessage> {
+function definitionOf(method: CsiMethod): MethodDefinition<AnyMessage, AnyMessage> {
   const serialize = (schema: DescMessage) => (message: AnyMessage) => Buffer.from(toBinary(schema, message));
   const deserialize = (schema: DescMessage) => (bytes: Buffer) => fromBinary(schema, bytes);
   return {
     path: `/${method.parent.typeName}/${method.name}`,
     requestStream: false,
-    responseStream: false,
+    responseStream: method.methodKind === "server_streaming",
     requestSerialize: serialize(method.input),
     requestDeserialize: deserialize(method.input),
     responseSerialize: serialize(method.output),
@@ -38,12 +42,12 @@ function definitionOf(method: DescMethodUnary): MethodDefinition<AnyMessage, Any
   };
 }
 
-/** The grpc-js definition of the unary methods of a service, by method name. */
+/** The grpc-js definition of the methods of a service, by method name. */
 export function serviceDefinition(service: DescService): ServiceDefinition {
   const definition: Record<string, MethodDefinition<AnyMessage, AnyMessage>> = {};
   for (const method of service.methods) {
-    if (method.methodKind === "unary")
-      definition[method.localName] = methodDefinition(method as DescMethodUnary);
+    if (method.methodKind === "unary" || method.methodKind === "server_streaming")
+      definition[method.localName] = methodDefinition(method as CsiMethod);
   }
   return definition;
 }

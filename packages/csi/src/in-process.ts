@@ -16,7 +16,9 @@ import { abortable, type Clock, DeadlineError, withDeadline } from "@longshore/r
 import type { CsiCallOptions, CsiConnector, CsiHandlers, CsiListener, CsiServer } from "./connection.ts";
 import { socketPathOf } from "./endpoint.ts";
 import { CsiCallError } from "./errors.ts";
+import { inProcessStream } from "./in-process-stream.ts";
 import { LossListeners } from "./loss-listeners.ts";
+import { snapshotMetadataOver } from "./streams.ts";
 import {
   connectionOver,
   dispatch,
@@ -39,7 +41,7 @@ export interface InProcessCall {
 }
 
 /**
- * Stands between client and server. To lose a request, throw without calling `proceed`; to lose a
+ * Stands between client and server of a unary call. To lose a request, throw without calling `proceed`; to lose a
  * reply, throw after it; see {@link lostReply}.
  */
 export type InProcessHook = (
@@ -49,7 +51,7 @@ export type InProcessHook = (
 
 /** Connector and listener in one, with its fault hooks. */
 export interface InProcessCsi extends CsiConnector, CsiListener {
-  /** Puts a hook around every call from now on (the last one is outermost); gives its removal. */
+  /** Puts a hook around every unary call from now on (the last one is outermost); gives its removal. */
   intercept(hook: InProcessHook): () => void;
   /** The server of the endpoint dies: calls in flight end without an answer, new ones find nobody. */
   crash(endpoint: string): void;
@@ -167,18 +169,28 @@ export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
       // The server of the call that was answered last; one that never answered was never reached.
       let established: Served | undefined;
       const transport = transportTo(path, closed.signal);
-      const watched: UnaryTransport = async (method, request, options) => {
-        const served = table.get(path);
-        const answer = await transport(method, request, options);
+      const answeredBy = (served: Served | undefined) => {
         if (served !== undefined && served !== established && !closed.signal.aborted) {
           established = served;
           const { signal } = served.gone;
           if (signal.aborted) losses.tell();
           else signal.addEventListener("abort", () => losses.tell(), { once: true });
         }
+      };
+      const watched: UnaryTransport = async (method, request, options) => {
+        const served = table.get(path);
+        const answer = await transport(method, request, options);
+        answeredBy(served);
         return answer;
       };
       return connectionOver(watched, {
+        snapshotMetadata: snapshotMetadataOver(async function* (method, request, options) {
+          const peer = { served: table.get(path), endpoint: path, closed: closed.signal };
+          for await (const answer of inProcessStream(env.clock, peer, method, request, options)) {
+            answeredBy(peer.served);
+            yield answer;
+          }
+        }),
         onLost: (listener) => losses.add(listener),
         close() {
           losses.clear();

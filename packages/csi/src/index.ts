@@ -9,7 +9,6 @@ export {
   type MessageShape,
   toJson,
 } from "@bufbuild/protobuf";
-export * from "./conformance/index.ts";
 export * from "./connection.ts";
 export { CsiEndpointError, socketPathOf } from "./endpoint.ts";
 export * from "./errors.ts";

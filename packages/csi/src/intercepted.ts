@@ -23,7 +23,7 @@ type Call = (
   options: CsiCallOptions,
 ) => Promise<MessageShape<DescMessage>>;
 
-/** The connection with `around` about each of its calls. */
+/** The connection with `around` about each of its calls but the streams, which go straight through. */
 export function interceptCalls(connection: CsiConnection, around: CallInterceptor): CsiConnection {
   const clients = new Map<DescService, Record<string, unknown>>([
     [Identity, connection.identity],

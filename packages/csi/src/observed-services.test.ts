@@ -52,3 +52,52 @@ test("of services that are not there, none is made", () => {
   const observed = observedServices({ identity: {} }, () => {});
   expect(Object.keys(observed)).toEqual(["identity"]);
 });
+
+test("streams pass through a forwarder too, and are seen when they end", async () => {
+  const csi = inProcessCsi({ clock: systemClock });
+  await csi.serve("/driver.sock", {
+    identity: {},
+    snapshotMetadata: {
+      async *getMetadataAllocated({ snapshotId }) {
+        yield { volumeCapacityBytes: 1n };
+        if (snapshotId === "gone") throw new CsiStatusError("NOT_FOUND", "gone");
+        yield { volumeCapacityBytes: 2n };
+      },
+    },
+  });
+  const calls: ServedCall[] = [];
+  let tellLeft: () => void = () => {};
+  const left = new Promise<void>((resolve) => {
+    tellLeft = resolve;
+  });
+  const behind = forwardingServices(csi.connect("/driver.sock"), 1000);
+  await csi.serve(
+    "/front.sock",
+    observedServices(behind, (call) => {
+      calls.push(call);
+      if (call.code === "CANCELLED") tellLeft();
+    }),
+  );
+  const { snapshotMetadata } = csi.connect("/front.sock");
+  const seen: bigint[] = [];
+  const read = async (snapshotId: string, most = 9) => {
+    for await (const answer of snapshotMetadata.getMetadataAllocated({ snapshotId }, options)) {
+      seen.push(answer.volumeCapacityBytes);
+      if (seen.length === most) return;
+    }
+  };
+  await read("whole");
+  await expect(read("gone")).rejects.toMatchObject({ code: "NOT_FOUND", detail: "gone" });
+  await read("left", 4);
+  await left;
+  expect(seen).toEqual([1n, 2n, 1n, 1n]);
+  const codes = calls.map(({ rpc, code }) => `${rpc} ${code}`);
+  expect(codes).toEqual([
+    "GetMetadataAllocated OK",
+    "GetMetadataAllocated NOT_FOUND",
+    "GetMetadataAllocated CANCELLED",
+  ]);
+
+  csi.crash("/driver.sock");
+  await expect(read("whole")).rejects.toMatchObject({ code: "UNAVAILABLE", answered: true });
+});

@@ -1,8 +1,14 @@
 /** What a driver is asked, seen at its door; and services that pass every call on to a driver elsewhere. */
-import type { DescMessage, DescMethodUnary, DescService, MessageShape } from "@bufbuild/protobuf";
+import type {
+  DescMessage,
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  DescService,
+  MessageShape,
+} from "@bufbuild/protobuf";
 import type { CsiConnection, CsiServices } from "./connection.ts";
 import { CsiCallError, CsiStatusError, type GrpcCode } from "./errors.ts";
-import { Controller, GroupController, Identity, Node } from "./gen/csi_pb.ts";
+import { Controller, GroupController, Identity, Node, SnapshotMetadata } from "./gen/csi_pb.ts";
 import { statusOfFailure } from "./unary.ts";
 
 /** One call that a driver has answered. Carries no secret: ids and names only. */
@@ -18,29 +24,71 @@ const descriptions = {
   identity: Identity,
   controller: Controller,
   groupController: GroupController,
+  snapshotMetadata: SnapshotMetadata,
   node: Node,
 };
 
 type Handler = (request: MessageShape<DescMessage>, signal: AbortSignal) => Promise<Record<string, unknown>>;
+type StreamHandler = (
+  request: MessageShape<DescMessage>,
+  signal: AbortSignal,
+) => AsyncIterable<Record<string, unknown>>;
 
-/** The same services; `onCall` is told of every call once it has been answered, before the answer leaves. */
+/** What becomes of each handler of a driver; undefined: of this one, nothing is served. */
+interface Mapping {
+  unary(method: DescMethodUnary, handlers: Handlers, service: ServiceName): Handler | undefined;
+  stream(
+    method: DescMethodServerStreaming,
+    handlers: Handlers,
+    service: ServiceName,
+  ): StreamHandler | undefined;
+}
+
+type Handlers = Record<string, unknown>;
+
+/**
+ * The same services; `onCall` is told of every call once it has been answered, before the answer leaves; of a
+ * stream: before its end does. One that its caller left before the end is CANCELLED.
+ */
 export function observedServices(
   services: CsiServices,
   onCall: (call: ServedCall) => Promise<void> | void,
 ): CsiServices {
-  return mapHandlers(services, (method, handlers) => {
-    const handler = handlers?.[method.localName] as Handler | undefined;
-    if (handler === undefined) return undefined;
-    return async (request, signal) => {
-      try {
-        const answer = await handler.call(handlers, request, signal);
-        await onCall({ rpc: method.name, code: "OK", volumeId: volumeIdOf(request, answer) });
-        return answer;
-      } catch (error) {
-        await onCall({ rpc: method.name, code: statusOfFailure(error).code, volumeId: volumeIdOf(request) });
-        throw error;
-      }
-    };
+  return mapHandlers(services, {
+    unary(method, handlers) {
+      const handler = handlers[method.localName] as Handler | undefined;
+      if (handler === undefined) return undefined;
+      return async (request, signal) => {
+        try {
+          const answer = await handler.call(handlers, request, signal);
+          await onCall({ rpc: method.name, code: "OK", volumeId: volumeIdOf(request, answer) });
+          return answer;
+        } catch (error) {
+          await onCall({
+            rpc: method.name,
+            code: statusOfFailure(error).code,
+            volumeId: volumeIdOf(request),
+          });
+          throw error;
+        }
+      };
+    },
+    stream(method, handlers) {
+      const handler = handlers[method.localName] as StreamHandler | undefined;
+      if (handler === undefined) return undefined;
+      return async function* (request, signal) {
+        let code: GrpcCode = "CANCELLED";
+        try {
+          yield* handler.call(handlers, request, signal);
+          code = "OK";
+        } catch (error) {
+          code = statusOfFailure(error).code;
+          throw error;
+        } finally {
+          await onCall({ rpc: method.name, code, volumeId: volumeIdOf(request) });
+        }
+      };
+    },
   });
 }
 
@@ -51,45 +99,57 @@ export function observedServices(
 export function forwardingServices(connection: CsiConnection, timeoutMs: number): CsiServices {
   const clients: Record<string, unknown> = {};
   for (const name of Object.keys(descriptions)) clients[name] = {};
-  return mapHandlers(clients as unknown as CsiServices, (method, _, service) => {
+  const callOf = <Answer>(service: ServiceName, method: DescMethodUnary | DescMethodServerStreaming) => {
     const client = connection[service] as unknown as Record<
       string,
-      (request: unknown, options: unknown) => Promise<Record<string, unknown>>
+      (request: unknown, options: unknown) => Answer
     >;
-    return async (request, signal) => {
-      const call = client[method.localName];
-      if (call === undefined) throw new Error(`no call ${method.name} of ${method.parent.typeName}`);
+    const call = client[method.localName];
+    if (call === undefined) throw new Error(`no call ${method.name} of ${method.parent.typeName}`);
+    return call;
+  };
+  return mapHandlers(clients as unknown as CsiServices, {
+    unary: (method, _, service) => async (request, signal) => {
+      const call = callOf<Promise<Record<string, unknown>>>(service, method);
       try {
         return await call(request, { signal, timeoutMs });
       } catch (error) {
-        // What became of the call is not known here either: the caller must not take it for an answer of the driver.
-        if (!(error instanceof CsiCallError) || error.answered) throw error;
-        throw new CsiStatusError("UNAVAILABLE", `the driver did not answer: ${error.message}`, {
-          cause: error,
-        });
+        throw passedOn(error);
       }
-    };
+    },
+    stream: (method, _, service) =>
+      async function* (request, signal) {
+        const call = callOf<AsyncIterable<Record<string, unknown>>>(service, method);
+        try {
+          yield* call(request, { signal, timeoutMs });
+        } catch (error) {
+          throw passedOn(error);
+        }
+      },
   });
+}
+
+/** What became of an unanswered call is not known here either: the caller must not take it for an answer of the driver. */
+function passedOn(error: unknown): unknown {
+  if (!(error instanceof CsiCallError) || error.answered) return error;
+  return new CsiStatusError("UNAVAILABLE", `the driver did not answer: ${error.message}`, { cause: error });
 }
 
 type ServiceName = keyof typeof descriptions;
 
-function mapHandlers(
-  services: CsiServices,
-  map: (
-    method: DescMethodUnary,
-    handlers: Record<string, unknown> | undefined,
-    service: ServiceName,
-  ) => Handler | undefined,
-): CsiServices {
-  const mapped: Record<string, Record<string, Handler>> = {};
+function mapHandlers(services: CsiServices, map: Mapping): CsiServices {
+  const mapped: Record<string, Record<string, Handler | StreamHandler>> = {};
   for (const [name, description] of Object.entries(descriptions) as [ServiceName, DescService][]) {
-    const handlers = services[name] as Record<string, unknown> | undefined;
+    const handlers = services[name] as Handlers | undefined;
     if (handlers === undefined) continue;
-    const own: Record<string, Handler> = {};
+    const own: Record<string, Handler | StreamHandler> = {};
     for (const method of description.methods) {
-      if (method.methodKind !== "unary") continue;
-      const handler = map(method as DescMethodUnary, handlers, name);
+      const handler =
+        method.methodKind === "unary"
+          ? map.unary(method as DescMethodUnary, handlers, name)
+          : method.methodKind === "server_streaming"
+            ? map.stream(method as DescMethodServerStreaming, handlers, name)
+            : undefined;
       if (handler !== undefined) own[method.localName] = handler;
     }
     mapped[name] = own;

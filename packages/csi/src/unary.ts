@@ -20,7 +20,7 @@ import type {
   PluginRegistrationHandlers,
 } from "./connection.ts";
 import { CsiCallError, CsiStatusError, type GrpcCode } from "./errors.ts";
-import { Controller, GroupController, Identity, Node } from "./gen/csi_pb.ts";
+import { Controller, GroupController, Identity, Node, SnapshotMetadata } from "./gen/csi_pb.ts";
 import { Registration } from "./gen/pluginregistration_pb.ts";
 
 /** Makes one unary call. Fails with {@link CsiCallError} only. */
@@ -42,15 +42,16 @@ export function clientOver<S extends DescService>(service: S, transport: UnaryTr
   return client as CsiClient<S>;
 }
 
-/** A connection whose calls all go through `transport`. */
+/** A connection whose unary calls all go through `transport`. */
 export function connectionOver(
   transport: UnaryTransport,
-  line: Pick<CsiConnection, "onLost" | "close">,
+  line: Pick<CsiConnection, "snapshotMetadata" | "onLost" | "close">,
 ): CsiConnection {
   return {
     identity: clientOver(Identity, transport),
     controller: clientOver(Controller, transport),
     groupController: clientOver(GroupController, transport),
+    snapshotMetadata: line.snapshotMetadata,
     node: clientOver(Node, transport),
     onLost: (listener) => line.onLost(listener),
     close: () => line.close(),
@@ -104,6 +105,7 @@ export function handlersOf(services: CsiServices): ReadonlyMap<string, CsiHandle
   const map = new Map<string, CsiHandlers<DescService>>([[Identity.typeName, services.identity]]);
   if (services.controller !== undefined) map.set(Controller.typeName, services.controller);
   if (services.groupController !== undefined) map.set(GroupController.typeName, services.groupController);
+  if (services.snapshotMetadata !== undefined) map.set(SnapshotMetadata.typeName, services.snapshotMetadata);
   if (services.node !== undefined) map.set(Node.typeName, services.node);
   return map;
 }

@@ -120,7 +120,8 @@ export class Life {
           connection.onLost(() => {
             if (!this.#cut) listener();
           });
-        return { ...wrapped, onLost, close: () => connection.close() } as CsiConnection;
+        const { snapshotMetadata } = connection;
+        return { ...wrapped, snapshotMetadata, onLost, close: () => connection.close() } as CsiConnection;
       },
       connectRegistration: (socketPath) => {
         const client = connector.connectRegistration(socketPath);

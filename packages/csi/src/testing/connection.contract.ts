@@ -279,6 +279,130 @@ export function csiContract(name: string, form: () => CsiForm): void {
       connection.close();
     });
 
+    it("carries a stream of answers in order, to its end", async () => {
+      const { connection, stop } = await streaming(form(), async function* (request) {
+        for (let at = request.startingOffset; at < 5n; at++) yield tuples(at);
+      });
+      const answers = connection.snapshotMetadata.getMetadataAllocated(
+        { snapshotId: "s", startingOffset: 2n },
+        options,
+      );
+      expect(await offsetsOf(answers)).toEqual([2n, 3n, 4n]);
+      const missing = await failure(offsetsOf(connection.snapshotMetadata.getMetadataDelta({}, options)));
+      expect(missing).toMatchObject({ rpc: "GetMetadataDelta", code: "UNIMPLEMENTED", answered: true });
+      await stop();
+    });
+
+    it("ends a stream with the status that the driver fails with, without the text of a defect", async () => {
+      const taken = gate();
+      const { connection, stop } = await streaming(form(), async function* ({ snapshotId }) {
+        if (snapshotId === "unknown") throw new CsiStatusError("NOT_FOUND", "no such snapshot");
+        if (snapshotId === "defect") throw new TypeError("password is hunter2");
+        yield tuples(0n);
+        await taken.opened;
+        throw new CsiStatusError("OUT_OF_RANGE", "beyond the end");
+      });
+      const { getMetadataAllocated } = connection.snapshotMetadata;
+      const unknown = await failure(offsetsOf(getMetadataAllocated({ snapshotId: "unknown" }, options)));
+      expect(unknown).toMatchObject({
+        rpc: "GetMetadataAllocated",
+        code: "NOT_FOUND",
+        detail: "no such snapshot",
+        answered: true,
+      });
+      const defect = await failure(offsetsOf(getMetadataAllocated({ snapshotId: "defect" }, options)));
+      expect(defect).toMatchObject({ code: "INTERNAL", answered: true });
+      expect(defect.message).not.toContain("hunter2");
+      const seen: bigint[] = [];
+      const late = await failure(
+        (async () => {
+          for await (const { blockMetadata } of getMetadataAllocated({ snapshotId: "s" }, options)) {
+            seen.push(...blockMetadata.map(({ byteOffset }) => byteOffset));
+            taken.open();
+          }
+        })(),
+      );
+      expect(late).toMatchObject({ code: "OUT_OF_RANGE", detail: "beyond the end" });
+      expect(seen).toEqual([0n]);
+      await stop();
+    });
+
+    it("has a driver produce no more of a stream than is taken, and tells it when its caller goes", async () => {
+      const told = gate();
+      let made = 0;
+      const { connection, stop } = await streaming(form(), async function* () {
+        try {
+          for (;;) {
+            made++;
+            yield tuples(BigInt(made), 10_000);
+          }
+        } finally {
+          told.open();
+        }
+      });
+      let taken = 0;
+      for await (const answer of connection.snapshotMetadata.getMetadataAllocated({}, options)) {
+        expect(answer.blockMetadata).toHaveLength(10_000);
+        if (++taken === 3) break;
+      }
+      await told.opened;
+      expect(made).toBeLessThan(100);
+      await stop();
+    });
+
+    it.each([
+      ["at its deadline", "DEADLINE_EXCEEDED"],
+      ["when its signal aborts", "CANCELLED"],
+    ] as const)("ends a stream %s, and tells the handler", async (_, code) => {
+      const told = gate();
+      const { connection, stop } = await streaming(form(), async function* (request, signal) {
+        try {
+          yield tuples(0n);
+          await hanging(() => {})(request, signal);
+        } finally {
+          told.open();
+        }
+      });
+      const abort = new AbortController();
+      const timeoutMs = code === "CANCELLED" ? 5_000 : 200;
+      const call = () =>
+        connection.snapshotMetadata.getMetadataAllocated({}, { signal: abort.signal, timeoutMs });
+      const error = await failure(
+        (async () => {
+          for await (const _ of call()) if (code === "CANCELLED") abort.abort();
+        })(),
+      );
+      expect(error).toMatchObject({ code, answered: false });
+      await told.opened;
+      if (code === "CANCELLED") expect(await failure(offsetsOf(call()))).toMatchObject({ code });
+      await stop();
+    });
+
+    it("says that nobody answered a stream whose server is away, dies or is left", async () => {
+      const parts = form();
+      const at = parts.endpoint();
+      const nobody = parts.connector.connect(at);
+      const away = await failure(offsetsOf(nobody.snapshotMetadata.getMetadataAllocated({}, options)));
+      expect(away).toMatchObject({ code: "UNAVAILABLE", answered: false });
+      nobody.close();
+
+      const { connection, server, stop } = await streaming(parts, async function* (request, signal) {
+        yield tuples(0n);
+        await hanging(() => {})(request, signal);
+      });
+      const dying = await failure(
+        (async () => {
+          for await (const _ of connection.snapshotMetadata.getMetadataAllocated({}, options)) {
+            void server.close();
+          }
+        })(),
+      );
+      expect(dying.answered).toBe(false);
+      await stop();
+      const left = await failure(offsetsOf(connection.snapshotMetadata.getMetadataAllocated({}, options)));
+      expect(left.answered).toBe(false);
+    });
+
     it("speaks the registration protocol", async () => {
       const { connector, listener, endpoint } = form();
       const at = endpoint();
@@ -330,4 +454,41 @@ async function untilAnswered<T>(call: () => Promise<T>): Promise<T> {
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
+}
+
+type AllocatedHandler = NonNullable<NonNullable<CsiServices["snapshotMetadata"]>["getMetadataAllocated"]>;
+
+/** A driver that streams, and a connection to it. */
+async function streaming({ connector, listener, endpoint }: CsiForm, getMetadataAllocated: AllocatedHandler) {
+  const at = endpoint();
+  const server = await listener.serve(at, { ...driver(), snapshotMetadata: { getMetadataAllocated } });
+  const connection = connector.connect(at);
+  const stop = async () => {
+    connection.close();
+    await server.close();
+  };
+  return { connection, server, stop };
+}
+
+function tuples(byteOffset: bigint, count = 1) {
+  return { blockMetadata: Array.from({ length: count }, () => ({ byteOffset, sizeBytes: 1n })) };
+}
+
+interface Tuples {
+  readonly blockMetadata: readonly { readonly byteOffset: bigint }[];
+}
+
+async function offsetsOf(stream: AsyncIterable<Tuples>): Promise<readonly bigint[]> {
+  const seen: bigint[] = [];
+  for await (const { blockMetadata } of stream) seen.push(...blockMetadata.map((tuple) => tuple.byteOffset));
+  return seen;
+}
+
+/** Something that is waited for. */
+function gate() {
+  let open: () => void = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open: () => open(), opened };
 }

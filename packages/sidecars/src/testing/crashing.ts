@@ -116,6 +116,7 @@ function mortalConnection(csi: CsiConnection, life: Life): CsiConnection {
     identity: service(csi.identity),
     controller: service(csi.controller),
     groupController: service(csi.groupController),
+    snapshotMetadata: csi.snapshotMetadata,
     node: service(csi.node),
     onLost: (listener) => csi.onLost(listener),
     close: () => csi.close(),
