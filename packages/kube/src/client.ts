@@ -26,6 +26,8 @@ export interface ListOptions extends CallOptions {
   readonly metadataOnly?: boolean;
   /** Objects may come without `metadata.managedFields`, which saves keeping them. */
   readonly dropManagedFields?: boolean;
+  /** Objects may have equal parts in common with one another, which saves keeping each. */
+  readonly shareParts?: boolean;
 }
 
 /** One page of a list. */
@@ -55,6 +57,8 @@ export interface WatchOptions extends CallOptions {
   readonly metadataOnly?: boolean;
   /** Objects may come without `metadata.managedFields`, which saves keeping them. */
   readonly dropManagedFields?: boolean;
+  /** Objects may have equal parts in common with one another, which saves keeping each. */
+  readonly shareParts?: boolean;
 }
 
 /** A change seen by a watch; an error inside the stream (410 above all) is thrown as {@link KubeApiError}. */

@@ -3,6 +3,7 @@
  * and a copy of each of a hundred thousand would cost as much as parsing them.
  */
 import type { KubeObject } from "../objects.ts";
+import type { SharedParts } from "./shared-parts.ts";
 
 /** How a fresh object is to be. */
 export interface FreshForm {
@@ -10,6 +11,8 @@ export interface FreshForm {
   readonly kind: string;
   /** Without `metadata.managedFields`. */
   readonly dropManagedFields: boolean;
+  /** Parts that it may have in common with others; each has its own when left out. */
+  readonly sharedParts: SharedParts | undefined;
 }
 
 type Fresh = { apiVersion?: string; kind?: string; metadata?: Record<string, unknown> };
@@ -17,7 +20,7 @@ type Fresh = { apiVersion?: string; kind?: string; metadata?: Record<string, unk
 /** The object with the apiVersion and kind of its resource, which items of a list lack and partial ones have wrong. */
 export function completed<T extends KubeObject>(
   parsed: T,
-  { apiVersion, kind, dropManagedFields }: FreshForm,
+  { apiVersion, kind, dropManagedFields, sharedParts }: FreshForm,
 ): T {
   const fresh = parsed as unknown as Fresh;
   if (fresh.kind !== kind) {
@@ -25,6 +28,7 @@ export function completed<T extends KubeObject>(
     fresh.kind = kind;
   }
   if (dropManagedFields && fresh.metadata?.managedFields !== undefined) dropFrom(fresh, fresh.metadata);
+  sharedParts?.shareIn(fresh);
   return parsed;
 }
 

@@ -26,7 +26,7 @@ import { type KubeObject, type ObjectRef, refOf, type Stored } from "../objects.
 import { apiVersionOf, type Resource } from "../resources.ts";
 import { type ApiResource, Discovery } from "./discovery.ts";
 import { type FlowControl, TokenBucket } from "./flow-control.ts";
-import { completed } from "./fresh-object.ts";
+import { completed, type FreshForm } from "./fresh-object.ts";
 import { type HttpRequest, type HttpResponse, HttpTransport, wasNeverSent } from "./http-transport.ts";
 import { parsePageWithoutManagedFields } from "./managed-fields-text.ts";
 import {
@@ -39,6 +39,7 @@ import {
 } from "./request-path.ts";
 import { type FailedAttempt, parseRetryAfter, retryDelayMs } from "./retry.ts";
 import { fenceOf } from "./send-fence.ts";
+import { SharedParts } from "./shared-parts.ts";
 import { apiErrorOf, isObjectMissing } from "./status.ts";
 import { readWatchEvents } from "./watch-stream.ts";
 
@@ -90,6 +91,8 @@ class HttpClient implements HttpKubeClient {
   readonly #discovery: Discovery;
   readonly #bucket: TokenBucket | undefined;
   readonly #callTimeoutMs: number;
+  /** By kind. */
+  readonly #sharedParts = new Map<string, SharedParts>();
 
   constructor(env: RuntimeEnv, config: ClusterConfig, options: HttpClientOptions) {
     this.#env = env;
@@ -131,16 +134,26 @@ class HttpClient implements HttpKubeClient {
     const parse = options.dropManagedFields === true ? parsePageWithoutManagedFields : undefined;
     const raw = (await this.#call(request, options.signal, { timeoutMs, parse })) as RawList<T>;
     const token = raw.metadata?.continue;
-    const form = {
-      apiVersion: apiVersionOf(resource, version),
-      kind: resource.kind,
-      dropManagedFields: options.dropManagedFields === true,
-    };
+    const form = this.#formOf(resource, version, options);
     return {
       items: (raw.items ?? []).map((item) => completed(item, form)),
       resourceVersion: raw.metadata?.resourceVersion ?? "",
       continue: token === "" ? undefined : token,
     };
+  }
+
+  #formOf(
+    resource: Resource<KubeObject>,
+    version: string,
+    { dropManagedFields = false, shareParts = false }: ListOptions | WatchOptions,
+  ): FreshForm {
+    const { kind } = resource;
+    let sharedParts: SharedParts | undefined;
+    if (shareParts) {
+      sharedParts = this.#sharedParts.get(kind) ?? new SharedParts();
+      this.#sharedParts.set(kind, sharedParts);
+    }
+    return { apiVersion: apiVersionOf(resource, version), kind, dropManagedFields, sharedParts };
   }
 
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): WatchStream<T> {
@@ -207,7 +220,7 @@ class HttpClient implements HttpKubeClient {
       ).finally(() => deadline.removeEventListener("abort", forward));
     });
     if (response.code !== 200) throw await this.#apiError(request, response);
-    return readWatchEvents<T>(response.body, resource, version, options.dropManagedFields);
+    return readWatchEvents<T>(response.body, resource, this.#formOf(resource, version, options));
   }
 
   async create<T extends KubeObject>(

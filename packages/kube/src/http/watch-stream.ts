@@ -1,7 +1,7 @@
 /** Reads the events of a watch out of the bytes of its answer. */
 import { KubeTransportError, type WatchEvent, type WatchEvents } from "../client.ts";
 import type { KubeObject, Stored } from "../objects.ts";
-import { apiVersionOf, type Resource } from "../resources.ts";
+import type { Resource } from "../resources.ts";
 import { completed, type FreshForm } from "./fresh-object.ts";
 import { type Line, LineSplitter } from "./line-splitter.ts";
 import { parseWithoutManagedFields } from "./managed-fields-text.ts";
@@ -20,10 +20,8 @@ interface RawEvent<T extends KubeObject> {
 export function readWatchEvents<T extends KubeObject>(
   body: AsyncIterable<Uint8Array>,
   resource: Resource<T>,
-  version: string,
-  dropManagedFields = false,
+  form: FreshForm,
 ): WatchEvents<T> {
-  const form = { apiVersion: apiVersionOf(resource, version), kind: resource.kind, dropManagedFields };
   const splitter = new LineSplitter();
   const chunks = body[Symbol.asyncIterator]();
   let lines: readonly Line[] = [];
@@ -32,7 +30,7 @@ export function readWatchEvents<T extends KubeObject>(
     const line = lines[taken++];
     return line === undefined
       ? undefined
-      : toEvent(parse<T>(line, resource, dropManagedFields), resource, form);
+      : toEvent(parse<T>(line, resource, form.dropManagedFields), resource, form);
   };
   // Not a generator: what a chunk holds is given without waiting for anything, at a fraction of the cost.
   return {

@@ -337,10 +337,12 @@ export class Reflector<T extends KubeObject> {
     fieldSelector?: string;
     metadataOnly?: boolean;
     dropManagedFields: boolean;
+    shareParts: boolean;
   } {
     const { namespace, labelSelector, fieldSelector, metadataOnly, keepManagedFields } = this.#options;
     return {
       dropManagedFields: keepManagedFields !== true,
+      shareParts: true,
       ...(namespace === undefined ? {} : { namespace }),
       ...(labelSelector === undefined ? {} : { labelSelector }),
       ...(fieldSelector === undefined ? {} : { fieldSelector }),
