@@ -7,7 +7,8 @@ import type {
   VolumeSnapshotContent,
 } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
-import { decideGroupContentStep, type GroupContentStep } from "../snapshotter/group-content-step.ts";
+import type { ContentStep } from "../snapshotter/content-step.ts";
+import { decideGroupContentStep, type GroupHandles } from "../snapshotter/group-content-step.ts";
 import { memberNames } from "./group-binding.ts";
 import { decideGroupStep, type GroupStep, type ObservedGroup } from "./group-step.ts";
 
@@ -250,7 +251,7 @@ describe("the step for a VolumeGroupSnapshotContent", () => {
   const steps: readonly {
     readonly name: string;
     readonly given: Change;
-    readonly expected: GroupContentStep;
+    readonly expected: ContentStep<GroupHandles>;
   }[] = [
     { name: "a new one is created", given: {}, expected: { kind: "create" } },
     {
@@ -267,12 +268,12 @@ describe("the step for a VolumeGroupSnapshotContent", () => {
     {
       name: "one that exists is looked at",
       given: { spec: { source: handles } },
-      expected: { kind: "check", handles: of },
+      expected: { kind: "check", handle: of },
     },
     {
       name: "deleted: with all of its snapshots",
       given: { metadata: { ...gone, annotations: beingDeleted }, status: made },
-      expected: { kind: "delete", handles: of },
+      expected: { kind: "delete", handle: of },
     },
     {
       name: "deleted, in v1beta1",
@@ -283,7 +284,7 @@ describe("the step for a VolumeGroupSnapshotContent", () => {
           volumeSnapshotHandlePairList: [{ volumeHandle: "v", snapshotHandle: "h" }],
         },
       },
-      expected: { kind: "delete", handles: of },
+      expected: { kind: "delete", handle: of },
     },
     {
       name: "deleted while uncertain: asked for again",
@@ -315,7 +316,7 @@ describe("the step for a VolumeGroupSnapshotContent", () => {
         metadata: gone,
         spec: { source: handles, volumeGroupSnapshotRef: { name: "g", namespace: "n" } },
       },
-      expected: { kind: "delete", handles: of },
+      expected: { kind: "delete", handle: of },
     },
   ];
   it.each(steps)("$name", ({ given, expected }) => {

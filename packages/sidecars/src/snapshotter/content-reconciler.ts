@@ -1,5 +1,6 @@
 /**
- * Brings the snapshot at the driver and its VolumeSnapshotContent together.
+ * Brings the snapshots at the driver and their content together: of single snapshots and of groups alike, which
+ * differ in their {@link ContentWork} only.
  *
  *     volumeHandle ─► being-created ─► CreateSnapshot ─► status ─► annotation off ─► ready
  *     snapshotHandle ─► ListSnapshots ─► status
@@ -13,118 +14,131 @@
  */
 import { isDeleting, type KubeObject, type ReconcileResult, type Stored, settled } from "@longshore/kube";
 import { assertNever, type BackoffPolicy, backoffMs } from "@longshore/runtime";
-import {
-  beingCreatedAnnotation,
-  contentFinalizer,
-  snapshotResources,
-  type VolumeSnapshotContent,
-} from "@longshore/storage";
 import type { SidecarEnv } from "../common/env.ts";
-import { type ContentStep, decideContentStep, isOfDriver } from "./content-step.ts";
-import type { ContentKind, ContentWrites, ToldFailure } from "./content-writes.ts";
+import type { ContentStep } from "./content-step.ts";
+import type { ContentKind, ContentObject, ContentWrites, ToldFailure } from "./content-writes.ts";
 import { isFinalCreateError } from "./create-outcome.ts";
-import {
-  canLook,
-  createRequest,
-  createSnapshot,
-  deleteSnapshot,
-  lookAtSnapshot,
-  type SnapshotCalls,
-} from "./driver-snapshots.ts";
-import { type SnapshotState, statusPatch } from "./snapshot-state.ts";
 
-/** Contents of single snapshots. */
-export const snapshotContents: ContentKind<VolumeSnapshotContent> = {
-  resource: snapshotResources.volumeSnapshotContents,
-  finalizer: contentFinalizer,
-  beingCreatedAnnotation,
-};
+/**
+ * What is to be done for contents of one kind.
+ * @typeParam H what names, to the driver, that which exists
+ * @typeParam S how it is, by the driver
+ */
+export interface ContentWork<C extends KubeObject, H, S extends { readonly ready: boolean }> {
+  readonly kind: ContentKind<C>;
+  isOurs(content: Stored<C>): boolean;
+  decide(content: Stored<C>): ContentStep<H>;
+  /** Its handle is known: nothing can be lost, and the call is repeated without further ado until it is ready. */
+  isKnown(content: Stored<C>): boolean;
+  /** Gathers all that the driver is asked with, and gives the call, which may be made again and again. */
+  prepareCreation(content: Stored<C>, signal: AbortSignal): Promise<() => Promise<S>>;
+  look(content: Stored<C>, handle: H, signal: AbortSignal): Promise<S>;
+  delete(content: Stored<C>, handle: H, signal: AbortSignal): Promise<void>;
+  /** What is new of the status; undefined: nothing is. @param nowNs stands in for a time that the driver does not tell */
+  statusPatch(
+    content: Stored<C>,
+    state: S,
+    nowNs: number,
+    signal: AbortSignal,
+  ): Promise<Readonly<Record<string, unknown>> | undefined>;
+}
 
 /** What the reconciler works with. */
-export interface ContentContext extends SnapshotCalls {
+export interface ContentContext<C extends ContentObject, H, S extends { readonly ready: boolean }> {
   readonly env: SidecarEnv;
-  readonly writes: ContentWrites<VolumeSnapshotContent>;
-  readonly content: (name: string) => Stored<VolumeSnapshotContent> | undefined;
-  /** How often each snapshot that is not ready yet was looked at in a row. */
+  readonly work: ContentWork<C, H, S>;
+  readonly writes: ContentWrites<C>;
+  readonly content: (name: string) => Stored<C> | undefined;
+  /** How often each that is not ready yet was looked at in a row. */
   readonly polls: Map<string, number>;
   /** Delays between those looks. */
   readonly backoff: BackoffPolicy;
 }
 
-type Content = Stored<VolumeSnapshotContent>;
-
-const checkFailure: ToldFailure = {
-  reason: "SnapshotContentCheckandUpdateFailed",
-  what: "Failed to check and update snapshot content",
-  inStatus: true,
-};
-const deleteFailure: ToldFailure = {
-  reason: "SnapshotDeleteError",
-  what: "Failed to delete snapshot",
-  inStatus: false,
-};
-
-/** What users read of a step that failed, by the reference's names. */
-const failures: Readonly<Record<ContentStep["kind"], ToldFailure>> = {
-  none: checkFailure,
-  create: { reason: "SnapshotCreationFailed", what: "Failed to create snapshot", inStatus: true },
-  check: checkFailure,
-  settleCreation: checkFailure,
-  delete: deleteFailure,
-  letGo: deleteFailure,
-};
-
 /** One pass over the content of this name. Failures are told in its status and thrown, to be retried. */
-export async function reconcileContent(
-  context: ContentContext,
+export async function reconcileContent<C extends ContentObject, H, S extends { readonly ready: boolean }>(
+  context: ContentContext<C, H, S>,
   name: string,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
+  const { work, polls } = context;
   const content = context.content(name);
-  if (content === undefined || !isOfDriver(content, context.driver.name, context.classOf)) return settled;
-  const step = decideContentStep(content, canLook(context.driver));
+  if (content === undefined || !work.isOurs(content)) return settled;
+  const step = work.decide(content);
   try {
     const isReady = await act(context, content, step, signal);
-    if (isReady) context.polls.delete(name);
-    if (isMoreToDo(content, step.kind)) return { requeueAfterMs: 0 };
+    if (isReady) polls.delete(name);
+    if (isMoreToDo(content, step)) return { requeueAfterMs: 0 };
     if (isReady) return settled;
   } catch (error) {
-    await context.writes.report(content, failures[step.kind], error, signal);
+    await context.writes.report(content, failureOf(step, work.kind), error, signal);
     throw error;
   }
   return lookAgain(context, name);
 }
 
 /** The snapshotter's own mark wakes nobody when it goes, but a deletion, or a look, may have waited for that. */
-export function isMoreToDo(content: KubeObject, step: string): boolean {
-  return step === "settleCreation" || (step === "create" && isDeleting(content));
+function isMoreToDo(content: KubeObject, { kind }: ContentStep<unknown>): boolean {
+  return kind === "settleCreation" || (kind === "create" && isDeleting(content));
 }
 
-/** Looks again at a snapshot that is not ready, later each time. */
-export function lookAgain(
-  context: Pick<ContentContext, "polls" | "backoff" | "env">,
+/** Looks again at what is not ready, later each time. */
+function lookAgain(
+  { polls, backoff, env }: Pick<ContentContext<never, never, never>, "polls" | "backoff" | "env">,
   name: string,
 ): ReconcileResult {
-  const polls = (context.polls.get(name) ?? 0) + 1;
-  context.polls.set(name, polls);
-  return { requeueAfterMs: backoffMs(context.backoff, polls, context.env.random) };
+  const looks = (polls.get(name) ?? 0) + 1;
+  polls.set(name, looks);
+  return { requeueAfterMs: backoffMs(backoff, looks, env.random) };
 }
 
-/** Does what the step says; false: the driver is not ready with the snapshot. */
-async function act(
-  context: ContentContext,
-  content: Content,
-  step: ContentStep,
+/** What users read of a step that failed, by the reference's names. */
+function failureOf(
+  { kind }: ContentStep<unknown>,
+  { noun, reasonPrefix }: Pick<ContentKind<KubeObject>, "noun" | "reasonPrefix">,
+): ToldFailure {
+  switch (kind) {
+    case "create":
+      return {
+        reason: `${reasonPrefix}SnapshotCreationFailed`,
+        what: `Failed to create ${noun}`,
+        inStatus: true,
+      };
+    case "none":
+    case "check":
+    case "settleCreation":
+      return {
+        reason: `${reasonPrefix}SnapshotContentCheckandUpdateFailed`,
+        what: `Failed to check and update ${noun} content`,
+        inStatus: true,
+      };
+    case "delete":
+    case "letGo":
+      return {
+        reason: `${reasonPrefix}SnapshotDeleteError`,
+        what: `Failed to delete ${noun}`,
+        inStatus: false,
+      };
+    default:
+      return assertNever(kind);
+  }
+}
+
+/** Does what the step says; false: the driver is not ready. */
+async function act<C extends ContentObject, H, S extends { readonly ready: boolean }>(
+  context: ContentContext<C, H, S>,
+  content: Stored<C>,
+  step: ContentStep<H>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { writes } = context;
+  const { work, writes } = context;
   switch (step.kind) {
     case "none":
       return true;
     case "create":
       return create(context, content, signal);
     case "check": {
-      const state = await lookAtSnapshot(context, content, step.snapshotHandle, signal);
+      const state = await work.look(content, step.handle, signal);
       await tell(context, content, state, signal);
       return state.ready;
     }
@@ -132,7 +146,7 @@ async function act(
       await writes.unmark(content, signal);
       return true;
     case "delete":
-      await deleteSnapshot(context, content, step.snapshotHandle, signal);
+      await work.delete(content, step.handle, signal);
       await writes.letGo(content, signal);
       return true;
     case "letGo":
@@ -143,15 +157,17 @@ async function act(
   }
 }
 
-async function create(context: ContentContext, content: Content, signal: AbortSignal): Promise<boolean> {
-  const { writes } = context;
-  const request = await createRequest(context, content, signal);
-  // Once its handle is known nothing can be lost: the call is repeated without further ado until it is ready.
-  const isKnown = content.status?.snapshotHandle !== undefined;
-  const marked = isKnown ? content : await writes.mark(content, signal);
-  let state: SnapshotState;
+async function create<C extends ContentObject, H, S extends { readonly ready: boolean }>(
+  context: ContentContext<C, H, S>,
+  content: Stored<C>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { work, writes } = context;
+  const call = await work.prepareCreation(content, signal);
+  const marked = work.isKnown(content) ? content : await writes.mark(content, signal);
+  let state: S;
   try {
-    state = await createSnapshot(context, request, signal);
+    state = await call();
   } catch (error) {
     if (isFinalCreateError(error)) await writes.unmark(marked, signal);
     throw error;
@@ -161,12 +177,12 @@ async function create(context: ContentContext, content: Content, signal: AbortSi
   return state.ready;
 }
 
-function tell(
-  context: ContentContext,
-  content: Content,
-  state: SnapshotState,
+async function tell<C extends ContentObject, H, S extends { readonly ready: boolean }>(
+  { env, work, writes }: ContentContext<C, H, S>,
+  content: Stored<C>,
+  state: S,
   signal: AbortSignal,
 ): Promise<void> {
-  const nowNs = context.env.clock.now().getTime() * 1_000_000;
-  return context.writes.tell(content, statusPatch(content.status, state, nowNs), signal);
+  const nowNs = env.clock.now().getTime() * 1_000_000;
+  await writes.tell(content, await work.statusPatch(content, state, nowNs, signal), signal);
 }

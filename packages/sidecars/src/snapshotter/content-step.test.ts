@@ -40,7 +40,7 @@ const unbound = { ...existing, volumeSnapshotRef: { name: "s", namespace: "n" } 
 const made = { snapshotHandle: "h", readyToUse: true };
 const unready = { snapshotHandle: "h", readyToUse: false };
 
-type Case = readonly [name: string, given: Given, step: ContentStep, canLook?: boolean];
+type Case = readonly [name: string, given: Given, step: ContentStep<string>, canLook?: boolean];
 const cases: readonly Case[] = [
   ["a new one is created", {}, { kind: "create" }],
   ["one that is not ready is asked for again", { status: unready }, { kind: "create" }],
@@ -52,17 +52,13 @@ const cases: readonly Case[] = [
     { annotations: beingCreated, status: unready },
     { kind: "settleCreation" },
   ],
-  ["one that exists is looked at", { spec: existing }, { kind: "check", snapshotHandle: "h" }],
-  [
-    "one that exists is looked at before it is bound",
-    { spec: unbound },
-    { kind: "check", snapshotHandle: "h" },
-  ],
+  ["one that exists is looked at", { spec: existing }, { kind: "check", handle: "h" }],
+  ["one that exists is looked at before it is bound", { spec: unbound }, { kind: "check", handle: "h" }],
   ["one of a group is never created alone", { annotations: ofGroup }, { kind: "none" }],
   [
     "one of a group is looked at",
     { annotations: ofGroup, status: { ...unready, volumeGroupSnapshotHandle: "g" } },
-    { kind: "check", snapshotHandle: "h" },
+    { kind: "check", handle: "h" },
   ],
   [
     "one of a group whose driver cannot be asked waits for its group",
@@ -73,7 +69,7 @@ const cases: readonly Case[] = [
   [
     "deleted with its snapshot: at the driver, too",
     { deleting: true, annotations: beingDeleted, status: made },
-    { kind: "delete", snapshotHandle: "h" },
+    { kind: "delete", handle: "h" },
   ],
   [
     "deleted before it was made: there is nothing at the driver",
@@ -99,12 +95,12 @@ const cases: readonly Case[] = [
   [
     "one that exists, deleted before it was looked at: the driver's goes all the same",
     { deleting: true, annotations: beingDeleted, spec: existing },
-    { kind: "delete", snapshotHandle: "h" },
+    { kind: "delete", handle: "h" },
   ],
   [
     "one that exists and was never bound goes at once",
     { deleting: true, spec: unbound },
-    { kind: "delete", snapshotHandle: "h" },
+    { kind: "delete", handle: "h" },
   ],
   [
     "one of a group is deleted with its group",

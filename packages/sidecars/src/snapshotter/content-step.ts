@@ -9,15 +9,18 @@ import {
   type VolumeSnapshotContent,
 } from "@longshore/storage";
 
-/** What one pass over a VolumeSnapshotContent has to do. */
-export type ContentStep =
+/**
+ * What one pass over a content has to do, of a single snapshot or of a group.
+ * @typeParam H what names the snapshot, or the group, to the driver
+ */
+export type ContentStep<H> =
   | { readonly kind: "none" }
   /** Ask for the snapshot; again and again until it is ready. */
   | { readonly kind: "create" }
   /** Look how a snapshot is that exists. */
-  | { readonly kind: "check"; readonly snapshotHandle: string }
+  | { readonly kind: "check"; readonly handle: H }
   /** Delete the snapshot at the driver. */
-  | { readonly kind: "delete"; readonly snapshotHandle: string }
+  | { readonly kind: "delete"; readonly handle: H }
   /** Nothing is left to delete, or nothing is to be: take the finalizer off. */
   | { readonly kind: "letGo" }
   /** The outcome of CreateSnapshot is known: take the annotation off that says otherwise. */
@@ -43,7 +46,7 @@ export function isOfDriver(
  * Creating is finished with before anything is deleted, so that no snapshot is left that nobody knows.
  * @param canLook the driver can be asked how a snapshot is
  */
-export function decideContentStep(content: VolumeSnapshotContent, canLook: boolean): ContentStep {
+export function decideContentStep(content: VolumeSnapshotContent, canLook: boolean): ContentStep<string> {
   const { spec, status } = content;
   const handle = status?.snapshotHandle;
   const beingCreated = content.metadata?.annotations?.[beingCreatedAnnotation] !== undefined;
@@ -51,12 +54,12 @@ export function decideContentStep(content: VolumeSnapshotContent, canLook: boole
   if (beingCreated && handle !== undefined) return { kind: "settleCreation" };
   if (status?.readyToUse === true && handle !== undefined) return { kind: "none" };
   if (spec.source.snapshotHandle !== undefined) {
-    return { kind: "check", snapshotHandle: handle ?? spec.source.snapshotHandle };
+    return { kind: "check", handle: handle ?? spec.source.snapshotHandle };
   }
   if (!isGroupMember(content)) return { kind: "create" };
   // Its snapshot was made with its group; the snapshot controller says which it is and, like the driver, how it is.
   if (handle === undefined || !canLook) return { kind: "none" };
-  return { kind: "check", snapshotHandle: handle };
+  return { kind: "check", handle };
 }
 
 /** Whether the snapshot belongs to a group. */
@@ -79,12 +82,12 @@ function mayDelete(content: VolumeSnapshotContent): boolean {
   );
 }
 
-function stepOfDeletion(content: VolumeSnapshotContent): ContentStep {
+function stepOfDeletion(content: VolumeSnapshotContent): ContentStep<string> {
   const { spec, status } = content;
   if (!(content.metadata?.finalizers ?? []).includes(contentFinalizer)) return { kind: "none" };
-  const snapshotHandle = status?.snapshotHandle ?? spec.source.snapshotHandle;
+  const handle = status?.snapshotHandle ?? spec.source.snapshotHandle;
   // A snapshot of a group goes with its group.
   const isDeletable = spec.deletionPolicy === "Delete" && !isGroupMember(content);
-  if (!isDeletable || snapshotHandle === undefined) return { kind: "letGo" };
-  return { kind: "delete", snapshotHandle };
+  if (!isDeletable || handle === undefined) return { kind: "letGo" };
+  return { kind: "delete", handle };
 }

@@ -22,6 +22,10 @@ export interface ContentKind<C extends KubeObject> {
   readonly finalizer: string;
   /** Says that the driver was asked for snapshots and that it is not known what became of it. */
   readonly beingCreatedAnnotation: string;
+  /** What it is the content of, in words for users. */
+  readonly noun: string;
+  /** Before the reasons of its events, as the reference has them. */
+  readonly reasonPrefix: "" | "Group";
 }
 
 /** How a failure is told to users. */
@@ -32,7 +36,8 @@ export interface ToldFailure {
   readonly inStatus: boolean;
 }
 
-type ContentObject = KubeObject & { status?: { error?: SnapshotError | null } };
+/** A content of either kind, as far as both are alike. */
+export type ContentObject = KubeObject & { status?: { error?: SnapshotError | null } };
 
 /** Writes to contents of one kind. */
 export class ContentWrites<C extends ContentObject> {

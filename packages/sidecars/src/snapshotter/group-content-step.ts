@@ -7,26 +7,13 @@ import {
   type VolumeGroupSnapshotClass,
   type VolumeGroupSnapshotContent,
 } from "@longshore/storage";
+import type { ContentStep } from "./content-step.ts";
 
 /** A group at the driver, with its snapshots: calls about it name all of them. */
 export interface GroupHandles {
   readonly groupHandle: string;
   readonly snapshotHandles: readonly string[];
 }
-
-/** What one pass over a VolumeGroupSnapshotContent has to do. */
-export type GroupContentStep =
-  | { readonly kind: "none" }
-  /** Ask for the group; again and again until it is ready. */
-  | { readonly kind: "create" }
-  /** Look how a group is that exists. */
-  | { readonly kind: "check"; readonly handles: GroupHandles }
-  /** Delete the group at the driver. */
-  | { readonly kind: "delete"; readonly handles: GroupHandles }
-  /** Nothing is left to delete, or nothing is to be: take the finalizer off. */
-  | { readonly kind: "letGo" }
-  /** The outcome of CreateVolumeGroupSnapshot is known: take the annotation off that says otherwise. */
-  | { readonly kind: "settleCreation" };
 
 /** Whether the content belongs to this driver; see `isOfDriver` of single ones. */
 export function isGroupOfDriver(
@@ -41,16 +28,16 @@ export function isGroupOfDriver(
 }
 
 /** Creating is finished with before anything is deleted, as with single snapshots. */
-export function decideGroupContentStep(content: VolumeGroupSnapshotContent): GroupContentStep {
+export function decideGroupContentStep(content: VolumeGroupSnapshotContent): ContentStep<GroupHandles> {
   const { spec, status } = content;
   const annotations = content.metadata?.annotations ?? {};
   const isCreated = status?.volumeGroupSnapshotHandle !== undefined;
   if (mayDelete(content)) return stepOfDeletion(content);
   if (annotations[groupBeingCreatedAnnotation] !== undefined && isCreated) return { kind: "settleCreation" };
   if (status?.readyToUse === true && isCreated) return { kind: "none" };
-  const handles = handlesOf(content);
-  if (spec.source.groupSnapshotHandles !== undefined && handles !== undefined) {
-    return { kind: "check", handles };
+  const handle = handlesOf(content);
+  if (spec.source.groupSnapshotHandles !== undefined && handle !== undefined) {
+    return { kind: "check", handle };
   }
   return { kind: "create" };
 }
@@ -66,11 +53,11 @@ function mayDelete(content: VolumeGroupSnapshotContent): boolean {
   );
 }
 
-function stepOfDeletion(content: VolumeGroupSnapshotContent): GroupContentStep {
+function stepOfDeletion(content: VolumeGroupSnapshotContent): ContentStep<GroupHandles> {
   if (!(content.metadata?.finalizers ?? []).includes(groupContentFinalizer)) return { kind: "none" };
-  const handles = handlesOf(content);
-  if (content.spec.deletionPolicy !== "Delete" || handles === undefined) return { kind: "letGo" };
-  return { kind: "delete", handles };
+  const handle = handlesOf(content);
+  if (content.spec.deletionPolicy !== "Delete" || handle === undefined) return { kind: "letGo" };
+  return { kind: "delete", handle };
 }
 
 function handlesOf({ spec, status }: VolumeGroupSnapshotContent): GroupHandles | undefined {

@@ -2,7 +2,13 @@
  * The snapshotter: makes and deletes the snapshots of one driver, as VolumeSnapshotContents and, where they are switched
  * on, VolumeGroupSnapshotContents ask. Wires its parts together.
  */
-import { createEventRecorder, type EventRecorder, trackWrites } from "@longshore/kube";
+import {
+  createEventRecorder,
+  type EventRecorder,
+  type Informer,
+  type OwnWrites,
+  trackWrites,
+} from "@longshore/kube";
 import type { BackoffPolicy, Component } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
 import {
@@ -16,14 +22,11 @@ import { groupKindsRemedy, snapshotKindsRemedy, whenServed } from "../common/ser
 import { type Serve, type SidecarContext, type SidecarScope, startAlone } from "../common/sidecar.ts";
 import { UnsupportedByDriverError } from "../common/unsupported.ts";
 import { serveContentQueue } from "./content-queue.ts";
-import { type ContentContext, reconcileContent, snapshotContents } from "./content-reconciler.ts";
-import { ContentWrites } from "./content-writes.ts";
+import { type ContentContext, type ContentWork, reconcileContent } from "./content-reconciler.ts";
+import { type ContentObject, ContentWrites } from "./content-writes.ts";
 import { makesGroups } from "./group-capability.ts";
-import {
-  type GroupContentContext,
-  groupSnapshotContents,
-  reconcileGroupContent,
-} from "./group-content-reconciler.ts";
+import { groupContentWork } from "./group-content.ts";
+import { snapshotContentWork } from "./snapshot-content.ts";
 
 /** How the snapshotter works; the defaults are those of the reference (csi-snapshotter; sidecars.md §5). */
 export interface SnapshotterOptions {
@@ -97,50 +100,36 @@ function settingsOf(options: SnapshotterOptions) {
 }
 
 async function serveSingle(
-  { env, driver, informers, events, settings }: ServingContext,
+  serving: ServingContext,
   options: SnapshotterOptions,
   scope: SidecarScope,
   signal: AbortSignal,
 ): Promise<void> {
+  const { env, informers, settings } = serving;
   const { volumeSnapshotContents, volumeSnapshotClasses } = snapshotResources;
   await whenServed(env, [volumeSnapshotContents, volumeSnapshotClasses], snapshotKindsRemedy, signal);
   const contents = cachedSnapshotContents(informers, options.nodeName);
   const classes = cachedSnapshotClasses(informers);
   await Promise.all([contents.synced(signal), classes.synced(signal)]);
   const tracked = trackWrites(env, informers);
-  const context: ContentContext = {
+  const work = snapshotContentWork({
     ...settings,
-    env: tracked,
     kube: tracked.kube,
-    driver,
-    writes: new ContentWrites(tracked, events, snapshotContents),
-    content: (name) => contents.get(name),
+    driver: serving.driver,
     classOf: (name) => classes.get(name),
-    polls: new Map(),
     snapshotNamePrefix: options.snapshotNamePrefix ?? "snapshot",
     snapshotNameUuidLength: options.snapshotNameUuidLength ?? -1,
-  };
-  serveContentQueue(
-    tracked,
-    contents,
-    {
-      ...settings,
-      name: "csi-snapshotter-content",
-      ownAnnotation: snapshotContents.beingCreatedAnnotation,
-      polls: context.polls,
-      reconcile: (name, passSignal) => reconcileContent(context, name, passSignal),
-    },
-    scope,
-  );
-  env.logger.info("serving VolumeSnapshotContents");
+  });
+  serveContents(serving, tracked, contents, work, "csi-snapshotter-content", scope);
 }
 
 async function serveGroups(
-  { env, driver, informers, events, settings }: ServingContext,
+  serving: ServingContext,
   options: SnapshotterOptions,
   scope: SidecarScope,
   signal: AbortSignal,
 ): Promise<void> {
+  const { env, driver, informers, settings } = serving;
   if (!(await makesGroups(env, driver, settings, signal))) {
     env.logger.warn("the driver makes no group snapshots (CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT)");
     return;
@@ -152,29 +141,45 @@ async function serveGroups(
   const classes = cachedGroupSnapshotClasses(informers);
   await Promise.all([contents.synced(signal), classes.synced(signal)]);
   const tracked = trackWrites(env, informers);
-  const context: GroupContentContext = {
+  const work = groupContentWork({
     ...settings,
-    env: tracked,
     kube: tracked.kube,
     driver,
-    writes: new ContentWrites(tracked, events, groupSnapshotContents),
-    content: (name) => contents.get(name),
     classOf: (name) => classes.get(name),
-    polls: new Map(),
     groupSnapshotNamePrefix: options.groupSnapshotNamePrefix ?? "groupsnapshot",
     groupSnapshotNameUuidLength: options.groupSnapshotNameUuidLength ?? -1,
+  });
+  serveContents(serving, tracked, contents, work, "csi-snapshotter-groupsnapshotcontent", scope);
+}
+
+/** Does the work for the contents of one kind until `scope` is stopped. @param queue names the queue in logs and metrics */
+function serveContents<C extends ContentObject & { spec: object }, H, S extends { readonly ready: boolean }>(
+  { events, settings }: ServingContext,
+  env: SidecarEnv & { readonly ownWrites: OwnWrites },
+  contents: Informer<C>,
+  work: ContentWork<C, H, S>,
+  queue: string,
+  scope: SidecarScope,
+): void {
+  const context: ContentContext<C, H, S> = {
+    env,
+    work,
+    writes: new ContentWrites(env, events, work.kind),
+    content: (name) => contents.get(name),
+    polls: new Map(),
+    backoff: settings.backoff,
   };
   serveContentQueue(
-    tracked,
+    env,
     contents,
     {
       ...settings,
-      name: "csi-snapshotter-groupsnapshotcontent",
-      ownAnnotation: groupSnapshotContents.beingCreatedAnnotation,
+      name: queue,
+      ownAnnotation: work.kind.beingCreatedAnnotation,
       polls: context.polls,
-      reconcile: (name, passSignal) => reconcileGroupContent(context, name, passSignal),
+      reconcile: (name, passSignal) => reconcileContent(context, name, passSignal),
     },
     scope,
   );
-  env.logger.info("serving VolumeGroupSnapshotContents");
+  env.logger.info(`serving ${work.kind.resource.kind}s`);
 }
