@@ -342,6 +342,49 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await host.stat(`${dir}/other`)).toBeUndefined();
       });
 
+      test("the blocks of a disk are those with data, or those that changed since a copy", async () => {
+        const { device } = await disk();
+        await host.truncateFile(`${dir}/blank`, 8 * megabyte);
+        const { m } = await directories("m");
+        await host.mountDevice(device, m, { fsType: "ext4" });
+        await host.writeFileAtomic(`${m}/data`, "x".repeat(3 * megabyte));
+        const source = `${dir}/disk`;
+        await host.copyDisks([{ source, target: `${dir}/before` }]);
+        await host.writeFileAtomic(`${m}/more`, "y".repeat(2 * megabyte));
+        await host.copyDisks([{ source, target: `${dir}/after` }]);
+        const all = async (name: string, base?: string, from = 0, max = 1000) => {
+          const numbers: number[] = [];
+          for (let next: number | undefined = from; next !== undefined; ) {
+            const query = { blockBytes: 65_536, from: next, max, ...(base && { base: `${dir}/${base}` }) };
+            const page = await host.diskBlocks(`${dir}/${name}`, query);
+            expect(page.blocks.length).toBeLessThanOrEqual(max);
+            numbers.push(...page.blocks);
+            next = page.next;
+          }
+          return numbers;
+        };
+        const [before, after, delta] = [
+          await all("before"),
+          await all("after"),
+          await all("after", "before"),
+        ];
+        expect(before.length).toBeGreaterThanOrEqual(48);
+        expect(before.length).toBeLessThan(100);
+        expect(delta.length).toBeGreaterThanOrEqual(32);
+        expect(delta.length).toBeLessThan(after.length);
+        for (const numbers of [before, after, delta]) {
+          expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
+          expect(numbers.at(-1)).toBeLessThan(256);
+        }
+        expect(await all("after", undefined, 0, 7)).toEqual(after);
+        expect(await all("after", "before", 20)).toEqual(delta.filter((block) => block >= 20));
+        expect(await all("after", "after")).toEqual([]);
+        expect(await all("after", "blank")).toEqual(after);
+        expect(await all("blank")).toEqual([]);
+        expect(await codeOf(all("missing"))).toBe("ENOENT");
+        expect(await codeOf(all("after", "missing"))).toBe("ENOENT");
+      });
+
       test("a device may refuse writes, and takes them again", async () => {
         const { device } = await disk();
         await host.setDeviceReadOnly(device, true);

@@ -55,6 +55,26 @@ export interface DiskCopy {
   readonly target: string;
 }
 
+/** Which blocks of a disk are asked for. */
+export interface DiskBlocksQuery {
+  /** Bytes of a block; the disk's last one may be shorter. */
+  readonly blockBytes: number;
+  /** Number of the first block that is looked at. */
+  readonly from: number;
+  /** Blocks that are wanted at most. */
+  readonly max: number;
+  /** The backing file that it is compared with; default a disk that holds nothing. */
+  readonly base?: string;
+}
+
+/** Some of the blocks that were asked for. */
+export interface DiskBlocks {
+  /** Their numbers, ascending. */
+  readonly blocks: readonly number[];
+  /** Where to go on; undefined when that is all. */
+  readonly next: number | undefined;
+}
+
 /** A program to run; never through a shell. */
 export interface ProgramOptions {
   readonly args: readonly string[];
@@ -158,6 +178,12 @@ export interface Host {
    * (Unprivileged: not of one instant while programs write.)
    */
   copyDisks(copies: readonly DiskCopy[]): Promise<void>;
+  /**
+   * The blocks of a backing file's disk that differ from those of another, or hold anything but zeros; a few may be
+   * among them that do not. Nobody may write to the disks meanwhile. ENOENT when a file is missing.
+   * (Unprivileged and simulated: the blocks in which the disk's files would lie one after the other.)
+   */
+  diskBlocks(backingFile: string, query: DiskBlocksQuery): Promise<DiskBlocks>;
   /** Makes the device refuse writes, or take them again. (Unprivileged: does nothing.) */
   setDeviceReadOnly(device: string, readOnly: boolean): Promise<void>;
   /** Device of the backing file, if any. */

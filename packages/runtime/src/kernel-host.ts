@@ -9,6 +9,8 @@
  */
 import * as fs from "node:fs/promises";
 import {
+  type DiskBlocks,
+  type DiskBlocksQuery,
   type DiskCopy,
   type FileStat,
   type FileSystemUsage,
@@ -18,6 +20,7 @@ import {
   type ProgramOptions,
 } from "./host.ts";
 import { baseOf, checkedPath, childOf, isAtOrBelow, parentOf } from "./host-paths.ts";
+import { blocksOfFile } from "./kernel-disk-blocks.ts";
 import { whileUnwritten } from "./kernel-disk-copies.ts";
 import { type LoopDevice, loopDevices } from "./kernel-loop-devices.ts";
 import { KeyedLock } from "./keyed-lock.ts";
@@ -228,6 +231,11 @@ class KernelHost implements Host {
     await whileUnwritten(devices, await readMounts(), async () => {
       for (const { source, target } of checked) await files.copySparse("copyDisks", source, target);
     });
+  }
+
+  async diskBlocks(backingFile: string, query: DiskBlocksQuery): Promise<DiskBlocks> {
+    const base = query.base === undefined ? {} : { base: checkedPath("diskBlocks", query.base) };
+    return blocksOfFile(checkedPath("diskBlocks", backingFile), { ...query, ...base });
   }
 
   async setDeviceReadOnly(device: string, readOnly: boolean): Promise<void> {

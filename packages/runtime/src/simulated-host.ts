@@ -8,6 +8,8 @@
  *  - After {@link SimulatedHost.losePower} only what was made durable is left; mounts are gone.
  */
 import {
+  type DiskBlocks,
+  type DiskBlocksQuery,
   type DiskCopy,
   type FileStat,
   type FileSystemUsage,
@@ -23,6 +25,7 @@ import type { Random } from "./random.ts";
 import { SimulatedDisks, type SimulatedLoop } from "./simulated-disks.ts";
 import { type Place, type SimulatedMount, SimulatedMounts, type Slot } from "./simulated-mounts.ts";
 import { type DirectoryNode, type FileNode, SimulatedFileSystem } from "./simulated-tree.ts";
+import { blocksOfImage, type TreeEntry, treeImage } from "./tree-blocks.ts";
 
 /** What a simulated host is like. */
 export interface SimulatedHostOptions {
@@ -391,6 +394,17 @@ export class SimulatedHost implements Host {
     });
   }
 
+  async diskBlocks(backingFile: string, query: DiskBlocksQuery): Promise<DiskBlocks> {
+    const file = (path: string) => {
+      const { node } = this.#existing("diskBlocks", path);
+      if (node.kind !== "file") throw new HostError("diskBlocks", path, "EINVAL");
+      return node;
+    };
+    const own = file(backingFile);
+    const base = query.base === undefined ? undefined : imageOf(file(query.base), query.blockBytes);
+    return blocksOfImage(imageOf(own, query.blockBytes), base, own.sizeBytes, query);
+  }
+
   async setDeviceReadOnly(device: string, _readOnly: boolean): Promise<void> {
     if (this.#lostBefore("setDeviceReadOnly", device)) return never();
     this.#loopOf("setDeviceReadOnly", device);
@@ -568,4 +582,27 @@ function chownNode(fileSystem: SimulatedFileSystem, node: Place["node"], bits: n
 /** The outcome of an operation that the loss of power cut off. */
 function never<T>(): Promise<T> {
   return new Promise(() => {});
+}
+
+/** What is on the backing file's disk, block by block. */
+function imageOf({ disk }: FileNode, blockBytes: number): readonly string[] {
+  const { fileSystem } = disk;
+  if (fileSystem === undefined) return [];
+  const entries: TreeEntry[] = [];
+  const collect = (directory: DirectoryNode, below: string) => {
+    for (const [entry, node] of directory.entries) {
+      const name = `${below}/${entry}`;
+      const blocks: string[] = [];
+      if (node.kind === "file") {
+        for (let at = 0; at < node.data.length; at += blockBytes) {
+          blocks.push(node.data.slice(at, at + blockBytes));
+        }
+      }
+      const detail = node.kind === "file" ? node.sizeBytes : node.kind === "symlink" ? node.target : "";
+      entries.push({ facts: `${name} ${node.kind} ${node.mode} ${detail}`, blocks });
+      if (node.kind === "directory") collect(node, name);
+    }
+  };
+  collect(fileSystem.root, "");
+  return treeImage(fileSystem.type, entries);
 }

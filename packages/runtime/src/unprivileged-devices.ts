@@ -9,6 +9,7 @@ import { HostError } from "./host.ts";
 import { childOf, isAtOrBelow, parentOf } from "./host-paths.ts";
 import { isMissing } from "./node-errors.ts";
 import { writeAtomic } from "./node-files.ts";
+import { type TreeEntry, treeImage } from "./tree-blocks.ts";
 import { mountsOn } from "./unprivileged-mounts.ts";
 
 const attachedSuffix = ".d";
@@ -91,6 +92,55 @@ export async function copyContents(source: string, target: string): Promise<void
   }
   await fs.rm(made, { recursive: true, force: true });
   await fs.rename(temporary, made);
+}
+
+/** What is on the backing file's disk, block by block. */
+export async function imageOf(backingFile: string, blockBytes: number): Promise<readonly string[]> {
+  const contents = (await isAttached(backingFile))
+    ? deviceOf(backingFile)
+    : `${backingFile}${detachedSuffix}`;
+  const fsType = await fs.readFile(childOf(contents, "type"), "utf8").catch((error: unknown) => {
+    if (isMissing(error)) return undefined;
+    throw error;
+  });
+  if (fsType === undefined) return [];
+  const entries: TreeEntry[] = [];
+  await collect(childOf(contents, "fs"), "", blockBytes, entries);
+  return treeImage(fsType, entries);
+}
+
+async function collect(root: string, below: string, blockBytes: number, entries: TreeEntry[]): Promise<void> {
+  const found = await fs.readdir(childOf(root, below), { withFileTypes: true }).catch((error: unknown) => {
+    if (isMissing(error)) return [];
+    throw error;
+  });
+  for (const entry of found) {
+    const name = `${below}/${entry.name}`;
+    const path = childOf(root, name);
+    const { mode, size } = await fs.lstat(path);
+    const target = entry.isSymbolicLink() ? await fs.readlink(path) : "";
+    const blocks = entry.isFile() ? await digests(path, blockBytes) : [];
+    entries.push({ facts: `${name} ${mode} ${entry.isFile() ? size : ""} ${target}`, blocks });
+    if (entry.isDirectory()) await collect(root, name, blockBytes, entries);
+  }
+}
+
+async function digests(path: string, blockBytes: number): Promise<readonly string[]> {
+  const file = await fs.open(path, "r");
+  try {
+    const found: string[] = [];
+    const buffer = Buffer.alloc(blockBytes);
+    const zeros = Buffer.alloc(blockBytes);
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, blockBytes, found.length * blockBytes);
+      if (bytesRead === 0) return found;
+      const data = buffer.subarray(0, bytesRead);
+      const isEmpty = data.equals(zeros.subarray(0, bytesRead));
+      found.push(isEmpty ? "" : createHash("sha256").update(data).digest("base64"));
+    }
+  } finally {
+    await file.close();
+  }
 }
 
 /** Whether the device is there. */

@@ -6,6 +6,8 @@
  */
 import * as fs from "node:fs/promises";
 import {
+  type DiskBlocks,
+  type DiskBlocksQuery,
   type DiskCopy,
   type FileStat,
   type FileSystemUsage,
@@ -19,6 +21,7 @@ import { KeyedLock } from "./keyed-lock.ts";
 import { hostStep, isMissing } from "./node-errors.ts";
 import * as files from "./node-files.ts";
 import { runProgram } from "./node-programs.ts";
+import { blocksOfImage } from "./tree-blocks.ts";
 import * as devices from "./unprivileged-devices.ts";
 import * as mounts from "./unprivileged-mounts.ts";
 
@@ -238,6 +241,20 @@ class UnprivilegedHost implements Host {
         await files.copySparse("copyDisks", from, to);
       });
     }
+  }
+
+  async diskBlocks(backingFile: string, query: DiskBlocksQuery): Promise<DiskBlocks> {
+    const image = async (path: string) => {
+      const checked = checkedPath("diskBlocks", path);
+      return hostStep("diskBlocks", path, async () => {
+        const real = await fs.realpath(checked);
+        return devices.imageOf(real, query.blockBytes);
+      });
+    };
+    const own = await image(backingFile);
+    const base = query.base === undefined ? undefined : await image(query.base);
+    const stat = await files.statFile("diskBlocks", checkedPath("diskBlocks", backingFile));
+    return blocksOfImage(own, base, stat?.sizeBytes ?? 0, query);
   }
 
   async setDeviceReadOnly(device: string, _readOnly: boolean): Promise<void> {
