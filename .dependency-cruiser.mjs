@@ -1,8 +1,9 @@
 /**
- * The floors of the house: a package imports only from floors below its own, only through the other package's
- * root, and nothing imports in circles.
+ * The floors of the house: a package imports only from floors below its own, only through the entries that the other
+ * package's exports name, and nothing imports in circles.
  */
 import { readdirSync, readFileSync } from "node:fs";
+import { packageEntries } from "./scripts/lib/package-entries.mjs";
 
 const floors = [
   ["runtime", "translation"],
@@ -45,6 +46,9 @@ const floorRules = floors.flatMap((floor, height) =>
   }),
 );
 
+/** The sources of all entries, as they are from the root. */
+const entries = packageEntries.map(({ source }) => `^${source.slice(source.lastIndexOf("/packages/") + 1)}$`);
+
 export default {
   forbidden: [
     ...floorRules,
@@ -56,11 +60,12 @@ export default {
       to: { circular: true },
     },
     {
-      name: "through-the-root",
-      comment: "another package is imported as @longshore/NAME, never by a path into it",
+      name: "through-an-entry",
+      comment:
+        "another package is imported as @longshore/NAME, or by another entry of its exports, never by a path into it",
       severity: "error",
       from: { path: "^packages/([^/]+)/src/", pathNot: tests },
-      to: { path: "^packages/[^/]+/src/", pathNot: ["^packages/$1/", "^packages/[^/]+/src/index\\.ts$"] },
+      to: { path: "^packages/[^/]+/src/", pathNot: ["^packages/$1/", ...entries] },
     },
     {
       name: "resolvable",

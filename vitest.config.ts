@@ -1,13 +1,11 @@
-import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { packageEntries } from "./scripts/lib/package-entries.mjs";
 
 /** Tests run against the sources, so that a test never passes on a stale build. */
-const alias = [
-  {
-    find: /^@longshore\/([a-z]+)$/,
-    replacement: `${fileURLToPath(new URL("./packages/", import.meta.url))}$1/src/index.ts`,
-  },
-];
+const alias = packageEntries.map(({ specifier, source }) => ({
+  find: new RegExp(`^${specifier}$`),
+  replacement: source,
+}));
 
 /**
  * Real processes on a machine that others use too: in CI a test of these gets a second try, which the

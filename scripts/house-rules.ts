@@ -5,12 +5,14 @@
  *   tsx scripts/house-rules.ts      prints `path:line message` for each finding; exits 1 if there is one
  */
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { relative } from "node:path";
 import { undocumentedExports } from "./house-rules/documented.ts";
 import { permissions } from "./house-rules/permissions.ts";
 import { type Permission, reachesPastSeams } from "./house-rules/seams.ts";
 import { type Finding, parse, type Source } from "./house-rules/source.ts";
 import { forbiddenTexts } from "./house-rules/texts.ts";
+import { packageEntries } from "./lib/package-entries.mjs";
 
 const files = execFileSync("git", ["-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard"], {
   encoding: "utf8",
@@ -46,8 +48,8 @@ for (const permission of permissions.filter((candidate) => !used.has(candidate))
     message: `nothing needs the permission for ${permission.because} (${permission.files.source}): remove it`,
   });
 }
-for (const name of readdirSync("packages")) {
-  findings.push(...undocumentedExports(`packages/${name}/src/index.ts`, load));
+for (const { source } of packageEntries) {
+  findings.push(...undocumentedExports(relative(process.cwd(), source), load));
 }
 for (const path of files.filter(isText)) {
   findings.push(...forbiddenTexts(path, readFileSync(path, "utf8")));

@@ -1,13 +1,8 @@
 /** The driver under the conformance suite: in memory, on this machine without root, and with mounts where root is. */
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import {
-  conformanceSuite,
-  grpcConnector,
-  grpcListener,
-  inProcessCsi,
-  VolumeCapability_AccessMode_Mode,
-} from "@longshore/csi";
+import { grpcConnector, grpcListener, inProcessCsi, VolumeCapability_AccessMode_Mode } from "@longshore/csi";
+import { conformanceSuite } from "@longshore/csi/conformance";
 import {
   type Host,
   kernelHost,
@@ -17,7 +12,7 @@ import {
   systemClock,
   unprivilegedHost,
 } from "@longshore/runtime";
-import { allObjects, planDeployment, renderDeployment, yamlText } from "@longshore/sidecars";
+import { allObjects, planDeployment, renderDeployment, yamlText } from "@longshore/sidecars/deployment";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { directoryDriver } from "./driver.ts";
 

@@ -1,15 +1,10 @@
-/** Tells dependency-cruiser that `@longshore/NAME` is the source of that package, built or not. */
-import { readdirSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-
-const packages = fileURLToPath(new URL("../../packages/", import.meta.url));
+/** Tells dependency-cruiser that what one package imports of another is its source, built or not. */
+import { packageEntries } from "./package-entries.mjs";
 
 export default {
   resolve: {
     // Packages of types alone have declarations where the import says .js.
     extensionAlias: { ".js": [".js", ".ts", ".d.ts"] },
-    alias: Object.fromEntries(
-      readdirSync(packages).map((name) => [`@longshore/${name}$`, `${packages}${name}/src/index.ts`]),
-    ),
+    alias: Object.fromEntries(packageEntries.map(({ specifier, source }) => [`${specifier}$`, source])),
   },
 };

@@ -4,7 +4,7 @@
  * volume leaked, lost or attached twice.
  */
 import type { Component } from "@longshore/runtime";
-import { startSnapshotController } from "@longshore/sidecars";
+import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { realEnv } from "../../packages/apiserver/src/testing/serve.ts";
 import type { NthCall, Side } from "../../packages/sidecars/src/testing/crashing.ts";

@@ -21,7 +21,7 @@ import {
   removeDeployment,
   renderDeployment,
   upgradeDeployment,
-} from "@longshore/sidecars";
+} from "@longshore/sidecars/deployment";
 import { snapshotResources } from "@longshore/storage";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { readDefinitions } from "../../packages/apiserver/src/http/definition-files.ts";

@@ -1,5 +1,5 @@
 /** How a command ends: exit codes, one clear sentence for a failure, Ctrl-C that cleans up. */
-import { errorChain, systemClock } from "@longshore/runtime";
+import { errorChain, systemClock } from "@longshore/runtime/basics";
 
 /** Exit codes of every verb. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 130 } as const;

@@ -1,6 +1,5 @@
 /** The controller core: client, informers, work queues, leader election, events, quantities, selectors. */
-export type * from "./api-types.ts";
-export * from "./client.ts";
+export * from "./basics.ts";
 export {
   anonymous,
   type ClusterConfig,
@@ -40,21 +39,12 @@ export {
   startLeaderElection,
 } from "./leader-election/leader-election.ts";
 export { LeadershipLostError } from "./leader-election/leadership-lost.ts";
-export * from "./objects.ts";
 export {
   type InformerSource,
   StaleCacheError,
   trackWrites,
 } from "./own-writes/own-writes.ts";
 export type { OwnWrites } from "./own-writes/seen.ts";
-export {
-  formatBytes,
-  parseQuantity,
-  Quantity,
-  QuantityError,
-  type QuantityFormat,
-  quantityOf,
-} from "./quantity/quantity.ts";
 export type { Priority } from "./queue/waiting-keys.ts";
 export {
   type QueueEnv,
@@ -66,31 +56,4 @@ export {
   type WorkQueue,
   type WorkQueueOptions,
 } from "./queue/work-queue.ts";
-export { apiVersionOf, type Resource, resources } from "./resources.ts";
-export {
-  escapeFieldValue,
-  FieldMatcher,
-  type FieldRequirement,
-  parseFieldSelector,
-} from "./selectors/field-selector.ts";
-export {
-  labelSelectorMatcher,
-  labelSelectorMatches,
-  parseLabelSelector,
-} from "./selectors/label-selector.ts";
-export { nodeSelectorMatches } from "./selectors/node-selector.ts";
-export {
-  LabelMatcher,
-  type LabelOperator,
-  type LabelRequirement,
-  type Labels,
-  SelectorError,
-} from "./selectors/requirement.ts";
-export {
-  dns1035LabelErrors,
-  dns1123LabelErrors,
-  dns1123SubdomainErrors,
-  labelValueErrors,
-  qualifiedNameErrors,
-} from "./selectors/validation.ts";
 export { type UpdateWithRetryOptions, updateWithRetry } from "./update-with-retry.ts";

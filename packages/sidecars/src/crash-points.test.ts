@@ -3,13 +3,8 @@
  * no volume leaked, lost or attached twice.
  */
 import { describe, expect, it } from "vitest";
-import {
-  startAttacher,
-  startProvisioner,
-  startResizer,
-  startSnapshotController,
-  startSnapshotter,
-} from "./index.ts";
+import { startAttacher, startProvisioner, startResizer, startSnapshotter } from "./index.ts";
+import { startSnapshotController } from "./snapshot-controller/index.ts";
 import { type CrashStory, crashAtEveryPoint, crashByLot } from "./testing/crash-points.ts";
 import { workCycles } from "./testing/work-cycles.ts";
 

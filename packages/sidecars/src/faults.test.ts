@@ -5,13 +5,8 @@
 import type { Component } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import type { SidecarEnv } from "./common/env.ts";
-import {
-  startAttacher,
-  startProvisioner,
-  startResizer,
-  startSnapshotController,
-  startSnapshotter,
-} from "./index.ts";
+import { startAttacher, startProvisioner, startResizer, startSnapshotter } from "./index.ts";
+import { startSnapshotController } from "./snapshot-controller/index.ts";
 import { crashWorld } from "./testing/crash-world.ts";
 import { faultStories } from "./testing/fault-stories.ts";
 import { faultyClient } from "./testing/faulty-client.ts";

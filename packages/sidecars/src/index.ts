@@ -9,7 +9,6 @@ export type { Driver, SidecarEnv } from "./common/env.ts";
 export type { HealthAnswer } from "./common/health-answer.ts";
 export { type LeasePolicy, startUnderLease } from "./common/leadership.ts";
 export { UnsupportedByDriverError } from "./common/unsupported.ts";
-export * from "./deployment/index.ts";
 export {
   type HealthMonitorOptions,
   startHealthMonitor,
@@ -31,11 +30,6 @@ export {
 } from "./node-driver-registrar/index.ts";
 export { type ProvisionerOptions, startProvisioner } from "./provisioner/index.ts";
 export { type ResizerOptions, serveResizes, startResizer } from "./resizer/index.ts";
-export {
-  type SnapshotControllerEnv,
-  type SnapshotControllerOptions,
-  startSnapshotController,
-} from "./snapshot-controller/index.ts";
 export {
   type SnapshotterOptions,
   serveSnapshotContents,

@@ -1,5 +1,5 @@
 /** PersistentVolumeClaimResize: only claims of a class that allows it may grow. */
-import { type PersistentVolumeClaim, parseQuantity, type StorageClass } from "@longshore/kube";
+import { type PersistentVolumeClaim, parseQuantity, type StorageClass } from "@longshore/kube/basics";
 import { forbidden } from "../api/errors.ts";
 import type { AdmissionPlugin } from "./admission.ts";
 

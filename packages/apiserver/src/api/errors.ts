@@ -2,7 +2,13 @@
  * The failures that clients see: meta/v1 Status bodies with the texts of Kubernetes 1.20
  * (apimachinery api/errors), thrown as {@link KubeApiError}.
  */
-import { isDeleting, KubeApiError, type KubeObject, type Status, type StatusCause } from "@longshore/kube";
+import {
+  isDeleting,
+  KubeApiError,
+  type KubeObject,
+  type Status,
+  type StatusCause,
+} from "@longshore/kube/basics";
 
 /** Names a resource in a message: `statefulsets.apps`, or `pods` for the core group. */
 export interface GroupResource {

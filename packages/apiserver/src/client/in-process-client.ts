@@ -19,7 +19,7 @@ import {
   type Stored,
   type WatchEvent,
   type WatchOptions,
-} from "@longshore/kube";
+} from "@longshore/kube/basics";
 import { type Authorizer, assertAllowed, attributesOfRequest } from "../authorization/authorizer.ts";
 import type { Registry } from "../registry/registry.ts";
 import type { ApiAnswer, ApiQuery, ApiRequest, UserInfo, Verb, WatchStream } from "../registry/request.ts";

@@ -7,7 +7,7 @@
  *  - Each pass may fail at any object: whatever was written meanwhile brings it back.
  */
 import type { KubeObject, OwnerReference, Stored } from "@longshore/kube";
-import { KubeApiError } from "@longshore/kube";
+import { KubeApiError } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { type Kind, tableKey } from "../registry/kind.ts";
 import type { Registry } from "../registry/registry.ts";

@@ -1,5 +1,5 @@
 /** Empties namespaces that are being deleted, then lets them go (kubernetes pkg/controller/namespace). */
-import { KubeApiError, type Stored } from "@longshore/kube";
+import { KubeApiError, type Stored } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { type Kind, resourceKey } from "../registry/kind.ts";
 import { apiTime } from "../registry/metadata.ts";

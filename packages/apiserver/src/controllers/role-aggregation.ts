@@ -1,5 +1,5 @@
 /** Keeps the rules of aggregated ClusterRoles what their selectors choose (kubernetes pkg/controller/clusterroleaggregation). */
-import { KubeApiError } from "@longshore/kube";
+import { KubeApiError } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { sameJson } from "../api/own.ts";
 import { aggregatedRules } from "../authorization/rbac/bootstrap.ts";

@@ -3,7 +3,7 @@
  * Secrets of type `kubernetes.io/service-account-token` get: a token (kubernetes pkg/controller/serviceaccount and
  * certificates/rootcacertpublisher).
  */
-import { KubeApiError, type KubeObject, type Stored } from "@longshore/kube";
+import { KubeApiError, type KubeObject, type Stored } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
 import type { ServiceAccountTokens } from "../authentication/service-account-tokens.ts";
 import { generatedName } from "../registry/names.ts";

@@ -1,5 +1,5 @@
 /** The functions that Kubernetes adds to CEL (apiserver pkg/cel/library), as far as the library does not have them. */
-import { parseQuantity, type Quantity } from "@longshore/kube";
+import { parseQuantity, type Quantity } from "@longshore/kube/basics";
 import type { Environment } from "@marcbachmann/cel-js";
 import { patternGroups } from "./pattern.ts";
 

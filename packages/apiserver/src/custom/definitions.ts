@@ -8,7 +8,7 @@
  *  - Woken by a change of any definition, or of an object of one that is going; each pass looks at all of them.
  */
 import type { KubeObject } from "@longshore/kube";
-import { KubeApiError } from "@longshore/kube";
+import { KubeApiError } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { sameJson } from "../api/own.ts";
 import { apiTime } from "../registry/metadata.ts";

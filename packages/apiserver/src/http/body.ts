@@ -1,11 +1,11 @@
 /** Reads request bodies: bounded, then decoded. */
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
-import { JSON_SCHEMA, load, YAMLException } from "js-yaml";
 import { excessOf } from "../api/bounded.ts";
 import { apiError, badRequest, unsupportedMediaType } from "../api/errors.ts";
 import { duplicateFields } from "../schema/field-validation.ts";
 import { objectFromProtobuf } from "../schema/protobuf.ts";
+import { yaml } from "./yaml.ts";
 
 /** Longest body in bytes (apiserver MaxRequestBodyBytes). */
 export const bodyBytesMax = 3 * 1024 * 1024;
@@ -47,6 +47,7 @@ function parse(body: Buffer, contentType: string): unknown {
   if (contentType === "application/vnd.kubernetes.protobuf") return objectFromProtobuf(body);
   const text = body.toString("utf8");
   if (contentType === "application/yaml") {
+    const { load, JSON_SCHEMA } = yaml();
     try {
       // A member that is there twice is no error: the last one counts, as in JSON.
       return load(text, { schema: JSON_SCHEMA, json: true });
@@ -77,6 +78,7 @@ export function problemsOfText(body: Buffer, contentType: string, value: unknown
 
 /** The first member that is there twice, with its line: the reader stops at it. */
 function duplicatesInYaml(text: string): readonly string[] {
+  const { load, JSON_SCHEMA, YAMLException } = yaml();
   try {
     load(text, { schema: JSON_SCHEMA });
     return [];

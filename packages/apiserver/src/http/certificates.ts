@@ -1,13 +1,30 @@
-/** The server's own certificate authority and the certificates it issues. EC P-256 throughout. */
+/** The server's own certificate authority and the certificates it issues (RFC 5280). EC P-256 throughout. */
 import {
   createHash,
   createPrivateKey,
-  createPublicKey,
   generateKeyPairSync,
   randomBytes,
   sign,
+  X509Certificate,
 } from "node:crypto";
-import { createRequire } from "node:module";
+import {
+  addressBytes,
+  bitString,
+  contentOf,
+  type Element,
+  explicit,
+  flags,
+  implicit,
+  isTrue,
+  membersOf,
+  objectIdentifier,
+  octetString,
+  sequence,
+  setOf,
+  time,
+  unsignedInteger,
+  utf8String,
+} from "./der.ts";
 
 /** A certificate and its key, PEM. */
 export interface KeyPair {
@@ -29,80 +46,66 @@ const day = 24 * 60 * 60 * 1000;
 /** Certificates of a development cluster live long: nobody renews them. */
 const lifetimeMs = 10 * 365 * day;
 
-/** ecdsa-with-SHA256 (RFC 5758, section 3.2). */
-const signatureAlgorithm = "1.2.840.10045.4.3.2";
-const commonNameType = "2.5.4.3";
-const organizationType = "2.5.4.10";
+/** ecdsa-with-SHA256, which has no parameters (RFC 5758, section 3.2). */
+const signatureAlgorithm = sequence(objectIdentifier("1.2.840.10045.4.3.2"));
+const commonNameType = objectIdentifier("2.5.4.3");
+const organizationType = objectIdentifier("2.5.4.10");
 
-type X509 = typeof import("@peculiar/asn1-x509");
-type Asn = typeof import("@peculiar/asn1-schema");
+/** Extensions and purposes (RFC 5280, section 4.2.1). */
+const ids = {
+  subjectKeyIdentifier: objectIdentifier("2.5.29.14"),
+  keyUsage: objectIdentifier("2.5.29.15"),
+  subjectAlternativeName: objectIdentifier("2.5.29.17"),
+  basicConstraints: objectIdentifier("2.5.29.19"),
+  authorityKeyIdentifier: objectIdentifier("2.5.29.35"),
+  extendedKeyUsage: objectIdentifier("2.5.29.37"),
+  serverAuth: objectIdentifier("1.3.6.1.5.5.7.3.1"),
+  clientAuth: objectIdentifier("1.3.6.1.5.5.7.3.2"),
+} as const;
 
-/** The forms of X.509 and how they are written; loaded when first needed: most servers never make a certificate. */
-interface Forms {
-  readonly x509: X509;
-  readonly asn: Asn;
-}
-
-const require = createRequire(import.meta.url);
-
-/** Not by `import`, which reads each of their many CommonJS files twice to learn what it exports. */
-const loadForms = (): Forms => ({
-  x509: require("@peculiar/asn1-x509") as X509,
-  asn: require("@peculiar/asn1-schema") as Asn,
-});
+/** Places of flags in KeyUsage. */
+const digitalSignature = 0;
+const keyCertSign = 5;
 
 /** A new authority. */
 export async function createAuthority(commonName: string, now: Date): Promise<KeyPair> {
-  const forms = loadForms();
-  const { x509 } = forms;
   const keys = generateKeys();
-  const name = nameOf(forms, [], commonName);
-  const subjectKeyIdentifier = new x509.SubjectKeyIdentifier(keyIdentifier(forms, keys.spki));
-  const usages = x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.digitalSignature;
-  return signed(forms, {
+  const name = nameOf([], commonName);
+  return signed({
     now,
     keys,
     signingKey: keys.pem,
     issuer: name,
     subject: name,
     extensions: [
-      extension(forms, x509.id_ce_basicConstraints, new x509.BasicConstraints({ cA: true }), true),
-      extension(forms, x509.id_ce_keyUsage, new x509.KeyUsage(usages), true),
-      extension(forms, x509.id_ce_subjectKeyIdentifier, subjectKeyIdentifier),
+      criticalExtension(ids.basicConstraints, sequence(isTrue)),
+      criticalExtension(ids.keyUsage, flags(digitalSignature, keyCertSign)),
+      extension(ids.subjectKeyIdentifier, octetString(keyIdentifier(keys.spki))),
     ],
   });
 }
 
 /** A certificate signed by `authority`. */
 export async function issueCertificate(authority: KeyPair, request: CertificateRequest): Promise<KeyPair> {
-  const forms = loadForms();
-  const { x509, asn } = forms;
   const keys = generateKeys();
   const { hosts = [], organizations = [], commonName, now } = request;
-  const usage = request.hosts === undefined ? x509.id_kp_clientAuth : x509.id_kp_serverAuth;
-  const names = hosts.map((host) => {
-    const isAddress = /^[\d.]+$|:/.test(host);
-    return new x509.GeneralName(isAddress ? { iPAddress: host } : { dNSName: host });
-  });
-  const issuerSpki = createPublicKey(authority.certificate).export({ type: "spki", format: "der" });
-  const issuerKey = new x509.AuthorityKeyIdentifier({
-    keyIdentifier: new x509.KeyIdentifier(keyIdentifier(forms, issuerSpki)),
-  });
-  const { tbsCertificate } = asn.AsnConvert.parse(derOf(authority.certificate), x509.Certificate);
-  return signed(forms, {
+  const usage = request.hosts === undefined ? ids.clientAuth : ids.serverAuth;
+  const issuer = new X509Certificate(authority.certificate);
+  const issuerKey = keyIdentifier(issuer.publicKey.export({ type: "spki", format: "der" }));
+  return signed({
     now,
     keys,
     signingKey: authority.key,
-    issuer: tbsCertificate.subject,
-    subject: nameOf(forms, organizations, commonName),
+    issuer: subjectOf(issuer.raw),
+    subject: nameOf(organizations, commonName),
     extensions: [
-      extension(forms, x509.id_ce_basicConstraints, new x509.BasicConstraints({ cA: false }), true),
-      extension(forms, x509.id_ce_keyUsage, new x509.KeyUsage(x509.KeyUsageFlags.digitalSignature), true),
-      extension(forms, x509.id_ce_extKeyUsage, new x509.ExtendedKeyUsage([usage])),
-      ...(names.length === 0
+      criticalExtension(ids.basicConstraints, sequence()),
+      criticalExtension(ids.keyUsage, flags(digitalSignature)),
+      extension(ids.extendedKeyUsage, sequence(usage)),
+      ...(hosts.length === 0
         ? []
-        : [extension(forms, x509.id_ce_subjectAltName, new x509.SubjectAlternativeName(names))]),
-      extension(forms, x509.id_ce_authorityKeyIdentifier, issuerKey),
+        : [extension(ids.subjectAlternativeName, sequence(...hosts.map(generalName)))]),
+      extension(ids.authorityKeyIdentifier, sequence(implicit(0, issuerKey))),
     ],
   });
 }
@@ -126,78 +129,79 @@ interface Unsigned {
   readonly now: Date;
   readonly keys: Keys;
   readonly signingKey: string;
-  readonly issuer: InstanceType<X509["Name"]>;
-  readonly subject: InstanceType<X509["Name"]>;
-  readonly extensions: InstanceType<X509["Extension"]>[];
+  readonly issuer: Element;
+  readonly subject: Element;
+  readonly extensions: readonly Element[];
 }
 
-function signed(
-  { x509, asn }: Forms,
-  { now, keys, signingKey, issuer, subject, extensions }: Unsigned,
-): KeyPair {
-  const algorithm = new x509.AlgorithmIdentifier({ algorithm: signatureAlgorithm });
-  const tbsCertificate = new x509.TBSCertificate({
-    version: x509.Version.v3,
-    serialNumber: exactly(serialNumber()),
-    signature: algorithm,
+/** Version 3, which is written as 2. */
+const version = explicit(0, unsignedInteger(Buffer.from([2])));
+
+function signed({ now, keys, signingKey, issuer, subject, extensions }: Unsigned): KeyPair {
+  const notBefore = new Date(now.getTime() - day);
+  const notAfter = new Date(now.getTime() + lifetimeMs);
+  const content = sequence(
+    version,
+    unsignedInteger(serialNumber()),
+    signatureAlgorithm,
     issuer,
-    validity: new x509.Validity({
-      notBefore: new Date(now.getTime() - day),
-      notAfter: new Date(now.getTime() + lifetimeMs),
-    }),
+    sequence(time(notBefore), time(notAfter)),
     subject,
-    subjectPublicKeyInfo: asn.AsnConvert.parse(keys.spki, x509.SubjectPublicKeyInfo),
-    extensions: new x509.Extensions(extensions),
-  });
-  const content = Buffer.from(asn.AsnConvert.serialize(tbsCertificate));
-  const certificate = new x509.Certificate({
-    tbsCertificate,
-    signatureAlgorithm: algorithm,
-    signatureValue: exactly(sign("sha256", content, createPrivateKey(signingKey))),
-  });
-  return { certificate: pemOf(Buffer.from(asn.AsnConvert.serialize(certificate))), key: keys.pem };
+    keys.spki,
+    explicit(3, sequence(...extensions)),
+  );
+  const signature = sign("sha256", content, createPrivateKey(signingKey));
+  return {
+    certificate: pemOf(sequence(content, signatureAlgorithm, bitString(signature))),
+    key: keys.pem,
+  };
 }
 
-function extension(
-  { x509, asn }: Forms,
-  extnID: string,
-  value: unknown,
-  critical = false,
-): InstanceType<X509["Extension"]> {
-  const extnValue = new asn.OctetString(asn.AsnConvert.serialize(value));
-  return new x509.Extension({ extnID, critical, extnValue });
+function extension(id: Element, value: Element): Element {
+  return sequence(id, octetString(value));
+}
+
+/** One that whoever does not know it must not pass over. */
+function criticalExtension(id: Element, value: Element): Element {
+  return sequence(id, isTrue, octetString(value));
+}
+
+/** A host as a server's certificate names it: dNSName, or iPAddress. */
+function generalName(host: string): Element {
+  const address = addressBytes(host);
+  return address === undefined ? implicit(2, Buffer.from(host, "latin1")) : implicit(7, address);
 }
 
 /** Organizations first, each a part of its own, as clients' groups are read from there. */
-function nameOf({ x509 }: Forms, organizations: readonly string[], commonName: string) {
-  const part = (type: string, utf8String: string) => {
-    const value = new x509.AttributeValue({ utf8String });
-    return new x509.RelativeDistinguishedName([new x509.AttributeTypeAndValue({ type, value })]);
-  };
-  return new x509.Name([
+function nameOf(organizations: readonly string[], commonName: string): Element {
+  const part = (type: Element, text: string) => setOf(sequence(type, utf8String(text)));
+  return sequence(
     ...organizations.map((organization) => part(organizationType, organization)),
     part(commonNameType, commonName),
-  ]);
+  );
+}
+
+/** The name of a certificate's subject, as it is written there: behind serial number, algorithm, issuer and validity. */
+function subjectOf(certificate: Element): Element {
+  const [content = certificate] = membersOf(certificate);
+  const fields = membersOf(content);
+  const hasVersion = fields[0]?.[0] === version[0];
+  const subject = fields[hasVersion ? 5 : 4];
+  if (subject === undefined) throw new Error("the authority's certificate names no subject");
+  return subject;
 }
 
 /** The digest of the key's bits (RFC 5280, section 4.2.1.2, the first method). */
-function keyIdentifier({ x509, asn }: Forms, spki: Buffer): ArrayBuffer {
-  const { subjectPublicKey } = asn.AsnConvert.parse(spki, x509.SubjectPublicKeyInfo);
-  return exactly(createHash("sha1").update(Buffer.from(subjectPublicKey)).digest());
-}
-
-function derOf(pem: string): Buffer {
-  return Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ""), "base64");
+function keyIdentifier(spki: Buffer): Buffer {
+  const bits = membersOf(spki)[1];
+  if (bits === undefined) throw new Error("the public key of a certificate has no bits");
+  // The first byte counts the bits that are not used: none.
+  return createHash("sha1").update(contentOf(bits).subarray(1)).digest();
 }
 
 function pemOf(der: Buffer): string {
   const text = der.toString("base64").replace(/(.{64})(?=.)/g, "$1\n");
   return `-----BEGIN CERTIFICATE-----\n${text}\n-----END CERTIFICATE-----\n`;
-}
-
-/** The bytes in memory of their own: a small buffer is part of a larger one. */
-function exactly(bytes: Buffer): ArrayBuffer {
-  return Uint8Array.from(bytes).buffer;
 }
 
 /** Sixteen random bytes, the first of them such that the number is positive and not short. */

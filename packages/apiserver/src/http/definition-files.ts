@@ -2,7 +2,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { KubeObject } from "@longshore/kube";
-import { JSON_SCHEMA, loadAll } from "js-yaml";
+import { yaml } from "./yaml.ts";
 
 /** A file holds no definitions that can be read. */
 export class DefinitionFileError extends Error {
@@ -40,6 +40,7 @@ async function filesOf(path: string): Promise<readonly string[]> {
 }
 
 async function definitionsOf(file: string): Promise<readonly KubeObject[]> {
+  const { JSON_SCHEMA, loadAll } = yaml();
   try {
     const documents = loadAll(await readFile(file, "utf8"), { schema: JSON_SCHEMA }) as readonly unknown[];
     return documents.flatMap(objectsIn).filter(({ kind }) => kind === "CustomResourceDefinition");

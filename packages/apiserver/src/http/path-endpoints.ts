@@ -5,7 +5,6 @@ import { type CachedDocument, sendDocument } from "./cached-documents.ts";
 import { compactEndpoint } from "./compaction.ts";
 import { coreVersions, groupList, oneGroup, resourceList, rootPaths, versionDocument } from "./discovery.ts";
 import { header } from "./exchange.ts";
-import { openApiV2, openApiV3, openApiV3Index } from "./openapi.ts";
 import type { PathCall, PathEndpoint } from "./path-endpoint.ts";
 import { send, sendJson, sendPageNotFound, sendText } from "./respond.ts";
 import { tokenKeyEndpoints } from "./token-keys.ts";
@@ -92,19 +91,23 @@ function health({ server, request, response }: PathCall): void {
   else sendText(request, response, 503, "stopping");
 }
 
-function version2({ context, request, response }: PathCall): void {
+/** Loaded with the first request for a document: the server is there the sooner. */
+const openApi = () => import("./openapi.ts");
+
+async function version2({ context, request, response }: PathCall): Promise<void> {
+  const { openApiV2 } = await openApi();
   sendDocument(request, response, openApiV2(context.kinds, context.version, header(request, "accept")));
 }
 
 /** The index, or the document of one group version; an address that names another content leads to the one there is. */
-function version3(call: PathCall): void {
+async function version3(call: PathCall): Promise<void> {
   const { context, url, path, request, response } = call;
   const { kinds, version } = context;
   if (!version.has("openapiV3")) {
     send(request, response, 404, JSON.stringify(rootPaths(kinds, version)), "application/json");
     return;
   }
-  const document = documentOfVersion3(call);
+  const document = await documentOfVersion3(call);
   const hash = url.searchParams.get("hash");
   if (document === undefined) sendPageNotFound(request, response);
   else if (hash === null) sendDocument(request, response, document);
@@ -113,7 +116,8 @@ function version3(call: PathCall): void {
   } else send(request, response, 301, "", "text/plain", { location: `${path}?hash=${document.hash}` });
 }
 
-function documentOfVersion3({ context, path }: PathCall): CachedDocument | undefined {
+async function documentOfVersion3({ context, path }: PathCall): Promise<CachedDocument | undefined> {
+  const { openApiV3, openApiV3Index } = await openApi();
   const { kinds, version } = context;
   if (path === "/openapi/v3") return openApiV3Index(kinds, version);
   const [, root, first = "", second = ""] =

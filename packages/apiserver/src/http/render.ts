@@ -1,6 +1,5 @@
 /** Turns the registry's answers into the bytes of a response. */
 import type { KubeObject, Stored } from "@longshore/kube";
-import { dump } from "js-yaml";
 import { badRequest } from "../api/errors.ts";
 import { bodyBytes, objectParts } from "../api/object-bytes.ts";
 import type { Kind } from "../registry/kind.ts";
@@ -17,6 +16,7 @@ import { hasMessage } from "../schema/messages.ts";
 import { columnsOf, descriptionOf, podConditions } from "../tables/index.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { AnswerForm } from "./negotiate.ts";
+import { yaml } from "./yaml.ts";
 
 /** What the table of an answer needs to know beside its objects. */
 export interface RenderContext {
@@ -239,5 +239,5 @@ function tableOf(objects: readonly Stored[], context: RenderContext) {
 
 /** JSON text as YAML, members in order of their names, as the real server writes it. */
 export function toYaml(json: string): string {
-  return dump(JSON.parse(json), { sortKeys: true, noRefs: true, lineWidth: -1, quoteStyle: "double" });
+  return yaml().dump(JSON.parse(json), { sortKeys: true, noRefs: true, lineWidth: -1, quoteStyle: "double" });
 }

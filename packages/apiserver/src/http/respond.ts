@@ -2,8 +2,8 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Writable } from "node:stream";
-import { KubeApiError, type KubeObject, type Status } from "@longshore/kube";
-import { errorChain, type RuntimeEnv } from "@longshore/runtime";
+import { KubeApiError, type KubeObject, type Status } from "@longshore/kube/basics";
+import { errorChain, type RuntimeEnv } from "@longshore/runtime/basics";
 import { apiError } from "../api/errors.ts";
 import { objectToProtobuf, protobufType } from "../schema/encode.ts";
 import { chunkBytes, inChunks } from "./chunks.ts";

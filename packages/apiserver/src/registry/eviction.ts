@@ -9,7 +9,7 @@ import {
   type Pod,
   type PodDisruptionBudget,
   type Stored,
-} from "@longshore/kube";
+} from "@longshore/kube/basics";
 import { apiError, badRequest, internalError, methodNotSupported } from "../api/errors.ts";
 import { own } from "../api/own.ts";
 import { existing, groupResource, isDryRun, type KindRequest, type RegistryContext } from "./context.ts";

@@ -1,6 +1,6 @@
 /** The `scale` sub-resource of workloads: autoscaling/v1 Scale over `spec.replicas`. */
 import type { KubeObject, LabelSelector, Stored } from "@longshore/kube";
-import { labelSelectorMatcher } from "@longshore/kube";
+import { labelSelectorMatcher } from "@longshore/kube/basics";
 import { apiError, badRequest, conflict, invalid, invalidValue, methodNotSupported } from "../api/errors.ts";
 import { own } from "../api/own.ts";
 import type { ScalePaths } from "../custom/definition.ts";

@@ -1,5 +1,5 @@
 /** Label and field selectors of lists and watches, with the failures of the API. */
-import { type KubeObject, parseFieldSelector, parseLabelSelector } from "@longshore/kube";
+import { type KubeObject, parseFieldSelector, parseLabelSelector } from "@longshore/kube/basics";
 import { badRequest } from "../api/errors.ts";
 
 /** Says whether an object is selected. */

@@ -2,7 +2,7 @@
  * Reads JSON as an object of a kind: what has another type than the API's is refused, members
  * that the API does not know are dropped, as the real server's decoder does.
  */
-import { parseQuantity } from "@longshore/kube";
+import { parseQuantity } from "@longshore/kube/basics";
 import { badRequest } from "../api/errors.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { isEmptyList, isOmitted } from "./go-forms.ts";

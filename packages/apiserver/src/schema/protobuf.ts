@@ -2,7 +2,7 @@
  * Reads objects in `application/vnd.kubernetes.protobuf`, the form in which compiled Go clients
  * send them: four bytes of magic, an envelope with the kind, and the object's message in it.
  */
-import { KubeApiError } from "@longshore/kube";
+import { KubeApiError } from "@longshore/kube/basics";
 import { badRequest } from "../api/errors.ts";
 import { type MessageField, messageFields, messageOfKind } from "./messages.ts";
 

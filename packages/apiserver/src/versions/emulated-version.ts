@@ -3,7 +3,7 @@
  * its feature gates. What differs between versions is in `changes.ts`; others only ask.
  */
 
-import { parseFeatureGates } from "@longshore/runtime";
+import { parseFeatureGates } from "@longshore/runtime/basics";
 import {
   type Behaviour,
   behaviours,

@@ -2,7 +2,12 @@
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { ConformanceEvent, ConformanceOptions, ConformanceReport, DriverSecrets } from "@longshore/csi";
+import type {
+  ConformanceEvent,
+  ConformanceOptions,
+  ConformanceReport,
+  DriverSecrets,
+} from "@longshore/csi/conformance";
 import type { Clock } from "@longshore/runtime";
 import type { Command } from "commander";
 import { Option } from "commander";
@@ -86,7 +91,7 @@ export function registerDriverCheck(driver: Command): void {
 }
 
 async function list(flags: CheckFlags): Promise<void> {
-  const { conformanceChecks } = await import("@longshore/csi");
+  const { conformanceChecks } = await import("@longshore/csi/conformance");
   const { listText } = await import("./driver-check/check-report.ts");
   const wanted = selection(flags);
   const shown = conformanceChecks
@@ -97,11 +102,12 @@ async function list(flags: CheckFlags): Promise<void> {
 }
 
 async function check(flags: CheckFlags, signal: AbortSignal): Promise<void> {
-  const csi = await import("@longshore/csi");
+  const { grpcConnector } = await import("@longshore/csi");
+  const suite = await import("@longshore/csi/conformance");
   const { kernelHost, systemClock, systemRandom, unprivilegedHost } = await import("@longshore/runtime");
   const { mustBeReachable } = await import("./driver-check/reachable.ts");
   const fromFlags = suiteOptions(flags, await readSecrets(flags.secrets));
-  const total = csi.conformanceChecks.filter(({ id }) => fromFlags.select?.(id)).length;
+  const total = suite.conformanceChecks.filter(({ id }) => fromFlags.select?.(id)).length;
   if (total === 0) throw new UsageError("no check is left by --focus and --skip: see --list");
   const restart =
     flags.restartCmd === undefined ? undefined : commandWords("--restart-cmd", flags.restartCmd);
@@ -129,14 +135,14 @@ async function check(flags: CheckFlags, signal: AbortSignal): Promise<void> {
   const env = {
     clock: systemClock,
     random: systemRandom,
-    connector: csi.grpcConnector({ clock: systemClock }),
+    connector: grpcConnector({ clock: systemClock }),
     host: hostForm() === "kernel" ? kernelHost() : unprivilegedHost(),
   };
   let report: ConformanceReport;
   try {
-    report = await csi.runConformance(env, options, signal);
+    report = await suite.runConformance(env, options, signal);
   } catch (error) {
-    if (error instanceof csi.DriverUnreachableError)
+    if (error instanceof suite.DriverUnreachableError)
       throw new UsageError(error.message, { cause: error.cause });
     throw error;
   } finally {
@@ -144,12 +150,13 @@ async function check(flags: CheckFlags, signal: AbortSignal): Promise<void> {
     dirs.remove();
   }
   await deliverReport(flags, report);
-  if (!csi.isConformant(report)) process.exitCode = exitCodes.failed;
+  if (!suite.isConformant(report)) process.exitCode = exitCodes.failed;
 }
 
 async function deliverReport(flags: CheckFlags, report: ConformanceReport): Promise<void> {
   if (flags.output === "json") return deliver(flags, json(report));
-  if (flags.output === "junit") return deliver(flags, (await import("@longshore/csi")).junitOf(report));
+  if (flags.output === "junit")
+    return deliver(flags, (await import("@longshore/csi/conformance")).junitOf(report));
   const { reportText } = await import("./driver-check/check-report.ts");
   deliver(flags, reportText(report, flags.verbose === true));
 }
@@ -167,7 +174,7 @@ function json(value: unknown): string {
 /** The secrets of the file. Neither their values nor the file's text are in an error. */
 async function readSecrets(file: string | undefined): Promise<DriverSecrets> {
   if (file === undefined) return {};
-  const { driverSecretsOf, SecretsError } = await import("@longshore/csi");
+  const { driverSecretsOf, SecretsError } = await import("@longshore/csi/conformance");
   const { JSON_SCHEMA, load } = await import("js-yaml");
   let text: string;
   try {

@@ -17,7 +17,7 @@ import {
   renderDeployment,
   upgradeDeployment,
   yamlText,
-} from "@longshore/sidecars";
+} from "@longshore/sidecars/deployment";
 import { type Command, Option } from "commander";
 import { interruptible, UsageError } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";

@@ -9,7 +9,7 @@ import {
   type RuntimeEnv,
   systemClock,
   systemRandom,
-} from "@longshore/runtime";
+} from "@longshore/runtime/basics";
 import { type Command, Option } from "commander";
 import { type AccessFlags, accessOptions, addAccessFlags } from "./access-flags.ts";
 import { untilInterrupted } from "./until-interrupted.ts";

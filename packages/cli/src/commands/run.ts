@@ -10,13 +10,16 @@ export async function loadRunCommand(below?: string): Promise<(program: Command)
   const isSidecar = sidecarVerbs.some((verb) => verb === below);
   const isDriver = below === "reference-driver";
   const isComponent = below !== undefined && !isSidecar && !below.startsWith("-");
-  const sidecars = isComponent ? undefined : await import("./sidecars/register.ts");
+  // All of them in one process start before whatever else there is: they carry no verb but their own.
+  const together = below === "sidecars" ? await import("./sidecars/together.ts") : undefined;
+  const sidecars = isComponent || together !== undefined ? undefined : await import("./sidecars/register.ts");
   const components = isSidecar || isDriver ? undefined : await import("./run-component.ts");
   const driver = isSidecar || (isComponent && !isDriver) ? undefined : await import("./reference-driver.ts");
   return (program) => {
     const run = program.command("run").description("run one component in the foreground");
     components?.registerComponents(run);
     driver?.registerReferenceDriver(run);
+    together?.registerTogether(run);
     sidecars?.registerSidecars(run);
   };
 }

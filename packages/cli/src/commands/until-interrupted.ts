@@ -1,5 +1,5 @@
 /** A component as the work of a process. */
-import { systemClock } from "@longshore/runtime";
+import { systemClock } from "@longshore/runtime/basics";
 import { InterruptedError, interruptible, reportFailure, untilAborted } from "../exit.ts";
 
 const stopWithinMs = 5000;

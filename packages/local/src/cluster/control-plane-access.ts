@@ -4,7 +4,8 @@
  */
 import type { UserInfo } from "@longshore/apiserver";
 import { isAlreadyExists, type KubeClient, type KubeObject, type Resource } from "@longshore/kube";
-import { type AccessRule, accessRules, type RuleVerb, sidecarNames } from "@longshore/sidecars";
+import { sidecarNames } from "@longshore/sidecars";
+import { type AccessRule, accessRules, type RuleVerb } from "@longshore/sidecars/deployment";
 import type { ClusterConfig } from "./config.ts";
 
 /** The controllers of the control plane, with scheduler and workloads. */

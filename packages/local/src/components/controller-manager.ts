@@ -4,7 +4,7 @@
  */
 import { type KubeClient, sharedInformers, startLeaderElection } from "@longshore/kube";
 import { type Component, featureGates, type RuntimeEnv, stopAll } from "@longshore/runtime";
-import { startSnapshotController } from "@longshore/sidecars";
+import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import {
   awsEbsPlugin,
   type CloudCaller,

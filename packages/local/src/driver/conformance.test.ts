@@ -1,5 +1,5 @@
 /** The reference driver keeps the contract, and each of its faults is seen by the conformance suite. */
-import { type CheckResult, conformanceChecks, runConformance } from "@longshore/csi";
+import { type CheckResult, conformanceChecks, runConformance } from "@longshore/csi/conformance";
 import { describe, expect, test } from "vitest";
 import { faultTable } from "../../../csi/src/conformance/testing/fault-table.ts";
 import { never } from "../testing/cloud-fixture.ts";

@@ -1,5 +1,6 @@
 /** The reference driver as the conformance suite sees it: in process, on a simulated machine, under a virtual clock. */
-import { type ConformanceEnv, type ConformanceOptions, inProcessCsi } from "@longshore/csi";
+import { inProcessCsi } from "@longshore/csi";
+import type { ConformanceEnv, ConformanceOptions } from "@longshore/csi/conformance";
 import { SeededRandom, SimulatedHost, VirtualClock } from "@longshore/runtime";
 import type { FaultName } from "../driver/faults/index.ts";
 import { createReferenceDriver } from "../driver/reference-driver.ts";

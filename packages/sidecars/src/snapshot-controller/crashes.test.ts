@@ -3,9 +3,10 @@ import { isNotFound, type KubeClient, resources } from "@longshore/kube";
 import { snapshotResources } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
 import type { SidecarEnv } from "../common/env.ts";
-import { startSnapshotController, startSnapshotter } from "../index.ts";
+import { startSnapshotter } from "../index.ts";
 import { Life, mortal } from "../testing/crashing.ts";
 import { addBoundClaim, aSnapshot, aSnapshotClass, snapshotWorld } from "../testing/snapshot-world.ts";
+import { startSnapshotController } from "./index.ts";
 
 const { volumeSnapshots, volumeSnapshotClasses, volumeSnapshotContents } = snapshotResources;
 

@@ -10,7 +10,7 @@ import {
 import { SeededRandom } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
-import { startSnapshotController, startSnapshotter } from "../index.ts";
+import { startSnapshotter } from "../index.ts";
 import {
   addBoundClaim,
   aGroupClass,
@@ -19,6 +19,7 @@ import {
   aSnapshotClass,
   snapshotWorld,
 } from "../testing/snapshot-world.ts";
+import { startSnapshotController } from "./index.ts";
 
 const {
   volumeSnapshots,

@@ -3,7 +3,7 @@ import { resources } from "@longshore/kube";
 import { recordingMeter } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
-import { startSnapshotController, startSnapshotter } from "../index.ts";
+import { startSnapshotter } from "../index.ts";
 import { Life, mortal } from "../testing/crashing.ts";
 import {
   addBoundClaim,
@@ -12,6 +12,7 @@ import {
   type SnapshotWorld,
   snapshotWorld,
 } from "../testing/snapshot-world.ts";
+import { startSnapshotController } from "./index.ts";
 
 const {
   volumeSnapshots,

@@ -2,8 +2,9 @@
 import { resources } from "@longshore/kube";
 import { snapshotResources } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
-import { startSnapshotController, startSnapshotter } from "../index.ts";
+import { startSnapshotter } from "../index.ts";
 import { addBoundClaim, aSnapshot, aSnapshotClass, snapshotWorld } from "../testing/snapshot-world.ts";
+import { startSnapshotController } from "./index.ts";
 
 const { volumeSnapshots, volumeSnapshotClasses } = snapshotResources;
 const claimFinalizer = "snapshot.storage.kubernetes.io/pvc-as-source-protection";

@@ -4,12 +4,7 @@ import { recordingLogger, recordingMeter } from "@longshore/runtime";
 import { snapshotResources, type VolumeSnapshot, type VolumeSnapshotContent } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
 import { readDefinitions } from "../../../apiserver/src/index.ts";
-import {
-  type SnapshotControllerOptions,
-  type SnapshotterOptions,
-  startSnapshotController,
-  startSnapshotter,
-} from "../index.ts";
+import { type SnapshotterOptions, startSnapshotter } from "../index.ts";
 import {
   addBoundClaim,
   aSnapshot,
@@ -17,6 +12,7 @@ import {
   type SnapshotWorld,
   snapshotWorld,
 } from "../testing/snapshot-world.ts";
+import { type SnapshotControllerOptions, startSnapshotController } from "./index.ts";
 
 const { volumeSnapshots, volumeSnapshotClasses, volumeSnapshotContents } = snapshotResources;
 const ref = { namespace: "default", name: "s" };

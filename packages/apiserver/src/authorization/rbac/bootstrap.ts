@@ -3,7 +3,7 @@
  * what they lack, unless their annotation `rbac.authorization.kubernetes.io/autoupdate` is `false`
  * (kubernetes registry/rbac/reconciliation). What administrators have added stays.
  */
-import { type KubeObject, labelSelectorMatcher, type Stored } from "@longshore/kube";
+import { type KubeObject, labelSelectorMatcher, type Stored } from "@longshore/kube/basics";
 import type { RegistryContext } from "../../registry/context.ts";
 import { apiTime } from "../../registry/metadata.ts";
 import type { Change } from "../../storage/store.ts";

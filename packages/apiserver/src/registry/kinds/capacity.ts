@@ -1,5 +1,5 @@
 /** CSIStorageCapacity and VolumeAttributesClass (kubernetes pkg/apis/storage/validation). */
-import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube";
+import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
 import { type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
 import type { Kind } from "../kind.ts";

@@ -1,5 +1,5 @@
 /** PersistentVolume (kubernetes pkg/registry/core/persistentvolume, pkg/apis/core/validation). */
-import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube";
+import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
 import {
   type FieldProblem,
   forbiddenValue,

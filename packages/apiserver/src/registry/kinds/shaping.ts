@@ -1,5 +1,5 @@
 /** Helpers of the kinds' rules: filling defaults and canonical forms without copying what stays. */
-import { type KubeObject, parseQuantity } from "@longshore/kube";
+import { type KubeObject, parseQuantity } from "@longshore/kube/basics";
 import { type FieldProblem, invalidValue } from "../../api/errors.ts";
 import { subdomainProblems } from "../names.ts";
 

@@ -1,5 +1,5 @@
 /** The kinds of apps/v1 (kubernetes pkg/apis/apps/v1/defaults.go, pkg/apis/apps/validation). */
-import { type KubeObject, labelSelectorMatches, type Stored } from "@longshore/kube";
+import { type KubeObject, labelSelectorMatches, type Stored } from "@longshore/kube/basics";
 import {
   type FieldProblem,
   forbiddenValue,

@@ -1,5 +1,5 @@
 /** The flags of `longshore driver check` as options of the conformance suite. */
-import type { ConformanceOptions, DriverSecrets } from "@longshore/csi";
+import type { ConformanceOptions, DriverSecrets } from "@longshore/csi/conformance";
 import { parseQuantity } from "@longshore/kube";
 import { UsageError } from "../../exit.ts";
 import { wholeNumber } from "../../flags.ts";

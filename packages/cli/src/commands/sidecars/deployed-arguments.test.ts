@@ -1,5 +1,5 @@
 /** What `longshore driver deploy` writes into manifests, `longshore run` understands. */
-import { allObjects, planDeployment, renderDeployment } from "@longshore/sidecars";
+import { allObjects, planDeployment, renderDeployment } from "@longshore/sidecars/deployment";
 import { expect, test } from "vitest";
 import { deployForms } from "../../../../sidecars/src/deployment/testing/forms.ts";
 import { clusterDriverRegistrarFlags } from "./cluster-driver-registrar.ts";

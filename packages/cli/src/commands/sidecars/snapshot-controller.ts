@@ -54,7 +54,8 @@ async function startController(
   shell: Shell,
   { values }: ReadFlags<typeof snapshotControllerFlags>,
 ): Promise<Started> {
-  const { startSnapshotController, startUnderLease } = await import("@longshore/sidecars");
+  const { startUnderLease } = await import("@longshore/sidecars");
+  const { startSnapshotController } = await import("@longshore/sidecars/snapshot-controller");
   const { sharedInformers } = await import("@longshore/kube");
   const { ReleaseLeaderElectionOnExit: releaseOnStop, CSIVolumeGroupSnapshot: groupSnapshots } =
     values["feature-gates"];

@@ -1,0 +1,42 @@
+/**
+ * What whoever serves the API shares with its clients: objects, failures, quantities, selectors. Part of the root, and an
+ * entry of its own for programs that start faster without clients, caches and queues.
+ */
+export type * from "./api-types.ts";
+export * from "./client.ts";
+export * from "./objects.ts";
+export {
+  formatBytes,
+  parseQuantity,
+  Quantity,
+  QuantityError,
+  type QuantityFormat,
+  quantityOf,
+} from "./quantity/quantity.ts";
+export { apiVersionOf, type Resource, resources } from "./resources.ts";
+export {
+  escapeFieldValue,
+  FieldMatcher,
+  type FieldRequirement,
+  parseFieldSelector,
+} from "./selectors/field-selector.ts";
+export {
+  labelSelectorMatcher,
+  labelSelectorMatches,
+  parseLabelSelector,
+} from "./selectors/label-selector.ts";
+export { nodeSelectorMatches } from "./selectors/node-selector.ts";
+export {
+  LabelMatcher,
+  type LabelOperator,
+  type LabelRequirement,
+  type Labels,
+  SelectorError,
+} from "./selectors/requirement.ts";
+export {
+  dns1035LabelErrors,
+  dns1123LabelErrors,
+  dns1123SubdomainErrors,
+  labelValueErrors,
+  qualifiedNameErrors,
+} from "./selectors/validation.ts";

@@ -1,0 +1,37 @@
+/**
+ * The seams without the machine: clock, randomness, log, life cycles, gates. Part of the root, and an entry of its own for
+ * programs that start faster without hosts and virtual forms.
+ */
+export { type BackoffPolicy, backoffMs } from "./backoff.ts";
+export { abortable, type Clock, DeadlineError, type Timer, withDeadline } from "./clock.ts";
+export {
+  type Component,
+  type PeriodicOptions,
+  periodically,
+  type RuntimeEnv,
+  StoppedError,
+  stopAll,
+  TaskGroup,
+} from "./component.ts";
+export {
+  FeatureGateError,
+  type FeatureGateSpec,
+  type FeatureGates,
+  featureGates,
+  parseFeatureGates,
+} from "./feature-gates.ts";
+export { assertNever, InvariantError, invariant } from "./invariant.ts";
+export { KeyedLock } from "./keyed-lock.ts";
+export { errorChain, type LogFields, type Logger, silentLogger } from "./logger.ts";
+export { createLogger, type LoggerOptions, type LogLevel } from "./logger-pino.ts";
+export {
+  type Counter,
+  type Gauge,
+  type Histogram,
+  type Meter,
+  type MetricLabels,
+  type MetricOptions,
+  noMeter,
+} from "./meter.ts";
+export { type Random, SeededRandom, systemRandom } from "./random.ts";
+export { systemClock } from "./system-clock.ts";
