@@ -30,7 +30,7 @@ export interface InformerOptions<T extends KubeObject> {
   readonly initialList?: "paged" | "streamed";
   /** Keeps who set which field, which is a third of a small object; dropped when left out. */
   readonly keepManagedFields?: boolean;
-  /** Shrinks objects before they are kept. */
+  /** Shrinks objects before they are kept, into new ones: parts of an object may belong to others as well. */
   readonly transform?: (object: Stored<T>) => Stored<T>;
   /** Every object is told again as updated after this time, in milliseconds; never when left out. */
   readonly resyncMs?: number;
