@@ -1,6 +1,6 @@
 import { systemClock, VirtualClock } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import { CsiCallError, inProcessCsi, lostReply } from "./index.ts";
+import { CsiCallError, inProcessCsi, interceptCalls, lostReply } from "./index.ts";
 import { csiContract } from "./testing/connection.contract.ts";
 
 let next = 0;
@@ -19,6 +19,45 @@ describe("in-process CSI", () => {
     const call = csi.connect("/d.sock").identity.probe({}, { signal: never, timeoutMs: 3_600_000 });
     await expect(clock.run(call)).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED", answered: false });
     expect(clock.monotonicMs()).toBe(3_600_000);
+  });
+
+  it("keeps deadlines of streams in virtual time, and makes nothing ahead of its reader", async () => {
+    const clock = new VirtualClock();
+    const csi = inProcessCsi({ clock });
+    let made = 0;
+    await csi.serve("/d.sock", {
+      identity: {},
+      snapshotMetadata: {
+        async *getMetadataAllocated() {
+          for (;;) {
+            made++;
+            yield {};
+          }
+        },
+        async *getMetadataDelta() {
+          yield {};
+          await new Promise(() => {});
+        },
+      },
+    });
+    const seen: string[] = [];
+    const { snapshotMetadata } = interceptCalls(
+      csi.connect("/d.sock"),
+      (method, _request, _options, send) => {
+        seen.push(method.name);
+        return send();
+      },
+    );
+    const options = { signal: never, timeoutMs: 3_600_000 };
+    for await (const _ of snapshotMetadata.getMetadataAllocated({}, options)) if (made === 2) break;
+    expect(made).toBe(2);
+    const hangs = async () => {
+      for await (const _ of snapshotMetadata.getMetadataDelta({}, options)) made++;
+    };
+    await expect(clock.run(hangs())).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED", answered: false });
+    expect(clock.monotonicMs()).toBe(3_600_000);
+    expect(made).toBe(3);
+    expect(seen).toEqual([]);
   });
 
   it("loses requests and replies where a hook says so", async () => {

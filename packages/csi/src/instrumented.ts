@@ -9,8 +9,8 @@ import { redact } from "./redact.ts";
 const operationBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
 
 /**
- * The same connection, with every call logged (debug; failures at info) without its secrets, and
- * its duration observed in `csi_sidecar_operations_seconds`.
+ * The same connection, with every unary call logged (debug; failures at info) without its secrets, and
+ * its duration observed in `csi_sidecar_operations_seconds`. Streams go straight through.
  * @param labels further labels of the metric, e.g. `driver_name`. `migrated`, where it is among them, is what a call says
  *   of itself, and else what stands here.
  */

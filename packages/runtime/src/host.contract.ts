@@ -1,4 +1,5 @@
 /** What every form of the Host seam does alike. Run by the tests of the forms. */
+import { readFile } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Host, HostError } from "./host.ts";
 
@@ -375,6 +376,15 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         for (const numbers of [before, after, delta]) {
           expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
           expect(numbers.at(-1)).toBeLessThan(256);
+        }
+        if (host.form === "kernel") {
+          // With the changed blocks the copy of before becomes that of after; the others hold nothing.
+          const [held, wanted] = [await readFile(`${dir}/before`), await readFile(`${dir}/after`)];
+          const range = (block: number) => [block * 65_536, (block + 1) * 65_536] as const;
+          for (const block of delta) wanted.copy(held, range(block)[0], ...range(block));
+          expect(held.equals(wanted)).toBe(true);
+          for (const block of after) wanted.fill(0, ...range(block));
+          expect(wanted.every((byte) => byte === 0)).toBe(true);
         }
         expect(await all("after", undefined, 0, 7)).toEqual(after);
         expect(await all("after", "before", 20)).toEqual(delta.filter((block) => block >= 20));

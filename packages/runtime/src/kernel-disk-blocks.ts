@@ -35,13 +35,14 @@ async function look(
   { blockBytes, from, max, base: basePath }: DiskBlocksQuery,
 ): Promise<DiskBlocks> {
   const count = Math.ceil((await file.stat()).size / blockBytes);
-  const maps = [await dataRanges(path), ...(basePath === undefined ? [] : [await dataRanges(basePath)])];
+  const firsts = [await firstWithData(path, blockBytes)];
+  if (basePath !== undefined) firsts.push(await firstWithData(basePath, blockBytes));
   const own = Buffer.alloc(blockBytes);
   const other = Buffer.alloc(blockBytes);
   const blocks: number[] = [];
   let readBytes = 0;
   for (let block = from; ; block++) {
-    block = firstWithData(maps, block, count, blockBytes);
+    block = Math.min(...firsts.map((first) => first(block)));
     if (block >= count) return { blocks, next: undefined };
     if (blocks.length === max || readBytes >= readBytesMax) return { blocks, next: block };
     await readBlock(file, own, block);
@@ -65,15 +66,16 @@ async function readBlock(file: fs.FileHandle, into: Buffer, block: number): Prom
 /** From the first to before the second byte; ascending. Undefined: not known. */
 type Ranges = readonly (readonly [begin: number, end: number])[] | undefined;
 
-/** The first block at or after `block` that one of the files may have data in. */
-function firstWithData(maps: readonly Ranges[], block: number, count: number, blockBytes: number): number {
-  let first = count;
-  for (const map of maps) {
-    if (map === undefined) return block;
-    const range = map.find(([, end]) => end > block * blockBytes);
-    if (range !== undefined) first = Math.min(first, Math.max(block, Math.floor(range[0] / blockBytes)));
-  }
-  return first;
+/** Gives the first block at or after one that the file may have data in; to be asked with ascending numbers. */
+async function firstWithData(path: string, blockBytes: number): Promise<(block: number) => number> {
+  const ranges = await dataRanges(path);
+  if (ranges === undefined) return (block) => block;
+  let at = 0;
+  return (block) => {
+    while ((ranges[at]?.[1] ?? Number.POSITIVE_INFINITY) <= block * blockBytes) at++;
+    const begin = ranges[at]?.[0] ?? Number.POSITIVE_INFINITY;
+    return Math.max(block, Math.floor(begin / blockBytes));
+  };
 }
 
 const sectorBytes = 512;

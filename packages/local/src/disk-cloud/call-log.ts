@@ -28,6 +28,7 @@ export const cloudOps = [
   "createSnapshot",
   "deleteSnapshot",
   "listSnapshots",
+  "snapshotBlocks",
   "createSnapshotGroup",
   "deleteSnapshotGroup",
   "describeSnapshotGroup",

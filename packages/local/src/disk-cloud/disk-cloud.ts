@@ -173,6 +173,8 @@ class LocalDiskCloud implements DiskCloudService {
             .filter(({ state }) => state === "ready")
             .map(snapshots.toSnapshot),
         ),
+      snapshotBlocks: (request, signal) =>
+        call("snapshotBlocks", {}, signal, () => this.#snapshots.blocks(request)),
       createSnapshotGroup: ({ name, diskIds }, signal) =>
         call("createSnapshotGroup", {}, signal, () => this.#snapshots.createGroup(name, diskIds)),
       deleteSnapshotGroup: (groupId, signal) =>

@@ -83,6 +83,7 @@ export function connectDiskCloud(
     createSnapshot: (r, signal) => call("createSnapshot", r, signal),
     deleteSnapshot: (snapshotId, signal) => call("deleteSnapshot", { snapshotId }, signal),
     listSnapshots: (signal) => call("listSnapshots", {}, signal),
+    snapshotBlocks: (r, signal) => call("snapshotBlocks", r, signal),
     createSnapshotGroup: (r, signal) => call("createSnapshotGroup", r, signal),
     deleteSnapshotGroup: (groupId, signal) => call("deleteSnapshotGroup", { groupId }, signal),
     describeSnapshotGroup: (groupId, signal) => call("describeSnapshotGroup", { groupId }, signal),

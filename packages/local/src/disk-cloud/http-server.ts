@@ -8,8 +8,23 @@ import Fastify from "fastify";
 import { type CloudOp, cloudOps } from "./call-log.ts";
 import type { DiskCloudService } from "./disk-cloud.ts";
 import type { CloudKnobs } from "./faults.ts";
-import type { AttachOptions, CreateDiskRequest, DiskSource, ProviderCloud } from "./provider-cloud.ts";
-import { encode, parseRequest, sizeArg, statusOf, textArg, textsArg, type WireRequest } from "./wire.ts";
+import type {
+  AttachOptions,
+  CreateDiskRequest,
+  DiskSource,
+  ProviderCloud,
+  SnapshotBlocksRequest,
+} from "./provider-cloud.ts";
+import {
+  countArg,
+  encode,
+  parseRequest,
+  sizeArg,
+  statusOf,
+  textArg,
+  textsArg,
+  type WireRequest,
+} from "./wire.ts";
 
 /** The socket cannot be served on. */
 export class CloudSocketError extends Error {
@@ -43,6 +58,7 @@ const operations: Readonly<Record<CloudOp, Operation>> = {
     cloud.createSnapshot({ name: textArg(args, "name"), diskId: textArg(args, "diskId") }, signal),
   deleteSnapshot: (cloud, args, signal) => cloud.deleteSnapshot(textArg(args, "snapshotId"), signal),
   listSnapshots: (cloud, _args, signal) => cloud.listSnapshots(signal),
+  snapshotBlocks: (cloud, args, signal) => cloud.snapshotBlocks(blocksRequest(args), signal),
   createSnapshotGroup: (cloud, args, signal) =>
     cloud.createSnapshotGroup({ name: textArg(args, "name"), diskIds: textsArg(args, "diskIds") }, signal),
   deleteSnapshotGroup: (cloud, args, signal) => cloud.deleteSnapshotGroup(textArg(args, "groupId"), signal),
@@ -128,6 +144,15 @@ function createRequest(args: Args): CreateDiskRequest {
     type: textArg(args, "type"),
     sizeBytes: sizeArg(args),
     tags: tags ?? {},
+  };
+}
+
+function blocksRequest(args: Args): SnapshotBlocksRequest {
+  return {
+    snapshotId: textArg(args, "snapshotId"),
+    ...(args.baseSnapshotId === undefined ? {} : { baseSnapshotId: textArg(args, "baseSnapshotId") }),
+    from: countArg(args, "from"),
+    max: countArg(args, "max"),
   };
 }
 

@@ -147,3 +147,25 @@ test("what is not the protocol is refused with a reason", async () => {
     sizeBytes: 3n * gibibyte,
   });
 });
+
+test("the blocks of a snapshot over the socket", async () => {
+  const cloud = connect();
+  const { id } = await cloud.createDisk(aDisk, never);
+  const { devicePath } = await cloud.attachDisk(id, instance(1).instanceId, never);
+  await host.format(devicePath, "ext4");
+  const before = await cloud.createSnapshot({ name: "before", diskId: id }, never);
+  await host.makeDirectory("/m");
+  await host.mountDevice(devicePath, "/m", { fsType: "ext4" });
+  await host.writeFileAtomic("/m/data", "x".repeat(600_000));
+  const after = await cloud.createSnapshot({ name: "after", diskId: id }, never);
+  const blocks = (snapshotId: string, over = {}) =>
+    cloud.snapshotBlocks({ snapshotId, from: 0, max: 10, ...over }, never);
+  expect(await blocks(before.id)).toEqual({ blocks: [0] });
+  expect(await blocks(after.id, { max: 2 })).toEqual({ blocks: [0, 1], next: 2 });
+  expect(await blocks(after.id, { from: 2 })).toEqual({ blocks: [2] });
+  expect(await blocks(after.id, { baseSnapshotId: after.id })).toEqual({ blocks: [] });
+  expect(await blocks(after.id, { baseSnapshotId: before.id })).toEqual({ blocks: [0, 1, 2] });
+  await expect(blocks("snap-0")).rejects.toMatchObject({ code: "NotFound" });
+  await expect(blocks(after.id, { baseSnapshotId: "snap-0" })).rejects.toMatchObject({ code: "NotFound" });
+  await expect(blocks(after.id, { from: -1 })).rejects.toMatchObject({ code: "InvalidArgument" });
+});

@@ -2,10 +2,11 @@
 export { createDiskCloud, type DiskCloudService } from "./disk-cloud.ts";
 export { connectDiskCloud, type DiskCloudClient } from "./http-client.ts";
 export { serveDiskCloud } from "./http-server.ts";
-export type {
-  DiskSnapshot,
-  DiskSource,
-  ProviderCloud,
-  ProviderDisk,
-  SnapshotGroup,
+export {
+  type DiskSnapshot,
+  type DiskSource,
+  type ProviderCloud,
+  type ProviderDisk,
+  type SnapshotGroup,
+  snapshotBlockBytes,
 } from "./provider-cloud.ts";

@@ -68,6 +68,28 @@ export interface SnapshotGroup {
   readonly snapshots: readonly DiskSnapshot[];
 }
 
+/** Bytes of a snapshot's block, as large as those of the EBS direct APIs; the disk's last one may be shorter. */
+export const snapshotBlockBytes = 512 * 1024;
+
+/** Which blocks of a snapshot are asked for. */
+export interface SnapshotBlocksRequest {
+  readonly snapshotId: string;
+  /** An earlier snapshot of the same disk: only blocks that changed since are wanted. */
+  readonly baseSnapshotId?: string;
+  /** Number of the first block that is wanted. */
+  readonly from: number;
+  /** Blocks that are wanted at most. */
+  readonly max: number;
+}
+
+/** Some of the blocks of a snapshot. */
+export interface SnapshotBlocks {
+  /** Their numbers, ascending. */
+  readonly blocks: readonly number[];
+  /** Where to go on; undefined when that is all. */
+  readonly next?: number;
+}
+
 /** What is wrong with a disk. */
 export interface DiskCondition {
   readonly abnormal: boolean;
@@ -117,6 +139,11 @@ export interface ProviderCloud extends DiskCloud {
   deleteSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>;
   /** All snapshots, those of groups too. */
   listSnapshots(signal: AbortSignal): Promise<readonly DiskSnapshot[]>;
+  /**
+   * The blocks that hold data, or that changed. NotFound without the snapshots; InvalidArgument when they are of two
+   * disks, or the base is the later one. Source of the form: EBS direct APIs, ListSnapshotBlocks, ListChangedBlocks.
+   */
+  snapshotBlocks(request: SnapshotBlocksRequest, signal: AbortSignal): Promise<SnapshotBlocks>;
   /** Cuts snapshots of all these disks at one instant, or gives the group of that name; AlreadyExists when it is of others. */
   createSnapshotGroup(
     request: { readonly name: string; readonly diskIds: readonly string[] },

@@ -104,6 +104,28 @@ export function readySnapshot(state: CloudState, snapshotId: string): SnapshotRe
   return snapshot;
 }
 
+/**
+ * The snapshots of the two ends of a change, the earlier one first.
+ * @throws CloudError NotFound, or InvalidArgument unless both are of one disk and in this order
+ */
+export function decideChange(
+  state: CloudState,
+  baseId: string,
+  targetId: string,
+): readonly [SnapshotRecord, SnapshotRecord] {
+  const [base, target] = [readySnapshot(state, baseId), readySnapshot(state, targetId)];
+  if (base.diskId !== target.diskId) {
+    throw new CloudError(
+      "InvalidArgument",
+      `snapshot ${baseId} is of disk ${base.diskId} and ${targetId} of ${target.diskId}: name two of one disk`,
+    );
+  }
+  if ((base.createdAt ?? "") > (target.createdAt ?? "")) {
+    throw new CloudError("InvalidArgument", `snapshot ${baseId} is later than ${targetId}: exchange them`);
+  }
+  return [base, target];
+}
+
 /** The snapshot as callers see it. */
 export function toSnapshot(record: SnapshotRecord): DiskSnapshot {
   const { id, name, diskId, createdAt = "", groupId } = record;

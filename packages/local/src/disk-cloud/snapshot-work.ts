@@ -9,7 +9,13 @@ import type { Clock, Host, KeyedLock, Random } from "@longshore/runtime";
 import { CloudError } from "@longshore/volumes";
 import type { GroupRecord, SnapshotRecord } from "./cloud-state.ts";
 import { diskOf } from "./disk-record.ts";
-import type { DiskSnapshot, SnapshotGroup } from "./provider-cloud.ts";
+import {
+  type DiskSnapshot,
+  type SnapshotBlocks,
+  type SnapshotBlocksRequest,
+  type SnapshotGroup,
+  snapshotBlockBytes,
+} from "./provider-cloud.ts";
 import * as record from "./snapshot-record.ts";
 import type { StateFile } from "./state-file.ts";
 
@@ -24,6 +30,9 @@ export interface SnapshotWorkOptions {
   readonly stateDir: string;
   backingFile(diskId: string): string;
 }
+
+/** Blocks of one answer, however many are asked for. */
+const blocksMax = 10_000;
 
 /** The snapshots of one cloud. */
 export class SnapshotWork {
@@ -64,6 +73,22 @@ export class SnapshotWork {
       await this.#cut([planned]);
       return record.toSnapshot(record.readySnapshot(file.state, planned.id));
     });
+  }
+
+  /** Which blocks hold data, or changed. */
+  async blocks({ snapshotId, baseSnapshotId, from, max }: SnapshotBlocksRequest): Promise<SnapshotBlocks> {
+    const { file, host } = this.#options;
+    if (baseSnapshotId === undefined) record.readySnapshot(file.state, snapshotId);
+    else record.decideChange(file.state, baseSnapshotId, snapshotId);
+    const base = baseSnapshotId === undefined ? {} : { base: this.fileOf(baseSnapshotId) };
+    const wanted = {
+      blockBytes: snapshotBlockBytes,
+      from,
+      max: Math.min(Math.max(max, 1), blocksMax),
+      ...base,
+    };
+    const { blocks, next } = await host.diskBlocks(this.fileOf(snapshotId), wanted);
+    return { blocks, ...(next === undefined ? {} : { next }) };
   }
 
   async delete(snapshotId: string): Promise<void> {

@@ -78,6 +78,15 @@ export function textArg(args: WireRequest["args"], name: string): string {
   return value;
 }
 
+/** A count or the number of a block. @throws CloudError InvalidArgument */
+export function countArg(args: WireRequest["args"], name: string): number {
+  const value = args[name];
+  if (!Number.isSafeInteger(value) || (value as number) < 0) {
+    throw new CloudError("InvalidArgument", `argument ${name} must be a number from 0 on`);
+  }
+  return value as number;
+}
+
 /** A list of strings. @throws CloudError InvalidArgument */
 export function textsArg(args: WireRequest["args"], name: string): readonly string[] {
   const value = args[name];

@@ -13,6 +13,7 @@ export function identityService(driverName: string, kind: DriverKind): CsiServic
   const services = [
     Service.CONTROLLER_SERVICE,
     Service.GROUP_CONTROLLER_SERVICE,
+    Service.SNAPSHOT_METADATA_SERVICE,
     ...(kind.topologyKey === undefined ? [] : [Service.VOLUME_ACCESSIBILITY_CONSTRAINTS]),
   ];
   return {

@@ -1,4 +1,5 @@
 import {
+  BlockMetadataType,
   type CsiConnection,
   type CsiServer,
   grpcConnector,
@@ -47,6 +48,34 @@ async function codeOf(rpc: Promise<unknown>): Promise<string> {
     (error: { readonly code?: string }) => String(error.code ?? error),
   );
 }
+
+/** The offsets of a stream whose ranges are as they must be. */
+async function metadata(
+  stream: AsyncIterable<{
+    readonly blockMetadataType: number;
+    readonly volumeCapacityBytes: bigint;
+    readonly blockMetadata: readonly { readonly byteOffset: bigint; readonly sizeBytes: bigint }[];
+  }>,
+  maxResults: number,
+): Promise<readonly bigint[]> {
+  const offsets: bigint[] = [];
+  let messages = 0;
+  for await (const { blockMetadataType, volumeCapacityBytes, blockMetadata } of stream) {
+    messages++;
+    expect([blockMetadataType, volumeCapacityBytes]).toEqual([BlockMetadataType.FIXED_LENGTH, gibibyte]);
+    if (maxResults > 0) expect(blockMetadata.length).toBeLessThanOrEqual(maxResults);
+    for (const { byteOffset, sizeBytes } of blockMetadata) {
+      expect(sizeBytes).toBe(524_288n);
+      expect(byteOffset % sizeBytes).toBe(0n);
+      expect(byteOffset).toBeGreaterThanOrEqual((offsets.at(-1) ?? -sizeBytes) + sizeBytes);
+      offsets.push(byteOffset);
+    }
+  }
+  expect(messages).toBeGreaterThan(0);
+  return offsets;
+}
+
+const numbers = (_key: string, value: unknown) => (typeof value === "bigint" ? value.toString() : value);
 
 /** A driver with all services, served and connected. */
 interface World {
@@ -134,6 +163,77 @@ describe.each(worlds)("reference driver on the %s host, %s", (_form, transport, 
       call,
     );
     return { volumeId, publishContext };
+  }
+
+  test("the blocks of snapshots with data, and those that changed between two", async () => {
+    const { controller, node, snapshotMetadata } = driver;
+    const { volumeId, publishContext } = await publishedVolume();
+    const stage = { volumeId, stagingTargetPath: staging, volumeCapability: mounted(), publishContext };
+    await node.nodeStageVolume(stage, call);
+    const cut = async (name: string) => {
+      const { snapshot } = await controller.createSnapshot({ name, sourceVolumeId: volumeId }, call);
+      return snapshot?.snapshotId ?? "";
+    };
+    await host.writeFileAtomic(`${staging}/data`, "x".repeat(3_000_000));
+    const before = await cut("before");
+    await host.writeFileAtomic(`${staging}/more`, "y".repeat(3_000_000));
+    const after = await cut("after");
+
+    const allocated = (snapshotId: string, startingOffset = 0n, maxResults = 0) =>
+      metadata(
+        snapshotMetadata.getMetadataAllocated({ snapshotId, startingOffset, maxResults }, call),
+        maxResults,
+      );
+    const changed = (
+      baseSnapshotId: string,
+      targetSnapshotId: string,
+      startingOffset = 0n,
+      maxResults = 0,
+    ) => {
+      const request = { baseSnapshotId, targetSnapshotId, startingOffset, maxResults };
+      return metadata(snapshotMetadata.getMetadataDelta(request, call), maxResults);
+    };
+    const held = await allocated(after);
+    expect(held.length).toBeGreaterThanOrEqual(12);
+    expect(held.length).toBeLessThan(400);
+    const delta = await changed(before, after);
+    expect(delta.length).toBeGreaterThanOrEqual(6);
+    expect(delta.length).toBeLessThan(held.length);
+    expect(await changed(after, after)).toEqual([]);
+    expect(await allocated(after, 0n, 2)).toEqual(held);
+    expect(await changed(before, after, 0n, 1)).toEqual(delta);
+    // From within a block on: that one is the first.
+    const middle = held[5] ?? 0n;
+    expect(await allocated(after, middle + 7n)).toEqual(held.slice(5));
+    expect(await allocated(after, middle + 524_288n)).toEqual(held.slice(6));
+    expect(await allocated(after, gibibyte)).toEqual([]);
+
+    await controller.createSnapshot({ name: "other", sourceVolumeId: await anotherVolume() }, call);
+    const { entries } = await controller.listSnapshots({}, call);
+    const other = entries
+      .map(({ snapshot }) => snapshot?.snapshotId ?? "")
+      .find((id) => id !== before && id !== after);
+    expect(await codeOf(allocated(""))).toBe("INVALID_ARGUMENT");
+    expect(await codeOf(allocated("snap-0"))).toBe("NOT_FOUND");
+    expect(await codeOf(allocated(after, -1n))).toBe("INVALID_ARGUMENT");
+    expect(await codeOf(allocated(after, 0n, -1))).toBe("INVALID_ARGUMENT");
+    expect(await codeOf(allocated(after, gibibyte + 1n))).toBe("OUT_OF_RANGE");
+    expect(await codeOf(changed("", after))).toBe("INVALID_ARGUMENT");
+    expect(await codeOf(changed(before, ""))).toBe("INVALID_ARGUMENT");
+    expect(await codeOf(changed("snap-0", after))).toBe("NOT_FOUND");
+    expect(await codeOf(changed(before, "snap-0"))).toBe("NOT_FOUND");
+    expect(await codeOf(changed(other ?? "", after))).toBe("INVALID_ARGUMENT");
+    expect(await codeOf(changed(before, after, gibibyte + 1n))).toBe("OUT_OF_RANGE");
+    // Two that were cut within one tick of the clock have no order.
+    const times = new Map(entries.map(({ snapshot }) => [snapshot?.snapshotId, snapshot?.creationTime]));
+    const isLater = JSON.stringify(times.get(before), numbers) !== JSON.stringify(times.get(after), numbers);
+    expect(await codeOf(changed(after, before))).toBe(isLater ? "INVALID_ARGUMENT" : "OK");
+    await node.nodeUnstageVolume({ volumeId, stagingTargetPath: staging }, call);
+  });
+
+  async function anotherVolume(): Promise<string> {
+    const { id } = await world.cloud.createDisk({ ...aDisk, name: "another" }, never);
+    return id;
   }
 
   test("the whole life of a volume, each call twice, data kept over it", async () => {

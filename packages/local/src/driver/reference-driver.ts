@@ -10,6 +10,7 @@ import { driverKind } from "./driver-kinds.ts";
 import { type FaultName, withFaults } from "./faults/index.ts";
 import { identityService } from "./identity-service.ts";
 import { nodeService } from "./node-service.ts";
+import { snapshotMetadataService } from "./snapshot-metadata-service.ts";
 import { groupControllerService } from "./snapshot-service.ts";
 
 /** What the driver runs on. */
@@ -70,6 +71,7 @@ function faultlessServices(env: ReferenceDriverEnv, options: ReferenceDriverOpti
       : {
           controller: controllerService({ cloud, kind, zone }),
           groupController: groupControllerService(cloud, kind),
+          snapshotMetadata: snapshotMetadataService(cloud),
         };
   if (services === "controller") return { identity, ...controllers };
   invariant(nodeName !== undefined, "a driver with the node service is told its nodeName");

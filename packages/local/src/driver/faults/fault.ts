@@ -178,17 +178,34 @@ export function everyCall(wrapper: (call: AnyCall) => Promise<object>): Fault {
       const wrapped: Record<string, unknown> = {};
       for (const [rpc, own] of Object.entries(handlers as Record<string, unknown>)) {
         const handler = own as (request: unknown, signal: AbortSignal) => Promise<object>;
-        wrapped[rpc] = (request: AnyCall["request"], signal: AbortSignal) =>
-          wrapper({
-            service: service as ServiceName,
-            rpc,
-            request,
-            next: (other = request) => handler(other, signal),
-          });
+        const call = (request: AnyCall["request"], next: AnyCall["next"]) =>
+          wrapper({ service: service as ServiceName, rpc, request, next });
+        wrapped[rpc] =
+          service === "snapshotMetadata"
+            ? streamed(call, own as StreamHandler)
+            : (request: AnyCall["request"], signal: AbortSignal) =>
+                call(request, (other = request) => handler(other, signal));
       }
       faulty[service] = wrapped;
     }
     return faulty as unknown as CsiServices;
+  };
+}
+
+type StreamHandler = (request: unknown, signal: AbortSignal) => AsyncIterable<object>;
+
+/** A call with a stream of answers, to a wrapper that knows of one: what it sees is the whole of them. */
+function streamed(
+  call: (request: AnyCall["request"], next: AnyCall["next"]) => Promise<object>,
+  handler: StreamHandler,
+) {
+  return async function* (request: AnyCall["request"], signal: AbortSignal) {
+    const answers = await call(request, async (other = request) => {
+      const all: object[] = [];
+      for await (const answer of handler(other, signal)) all.push(answer);
+      return all;
+    });
+    yield* answers as readonly object[];
   };
 }
 

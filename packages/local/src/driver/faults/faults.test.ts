@@ -294,7 +294,7 @@ async function oneWriter({ controller, node }: CsiConnection, note: Note, create
 
 /** Snapshots, copies and groups. */
 async function snapshots(
-  { controller, groupController: groups, node }: CsiConnection,
+  { controller, groupController: groups, snapshotMetadata, node }: CsiConnection,
   note: Note,
   given: {
     readonly a: string;
@@ -325,6 +325,12 @@ async function snapshots(
   await snap("long", { name: "n".repeat(128), sourceVolumeId: other });
   for (const snapshotId of [id, "", "snap-00"]) {
     await note(`get snapshot ${snapshotId}`, () => controller.getSnapshot({ snapshotId }, call));
+  }
+  const { getMetadataAllocated, getMetadataDelta } = snapshotMetadata;
+  for (const snapshotId of [id, "", "snap-00"]) {
+    const delta = { baseSnapshotId: snapshotId, targetSnapshotId: id };
+    await note(`allocated in ${snapshotId}`, () => whole(getMetadataAllocated({ snapshotId }, call)));
+    await note(`changed since ${snapshotId}`, () => whole(getMetadataDelta(delta, call)));
   }
   await note("list by id", () => controller.listSnapshots({ snapshotId: id }, call));
   await note("list by no id", () => controller.listSnapshots({ snapshotId: "snap-00" }, call));
@@ -392,6 +398,12 @@ async function snapshots(
   await note("list snapshots after deleting", () => controller.listSnapshots({}, call));
 }
 
+async function whole<T>(stream: AsyncIterable<T>): Promise<readonly T[]> {
+  const answers: T[] = [];
+  for await (const answer of stream) answers.push(answer);
+  return answers;
+}
+
 async function lists({ controller }: CsiConnection, note: Note, a: string): Promise<void> {
   await note("list all", () => controller.listVolumes({}, call));
   await pages(note, "volumes", (startingToken) =>
@@ -439,6 +451,14 @@ describe("faults", () => {
     expect(new Set(Object.values(faultDescriptions)).size).toBe(faultNames.length);
     expect(isFaultName("list-repeats-entries")).toBe(true);
     expect(isFaultName("toString")).toBe(false);
+  });
+
+  test("of every call are faults of streams, too", async () => {
+    const lines = await answersOf(["every-failure-internal"]);
+    const metadata = lines.filter((line) => /^(allocated|changed) /.test(line));
+    expect(metadata).toHaveLength(6);
+    expect(metadata.slice(0, 2).every((line) => line.includes("volumeCapacityBytes"))).toBe(true);
+    expect(metadata.slice(2).every((line) => line.includes(": INTERNAL: "))).toBe(true);
   });
 
   test.each(faultNames)("%s is noticed", async (name) => {
