@@ -48,6 +48,8 @@ export interface RunApiServerOptions {
   readonly limits?: Partial<RequestLimits>;
   /** Files, or directories of files, with CustomResourceDefinitions in YAML or JSON that are there from the start. */
   readonly definitionPaths?: readonly string[];
+  /** Called when an answer has gone out, watches excepted until they end: whoever waited for it waits no longer. */
+  readonly onAnswered?: () => void;
 }
 
 /** How long answers that are on their way when the server stops may take. */
@@ -116,6 +118,7 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
       key: own.key,
       clientCa: authority.certificate,
       ...(options.limits === undefined ? {} : { limits: options.limits }),
+      ...(options.onAnswered === undefined ? {} : { onAnswered: options.onAnswered }),
     });
     // Watches end first, and requests are answered, so that clients see an end and not a cut.
     ends.push(

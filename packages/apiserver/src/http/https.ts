@@ -23,6 +23,8 @@ export interface HttpsOptions {
   readonly key: string;
   readonly clientCa: string;
   readonly limits?: Partial<RequestLimits>;
+  /** Called when an answer has gone out, watches excepted until they end: whoever waited for it waits no longer. */
+  readonly onAnswered?: () => void;
 }
 
 /** A server that listens. */
@@ -68,6 +70,7 @@ export async function serveHttps(
       response.on("close", () => {
         answering.delete(response);
         if (answering.size === 0) drained();
+        options.onAnswered?.();
       });
       void handler(request, response);
     },

@@ -12,6 +12,8 @@ import {
 } from "@longshore/runtime/basics";
 import { type Command, Option } from "commander";
 import { type AccessFlags, accessOptions, addAccessFlags } from "./access-flags.ts";
+import { collectBetweenAnswers } from "./between-answers.ts";
+import { compileInSmallPieces } from "./short-compilations.ts";
 import { untilInterrupted } from "./until-interrupted.ts";
 
 const apiServerHelp = `
@@ -47,6 +49,7 @@ export function registerComponents(run: Command): void {
     .addOption(new Option("--cluster-dir <dir>").hideHelp())
     .addHelpText("after", apiServerHelp)
     .action(async (options: ApiServerFlags) => {
+      compileInSmallPieces();
       if (options.clusterDir !== undefined) return runOfCluster("apiserver", options.clusterDir);
       const { dataDir, inMemory, securePort, kubeconfigOut, emulatedVersion, featureGates } = options;
       if (dataDir === undefined && inMemory !== true) {
@@ -65,6 +68,7 @@ export function registerComponents(run: Command): void {
         const server = await runApiServer(serverEnv(), {
           ...access,
           port,
+          onAnswered: collectBetweenAnswers(),
           definitionPaths: await Promise.all((options.installCrds ?? []).map(definitionPath)),
           ...(dataDir === undefined ? {} : { dataDir }),
           ...(kubeconfigOut === undefined ? {} : { kubeconfigOut }),
