@@ -1,61 +1,42 @@
-/** The real form of the {@link Logger} seam, on pino: JSON lines for machines, plain lines for people. */
-import {
-  type DestinationStream,
-  type Logger as PinoLogger,
-  pino,
-  destination as pinoDestination,
-} from "pino";
-import type { Clock } from "./clock.ts";
-import type { LogFields, Logger } from "./logger.ts";
-import { systemClock } from "./system-clock.ts";
+/** How a log line is written: as one JSON object, or plainly for people. Pure functions; no field can make them fail. */
+import type { LogFields } from "./logger.ts";
 
-/** How severe a line is. */
-export type LogLevel = "debug" | "info" | "warn" | "error";
-
-/** Options of {@link createLogger}. */
-export interface LoggerOptions {
-  /** One JSON object a line, or a plain line. */
-  readonly format: "json" | "human";
-  /** Lines below it are dropped. */
-  readonly level: LogLevel;
-  /** Where the lines go; default standard error. */
-  readonly destination?: { write(line: string): void };
-  /** Source of the time stamps; default the machine's clock. */
-  readonly clock?: Pick<Clock, "now">;
+/** The fields as the members of a JSON object, `,"node":"a","attempt":2`; empty for none. */
+export function fieldsText(fields: LogFields | undefined): string {
+  if (fields === undefined) return "";
+  const text = objectText(fields);
+  return text === "{}" ? "" : `,${text.slice(1, -1)}`;
 }
 
-/** A logger that writes each line before the call returns. */
-export function createLogger(options: LoggerOptions): Logger {
-  const clock = options.clock ?? systemClock;
-  const sink: DestinationStream = options.destination ?? pinoDestination({ fd: 2, sync: true });
-  const stream =
-    options.format === "json" ? sink : { write: (line: string) => sink.write(`${humanLine(line)}\n`) };
-  const settings = {
-    level: options.level,
-    base: null,
-    messageKey: "message",
-    timestamp: () => `,"time":"${clock.now().toISOString()}"`,
-    formatters: { level: (level: string) => ({ level }) },
-  };
-  return wrap(pino(settings, stream));
+function objectText(fields: LogFields): string {
+  const plain = plainFields(fields);
+  try {
+    return JSON.stringify(plain);
+  } catch {
+    // It holds what JSON refuses; seldom enough to be looked for only then.
+  }
+  try {
+    return JSON.stringify(plain, tamed());
+  } catch (error) {
+    return JSON.stringify({ unwritable: Object.keys(plain).join(), because: String(error) });
+  }
 }
 
-function wrap(logger: PinoLogger): Logger {
-  const debugs = logger.isLevelEnabled("debug");
-  return {
-    debugs,
-    debug(message, fields) {
-      if (debugs) logger.debug(plainFields(fields), message);
-    },
-    info: (message, fields) => logger.info(plainFields(fields), message),
-    warn: (message, fields) => logger.warn(plainFields(fields), message),
-    error: (message, fields) => logger.error(plainFields(fields), message),
-    child: (fields) => wrap(logger.child(plainFields(fields))),
+/** Replaces what JSON refuses deep in a value: big integers become text, and so does an object within itself. */
+function tamed() {
+  const around: unknown[] = [];
+  return function (this: unknown, _name: string, value: unknown): unknown {
+    if (typeof value === "bigint") return value.toString();
+    if (typeof value !== "object" || value === null) return value;
+    while (around.length > 0 && around.at(-1) !== this) around.pop();
+    if (around.includes(value)) return "[circular]";
+    around.push(value);
+    return value;
   };
 }
 
 /** What JSON cannot hold becomes what it can: errors with their causes, big integers as text. */
-export function plainFields(fields: LogFields | undefined): Record<string, unknown> {
+function plainFields(fields: LogFields | undefined): Record<string, unknown> {
   const plain: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(fields ?? {})) plain[name] = plainValue(value);
   return plain;
@@ -91,7 +72,7 @@ function plainError(error: Error, depth: number): PlainError {
 }
 
 /** `12:00:00.123 WARN  component: message field=value error="outer: inner"` */
-function humanLine(json: string): string {
+export function humanLine(json: string): string {
   const { level, time, message, component, ...fields } = JSON.parse(json) as Record<string, unknown>;
   const clock = String(time).slice(11, 23);
   const prefix = component === undefined ? "" : `${component}: `;
