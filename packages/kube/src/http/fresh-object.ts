@@ -25,8 +25,9 @@ export function completed<T extends KubeObject>(
   const fresh = parsed as unknown as Fresh;
   if (fresh.kind !== kind) {
     fresh.apiVersion = apiVersion;
-    fresh.kind = kind;
   }
+  // One string for all of them, also where it is right.
+  fresh.kind = kind;
   if (dropManagedFields && fresh.metadata?.managedFields !== undefined) dropFrom(fresh, fresh.metadata);
   sharedParts?.shareIn(fresh);
   return parsed;

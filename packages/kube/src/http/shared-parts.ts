@@ -25,6 +25,7 @@ const PASSED_BY = 64;
 const SCORE_TO_PROVE = 4;
 
 type Json = Record<string, unknown>;
+type Parts = { metadata?: unknown; spec?: unknown; status?: unknown };
 
 /** The values of one member that were seen of late. */
 class RecentValues {
@@ -62,13 +63,18 @@ class RecentValues {
 /** What the objects of one kind have in common. */
 export class SharedParts {
   readonly #recent = new Map<string, RecentValues>();
+  readonly #status = new RecentValues();
 
   /** Replaces parts of a fresh object, which nobody has seen yet, by equal ones of other objects. */
   shareIn(fresh: object): void {
-    const { metadata, spec, status } = fresh as { metadata?: unknown; spec?: unknown; status?: unknown };
+    const { metadata, spec, status } = fresh as Parts;
     this.#shareMembers(metadata);
     this.#shareMembers(spec);
-    this.#shareMembers(status);
+    // That of many says no more than that they are well.
+    if (typeof status !== "object" || status === null) return;
+    const shared = this.#status.share(status);
+    if (shared !== status) (fresh as Parts).status = shared;
+    else this.#shareMembers(status);
   }
 
   #shareMembers(part: unknown): void {

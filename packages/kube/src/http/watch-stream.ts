@@ -60,8 +60,18 @@ function parse<T extends KubeObject>(
   dropManagedFields: boolean,
 ): RawEvent<T> {
   try {
-    if (dropManagedFields) return parseWithoutManagedFields<RawEvent<T>>(bytes, start, end, objectOf);
-    return JSON.parse(bytes.toString("utf8", start, end)) as RawEvent<T>;
+    if (!dropManagedFields) return JSON.parse(bytes.toString("utf8", start, end)) as RawEvent<T>;
+    const frame = frames.find(({ opening }) => isAt(bytes, start, opening));
+    if (frame !== undefined) {
+      try {
+        const from = start + frame.opening.length;
+        const object = parseWithoutManagedFields<Stored<T>>(bytes, from, end - 1, itself);
+        if (bytes[end - 1] === CLOSING_BRACE) return { type: frame.type, object };
+      } catch {
+        // There is more to the event than a server writes.
+      }
+    }
+    return parseWithoutManagedFields<RawEvent<T>>(bytes, start, end, objectOf);
   } catch (error) {
     throw new KubeTransportError(`the watch of ${resource.plural} carries a line that is not JSON`, {
       cause: error,
@@ -70,6 +80,20 @@ function parse<T extends KubeObject>(
 }
 
 const objectOf = (event: RawEvent<KubeObject>) => event.object;
+const itself = (object: KubeObject) => object;
+
+const CLOSING_BRACE = 0x7d;
+
+/** What stands before the object of an event, which then needs no parsing: if what is between it and the last brace is JSON, it is the object. */
+const frames = ["MODIFIED", "ADDED", "DELETED"].map((type) => ({
+  type,
+  opening: Buffer.from(`{"type":"${type}","object":`),
+}));
+
+function isAt(bytes: Buffer, start: number, expected: Buffer): boolean {
+  for (let i = 0; i < expected.length; i++) if (bytes[start + i] !== expected[i]) return false;
+  return true;
+}
 
 function toEvent<T extends KubeObject>(
   event: RawEvent<T>,
