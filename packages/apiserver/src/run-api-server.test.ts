@@ -52,6 +52,31 @@ it("has after a restart the same authority, token and objects, so that clients g
   await second.stop();
 });
 
+it("tells when an answer has gone out, and not while a watch is open", async () => {
+  let answers = 0;
+  let told = () => {};
+  const answered = new Promise<void>((resolve) => {
+    told = resolve;
+  });
+  const server = await runApiServer(realEnv, {
+    port: 0,
+    onAnswered: () => {
+      answers++;
+      told();
+    },
+  });
+  const headers = { authorization: `Bearer ${server.adminToken}` };
+  const to = new HttpsConnections(server.url, { ca: server.caCert });
+  const watch = await to.open({ path: "/api/v1/persistentvolumes?watch=true", headers });
+  expect(answers).toBe(0);
+  expect((await to.send({ path: "/api/v1/persistentvolumes", headers })).status).toBe(200);
+  await answered;
+  expect(answers).toBe(1);
+  watch.destroy();
+  to.close();
+  await server.stop();
+});
+
 it("says where it cannot listen, and leaves nothing behind", async () => {
   const other = createServer();
   const port = await new Promise<number>((resolve) => {
