@@ -5,6 +5,7 @@
 import {
   create,
   type DescMessage,
+  type DescMethodServerStreaming,
   type DescMethodUnary,
   type DescService,
   type MessageInitShape,
@@ -13,8 +14,18 @@ import {
 import type { Clock } from "@longshore/runtime";
 import type { CsiCallOptions, CsiClient, CsiConnection } from "../connection.ts";
 import { CsiCallError } from "../errors.ts";
-import { Controller, GroupController, Identity, Node } from "../gen/csi_pb.ts";
+import {
+  Controller,
+  type GetMetadataAllocatedRequestSchema,
+  type GetMetadataAllocatedResponse,
+  type GetMetadataDeltaRequestSchema,
+  type GetMetadataDeltaResponse,
+  GroupController,
+  Identity,
+  Node,
+} from "../gen/csi_pb.ts";
 import { redact } from "../redact.ts";
+import { snapshotMetadataOver } from "../streams.ts";
 import { clientOver, type UnaryTransport } from "../unary.ts";
 import type { CallRecord } from "./result.ts";
 import type { DriverSecrets } from "./secrets.ts";
@@ -29,6 +40,16 @@ export type ConformanceClient<S extends DescService> = {
     : never;
 };
 
+/** The calls of the service that streams: each gives all messages of its stream. */
+export interface SnapshotMetadataClient {
+  getMetadataAllocated(
+    request: MessageInitShape<typeof GetMetadataAllocatedRequestSchema>,
+  ): Promise<readonly GetMetadataAllocatedResponse[]>;
+  getMetadataDelta(
+    request: MessageInitShape<typeof GetMetadataDeltaRequestSchema>,
+  ): Promise<readonly GetMetadataDeltaResponse[]>;
+}
+
 /** The calls of a driver. */
 export interface ConformanceClients {
   readonly identity: ConformanceClient<typeof Identity>;
@@ -36,14 +57,17 @@ export interface ConformanceClients {
   readonly controllerIdentity: ConformanceClient<typeof Identity>;
   readonly controller: ConformanceClient<typeof Controller>;
   readonly groupController: ConformanceClient<typeof GroupController>;
+  readonly snapshotMetadata: SnapshotMetadataClient;
   readonly node: ConformanceClient<typeof Node>;
 }
 
+type Method = DescMethodUnary | DescMethodServerStreaming;
+
 /** One call as it ended. */
 export interface CallOutcome {
-  readonly method: DescMethodUnary;
+  readonly method: Method;
   readonly request: MessageShape<DescMessage>;
-  /** Undefined when it failed. */
+  /** Undefined when it failed; of a stream: one message with the lists of all. */
   readonly response: MessageShape<DescMessage> | undefined;
   readonly error: CsiCallError | undefined;
 }
@@ -77,6 +101,7 @@ export function conformanceClients(options: ConformanceClientOptions): Conforman
     controllerIdentity: over(Identity, controllerConnection.identity),
     controller: over(Controller, controllerConnection.controller),
     groupController: over(GroupController, controllerConnection.groupController),
+    snapshotMetadata: collecting(options, controllerConnection),
     node: over(Node, connection.node),
   };
 }
@@ -107,29 +132,71 @@ function recordingTransport(env: ConformanceClientOptions, client: object): Unar
   return async (method, given, options) => {
     const request = withSecrets(method as DescMethodUnary, given, env.secrets);
     const call = (client as Record<string, Call>)[method.localName] as Call;
-    const startedMs = env.clock.monotonicMs();
-    for (const watcher of env.watchers) watcher.onStart?.(method.name);
-    const end = (response: MessageShape<DescMessage> | undefined, error: CsiCallError | undefined) => {
-      const record: CallRecord = {
-        rpc: method.name,
-        code: error?.code ?? "OK",
-        ...(error === undefined ? {} : { message: env.strip(error.detail) }),
-        request: redact(method.input, request as MessageShape<typeof method.input>),
-        elapsedMs: env.clock.monotonicMs() - startedMs,
-      };
-      const outcome = { method: method as DescMethodUnary, request, response, error };
-      for (const watcher of env.watchers) watcher.onEnd?.(outcome, record);
-    };
-    try {
-      const response = await call(request, options);
-      end(response, undefined);
-      return response as MessageShape<typeof method.output>;
-    } catch (error) {
-      end(undefined, callErrorOf(method.name, error));
-      throw error;
-    }
+    const { response } = await recorded(env, method as DescMethodUnary, request, async () => {
+      return { response: await call(request, options) };
+    });
+    return response as MessageShape<typeof method.output>;
   };
 }
+
+/** Makes the call and tells the watchers of it. */
+async function recorded<T extends { readonly response: MessageShape<DescMessage> }>(
+  env: ConformanceClientOptions,
+  method: Method,
+  request: MessageShape<DescMessage>,
+  make: () => Promise<T>,
+): Promise<T> {
+  const startedMs = env.clock.monotonicMs();
+  for (const watcher of env.watchers) watcher.onStart?.(method.name);
+  const end = (response: MessageShape<DescMessage> | undefined, error: CsiCallError | undefined) => {
+    const record: CallRecord = {
+      rpc: method.name,
+      code: error?.code ?? "OK",
+      ...(error === undefined ? {} : { message: env.strip(error.detail) }),
+      request: redact(method.input, request),
+      elapsedMs: env.clock.monotonicMs() - startedMs,
+    };
+    for (const watcher of env.watchers) watcher.onEnd?.({ method, request, response, error }, record);
+  };
+  try {
+    const made = await make();
+    end(made.response, undefined);
+    return made;
+  } catch (error) {
+    end(undefined, callErrorOf(method.name, error));
+    throw error;
+  }
+}
+
+/** The streams of a connection, each read to its end. */
+function collecting(env: ConformanceClientOptions, connection: CsiConnection): SnapshotMetadataClient {
+  const calls = connection.snapshotMetadata as unknown as Readonly<
+    Record<string, (request: object, options: CsiCallOptions) => AsyncIterable<MetadataMessage>>
+  >;
+  const collect = snapshotMetadataOver(async function* (method, given, options) {
+    const request = withSecrets(method, given, env.secrets);
+    const { messages } = await recorded(env, method, request, async () => {
+      const messages: MetadataMessage[] = [];
+      for await (const message of calls[method.localName]?.(request, options) ?? []) messages.push(message);
+      const blockMetadata = messages.flatMap((message) => message.blockMetadata);
+      const whole = { ...messages[0], blockMetadata } as MessageInitShape<DescMessage>;
+      return { messages, response: create(method.output, whole) };
+    });
+    yield* messages;
+  });
+  const { signal, timeoutMs } = env;
+  const all = async <T>(stream: AsyncIterable<T>): Promise<readonly T[]> => {
+    const messages: T[] = [];
+    for await (const message of stream) messages.push(message);
+    return messages;
+  };
+  return {
+    getMetadataAllocated: (request) => all(collect.getMetadataAllocated(request, { signal, timeoutMs })),
+    getMetadataDelta: (request) => all(collect.getMetadataDelta(request, { signal, timeoutMs })),
+  };
+}
+
+type MetadataMessage = GetMetadataAllocatedResponse | GetMetadataDeltaResponse;
 
 function callErrorOf(rpc: string, error: unknown): CsiCallError {
   if (error instanceof CsiCallError) return error;
@@ -138,7 +205,7 @@ function callErrorOf(rpc: string, error: unknown): CsiCallError {
 
 /** A request without secrets of its own gets those of its RPC. */
 function withSecrets(
-  method: DescMethodUnary,
+  method: Method,
   request: MessageShape<DescMessage>,
   secrets: DriverSecrets,
 ): MessageShape<DescMessage> {

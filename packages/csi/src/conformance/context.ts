@@ -47,6 +47,9 @@ export class CheckContext {
   get groupController(): ConformanceClients["groupController"] {
     return this.#parts.clients.groupController;
   }
+  get snapshotMetadata(): ConformanceClients["snapshotMetadata"] {
+    return this.#parts.clients.snapshotMetadata;
+  }
   get node(): ConformanceClients["node"] {
     return this.#parts.clients.node;
   }

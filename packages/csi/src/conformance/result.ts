@@ -1,7 +1,14 @@
 /** How a check ends, and by which names checks are known. */
 
 /** The services by which checks are grouped, in the order in which they run. */
-export const checkGroups = ["identity", "controller", "group-controller", "node", "protocol"] as const;
+export const checkGroups = [
+  "identity",
+  "controller",
+  "group-controller",
+  "node",
+  "snapshot-metadata",
+  "protocol",
+] as const;
 
 /** The first part of a check's id. */
 export type CheckGroup = (typeof checkGroups)[number];

@@ -22,6 +22,8 @@ export const rpcsWithSecrets = [
   "CreateVolumeGroupSnapshot",
   "DeleteVolumeGroupSnapshot",
   "GetVolumeGroupSnapshot",
+  "GetMetadataAllocated",
+  "GetMetadataDelta",
   "NodeStageVolume",
   "NodePublishVolume",
   "NodeExpandVolume",

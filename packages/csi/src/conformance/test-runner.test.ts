@@ -63,6 +63,7 @@ test("each check is a test, in the group of its service; skips are told in the r
     "controller",
     "group-controller",
     "node",
+    "snapshot-metadata",
     "protocol",
   ]);
   expect(Object.values(endings).filter((ending) => ending.startsWith("failed"))).toEqual([]);

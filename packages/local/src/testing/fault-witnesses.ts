@@ -333,4 +333,41 @@ export const faultWitnesses: Readonly<Partial<Record<FaultName, readonly string[
   "node-expand-unknown-volume-accepted": ["node.expand-volume.unknown-volume"],
   "node-expand-unknown-path-accepted": ["node.expand-volume.unknown-path"],
   "node-expand-below-required": ["node.expand-volume.works"],
+  "metadata-service-not-declared": ["identity.plugin-capabilities.snapshot-metadata-declared"],
+  "metadata-service-not-served": ["identity.plugin-capabilities.snapshot-metadata-service"],
+  "metadata-without-id-accepted": [
+    "snapshot-metadata.allocated.id-required",
+    "snapshot-metadata.delta.base-required",
+    "snapshot-metadata.delta.target-required",
+  ],
+  "metadata-unknown-snapshot-accepted": [
+    "snapshot-metadata.allocated.unknown",
+    "snapshot-metadata.delta.unknown",
+  ],
+  "metadata-offset-beyond-end-accepted": [
+    "snapshot-metadata.allocated.beyond-end",
+    "snapshot-metadata.delta.beyond-end",
+  ],
+  "metadata-type-unknown": ["snapshot-metadata.allocated.works", "snapshot-metadata.delta.works"],
+  "metadata-shows-nothing": ["snapshot-metadata.allocated.shows-data", "snapshot-metadata.delta.shows-data"],
+  "metadata-unordered": ["snapshot-metadata.allocated.ordered", "snapshot-metadata.delta.ordered"],
+  "metadata-beyond-capacity": [
+    "snapshot-metadata.allocated.within-capacity",
+    "snapshot-metadata.delta.within-capacity",
+  ],
+  "metadata-capacity-changes": ["snapshot-metadata.allocated.constant", "snapshot-metadata.delta.constant"],
+  "metadata-lengths-differ": [
+    "snapshot-metadata.allocated.fixed-length",
+    "snapshot-metadata.delta.fixed-length",
+  ],
+  "metadata-ignores-max-results": [
+    "snapshot-metadata.allocated.max-results",
+    "snapshot-metadata.delta.max-results",
+  ],
+  "metadata-ignores-starting-offset": [
+    "snapshot-metadata.allocated.starting-offset",
+    "snapshot-metadata.delta.starting-offset",
+  ],
+  "metadata-resumed-short": ["snapshot-metadata.allocated.resumed", "snapshot-metadata.delta.resumed"],
+  "metadata-differs-from-itself": ["snapshot-metadata.delta.of-itself"],
 };

@@ -7,7 +7,7 @@ import {
   PluginCapability_VolumeExpansion_Type as VolumeExpansion,
 } from "../../gen/csi_pb.ts";
 import type { Check } from "../check.ts";
-import { must, mustAnswer } from "../expect.ts";
+import { endingOf, must, mustAnswer } from "../expect.ts";
 import { hasController, pluginCan } from "../needs.ts";
 
 const domainName = /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/;
@@ -124,6 +124,30 @@ export const identityChecks: readonly Check[] = [
     needs: [pluginCan("GROUP_CONTROLLER_SERVICE")],
     async run({ groupController }) {
       await mustAnswer("GroupControllerGetCapabilities", groupController.groupControllerGetCapabilities({}));
+    },
+  },
+  {
+    id: "identity.plugin-capabilities.snapshot-metadata-service",
+    sentence: "a plugin that declares SNAPSHOT_METADATA_SERVICE serves it",
+    spec: "GetPluginCapabilities",
+    needs: [pluginCan("SNAPSHOT_METADATA_SERVICE")],
+    async run({ snapshotMetadata }) {
+      const { code } = await endingOf(snapshotMetadata.getMetadataAllocated({}));
+      must(code !== "UNIMPLEMENTED", "SNAPSHOT_METADATA_SERVICE is declared, and no such service answers");
+    },
+  },
+  {
+    id: "identity.plugin-capabilities.snapshot-metadata-declared",
+    sentence: "a plugin that serves snapshot metadata declares SNAPSHOT_METADATA_SERVICE",
+    spec: "GetPluginCapabilities",
+    async run(context) {
+      const { code } = await endingOf(context.snapshotMetadata.getMetadataAllocated({}));
+      if (code === "UNIMPLEMENTED")
+        context.skip("no snapshot metadata service answers (GetMetadataAllocated)");
+      must(
+        context.target.plugin.has("SNAPSHOT_METADATA_SERVICE"),
+        `GetMetadataAllocated ends with ${code}, and SNAPSHOT_METADATA_SERVICE is not declared`,
+      );
     },
   },
   {

@@ -20,6 +20,7 @@ import { nodeExpandChecks, nodeStatsChecks } from "./node-stats.ts";
 import { nodeUnpublishChecks } from "./node-unpublish.ts";
 import { protocolChecks } from "./protocol.ts";
 import { secretChecks } from "./secrets.ts";
+import { snapshotMetadataChecks } from "./snapshot-metadata.ts";
 import { createSnapshotChecks, deleteSnapshotChecks, getSnapshotChecks } from "./snapshots.ts";
 import { validateChecks } from "./validate-volume-capabilities.ts";
 
@@ -53,6 +54,7 @@ const declared: readonly Check[] = [
   ...nodeExpandChecks,
   ...nodeDataChecks,
   ...secretChecks("node"),
+  ...snapshotMetadataChecks,
   ...protocolChecks,
 ];
 

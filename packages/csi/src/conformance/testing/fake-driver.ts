@@ -6,6 +6,7 @@ import type { Host } from "@longshore/runtime";
 import type { CsiServices } from "../../connection.ts";
 import { CsiStatusError, type GrpcCode } from "../../errors.ts";
 import {
+  BlockMetadataType,
   ControllerServiceCapability_RPC_Type as ControllerRpc,
   type CreateVolumeRequest,
   GroupControllerServiceCapability_RPC_Type as GroupRpc,
@@ -76,6 +77,7 @@ const biggestBytes = 2n ** 50n;
 const zone = "topology.fake.csi/zone";
 const nodes = ["node-1", "node-2"];
 const dataFile = "longshore-check";
+const blockBytes = 256 * 1024;
 
 function capable(capability: VolumeCapability | undefined): VolumeCapability {
   if (capability === undefined) return fail("INVALID_ARGUMENT", "volume_capability is required");
@@ -426,6 +428,43 @@ export function fakeDriver(options: FakeDriverOptions): CsiServices {
     },
   };
 
+  const snapshotAt = (snapshotId: string) =>
+    state.snapshots.get(snapshotId) ?? fail("NOT_FOUND", "the snapshot does not exist");
+  async function* metadata(
+    snapshotId: string,
+    base: string | undefined,
+    { startingOffset, maxResults }: { readonly startingOffset: bigint; readonly maxResults: number },
+  ) {
+    const { data = "", sizeBytes } = snapshotAt(snapshotId);
+    const before = base === undefined ? "" : (snapshotAt(base).data ?? "");
+    if (startingOffset > sizeBytes) fail("OUT_OF_RANGE", "beyond the end");
+    const tuples: { byteOffset: bigint; sizeBytes: bigint }[] = [];
+    const from = Math.floor(Number(startingOffset) / blockBytes) * blockBytes;
+    for (let at = from; at < Math.max(data.length, before.length); at += blockBytes) {
+      if (data.slice(at, at + blockBytes) === before.slice(at, at + blockBytes)) continue;
+      tuples.push({ byteOffset: BigInt(at), sizeBytes: BigInt(blockBytes) });
+    }
+    do {
+      const blockMetadata = tuples.splice(0, maxResults || 5);
+      yield {
+        blockMetadataType: BlockMetadataType.FIXED_LENGTH,
+        volumeCapacityBytes: sizeBytes,
+        blockMetadata,
+      };
+    } while (tuples.length > 0);
+  }
+  const snapshotMetadata: NonNullable<CsiServices["snapshotMetadata"]> = {
+    async *getMetadataAllocated(request) {
+      need(request.snapshotId, "snapshot_id");
+      yield* metadata(request.snapshotId, undefined, request);
+    },
+    async *getMetadataDelta(request) {
+      need(request.baseSnapshotId, "base_snapshot_id");
+      need(request.targetSnapshotId, "target_snapshot_id");
+      yield* metadata(request.targetSnapshotId, request.baseSnapshotId, request);
+    },
+  };
+
   const node: NonNullable<CsiServices["node"]> = {
     nodeGetCapabilities: async () => ({
       capabilities: Object.entries(NodeRpc)
@@ -520,6 +559,7 @@ export function fakeDriver(options: FakeDriverOptions): CsiServices {
   const services = [
     Service.CONTROLLER_SERVICE,
     Service.GROUP_CONTROLLER_SERVICE,
+    Service.SNAPSHOT_METADATA_SERVICE,
     Service.VOLUME_ACCESSIBILITY_CONSTRAINTS,
   ];
   const nameOf = (type: number) => Object.entries(Service).find(([, value]) => value === type)?.[0] ?? "";
@@ -541,6 +581,7 @@ export function fakeDriver(options: FakeDriverOptions): CsiServices {
     },
     ...(has("CONTROLLER_SERVICE") ? { controller: withoutUndeclared(controller, without) } : {}),
     ...(has("GROUP_CONTROLLER_SERVICE") ? { groupController } : {}),
+    ...(has("SNAPSHOT_METADATA_SERVICE") ? { snapshotMetadata } : {}),
     ...(has("NODE_SERVICE") ? { node: withoutUndeclared(node, without) } : {}),
   };
 }

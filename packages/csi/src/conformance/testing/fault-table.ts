@@ -11,8 +11,10 @@ import {
   afterwards,
   all,
   alters,
+  altersStream,
   answers,
   around,
+  aroundStream,
   confuses,
   counting,
   inCompany,
@@ -22,7 +24,54 @@ import {
   refuses,
   refusesCompany,
   refusesRepeats,
+  streams,
 } from "./faults.ts";
+
+/** The faults of a stream of ranges, by the rule that they break. */
+const metadataFaults = (slug: string, rpc: string): Record<string, FaultCase> => {
+  const each = (change: (message: Loose) => Loose) =>
+    altersStream(rpc, (messages) => messages.map((m) => ({ ...m, ...change(m) })));
+  const tuples = (messages: Loose[]) => messages.flatMap((m) => m.blockMetadata);
+  const resumes = ({ startingOffset }: Loose) => startingOffset > 0n && startingOffset < 2n ** 40n;
+  const faults: Record<string, () => Fault> = {
+    works: () => each(() => ({ blockMetadataType: 0 })),
+    "shows-data": () => each(() => ({ blockMetadata: [] })),
+    ordered: () => each((m) => ({ blockMetadata: [...m.blockMetadata].reverse() })),
+    "within-capacity": () => each(() => ({ volumeCapacityBytes: 1n })),
+    constant: () =>
+      altersStream(rpc, (messages) =>
+        messages.map((m, index) => ({ ...m, volumeCapacityBytes: m.volumeCapacityBytes + BigInt(index) })),
+      ),
+    "fixed-length": () =>
+      altersStream(rpc, ([first, ...rest], request) => {
+        if (request.startingOffset > 0n) return [first, ...rest];
+        const [tuple, ...others] = first.blockMetadata;
+        const half = { ...tuple, sizeBytes: tuple.sizeBytes / 2n };
+        return [{ ...first, blockMetadata: [half, ...others] }, ...rest];
+      }),
+    "max-results": () =>
+      altersStream(rpc, (messages, { maxResults }) =>
+        maxResults === 1 ? [{ ...messages[0], blockMetadata: tuples(messages) }] : messages,
+      ),
+    "starting-offset": () =>
+      aroundStream(
+        rpc,
+        (call) => (request, signal) =>
+          call(resumes(request) ? { ...request, startingOffset: 0n } : request, signal),
+      ),
+    resumed: () =>
+      altersStream(rpc, (messages, request) =>
+        resumes(request) ? [{ ...messages[0], blockMetadata: tuples(messages).slice(0, -1) }] : messages,
+      ),
+    "beyond-end": () => streams(rpc, ({ startingOffset }) => startingOffset >= 2n ** 40n, someMetadata),
+  };
+  return Object.fromEntries(
+    Object.entries(faults).map(([rule, fault]) => [`snapshot-metadata.${slug}.${rule}`, { fault }]),
+  );
+};
+const someMetadata = { blockMetadataType: 1, volumeCapacityBytes: 2n ** 30n, blockMetadata: [] };
+const allocated = "getMetadataAllocated";
+const delta = "getMetadataDelta";
 
 /** One planted fault. */
 export interface FaultCase {
@@ -156,6 +205,18 @@ export const faultTable: Readonly<Record<string, FaultCase>> = {
   },
   "identity.plugin-capabilities.group-controller-service": {
     fault: () => refuses("groupControllerGetCapabilities", always, "UNIMPLEMENTED"),
+  },
+  "identity.plugin-capabilities.snapshot-metadata-service": {
+    fault:
+      () =>
+      ({ snapshotMetadata: _, ...services }) =>
+        services,
+  },
+  "identity.plugin-capabilities.snapshot-metadata-declared": {
+    fault: () =>
+      alters("getPluginCapabilities", ({ capabilities }) => ({
+        capabilities: capabilities.filter((c: Loose) => c.type.case !== "service" || c.type.value.type !== 4),
+      })),
   },
   "identity.plugin-capabilities.online-expansion": {
     fault: () => (services) => services,
@@ -837,6 +898,32 @@ export const faultTable: Readonly<Record<string, FaultCase>> = {
   "controller.create-snapshot.without-secrets": { fault: () => withoutSecrets("createSnapshot") },
   "controller.expand-volume.without-secrets": { fault: () => withoutSecrets("controllerExpandVolume") },
   "node.stage-volume.without-secrets": { fault: () => withoutSecrets("nodeStageVolume") },
+
+  // Snapshot metadata
+  ...metadataFaults("allocated", allocated),
+  "snapshot-metadata.allocated.id-required": {
+    fault: () => streams(allocated, missing("snapshotId"), someMetadata),
+  },
+  "snapshot-metadata.allocated.unknown": {
+    fault: () => streams(allocated, unknown("snapshotId"), someMetadata),
+  },
+  ...metadataFaults("delta", delta),
+  "snapshot-metadata.delta.of-itself": {
+    fault: () =>
+      streams(delta, ({ baseSnapshotId, targetSnapshotId }) => baseSnapshotId === targetSnapshotId, {
+        ...someMetadata,
+        blockMetadata: [{ byteOffset: 0n, sizeBytes: 4096n }],
+      }),
+  },
+  "snapshot-metadata.delta.base-required": {
+    fault: () => streams(delta, missing("baseSnapshotId"), someMetadata),
+  },
+  "snapshot-metadata.delta.target-required": {
+    fault: () => streams(delta, missing("targetSnapshotId"), someMetadata),
+  },
+  "snapshot-metadata.delta.unknown": {
+    fault: () => streams(delta, unknown("targetSnapshotId"), someMetadata),
+  },
 
   // Groups
   "group-controller.capabilities.known": {

@@ -26,6 +26,36 @@ export function around(rpc: string, wrap: (call: Handler) => Handler): Fault {
   };
 }
 
+type Collected = (request: Loose, signal: AbortSignal) => Promise<Loose[]>;
+
+/** Puts `around` between the caller and a handler that streams; what it sees is all messages together. */
+export function aroundStream(rpc: string, wrap: (call: Collected) => Collected): Fault {
+  return (services) => {
+    const service = services.snapshotMetadata as unknown as
+      | Record<string, (request: Loose, signal: AbortSignal) => AsyncIterable<Loose>>
+      | undefined;
+    const call = service?.[rpc];
+    if (service === undefined || call === undefined) return services;
+    const wrapped = wrap(async (request, signal) => {
+      const messages: Loose[] = [];
+      for await (const message of call(request, signal)) messages.push(message);
+      return messages;
+    });
+    async function* faulty(request: Loose, signal: AbortSignal) {
+      yield* await wrapped(request, signal);
+    }
+    return { ...services, snapshotMetadata: { ...service, [rpc]: faulty } } as unknown as CsiServices;
+  };
+}
+
+/** The messages of a stream are others. */
+export const altersStream = (rpc: string, change: (messages: Loose[], request: Loose) => Loose[]): Fault =>
+  aroundStream(rpc, (call) => async (request, signal) => change(await call(request, signal), request));
+
+/** Requests of this kind are answered with one message. */
+export const streams = (rpc: string, when: (request: Loose) => boolean, message: Loose): Fault =>
+  aroundStream(rpc, (call) => async (request, signal) => (when(request) ? [message] : call(request, signal)));
+
 /** All faults together, the last one outermost. */
 export const all =
   (...faults: readonly Fault[]): Fault =>

@@ -163,6 +163,25 @@ export const faultDescriptions = {
   "group-get-missing-accepted": "GetVolumeGroupSnapshot of a group that is not there is OK",
   "group-get-mismatch-accepted": "GetVolumeGroupSnapshot with ids of other snapshots is OK",
 
+  // GetMetadataAllocated, GetMetadataDelta
+  "metadata-service-not-declared":
+    "GetPluginCapabilities leaves SNAPSHOT_METADATA_SERVICE out, though it is served",
+  "metadata-service-not-served": "SNAPSHOT_METADATA_SERVICE is declared and not served",
+  "metadata-without-id-accepted": "GetMetadataAllocated and GetMetadataDelta without an id are OK",
+  "metadata-unknown-snapshot-accepted":
+    "GetMetadataAllocated and GetMetadataDelta of a snapshot that is not there are OK",
+  "metadata-offset-beyond-end-accepted": "a starting_offset beyond the end of the volume is OK",
+  "metadata-type-unknown": "the block_metadata_type of ranges is UNKNOWN",
+  "metadata-shows-nothing": "snapshots are said to hold no data and to have no changes",
+  "metadata-unordered": "the ranges of a message descend",
+  "metadata-beyond-capacity": "ranges lie beyond the volume_capacity_bytes that comes with them",
+  "metadata-capacity-changes": "volume_capacity_bytes changes from message to message of a stream",
+  "metadata-lengths-differ": "the first range of FIXED_LENGTH is half as long as the others",
+  "metadata-ignores-max-results": "all ranges come in one message, whatever max_results is",
+  "metadata-ignores-starting-offset": "streams begin at the first range, whatever starting_offset is",
+  "metadata-resumed-short": "a stream from a starting_offset on leaves out the last range",
+  "metadata-differs-from-itself": "GetMetadataDelta of a snapshot with itself shows a change",
+
   // Node: information
   "node-id-empty": "NodeGetInfo answers an empty node_id",
   "node-id-too-long": "NodeGetInfo answers a node_id of more than 256 bytes",

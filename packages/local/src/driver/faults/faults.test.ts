@@ -327,6 +327,12 @@ async function snapshots(
     await note(`get snapshot ${snapshotId}`, () => controller.getSnapshot({ snapshotId }, call));
   }
   const { getMetadataAllocated, getMetadataDelta } = snapshotMetadata;
+  const windows = [{ maxResults: 1 }, { startingOffset: 600_000n }, { startingOffset: 2n ** 62n }];
+  for (const [n, window] of windows.entries()) {
+    await note(`allocated, window ${n}`, () =>
+      whole(getMetadataAllocated({ snapshotId: id, ...window }, call)),
+    );
+  }
   for (const snapshotId of [id, "", "snap-00"]) {
     const delta = { baseSnapshotId: snapshotId, targetSnapshotId: id };
     await note(`allocated in ${snapshotId}`, () => whole(getMetadataAllocated({ snapshotId }, call)));
@@ -455,7 +461,7 @@ describe("faults", () => {
 
   test("of every call are faults of streams, too", async () => {
     const lines = await answersOf(["every-failure-internal"]);
-    const metadata = lines.filter((line) => /^(allocated|changed) /.test(line));
+    const metadata = lines.filter((line) => /^(allocated in|changed since) /.test(line));
     expect(metadata).toHaveLength(6);
     expect(metadata.slice(0, 2).every((line) => line.includes("volumeCapacityBytes"))).toBe(true);
     expect(metadata.slice(2).every((line) => line.includes(": INTERNAL: "))).toBe(true);

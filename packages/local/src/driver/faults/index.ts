@@ -5,6 +5,7 @@ import { createFaults } from "./create-faults.ts";
 import type { Fault, FaultContext } from "./fault.ts";
 import { type FaultName, faultDescriptions, faultNames, isFaultName } from "./fault-list.ts";
 import { identityFaults } from "./identity-faults.ts";
+import { metadataFaults } from "./metadata-faults.ts";
 import { nodeFaults } from "./node-faults.ts";
 import { snapshotFaults } from "./snapshot-faults.ts";
 
@@ -15,6 +16,7 @@ const faults: Readonly<Record<FaultName, Fault>> = {
   ...createFaults,
   ...controllerFaults,
   ...snapshotFaults,
+  ...metadataFaults,
   ...nodeFaults,
 };
 
