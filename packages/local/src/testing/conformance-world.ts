@@ -46,7 +46,7 @@ export async function conformanceWorld(
       "CreateSnapshot",
       "ControllerExpandVolume",
     ],
-    ...["NodeStageVolume", "NodePublishVolume"],
+    ...["NodeStageVolume", "NodePublishVolume", "GetMetadataAllocated", "GetMetadataDelta"],
   ];
   return {
     clock,
