@@ -19,7 +19,7 @@ export const permissions: readonly Permission[] = [
   {
     files: /^packages\/runtime\/src\/(.*\/)?(kernel|unprivileged|node|real)-[a-z-]+\.ts$/,
     may: ["files", "programs", "network", "process"],
-    because: "the real forms of Host and Logger",
+    because: "the real forms of Host",
   },
   {
     files: /^packages\/kube\/src\/(.*\/)?(http|https|kubeconfig|in-cluster)[a-z-]*\.ts$/,

@@ -23,6 +23,7 @@ export {
 export { assertNever, InvariantError, invariant } from "./invariant.ts";
 export { KeyedLock } from "./keyed-lock.ts";
 export { errorChain, type LogFields, type Logger, silentLogger } from "./logger.ts";
+export { createLogger, type LoggerOptions, type LogLevel } from "./logger-pino.ts";
 export {
   type Counter,
   type Gauge,
@@ -32,6 +33,5 @@ export {
   type MetricOptions,
   noMeter,
 } from "./meter.ts";
-export { createLogger, type LoggerOptions, type LogLevel } from "./node-logger.ts";
 export { type Random, SeededRandom, systemRandom } from "./random.ts";
 export { systemClock } from "./system-clock.ts";

@@ -1,10 +1,8 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { loggerContract } from "./logger.contract.ts";
 import { errorChain, silentLogger } from "./logger.ts";
+import { createLogger, type LoggerOptions } from "./logger-pino.ts";
 import { recordingLogger } from "./logger-recording.ts";
-import { createLogger, type LoggerOptions } from "./node-logger.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 function collecting(options: Partial<LoggerOptions> = {}) {
@@ -69,81 +67,6 @@ describe("JSON form", () => {
     expect(written).toHaveLength(1);
     expect(written[0]?.endsWith("\n")).toBe(true);
   });
-});
-
-describe("what JSON refuses", () => {
-  test("becomes text, wherever it stands", () => {
-    const { written, logger } = collecting();
-    const circular: Record<string, unknown> = { twice: 1 };
-    circular.self = { again: circular };
-    const shared = { a: 1n };
-    logger.child({ circular }).info("odd", { both: [shared, shared], big: 2n ** 64n });
-    expect(JSON.parse(written[0] ?? "")).toMatchObject({
-      circular: { twice: 1, self: { again: "[circular]" } },
-      both: [{ a: "1" }, { a: "1" }],
-      big: "18446744073709551616",
-      message: "odd",
-    });
-  });
-
-  test("is told of, where it fails to be written", () => {
-    const { written, logger } = collecting();
-    const refusing = {
-      toJSON: () => {
-        throw new Error("no");
-      },
-    };
-    logger.info("odd", { volume: "v", refusing });
-    expect(JSON.parse(written[0] ?? "")).toMatchObject({
-      unwritable: "volume,refusing",
-      because: "Error: no",
-      message: "odd",
-    });
-  });
-
-  test("a line is one line, whatever its message", () => {
-    const { written, logger } = collecting();
-    logger.info('a "quoted"\nmessage\u2028', { "a\nfield": "b\nvalue" });
-    expect(written[0]?.indexOf("\n")).toBe((written[0]?.length ?? 0) - 1);
-    expect(JSON.parse(written[0] ?? "")).toMatchObject({
-      message: 'a "quoted"\nmessage\u2028',
-      "a\nfield": "b\nvalue",
-    });
-  });
-});
-
-test("lines that nobody reads for a while all arrive, in order; without a reader nothing fails", async () => {
-  const count = 4000; // Far more than a pipe holds.
-  const entry = new URL("./node-logger.ts", import.meta.url).href;
-  const program = `
-    const { createLogger } = await import(${JSON.stringify(entry)});
-    const logger = createLogger({ format: "json", level: "info" });
-    for (let n = 0; n < ${count}; n++) logger.info("x".repeat(100), { n });
-    process.stdout.write("done");`;
-  const start = () =>
-    spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", program], {
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-  const read = start();
-  let text = "";
-  read.stderr.setEncoding("utf8").on("data", (part: string) => {
-    text += part;
-  });
-  await once(read, "close");
-  const seen = text
-    .trim()
-    .split("\n")
-    .map((line) => (JSON.parse(line) as { readonly n: number }).n);
-  expect(seen).toEqual(Array.from({ length: count }, (_, n) => n));
-
-  const unread = start();
-  unread.stderr.destroy();
-  let said = "";
-  unread.stdout.setEncoding("utf8").on("data", (part: string) => {
-    said += part;
-  });
-  const [code] = await once(unread, "close");
-  expect([code, said]).toEqual([0, "done"]);
 });
 
 test("human form: one readable line", () => {
