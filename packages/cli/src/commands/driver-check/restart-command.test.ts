@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -34,12 +34,12 @@ test.each([
 });
 
 test("one that does not end is told what to do, and ended", async () => {
-  const alive = join(dir, "alive");
-  const code = `setInterval(() => require("node:fs").writeFileSync(${JSON.stringify(alive)}, String(process.pid)), 10)`;
+  // A directory whose name is the process: it is there whole or not at all, whenever the process is killed.
+  const code = `require("node:fs").mkdirSync(${JSON.stringify(`${dir}/`)} + process.pid); setInterval(() => {}, 1000)`;
   await expect(runRestartCommand(script(code), 1500, never)).rejects.toThrow(
     "did not end: it must start the driver in the background",
   );
-  if (existsSync(alive)) expect(() => process.kill(Number(readFileSync(alive, "utf8")), 0)).toThrow("ESRCH");
+  for (const pid of readdirSync(dir)) expect(() => process.kill(Number(pid), 0)).toThrow("ESRCH");
 });
 
 test("an interruption ends it, and is the reason", async () => {
