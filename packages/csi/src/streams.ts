@@ -8,8 +8,8 @@ import {
   type MessageShape,
 } from "@bufbuild/protobuf";
 import type { CsiCallOptions, CsiClient, CsiHandlers } from "./connection.ts";
-import { CsiStatusError } from "./errors.ts";
 import { SnapshotMetadata } from "./gen/csi_pb.ts";
+import { handlerOf } from "./unary.ts";
 
 /** Makes one streaming call, when it is first asked for an answer. Fails with `CsiCallError` only. */
 export type StreamTransport = (
@@ -28,21 +28,17 @@ export function snapshotMetadataOver(transport: StreamTransport): CsiClient<type
   return client as CsiClient<typeof SnapshotMetadata>;
 }
 
-/** The answers of the handler of `method`; a missing one answers UNIMPLEMENTED (CSI §1, unsupported RPC). */
+/** The answers of the handler of `method`. */
 export async function* dispatchStream(
   handlers: CsiHandlers<DescService> | undefined,
   method: DescMethodServerStreaming,
   request: MessageShape<DescMessage>,
   signal: AbortSignal,
 ): AsyncGenerator<MessageShape<DescMessage>> {
-  const handler = (handlers as Record<string, unknown> | undefined)?.[method.localName] as
-    | ((
-        request: MessageShape<DescMessage>,
-        signal: AbortSignal,
-      ) => AsyncIterable<MessageInitShape<DescMessage>>)
-    | undefined;
-  if (handler === undefined) {
-    throw new CsiStatusError("UNIMPLEMENTED", `${method.name} is not implemented by this driver`);
-  }
+  type Handler = (
+    request: MessageShape<DescMessage>,
+    signal: AbortSignal,
+  ) => AsyncIterable<MessageInitShape<DescMessage>>;
+  const handler = handlerOf<Handler>(handlers, method);
   for await (const answer of handler.call(handlers, request, signal)) yield create(method.output, answer);
 }

@@ -5,6 +5,7 @@
 import {
   create,
   type DescMessage,
+  type DescMethod,
   type DescMethodUnary,
   type DescService,
   type MessageInitShape,
@@ -70,19 +71,30 @@ export function registrationOver(transport: UnaryTransport, close: () => void): 
   };
 }
 
-/** Calls the handler of `method`; a missing one answers UNIMPLEMENTED (CSI §1, unsupported RPC). */
+/** The handler of `method`, of the type that its kind asks for; a missing one answers UNIMPLEMENTED (CSI §1, unsupported RPC). */
+export function handlerOf<H>(
+  handlers: CsiHandlers<DescService> | undefined,
+  { localName, name }: Pick<DescMethod, "localName" | "name">,
+): H {
+  const handler = (handlers as Record<string, unknown> | undefined)?.[localName];
+  if (handler === undefined) {
+    throw new CsiStatusError("UNIMPLEMENTED", `${name} is not implemented by this driver`);
+  }
+  return handler as H;
+}
+
+/** Calls the handler of `method`. */
 export async function dispatch(
   handlers: CsiHandlers<DescService> | undefined,
   method: DescMethodUnary,
   request: MessageShape<DescMessage>,
   signal: AbortSignal,
 ): Promise<MessageShape<DescMessage>> {
-  const handler = (handlers as Record<string, unknown> | undefined)?.[method.localName] as
-    | ((request: MessageShape<DescMessage>, signal: AbortSignal) => Promise<MessageInitShape<DescMessage>>)
-    | undefined;
-  if (handler === undefined) {
-    throw new CsiStatusError("UNIMPLEMENTED", `${method.name} is not implemented by this driver`);
-  }
+  type Handler = (
+    request: MessageShape<DescMessage>,
+    signal: AbortSignal,
+  ) => Promise<MessageInitShape<DescMessage>>;
+  const handler = handlerOf<Handler>(handlers, method);
   return create(method.output, await handler.call(handlers, request, signal));
 }
 
