@@ -4,11 +4,14 @@
  * the libraries alone (`bare.ts`), and the reference sidecars where REFERENCE_SIDECARS names a directory with csi-attacher,
  * csi-provisioner and csi-resizer. Ours are the built command, so build first.
  *
- * The marks are seconds of one machine, and machines differ and change: the ratios hold anywhere. "CPU s of the others"
- * is what API server, etcd, driver and this program used meanwhile: divided by the cores, no sidecar can be faster.
+ * The marks are seconds of one machine, and machines differ and change: the ratios hold anywhere. "CPU s of the
+ * server", "driver" and "bench" is what API server and etcd, the CSI driver and this program used meanwhile: their sum,
+ * divided by the cores, is a time that no sidecar can be faster than.
  *
- *   npm run bench -- sidecars [--attach=1000] [--provision=500] [--expand=300] [--warm] [--quick] [--defaults] [--big] [--reference-defaults]
+ *   npm run bench -- sidecars [--attach=1000] [--provision=500] [--expand=300] [--rounds=1] [--warm] [--quick] [--defaults] [--big]
+ *     [--reference-defaults]
  *
+ * `--rounds`: so many times in turns, and the median of each figure, since a machine's speed changes by the minute;
  * `--warm`: everything is done once before it is timed, as in a process that has run for a while; `--quick`: ours alone, no count of
  * requests; `--defaults`: also with default flags; `--big`: also the memory beside 10,000 volumes with attachments and 20,000 pods.
  */
@@ -46,8 +49,8 @@ const counts = {
 };
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Figures by measure, then by contender. */
-const figures = new Map<string, Map<string, number>>();
+/** Figures by measure, then by contender: one a round. */
+const figures = new Map<string, Map<string, number[]>>();
 /** What ours are to reach, by measure. */
 const marks: Readonly<Record<string, number>> = {
   "attach, wall s": 2,
@@ -60,8 +63,8 @@ const marks: Readonly<Record<string, number>> = {
 };
 
 function note(contender: string, measure: string, value: number): void {
-  const values = figures.get(measure) ?? new Map<string, number>();
-  values.set(contender, value);
+  const values = figures.get(measure) ?? new Map<string, number[]>();
+  values.set(contender, [...(values.get(contender) ?? []), value]);
   figures.set(measure, values);
   console.log(`  ${contender}: ${measure.padEnd(34)} ${value.toFixed(2)}`);
 }
@@ -71,8 +74,8 @@ interface Stage {
   readonly server: Server;
   readonly socket: string;
   readonly kubeconfig: string;
-  /** CPU time that all but the sidecars have used, in milliseconds. */
-  othersCpuMs(): number;
+  /** CPU time that all but the sidecars have used, in milliseconds, by what they are. */
+  othersCpuMs(): ReadonlyMap<string, number>;
   /** A kubeconfig of another URL without credentials. */
   kubeconfigOf(url: string): string;
   end(): Promise<void>;
@@ -110,7 +113,12 @@ async function setUp(): Promise<Stage> {
     server,
     socket,
     kubeconfig: write({ server: `https://${host}:${port}`, "certificate-authority-data": data }, { token }),
-    othersCpuMs: () => server.cpuMs() + cpuMsOf(driver.pid as number) + cpuMsOf(process.pid),
+    othersCpuMs: () =>
+      new Map([
+        ["server", server.cpuMs()],
+        ["driver", cpuMsOf(driver.pid as number)],
+        ["bench", cpuMsOf(process.pid)],
+      ]),
     kubeconfigOf: (url) => write({ server: url }, {}),
     async end() {
       driver.kill("SIGKILL");
@@ -217,14 +225,17 @@ async function timed(
     beganMs = performance.now();
   });
   const wallMs = performance.now() - beganMs;
-  const othersUsedMs = stage.othersCpuMs() - othersCpuMs;
+  const othersEndMs = stage.othersCpuMs();
   await sleep(1000);
   note(contender, `${what}, wall s`, wallMs / 1000);
   note(contender, `${what}, CPU s`, (program.cpuMs() - cpuMs) / 1000);
-  note(contender, `${what}, CPU s of the others`, othersUsedMs / 1000);
+  for (const [other, ms] of othersEndMs) {
+    note(contender, `${what}, CPU s of the ${other}`, (ms - (othersCpuMs.get(other) ?? 0)) / 1000);
+  }
 }
 
-async function measure(contender: Contender, lifted: boolean): Promise<void> {
+/** @param counted how many requests each volume takes is counted too */
+async function measure(contender: Contender, lifted: boolean, counted = false): Promise<void> {
   const name = lifted ? contender.name : `${contender.name}, default flags`;
   const stage = await setUp();
   try {
@@ -259,7 +270,7 @@ async function measure(contender: Contender, lifted: boolean): Promise<void> {
     await timed(name, "expand", stage, program, (begun) => main.expand(counts.expand, begun));
     note(name, "after all, MiB", program.residentMb());
     await program.stop();
-    if (lifted && !has("quick") && contender !== bare) await countRequests(contender, stage);
+    if (counted && contender !== bare) await countRequests(contender, stage);
   } finally {
     await stage.end();
   }
@@ -335,16 +346,20 @@ async function measureBig(contenders: readonly Contender[]): Promise<void> {
   }
 }
 
+const median = (values: readonly number[]): number | undefined =>
+  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
 function printTable(): void {
   const names = [...new Set([...figures.values()].flatMap((values) => [...values.keys()]))];
   console.log(
     `\n${"".padEnd(36)}${names.map((name) => name.padStart(26)).join("")}    to libraries      to reference   mark`,
   );
   for (const [measure, values] of figures) {
-    const cells = names.map((name) => values.get(name)?.toFixed(2) ?? "").map((cell) => cell.padStart(26));
-    const own = values.get("longshore");
+    const typical = (name: string) => median(values.get(name) ?? []);
+    const cells = names.map((name) => (typical(name)?.toFixed(2) ?? "").padStart(26));
+    const own = typical("longshore");
     const ratios = [bare.name, "reference"].map((name) => {
-      const theirs = values.get(name);
+      const theirs = typical(name);
       return (own === undefined || theirs === undefined ? "" : (own / theirs).toFixed(2)).padStart(18);
     });
     const mark = marks[measure];
@@ -357,7 +372,11 @@ function printTable(): void {
 
 const directory = process.env.REFERENCE_SIDECARS;
 const contenders = [ours(process.cwd()), ...(hasReference(directory) ? [reference(directory)] : [])];
-for (const contender of has("quick") ? contenders : [...contenders, bare]) await measure(contender, true);
+for (const round of range(option("rounds", 1))) {
+  for (const contender of has("quick") ? contenders : [...contenders, bare]) {
+    await measure(contender, true, !has("quick") && round === 0);
+  }
+}
 if (has("defaults")) {
   for (const contender of contenders) {
     if (contender.name === "longshore" || has("reference-defaults")) await measure(contender, false);

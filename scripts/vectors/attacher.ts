@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { type CsiServices, CsiStatusError, grpcCodes, inProcessCsi, toJson, VolumeCapabilitySchema } from "@longshore/csi";
 import { resources, type VolumeAttachment } from "@longshore/kube";
 import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
+import { attacherFinalizer } from "@longshore/storage";
 import { getInTreeNameFromCSIName, isMigratedCSIDriverByName } from "@longshore/translation";
 import { type AttachContext, reconcileAttachment } from "../../packages/sidecars/src/attacher/attach-reconciler.ts";
 import { shouldEnqueue } from "../../packages/sidecars/src/attacher/attach-triggers.ts";
@@ -117,6 +118,7 @@ async function sync(input: SyncInput, vector: VectorCase): Promise<unknown> {
     forced: new Set(),
     timeoutMs: 15_000,
     defaultFsType: input.defaultFSType,
+    finalizer: attacherFinalizer(name),
   };
   const requeued: string[] = [];
   const pass = async (kind: "VolumeAttachment" | "PersistentVolume", key: string) => {

@@ -35,3 +35,4 @@ export {
 } from "./meter.ts";
 export { type Random, SeededRandom, systemRandom } from "./random.ts";
 export { systemClock } from "./system-clock.ts";
+export { TimeLimit } from "./time-limit.ts";

@@ -12,9 +12,9 @@ export interface Credential {
   readonly certificate?: { readonly cert: string; readonly key: string };
 }
 
-/** Gives the credential of the moment: files are read again, programs run again, when it is time. */
+/** Gives the credential of the moment, at once where it is known: files are read again, programs run again, when it is time. */
 export interface CredentialSource {
-  current(clock: Clock, signal: AbortSignal): Promise<Credential>;
+  current(clock: Clock, signal: AbortSignal): Credential | Promise<Credential>;
   /** The server refused the credential (401): do not give it again from a cache. */
   refused(): void;
 }
@@ -43,7 +43,7 @@ export const anonymous: CredentialSource = fixedCredential({});
 
 /** A credential that never changes. */
 export function fixedCredential(credential: Credential): CredentialSource {
-  return { current: async () => credential, refused() {} };
+  return { current: () => credential, refused() {} };
 }
 
 /** Files are read again after this time, so that a rotated one is picked up (client-go: one minute). */
@@ -52,17 +52,19 @@ const REREAD_MS = 60_000;
 /** A credential made by `read`, and made again every minute or when it was refused. A failed `read` leaves the old one. */
 export function rereadCredential(read: (signal: AbortSignal) => Promise<Credential>): CredentialSource {
   let cached: { readonly credential: Credential; readonly readMs: number } | undefined;
+  const readAgain = async (nowMs: number, signal: AbortSignal): Promise<Credential> => {
+    try {
+      cached = { credential: await read(signal), readMs: nowMs };
+    } catch (error) {
+      // A file that is being replaced; what we have may still do.
+      if (cached === undefined) throw error;
+    }
+    return cached.credential;
+  };
   return {
-    async current(clock, signal) {
+    current(clock, signal) {
       const nowMs = clock.monotonicMs();
-      if (cached === undefined || nowMs - cached.readMs >= REREAD_MS) {
-        try {
-          cached = { credential: await read(signal), readMs: nowMs };
-        } catch (error) {
-          // A file that is being replaced; what we have may still do.
-          if (cached === undefined) throw error;
-        }
-      }
+      if (cached === undefined || nowMs - cached.readMs >= REREAD_MS) return readAgain(nowMs, signal);
       return cached.credential;
     },
     refused() {

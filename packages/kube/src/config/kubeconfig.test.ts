@@ -162,9 +162,8 @@ test("what a program prints is in no error", async () => {
     kubeconfig("exec: { apiVersion: client.authentication.k8s.io/v1, command: get-token }"),
     host,
   );
-  const failure = (await config.credentials
-    .current(new VirtualClock(), signal)
-    .catch((e: unknown) => e)) as Error;
+  const given = Promise.resolve(config.credentials.current(new VirtualClock(), signal));
+  const failure = (await given.catch((e: unknown) => e)) as Error;
   expect(failure).toBeInstanceOf(ConfigError);
   expect(`${failure.message} ${String(failure.cause)}`).not.toContain("secret");
 });

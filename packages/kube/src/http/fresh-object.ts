@@ -28,8 +28,15 @@ export function completed<T extends KubeObject>(
   }
   // One string for all of them, also where it is right.
   fresh.kind = kind;
-  if (dropManagedFields && fresh.metadata?.managedFields !== undefined) dropFrom(fresh, fresh.metadata);
+  if (dropManagedFields) forgetManagedFields(parsed);
   sharedParts?.shareIn(fresh);
+  return parsed;
+}
+
+/** The object without `metadata.managedFields`, or what stands in their place. */
+export function forgetManagedFields<T extends KubeObject>(parsed: T): T {
+  const fresh = parsed as unknown as Fresh;
+  if (fresh.metadata?.managedFields !== undefined) dropFrom(fresh, fresh.metadata);
   return parsed;
 }
 

@@ -7,7 +7,7 @@
  *  - Items of lists carry apiVersion and kind, which the server leaves out.
  *  - A watch ends in good order only when the server ended the stream between two events.
  */
-import { abortable, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import { abortable, DeadlineError, type RuntimeEnv, TimeLimit } from "@longshore/runtime";
 import {
   type CallOptions,
   type DeleteOptions,
@@ -26,9 +26,9 @@ import { type KubeObject, type ObjectRef, refOf, type Stored } from "../objects.
 import { apiVersionOf, type Resource } from "../resources.ts";
 import { type ApiResource, Discovery } from "./discovery.ts";
 import { type FlowControl, TokenBucket } from "./flow-control.ts";
-import { completed, type FreshForm } from "./fresh-object.ts";
+import { completed, type FreshForm, forgetManagedFields } from "./fresh-object.ts";
 import { type HttpRequest, type HttpResponse, HttpTransport, wasNeverSent } from "./http-transport.ts";
-import { parsePageWithoutManagedFields } from "./managed-fields-text.ts";
+import { parsePageWithoutManagedFields, parseWithoutManagedFields } from "./managed-fields-text.ts";
 import {
   collectionPath,
   listQuery,
@@ -51,6 +51,8 @@ export interface HttpClientOptions {
   readonly callTimeoutMs?: number;
   /** Lets the server compress answers: for slow links, where a list takes longer to travel than to compress; default off. */
   readonly compression?: boolean;
+  /** Objects come without `metadata.managedFields`, a third of most of them: for controllers, which never look at these; default off. */
+  readonly dropManagedFields?: boolean;
 }
 
 /** A client that holds connections. */
@@ -91,6 +93,7 @@ class HttpClient implements HttpKubeClient {
   readonly #discovery: Discovery;
   readonly #bucket: TokenBucket | undefined;
   readonly #callTimeoutMs: number;
+  readonly #dropManagedFields: boolean;
   /** By kind. */
   readonly #sharedParts = new Map<string, SharedParts>();
 
@@ -102,6 +105,7 @@ class HttpClient implements HttpKubeClient {
     this.#bucket =
       options.flowControl === undefined ? undefined : new TokenBucket(env.clock, options.flowControl);
     this.#callTimeoutMs = options.callTimeoutMs ?? 30_000;
+    this.#dropManagedFields = options.dropManagedFields === true;
   }
 
   close(): Promise<void> {
@@ -131,7 +135,7 @@ class HttpClient implements HttpKubeClient {
       path,
       ...(options.metadataOnly === true ? { accept: partialList } : {}),
     };
-    const parse = options.dropManagedFields === true ? parsePageWithoutManagedFields : undefined;
+    const parse = this.#drops(options) ? parsePageWithoutManagedFields : undefined;
     const raw = (await this.#call(request, options.signal, { timeoutMs, parse })) as RawList<T>;
     const token = raw.metadata?.continue;
     const form = this.#formOf(resource, version, options);
@@ -142,14 +146,15 @@ class HttpClient implements HttpKubeClient {
     };
   }
 
-  #formOf(
-    resource: Resource<KubeObject>,
-    version: string,
-    { dropManagedFields = false, shareParts = false }: ListOptions | WatchOptions,
-  ): FreshForm {
+  #drops(options: ListOptions | WatchOptions): boolean {
+    return this.#dropManagedFields || options.dropManagedFields === true;
+  }
+
+  #formOf(resource: Resource<KubeObject>, version: string, options: ListOptions | WatchOptions): FreshForm {
     const { kind } = resource;
+    const dropManagedFields = this.#drops(options);
     let sharedParts: SharedParts | undefined;
-    if (shareParts) {
+    if (options.shareParts === true) {
       sharedParts = this.#sharedParts.get(kind) ?? new SharedParts();
       this.#sharedParts.set(kind, sharedParts);
     }
@@ -212,13 +217,18 @@ class HttpClient implements HttpKubeClient {
       path,
       ...(options.metadataOnly === true ? { accept: partialObject } : {}),
     };
-    const response = await this.#withDeadline(this.#callTimeoutMs, request, options.signal, (deadline) => {
-      const forward = () => ended.abort(deadline.reason);
-      deadline.addEventListener("abort", forward, { once: true });
-      return this.#authorized(deadline, (credential) =>
+    const limit = new TimeLimit(this.#env.clock, this.#callTimeoutMs, options.signal);
+    const end = limit.onEnd((error) => ended.abort(error));
+    let response: HttpResponse;
+    try {
+      response = await this.#authorized(limit, (credential) =>
         this.#transport.watch(request, credential, ended.signal),
-      ).finally(() => deadline.removeEventListener("abort", forward));
-    });
+      );
+    } catch (error) {
+      throw this.#lateError(request, this.#callTimeoutMs, error);
+    } finally {
+      end.cancel();
+    }
     if (response.code !== 200) throw await this.#apiError(request, response);
     return readWatchEvents<T>(response.body, resource, this.#formOf(resource, version, options));
   }
@@ -349,59 +359,56 @@ class HttpClient implements HttpKubeClient {
   }
 
   /** Sends the request, again where that is safe, and gives the parsed answer. */
-  #call(
+  async #call(
     request: HttpRequest,
-    parent: AbortSignal,
+    signal: AbortSignal,
     options: {
       readonly timeoutMs?: number;
       readonly tooManyRequestsIsFinal?: boolean;
       readonly parse?: ((body: Buffer) => unknown) | undefined;
     } = {},
   ): Promise<unknown> {
-    const { timeoutMs = this.#callTimeoutMs, tooManyRequestsIsFinal = false, parse = parseAll } = options;
-    const fence = fenceOf(parent);
+    const { timeoutMs = this.#callTimeoutMs, tooManyRequestsIsFinal = false } = options;
+    const parse = options.parse ?? (this.#dropManagedFields ? parseWithoutOwnManagedFields : parseAll);
+    signal.throwIfAborted();
+    const { clock } = this.#env;
+    const limit = new TimeLimit(clock, timeoutMs, signal);
+    const fence = fenceOf(signal);
     const fenced: HttpRequest = fence === undefined ? request : { ...request, fence };
-    return this.#withDeadline(timeoutMs, request, parent, async (signal) => {
-      for (let attempt = 1; ; attempt++) {
-        let failed: FailedAttempt;
-        let failure: unknown;
-        try {
-          const response = await this.#authorized(signal, (credential) =>
-            this.#transport.call(fenced, credential, signal),
-          );
-          const { body } = response;
-          if (response.code >= 200 && response.code < 300) return parseJson(request, body, parse);
-          failure = apiErrorOf(
-            response.code,
-            body.toString(),
-            `${request.method} ${request.path.split("?")[0]}`,
-          );
-          const retryAfterMs = parseRetryAfter(response.retryAfter, this.#env.clock.now());
-          failed = { kind: "answered", code: response.code, retryAfterMs };
-        } catch (error) {
-          if (!(error instanceof KubeTransportError)) throw error;
-          failure = error;
-          failed = { kind: wasNeverSent(error) ? "notSent" : "broken" };
-        }
-        const delayMs = retryDelayMs({ method: request.method, tooManyRequestsIsFinal }, failed, attempt);
-        if (delayMs === undefined) throw failure;
-        if (delayMs > 0) await this.#env.clock.sleep(delayMs, signal);
+    const send = (credential: Credential) => this.#transport.call(fenced, credential, limit);
+    for (let attempt = 1; ; attempt++) {
+      let failed: FailedAttempt;
+      let failure: unknown;
+      try {
+        const { code, body, retryAfter } = await this.#authorized(limit, send);
+        if (code >= 200 && code < 300) return parseJson(request, body, parse);
+        failure = apiErrorOf(code, body.toString(), nameOf(request));
+        failed = { kind: "answered", code, retryAfterMs: parseRetryAfter(retryAfter, clock.now()) };
+      } catch (error) {
+        failure = this.#lateError(request, timeoutMs, error);
+        if (failure !== error || !(error instanceof KubeTransportError)) throw failure;
+        failed = { kind: wasNeverSent(error) ? "notSent" : "broken" };
       }
-    });
+      const delayMs = retryDelayMs({ method: request.method, tooManyRequestsIsFinal }, failed, attempt);
+      if (delayMs === undefined) throw failure;
+      if (delayMs > 0) await this.#pause(delayMs, request, timeoutMs, limit);
+    }
   }
 
   /** One attempt; a credential that is refused is renewed once. */
   async #authorized<R extends { readonly code: number; discard?(): void }>(
-    deadline: AbortSignal,
+    limit: TimeLimit,
     send: (credential: Credential) => Promise<R>,
   ): Promise<R> {
     for (let attempt = 1; ; attempt++) {
-      const credential = await this.#credential(deadline);
-      await this.#bucket?.take(deadline);
+      const given = this.#credential(limit);
+      const credential = given instanceof Promise ? await given : given;
+      const turnInMs = this.#bucket?.reserve() ?? 0;
+      if (turnInMs > 0) await limit.within((signal) => this.#env.clock.sleep(turnInMs, signal));
       const response = await send(credential);
       if (response.code !== 401 || attempt > 1) return response;
       this.#config.credentials.refused();
-      const renewed = await this.#credential(deadline);
+      const renewed = await this.#credential(limit);
       const changed =
         renewed.authorization !== credential.authorization ||
         renewed.certificate?.cert !== credential.certificate?.cert;
@@ -410,38 +417,38 @@ class HttpClient implements HttpKubeClient {
     }
   }
 
-  async #credential(deadline: AbortSignal): Promise<Credential> {
+  #credential(limit: TimeLimit): Credential | Promise<Credential> {
+    const given = this.#config.credentials.current(this.#env.clock, limit.signal);
+    return given instanceof Promise ? this.#credentialInTime(given, limit) : given;
+  }
+
+  async #credentialInTime(given: Promise<Credential>, limit: TimeLimit): Promise<Credential> {
     try {
-      return await abortable(this.#config.credentials.current(this.#env.clock, deadline), deadline);
+      return await limit.within((signal) => abortable(given, signal));
     } catch (error) {
-      if (deadline.aborted) throw deadline.reason;
+      if (limit.signal.aborted || limit.leftMs === 0) throw error;
       throw new KubeTransportError(`no credential for ${this.#config.server}`, { cause: error });
     }
   }
 
   async #apiError(request: HttpRequest, response: HttpResponse): Promise<KubeApiError> {
-    return apiErrorOf(
-      response.code,
-      (await readAll(response.body)).toString(),
-      `${request.method} ${request.path.split("?")[0]}`,
-    );
+    return apiErrorOf(response.code, (await readAll(response.body)).toString(), nameOf(request));
   }
 
-  /** Runs `work` with a deadline; its passing is a transport failure, the caller's own abort stays what it is. */
-  async #withDeadline<R>(
-    ms: number,
-    request: HttpRequest,
-    parent: AbortSignal,
-    work: (signal: AbortSignal) => Promise<R>,
-  ): Promise<R> {
+  /** Waits before the next attempt. */
+  async #pause(ms: number, request: HttpRequest, timeoutMs: number, limit: TimeLimit): Promise<void> {
     try {
-      return await withDeadline(this.#env.clock, ms, parent, work);
+      await limit.within((signal) => this.#env.clock.sleep(ms, signal));
     } catch (error) {
-      if (parent.aborted || error instanceof KubeApiError || error instanceof KubeTransportError) throw error;
-      if ((error as Error | undefined)?.name !== "DeadlineError") throw error;
-      const what = `${request.method} ${this.#config.server}${request.path.split("?")[0]}`;
-      throw new KubeTransportError(`${what}: no answer within ${ms} ms`, { cause: error });
+      throw this.#lateError(request, timeoutMs, error);
     }
+  }
+
+  /** A deadline that passed is a transport failure; every other error stays what it is. */
+  #lateError(request: HttpRequest, timeoutMs: number, error: unknown): unknown {
+    if (!(error instanceof DeadlineError)) return error;
+    const what = `${request.method} ${this.#config.server}${request.path.split("?")[0]}`;
+    return new KubeTransportError(`${what}: no answer within ${timeoutMs} ms`, { cause: error });
   }
 }
 
@@ -460,13 +467,21 @@ async function readAll(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
+/** The request, for errors: without its query, which may carry more than a log should. */
+const nameOf = ({ method, path }: HttpRequest): string => `${method} ${path.split("?")[0]}`;
+
 const parseAll = (body: Buffer): unknown => JSON.parse(body.toString());
+
+const itself = (object: KubeObject) => object;
+
+function parseWithoutOwnManagedFields(body: Buffer): unknown {
+  return forgetManagedFields(parseWithoutManagedFields<KubeObject>(body, 0, body.length, itself));
+}
 
 function parseJson(request: HttpRequest, body: Buffer, parse: (body: Buffer) => unknown): unknown {
   try {
     return parse(body);
   } catch (error) {
-    const what = `${request.method} ${request.path.split("?")[0]}`;
-    throw new KubeTransportError(`${what}: the answer is not JSON`, { cause: error });
+    throw new KubeTransportError(`${nameOf(request)}: the answer is not JSON`, { cause: error });
   }
 }

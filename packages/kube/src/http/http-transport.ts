@@ -4,6 +4,7 @@
  */
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
+import { DeadlineError, type TimeLimit, type Timer } from "@longshore/runtime";
 import type { Agent, Dispatcher } from "undici";
 import { KubeTransportError } from "../client.ts";
 import type { ClusterConfig, Credential } from "../config/cluster-config.ts";
@@ -74,7 +75,8 @@ export class HttpTransport {
     signal.throwIfAborted();
     let response: Dispatcher.ResponseData;
     try {
-      const { watches } = await this.#connectionsFor(credential);
+      this.#undici ??= await import("undici");
+      const { watches } = this.#connectionsFor(this.#undici, credential);
       response = await watches.request({ ...this.#optionsOf(request, credential, false), signal });
     } catch (error) {
       throw this.#failure(request, error, signal);
@@ -91,13 +93,16 @@ export class HttpTransport {
 
   /**
    * Sends the request over the connections for calls and reads the whole answer, without a stream in between: most
-   * answers are one object. @throws KubeTransportError, the signal's reason, or what the fence throws
+   * answers are one object. @throws KubeTransportError, DeadlineError, the signal's reason, or what the fence throws
    */
-  async call(request: HttpRequest, credential: Credential, signal: AbortSignal): Promise<HttpAnswer> {
+  async call(request: HttpRequest, credential: Credential, limit: TimeLimit): Promise<HttpAnswer> {
+    const { signal } = limit;
     signal.throwIfAborted();
-    const reader = new AnswerReader(request.fence, signal);
+    const reader = new AnswerReader(request.fence, limit);
     try {
-      const { calls } = await this.#connectionsFor(credential);
+      // Loaded with the first request: whoever only makes a client in process need not wait for it.
+      this.#undici ??= await import("undici");
+      const { calls } = this.#connectionsFor(this.#undici, credential);
       calls.dispatch(this.#optionsOf(request, credential, this.#compression), reader);
       const { code, headers, body } = await reader.answer;
       const retryAfter = firstOf(headers["retry-after"]);
@@ -106,6 +111,8 @@ export class HttpTransport {
     } catch (error) {
       if (reader.refused !== undefined) throw reader.refused.error;
       throw this.#failure(request, error, signal);
+    } finally {
+      reader.release();
     }
   }
 
@@ -143,13 +150,12 @@ export class HttpTransport {
 
   #failure(request: HttpRequest, error: unknown, signal: AbortSignal): unknown {
     if (signal.aborted) return signal.reason;
+    if (error instanceof DeadlineError) return error;
     return transportError(`${request.method} ${this.#origin}${this.#prefix}${pathOf(request)}`, error);
   }
 
   /** A new client certificate needs new connections; the old ones end when their requests have. */
-  async #connectionsFor({ certificate }: Credential): Promise<Connections> {
-    // Loaded with the first request: whoever only makes a client in process need not wait for it.
-    this.#undici ??= await import("undici");
+  #connectionsFor(undici: Undici, { certificate }: Credential): Connections {
     if (this.#closed) throw new KubeTransportError("the client is closed");
     const present = this.#connections;
     if (
@@ -163,8 +169,8 @@ export class HttpTransport {
     void present?.watches.close().catch(() => {});
     const connections = {
       certificate,
-      calls: this.#agent(this.#undici, CALL_CONNECTIONS, certificate),
-      watches: this.#agent(this.#undici, null, certificate),
+      calls: this.#agent(undici, CALL_CONNECTIONS, certificate),
+      watches: this.#agent(undici, null, certificate),
     };
     this.#connections = connections;
     return connections;
@@ -195,7 +201,7 @@ interface WholeAnswer {
   readonly body: Buffer;
 }
 
-/** Takes an answer as its parts come; aborts the request with the signal. */
+/** Takes an answer as its parts come; aborts the request with the signal, and when the time is over. */
 class AnswerReader implements Dispatcher.DispatchHandler {
   readonly answer: Promise<WholeAnswer>;
   /** What the fence threw. */
@@ -203,28 +209,33 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #fence: (() => void) | undefined;
   readonly #signal: AbortSignal;
   readonly #onAbort = () => this.#fail(this.#signal.reason);
+  readonly #timer: Timer;
   readonly #chunks: Buffer[] = [];
+  /** Why nobody waits any more. */
+  #failed: { readonly reason: unknown } | undefined;
   #controller: Dispatcher.DispatchController | undefined;
-  #head: Pick<WholeAnswer, "code" | "headers"> = { code: 0, headers: {} };
+  #code = 0;
+  #headers: WholeAnswer["headers"] = {};
   #resolve: (answer: WholeAnswer) => void = () => {};
   #reject: (error: unknown) => void = () => {};
 
-  constructor(fence: (() => void) | undefined, signal: AbortSignal) {
+  constructor(fence: (() => void) | undefined, limit: TimeLimit) {
     this.#fence = fence;
-    this.#signal = signal;
+    this.#signal = limit.signal;
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
     // Whoever does not get to wait for it is told of what went wrong before.
     this.answer.catch(() => {});
-    signal.addEventListener("abort", this.#onAbort, { once: true });
+    this.#signal.addEventListener("abort", this.#onAbort, { once: true });
+    this.#timer = limit.onEnd((error) => this.#fail(error));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     // It waited for a connection, and is not wanted any more.
-    this.#signal.throwIfAborted();
+    if (this.#failed !== undefined) throw this.#failed.reason;
     try {
       this.#fence?.();
     } catch (error) {
@@ -238,7 +249,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     code: number,
     headers: WholeAnswer["headers"],
   ): void {
-    this.#head = { code, headers };
+    this.#code = code;
+    this.#headers = headers;
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -246,18 +258,23 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#signal.removeEventListener("abort", this.#onAbort);
-    const [only = Buffer.alloc(0), ...more] = this.#chunks;
-    const body = more.length === 0 ? only : Buffer.concat(this.#chunks);
-    this.#resolve({ ...this.#head, body });
+    const chunks = this.#chunks;
+    const only = chunks.length === 1 ? chunks[0] : undefined;
+    this.#resolve({ code: this.#code, headers: this.#headers, body: only ?? Buffer.concat(chunks) });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#signal.removeEventListener("abort", this.#onAbort);
     this.#reject(error);
   }
 
+  /** To be called at the end, whatever became of the request. */
+  release(): void {
+    this.#timer.cancel();
+    this.#signal.removeEventListener("abort", this.#onAbort);
+  }
+
   #fail(reason: unknown): void {
+    this.#failed = { reason };
     this.#reject(reason);
     this.#controller?.abort(reason instanceof Error ? reason : new Error("aborted", { cause: reason }));
   }

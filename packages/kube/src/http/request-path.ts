@@ -70,6 +70,10 @@ export function watchQuery(options: Omit<WatchOptions, "signal">): string {
 
 /** A query with the parameters that are set. */
 export function query(parameters: Readonly<Record<string, string | undefined>>): string {
-  const set = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  const set: [string, string][] = [];
+  for (const name in parameters) {
+    const value = parameters[name];
+    if (value !== undefined) set.push([name, value]);
+  }
   return set.length === 0 ? "" : `?${new URLSearchParams(set)}`;
 }

@@ -12,7 +12,7 @@
  * Objects that no cache of the controller selects are not remembered: of a cache with a label or field selector only
  * what it holds already.
  */
-import { abortable, DeadlineError, errorChain } from "@longshore/runtime";
+import { abortable, errorChain } from "@longshore/runtime";
 import { KubeApiError, type KubeClient } from "../client.ts";
 import type { KubeEnv } from "../env.ts";
 import type { Informer } from "../informer/informer.ts";
@@ -84,34 +84,38 @@ class WriteRecord implements OwnWrites {
     if (lagging.length > 0) await Promise.all(lagging.map((pending) => this.#wait(pending, signal)));
   }
 
-  async #wait(pending: PendingWrites, signal: AbortSignal): Promise<void> {
+  #wait(pending: PendingWrites, signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#env;
-    let end = () => {};
-    const seen = new Promise<void>((resolve) => {
-      end = pending.whenSeen(resolve);
-    });
-    const refresh = clock.timer(REFRESH_AFTER_MS, () => {
-      logger.warn("a cache does not show what was written: filling it anew", { afterMs: REFRESH_AFTER_MS });
-      pending.refresh();
-    });
-    const limit = new AbortController();
-    const expiry = clock.timer(WAIT_MAX_MS, () => limit.abort(new DeadlineError(WAIT_MAX_MS)));
-    const onAbort = () => limit.abort(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    try {
-      await abortable(seen, limit.signal);
-    } catch (error) {
-      if (signal.aborted) throw error;
-      throw new StaleCacheError(`the cache does not show what was written ${WAIT_MAX_MS} ms ago`, {
-        cause: error,
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) {
+        reject(signal.reason);
+        return;
+      }
+      let stopWaiting = () => {};
+      const end = () => {
+        stopWaiting();
+        timer.cancel();
+        signal.removeEventListener("abort", onAbort);
+      };
+      const onAbort = () => {
+        end();
+        reject(signal.reason);
+      };
+      const onLate = () => {
+        end();
+        reject(new StaleCacheError(`the cache does not show what was written ${WAIT_MAX_MS} ms ago`));
+      };
+      let timer = clock.timer(REFRESH_AFTER_MS, () => {
+        logger.warn("a cache does not show what was written: filling it anew", { afterMs: REFRESH_AFTER_MS });
+        timer = clock.timer(WAIT_MAX_MS - REFRESH_AFTER_MS, onLate);
+        pending.refresh();
       });
-    } finally {
-      end();
-      refresh.cancel();
-      expiry.cancel();
-      signal.removeEventListener("abort", onAbort);
-    }
+      signal.addEventListener("abort", onAbort, { once: true });
+      stopWaiting = pending.whenSeen(() => {
+        end();
+        resolve();
+      });
+    });
   }
 
   #onWritten(request: WriteRequest, answer: unknown): void {

@@ -59,8 +59,9 @@ export class PendingWrites {
   /** Takes down a write that has ended. */
   add(key: ObjectKey, write: OwnWrite): void {
     const before = this.#pending.get(key);
+    // Member by member: a spread costs more than all else here.
     const pending: Pending = {
-      ...write,
+      deletion: write.deletion,
       number: ++this.#written,
       uid: write.uid ?? before?.uid,
       version: newest(before?.version, write.version),

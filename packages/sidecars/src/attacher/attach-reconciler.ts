@@ -28,7 +28,7 @@ import {
   type VolumeAttachment,
 } from "@longshore/kube";
 import { assertNever, errorChain } from "@longshore/runtime";
-import { attachCapability, attacherFinalizer, nodeIdAnnotation } from "@longshore/storage";
+import { attachCapability, nodeIdAnnotation } from "@longshore/storage";
 import { apiTime, type Driver, type SidecarEnv } from "../common/env.ts";
 import { addFinalizerPatch } from "../common/finalizers.ts";
 import { secretValues } from "../common/secret-values.ts";
@@ -58,6 +58,8 @@ export interface AttachContext {
   readonly timeoutMs: number;
   /** File system of a volume that names none. */
   readonly defaultFsType: string;
+  /** What the attacher of this driver puts on attachments and volumes. */
+  readonly finalizer: string;
 }
 
 type Attachment = Stored<VolumeAttachment>;
@@ -73,7 +75,7 @@ export async function reconcileAttachment(
     context.forced.delete(name);
     return settled;
   }
-  const step = decideAttachStep(va, attacherFinalizer(context.driver.name), context.forced.has(name));
+  const step = decideAttachStep(va, context.finalizer, context.forced.has(name));
   switch (step.kind) {
     case "none":
       return settled;
@@ -169,8 +171,8 @@ async function volumeToAttach(
   if ("inline" in source) return volumeOfSpec(source.inline);
   const pv = knownVolume(context, source.pvName);
   if (isDeleting(pv)) throw new AttachmentError(`PersistentVolume "${source.pvName}" is marked for deletion`);
-  const finalizer = attacherFinalizer(context.driver.name);
-  const finalizers = pv.metadata.finalizers;
+  const { finalizer } = context;
+  const { finalizers } = pv.metadata;
   if (!(finalizers ?? []).includes(finalizer)) {
     const body = addFinalizerPatch(finalizers, finalizer);
     const ref = { name: source.pvName };
@@ -192,7 +194,7 @@ async function storeIntent(
   nodeId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const finalizer = attacherFinalizer(context.driver.name);
+  const { finalizer } = context;
   const { finalizers = [], annotations, resourceVersion } = va.metadata;
   const isHeld = finalizers.includes(finalizer);
   const isAnnotated = annotations?.[nodeIdAnnotation] === nodeId;
@@ -213,7 +215,7 @@ async function storeIntent(
 }
 
 async function dropFinalizer(context: AttachContext, va: Attachment, signal: AbortSignal): Promise<void> {
-  const finalizer = attacherFinalizer(context.driver.name);
+  const { finalizer } = context;
   const { finalizers = [], resourceVersion, name } = va.metadata;
   const rest = finalizers.filter((f) => f !== finalizer);
   try {

@@ -79,6 +79,7 @@ export const serveAttachments: Serve<AttacherOptions> = async (sidecar, options,
     forced: new Set(),
     timeoutMs,
     defaultFsType: options.defaultFsType ?? "",
+    finalizer: attacherFinalizer(driver.name),
   };
   const { controller } = driver.capabilities;
   const attaches = controller.has("PUBLISH_UNPUBLISH_VOLUME");
@@ -127,7 +128,7 @@ export const serveAttachments: Serve<AttacherOptions> = async (sidecar, options,
 
 /** Which changes of objects wake which key. */
 function wake(
-  { driver, forced }: AttachContext,
+  { driver, finalizer, forced }: AttachContext,
   attachQueue: WorkQueue,
   volumeQueue: WorkQueue,
   informers: {
@@ -136,7 +137,6 @@ function wake(
   },
   scope: SidecarScope,
 ): void {
-  const finalizer = attacherFinalizer(driver.name);
   const isOurs = (va: VolumeAttachment) => va.spec?.attacher === driver.name;
   // Most changes of most volumes are no reason for a pass.
   const lookAtVolume = (pv: Stored<PersistentVolume>, priority?: Priority) => {

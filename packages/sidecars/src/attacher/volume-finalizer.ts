@@ -24,7 +24,7 @@ export function isReleased(pv: PersistentVolume, driver: string): boolean {
 
 /** Whether our finalizer is on a volume that the attacher has no further claim on, attachments left aside. */
 export function holdsInVain(pv: PersistentVolume, driver: string): boolean {
-  return (pv.metadata?.finalizers ?? []).includes(attacherFinalizer(driver)) && isReleased(pv, driver);
+  return isReleased(pv, driver) && (pv.metadata?.finalizers ?? []).includes(attacherFinalizer(driver));
 }
 
 /** One pass over the volume of this name. */
@@ -35,7 +35,7 @@ export async function reconcileVolumeFinalizer(
 ): Promise<ReconcileResult> {
   const pv: Stored<PersistentVolume> | undefined = context.volumes.get(name);
   if (pv === undefined || !holdsInVain(pv, context.driver.name)) return settled;
-  const finalizer = attacherFinalizer(context.driver.name);
+  const { finalizer } = context;
   // The end of each attachment wakes its volume again.
   if (context.attachmentsOf(name).length > 0) return settled;
   const body = removeFinalizerPatch(pv.metadata.finalizers, finalizer);

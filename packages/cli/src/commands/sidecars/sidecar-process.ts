@@ -197,7 +197,10 @@ export async function connectKube(shell: Shell, values: FlagValues<typeof kubeFl
   const { createHttpClient } = await import("@longshore/kube");
   const config = await clusterConfig(values);
   const open = (flowControl?: FlowControl): HttpKubeClient => {
-    const client = createHttpClient(shell.env, config, flowControl === undefined ? {} : { flowControl });
+    const client = createHttpClient(shell.env, config, {
+      dropManagedFields: true,
+      ...(flowControl === undefined ? {} : { flowControl }),
+    });
     shell.own({ stop: () => client.close() });
     return client;
   };

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { DeadlineError, VirtualClock } from "./index.ts";
+import { TimeLimit } from "./time-limit.ts";
+
+const unused = new AbortController().signal;
+
+test("what is left of the time goes down to nothing", async () => {
+  const clock = new VirtualClock();
+  const limit = new TimeLimit(clock, 1000, unused);
+  expect(limit.leftMs).toBe(1000);
+  await clock.advance(400);
+  expect(limit.leftMs).toBe(600);
+  await clock.advance(4000);
+  expect(limit.leftMs).toBe(0);
+});
+
+test("the end is told once, with the whole time, unless nobody waits any more", async () => {
+  const clock = new VirtualClock();
+  const limit = new TimeLimit(clock, 1000, unused);
+  await clock.advance(400);
+  const told: number[] = [];
+  limit.onEnd((error) => told.push(error.afterMs, clock.monotonicMs()));
+  limit.onEnd(() => told.push(-1)).cancel();
+  await clock.advance(5000);
+  expect(told).toEqual([1000, 1000]);
+});
+
+test("work ends with the time or with the signal, whichever is first", async () => {
+  const clock = new VirtualClock();
+  const leaving = new AbortController();
+  const limit = new TimeLimit(clock, 1000, leaving.signal);
+  const sleep = () => limit.within((signal) => clock.sleep(5000, signal));
+  expect(await clock.run(limit.within(async () => "done"))).toBe("done");
+  await expect(clock.run(sleep())).rejects.toEqual(new DeadlineError(1000));
+  expect(clock.monotonicMs()).toBe(1000);
+  leaving.abort(new Error("gone"));
+  await expect(sleep()).rejects.toThrow("gone");
+});
