@@ -324,3 +324,36 @@ test("flow control spreads what exceeds the burst", async () => {
   expect(clock.monotonicMs()).toBeGreaterThanOrEqual(2000);
   expect(clock.monotonicMs()).toBeLessThan(20_000);
 });
+
+test("a call that still waits for a connection at its deadline is never sent", async () => {
+  const answers: ServerResponse[] = [];
+  const { kube, requests } = await serve((_, response) => answers.push(response), { callTimeoutMs: 300 });
+  // As many as there are connections, and one more.
+  const calls = Array.from({ length: 33 }, (_, i) =>
+    kube.get(resources.nodes, { name: `node-${i}` }, { signal }).catch((error: unknown) => error),
+  );
+  const failures = await Promise.all(calls);
+  expect(failures.map((failure) => (failure as Error).message)).toEqual(
+    Array.from({ length: 33 }, () => expect.stringContaining("no answer within 300 ms")),
+  );
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(requests).toHaveLength(32);
+  expect(answers).toHaveLength(32);
+});
+
+test("managed fields are left out where nobody wants them, wherever they stand", async () => {
+  const managedFields = [{ manager: "kubelet", operation: "Update", fieldsV1: { "f:a]": {} } }];
+  const bodies: unknown[] = [
+    { kind: "Node", metadata: { name: "a", managedFields } },
+    { kind: "Node", metadata: { managedFields, name: "a" }, spec: { podCIDR: "managedFields" } },
+    { kind: "NodeList", metadata: {}, items: [{ metadata: { name: "a", managedFields } }] },
+  ];
+  const { kube } = await serve((_, response) => json(response, 200, bodies.shift()), {
+    dropManagedFields: true,
+  });
+  const get = () => kube.get(resources.nodes, { name: "a" }, { signal });
+  expect(await get()).toEqual({ kind: "Node", metadata: { name: "a" } });
+  expect(await get()).toEqual({ kind: "Node", metadata: { name: "a" }, spec: { podCIDR: "managedFields" } });
+  const { items } = await kube.list(resources.nodes, { signal });
+  expect(items).toEqual([{ apiVersion: "v1", kind: "Node", metadata: { name: "a" } }]);
+});
