@@ -25,6 +25,7 @@ describe("seams", () => {
     ['const { readFile } = await import("node:fs/promises");', "node:fs/promises"],
     ['export { spawn } from "node:child_process";', "node:child_process"],
     ['import * as grpc from "@grpc/grpc-js";', "@grpc/grpc-js"],
+    ['const agent = await import("undici/lib/dispatcher/agent.js");', "undici/lib/dispatcher/agent.js"],
     ["const home = process.env.HOME;", "process"],
     ["const body = await fetch(url);", "fetch"],
     ["console.log(1);", "console"],

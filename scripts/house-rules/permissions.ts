@@ -22,7 +22,7 @@ export const permissions: readonly Permission[] = [
     because: "the real forms of Host",
   },
   {
-    files: /^packages\/kube\/src\/(.*\/)?(http|https|kubeconfig|in-cluster)[a-z-]*\.ts$/,
+    files: /^packages\/kube\/src\/(.*\/)?(http|https|undici|kubeconfig|in-cluster)[a-z-]*\.ts$/,
     may: ["network", "files", "process"],
     because: "KubeClient over HTTPS, and the credentials it reads",
   },

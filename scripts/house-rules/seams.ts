@@ -84,6 +84,10 @@ export function reachesPastSeams(
     }));
 }
 
+/** Whether `module` is a file of the package, which is as good as its root; a name in a file (`…#name`) comes with the file. */
+const isFileOf = (module: string, packageName: string): boolean =>
+  module.startsWith(`${packageName}/`) && !module.includes("#");
+
 interface Use {
   readonly reach: Reach;
   readonly what: string;
@@ -95,7 +99,7 @@ function usesOf(source: Source): Use[] {
   const own = declaredNames(source.program);
   const report = (node: Node, kind: "globals" | "modules", what: string) => {
     for (const [reach, { [kind]: names }] of Object.entries(forbidden)) {
-      if ((names as readonly string[]).includes(what)) {
+      if ((names as readonly string[]).some((name) => what === name || isFileOf(what, name))) {
         uses.push({ reach: reach as Reach, what, offset: node.start });
       }
     }

@@ -6,7 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { grpcListener } from "../../packages/csi/src/index.ts";
+import {
+  grpcListener,
+  ControllerServiceCapability_RPC_Type as Rpc,
+  PluginCapability_Service_Type as Service,
+} from "../../packages/csi/src/index.ts";
 import { silentLogger } from "../../packages/runtime/src/index.ts";
 import { longshoreCommand } from "./support/test-cluster.ts";
 
@@ -63,21 +67,29 @@ test("an API server is ready without the clients, caches and hosts of others, an
   expect(loaded.filter((module) => needless.test(module))).toEqual([]);
 });
 
-test("sidecars know their driver without the conformance suite, deployments and the verbs beside theirs", async () => {
+test("sidecars know their driver and ask a server without the conformance suite, deployments and the verbs beside theirs", async () => {
   const socket = join(directory, "csi.sock");
   const driver = await grpcListener({ logger: silentLogger }).serve(socket, {
     identity: {
       getPluginInfo: async () => ({ name: "start.example.com", vendorVersion: "1" }),
-      getPluginCapabilities: async () => ({}),
+      getPluginCapabilities: async () => ({
+        capabilities: [{ type: { case: "service", value: { type: Service.CONTROLLER_SERVICE } } }],
+      }),
       probe: async () => ({}),
+    },
+    controller: {
+      controllerGetCapabilities: async () => ({
+        capabilities: [{ type: { case: "rpc", value: { type: Rpc.PUBLISH_UNPUBLISH_VOLUME } } }],
+      }),
     },
   });
   try {
     const args = ["run", "sidecars", "--master", "http://127.0.0.1:1", "--csi-address", socket];
-    const loaded = await loadedUntil("the driver is ready", ...args);
+    const loaded = await loadedUntil("list and watch of", ...args);
     expect(loaded).toContain("sidecars/dist/together/sidecars.js");
+    expect(loaded).toContain("undici/lib/dispatcher/agent.js");
     const needless =
-      /^(csi\/dist\/conformance|sidecars\/dist\/(deployment|snapshot-controller)|cli\/dist\/commands\/sidecars\/(register|.*-registrar|liveness-probe|snapshot-controller)|(apiserver|volumes|local|migration)\/)/;
+      /^(csi\/dist\/conformance|sidecars\/dist\/(deployment|snapshot-controller)|cli\/dist\/commands\/sidecars\/(register|.*-registrar|liveness-probe|snapshot-controller)|undici\/index\.js|(apiserver|volumes|local|migration)\/)/;
     expect(loaded.filter((module) => needless.test(module))).toEqual([]);
   } finally {
     await driver.close();
