@@ -4,16 +4,17 @@
  * the libraries alone (`bare.ts`), and the reference sidecars where REFERENCE_SIDECARS names a directory with csi-attacher,
  * csi-provisioner and csi-resizer. Ours are the built command, so build first.
  *
- * The marks are seconds of one machine, and machines differ and change: the ratios hold anywhere. "CPU s of the
+ * The marks were set beside figures of the reference on one machine, and machines differ and change: where the reference
+ * runs along, a mark is the same share of what the reference needs here, else its plain figure. "CPU s of the
  * server", "driver" and "bench" is what API server and etcd, the CSI driver and this program used meanwhile: their sum,
  * divided by the cores, is a time that no sidecar can be faster than.
  *
  *   npm run bench -- sidecars [--attach=1000] [--provision=500] [--expand=300] [--rounds=1] [--warm] [--quick] [--defaults] [--big]
- *     [--reference-defaults]
+ *     [--reference-defaults] [--attacher]
  *
  * `--rounds`: so many times in turns, and the median of each figure, since a machine's speed changes by the minute;
- * `--warm`: everything is done once before it is timed, as in a process that has run for a while; `--quick`: ours alone, no count of
- * requests; `--defaults`: also with default flags; `--big`: also the memory beside 10,000 volumes with attachments and 20,000 pods.
+ * `--warm`: everything is done once before it is timed, as in a process that has run for a while; `--quick`: no
+ * libraries alone, no count of requests; `--attacher`: the attacher by itself, with half of the work; `--defaults`: also with default flags; `--big`: also the memory beside 10,000 volumes with attachments and 20,000 pods.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -44,22 +45,22 @@ const option = (name: string, fallback: number) =>
 const has = (name: string) => process.argv.includes(`--${name}`);
 const counts = {
   attach: option("attach", 1000),
-  provision: option("provision", 500),
-  expand: option("expand", 300),
+  provision: has("attacher") ? 0 : option("provision", 500),
+  expand: has("attacher") ? 0 : option("expand", 300),
 };
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Figures by measure, then by contender: one a round. */
 const figures = new Map<string, Map<string, number[]>>();
-/** What ours are to reach, by measure. */
-const marks: Readonly<Record<string, number>> = {
-  "attach, wall s": 2,
-  "attach, CPU s": 1,
-  "detach, wall s": 1.7,
-  "provision, wall s": 1.8,
-  "expand, wall s": 1,
-  "start to first item, s": 0.5,
-  "idle, MiB": 120,
+/** What ours are to reach, by measure, and what the reference needed where that was set; without it the plain figure counts. */
+const marks: Readonly<Record<string, { readonly figure: number; readonly reference?: number }>> = {
+  "attach, wall s": { figure: 2, reference: 2.3 },
+  "attach, CPU s": { figure: 1, reference: 0.83 },
+  "detach, wall s": { figure: 1.7, reference: 1.9 },
+  "provision, wall s": { figure: 1.8 }, // With the intent stored, which the reference does not do.
+  "expand, wall s": { figure: 1, reference: 1 },
+  "start to first item, s": { figure: 0.5, reference: 0.15 },
+  "idle, MiB": { figure: 120 },
 };
 
 function note(contender: string, measure: string, value: number): void {
@@ -256,18 +257,22 @@ async function measure(contender: Contender, lifted: boolean, counted = false): 
       await before.prepareAttach(counts.attach);
       await before.attach(counts.attach);
       await before.detach(counts.attach);
-      await before.provision(counts.provision);
-      await before.bind(counts.expand);
-      await before.expand(counts.expand);
+      if (counts.provision > 0) await before.provision(counts.provision);
+      if (counts.expand > 0) await before.bind(counts.expand);
+      if (counts.expand > 0) await before.expand(counts.expand);
     }
     const main = work(target, "main");
     await main.prepareAttach(counts.attach);
     await timed(name, "attach", stage, program, (begun) => main.attach(counts.attach, begun));
     note(name, "after attaching, MiB", program.residentMb());
     await timed(name, "detach", stage, program, (begun) => main.detach(counts.attach, begun));
-    await timed(name, "provision", stage, program, (begun) => main.provision(counts.provision, begun));
-    await main.bind(counts.expand);
-    await timed(name, "expand", stage, program, (begun) => main.expand(counts.expand, begun));
+    if (counts.provision > 0) {
+      await timed(name, "provision", stage, program, (begun) => main.provision(counts.provision, begun));
+    }
+    if (counts.expand > 0) {
+      await main.bind(counts.expand);
+      await timed(name, "expand", stage, program, (begun) => main.expand(counts.expand, begun));
+    }
     note(name, "after all, MiB", program.residentMb());
     await program.stop();
     if (counted && contender !== bare) await countRequests(contender, stage);
@@ -282,7 +287,7 @@ async function countRequests(contender: Contender, stage: Stage): Promise<void> 
   const proxy = await startCountingProxy(stage.server.target);
   const program = contender.start({ ...stage, kubeconfig: stage.kubeconfigOf(proxy.url) }, true);
   const counted = work(stage.server.target, "counted");
-  const passes: readonly (readonly [string, () => Promise<void>])[] = [
+  const passes: readonly (readonly ["detach" | keyof typeof counts, () => Promise<void>])[] = [
     ["attach", () => counted.attach(volumes)],
     ["detach", () => counted.detach(volumes)],
     ["provision", () => counted.provision(volumes)],
@@ -291,6 +296,7 @@ async function countRequests(contender: Contender, stage: Stage): Promise<void> 
   await counted.prepareAttach(volumes);
   await sleep(5000);
   for (const [what, run] of passes) {
+    if (counts[what === "detach" ? "attach" : what] === 0) continue;
     if (what === "expand") await counted.bind(volumes);
     await sleep(2000);
     proxy.take();
@@ -349,6 +355,15 @@ async function measureBig(contenders: readonly Contender[]): Promise<void> {
 const median = (values: readonly number[]): number | undefined =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
+function verdict(measure: string, own: number | undefined, theirs: number | undefined): string {
+  const mark = marks[measure];
+  if (mark === undefined || own === undefined) return "";
+  const { figure, reference: then } = mark;
+  if (theirs === undefined || then === undefined) return `   ≤ ${figure}${own > figure ? " missed" : ""}`;
+  const share = figure / then;
+  return `   ≤ ${share.toFixed(2)} of the reference${own > share * theirs ? " missed" : ""}`;
+}
+
 function printTable(): void {
   const names = [...new Set([...figures.values()].flatMap((values) => [...values.keys()]))];
   console.log(
@@ -362,16 +377,17 @@ function printTable(): void {
       const theirs = typical(name);
       return (own === undefined || theirs === undefined ? "" : (own / theirs).toFixed(2)).padStart(18);
     });
-    const mark = marks[measure];
-    const missed = mark !== undefined && own !== undefined && own > mark ? " missed" : "";
     console.log(
-      `${measure.padEnd(36)}${cells.join("")}${ratios.join("")}${mark === undefined ? "" : `   ≤ ${mark}${missed}`}`,
+      `${measure.padEnd(36)}${cells.join("")}${ratios.join("")}${verdict(measure, own, typical("reference"))}`,
     );
   }
 }
 
 const directory = process.env.REFERENCE_SIDECARS;
-const contenders = [ours(process.cwd()), ...(hasReference(directory) ? [reference(directory)] : [])];
+const contenders = [
+  ours(process.cwd(), has("attacher")),
+  ...(hasReference(directory) ? [reference(directory, has("attacher"))] : []),
+];
 for (const round of range(option("rounds", 1))) {
   for (const contender of has("quick") ? contenders : [...contenders, bare]) {
     await measure(contender, true, !has("quick") && round === 0);

@@ -21,15 +21,17 @@ export interface Contender {
   start(at: { readonly kubeconfig: string; readonly socket: string }, lifted: boolean): Program;
 }
 
-/** Ours. */
-export function ours(repository: string): Contender {
+/** Ours. @param attacherAlone only the attacher, as a process of its own */
+export function ours(repository: string, attacherAlone: boolean): Contender {
   return {
     name: "longshore",
     start({ kubeconfig, socket }, lifted) {
       const program = join(repository, "packages/cli/bin/longshore.js");
       const flags = (process.env.LONGSHORE_BENCH_NODE_FLAGS ?? "").split(" ").filter(Boolean);
-      const workers = lifted ? ["--worker-threads=100", "--workers=100"] : [];
-      const args = ["run", "sidecars", `--kubeconfig=${kubeconfig}`, `--csi-address=${socket}`, ...workers];
+      const verb = attacherAlone ? "attacher" : "sidecars";
+      const allWorkers = ["--worker-threads=100", ...(attacherAlone ? [] : ["--workers=100"])];
+      const workers = lifted ? allWorkers : [];
+      const args = ["run", verb, `--kubeconfig=${kubeconfig}`, `--csi-address=${socket}`, ...workers];
       const log = process.env.LONGSHORE_BENCH_LOG === undefined ? "ignore" : "inherit";
       return together([
         spawn(process.execPath, [...flags, program, ...args], { stdio: ["ignore", log, log] }),
@@ -56,15 +58,17 @@ const referencePrograms = {
   "csi-resizer": "--workers=100",
 } as const;
 
-/** Those of the reference, from a directory with its binaries. */
-export function reference(directory: string): Contender {
+/** Those of the reference, from a directory with its binaries. @param attacherAlone only that */
+export function reference(directory: string, attacherAlone: boolean): Contender {
   return {
     name: "reference",
     start({ kubeconfig, socket }, lifted) {
       const limits = lifted ? ["--kube-api-qps=10000", "--kube-api-burst=10000"] : [];
       return together(
         Object.entries(referencePrograms)
-          .filter(([name]) => existsSync(join(directory, name)))
+          .filter(
+            ([name]) => existsSync(join(directory, name)) && (!attacherAlone || name === "csi-attacher"),
+          )
           .map(([name, workers]) =>
             spawn(
               join(directory, name),
