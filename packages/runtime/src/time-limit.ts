@@ -37,7 +37,8 @@ export class TimeLimit {
     try {
       return await withDeadline(this.#clock, this.leftMs, this.signal, work);
     } catch (error) {
-      throw error instanceof DeadlineError && this.leftMs === 0 ? this.#error() : error;
+      const isEnd = error instanceof DeadlineError && this.leftMs === 0 && !this.signal.aborted;
+      throw isEnd ? this.#error() : error;
     }
   }
 

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { gzipSync } from "node:zlib";
-import { type RuntimeEnv, VirtualClock } from "@longshore/runtime";
+import { DeadlineError, type RuntimeEnv, VirtualClock } from "@longshore/runtime";
 import { afterEach, expect, test } from "vitest";
 import { anonymous, type Credential, type CredentialSource } from "../config/cluster-config.ts";
 import {
@@ -339,6 +339,19 @@ test("a call that still waits for a connection at its deadline is never sent", a
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(requests).toHaveLength(32);
   expect(answers).toHaveLength(32);
+});
+
+test("a deadline of the caller stays what it is", async () => {
+  const { kube } = await serve(() => {}, { callTimeoutMs: 60_000 });
+  const given = new AbortController();
+  const calls = [
+    kube.get(resources.nodes, { name: "n" }, { signal: given.signal }),
+    kube.watch(resources.nodes, { signal: given.signal })[Symbol.asyncIterator]().next(),
+  ];
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const reason = new DeadlineError(100);
+  given.abort(reason);
+  for (const call of calls) await expect(call).rejects.toBe(reason);
 });
 
 test("managed fields are left out where nobody wants them, wherever they stand", async () => {

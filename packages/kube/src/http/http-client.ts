@@ -225,7 +225,7 @@ class HttpClient implements HttpKubeClient {
         this.#transport.watch(request, credential, ended.signal),
       );
     } catch (error) {
-      throw this.#lateError(request, this.#callTimeoutMs, error);
+      throw this.#lateError(request, limit, error);
     } finally {
       end.cancel();
     }
@@ -385,13 +385,13 @@ class HttpClient implements HttpKubeClient {
         failure = apiErrorOf(code, body.toString(), nameOf(request));
         failed = { kind: "answered", code, retryAfterMs: parseRetryAfter(retryAfter, clock.now()) };
       } catch (error) {
-        failure = this.#lateError(request, timeoutMs, error);
+        failure = this.#lateError(request, limit, error);
         if (failure !== error || !(error instanceof KubeTransportError)) throw failure;
         failed = { kind: wasNeverSent(error) ? "notSent" : "broken" };
       }
       const delayMs = retryDelayMs({ method: request.method, tooManyRequestsIsFinal }, failed, attempt);
       if (delayMs === undefined) throw failure;
-      if (delayMs > 0) await this.#pause(delayMs, request, timeoutMs, limit);
+      if (delayMs > 0) await this.#pause(delayMs, request, limit);
     }
   }
 
@@ -426,7 +426,8 @@ class HttpClient implements HttpKubeClient {
     try {
       return await limit.within((signal) => abortable(given, signal));
     } catch (error) {
-      if (limit.signal.aborted || limit.leftMs === 0) throw error;
+      const isLate = error instanceof DeadlineError && limit.leftMs === 0;
+      if (limit.signal.aborted || isLate) throw error;
       throw new KubeTransportError(`no credential for ${this.#config.server}`, { cause: error });
     }
   }
@@ -436,19 +437,19 @@ class HttpClient implements HttpKubeClient {
   }
 
   /** Waits before the next attempt. */
-  async #pause(ms: number, request: HttpRequest, timeoutMs: number, limit: TimeLimit): Promise<void> {
+  async #pause(ms: number, request: HttpRequest, limit: TimeLimit): Promise<void> {
     try {
       await limit.within((signal) => this.#env.clock.sleep(ms, signal));
     } catch (error) {
-      throw this.#lateError(request, timeoutMs, error);
+      throw this.#lateError(request, limit, error);
     }
   }
 
-  /** A deadline that passed is a transport failure; every other error stays what it is. */
-  #lateError(request: HttpRequest, timeoutMs: number, error: unknown): unknown {
-    if (!(error instanceof DeadlineError)) return error;
+  /** A deadline of the client is a transport failure; every other error stays what it is, the caller's own deadline among them. */
+  #lateError(request: HttpRequest, limit: TimeLimit, error: unknown): unknown {
+    if (!(error instanceof DeadlineError) || limit.signal.aborted) return error;
     const what = `${request.method} ${this.#config.server}${request.path.split("?")[0]}`;
-    return new KubeTransportError(`${what}: no answer within ${timeoutMs} ms`, { cause: error });
+    return new KubeTransportError(`${what}: no answer within ${error.afterMs} ms`, { cause: error });
   }
 }
 
