@@ -14,7 +14,9 @@
  *
  * `--rounds`: so many times in turns, and the median of each figure, since a machine's speed changes by the minute;
  * `--warm`: everything is done once before it is timed, as in a process that has run for a while; `--quick`: no
- * libraries alone, no count of requests; `--attacher`: the attacher by itself, with half of the work; `--defaults`: also with default flags; `--big`: also the memory beside 10,000 volumes with attachments and 20,000 pods.
+ * libraries alone, no count of requests; `--attacher`: our attacher and the reference's by themselves, which attach and
+ * detach; `--defaults`: also with default flags; `--big`: also the memory beside 10,000 volumes with attachments and
+ * 20,000 pods.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -257,9 +259,9 @@ async function measure(contender: Contender, lifted: boolean, counted = false): 
       await before.prepareAttach(counts.attach);
       await before.attach(counts.attach);
       await before.detach(counts.attach);
-      if (counts.provision > 0) await before.provision(counts.provision);
-      if (counts.expand > 0) await before.bind(counts.expand);
-      if (counts.expand > 0) await before.expand(counts.expand);
+      await before.provision(counts.provision);
+      await before.bind(counts.expand);
+      await before.expand(counts.expand);
     }
     const main = work(target, "main");
     await main.prepareAttach(counts.attach);

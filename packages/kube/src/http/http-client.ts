@@ -27,7 +27,13 @@ import { apiVersionOf, type Resource } from "../resources.ts";
 import { type ApiResource, Discovery } from "./discovery.ts";
 import { type FlowControl, TokenBucket } from "./flow-control.ts";
 import { completed, type FreshForm, forgetManagedFields } from "./fresh-object.ts";
-import { type HttpRequest, type HttpResponse, HttpTransport, wasNeverSent } from "./http-transport.ts";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  HttpTransport,
+  pathOf,
+  wasNeverSent,
+} from "./http-transport.ts";
 import { parsePageWithoutManagedFields, parseWithoutManagedFields } from "./managed-fields-text.ts";
 import {
   collectionPath,
@@ -376,22 +382,26 @@ class HttpClient implements HttpKubeClient {
     const fence = fenceOf(signal);
     const fenced: HttpRequest = fence === undefined ? request : { ...request, fence };
     const send = (credential: Credential) => this.#transport.call(fenced, credential, limit);
-    for (let attempt = 1; ; attempt++) {
-      let failed: FailedAttempt;
-      let failure: unknown;
-      try {
-        const { code, body, retryAfter } = await this.#authorized(limit, send);
-        if (code >= 200 && code < 300) return parseJson(request, body, parse);
-        failure = apiErrorOf(code, body.toString(), nameOf(request));
-        failed = { kind: "answered", code, retryAfterMs: parseRetryAfter(retryAfter, clock.now()) };
-      } catch (error) {
-        failure = this.#lateError(request, limit, error);
-        if (failure !== error || !(error instanceof KubeTransportError)) throw failure;
-        failed = { kind: wasNeverSent(error) ? "notSent" : "broken" };
+    try {
+      for (let attempt = 1; ; attempt++) {
+        let failed: FailedAttempt;
+        let failure: unknown;
+        try {
+          const { code, body, retryAfter } = await this.#authorized(limit, send);
+          if (code >= 200 && code < 300) return parseJson(request, body, parse);
+          failure = apiErrorOf(code, body.toString(), nameOf(request));
+          failed = { kind: "answered", code, retryAfterMs: parseRetryAfter(retryAfter, clock.now()) };
+        } catch (error) {
+          if (!(error instanceof KubeTransportError)) throw error;
+          failure = error;
+          failed = { kind: wasNeverSent(error) ? "notSent" : "broken" };
+        }
+        const delayMs = retryDelayMs({ method: request.method, tooManyRequestsIsFinal }, failed, attempt);
+        if (delayMs === undefined) throw failure;
+        if (delayMs > 0) await limit.within((within) => clock.sleep(delayMs, within));
       }
-      const delayMs = retryDelayMs({ method: request.method, tooManyRequestsIsFinal }, failed, attempt);
-      if (delayMs === undefined) throw failure;
-      if (delayMs > 0) await this.#pause(delayMs, request, limit);
+    } catch (error) {
+      throw this.#lateError(request, limit, error);
     }
   }
 
@@ -403,8 +413,8 @@ class HttpClient implements HttpKubeClient {
     for (let attempt = 1; ; attempt++) {
       const given = this.#credential(limit);
       const credential = given instanceof Promise ? await given : given;
-      const turnInMs = this.#bucket?.reserve() ?? 0;
-      if (turnInMs > 0) await limit.within((signal) => this.#env.clock.sleep(turnInMs, signal));
+      const bucket = this.#bucket;
+      if (bucket !== undefined) await limit.within((signal) => bucket.take(signal));
       const response = await send(credential);
       if (response.code !== 401 || attempt > 1) return response;
       this.#config.credentials.refused();
@@ -436,19 +446,10 @@ class HttpClient implements HttpKubeClient {
     return apiErrorOf(response.code, (await readAll(response.body)).toString(), nameOf(request));
   }
 
-  /** Waits before the next attempt. */
-  async #pause(ms: number, request: HttpRequest, limit: TimeLimit): Promise<void> {
-    try {
-      await limit.within((signal) => this.#env.clock.sleep(ms, signal));
-    } catch (error) {
-      throw this.#lateError(request, limit, error);
-    }
-  }
-
   /** A deadline of the client is a transport failure; every other error stays what it is, the caller's own deadline among them. */
   #lateError(request: HttpRequest, limit: TimeLimit, error: unknown): unknown {
     if (!(error instanceof DeadlineError) || limit.signal.aborted) return error;
-    const what = `${request.method} ${this.#config.server}${request.path.split("?")[0]}`;
+    const what = `${request.method} ${this.#config.server}${pathOf(request)}`;
     return new KubeTransportError(`${what}: no answer within ${error.afterMs} ms`, { cause: error });
   }
 }
@@ -468,8 +469,8 @@ async function readAll(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** The request, for errors: without its query, which may carry more than a log should. */
-const nameOf = ({ method, path }: HttpRequest): string => `${method} ${path.split("?")[0]}`;
+/** The request, for errors. */
+const nameOf = (request: HttpRequest): string => `${request.method} ${pathOf(request)}`;
 
 const parseAll = (body: Buffer): unknown => JSON.parse(body.toString());
 

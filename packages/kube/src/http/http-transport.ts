@@ -287,7 +287,7 @@ function firstOf(header: string | string[] | undefined): string | undefined {
 const gunzipWhole = promisify(gunzip);
 
 /** The path without its query, which may carry more than a log should. */
-function pathOf(request: HttpRequest): string {
+export function pathOf(request: HttpRequest): string {
   return request.path.split("?")[0] ?? "";
 }
 
