@@ -38,19 +38,23 @@ export class DeadlineError extends Error {
   }
 }
 
-/** Runs `work` with a signal that aborts after `ms`; the timer is dropped as soon as `work` settles. */
+/**
+ * Runs `work` with a signal that aborts after `ms`, by default with a {@link DeadlineError} of that length; the timer is
+ * dropped as soon as `work` settles.
+ */
 export async function withDeadline<T>(
   clock: Clock,
   ms: number,
   parent: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
+  late: () => DeadlineError = () => new DeadlineError(ms),
 ): Promise<T> {
   parent.throwIfAborted();
   const controller = new AbortController();
   setMaxListeners(0, controller.signal); // One listener a call under way: many are no leak.
   const onParentAbort = () => controller.abort(parent.reason);
   parent.addEventListener("abort", onParentAbort, { once: true });
-  const timer = clock.timer(ms, () => controller.abort(new DeadlineError(ms)));
+  const timer = clock.timer(ms, () => controller.abort(late()));
   try {
     return await work(controller.signal);
   } finally {

@@ -10,8 +10,10 @@ test("what is left of the time goes down to nothing", async () => {
   expect(limit.leftMs).toBe(1000);
   await clock.advance(400);
   expect(limit.leftMs).toBe(600);
+  expect(() => limit.throwIfEnded()).not.toThrow();
   await clock.advance(4000);
   expect(limit.leftMs).toBe(0);
+  expect(() => limit.throwIfEnded()).toThrow(new DeadlineError(1000));
 });
 
 test("the end is told once, with the whole time, unless nobody waits any more", async () => {
@@ -35,4 +37,17 @@ test("work ends with the time or with the signal, whichever is first", async () 
   expect(clock.monotonicMs()).toBe(1000);
   leaving.abort(new Error("gone"));
   await expect(sleep()).rejects.toThrow("gone");
+});
+
+test("a limit knows its own end from that of others", async () => {
+  const clock = new VirtualClock();
+  const [limit, other] = [new TimeLimit(clock, 1000, unused), new TimeLimit(clock, 1000, unused)];
+  const endOf = (one: TimeLimit) =>
+    clock.run(one.within((signal) => clock.sleep(5000, signal)).catch((error: unknown) => error));
+  expect(limit.hasEnded(undefined)).toBe(false);
+  const end = await endOf(limit);
+  expect([limit.hasEnded(end), other.hasEnded(end)]).toEqual([true, false]);
+  const late = await endOf(other);
+  expect([limit.hasEnded(late), other.hasEnded(late)]).toEqual([false, true]);
+  expect([end, late]).toEqual([new DeadlineError(1000), new DeadlineError(1000)]);
 });

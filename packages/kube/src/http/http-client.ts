@@ -7,7 +7,7 @@
  *  - Items of lists carry apiVersion and kind, which the server leaves out.
  *  - A watch ends in good order only when the server ended the stream between two events.
  */
-import { abortable, DeadlineError, type RuntimeEnv, TimeLimit } from "@longshore/runtime";
+import { abortable, type RuntimeEnv, TimeLimit } from "@longshore/runtime";
 import {
   type CallOptions,
   type DeleteOptions,
@@ -436,8 +436,7 @@ class HttpClient implements HttpKubeClient {
     try {
       return await limit.within((signal) => abortable(given, signal));
     } catch (error) {
-      const isLate = error instanceof DeadlineError && limit.leftMs === 0;
-      if (limit.signal.aborted || isLate) throw error;
+      if (limit.signal.aborted || limit.hasEnded(error)) throw error;
       throw new KubeTransportError(`no credential for ${this.#config.server}`, { cause: error });
     }
   }
@@ -446,11 +445,11 @@ class HttpClient implements HttpKubeClient {
     return apiErrorOf(response.code, (await readAll(response.body)).toString(), nameOf(request));
   }
 
-  /** A deadline of the client is a transport failure; every other error stays what it is, the caller's own deadline among them. */
+  /** The end of the limit is a transport failure; every other error stays what it is, the caller's own deadline among them. */
   #lateError(request: HttpRequest, limit: TimeLimit, error: unknown): unknown {
-    if (!(error instanceof DeadlineError) || limit.signal.aborted) return error;
+    if (!limit.hasEnded(error)) return error;
     const what = `${request.method} ${this.#config.server}${pathOf(request)}`;
-    return new KubeTransportError(`${what}: no answer within ${error.afterMs} ms`, { cause: error });
+    return new KubeTransportError(`${what}: no answer within ${limit.ms} ms`, { cause: error });
   }
 }
 

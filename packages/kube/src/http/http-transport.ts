@@ -207,8 +207,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   /** What the fence threw. */
   refused: { readonly error: unknown } | undefined;
   readonly #fence: (() => void) | undefined;
-  readonly #signal: AbortSignal;
-  readonly #onAbort = () => this.#fail(this.#signal.reason);
+  readonly #limit: TimeLimit;
+  readonly #onAbort = () => this.#fail(this.#limit.signal.reason);
   readonly #timer: Timer;
   readonly #chunks: Buffer[] = [];
   /** Why nobody waits any more. */
@@ -221,14 +221,14 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
   constructor(fence: (() => void) | undefined, limit: TimeLimit) {
     this.#fence = fence;
-    this.#signal = limit.signal;
+    this.#limit = limit;
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
     // Whoever does not get to wait for it is told of what went wrong before.
     this.answer.catch(() => {});
-    this.#signal.addEventListener("abort", this.#onAbort, { once: true });
+    limit.signal.addEventListener("abort", this.#onAbort, { once: true });
     this.#timer = limit.onEnd((error) => this.#fail(error));
   }
 
@@ -236,6 +236,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#controller = controller;
     // It waited for a connection, and is not wanted any more.
     if (this.#failed !== undefined) throw this.#failed.reason;
+    this.#limit.throwIfEnded();
     try {
       this.#fence?.();
     } catch (error) {
@@ -270,7 +271,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   /** To be called at the end, whatever became of the request. */
   release(): void {
     this.#timer.cancel();
-    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#limit.signal.removeEventListener("abort", this.#onAbort);
   }
 
   #fail(reason: unknown): void {
