@@ -247,9 +247,9 @@ export function csiContract(name: string, form: () => CsiForm): void {
       const { connector, listener, endpoint } = form();
       const at = endpoint();
       const lost: string[] = [];
-      const early = connector.connect(at);
-      early.onLost(() => lost.push("never reached"));
-      await failure(early.identity.probe({}, options));
+      const vain = connector.connect(endpoint());
+      vain.onLost(() => lost.push("never reached"));
+      await failure(vain.identity.probe({}, options));
 
       const first = await listener.serve(at, driver());
       const connection = connector.connect(at);
@@ -277,7 +277,7 @@ export function csiContract(name: string, form: () => CsiForm): void {
       await connection.identity.probe({}, options);
       await second.close();
       expect(lost).toEqual(["established", "late"]);
-      early.close();
+      vain.close();
       connection.close();
     });
 

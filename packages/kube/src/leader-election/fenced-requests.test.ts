@@ -1,6 +1,7 @@
 /** Wherever a write waits on its way to the server, it is not sent once the lease has lapsed: though no signal says so yet. */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { type RuntimeEnv, VirtualClock } from "@longshore/runtime";
 import { afterEach, expect, test } from "vitest";
 import { anonymous, type CredentialSource } from "../config/cluster-config.ts";
 import { createHttpClient, type HttpClientOptions } from "../http/http-client.ts";
@@ -18,7 +19,9 @@ const { signal } = new AbortController();
 const map = (name: string) => ({ metadata: { name, namespace: "default" } });
 
 /** A fenced client, a server that keeps what it is asked, and the end of the lease, of which no signal tells. */
-async function world(options: HttpClientOptions & { readonly credentials?: CredentialSource } = {}) {
+async function world(
+  options: HttpClientOptions & { readonly credentials?: CredentialSource; readonly env?: RuntimeEnv } = {},
+) {
   const asked: { readonly body: string; readonly response: ServerResponse }[] = [];
   let onRequest = () => {};
   const server = createServer((request, response) => {
@@ -33,15 +36,15 @@ async function world(options: HttpClientOptions & { readonly credentials?: Crede
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
-  const { credentials = anonymous, ...rest } = options;
-  const http = createHttpClient(realEnv, { server: `http://127.0.0.1:${port}`, credentials }, rest);
+  const { credentials = anonymous, env = realEnv, ...rest } = options;
+  const http = createHttpClient(env, { server: `http://127.0.0.1:${port}`, credentials }, rest);
   cleanups.push(
     () => new Promise((resolve) => server.close(resolve)),
     async () => server.closeAllConnections(),
     () => http.close(),
   );
   let endsMs = Number.POSITIVE_INFINITY;
-  const kube = fencedClient(http, realEnv.clock, { lease: "test", endsMs: () => endsMs, signal });
+  const kube = fencedClient(http, env.clock, { lease: "test", endsMs: () => endsMs, signal });
   return {
     http,
     kube,
@@ -97,14 +100,18 @@ test("one that waited for a credential is not", async () => {
 });
 
 test("one that waited for its turn is not", async () => {
-  const { kube, http, asked, lapse, untilAsked } = await world({ flowControl: { qps: 20, burst: 1 } });
+  const clock = new VirtualClock();
+  const env = { ...realEnv, clock };
+  const { kube, http, asked, lapse, untilAsked } = await world({ env, flowControl: { qps: 20, burst: 1 } });
   const first = http.create(resources.configMaps, map("first"), { signal });
   const write = kube.create(resources.configMaps, map("a"), { signal });
   await untilAsked(1);
   lapse();
   answer(asked[0]?.response as ServerResponse, 201);
   await first;
-  await expect(write).rejects.toThrow(LeadershipLostError);
+  const refused = expect(write).rejects.toThrow(LeadershipLostError);
+  await clock.advance(50);
+  await refused;
   expect(asked).toHaveLength(1);
 });
 
