@@ -251,16 +251,14 @@ describe.skipIf(!isRoot)("copies of disks of the kernel", () => {
     await host.truncateFile(backing(), 64 * 2 ** 20);
     const device = await host.attachLoop(backing());
     const stop = new AbortController();
-    const writing = host
-      .runProgram(process.execPath, {
-        args: [
-          "-e",
-          `const fs = require("node:fs"); const f = fs.openSync("${device}", "rs+");
-           for (let i = 0; ; i++) fs.writeSync(f, Buffer.alloc(4096, i), 0, 4096, (i % 4096) * 4096);`,
-        ],
-        signal: stop.signal,
-      })
-      .catch(() => {});
+    const args = [
+      "-e",
+      `const fs = require("node:fs"); const f = fs.openSync("${device}", "rs+");
+       for (let i = 0; ; i++) fs.writeSync(f, Buffer.alloc(4096, i), 0, 4096, (i % 4096) * 4096);`,
+    ];
+    // Several, so that one writes whenever the machine lets another wait.
+    const writers = [1, 2, 3].map(() => host.runProgram(process.execPath, { args, signal: stop.signal }));
+    const writing = Promise.allSettled(writers);
     const isWritten = async () => (await fs.readFile(device)).subarray(0, 8192).some((byte) => byte !== 0);
     while (!(await isWritten())) await new Promise(setImmediate);
     const copying = host.copyDisks([{ source: backing(), target: copied() }]);

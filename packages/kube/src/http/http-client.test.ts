@@ -355,16 +355,17 @@ test("a call that still waits for a connection at its deadline is never sent", a
 });
 
 test("a deadline of the caller stays what it is", async () => {
-  const { kube } = await serve(() => {}, { callTimeoutMs: 60_000 });
+  const { kube, requests } = await serve(() => {}, { callTimeoutMs: 60_000 });
   const given = new AbortController();
+  const reason = new DeadlineError(100);
   const calls = [
     kube.get(resources.nodes, { name: "n" }, { signal: given.signal }),
     kube.watch(resources.nodes, { signal: given.signal })[Symbol.asyncIterator]().next(),
   ];
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  const reason = new DeadlineError(100);
+  const ends = calls.map((call) => expect(call).rejects.toBe(reason));
+  await until(() => requests.length === 2);
   given.abort(reason);
-  for (const call of calls) await expect(call).rejects.toBe(reason);
+  await Promise.all(ends);
 });
 
 test("managed fields are left out where nobody wants them, wherever they stand", async () => {
