@@ -29,9 +29,7 @@ export default defineConfig({
           ],
           isolate: false,
           pool: "threads",
-          // Against what hangs; the slowest take five seconds on a machine of their own.
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 20_000,
         },
       },
       {

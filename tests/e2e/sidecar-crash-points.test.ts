@@ -52,8 +52,6 @@ function pointsOf(runs: readonly (readonly string[])[]): readonly Point[] {
 
 /** Time for one sidecar; points beyond the first of each kind are left out when it is over. */
 const budgetMs = 60_000;
-/** Runs in which a point is waited for that the runs without a death came by. */
-const triesMax = 5;
 /** How long a point that comes after the work is done, such as the last event, is waited for. */
 const lateMs = 2000;
 
@@ -107,11 +105,8 @@ test.each<[CycleName, readonly string[]]>([
       if (done >= tried && isOver()) break;
       done++;
       try {
-        // Where the calls of a run vary, a point may be missed.
-        let tries = 1;
-        while (!(await killAt(point))) {
-          if (tries++ === triesMax) throw new Error(`the point was not reached in ${triesMax} runs`);
-        }
+        // Where the calls of a run vary, a point may be missed once.
+        if (!(await killAt(point)) && !(await killAt(point))) throw new Error("the point was not reached");
       } catch (error) {
         const { call, side } = point;
         badEnds.push(`${side} ${call.what} (${call.nth}): ${error instanceof Error ? error.message : error}`);

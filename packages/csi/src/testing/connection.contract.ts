@@ -250,6 +250,8 @@ export function csiContract(name: string, form: () => CsiForm): void {
       const vain = connector.connect(endpoint());
       vain.onLost(() => lost.push("never reached"));
       await failure(vain.identity.probe({}, options));
+      const unused = connector.connect(at);
+      unused.onLost(() => lost.push("never used"));
 
       const first = await listener.serve(at, driver());
       const connection = connector.connect(at);
@@ -278,6 +280,7 @@ export function csiContract(name: string, form: () => CsiForm): void {
       await second.close();
       expect(lost).toEqual(["established", "late"]);
       vain.close();
+      unused.close();
       connection.close();
     });
 

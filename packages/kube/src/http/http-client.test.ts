@@ -168,6 +168,7 @@ test("a call that gets no answer ends at its deadline, and closes its socket", a
   await clock.advance(1);
   expect(await failure).toMatchObject({ message: expect.stringContaining("no answer within 50 ms") });
   expect(await failure).toBeInstanceOf(KubeTransportError);
+  expect(requests).toHaveLength(1);
   await until(() => sockets.size === 0);
 });
 
