@@ -10,8 +10,11 @@ export interface ManifestWriter {
 
 export type OutputFormat = "yaml" | "json" | "jsonl";
 
-/** Enough for what one chunk of input becomes, as a rule. */
+/** Enough for a few objects: most inputs have no more, and a buffer that is left weighs on the whole heap's collection. */
+const FIRST_CAPACITY = 16 * 1024;
+/** Enough for what one chunk of a long input becomes, as a rule. */
 const CAPACITY = 512 * 1024;
+const NOTHING = Buffer.alloc(0);
 const FLUSH_LENGTH = 128 * 1024;
 /** Up to here a text is given three bytes a unit, the most that UTF-8 takes, and not measured. */
 const SHORT_LENGTH = 4096;
@@ -19,8 +22,9 @@ const SHORT_LENGTH = 4096;
 /** Collects bytes and hands them on once there are enough of them. */
 export class OutputBuffer {
   readonly #writer: ManifestWriter;
-  #bytes = Buffer.allocUnsafeSlow(CAPACITY);
+  #bytes = NOTHING;
   #length = 0;
+  #capacity = FIRST_CAPACITY;
 
   constructor(writer: ManifestWriter) {
     this.#writer = writer;
@@ -45,15 +49,16 @@ export class OutputBuffer {
   async flush(): Promise<void> {
     if (this.#length === 0) return;
     const bytes = this.#bytes.subarray(0, this.#length);
-    this.#bytes = Buffer.allocUnsafeSlow(CAPACITY);
+    this.#bytes = NOTHING;
     this.#length = 0;
+    this.#capacity = CAPACITY;
     await this.#writer.write(bytes);
   }
 
   #reserve(length: number): void {
     const needed = this.#length + length;
     if (needed <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#bytes.length));
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#bytes.length, this.#capacity));
     this.#bytes.copy(larger, 0, 0, this.#length);
     this.#bytes = larger;
   }
