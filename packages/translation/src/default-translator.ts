@@ -9,7 +9,7 @@ import { gcePd } from "./plugins/gce-pd.ts";
 import { portworx } from "./plugins/portworx.ts";
 import { rbd } from "./plugins/rbd.ts";
 import { vsphere } from "./plugins/vsphere.ts";
-import { createTranslator, type ExplainingTranslator, type Translator } from "./translator.ts";
+import { createTranslator, type ExplainingTranslator, type Restored, type Translator } from "./translator.ts";
 import type { PersistentVolume, StorageClass, Volume } from "./types.ts";
 
 /** The seven plugins that every release of the reference library since 1.23 has. */
@@ -44,6 +44,23 @@ export function translateCSIPVToInTree<T extends PersistentVolume>(
   pv: T | null | undefined,
 ): T & PersistentVolume {
   return defaultTranslator.translateCSIPVToInTree(pv);
+}
+
+/** See {@link Translator.restoreInTreePV}. @throws TranslationError */
+export function restoreInTreePV<T extends PersistentVolume>(
+  pv: T | null | undefined,
+): Restored<T & PersistentVolume> {
+  return defaultTranslator.restoreInTreePV(pv);
+}
+
+/** See {@link Translator.checkInTreePV}. @throws TranslationError */
+export function checkInTreePV(pv: PersistentVolume): void {
+  defaultTranslator.checkInTreePV(pv);
+}
+
+/** See {@link Translator.checkInlineVolume}. @throws TranslationError */
+export function checkInlineVolume(volume: Volume): void {
+  defaultTranslator.checkInlineVolume(volume);
 }
 
 /** See {@link Translator.translateInTreeInlineVolumeToCSI}. @throws TranslationError */

@@ -17,11 +17,14 @@ export { gcePd } from "./plugins/gce-pd.ts";
 export { portworx } from "./plugins/portworx.ts";
 export { rbd } from "./plugins/rbd.ts";
 export { vsphere } from "./plugins/vsphere.ts";
+export type { DroppedField } from "./restore.ts";
+export type { SourceField, SourceFields } from "./source-fields.ts";
 export type { Trace, TraceStep } from "./trace.ts";
 export {
   createTranslator,
   type Explained,
   type ExplainingTranslator,
+  type Restored,
   type Translator,
 } from "./translator.ts";
 export type * from "./types.ts";

@@ -3,8 +3,15 @@
  * translator has checked, before it calls, that the source is there.
  */
 
+import type { SourceFields } from "./source-fields.ts";
 import type { Trace } from "./trace.ts";
-import type { InTreeSourceName, PersistentVolume, StorageClass, Volume } from "./types.ts";
+import type {
+  CSIPersistentVolumeSource,
+  InTreeSourceName,
+  PersistentVolume,
+  StorageClass,
+  Volume,
+} from "./types.ts";
 
 /** The translation of one in-tree plugin to its CSI driver and back. Pure. */
 export interface InTreePlugin {
@@ -14,6 +21,8 @@ export interface InTreePlugin {
   readonly driverName: string;
   /** The member of a PersistentVolume spec or a pod's volume that holds this plugin's source. */
   readonly source: InTreeSourceName;
+  /** The members of that source. */
+  readonly fields: SourceFields;
   /** The node label by which the driver tells zones apart; absent when it has none. */
   readonly topologyKey?: string;
   /** Set when classes cross as they are, so that even a missing one does. */
@@ -22,6 +31,11 @@ export interface InTreePlugin {
   pvToCSI(pv: PersistentVolume, trace: Trace | undefined): PersistentVolume;
   /** @throws TranslationError */
   pvToInTree(pv: PersistentVolume, trace: Trace | undefined): PersistentVolume;
+  /**
+   * Puts into the in-tree form what the reference's translation leaves out though the CSI volume tells it. Absent:
+   * it leaves nothing out.
+   */
+  completeInTree?(inTree: PersistentVolume, csi: CSIPersistentVolumeSource, trace: Trace): PersistentVolume;
   /** @throws TranslationError */
   inlineToCSI(volume: Volume, podNamespace: string, trace: Trace | undefined): PersistentVolume;
   /** @throws TranslationError */

@@ -9,8 +9,10 @@
 
 import { objectLabel, TranslationError } from "./errors.ts";
 import type { InTreePlugin } from "./plugin.ts";
+import { checkRestored, type DroppedField } from "./restore.ts";
+import { checkSource, commonFields, requiredText, type SourceFields } from "./source-fields.ts";
 import type { Trace, TraceStep } from "./trace.ts";
-import type { PersistentVolume, StorageClass, Volume } from "./types.ts";
+import type { CSIPersistentVolumeSource, PersistentVolume, StorageClass, Volume } from "./types.ts";
 
 /** A translation together with how it came about. */
 export interface Explained<T> {
@@ -34,6 +36,11 @@ export interface ExplainingTranslator {
   ): Explained<T & StorageClass>;
 }
 
+/** An in-tree volume, how each field came about, and what it does not keep. */
+export interface Restored<T> extends Explained<T> {
+  readonly dropped: readonly DroppedField[];
+}
+
 /** The CSITranslator of the migration design, with what its library gained later. */
 export interface Translator {
   /** The plugins this translator knows, in the order in which they are asked. */
@@ -48,6 +55,23 @@ export interface Translator {
    * @throws TranslationError when it is no CSI volume, or one of another driver
    */
   translateCSIPVToInTree<T extends PersistentVolume>(pv: T | null | undefined): T & PersistentVolume;
+  /**
+   * The in-tree form of a CSI volume that stands for the same disk. It differs from
+   * {@link translateCSIPVToInTree} where the reference leaves the identity of the disk empty: that is filled from the
+   * handle, or is an error.
+   * @throws TranslationError also when the disk, its file system, read-only use or a secret would be lost
+   */
+  restoreInTreePV<T extends PersistentVolume>(pv: T | null | undefined): Restored<T & PersistentVolume>;
+  /**
+   * Holds the in-tree source of a volume to what the API asks of it.
+   * @throws TranslationError naming the member that is missing or of another type
+   */
+  checkInTreePV(pv: PersistentVolume): void;
+  /**
+   * The same for one entry of a pod's `spec.volumes`.
+   * @throws TranslationError naming the member that is missing or of another type
+   */
+  checkInlineVolume(volume: Volume): void;
   /**
    * A PersistentVolume around one entry of a pod's `spec.volumes`.
    * @throws TranslationError
@@ -103,6 +127,13 @@ export function createTranslator(options: { readonly plugins: readonly InTreePlu
   return new PluginTranslator(options.plugins);
 }
 
+const csiFields: SourceFields = {
+  driver: requiredText,
+  volumeHandle: requiredText,
+  ...commonFields,
+  volumeAttributes: { type: "object" },
+};
+
 class PluginTranslator implements Translator {
   readonly plugins: readonly InTreePlugin[];
   readonly explain: ExplainingTranslator;
@@ -137,6 +168,38 @@ class PluginTranslator implements Translator {
 
   translateCSIPVToInTree<T extends PersistentVolume>(pv: T | null | undefined): T & PersistentVolume {
     return this.#pvToInTree(pv, undefined);
+  }
+
+  restoreInTreePV<T extends PersistentVolume>(pv: T | null | undefined): Restored<T & PersistentVolume> {
+    const steps: TraceStep[] = [];
+    const csi = pv?.spec?.csi;
+    const plugin = this.#byDriverName.get(csi?.driver ?? "");
+    if (pv != null && csi != null && plugin !== undefined) {
+      checkSource(() => objectLabel("PersistentVolume", pv.metadata), "spec.csi", csi, csiFields);
+    }
+    const trace: Trace = (step) => steps.push(step);
+    const translated = this.#pvToInTree(pv, trace);
+    // Without a plugin the translation has thrown.
+    const known = plugin as InTreePlugin;
+    const output = known.completeInTree?.(translated, csi as CSIPersistentVolumeSource, trace) ?? translated;
+    const dropped = checkRestored(known, pv as PersistentVolume, output);
+    // A field that was completed has two steps: the later one holds.
+    const last = new Map(steps.map((step) => [step.to, step]));
+    const lasting = steps.filter((step) => step.to === "" || last.get(step.to) === step);
+    return { output: output as T & PersistentVolume, steps: lasting, dropped };
+  }
+
+  checkInTreePV(pv: PersistentVolume): void {
+    const plugin = this.#pluginOf(pv.spec);
+    if (plugin === undefined) throw this.#noSource("PersistentVolume", pv.metadata, "spec");
+    const label = () => objectLabel("PersistentVolume", pv.metadata);
+    checkSource(label, `spec.${plugin.source}`, pv.spec?.[plugin.source], plugin.fields);
+  }
+
+  checkInlineVolume(volume: Volume): void {
+    const plugin = this.#pluginOf(volume);
+    if (plugin === undefined) throw this.#noSource("Volume", volume, "");
+    checkSource(() => objectLabel("Volume", volume), plugin.source, volume[plugin.source], plugin.fields);
   }
 
   translateInTreeInlineVolumeToCSI(volume: Volume | null | undefined, podNamespace = ""): PersistentVolume {

@@ -7,6 +7,7 @@ import { parsePartition, utf8Bytes } from "../go-text.ts";
 import { urlPath } from "../go-url.ts";
 import { entry, replaceSource } from "../objects.ts";
 import type { InTreePlugin } from "../plugin.ts";
+import { commonFields, requiredText } from "../source-fields.ts";
 import { placementToCSI, placementToInTree } from "../topology.ts";
 import type { Trace } from "../trace.ts";
 import type { AWSElasticBlockStoreSource, CSIPersistentVolumeSource, Draft } from "../types.ts";
@@ -19,6 +20,7 @@ export const awsEbs: InTreePlugin = {
   inTreeName: "kubernetes.io/aws-ebs",
   driverName,
   source: "awsElasticBlockStore",
+  fields: { volumeID: requiredText, partition: { type: "whole number" }, ...commonFields },
   topologyKey,
 
   pvToCSI(pv, trace) {

@@ -6,6 +6,7 @@ import { objectLabel, TranslationError } from "../errors.ts";
 import { lowerCase } from "../go-text.ts";
 import { replaceSource } from "../objects.ts";
 import type { InTreePlugin } from "../plugin.ts";
+import { commonFields, optionalText, requiredText } from "../source-fields.ts";
 import type { Trace } from "../trace.ts";
 import type { AzureDiskSource, CSIPersistentVolumeSource, Draft, DraftMap } from "../types.ts";
 
@@ -21,6 +22,13 @@ export const azureDisk: InTreePlugin = {
   inTreeName: "kubernetes.io/azure-disk",
   driverName,
   source: "azureDisk",
+  fields: {
+    diskName: requiredText,
+    diskURI: requiredText,
+    cachingMode: optionalText,
+    kind: optionalText,
+    ...commonFields,
+  },
   topologyKey,
 
   pvToCSI(pv, trace) {

@@ -5,6 +5,7 @@ import { objectLabel, TranslationError } from "../errors.ts";
 import { lowerCase } from "../go-text.ts";
 import { entry, replaceSource, withEntry } from "../objects.ts";
 import type { InTreePlugin } from "../plugin.ts";
+import { optionalText, requiredText } from "../source-fields.ts";
 import type { Trace } from "../trace.ts";
 import type { AzureFileSource, CSIPersistentVolumeSource, Draft, SecretReference } from "../types.ts";
 
@@ -18,6 +19,12 @@ export const azureFile: InTreePlugin = {
   inTreeName: "kubernetes.io/azure-file",
   driverName,
   source: "azureFile",
+  fields: {
+    secretName: requiredText,
+    shareName: requiredText,
+    secretNamespace: optionalText,
+    readOnly: { type: "boolean" },
+  },
   classesUnchanged: true,
 
   pvToCSI(pv, trace) {

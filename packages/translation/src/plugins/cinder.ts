@@ -4,6 +4,7 @@ import { fsTypeRule, rewriteParameters, translateTopologies, withParameters } fr
 import { csiSource, inlinePersistentVolume, traceCommon, traceDriver } from "../csi-source.ts";
 import { replaceSource } from "../objects.ts";
 import type { InTreePlugin } from "../plugin.ts";
+import { commonFields, requiredText } from "../source-fields.ts";
 import { placementToCSI, placementToInTree } from "../topology.ts";
 import type { Trace } from "../trace.ts";
 import type { CinderSource, CSIPersistentVolumeSource, Draft } from "../types.ts";
@@ -16,6 +17,7 @@ export const cinder: InTreePlugin = {
   inTreeName: "kubernetes.io/cinder",
   driverName,
   source: "cinder",
+  fields: { volumeID: requiredText, ...commonFields },
   topologyKey,
 
   pvToCSI(pv, trace) {

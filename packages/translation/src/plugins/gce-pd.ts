@@ -6,6 +6,7 @@ import { type Fault, isFault, objectLabel, TranslationError } from "../errors.ts
 import { parsePartition } from "../go-text.ts";
 import { entry, replaceSource } from "../objects.ts";
 import type { InTreePlugin } from "../plugin.ts";
+import { commonFields, requiredText } from "../source-fields.ts";
 import { BETA_ZONE, placementToCSI, placementToInTree, ZONE, ZONE_DELIMITER } from "../topology.ts";
 import type { Trace } from "../trace.ts";
 import type {
@@ -26,6 +27,7 @@ export const gcePd: InTreePlugin = {
   inTreeName: "kubernetes.io/gce-pd",
   driverName,
   source: "gcePersistentDisk",
+  fields: { pdName: requiredText, partition: { type: "whole number" }, ...commonFields },
   topologyKey,
 
   pvToCSI(pv, trace) {

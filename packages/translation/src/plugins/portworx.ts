@@ -4,6 +4,7 @@ import { type ParameterRule, rewriteParameters, withParameters } from "../class-
 import { csiSource, inlinePersistentVolume, traceCommon, traceDriver } from "../csi-source.ts";
 import { entry, replaceSource } from "../objects.ts";
 import type { InTreePlugin } from "../plugin.ts";
+import { commonFields, requiredText } from "../source-fields.ts";
 import type { Trace } from "../trace.ts";
 import type { CSIPersistentVolumeSource, Draft, PortworxVolumeSource, SecretReference } from "../types.ts";
 
@@ -24,6 +25,7 @@ export const portworx: InTreePlugin = {
   inTreeName: "kubernetes.io/portworx-volume",
   driverName,
   source: "portworxVolume",
+  fields: { volumeID: requiredText, ...commonFields },
 
   pvToCSI(pv, trace) {
     const csi = toCSI(pv.spec?.portworxVolume as PortworxVolumeSource, "spec.portworxVolume", trace);

@@ -7,6 +7,7 @@ import { utf8Bytes } from "../go-text.ts";
 import { md5Hex } from "../md5.ts";
 import { entry, replaceSource } from "../objects.ts";
 import type { InTreePlugin } from "../plugin.ts";
+import { commonFields, optionalText, requiredText } from "../source-fields.ts";
 import type { Trace } from "../trace.ts";
 import type {
   CSIPersistentVolumeSource,
@@ -34,6 +35,15 @@ export const rbd: InTreePlugin = {
   inTreeName: "kubernetes.io/rbd",
   driverName,
   source: "rbd",
+  fields: {
+    monitors: { type: "list of texts", required: true },
+    image: requiredText,
+    pool: optionalText,
+    user: optionalText,
+    keyring: optionalText,
+    secretRef: { type: "object" },
+    ...commonFields,
+  },
 
   pvToCSI(pv, trace) {
     const source = pv.spec?.rbd as RBDSource;

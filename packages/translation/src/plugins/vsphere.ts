@@ -11,6 +11,7 @@ import { csiSource, inlinePersistentVolume, traceCommon, traceDriver } from "../
 import { objectLabel, TranslationError } from "../errors.ts";
 import { entry, replaceSource } from "../objects.ts";
 import type { InTreePlugin } from "../plugin.ts";
+import { optionalText, requiredText } from "../source-fields.ts";
 import { zoneAndRegionToCSI, zoneAndRegionToInTree } from "../topology.ts";
 import type { Trace } from "../trace.ts";
 import type { CSIPersistentVolumeSource, Draft, VsphereVirtualDiskSource } from "../types.ts";
@@ -27,6 +28,7 @@ export const vsphere: InTreePlugin = {
   inTreeName: "kubernetes.io/vsphere-volume",
   driverName,
   source: "vsphereVolume",
+  fields: { volumePath: requiredText, fsType: optionalText, storagePolicyName: optionalText },
   topologyKey: zoneKey,
 
   pvToCSI(pv, trace) {
@@ -55,6 +57,27 @@ export const vsphere: InTreePlugin = {
     }
     const placement = zoneAndRegionToInTree(pv, zoneKey, regionKey, trace);
     return replaceSource(pv, "csi", "vsphereVolume", source, placement);
+  },
+
+  /** The handle of a volume that was translated, not made by the driver, is the path of the disk. */
+  completeInTree(inTree, csi, trace) {
+    const source = inTree.spec?.vsphereVolume as VsphereVirtualDiskSource;
+    if (source.volumePath !== "" || !csi.volumeHandle.startsWith("[")) return inTree;
+    const storagePolicyName = entry(csi.volumeAttributes, POLICY);
+    const to = "spec.vsphereVolume.volumePath";
+    trace({ from: "spec.csi.volumeHandle", to, value: csi.volumeHandle, why: "a path in brackets" });
+    tracePolicy(
+      trace,
+      `spec.csi.volumeAttributes[${POLICY}]`,
+      "spec.vsphereVolume.storagePolicyName",
+      storagePolicyName,
+    );
+    const vsphereVolume = {
+      ...source,
+      volumePath: csi.volumeHandle,
+      ...(storagePolicyName ? { storagePolicyName } : {}),
+    };
+    return { ...inTree, spec: { ...inTree.spec, vsphereVolume } };
   },
 
   inlineToCSI(volume, _podNamespace, trace) {

@@ -1,0 +1,134 @@
+/**
+ * The way back to in-tree form for good: what it would lose is an error or is named, where the reference's
+ * translation leaves a field empty.
+ */
+
+import { objectLabel, TranslationError } from "./errors.ts";
+import type { InTreePlugin } from "./plugin.ts";
+import { checkSource } from "./source-fields.ts";
+import type { CSIPersistentVolumeSource, PersistentVolume, SecretReference } from "./types.ts";
+
+/** A member of a CSI source that its in-tree form has no room for, and that the disk can be found without. */
+export interface DroppedField {
+  /** Path in the CSI volume, such as `spec.csi.volumeAttributes[storage.kubernetes.io/csiProvisionerIdentity]`. */
+  readonly field: string;
+  /** What becomes of it, as the rest of a sentence about the field. */
+  readonly text: string;
+}
+
+const secretFields = [
+  "controllerPublishSecretRef",
+  "nodeStageSecretRef",
+  "nodePublishSecretRef",
+  "controllerExpandSecretRef",
+  "nodeExpandSecretRef",
+] as const;
+
+/**
+ * Holds the in-tree form `after` to the CSI volume `before` that it was made of.
+ * @returns what is dropped, in the order of the input
+ * @throws TranslationError naming what would be lost: the identity of the disk (the way back to CSI gives another
+ *   handle, or none), the file system, read-only use, or a secret
+ */
+export function checkRestored(
+  plugin: InTreePlugin,
+  before: PersistentVolume,
+  after: PersistentVolume,
+): readonly DroppedField[] {
+  const label = () => objectLabel("PersistentVolume", before.metadata);
+  const csi = before.spec?.csi as CSIPersistentVolumeSource;
+  const source = after.spec?.[plugin.source] as unknown as { readonly [member: string]: unknown };
+  try {
+    checkSource(label, `spec.${plugin.source}`, source, plugin.fields);
+  } catch (error) {
+    if (!(error instanceof TranslationError)) throw error;
+    const problem = `${JSON.stringify(csi.volumeHandle)} does not tell ${error.field}, which the in-tree form needs`;
+    throw new TranslationError(label(), "spec.csi.volumeHandle", problem, byHand(plugin));
+  }
+  if ((csi.fsType ?? "") !== "" && source.fsType !== csi.fsType)
+    throw lost(label, plugin, "fsType", csi.fsType);
+  if (csi.readOnly && source.readOnly !== true) throw lost(label, plugin, "readOnly", true);
+  const again = crossedAgain(plugin, before, after, label);
+  if (!namesSameDisk(plugin, csi.volumeHandle, again.volumeHandle)) {
+    const problem = `${JSON.stringify(csi.volumeHandle)} would be lost: the in-tree form stands for ${JSON.stringify(again.volumeHandle)}`;
+    throw new TranslationError(label(), "spec.csi.volumeHandle", problem, byHand(plugin));
+  }
+  for (const field of secretFields) {
+    if (isSameSecret(csi[field], again[field])) continue;
+    const name = `${csi[field]?.namespace ?? ""}/${csi[field]?.name ?? ""}`;
+    throw lost(label, plugin, field, name);
+  }
+  return [
+    ...droppedOfHandle(csi.volumeHandle, again.volumeHandle),
+    ...droppedAttributes(plugin, csi, again, source),
+  ];
+}
+
+function droppedOfHandle(handle: string, again: string): readonly DroppedField[] {
+  if (handle === again) return [];
+  const text = `${JSON.stringify(handle)} is kept as ${JSON.stringify(again)}: the rest comes from the node that uses the disk`;
+  return [{ field: "spec.csi.volumeHandle", text }];
+}
+
+function droppedAttributes(
+  plugin: InTreePlugin,
+  csi: CSIPersistentVolumeSource,
+  again: CSIPersistentVolumeSource,
+  source: { readonly [member: string]: unknown },
+): readonly DroppedField[] {
+  return Object.entries(csi.volumeAttributes ?? {}).flatMap(([name, value]) => {
+    if (again.volumeAttributes?.[name] === value || isKept(source, value)) return [];
+    const text = `${JSON.stringify(value)} is dropped: ${plugin.source} has no room for it`;
+    return [{ field: `spec.csi.volumeAttributes[${name}]`, text }];
+  });
+}
+
+function crossedAgain(
+  plugin: InTreePlugin,
+  before: PersistentVolume,
+  after: PersistentVolume,
+  label: () => string,
+): CSIPersistentVolumeSource {
+  try {
+    return plugin.pvToCSI(after, undefined).spec?.csi as CSIPersistentVolumeSource;
+  } catch (error) {
+    if (!(error instanceof TranslationError)) throw error;
+    const handle = JSON.stringify(before.spec?.csi?.volumeHandle);
+    const problem = `${handle} would be lost: the in-tree form could not cross again (${error.field}: ${error.problem})`;
+    throw new TranslationError(label(), "spec.csi.volumeHandle", problem, byHand(plugin));
+  }
+}
+
+/** A handle of which the in-tree form keeps less is completed as a node beside the disk completes it. */
+function namesSameDisk(plugin: InTreePlugin, handle: string, again: string): boolean {
+  if (handle === again) return true;
+  if (plugin.repairVolumeHandle === undefined) return false;
+  try {
+    return plugin.repairVolumeHandle(again, handle) === handle;
+  } catch (error) {
+    if (error instanceof TranslationError) return false;
+    throw error;
+  }
+}
+
+function isSameSecret(
+  before: SecretReference | null | undefined,
+  after: SecretReference | null | undefined,
+): boolean {
+  if (before == null || (!before.name && !before.namespace)) return true;
+  return (before.name ?? "") === (after?.name ?? "") && (before.namespace ?? "") === (after?.namespace ?? "");
+}
+
+/** True when a member of the source holds the value, such as a path or a caching mode. */
+function isKept(source: { readonly [member: string]: unknown }, value: string): boolean {
+  return value === "" || Object.values(source).some((member) => String(member) === value);
+}
+
+function lost(label: () => string, plugin: InTreePlugin, member: string, value: unknown): TranslationError {
+  const problem = `${JSON.stringify(value)} would be lost: ${plugin.source} has no room for it`;
+  return new TranslationError(label(), `spec.csi.${member}`, problem, byHand(plugin));
+}
+
+function byHand(plugin: InTreePlugin): string {
+  return `keep the volume as it is, or write its ${plugin.source} source by hand`;
+}
