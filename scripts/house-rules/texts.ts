@@ -1,4 +1,4 @@
-/** What no file of the repository holds: hosts that packages come from, and paths of one particular machine. */
+/** What no file of the repository holds: hosts that packages come from, and paths outside the repository. */
 import type { Finding } from "./source.ts";
 
 const never: readonly { readonly pattern: RegExp; readonly message: string }[] = [
@@ -12,6 +12,10 @@ const never: readonly { readonly pattern: RegExp; readonly message: string }[] =
   {
     pattern: new RegExp(`(?<![\\w.}$*-])/(${["work", "root", "home/\\w+", "Users/\\w+"].join("|")})/`),
     message: "holds a path of one particular machine",
+  },
+  {
+    pattern: new RegExp(`\\.\\./${"shared"}/`),
+    message: "names something beside the checkout; a clone has only what is in the repository",
   },
 ];
 

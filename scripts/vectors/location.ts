@@ -1,12 +1,16 @@
-/** Where recorded answers are: beside the checkout when that is there, else the copy in the repository. */
+/** Where recorded answers are: in the repository, compressed. Nothing beside the checkout is read. */
 
-import { existsSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
 
-const root = new URL("../../", import.meta.url);
-
-/** Path of the vectors of one name, such as `translation`. */
+/** Path of the vectors of one name, such as `translation`: gzip over JSON lines. */
 export function vectorFile(name: string): string {
-  const shared = fileURLToPath(new URL(`../shared/vectors/${name}.jsonl`, root));
-  return existsSync(shared) ? shared : fileURLToPath(new URL(`tests/vectors-data/${name}.jsonl.gz`, root));
+  return fileURLToPath(new URL(`../../tests/vectors-data/${name}.jsonl.gz`, import.meta.url));
+}
+
+/** The cases of one name, such as `translation`, each a parsed line. */
+export function vectorCases<T>(name: string): readonly T[] {
+  const text = gunzipSync(readFileSync(vectorFile(name))).toString("utf8");
+  return text.split("\n").flatMap((line): T[] => (line === "" ? [] : [JSON.parse(line)]));
 }

@@ -1,10 +1,8 @@
-import { readFileSync } from "node:fs";
-import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import type * as core from "kubernetes-types/core/v1.js";
 import type * as storage from "kubernetes-types/storage/v1.js";
 import { describe, expect, test } from "vitest";
-import { vectorFile } from "../../../scripts/vectors/location.ts";
+import { vectorCases } from "../../../scripts/vectors/location.ts";
 import type { PersistentVolume, StorageClass, Volume } from "./index.ts";
 import * as translation from "./index.ts";
 
@@ -21,13 +19,6 @@ interface Recorded {
   };
   readonly output?: PersistentVolume;
   readonly error?: string;
-}
-
-function recorded(): readonly Recorded[] {
-  const file = vectorFile("translation");
-  const bytes = readFileSync(file);
-  const text = (file.endsWith(".gz") ? gunzipSync(bytes) : bytes).toString("utf8");
-  return text.split("\n").flatMap((line): Recorded[] => (line === "" ? [] : [JSON.parse(line)]));
 }
 
 function deepFreeze<T>(value: T): T {
@@ -54,7 +45,7 @@ function apply(op: string, input: Recorded["input"]): unknown {
   }
 }
 
-const translations = recorded().filter(({ op }) => op.startsWith("translate"));
+const translations = vectorCases<Recorded>("translation").filter(({ op }) => op.startsWith("translate"));
 const accepted = translations.filter(
   ({ error, set, id }) => error === undefined && (set === "rbd" || !id.startsWith("rbd")),
 );

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
@@ -78,6 +78,8 @@ describe("longshore translate", () => {
     [["--to", "sideways", "-f", "-"]],
     [["-f", "-", "-o", "xml"]],
     [["-f", "-", "--inline=maybe"]],
+    [["-f", "-", "--claim-size=much"]],
+    [["-f", "-", "--claim-size=data=-1Gi"]],
     [[]],
   ])("2: wrong usage %j", async (args) => {
     const { code, stdout, stderr, thrown } = await translate(args);
@@ -89,6 +91,55 @@ describe("longshore translate", () => {
   test("2: a file that is not there, in one sentence", async () => {
     const { code, stderr } = await translate(["-f", "/nowhere/in.yaml"]);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^error: cannot translate \/nowhere\/in\.yaml: .*\n$/);
+    expect(stderr).toMatch(/^error: cannot read \/nowhere\/in\.yaml: .*\n$/);
+  });
+
+  test("reads every file and directory that is named, in that order", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "translate-"));
+    try {
+      const one = join(directory, "one.txt");
+      writeFileSync(one, '{"kind":"A"}\n');
+      writeFileSync(join(directory, "b.yaml"), "kind: C\n");
+      writeFileSync(join(directory, "a.json"), '{"kind":"B"}\n');
+      const named = ["-f", one, "-f", directory, "-f", "-", "-o", "jsonl"];
+      const { stdout, code } = await translate(named, volume);
+      expect(
+        stdout
+          .trim()
+          .split("\n")
+          .map((line) => JSON.parse(line).kind),
+      ).toEqual(["A", "B", "C", "PersistentVolume"]);
+      expect(code).toBe(0);
+      mkdirSync(join(directory, "empty"));
+      const empty = await translate(["-f", join(directory, "empty")]);
+      expect({ code: empty.code, stdout: empty.stdout }).toEqual({ code: 2, stdout: "" });
+      expect(empty.stderr).toContain("holds no .yaml, .yml or .json file");
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  });
+
+  test("1: without a size no claim is made up; --claim-size gives it, for all or for one", async () => {
+    const pod =
+      "kind: Pod\nmetadata: {name: p}\nspec:\n  volumes:\n  - {name: a, cinder: {volumeID: v}}\n  - {name: b, cinder: {volumeID: w}}\n";
+    const none = await translate(["-f", "-", "--inline=claim"], pod);
+    expect({ code: none.code, stdout: none.stdout }).toEqual({ code: 1, stdout: pod });
+    expect(none.stderr).toMatch(/^error: Pod "p": spec\.volumes\[0\]: /);
+    const sized = ["-f", "-", "--inline=claim", "--claim-size", "5Gi", "--claim-size=b=7Gi"];
+    const { code, stdout } = await translate([...sized, "-o", "jsonl"], pod);
+    expect(code).toBe(0);
+    const sizes = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line).spec.capacity?.storage);
+    expect(sizes.filter((size) => size !== undefined)).toEqual(["5Gi", "7Gi"]);
+  });
+
+  test("names what is not kept as a warning", async () => {
+    const { code, stderr } = await translate(["-f", "-"], `# why\n${volume}`);
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: 'warning: PersistentVolume "pv": the comments of its document are not kept\n',
+    });
   });
 });

@@ -1,9 +1,15 @@
 /** `longshore translate`: wires files and standard streams to the manifest conversion. */
 
 import { createReadStream } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { parseQuantity } from "@longshore/kube";
 import {
+  type ClaimSizes,
   type ConversionNote,
   convertManifests,
+  type ManifestInput,
+  ManifestInputError,
   type ManifestWriter,
   type OutputFormat,
 } from "@longshore/migration";
@@ -17,12 +23,13 @@ export interface TranslateStreams {
 }
 
 interface TranslateFlags {
-  readonly filename: string;
+  readonly filename: readonly string[];
   readonly to: "csi" | "in-tree";
   readonly output?: OutputFormat;
   readonly explain?: boolean;
   readonly keepProvisioner?: boolean;
   readonly inline: "report" | "claim";
+  readonly claimSize?: ClaimSizes;
 }
 
 /**
@@ -35,7 +42,8 @@ export function registerTranslateCommand(program: Command, streams: TranslateStr
     .description("translate volumes and storage classes in manifests between in-tree and CSI form")
     .requiredOption(
       "-f, --filename <file>",
-      "manifests to read, - for standard input (YAML, JSON or JSON lines)",
+      "manifests to read: a file, a directory, or - for standard input (YAML, JSON or JSON lines, also by gzip); may be given several times",
+      (file: string, before: readonly string[] | undefined) => [...(before ?? []), file],
     )
     .option("--to <form>", "csi or in-tree", oneOf("csi", "in-tree"), "csi")
     .option(
@@ -43,13 +51,18 @@ export function registerTranslateCommand(program: Command, streams: TranslateStr
       "yaml, json (one List) or jsonl; that of the input when not given",
       oneOf("yaml", "json", "jsonl"),
     )
-    .option("--explain", "tell on standard error, field by field, what became what and why")
+    .option("--explain", "say on standard error, field by field, what became what and why")
     .option("--keep-provisioner", "leave storage classes their provisioner")
     .option(
       "--inline <how>",
       "in-tree volumes in pods: report them, or make each a claim",
       oneOf("report", "claim"),
       "report",
+    )
+    .option(
+      "--claim-size <[volume=]size>",
+      "with --inline=claim: the size of the disks, or of that of one volume, such as 10Gi or data=20Gi; may be given several times",
+      claimSizes,
     )
     .exitOverride((error) => {
       process.exitCode = error.exitCode === 0 ? 0 : 2;
@@ -69,33 +82,102 @@ function oneOf(...choices: readonly string[]): (value: string) => string {
   };
 }
 
+function claimSizes(value: string, before: ClaimSizes | undefined): ClaimSizes {
+  const at = value.lastIndexOf("=");
+  const size = value.slice(at + 1);
+  let isSize: boolean;
+  try {
+    isSize = parseQuantity(size).sign() > 0;
+  } catch {
+    isSize = false;
+  }
+  if (!isSize) throw new InvalidArgumentError("Give a size such as 10Gi, or VOLUME=10Gi.");
+  const byVolume = new Map(before?.byVolume);
+  if (at < 0) return { others: size, byVolume };
+  byVolume.set(value.slice(0, at), size);
+  return { others: before?.others, byVolume };
+}
+
 async function translate(flags: TranslateFlags, streams: TranslateStreams): Promise<number> {
   const note = ({ kind, object, text }: ConversionNote) => {
-    streams.stderr.write(`${kind === "failed" ? "error: " : ""}${object}: ${text}\n`);
+    streams.stderr.write(`${prefixOf[kind]}${object}: ${text}\n`);
   };
   try {
-    const totals = await convertManifests(inputOf(flags.filename, streams), writerTo(streams.stdout), {
+    const inputs = await inputsOf(flags.filename, streams);
+    const totals = await convertManifests(inputs, writerTo(streams.stdout), {
       to: flags.to,
       output: flags.output,
       explain: flags.explain === true,
       keepProvisioner: flags.keepProvisioner === true,
       inline: flags.inline,
+      claimSizes: flags.claimSize,
       note,
     });
     return totals.failed === 0 ? 0 : 1;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    // Whoever reads our output has seen enough.
+    // The reader of our output has closed it.
     if (code === "EPIPE") return 0;
-    streams.stderr.write(
-      `error: cannot translate ${flags.filename}: ${message}; check the file and where the output goes\n`,
-    );
+    const text =
+      error instanceof ManifestInputError
+        ? message
+        : `cannot translate: ${message}; check the file and where the output goes`;
+    streams.stderr.write(`error: ${text}\n`);
     return 2;
   }
 }
 
-function inputOf(filename: string, streams: TranslateStreams): AsyncIterable<Uint8Array> {
-  return filename === "-" ? streams.stdin : createReadStream(filename, { highWaterMark: 256 * 1024 });
+const prefixOf = { failed: "error: ", dropped: "warning: ", inline: "", explain: "" } as const;
+
+/** The files that kubectl takes from a directory, too. */
+const MANIFEST_FILE = /\.(?:json|ya?ml)$/;
+
+/** The inputs that were named, in that order; a directory stands for the manifests in it, by name. */
+async function inputsOf(
+  filenames: readonly string[],
+  streams: TranslateStreams,
+): Promise<readonly ManifestInput[]> {
+  const inputs: ManifestInput[] = [];
+  for (const name of filenames) {
+    if (name === "-") inputs.push({ name: "standard input", bytes: streams.stdin });
+    else if (!(await isDirectory(name))) inputs.push(fileInput(name));
+    else {
+      const files = (await readdir(name)).filter((file) => MANIFEST_FILE.test(file)).sort();
+      if (files.length === 0)
+        throw new ManifestInputError(`${name} holds no .yaml, .yml or .json file: name another directory`);
+      for (const file of files) inputs.push(fileInput(join(name, file)));
+    }
+  }
+  return inputs;
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+function fileInput(name: string): ManifestInput {
+  return { name, bytes: bytesOf(name) };
+}
+
+/** Opened when it is read: many files are never open at once. */
+async function* bytesOf(path: string): AsyncGenerator<Uint8Array> {
+  const stream = createReadStream(path, { highWaterMark: 256 * 1024 });
+  try {
+    yield* stream;
+  } catch (error) {
+    throw unreadable(path, error);
+  } finally {
+    stream.destroy();
+  }
+}
+
+function unreadable(path: string, error: unknown): ManifestInputError {
+  const { message } = error as Error;
+  return new ManifestInputError(`cannot read ${path}: ${message}; check the file`, { cause: error });
 }
 
 /** Writes to a stream and waits until it has room again, or has failed. */

@@ -4,8 +4,11 @@ import type { TraceStep } from "@longshore/translation";
 
 /** Something to tell about an object. */
 export interface ConversionNote {
-  /** `failed`: it could not be translated and was passed on as it is. */
-  readonly kind: "failed" | "inline" | "explain";
+  /**
+   * `failed`: it could not be translated and was passed on as it is. `dropped`: it was translated, and something of it
+   * that no disk depends on is not kept.
+   */
+  readonly kind: "failed" | "dropped" | "inline" | "explain";
   /** Kind, namespace and name, or where the object is. */
   readonly object: string;
   readonly text: string;

@@ -1,7 +1,8 @@
+import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type ConversionNote, convertManifests, type ManifestOptions } from "./index.ts";
-import { parseYaml } from "./yaml-text.ts";
+import { formatYaml, parseYaml } from "./yaml-text.ts";
 
 interface Outcome {
   readonly text: string;
@@ -24,7 +25,7 @@ async function convert(
   const written: Uint8Array[] = [];
   const notes: ConversionNote[] = [];
   const totals = await convertManifests(
-    inChunks(text, chunkSize),
+    [{ name: "input", bytes: inChunks(text, chunkSize) }],
     { write: (bytes) => void written.push(bytes) },
     {
       to: "csi",
@@ -124,6 +125,42 @@ kind: List
     }
   });
 
+  test("comments of a document that is translated are said to be lost, and only those", async () => {
+    const volume = (head: string, text: string) =>
+      `${head}kind: PersistentVolume\nmetadata:\n  name: pv\n${text}spec:\n  cinder: {volumeID: v}\n`;
+    const note = {
+      kind: "dropped",
+      object: 'PersistentVolume "pv"',
+      text: "the comments of its document are not kept",
+    };
+    expect((await convert(volume("# why\n", ""))).notes).toEqual([note]);
+    expect((await convert(volume("", "spare: a # b\n"))).notes).toEqual([note]);
+    expect((await convert(volume("", "spare: 'a # b'\nmore: |\n  # text\nlast: c#d\n"))).notes).toEqual([]);
+    expect((await convert("# kept\nkind: Other\n")).notes).toEqual([]);
+    const list = `apiVersion: v1\nitems:\n- kind: PersistentVolume # why\n  metadata: {name: pv}\n  spec: {cinder: {volumeID: v}}\nkind: List\n`;
+    expect((await convert(list)).notes).toEqual([note]);
+  });
+
+  test("aliases that would make gigabytes of a few hundred bytes are refused at once", async () => {
+    const bomb = ["a: &a [x,x,x,x,x,x,x,x,x,x]"];
+    for (const [from, to] of ["ab", "bc", "cd", "de", "ef", "fg", "gh", "hi"]) {
+      bomb.push(`${to}: &${to} [${Array(10).fill(`*${from}`).join(",")}]`);
+    }
+    const { text, notes, failed } = await convert(
+      `kind: PersistentVolume\nspec: {cinder: {volumeID: v}}\n${bomb.join("\n")}\n`,
+    );
+    expect(failed).toBe(1);
+    expect(notes[0]?.text).toContain("its aliases would make far more of it than it holds");
+    expect(text).toContain("&i");
+    const itself = await convert(
+      "kind: PersistentVolume\nspec: &s\n  cinder: {volumeID: v}\n  more: [*s]\n",
+      { output: "json" },
+    );
+    expect(itself.failed).toBe(1);
+    const plain = "kind: PersistentVolume\nspec:\n  cinder: {volumeID: &v v}\n  more: [*v, *v]\n";
+    expect(parseYaml((await convert(plain)).text)).toMatchObject({ spec: { more: ["v", "v"] } });
+  });
+
   test("a document that is no YAML is named, written as it is, and does not stop the others", async () => {
     const input = `kind: A\n---\nx: [1\n---\n${JSON.stringify(ebs("pv"))}\n`;
     const { text, notes, failed } = await convert(input);
@@ -174,6 +211,106 @@ describe("JSON", () => {
     },
   );
 
+  test.each([
+    ["json", undefined],
+    ["json", 2],
+    ["yaml", undefined],
+  ])("items of a PersistentVolumeList get the kind that they go without (%s, %s)", async (form, indent) => {
+    const { kind: _, apiVersion: __, ...item } = ebs("pv");
+    const list = { kind: "PersistentVolumeList", apiVersion: "v1", metadata: {}, items: [item, item] };
+    const text = form === "json" ? JSON.stringify(list, undefined, indent) : formatYaml(list);
+    for (const output of ["json", "jsonl", "yaml"] as const) {
+      for (const size of [3, 1 << 16]) {
+        const { text: made, failed, converted } = await convert(text, { output }, size);
+        expect({ failed, converted }).toEqual({ failed: 0, converted: 2 });
+        const items =
+          output === "jsonl"
+            ? parsedLines(made)
+            : output === "json"
+              ? JSON.parse(made).items
+              : form === "yaml"
+                ? (parseYaml(made) as { items: unknown[] }).items
+                : made.split("---\n").map(parseYaml);
+        expect(items).toEqual(Array(2).fill({ ...ebs("pv"), spec: { csi } }));
+      }
+    }
+  });
+
+  test("an item that neither has a kind nor gets one from its list is named", async () => {
+    const list = {
+      apiVersion: "v1",
+      items: [{ spec: { cinder: { volumeID: "v" } } }],
+      kind: "PersistentVolumeList",
+    };
+    const { notes, failed } = await convert(JSON.stringify(list, undefined, 1));
+    expect(failed).toBe(1);
+    expect(notes[0]?.object).toMatch(/^input at line \d+$/);
+    expect(notes[0]?.text).toContain("a list's item has no kind");
+  });
+
+  test("several inputs are converted one after the other, each named in what is said", async () => {
+    const texts = [
+      "kind: A\nx: 1",
+      "kind: B\n",
+      JSON.stringify(ebs("pv")),
+      "kind: List\nitems:\n- kind: C\n",
+      "x: [1\n",
+    ];
+    const written: Uint8Array[] = [];
+    const notes: ConversionNote[] = [];
+    const totals = await convertManifests(
+      texts.map((text, i) => ({ name: `file-${i}`, bytes: inChunks(text, 1 << 16) })),
+      { write: (bytes) => void written.push(bytes) },
+      {
+        to: "csi",
+        explain: false,
+        keepProvisioner: false,
+        inline: "report",
+        note: (note) => notes.push(note),
+      },
+    );
+    expect(totals).toEqual({ objects: 4, converted: 1, failed: 1 });
+    const documents = Buffer.concat(written).toString().split("---\n").slice(0, 4).map(parseYaml);
+    expect(documents).toMatchObject([
+      { kind: "A" },
+      { kind: "B" },
+      { kind: "PersistentVolume" },
+      { items: [{ kind: "C" }] },
+    ]);
+    expect(notes[0]?.object).toMatch(/^file-4 at line /);
+  });
+
+  test("gzip is read; other forms are refused, not written as they are", async () => {
+    const zipped = gzipSync(lines(ebs("pv")));
+    const read = (bytes: Uint8Array) => {
+      const written: Uint8Array[] = [];
+      const input = {
+        name: "file",
+        bytes: (async function* () {
+          for (const byte of bytes) yield Uint8Array.of(byte);
+        })(),
+      };
+      const options = {
+        to: "csi",
+        output: "jsonl",
+        explain: false,
+        keepProvisioner: false,
+        inline: "report",
+        note: () => {},
+      } as const;
+      return convertManifests([input], { write: (part) => void written.push(part) }, options).then(() =>
+        Buffer.concat(written).toString(),
+      );
+    };
+    expect(JSON.parse(await read(zipped)).spec).toEqual({ csi });
+    await expect(read(zipped.subarray(0, 40))).rejects.toThrow(/^file is not sound gzip .*: fetch it again$/);
+    await expect(read(Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 1, 2]))).rejects.toThrow(
+      "file is zstd-compressed: decompress it first",
+    );
+    await expect(read(Buffer.from("\ufeffkind: A\n", "utf16le"))).rejects.toThrow("file is UTF-16 text");
+    await expect(read(Buffer.from("kind\0A"))).rejects.toThrow("file is not text: give YAML or JSON");
+  });
+
   test("holds one item at a time, whatever the length of the list", async () => {
     const item = Buffer.from(`${JSON.stringify(ebs("pv"))},`);
     let written = 0;
@@ -198,7 +335,7 @@ describe("JSON", () => {
       inline: "report",
       note: () => {},
     } as const;
-    const totals = await convertManifests(endless(), writer, options);
+    const totals = await convertManifests([{ name: "input", bytes: endless() }], writer, options);
     expect(totals).toEqual({ objects: 20_001, converted: 20_000, failed: 0 });
   });
 
@@ -250,6 +387,40 @@ describe("objects", () => {
     expect(notes[0]?.object).toBe('PersistentVolume "bad"');
     expect(notes[0]?.text).toMatch(/^spec\.awsElasticBlockStore\.volumeID: .*; write it as/);
     expect(notes[1]?.object).toBe('PersistentVolume "odd"');
+    expect(notes[1]?.text).toMatch(/^spec\.awsElasticBlockStore\.volumeID: is missing; set it/);
+  });
+
+  test.each([
+    ["csi", { vsphereVolume: {} }, "spec.vsphereVolume.volumePath: is missing"],
+    ["csi", { cinder: { volumeID: 7 } }, "spec.cinder.volumeID: is not a text"],
+    ["csi", { rbd: { monitors: [], image: "i" } }, "spec.rbd.monitors: is not a list of texts"],
+    [
+      "in-tree",
+      { csi: { driver: "rbd.csi.ceph.com", volumeHandle: "0001-x" } },
+      'spec.csi.volumeHandle: "0001-x" does not tell spec.rbd.monitors',
+    ],
+    [
+      "in-tree",
+      { csi: { driver: "csi.vsphere.vmware.com", volumeHandle: "8e8c" } },
+      "spec.csi.volumeHandle: ",
+    ],
+    ["in-tree", { csi: { driver: "ebs.csi.aws.com" } }, "spec.csi.volumeHandle: is missing"],
+  ] as const)("to %s %j: names the field and changes nothing", async (to, spec, problem) => {
+    const pv = lines({ kind: "PersistentVolume", metadata: { name: "pv" }, spec });
+    const { text, notes, failed } = await convert(pv, { to });
+    expect({ text, failed }).toEqual({ text: pv, failed: 1 });
+    expect(notes[0]?.text).toContain(problem);
+  });
+
+  test("a vSphere path comes back from the handle, and what is dropped is said", async () => {
+    const volumeHandle = "[ds] dir/disk.vmdk";
+    const volumeAttributes = { "storage.kubernetes.io/csiProvisionerIdentity": "1-x" };
+    const pv = { csi: { driver: "csi.vsphere.vmware.com", volumeHandle, volumeAttributes } };
+    const { text, notes, failed } = await convert(lines({ kind: "PersistentVolume", spec: pv }), {
+      to: "in-tree",
+    });
+    expect(JSON.parse(text).spec).toEqual({ vsphereVolume: { volumePath: volumeHandle } });
+    expect({ failed, kinds: notes.map(({ kind }) => kind) }).toEqual({ failed: 0, kinds: ["dropped"] });
   });
 
   const storageClass = {
@@ -297,6 +468,24 @@ describe("volumes in pods", () => {
   ];
   const pod = { kind: "Pod", metadata: { name: "web", namespace: "ns" }, spec: { volumes } };
 
+  const withClaims = { inline: "claim", claimSizes: { others: "20Gi", byVolume: new Map() } } as const;
+
+  test("become no claim as long as the size of the disk is not known", async () => {
+    const { text, notes, failed } = await convert(lines(pod), { inline: "claim" });
+    expect({ text, failed }).toEqual({ text: lines(pod), failed: 1 });
+    expect(notes[0]?.text).toMatch(/^spec\.volumes\[1\]: .* how large the disk of "data" is; give the size/);
+    const byVolume = new Map([["data", "7Gi"]]);
+    const [pv] = parsedLines((await convert(lines(pod), { inline: "claim", claimSizes: { byVolume } })).text);
+    expect(pv.spec.capacity).toEqual({ storage: "7Gi" });
+  });
+
+  test("without a field that names the disk are named, not made into claims", async () => {
+    const odd = { ...pod, spec: { volumes: [{ name: "data", cinder: { fsType: "ext4" } }] } };
+    const { text, notes } = await convert(lines(odd), withClaims);
+    expect(text).toBe(lines(odd));
+    expect(notes[0]?.text).toMatch(/^spec\.volumes\[0\]\.cinder\.volumeID: is missing; /);
+  });
+
   test("are reported and left alone", async () => {
     const { text, notes, failed } = await convert(lines(pod));
     expect(text).toBe(lines(pod));
@@ -306,7 +495,9 @@ describe("volumes in pods", () => {
   });
 
   test("become a volume and a claim bound to each other, which the pod uses", async () => {
-    const [pv, claim, changed] = parsedLines((await convert(lines(pod), { inline: "claim" })).text);
+    const [pv, claim, changed] = parsedLines((await convert(lines(pod), withClaims)).text);
+    expect(pv.spec.capacity).toEqual({ storage: "20Gi" });
+    expect(claim.spec.resources).toEqual({ requests: { storage: "20Gi" } });
     expect(pv.spec).toMatchObject({
       csi,
       accessModes: ["ReadWriteOnce"],
@@ -334,7 +525,7 @@ describe("volumes in pods", () => {
       metadata: { name: "d" },
       spec: { replicas, template: { spec: { volumes } } },
     });
-    expect(parsedLines((await convert(lines(template(1)), { inline: "claim" })).text)).toHaveLength(3);
+    expect(parsedLines((await convert(lines(template(1)), withClaims)).text)).toHaveLength(3);
     const many = await convert(lines(template(3)), { inline: "claim" });
     expect(many.text).toBe(lines(template(3)));
     expect(many.notes[0]).toMatchObject({ kind: "failed", object: 'Deployment "d"' });
@@ -346,9 +537,7 @@ describe("volumes in pods", () => {
     const uri = (disk: string) =>
       `/subscriptions/1/resourceGroups/g/providers/Microsoft.Compute/disks/${disk}`;
     const two = ["a", "b"].map((disk) => ({ name: disk, azureDisk: { diskName: disk, diskURI: uri(disk) } }));
-    const made = parsedLines(
-      (await convert(lines({ ...pod, spec: { volumes: two } }), { inline: "claim" })).text,
-    );
+    const made = parsedLines((await convert(lines({ ...pod, spec: { volumes: two } }), withClaims)).text);
     const names = made.filter(({ kind }) => kind === "PersistentVolume").map(({ metadata }) => metadata.name);
     expect(new Set(names).size).toBe(2);
     for (const name of names) expect(name).toMatch(/^[a-z0-9][-a-z0-9.]*[a-z0-9]$/);

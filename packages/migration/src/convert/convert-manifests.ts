@@ -9,7 +9,9 @@
 
 import type { ConversionNote, NoteSink } from "./conversion-note.ts";
 import { type ConversionOptions, convertObject } from "./convert-object.ts";
-import { isList, isObject, type KubeObject } from "./kube-object.ts";
+import { type ManifestInput, textBytes } from "./input-bytes.ts";
+import { isList, isObject, type KubeObject, nameOf } from "./kube-object.ts";
+import { type ItemType, itemTypeOf, itemTypeOfHead, typedItem } from "./list-items.ts";
 import {
   JsonListOutput,
   JsonlOutput,
@@ -24,9 +26,12 @@ import { splicedVolume } from "./splice-json.ts";
 import { ManifestSplitter } from "./splitter.ts";
 import { encodingOf, TextFeed } from "./text-feed.ts";
 import { VolumeLines } from "./volume-lines.ts";
+import { hasComments } from "./yaml-comments.ts";
 import { parseYaml } from "./yaml-text.ts";
 
 const LINE_FEED = 10;
+/** The kind of a list that names it only behind its items. */
+const KIND_BEHIND = /^\s*,?\s*"?kind"?:\s*"?([A-Za-z0-9]+)/m;
 
 /** Settings of a conversion of a whole stream. */
 export interface ManifestOptions extends ConversionOptions {
@@ -47,24 +52,29 @@ export interface ConversionTotals {
 }
 
 /**
- * Converts manifests from `input` (YAML documents, JSON, JSON lines or lists of objects, in any mixture) to
- * `writer`. Resolves when everything was written; rejects only when reading or writing fails.
+ * Converts manifests from `inputs` (YAML documents, JSON, JSON lines or lists of objects, in any mixture, also
+ * compressed by gzip), one after the other, to `writer`. Resolves when everything was written; rejects only when reading
+ * or writing fails.
+ * @throws ManifestInputError for an input that is no text
  */
 export async function convertManifests(
-  input: AsyncIterable<Uint8Array>,
+  inputs: readonly ManifestInput[],
   writer: ManifestWriter,
   options: ManifestOptions,
 ): Promise<ConversionTotals> {
   const out = new OutputBuffer(writer);
   const conversion = new Conversion(out, options);
-  const splitter = new ManifestSplitter(conversion);
-  const feed = new TextFeed();
-  for await (const chunk of input) {
-    for (const bytes of feed.push(chunk)) conversion.read(bytes, splitter);
-    if (out.isFull) await out.flush();
+  for (const input of inputs) {
+    const splitter = new ManifestSplitter(conversion);
+    const feed = new TextFeed();
+    conversion.begin(input.name);
+    for await (const chunk of textBytes(input)) {
+      for (const bytes of feed.push(chunk)) conversion.read(bytes, splitter);
+      if (out.isFull) await out.flush();
+    }
+    splitter.push(feed.end().toString("utf8"));
+    splitter.end();
   }
-  splitter.push(feed.end().toString("utf8"));
-  splitter.end();
   conversion.end();
   await out.flush();
   return conversion.totals;
@@ -77,6 +87,11 @@ class Conversion implements PieceSink {
   readonly #note: NoteSink;
   readonly #volumeLines: VolumeLines;
   #output: ManifestOutput | undefined;
+  #input = "";
+  /** What the list that is being read says of its items. */
+  #items: ItemType | undefined;
+  /** Where its first item without a kind is. */
+  #untypedLine: number | undefined;
 
   constructor(out: OutputBuffer, options: ManifestOptions) {
     this.#out = out;
@@ -86,6 +101,12 @@ class Conversion implements PieceSink {
       if (note.kind === "failed") this.totals.failed += 1;
       options.note(note);
     };
+  }
+
+  /** What follows comes from the input of this name. */
+  begin(input: string): void {
+    this.#input = input;
+    if (this.#output instanceof YamlOutput) this.#output.beginInput();
   }
 
   /** Reads lines of volumes the short way, and hands `splitter` everything else. */
@@ -130,7 +151,7 @@ class Conversion implements PieceSink {
     const value = this.#parsedYaml(text, line);
     if (value === failed || value == null) {
       // Nothing but comments, or not to be understood: only YAML has room for it.
-      if (output instanceof YamlOutput) output.raw(text);
+      if (output instanceof YamlOutput) output.opening(text);
       return;
     }
     if (isObject(value) && isList(value)) {
@@ -138,26 +159,30 @@ class Conversion implements PieceSink {
       return;
     }
     const converted = this.#convert(value);
+    if (converted !== undefined) this.#noteComments(value, text);
     if (output instanceof YamlOutput) {
-      if (converted === undefined) output.raw(text);
+      if (converted === undefined) output.opening(text);
       else output.document(text, converted);
     } else for (const object of converted ?? [value]) output.value(object);
   }
 
   listStart(form: "json" | "yaml", head: string): void {
     const output = this.#outputFor(form);
-    if (form === "yaml" && output instanceof YamlOutput) output.raw(head);
+    if (form === "yaml" && output instanceof YamlOutput) output.opening(head);
+    this.#items = itemTypeOfHead(form, head);
+    this.#untypedLine = undefined;
   }
 
   listItem(form: "json" | "yaml", text: string, line: number, indent: string): void {
     if (form === "json") {
-      this.#parsedJson(text, line);
+      this.#parsedJson(text, line, true);
       return;
     }
     const output = this.#outputFor("yaml");
     const parsed = this.#parsedYaml(text, line);
-    const item = Array.isArray(parsed) ? parsed[0] : failed;
+    const item = Array.isArray(parsed) ? this.#listItem(parsed[0], line) : failed;
     const converted = item === failed ? undefined : this.#convert(item);
+    if (converted !== undefined) this.#noteComments(item, text);
     if (output instanceof YamlOutput) {
       if (converted === undefined) output.raw(text);
       else output.items(indent, converted);
@@ -167,14 +192,22 @@ class Conversion implements PieceSink {
   listEnd(form: "json" | "yaml", tail: string, line: number): void {
     const output = this.#outputFor(form);
     if (form === "yaml" && output instanceof YamlOutput) output.raw(tail);
-    const kind = /^\s*,?\s*"?kind"?:\s*"?([A-Za-z0-9]+)/m.exec(tail)?.[1];
-    if (kind === undefined || kind.endsWith("List")) return;
-    const text = `its items were taken for the items of a list, but its kind is ${kind}; pass it by`;
-    this.#note({ kind: "failed", object: `object at line ${line}`, text });
+    const kind = KIND_BEHIND.exec(tail)?.[1];
+    if (kind !== undefined && !kind.endsWith("List")) {
+      const text = `its items were taken for the items of a list, but its kind is ${kind}; pass it by`;
+      this.#note({ kind: "failed", object: `object of ${this.#input} at line ${line}`, text });
+    } else if (this.#untypedLine !== undefined) {
+      const text = "a list's item has no kind; give it one, or put the kind of the list before its items";
+      this.#note({ kind: "failed", object: `${this.#input} at line ${this.#untypedLine}`, text });
+    }
   }
 
   malformed(_text: string, line: number, reason: string): void {
-    this.#note({ kind: "failed", object: `input at line ${line}`, text: `${reason}; mend it and run again` });
+    this.#note({
+      kind: "failed",
+      object: `${this.#input} at line ${line}`,
+      text: `${reason}; correct it and run again`,
+    });
   }
 
   #takesVolumeLines(): boolean {
@@ -199,7 +232,14 @@ class Conversion implements PieceSink {
     return end;
   }
 
-  #parsedJson(text: string, line: number): void {
+  /** An item with the kind that its list gives it; the first that is left without one is noted. */
+  #listItem(item: unknown, line: number): unknown {
+    const typed = typedItem(item, this.#items);
+    if (isObject(typed) && typed.kind === undefined) this.#untypedLine ??= line;
+    return typed;
+  }
+
+  #parsedJson(text: string, line: number, isItem = false): void {
     const output = this.#outputFor("json");
     let value: unknown;
     try {
@@ -208,13 +248,18 @@ class Conversion implements PieceSink {
       this.malformed(text, line, `it is not JSON (${(error as Error).message})`);
       return;
     }
-    this.#json(value, text, output, !text.includes("\n"));
+    const typed = isItem ? this.#listItem(value, line) : value;
+    const whole = typed === value ? text : JSON.stringify(typed);
+    this.#json(typed, whole, output, !whole.includes("\n"));
   }
 
   #json(value: unknown, text: string, output: ManifestOutput, oneLine: boolean): void {
     if (isObject(value) && isList(value)) {
-      for (const item of value.items)
-        for (const object of this.#convert(item) ?? [item]) output.value(object);
+      const type = itemTypeOf(value);
+      for (const item of value.items) {
+        const typed = typedItem(item, type);
+        for (const object of this.#convert(typed) ?? [typed]) output.value(object);
+      }
       return;
     }
     const converted = this.#convert(value);
@@ -238,14 +283,23 @@ class Conversion implements PieceSink {
     output: ManifestOutput,
   ): void {
     let changed = false;
+    const type = itemTypeOf(list);
     const items = list.items.flatMap((item): readonly unknown[] => {
-      const converted = this.#convert(item);
+      const typed = typedItem(item, type);
+      const converted = this.#convert(typed);
       changed ||= converted !== undefined;
-      return converted ?? [item];
+      return converted ?? [typed];
     });
+    if (changed) this.#noteComments(list, text);
     if (!(output instanceof YamlOutput)) for (const item of items) output.value(item);
     else if (changed) output.document(text, [{ ...list, items }]);
-    else output.raw(text);
+    else output.opening(text);
+  }
+
+  /** What is written again comes without its comments. */
+  #noteComments(value: unknown, text: string): void {
+    if (!isObject(value) || !hasComments(text)) return;
+    this.#note({ kind: "dropped", object: nameOf(value), text: "the comments of its document are not kept" });
   }
 
   #parsedYaml(text: string, line: number): unknown {

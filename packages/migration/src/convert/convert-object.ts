@@ -4,21 +4,22 @@
  */
 
 import {
+  checkInTreePV,
   explain,
   getCSINameFromInTreeName,
   isMigratableIntreePluginByName,
   isMigratedCSIDriverByName,
   isPVMigratable,
   type PersistentVolume,
+  restoreInTreePV,
   type StorageClass,
   type TraceStep,
   TranslationError,
-  translateCSIPVToInTree,
   translateInTreePVToCSI,
   translateInTreeStorageClassToCSI,
 } from "@longshore/translation";
 import { type NoteSink, stepText } from "./conversion-note.ts";
-import { claimsForInlineVolumes } from "./inline-claims.ts";
+import { type ClaimSizes, claimsForInlineVolumes, noClaimSizes } from "./inline-claims.ts";
 import { isObject, type KubeObject, member, nameOf, textAt } from "./kube-object.ts";
 import { inlineMigratableVolumes, podHolderOf } from "./pod-volumes.ts";
 
@@ -32,6 +33,8 @@ export interface ConversionOptions {
   readonly keepProvisioner: boolean;
   /** Report in-tree volumes in pods, or turn them into a PersistentVolume and a claim. */
   readonly inline: "report" | "claim";
+  /** The sizes of the disks in pods: a claim states one, and a pod's volume does not. */
+  readonly claimSizes?: ClaimSizes | undefined;
 }
 
 /** The objects that take the place of `object`, or `undefined` when it stays as it is. */
@@ -73,12 +76,16 @@ function convertVolume(
   if (!isObject(object.spec)) return undefined;
   if (options.to === "csi") {
     if (!isPVMigratable(pv)) return undefined;
+    checkInTreePV(pv);
     if (!options.explain) return [translateInTreePVToCSI(pv) as unknown as KubeObject];
     return told(object, explain.translateInTreePVToCSI(pv), note);
   }
   if (!isMigratedCSIDriverByName(textAt(object, "spec", "csi", "driver"))) return undefined;
-  if (!options.explain) return [translateCSIPVToInTree(pv) as unknown as KubeObject];
-  return told(object, explain.translateCSIPVToInTree(pv), note);
+  const restored = restoreInTreePV(pv);
+  for (const { field, text } of restored.dropped) {
+    note({ kind: "dropped", object: nameOf(object), text: `${field}: ${text}` });
+  }
+  return options.explain ? told(object, restored, note) : [restored.output as unknown as KubeObject];
 }
 
 function convertClass(
@@ -115,7 +122,13 @@ function convertPods(
   const volumes = inlineMigratableVolumes(object, holder);
   if (volumes.length === 0) return undefined;
   if (options.inline === "claim")
-    return claimsForInlineVolumes(object, holder, volumes, options.explain ? note : undefined);
+    return claimsForInlineVolumes(
+      object,
+      holder,
+      volumes,
+      options.claimSizes ?? noClaimSizes,
+      options.explain ? note : undefined,
+    );
   for (const [index, volume] of volumes) {
     const source = Object.keys(volume).find((name) => name !== "name" && member(volume, name) != null);
     const place = `${holder.path.join(".")}.volumes[${index}]`;

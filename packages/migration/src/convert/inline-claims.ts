@@ -3,27 +3,41 @@
  */
 
 import { createHash } from "node:crypto";
-import { explain, type PersistentVolume, TranslationError, type Volume } from "@longshore/translation";
+import {
+  checkInlineVolume,
+  explain,
+  type PersistentVolume,
+  TranslationError,
+  type Volume,
+} from "@longshore/translation";
 import { type NoteSink, stepText } from "./conversion-note.ts";
 import { type KubeObject, member, nameOf, textAt, withMember } from "./kube-object.ts";
 import type { PodHolder } from "./pod-volumes.ts";
 
-/**
- * A pod does not say how large its disk is and the API asks for a size; what binds volume and claim is their
- * naming each other, so a nominal one does.
- */
-const NOMINAL_SIZE = "1Gi";
+/** The sizes of the disks that pods use directly, as quantities such as `10Gi`. */
+export interface ClaimSizes {
+  /** For every volume that is not named; absent: there is none. */
+  readonly others?: string | undefined;
+  /** By the name of the volume in its pod. */
+  readonly byVolume: ReadonlyMap<string, string>;
+}
+
+/** No size is known. */
+export const noClaimSizes: ClaimSizes = { byVolume: new Map() };
+
 const OBJECT_NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const NAME_LENGTH_MAX = 253;
 
 /**
  * The volumes and claims followed by `object` using them.
- * @throws TranslationError when several pods would share one claim, or a volume cannot be translated
+ * @throws TranslationError when several pods would share one claim, a volume cannot be translated or its size is not
+ *   known
  */
 export function claimsForInlineVolumes(
   object: KubeObject,
   holder: PodHolder,
   volumes: readonly (readonly [index: number, volume: Volume])[],
+  sizes: ClaimSizes,
   note: NoteSink | undefined,
 ): readonly KubeObject[] {
   if (holder.sharedBy !== undefined) {
@@ -42,13 +56,15 @@ export function claimsForInlineVolumes(
   const changed = [...(member(object, ...holder.path, "volumes") as readonly unknown[])];
   const made: KubeObject[] = [];
   for (const [index, volume] of volumes) {
+    const place = `${holder.path.join(".")}.volumes[${index}]`;
+    checkVolume(object, place, volume);
+    const size = sizeOf(object, place, volume, sizes);
     const { output, steps } = explain.translateInTreeInlineVolumeToCSI(volume, namespace || "default");
     const claimName = objectName(`${owner}-${volume.name ?? index}`, `${owner}/${volume.name ?? index}`);
-    const [pv, claim] = boundPair(output, claimName, namespace);
+    const [pv, claim] = boundPair(output, claimName, namespace, size);
     made.push(pv, claim);
     changed[index] = { name: volume.name, persistentVolumeClaim: claimSource(claimName, output) };
     if (note === undefined) continue;
-    const place = `${holder.path.join(".")}.volumes[${index}]`;
     for (const step of steps) {
       const from = step.from === "" ? "" : `${place}.${step.from}`;
       note({
@@ -63,6 +79,28 @@ export function claimsForInlineVolumes(
   return [...made, withMember(object, [...holder.path, "volumes"], changed)];
 }
 
+function checkVolume(object: KubeObject, place: string, volume: Volume): void {
+  try {
+    checkInlineVolume(volume);
+  } catch (error) {
+    if (!(error instanceof TranslationError)) throw error;
+    throw new TranslationError(nameOf(object), `${place}.${error.field}`, error.problem, error.remedy);
+  }
+}
+
+/** A pod does not say how large its disk is, and a size that is made up would be taken for the truth. */
+function sizeOf(object: KubeObject, place: string, volume: Volume, sizes: ClaimSizes): string {
+  const size = sizes.byVolume.get(volume.name ?? "") ?? sizes.others;
+  if (size !== undefined) return size;
+  const problem = `a claim states a size, and a pod does not say how large the disk of ${JSON.stringify(volume.name ?? "")} is`;
+  throw new TranslationError(
+    nameOf(object),
+    place,
+    problem,
+    "give the size of the disk, or use --inline=report",
+  );
+}
+
 function claimSource(claimName: string, pv: PersistentVolume): KubeObject {
   return pv.spec?.csi?.readOnly || pv.spec?.accessModes?.[0] === "ReadOnlyMany"
     ? { claimName, readOnly: true }
@@ -73,6 +111,7 @@ function boundPair(
   translated: PersistentVolume,
   claimName: string,
   namespace: string,
+  size: string,
 ): readonly [KubeObject, KubeObject] {
   const volumeName = objectName(translated.metadata?.name ?? "", translated.spec?.csi?.volumeHandle ?? "");
   const metadata = namespace === "" ? { name: claimName } : { name: claimName, namespace };
@@ -82,7 +121,7 @@ function boundPair(
     kind: "PersistentVolume",
     metadata: { name: volumeName },
     spec: {
-      capacity: { storage: NOMINAL_SIZE },
+      capacity: { storage: size },
       accessModes,
       volumeMode,
       // The disk was there before the pod and outlives it.
@@ -106,7 +145,7 @@ function boundPair(
       volumeMode,
       storageClassName: "",
       volumeName,
-      resources: { requests: { storage: NOMINAL_SIZE } },
+      resources: { requests: { storage: size } },
     },
   };
   return [pv, claim];

@@ -126,11 +126,15 @@ export class JsonListOutput implements ManifestOutput {
   }
 }
 
+/** A document behind a separator, with the comments and directives that may stand before it. */
+const SEPARATED = /^(?:[ \t]*(?:#.*)?\r?\n|%.*\n)*---/;
+
 /** A stream of YAML documents. */
 export class YamlOutput implements ManifestOutput {
   readonly #out: OutputBuffer;
   #empty = true;
   #endsLine = true;
+  #beginsInput = false;
   constructor(out: OutputBuffer) {
     this.#out = out;
   }
@@ -147,16 +151,26 @@ export class YamlOutput implements ManifestOutput {
     if (!this.#empty) this.raw("---\n");
     this.raw(formatYaml(value));
   }
+  /** What follows comes from another input, whose first document need not have a separator. */
+  beginInput(): void {
+    this.#beginsInput = !this.#empty;
+  }
+  /** The text of a document, or of the opening of a list, as it stands. */
+  opening(text: string): void {
+    if (this.#beginsInput && !SEPARATED.test(text)) this.raw("---\n");
+    this.raw(text);
+  }
   /** Text as it stands: a document with its separator, or part of a list. */
   raw(text: string): void {
     if (text === "") return;
     this.#out.add(this.#endsLine ? text : `\n${text}`);
     this.#endsLine = text.endsWith("\n");
     this.#empty = false;
+    this.#beginsInput = false;
   }
   /** A translated document in the place of `text`, behind the same separator. */
   document(text: string, values: readonly unknown[]): void {
-    const separated = /^(?:[ \t]*(?:#.*)?\r?\n|%.*\n)*---/.test(text);
+    const separated = SEPARATED.test(text);
     for (const [i, value] of values.entries()) {
       if (i > 0 || separated || !this.#empty) this.raw("---\n");
       this.raw(formatYaml(value));

@@ -1,7 +1,6 @@
-import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { vectorFile } from "../../../../scripts/vectors/location.ts";
+import { vectorCases } from "../../../../scripts/vectors/location.ts";
 import { convertObject } from "./convert-object.ts";
 import { type ConversionNote, type ConversionTotals, convertManifests } from "./index.ts";
 import { OutputBuffer } from "./manifest-output.ts";
@@ -22,7 +21,7 @@ async function convert(lines: readonly string[], chunkSize = 1 << 16): Promise<O
     for (let at = 0; at < bytes.length; at += chunkSize) yield bytes.subarray(at, at + chunkSize);
   }
   const totals = await convertManifests(
-    input(),
+    [{ name: "input", bytes: input() }],
     { write: (part) => void written.push(part) },
     {
       to: "csi",
@@ -54,10 +53,10 @@ async function short(line: string): Promise<string | undefined> {
   return Buffer.concat(written).toString().trimEnd();
 }
 
-const recorded: readonly object[] = readFileSync(vectorFile("translation"), "utf8")
-  .trim()
-  .split("\n")
-  .map((line) => JSON.parse(line).input.pv)
+const recorded: readonly object[] = vectorCases<{ readonly input: { readonly pv?: object | null } }>(
+  "translation",
+)
+  .map(({ input }) => input.pv)
   .filter((pv) => typeof pv === "object" && pv !== null)
   .map((pv) => ({ apiVersion: "v1", kind: "PersistentVolume", ...pv }));
 

@@ -10,7 +10,7 @@
  *  - Nothing of a line is written before all of it has been translated.
  */
 
-import { type PersistentVolume, translateInTreePVToCSI } from "@longshore/translation";
+import { checkInTreePV, type PersistentVolume, translateInTreePVToCSI } from "@longshore/translation";
 import { AffinityMemo, writtenAffinity } from "./affinity-memo.ts";
 import { OPEN_BRACE } from "./json-members.ts";
 import type { KubeObject } from "./kube-object.ts";
@@ -156,7 +156,9 @@ function editsOfLine(line: ScannedLine, affinities: AffinityMemo): readonly Edit
   if (volumeScanner.isFound(NAMESPACE)) spec.claimRef = new ScannedClaimRef(line);
   let after: PersistentVolume;
   try {
-    after = translateInTreePVToCSI({ metadata, spec } as unknown as PersistentVolume);
+    const before = { metadata, spec } as unknown as PersistentVolume;
+    checkInTreePV(before);
+    after = translateInTreePVToCSI(before);
   } catch {
     // The long way meets the same error and knows how to tell it.
     return undefined;

@@ -15,7 +15,10 @@ import {
   Schema,
   seqTag,
   strTag,
+  YAMLException,
 } from "js-yaml";
+
+import { hasExcessiveAliases } from "./alias-limit.ts";
 
 const TRUE = /^(?:true|True|TRUE|yes|Yes|YES|on|On|ON)$/;
 const FALSE = /^(?:false|False|FALSE|no|No|NO|off|Off|OFF)$/;
@@ -44,10 +47,15 @@ const schema = new Schema([strTag, seqTag, mapTag, nullYaml11Tag, boolTag, intTa
 
 /**
  * The value of one document; `undefined` or `null` where it is empty.
- * @throws YAMLException
+ * @throws YAMLException also where aliases make far more of the document than it holds
  */
 export function parseYaml(text: string): unknown {
-  return load(text.replace(/^\ufeff/, ""), { schema });
+  const value = load(text.replace(/^\ufeff/, ""), { schema });
+  // Without an alias nothing is there twice.
+  if (text.includes("*") && hasExcessiveAliases(value)) {
+    throw new YAMLException("its aliases would make far more of it than it holds");
+  }
+  return value;
 }
 
 /** A value as a YAML document, without a separator. */

@@ -1,6 +1,5 @@
 /** The recordings of a real kube-controller-manager 1.20.2 (`vectors/kcm-migration`). */
-import { existsSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import type { PersistentVolume, PersistentVolumeClaim, VolumeAttachment } from "@longshore/kube";
 
@@ -58,12 +57,8 @@ export interface Recording {
   readonly levels: Readonly<Record<string, Level>>;
 }
 
-/** The shared vectors where they are, else the copy in the repository. */
+/** The recording of `plugin`, from the repository's vectors. */
 export function loadRecording(plugin: string): Recording {
-  const path = (relative: string) => fileURLToPath(new URL(`../../../../${relative}`, import.meta.url));
-  const shared = path(`../shared/vectors/kcm-migration/${plugin}.json`);
-  if (existsSync(shared)) return JSON.parse(readFileSync(shared, "utf8"));
-  return JSON.parse(
-    gunzipSync(readFileSync(path(`tests/vectors-data/kcm-migration/${plugin}.json.gz`))).toString(),
-  );
+  const file = new URL(`../../../../tests/vectors-data/kcm-migration/${plugin}.json.gz`, import.meta.url);
+  return JSON.parse(gunzipSync(readFileSync(file)).toString());
 }
