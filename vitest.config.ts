@@ -7,6 +7,11 @@ const alias = packageEntries.map(({ specifier, source }) => ({
   replacement: source,
 }));
 
+/** What takes minutes, because it goes through every point or every fault: `npm run test:exhaustive`. */
+const exhaustive = "packages/*/src/**/*.exhaustive.test.ts";
+/** One whole crossing of real processes, which every test run includes. */
+const crossing = "tests/e2e/crossing.test.ts";
+
 /**
  * Real processes on a machine that others use too: in CI a test of these gets a second try, which the
  * output shows. Unit tests, scenarios and simulation get none.
@@ -16,6 +21,8 @@ const retry = process.env.CI === undefined ? 0 : 1;
 export default defineConfig({
   resolve: { alias },
   test: {
+    reporters: ["default", "./scripts/retried-tests.ts"],
+    maxWorkers: 2,
     projects: [
       {
         resolve: { alias },
@@ -27,6 +34,7 @@ export default defineConfig({
             "tests/house-rules/**/*.test.ts",
             "examples/**/*.test.ts",
           ],
+          exclude: [exhaustive],
           isolate: false,
           pool: "threads",
           testTimeout: 20_000,
@@ -35,8 +43,32 @@ export default defineConfig({
       {
         resolve: { alias },
         test: {
+          name: "exhaustive",
+          include: [exhaustive],
+          isolate: false,
+          pool: "threads",
+          testTimeout: 60_000,
+        },
+      },
+      {
+        resolve: { alias },
+        test: {
+          name: "crossing",
+          include: [crossing],
+          pool: "forks",
+          // After the unit tests, which some of its processes would slow down.
+          sequence: { groupOrder: 1 },
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          retry,
+        },
+      },
+      {
+        resolve: { alias },
+        test: {
           name: "e2e",
           include: ["tests/e2e/**/*.test.ts"],
+          exclude: [crossing],
           pool: "forks",
           fileParallelism: false,
           testTimeout: 120_000,

@@ -18,9 +18,9 @@ describe("a simulated crossing", () => {
     expect((await simulateCrossing({ seed: 8 })).traceHash).not.toBe(first.traceHash);
   });
 
-  it("keeps the contract over seeds of crashes and lost replies", { timeout: 600_000 }, async () => {
-    const seeds = Number(process.env.LONGSHORE_SIM_SEEDS ?? "200");
-    for (let seed = 1; seed <= seeds; seed++) {
+  // A sample; crossing-seeds.exhaustive.test.ts has many more.
+  it("keeps the contract over some seeds of crashes and lost replies", { timeout: 120_000 }, async () => {
+    for (let seed = 1; seed <= 10; seed++) {
       const result = await simulateCrossing({ seed });
       expect(result.violations, `replay with: longshore sim --seed ${seed}`).toEqual([]);
     }

@@ -385,3 +385,25 @@ test("managed fields are left out where nobody wants them, wherever they stand",
   const { items } = await kube.list(resources.nodes, { signal });
   expect(items).toEqual([{ apiVersion: "v1", kind: "Node", metadata: { name: "a" } }]);
 });
+
+test("many calls that share one signal are no leak of listeners, and none is reported", async () => {
+  const waiting: ServerResponse[] = [];
+  const { kube } = await serve((_request, response) => void waiting.push(response));
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => warnings.push(warning);
+  process.on("warning", onWarning);
+  try {
+    const shared = new AbortController().signal;
+    const calls = Array.from({ length: 12 }, () =>
+      kube.get(resources.nodes, { name: "n" }, { signal: shared }),
+    );
+    while (waiting.length < calls.length) await new Promise(setImmediate);
+    for (const response of waiting) response.writeHead(200).end('{"kind":"Node","metadata":{"name":"n"}}');
+    await Promise.all(calls);
+    // Warnings come with the next turn of the loop.
+    await new Promise(setImmediate);
+    expect(warnings).toEqual([]);
+  } finally {
+    process.off("warning", onWarning);
+  }
+});

@@ -2,6 +2,7 @@
  * Sends single HTTP requests over undici: connections, TLS and the mapping of failures. With `undici-parts.ts`
  * the only file that knows undici; all time limits come in from outside, undici's own are switched off.
  */
+import { setMaxListeners } from "node:events";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { DeadlineError, type TimeLimit, type Timer } from "@longshore/runtime";
@@ -228,6 +229,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     });
     // Whoever does not get to wait for it is told of what went wrong before.
     this.answer.catch(() => {});
+    setMaxListeners(0, limit.signal); // One listener a call under way: many are no leak.
     limit.signal.addEventListener("abort", this.#onAbort, { once: true });
     this.#timer = limit.onEnd((error) => this.#fail(error));
   }
