@@ -86,9 +86,20 @@ export interface PluginRegistrationClient {
   close(): void;
 }
 
+/** What a connection does with what a driver says (decision 0018). */
+export interface CsiConnectOptions {
+  /**
+   * `checked`, which is the default: no status message and no message of a condition holds a secret value, or a control
+   * character, or is longer than some KiB; an answer that gives a credential back in an id, a context or topology, or with
+   * strings too large to keep, fails with INTERNAL and `answered: false`. `masked`: likewise, but such a credential is
+   * passed on, as the reference sidecars do. `raw`: all as it came, for those that judge a driver.
+   */
+  readonly answers?: "checked" | "masked" | "raw";
+}
+
 /** Opens connections. `endpoint` is a socket's absolute path, or `unix://` and the path. */
 export interface CsiConnector {
-  connect(endpoint: string): CsiConnection;
+  connect(endpoint: string, options?: CsiConnectOptions): CsiConnection;
   connectRegistration(socketPath: string): PluginRegistrationClient;
 }
 

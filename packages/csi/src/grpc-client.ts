@@ -18,9 +18,10 @@ import { CsiCallError, type GrpcCode } from "./errors.ts";
 import { callErrorOf } from "./grpc-errors.ts";
 import { type AnyMessage, longestMessageBytes, methodDefinition } from "./grpc-service.ts";
 import { serverStream } from "./grpc-stream.ts";
+import { guardedConnection, guardedUnary, RecentSecrets } from "./guarded.ts";
 import { LossListeners } from "./loss-listeners.ts";
-import { snapshotMetadataOver } from "./streams.ts";
-import { connectionOver, registrationOver, type UnaryTransport } from "./unary.ts";
+import type { StreamTransport } from "./streams.ts";
+import { registrationOver, type UnaryTransport } from "./unary.ts";
 
 const channelOptions = {
   // Without it the socket's path becomes `:authority`, which Go servers refuse when it holds a `%`.
@@ -38,6 +39,7 @@ const channelOptions = {
 
 /** Connects to drivers over their unix sockets. */
 export function grpcConnector(env: Pick<RuntimeEnv, "clock">): CsiConnector {
+  const recent = new RecentSecrets();
   const open = (endpoint: string) => {
     const client = new Client(`unix:${socketPathOf(endpoint)}`, credentials.createInsecure(), channelOptions);
     const transport: UnaryTransport = async (method, request, options) =>
@@ -47,24 +49,27 @@ export function grpcConnector(env: Pick<RuntimeEnv, "clock">): CsiConnector {
     return { client, transport };
   };
   return {
-    connect(endpoint) {
+    connect(endpoint, options) {
       const { client, transport } = open(endpoint);
       const losses = new LossListeners();
       tellOfLoss(client, losses);
-      return connectionOver(transport, {
-        snapshotMetadata: snapshotMetadataOver((method, request, options) =>
-          serverStream(env, client, method, request, options),
-        ),
-        onLost: (listener) => losses.add(listener),
+      const transports = {
+        unary: transport,
+        stream: (...[method, request, call]: Parameters<StreamTransport>) =>
+          serverStream(env, client, method, request, call),
+      };
+      const line = {
+        onLost: (listener: () => void) => losses.add(listener),
         close() {
           losses.clear();
           client.close();
         },
-      });
+      };
+      return guardedConnection(transports, recent, line, options);
     },
     connectRegistration(socketPath) {
       const { client, transport } = open(socketPath);
-      return registrationOver(transport, () => client.close());
+      return registrationOver(guardedUnary(transport, recent), () => client.close());
     },
   };
 }

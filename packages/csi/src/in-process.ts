@@ -16,11 +16,11 @@ import { abortable, type Clock, DeadlineError, withDeadline } from "@longshore/r
 import type { CsiCallOptions, CsiConnector, CsiHandlers, CsiListener, CsiServer } from "./connection.ts";
 import { socketPathOf } from "./endpoint.ts";
 import { CsiCallError } from "./errors.ts";
+import { guardedConnection, guardedUnary, RecentSecrets } from "./guarded.ts";
 import { inProcessStream } from "./in-process-stream.ts";
 import { LossListeners } from "./loss-listeners.ts";
-import { snapshotMetadataOver } from "./streams.ts";
+import type { StreamTransport } from "./streams.ts";
 import {
-  connectionOver,
   dispatch,
   handlersOf,
   registrationHandlersOf,
@@ -73,6 +73,7 @@ interface Served {
 export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
   const table = new Map<string, Served>();
   const hooks: InProcessHook[] = [];
+  const recent = new RecentSecrets();
 
   function serve(path: string, handlers: Served["handlers"]): CsiServer {
     if (table.has(path))
@@ -161,7 +162,7 @@ export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
   }
 
   return {
-    connect(endpoint) {
+    connect(endpoint, connectOptions) {
       const path = socketPathOf(endpoint);
       const closed = new AbortController();
       setMaxListeners(0, closed.signal);
@@ -177,30 +178,32 @@ export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
           else signal.addEventListener("abort", () => losses.tell(), { once: true });
         }
       };
-      const watched: UnaryTransport = async (method, request, options) => {
+      const unary: UnaryTransport = async (method, request, options) => {
         const served = table.get(path);
         const answer = await transport(method, request, options);
         answeredBy(served);
         return answer;
       };
-      return connectionOver(watched, {
-        snapshotMetadata: snapshotMetadataOver(async function* (method, request, options) {
-          const peer = { served: table.get(path), endpoint: path, closed: closed.signal };
-          for await (const answer of inProcessStream(env.clock, peer, method, request, options)) {
-            answeredBy(peer.served);
-            yield answer;
-          }
-        }),
-        onLost: (listener) => losses.add(listener),
+      const stream: StreamTransport = async function* (method, request, options) {
+        const peer = { served: table.get(path), endpoint: path, closed: closed.signal };
+        for await (const answer of inProcessStream(env.clock, peer, method, request, options)) {
+          answeredBy(peer.served);
+          yield answer;
+        }
+      };
+      const line = {
+        onLost: (listener: () => void) => losses.add(listener),
         close() {
           losses.clear();
           closed.abort();
         },
-      });
+      };
+      return guardedConnection({ unary, stream }, recent, line, connectOptions);
     },
     connectRegistration(socketPath) {
       const closed = new AbortController();
-      return registrationOver(transportTo(socketPathOf(socketPath), closed.signal), () => closed.abort());
+      const transport = transportTo(socketPathOf(socketPath), closed.signal);
+      return registrationOver(guardedUnary(transport, recent), () => closed.abort());
     },
     serve: async (endpoint, services) => serve(socketPathOf(endpoint), handlersOf(services)),
     serveRegistration: async (socketPath, handlers) =>

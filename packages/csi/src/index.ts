@@ -25,6 +25,7 @@ export {
 export { instrumentedConnection, instrumentedConnector } from "./instrumented.ts";
 export { type CallInterceptor, interceptCalls } from "./intercepted.ts";
 export { forwardingServices, observedServices, type ServedCall } from "./observed-services.ts";
+export { EndlessListError, entriesOfPages, type ListPage } from "./pages.ts";
 export { capabilitiesOf, type DriverCapabilities, driverNameOf, waitUntilReady } from "./probe.ts";
-export { redact, strippedSecret } from "./redact.ts";
+export { redact } from "./redact.ts";
 export { checkAbsolutePath, checkName, checkRequest, type RequestLimits } from "./request-checks.ts";

@@ -1,16 +1,19 @@
 /** Connections that log and measure their calls; they wrap the seam from outside. */
 import type { LogFields, RuntimeEnv } from "@longshore/runtime";
+import { fieldsWithSecrets, redactAnswer } from "./answer-checks.ts";
 import type { CsiConnection, CsiConnector } from "./connection.ts";
 import { CsiCallError } from "./errors.ts";
 import { interceptCalls } from "./intercepted.ts";
 import { redact } from "./redact.ts";
+import { secretsOfRequest } from "./request-secrets.ts";
 
 /** Buckets of `csi_sidecar_operations_seconds`, in seconds, as csi-lib-utils has them. */
 const operationBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
 
 /**
  * The same connection, with every unary call logged (debug; failures at info) without its secrets, and
- * its duration observed in `csi_sidecar_operations_seconds`. Streams go straight through.
+ * its duration observed in `csi_sidecar_operations_seconds`. Streams go straight through. A driver that gives back, in
+ * an id or a context, a value that came as a secret is warned of once for each field.
  * @param labels further labels of the metric, e.g. `driver_name`. `migrated`, where it is among them, is what a call says
  *   of itself, and else what stands here.
  */
@@ -24,6 +27,15 @@ export function instrumentedConnection(
     labels: ["driver_name", "method_name", "grpc_status_code", "migrated"],
     buckets: operationBuckets,
   });
+  const warned = new Set<string>();
+  const warnOnce = (rpc: string, field: string) => {
+    if (warned.has(`${rpc} ${field}`)) return;
+    warned.add(`${rpc} ${field}`);
+    env.logger.warn("the driver gives a value of the request's secrets back: it is stored in the open", {
+      rpc,
+      field,
+    });
+  };
   return interceptCalls(connection, async (method, request, options, send) => {
     const startedMs = env.clock.monotonicMs();
     const end = (code: string, fields: () => LogFields) => {
@@ -45,7 +57,11 @@ export function instrumentedConnection(
     };
     try {
       const answer = await send();
-      end("OK", () => ({ response: redact(method.output, answer) }));
+      const secrets = secretsOfRequest(method.input, request);
+      if (secrets !== undefined) {
+        for (const field of fieldsWithSecrets(method.output, answer, secrets)) warnOnce(method.name, field);
+      }
+      end("OK", () => ({ response: redactAnswer(method.output, answer, secrets) }));
       return answer;
     } catch (error) {
       end(error instanceof CsiCallError ? error.code : "UNKNOWN", () => ({ error }));
@@ -61,7 +77,7 @@ export function instrumentedConnector(
   labels?: Readonly<Record<string, string>>,
 ): CsiConnector {
   return {
-    connect: (endpoint) => instrumentedConnection(env, connector.connect(endpoint), labels),
+    connect: (endpoint, options) => instrumentedConnection(env, connector.connect(endpoint, options), labels),
     connectRegistration: (socketPath) => connector.connectRegistration(socketPath),
   };
 }

@@ -5,16 +5,12 @@
 import {
   type DescField,
   type DescMessage,
-  getOption,
-  hasOption,
   type JsonValue,
   type MessageShape,
   toJson,
 } from "@bufbuild/protobuf";
-import { csi_secret } from "./gen/csi_pb.ts";
-
-/** What stands in a log in place of a secret, as in the reference sidecars. */
-export const strippedSecret = "***stripped***";
+import { isSecretField } from "./request-secrets.ts";
+import { strippedSecret } from "./secret-mask.ts";
 
 /** The JSON form of a message with its secrets replaced by {@link strippedSecret}. */
 export function redact<S extends DescMessage>(schema: S, message: MessageShape<S>): JsonValue {
@@ -34,7 +30,7 @@ function redactJson(schema: DescMessage, json: JsonValue): JsonValue {
 }
 
 function redactField(field: DescField, value: JsonValue): JsonValue {
-  if (hasOption(field, csi_secret) && getOption(field, csi_secret)) return strippedSecret;
+  if (isSecretField(field)) return strippedSecret;
   if (field.name === "mount_flags") return strippedSecret;
   const nested = field.message;
   if (nested === undefined) return value;

@@ -4,6 +4,7 @@
  */
 import { type DescMessage, type MessageShape, ScalarType } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { formsOfSecret, holdsSecret, type SecretForms } from "../secret-mask.ts";
 import type { CallOutcome, CallWatcher } from "./clients.ts";
 import { type DriverSecrets, secretValuesOf } from "./secrets.ts";
 
@@ -29,21 +30,19 @@ const stringLimits: Readonly<Record<string, number>> = {
   "csi.v1.ListVolumesResponse.VolumeStatus.published_node_ids": 256,
   "csi.v1.ControllerGetVolumeResponse.VolumeStatus.published_node_ids": 256,
 };
-/** Shorter values occur by chance. */
-const tellingSecretLength = 4;
 
 const encoder = new TextEncoder();
 const bytesOf = (text: string) => encoder.encode(text).length;
 
 /** Collects what is wrong with the answers of a run. */
 export class Observations implements CallWatcher {
-  readonly #secretValues: readonly string[];
+  readonly #secrets: readonly SecretForms[];
   readonly #problems = new Map<ObservedRule, Set<string>>();
   #answers = 0;
   #refusals = 0;
 
   constructor(secrets: DriverSecrets) {
-    this.#secretValues = secretValuesOf(secrets).filter((value) => value.length >= tellingSecretLength);
+    this.#secrets = secretValuesOf(secrets).map((value) => formsOfSecret(value));
   }
 
   /** Calls that were answered with OK. */
@@ -82,7 +81,7 @@ export class Observations implements CallWatcher {
   }
 
   #holdsSecret(text: string): boolean {
-    return this.#secretValues.some((value) => text.includes(value));
+    return holdsSecret(text, this.#secrets);
   }
 }
 

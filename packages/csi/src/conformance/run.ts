@@ -6,7 +6,7 @@
  *  - A driver that is gone fails the check that lost it and skips those that follow: one cause, one failure.
  *  - No secret value is in a result.
  */
-import { errorChain, HostError, withDeadline } from "@longshore/runtime";
+import { errorChain, foreignText, HostError, withDeadline } from "@longshore/runtime";
 import type { CsiConnection } from "../connection.ts";
 import { CsiCallError } from "../errors.ts";
 import type { Check } from "./check.ts";
@@ -56,6 +56,8 @@ export class CleanupError extends Error {
 
 /** Calls of a failed check that are reported: the last ones, since those tell. */
 const callsMax = 20;
+/** Characters of what a driver says of itself that are reported. */
+const driverTextMax = 256;
 /** How long removing may take in all, in milliseconds, however long single calls may. */
 const cleanupMs = 120_000;
 /** How long a driver that went away may take to be back, where something else restarts it. */
@@ -98,11 +100,12 @@ export class ConformanceSession {
     signal: AbortSignal,
   ): Promise<ConformanceSession> {
     const options = settleOptions(given);
-    const connection = env.connector.connect(options.endpoint);
+    // A driver is judged by what it says, not by what others make of it.
+    const connection = env.connector.connect(options.endpoint, { answers: "raw" });
     const separate =
       options.controllerEndpoint !== undefined && options.controllerEndpoint !== options.endpoint;
     const controllerConnection = separate
-      ? env.connector.connect(options.controllerEndpoint ?? options.endpoint)
+      ? env.connector.connect(options.controllerEndpoint ?? options.endpoint, { answers: "raw" })
       : connection;
     const connections = separate ? [connection, controllerConnection] : [connection];
     try {
@@ -308,9 +311,9 @@ function reportOf(
   const count = (outcome: CheckResult["outcome"]) => results.filter((r) => r.outcome === outcome).length;
   return {
     driver: {
-      name: target.name,
-      vendorVersion: target.vendorVersion,
-      nodeId: target.nodeInfo?.nodeId ?? "",
+      name: foreignText(target.name, driverTextMax),
+      vendorVersion: foreignText(target.vendorVersion, driverTextMax),
+      nodeId: foreignText(target.nodeInfo?.nodeId ?? "", driverTextMax),
       capabilities: {
         plugin: [...target.plugin].sort(),
         controller: [...target.controller].sort(),

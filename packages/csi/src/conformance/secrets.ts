@@ -1,7 +1,8 @@
 /**
  * Secrets by RPC, in the form that csi-sanity reads them (csi-spec-notes.md §10), and their removal from texts.
  */
-import { strippedSecret } from "../redact.ts";
+import { foreignText } from "@longshore/runtime";
+import { formsOfSecret, maskSecrets } from "../secret-mask.ts";
 
 /** Secrets by the name of the RPC that they are sent with, e.g. `CreateVolume`. */
 export type DriverSecrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -74,19 +75,22 @@ function secretValues(key: string, values: unknown): Record<string, string> {
   return values as Record<string, string>;
 }
 
-/** A function that takes every secret value out of a text. */
+/**
+ * A function that takes every secret value out of a text, however short and also where it is encoded, and control
+ * characters with it: what a driver says is shown on terminals. Lines stay.
+ */
 export function secretStripper(secrets: DriverSecrets): (text: string) => string {
-  const values = secretValuesOf(secrets);
-  return (text) => {
-    let clean = text;
-    for (const value of values) clean = clean.replaceAll(value, strippedSecret);
-    return clean;
-  };
+  const forms = secretValuesOf(secrets).map((value) => formsOfSecret(value, 1));
+  return (text) =>
+    maskSecrets(text, forms)
+      .split("\n")
+      .map((line) => foreignText(line))
+      .join("\n");
 }
 
-/** All values, longest first, so that one which holds another is replaced as a whole. */
+/** All values. */
 export function secretValuesOf(secrets: DriverSecrets): readonly string[] {
   const values = new Set(Object.values(secrets).flatMap((byName) => Object.values(byName)));
   values.delete("");
-  return [...values].sort((a, b) => b.length - a.length);
+  return [...values];
 }

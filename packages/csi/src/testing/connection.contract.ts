@@ -7,6 +7,7 @@ import {
   type CsiServices,
   CsiStatusError,
 } from "../index.ts";
+import { answersContract } from "./answers.contract.ts";
 
 /** One form under test. */
 export interface CsiForm {
@@ -52,6 +53,8 @@ async function failure(call: Promise<unknown>): Promise<CsiCallError> {
 
 export function csiContract(name: string, form: () => CsiForm): void {
   describe(`CSI connections: ${name}`, () => {
+    answersContract(form);
+
     it("carries requests and answers, 64-bit sizes included", async () => {
       const { connector, listener, endpoint } = form();
       const at = endpoint();

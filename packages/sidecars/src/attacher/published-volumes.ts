@@ -2,7 +2,7 @@
  * Compares what attachments say with what the driver lists as published (sidecars.md §3.4). A contradiction is
  * not written anywhere: the attachment is only looked at once more, with the call forced.
  */
-import type { CsiCallOptions } from "@longshore/csi";
+import { type CsiCallOptions, entriesOfPages } from "@longshore/csi";
 import type { Stored, VolumeAttachment } from "@longshore/kube";
 import { repairVolumeHandle } from "@longshore/translation";
 import type { AttachContext } from "./attach-reconciler.ts";
@@ -18,14 +18,13 @@ export async function listPublished(
   options: CsiCallOptions,
 ): Promise<PublishedVolumes> {
   const published = new Map<string, readonly string[]>();
-  let startingToken = "";
-  do {
-    const page = await context.driver.csi.controller.listVolumes({ maxEntries, startingToken }, options);
-    for (const { volume, status } of page.entries) {
-      if (volume !== undefined) published.set(volume.volumeId, status?.publishedNodeIds ?? []);
-    }
-    startingToken = page.nextToken;
-  } while (startingToken !== "");
+  const { controller } = context.driver.csi;
+  const entries = entriesOfPages("ListVolumes", (startingToken) =>
+    controller.listVolumes({ maxEntries, startingToken }, options),
+  );
+  for await (const { volume, status } of entries) {
+    if (volume !== undefined) published.set(volume.volumeId, status?.publishedNodeIds ?? []);
+  }
   return published;
 }
 

@@ -1,5 +1,5 @@
 /** Asks the driver how its volumes are: all at once with ListVolumes, or one by one with ControllerGetVolume. */
-import type { CsiCallOptions } from "@longshore/csi";
+import { type CsiCallOptions, entriesOfPages } from "@longshore/csi";
 import type { Driver } from "../common/env.ts";
 import type { VolumeHealth } from "./monitored-volume.ts";
 
@@ -17,14 +17,13 @@ export async function listHealth(
   options: CsiCallOptions,
 ): Promise<ReadonlyMap<string, VolumeHealth>> {
   const found = new Map<string, VolumeHealth>();
-  let startingToken = "";
-  do {
-    const page = await driver.csi.controller.listVolumes({ startingToken }, options);
-    for (const { volume, status } of page.entries) {
-      if (volume !== undefined) found.set(volume.volumeId, healthOf(status?.volumeCondition));
-    }
-    startingToken = page.nextToken;
-  } while (startingToken !== "");
+  const { controller } = driver.csi;
+  const entries = entriesOfPages("ListVolumes", (startingToken) =>
+    controller.listVolumes({ startingToken }, options),
+  );
+  for await (const { volume, status } of entries) {
+    if (volume !== undefined) found.set(volume.volumeId, healthOf(status?.volumeCondition));
+  }
   return found;
 }
 

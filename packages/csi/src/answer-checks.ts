@@ -1,0 +1,195 @@
+/**
+ * What a caller may rely on in every answer: nothing is larger than it can keep, texts for people are fit to be shown, and what
+ * is used as it is (ids, contexts, topology) holds no credential of the request. The sizes of the specification (128 bytes,
+ * 4 KiB: spec.md, "Size Limits") are what `driver check` asks for; well-known drivers exceed them, so more is taken here.
+ */
+import { type DescField, type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
+import { hasUnfitCharacters } from "@longshore/runtime";
+import { redact } from "./redact.ts";
+import { fieldValue, isText, type RequestSecret } from "./request-secrets.ts";
+import { formsOfSecret, holdsSecret, maskSecrets, type SecretForms } from "./secret-mask.ts";
+
+/** Characters that a string of an answer may have; texts for people are cut instead. */
+const stringMax = 4096;
+/** Characters that keys and values of a map may have together. */
+const mapMax = 65_536;
+/** A shorter value may be in an id by chance. */
+const refusedLength = 8;
+
+/** Texts for people: of conditions, of a validation, the version of the driver. */
+const texts: ReadonlySet<string> = new Set(["message", "vendor_version"]);
+/** Strings that only the driver reads. */
+const opaque: ReadonlySet<string> = new Set(["next_token"]);
+
+/** An answer that cannot be used. Names the field and never its value. */
+export class AnswerError extends Error {
+  override readonly name = "AnswerError";
+}
+
+/** Looks at the parts of an answer. */
+interface Inspector {
+  /** What stands in the place of a text for people. */
+  text(text: string): string;
+  /** A string, or all of a map, that is used as it is. */
+  value(value: string, at: string): void;
+}
+
+type Message = Record<string, unknown>;
+type Step = (message: Message, at: string, to: Inspector) => void;
+
+/**
+ * Checks an answer and makes its texts fit to be shown, in place.
+ * @param clean what becomes of a text for people
+ * @param credentials of the request; undefined: none, or nothing is refused for them
+ * @throws AnswerError when it cannot be used
+ */
+export function checkAnswer(
+  schema: DescMessage,
+  answer: MessageShape<DescMessage>,
+  clean: (text: string) => string,
+  credentials: readonly SecretForms[] = [],
+): void {
+  stepOf(schema)?.(answer as Message & MessageShape<DescMessage>, "", {
+    text: clean,
+    value(value, at) {
+      if (!holdsSecret(value, credentials)) return;
+      throw new AnswerError(
+        `${at} holds a secret of the request: it would be stored in the open; the driver must be corrected`,
+      );
+    },
+  });
+}
+
+/** The credentials that an answer must not give back: long enough to be told from chance, and not in the open in the request. */
+export function refusableSecrets(
+  schema: DescMessage,
+  request: MessageShape<DescMessage>,
+  secrets: readonly RequestSecret[],
+): readonly SecretForms[] {
+  const long = secrets.filter(
+    ({ value, isCredential }) => isCredential && value.trim().length >= refusedLength,
+  );
+  if (long.length === 0) return [];
+  const open = JSON.stringify(redact(schema, request));
+  return long
+    .map(({ value }) => formsOfSecret(value, refusedLength))
+    .filter((forms) => !holdsSecret(open, [forms]));
+}
+
+/** Names of the fields, used as they are, that hold one of the values, credential or not. */
+export function fieldsWithSecrets(
+  schema: DescMessage,
+  answer: MessageShape<DescMessage>,
+  secrets: readonly RequestSecret[],
+): readonly string[] {
+  const forms = secrets.map(({ value }) => formsOfSecret(value, refusedLength));
+  const found = new Set<string>();
+  stepOf(schema)?.(answer as Message & MessageShape<DescMessage>, "", {
+    text: (text) => text,
+    value(value, at) {
+      if (holdsSecret(value, forms)) found.add(at);
+    },
+  });
+  return [...found];
+}
+
+/** The JSON form of an answer for a log, without the secrets of its request. */
+export function redactAnswer(
+  schema: DescMessage,
+  answer: MessageShape<DescMessage>,
+  secrets: readonly RequestSecret[] | undefined,
+): unknown {
+  if (secrets === undefined) return redact(schema, answer);
+  const forms = secrets.map(({ value }) => formsOfSecret(value));
+  const clean = (value: unknown): unknown => {
+    if (typeof value === "string") return maskSecrets(value, forms);
+    if (Array.isArray(value)) return value.map(clean);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, each]) => [maskSecrets(key, forms), clean(each)]),
+    );
+  };
+  return clean(toJson(schema, answer));
+}
+
+const steps = new WeakMap<DescMessage, { step: Step | undefined }>();
+
+/** Undefined: no message of this kind holds a string. */
+function stepOf(schema: DescMessage): Step | undefined {
+  const known = steps.get(schema);
+  if (known !== undefined) return known.step;
+  const entry: { step: Step | undefined } = { step: undefined };
+  // A kind that holds itself finds this.
+  steps.set(schema, entry);
+  const parts = schema.fields.flatMap((field) => fieldStep(field) ?? []);
+  if (parts.length > 0) {
+    entry.step = (message, at, to) => {
+      for (const part of parts) part(message, at, to);
+    };
+  }
+  return entry.step;
+}
+
+function fieldStep(field: DescField): Step | undefined {
+  const at = (above: string) => (above === "" ? field.name : `${above}.${field.name}`);
+  if (field.fieldKind === "map" && field.mapKind === "scalar") {
+    return (message, above, to) => inspectMap(field, fieldValue(field, message) as Message, at(above), to);
+  }
+  if (field.fieldKind === "scalar" && isText(field)) {
+    if (texts.has(field.name) && field.oneof === undefined) {
+      return (message, _, to) => {
+        const text = message[field.localName] as string | undefined;
+        if (text) message[field.localName] = to.text(text);
+      };
+    }
+    return (message, above, to) => {
+      const value = fieldValue(field, message) as string | undefined;
+      if (value) inspectString(field, value, at(above), to);
+    };
+  }
+  if (field.fieldKind === "list" && isText(field)) {
+    return (message, above, to) => {
+      for (const value of message[field.localName] as readonly string[]) {
+        inspectString(field, value, at(above), to);
+      }
+    };
+  }
+  const nested = field.message === undefined ? undefined : stepOf(field.message);
+  if (nested === undefined) return undefined;
+  return (message, above, to) => {
+    const value = fieldValue(field, message);
+    if (value === undefined) return;
+    if (field.fieldKind === "message") nested(value as Message, at(above), to);
+    else for (const each of Object.values(value as object)) nested(each as Message, at(above), to);
+  };
+}
+
+function inspectString(field: DescField, value: string, at: string, to: Inspector): void {
+  if (value.length > stringMax) {
+    throw new AnswerError(
+      `${at} has ${value.length} characters, at most ${stringMax} are taken; the driver must be corrected`,
+    );
+  }
+  if (!opaque.has(field.name) && hasUnfitCharacters(value)) {
+    throw new AnswerError(`${at} holds control characters; the driver must be corrected`);
+  }
+  to.value(value, at);
+}
+
+function inspectMap(field: DescField, map: Message, at: string, to: Inspector): void {
+  let length = 0;
+  for (const key in map) {
+    const value = String(map[key]);
+    length += key.length + value.length;
+    if (length > mapMax) {
+      throw new AnswerError(
+        `${at} has more than ${mapMax} characters, which is the most that is taken; the driver must be corrected`,
+      );
+    }
+    if (field.name === "segments" && (hasUnfitCharacters(key) || hasUnfitCharacters(value))) {
+      throw new AnswerError(`${at} holds control characters; the driver must be corrected`);
+    }
+    to.value(key, at);
+    to.value(value, at);
+  }
+}

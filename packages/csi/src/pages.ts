@@ -1,0 +1,45 @@
+/** Lists that a driver gives page by page, to their end: which a broken driver never comes to. */
+
+/** Most pages of one list. */
+const pagesMax = 100_000;
+/** Most entries of one list. */
+const entriesMax = 5_000_000;
+
+/** A list of the driver does not end. */
+export class EndlessListError extends Error {
+  override readonly name = "EndlessListError";
+}
+
+/** What a page holds; `nextToken` is empty on the last one. */
+export interface ListPage<E> {
+  readonly entries: readonly E[];
+  readonly nextToken: string;
+}
+
+/**
+ * The entries of all pages, one after the other.
+ * @param rpc for the message, e.g. `ListVolumes`
+ * @param page asks for the page that begins at a token; the first one is empty
+ * @throws EndlessListError when a token comes again, or there are more pages or entries than any driver has
+ */
+export async function* entriesOfPages<E>(
+  rpc: string,
+  page: (startingToken: string) => Promise<ListPage<E>>,
+): AsyncGenerator<E> {
+  const seen = new Set<string>();
+  let [token, entries] = ["", 0];
+  do {
+    const answer = await page(token);
+    yield* answer.entries;
+    entries += answer.entries.length;
+    token = answer.nextToken;
+    if (seen.has(token)) throw endless(rpc, "it gives the same next_token again");
+    if (seen.size >= pagesMax) throw endless(rpc, `it has more than ${pagesMax} pages`);
+    if (entries > entriesMax) throw endless(rpc, `it has more than ${entriesMax} entries`);
+    seen.add(token);
+  } while (token !== "");
+}
+
+function endless(rpc: string, how: string): EndlessListError {
+  return new EndlessListError(`the list of ${rpc} does not end: ${how}; the driver must be corrected`);
+}
