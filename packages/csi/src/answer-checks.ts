@@ -3,11 +3,11 @@
  * is used as it is (ids, contexts, topology) holds no credential of the request. The sizes of the specification (128 bytes,
  * 4 KiB: spec.md, "Size Limits") are what `driver check` asks for; well-known drivers exceed them, so more is taken here.
  */
-import { type DescField, type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, JsonValue, MessageShape } from "@bufbuild/protobuf";
 import { hasUnfitCharacters } from "@longshore/runtime";
 import { redact } from "./redact.ts";
 import { fieldValue, isText, type RequestSecret } from "./request-secrets.ts";
-import { formsOfSecret, holdsSecret, maskSecrets, type SecretForms } from "./secret-mask.ts";
+import { formsOfSecret, holdsSecret, maskSecrets, type SecretForms, strippedSecret } from "./secret-mask.ts";
 
 /** Characters that a string of an answer may have; texts for people are cut instead. */
 const stringMax = 4096;
@@ -40,19 +40,19 @@ type Step = (message: Message, at: string, to: Inspector) => void;
 /**
  * Checks an answer and makes its texts fit to be shown, in place.
  * @param clean what becomes of a text for people
- * @param credentials of the request; undefined: none, or nothing is refused for them
+ * @param isRefused whether a string that is used as it is must not be taken
  * @throws AnswerError when it cannot be used
  */
 export function checkAnswer(
   schema: DescMessage,
   answer: MessageShape<DescMessage>,
   clean: (text: string) => string,
-  credentials: readonly SecretForms[] = [],
+  isRefused: (value: string) => boolean,
 ): void {
   stepOf(schema)?.(answer as Message & MessageShape<DescMessage>, "", {
     text: clean,
     value(value, at) {
-      if (!holdsSecret(value, credentials)) return;
+      if (!isRefused(value)) return;
       throw new AnswerError(
         `${at} holds a secret of the request: it would be stored in the open; the driver must be corrected`,
       );
@@ -60,20 +60,24 @@ export function checkAnswer(
   });
 }
 
-/** The credentials that an answer must not give back: long enough to be told from chance, and not in the open in the request. */
-export function refusableSecrets(
+/**
+ * Finds a credential of the request: long enough to be told from chance, and not in the open in the request as well. Nothing
+ * is prepared before the first string is looked at: most answers to calls with secrets have none.
+ */
+export function credentialFinder(
   schema: DescMessage,
   request: MessageShape<DescMessage>,
   secrets: readonly RequestSecret[],
-): readonly SecretForms[] {
-  const long = secrets.filter(
-    ({ value, isCredential }) => isCredential && value.trim().length >= refusedLength,
-  );
-  if (long.length === 0) return [];
-  const open = JSON.stringify(redact(schema, request));
-  return long
-    .map(({ value }) => formsOfSecret(value, refusedLength))
-    .filter((forms) => !holdsSecret(open, [forms]));
+): (value: string) => boolean {
+  let forms: readonly SecretForms[] | undefined;
+  return (value) => {
+    forms ??= secrets
+      .filter((secret) => secret.isCredential)
+      .map((secret) => formsOfSecret(secret.value, refusedLength));
+    if (!holdsSecret(value, forms)) return false;
+    const open = JSON.stringify(redact(schema, request));
+    return forms.some((each) => holdsSecret(value, [each]) && !holdsSecret(open, [each]));
+  };
 }
 
 /** Names of the fields, used as they are, that hold one of the values, credential or not. */
@@ -93,23 +97,24 @@ export function fieldsWithSecrets(
   return [...found];
 }
 
-/** The JSON form of an answer for a log, without the secrets of its request. */
-export function redactAnswer(
+/** The JSON form of a request or an answer for a log, without the secrets of the request, wherever in it they are. */
+export function redactWith(
   schema: DescMessage,
-  answer: MessageShape<DescMessage>,
+  message: MessageShape<DescMessage>,
   secrets: readonly RequestSecret[] | undefined,
-): unknown {
-  if (secrets === undefined) return redact(schema, answer);
+): JsonValue {
+  const json = redact(schema, message);
+  if (secrets === undefined) return json;
   const forms = secrets.map(({ value }) => formsOfSecret(value));
-  const clean = (value: unknown): unknown => {
-    if (typeof value === "string") return maskSecrets(value, forms);
-    if (Array.isArray(value)) return value.map(clean);
+  const clean = (value: JsonValue): JsonValue => {
+    if (typeof value === "string") return value === strippedSecret ? value : maskSecrets(value, forms);
     if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) return value.map(clean);
     return Object.fromEntries(
       Object.entries(value).map(([key, each]) => [maskSecrets(key, forms), clean(each)]),
     );
   };
-  return clean(toJson(schema, answer));
+  return clean(json);
 }
 
 const steps = new WeakMap<DescMessage, { step: Step | undefined }>();

@@ -9,7 +9,7 @@
  */
 import type { DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
 import { errorChain, foreignText } from "@longshore/runtime";
-import { AnswerError, checkAnswer, refusableSecrets } from "./answer-checks.ts";
+import { AnswerError, checkAnswer, credentialFinder } from "./answer-checks.ts";
 import type { CsiConnection, CsiConnectOptions } from "./connection.ts";
 import { CsiCallError } from "./errors.ts";
 import { type RequestSecret, secretsOfRequest } from "./request-secrets.ts";
@@ -115,12 +115,14 @@ function guardedStream(
   };
 }
 
+const takesAll = () => false;
+
 /** What one call brought, and what may come back of it. */
 class CallGuard {
   readonly #method: DescMethod;
   readonly #recent: RecentSecrets;
   readonly #secrets: readonly RequestSecret[];
-  readonly #credentials: readonly SecretForms[];
+  readonly #isRefused: (value: string) => boolean;
 
   constructor(
     method: DescMethod,
@@ -133,13 +135,15 @@ class CallGuard {
     this.#method = method;
     this.#recent = recent;
     this.#secrets = secrets ?? [];
-    this.#credentials =
-      secrets === undefined || answers === "masked" ? [] : refusableSecrets(method.input, request, secrets);
+    this.#isRefused =
+      secrets === undefined || answers === "masked"
+        ? takesAll
+        : credentialFinder(method.input, request, secrets);
   }
 
   /** @throws AnswerError when the answer cannot be used */
   check(answer: MessageShape<DescMessage>): void {
-    checkAnswer(this.#method.output, answer, this.#text, this.#credentials);
+    checkAnswer(this.#method.output, answer, this.#text, this.#isRefused);
   }
 
   /** The failure without secrets and control characters. What became of a call with an unusable answer is not known. */

@@ -1,10 +1,9 @@
 /** Connections that log and measure their calls; they wrap the seam from outside. */
 import type { LogFields, RuntimeEnv } from "@longshore/runtime";
-import { fieldsWithSecrets, redactAnswer } from "./answer-checks.ts";
+import { fieldsWithSecrets, redactWith } from "./answer-checks.ts";
 import type { CsiConnection, CsiConnector } from "./connection.ts";
 import { CsiCallError } from "./errors.ts";
 import { interceptCalls } from "./intercepted.ts";
-import { redact } from "./redact.ts";
 import { secretsOfRequest } from "./request-secrets.ts";
 
 /** Buckets of `csi_sidecar_operations_seconds`, in seconds, as csi-lib-utils has them. */
@@ -38,6 +37,7 @@ export function instrumentedConnection(
   };
   return interceptCalls(connection, async (method, request, options, send) => {
     const startedMs = env.clock.monotonicMs();
+    const secrets = secretsOfRequest(method.input, request);
     const end = (code: string, fields: () => LogFields) => {
       const tookMs = env.clock.monotonicMs() - startedMs;
       seconds.observe(tookMs / 1000, {
@@ -50,18 +50,17 @@ export function instrumentedConnection(
       });
       if (code === "OK" && env.logger.debugs === false) return;
       env.logger[code === "OK" ? "debug" : "info"](`CSI ${method.name} ${code}`, {
-        request: redact(method.input, request),
+        request: redactWith(method.input, request, secrets),
         tookMs,
         ...fields(),
       });
     };
     try {
       const answer = await send();
-      const secrets = secretsOfRequest(method.input, request);
       if (secrets !== undefined) {
         for (const field of fieldsWithSecrets(method.output, answer, secrets)) warnOnce(method.name, field);
       }
-      end("OK", () => ({ response: redactAnswer(method.output, answer, secrets) }));
+      end("OK", () => ({ response: redactWith(method.output, answer, secrets) }));
       return answer;
     } catch (error) {
       end(error instanceof CsiCallError ? error.code : "UNKNOWN", () => ({ error }));

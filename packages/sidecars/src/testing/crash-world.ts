@@ -3,7 +3,7 @@
  * work cycle runs. Driver and provider outlive the sidecar that is killed.
  */
 import { fileURLToPath } from "node:url";
-import { type InProcessCsi, inProcessCsi } from "@longshore/csi";
+import { type CsiServices, type InProcessCsi, inProcessCsi } from "@longshore/csi";
 import { resources } from "@longshore/kube";
 import {
   noMeter,
@@ -35,10 +35,22 @@ export interface CrashWorld extends CycleWorld {
   serveDriver(): Promise<void>;
 }
 
+/** What kind of world it is. */
+export interface CrashWorldOptions {
+  /** Log and meter of everything in it. */
+  readonly watch?: Partial<Pick<RuntimeEnv, "logger" | "meter">>;
+  /** What is served in the place of the driver's services. */
+  readonly extend?: (services: CsiServices) => CsiServices;
+}
+
 /** Makes one. */
-export async function crashWorld(): Promise<CrashWorld> {
+export async function crashWorld({
+  watch,
+  extend = (services) => services,
+}: CrashWorldOptions = {}): Promise<CrashWorld> {
   const clock = new VirtualClock();
-  const runtime: RuntimeEnv = { clock, random: new SeededRandom(7), logger: silentLogger, meter: noMeter };
+  const random = new SeededRandom(7);
+  const runtime: RuntimeEnv = { clock, random, logger: silentLogger, meter: noMeter, ...watch };
   const signal = new AbortController().signal;
   const definitions = await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
   const server = createApiServer(runtime, { store: memoryStore(), definitions });
@@ -55,7 +67,7 @@ export async function crashWorld(): Promise<CrashWorld> {
       { ...runtime, host, cloud },
       { driverName, services: "both", nodeName: "node-a" },
     );
-    await csi.serve(socket, services);
+    await csi.serve(socket, extend(services));
   };
   await serveDriver();
   for (const { nodeName, instanceId } of nodes) {
