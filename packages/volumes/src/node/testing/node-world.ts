@@ -2,7 +2,7 @@
  * One node under the virtual clock: the embedded API server, a simulated host, in-process CSI, a
  * minimal kubelet shell and a stand-in for the attach/detach controller moved by hand.
  */
-import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { type ApiServer, createApiServer, memoryStore } from "@longshore/apiserver";
 import { inProcessCsi } from "@longshore/csi";
 import {
   type KubeClient,
@@ -43,19 +43,16 @@ export interface RunningAgent {
   stop(): Promise<void>;
 }
 
+type WatchedEnv = Partial<Pick<RuntimeEnv, "logger" | "meter">>;
+
 /** Everything around one node. */
 export class NodeWorld {
   readonly clock = new VirtualClock();
-  readonly env: RuntimeEnv = {
-    clock: this.clock,
-    random: new SeededRandom(1),
-    logger: silentLogger,
-    meter: noMeter,
-  };
-  readonly api = createApiServer(this.env, { store: memoryStore() });
-  readonly kube: KubeClient = this.api.client();
+  readonly env: RuntimeEnv;
+  readonly api: ApiServer;
+  readonly kube: KubeClient;
   readonly host = new SimulatedHost();
-  readonly csi = inProcessCsi(this.env);
+  readonly csi = inProcessCsi(this);
   readonly signal = new AbortController().signal;
   /** Pods with containers. */
   readonly running = new Set<string>();
@@ -74,9 +71,16 @@ export class NodeWorld {
   /** What agents asked of the API server, e.g. `get nodes`. */
   readonly requests: string[] = [];
 
-  /** Makes the Node and what else every test needs. */
-  static async create(): Promise<NodeWorld> {
-    const world = new NodeWorld();
+  private constructor(watch: WatchedEnv) {
+    const random = new SeededRandom(1);
+    this.env = { clock: this.clock, random, logger: silentLogger, meter: noMeter, ...watch };
+    this.api = createApiServer(this.env, { store: memoryStore() });
+    this.kube = this.api.client();
+  }
+
+  /** Makes the Node and what else every test needs. @param watch log and meter of everything in it */
+  static async create(watch: WatchedEnv = {}): Promise<NodeWorld> {
+    const world = new NodeWorld(watch);
     await world.kube.create(
       resources.nodes,
       { apiVersion: "v1", kind: "Node", metadata: { name: nodeName } },
