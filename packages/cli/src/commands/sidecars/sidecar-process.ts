@@ -167,14 +167,15 @@ export function driverAddress(flags: ReadFlags<typeof driverFlags>): string {
   return given === undefined || given === "" ? flags.values["csi-address"] : given;
 }
 
-/** A connection to the driver. */
+/** A connection to the driver; the reference stores whatever it answers. */
 export async function connectDriver(
   shell: Shell,
-  flags: ReadFlags<typeof driverFlags>,
+  flags: ReadFlags<typeof driverFlags & Pick<typeof processFlags, "compat">>,
 ): Promise<CsiConnection> {
   const { CsiEndpointError, grpcConnector } = await import("@longshore/csi");
   try {
-    const connection = grpcConnector(shell.env).connect(driverAddress(flags));
+    const answers = flags.values.compat === "reference" ? "masked" : "checked";
+    const connection = grpcConnector(shell.env).connect(driverAddress(flags), { answers });
     shell.own({ stop: async () => connection.close() });
     return connection;
   } catch (error) {
