@@ -16,6 +16,14 @@ test.each([
   expect(String(write.mock.calls[0]?.[0])).toMatch(/^longshore: [^\n]*\n$/);
 });
 
+test("a failure steers no terminal, whoever wrote it", () => {
+  const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  reportFailure(new Error("first\nsecond", { cause: new Error("driver\x1b]0;title\x07 says \u202eno") }));
+  expect(write.mock.calls[0]?.[0]).toBe(
+    "longshore: first\nsecond: driver\\x1b]0;title\\x07 says \\u202eno\n",
+  );
+});
+
 test("an interrupted command says nothing more", () => {
   const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   expect(reportFailure(new InterruptedError())).toBe(130);

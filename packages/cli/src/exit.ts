@@ -1,5 +1,5 @@
 /** How a command ends: exit codes, one clear sentence for a failure, Ctrl-C that cleans up. */
-import { errorChain, systemClock } from "@longshore/runtime/basics";
+import { errorChain, foreignLines, systemClock } from "@longshore/runtime/basics";
 
 /** Exit codes of every verb. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 130 } as const;
@@ -30,7 +30,8 @@ const usageErrors: ReadonlySet<string> = new Set([
 /** Writes one sentence to stderr and gives the exit code. LONGSHORE_DEBUG=1 adds the stack. */
 export function reportFailure(error: unknown): number {
   if (error instanceof InterruptedError) return exitCodes.interrupted;
-  process.stderr.write(`longshore: ${errorChain(error)}\n`);
+  // Drivers, servers and programs have a say in it.
+  process.stderr.write(`longshore: ${foreignLines(errorChain(error), Number.POSITIVE_INFINITY)}\n`);
   if (process.env.LONGSHORE_DEBUG === "1" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
   return error instanceof Error && usageErrors.has(error.name) ? exitCodes.usage : exitCodes.failed;
 }

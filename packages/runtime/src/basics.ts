@@ -20,7 +20,7 @@ export {
   featureGates,
   parseFeatureGates,
 } from "./feature-gates.ts";
-export { foreignText, foreignTextMax, hasUnfitCharacters } from "./foreign-text.ts";
+export { foreignLines, foreignText, hasUnfitCharacters } from "./foreign-text.ts";
 export { assertNever, InvariantError, invariant } from "./invariant.ts";
 export { KeyedLock } from "./keyed-lock.ts";
 export { errorChain, type LogFields, type Logger, silentLogger } from "./logger.ts";

@@ -1,7 +1,7 @@
 /** Text of others (drivers, registrars, programs) made fit for logs, events, statuses and terminals. */
 
 /** Most characters of such a text that are shown; an event holds 1024, a status some more. */
-export const foreignTextMax = 2048;
+const foreignTextMax = 2048;
 
 // Control characters (C0, DEL, C1), separators of lines and paragraphs, marks that turn the direction of writing around,
 // the byte order mark, and halves of surrogate pairs.
@@ -21,6 +21,15 @@ export function foreignText(text: string, max = foreignTextMax): string {
   const isHalf = /[\ud800-\udbff]/.test(visible.charAt(max - 1));
   const kept = visible.slice(0, isHalf ? max - 1 : max);
   return `${kept}… (${visible.length - kept.length} more characters)`;
+}
+
+/** Likewise, of a text of several lines, each of which may have `max` characters. */
+export function foreignLines(text: string, max = foreignTextMax): string {
+  if (!hasUnfitCharacters(text) && text.length <= max) return text;
+  return text
+    .split("\n")
+    .map((line) => foreignText(line, max))
+    .join("\n");
 }
 
 /** Whether the text holds a character that {@link foreignText} escapes. */

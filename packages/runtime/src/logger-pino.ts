@@ -2,6 +2,7 @@
 import { createRequire } from "node:module";
 import type { Logger as PinoLogger } from "pino";
 import type { Clock } from "./clock.ts";
+import { foreignText } from "./foreign-text.ts";
 import type { LogFields, Logger } from "./logger.ts";
 import { systemClock } from "./system-clock.ts";
 
@@ -108,13 +109,14 @@ function plainError(error: Error, depth: number): PlainError {
   };
 }
 
-/** `12:00:00.123 WARN  component: message field=value error="outer: inner"` */
+/** `12:00:00.123 WARN  component: message field=value error="outer: inner"`, whatever is in it. */
 function humanLine(json: string): string {
   const { level, time, message, component, ...fields } = JSON.parse(json) as Record<string, unknown>;
   const clock = String(time).slice(11, 23);
   const prefix = component === undefined ? "" : `${component}: `;
   const rest = Object.entries(fields).map(([name, value]) => ` ${name}=${humanValue(value)}`);
-  return `${clock} ${String(level).toUpperCase().padEnd(5)} ${prefix}${message}${rest.join("")}`;
+  const told = `${clock} ${String(level).toUpperCase().padEnd(5)} ${prefix}${message}${rest.join("")}`;
+  return foreignText(told, Number.POSITIVE_INFINITY);
 }
 
 function humanValue(value: unknown): string {

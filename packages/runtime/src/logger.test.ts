@@ -81,6 +81,12 @@ test("human form: one readable line", () => {
   ]);
 });
 
+test("human form: no field ends the line or steers the terminal", () => {
+  const { written, logger } = collecting({ format: "human" });
+  logger.info("from\nothers", { volume: "\x1b[2J", said: "a\u202eb c" });
+  expect(written).toEqual(['12:00:00.123 INFO  from\\nothers volume=\\x1b[2J said="a\\u202eb c"\n']);
+});
+
 test("a tap sees recorded lines as they come", () => {
   const seen: string[] = [];
   const logger = recordingLogger((line) => seen.push(line.message));

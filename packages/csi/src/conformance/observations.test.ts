@@ -93,5 +93,9 @@ test("statuses without a message, with details, with a secret; what came from no
   expect(refused("bad token hunter2hunter2")).toEqual({
     secrets: ["CreateVolume: the message of status INTERNAL holds a secret"],
   });
+  const inBase64 = Buffer.from("user:hunter2hunter2").toString("base64");
+  expect(refused(`bad login ${inBase64}`)).toEqual({
+    secrets: ["CreateVolume: the message of status INTERNAL holds a secret"],
+  });
   expect(refused("", { answered: false })).toEqual({});
 });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { driverSecretsOf, SecretsError, secretStripper } from "./secrets.ts";
+import { methodsWithSecrets } from "../testing/planted-texts.ts";
+import { driverSecretsOf, rpcsWithSecrets, SecretsError, secretStripper } from "./secrets.ts";
 
 test("secrets are read as csi-sanity reads them, and by the name of the call", () => {
   expect(
@@ -47,4 +48,15 @@ test.each([
 test("values are taken out of texts, one that holds another as a whole; an empty one is none", () => {
   const strip = secretStripper({ CreateVolume: { a: "abc", b: "abcdef", c: "" } });
   expect(strip("x abcdef y abc z")).toBe("x ***stripped*** y ***stripped*** z");
+});
+
+test("values are taken out in every form, and nothing steers the terminal that shows the text", () => {
+  const strip = secretStripper({ CreateVolume: { a: "p@ss word", b: "x" } });
+  const encoded = `${encodeURIComponent("p@ss word")} ${Buffer.from("user:p@ss word").toString("base64")}`;
+  expect(strip(encoded)).toBe("***stripped*** dXNlc***stripped***");
+  expect(strip("one\ntwo\x1b[2J\u202e")).toBe("one\ntwo\\x1b[2J\\u202e");
+});
+
+test("the RPCs that can have secrets are those of the protocol", () => {
+  expect([...rpcsWithSecrets].sort()).toEqual(methodsWithSecrets.map(({ name }) => name).sort());
 });

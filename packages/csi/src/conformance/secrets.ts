@@ -1,7 +1,7 @@
 /**
  * Secrets by RPC, in the form that csi-sanity reads them (csi-spec-notes.md §10), and their removal from texts.
  */
-import { foreignText } from "@longshore/runtime";
+import { foreignLines } from "@longshore/runtime";
 import { formsOfSecret, maskSecrets } from "../secret-mask.ts";
 
 /** Secrets by the name of the RPC that they are sent with, e.g. `CreateVolume`. */
@@ -81,11 +81,7 @@ function secretValues(key: string, values: unknown): Record<string, string> {
  */
 export function secretStripper(secrets: DriverSecrets): (text: string) => string {
   const forms = secretValuesOf(secrets).map((value) => formsOfSecret(value, 1));
-  return (text) =>
-    maskSecrets(text, forms)
-      .split("\n")
-      .map((line) => foreignText(line))
-      .join("\n");
+  return (text) => foreignLines(maskSecrets(text, forms));
 }
 
 /** All values. */

@@ -2,7 +2,7 @@
 import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { CsiCallError, type CsiConnection, type CsiConnectOptions, CsiStatusError } from "../index.ts";
-import type { CsiForm } from "./connection.contract.ts";
+import type { CsiForm } from "./csi-form.ts";
 import { csiMethods, methodsWithSecrets, placesOfText, requestWithSecrets } from "./planted-texts.ts";
 
 const options = { signal: new AbortController().signal, timeoutMs: 5_000 };

@@ -1,21 +1,8 @@
 /** What every form of the CSI seams must do; run against gRPC over real sockets and in process. */
 import { describe, expect, it } from "vitest";
-import {
-  CsiCallError,
-  type CsiConnector,
-  type CsiListener,
-  type CsiServices,
-  CsiStatusError,
-} from "../index.ts";
+import { CsiCallError, type CsiServices, CsiStatusError } from "../index.ts";
 import { answersContract } from "./answers.contract.ts";
-
-/** One form under test. */
-export interface CsiForm {
-  readonly connector: CsiConnector;
-  readonly listener: CsiListener;
-  /** A fresh endpoint. */
-  endpoint(): string;
-}
+import type { CsiForm } from "./csi-form.ts";
 
 const never = new AbortController().signal;
 const options = { signal: never, timeoutMs: 5_000 };

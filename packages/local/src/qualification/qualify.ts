@@ -10,7 +10,7 @@
  */
 import { type KubeClient, type PersistentVolume, type Pod, resources, type Stored } from "@longshore/kube";
 import { crossingSubject, type Platform, runCrossing } from "@longshore/migration";
-import { errorChain, type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import { errorChain, foreignText, type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
 import { translateInTreePVToCSI } from "@longshore/translation";
 import type { ClusterConfig } from "../cluster/config.ts";
@@ -446,7 +446,7 @@ class Gate {
     const last = warnings.sort((a, b) => timeOf(a).localeCompare(timeOf(b))).at(-1);
     return last === undefined
       ? undefined
-      : `${last.involvedObject.kind} ${last.involvedObject.name}: ${last.message}`;
+      : foreignText(`${last.involvedObject.kind} ${last.involvedObject.name}: ${last.message}`);
   }
 }
 
