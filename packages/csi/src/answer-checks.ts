@@ -86,11 +86,12 @@ export function fieldsWithSecrets(
   answer: MessageShape<DescMessage>,
   secrets: readonly RequestSecret[],
 ): readonly string[] {
-  const forms = secrets.map(({ value }) => formsOfSecret(value, refusedLength));
+  let forms: readonly SecretForms[] | undefined;
   const found = new Set<string>();
   stepOf(schema)?.(answer as Message & MessageShape<DescMessage>, "", {
     text: (text) => text,
     value(value, at) {
+      forms ??= secrets.map((secret) => formsOfSecret(secret.value, refusedLength));
       if (holdsSecret(value, forms)) found.add(at);
     },
   });

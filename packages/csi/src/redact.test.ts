@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { noMeter, silentLogger, VirtualClock } from "@longshore/runtime";
+import { noMeter, recordingLogger, silentLogger, VirtualClock } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import * as messages from "./gen/csi_pb.ts";
 import { inProcessCsi, instrumentedConnection, redact } from "./index.ts";
@@ -51,5 +51,54 @@ describe("redaction", () => {
     expect(lines[0]).toContain("CSI DeleteVolume OK");
     expect(lines[1]).toContain("CSI ListVolumes UNIMPLEMENTED");
     expect(lines.join("\n")).not.toContain("hunter2");
+  });
+
+  it("warns once of a value that comes back in the open, without it, and leaves it out of the log", async () => {
+    const clock = new VirtualClock();
+    const csi = inProcessCsi({ clock });
+    const volume = { volumeId: "v", volumeContext: { account: "operator-of-disks" } };
+    await csi.serve("/d.sock", { identity: {}, controller: { createVolume: async () => ({ volume }) } });
+    const logger = recordingLogger();
+    const connection = instrumentedConnection({ clock, logger, meter: noMeter }, csi.connect("/d.sock"));
+    const options = { signal: new AbortController().signal, timeoutMs: 10 };
+    for (const name of ["a", "b-for-operator-of-disks"]) {
+      const answer = await connection.controller.createVolume(
+        { name, secrets: { user: "operator-of-disks" } },
+        options,
+      );
+      expect(answer.volume?.volumeContext).toEqual(volume.volumeContext);
+    }
+    const warnings = logger.lines.filter(({ level }) => level === "warn");
+    expect(warnings.map(({ fields }) => fields)).toEqual([
+      { rpc: "CreateVolume", field: "volume.volume_context" },
+    ]);
+    expect(JSON.stringify(logger.lines)).not.toContain("operator-of-disks");
+    expect(JSON.stringify(logger.lines)).toContain("b-for-***stripped***");
+  });
+
+  it("finds an option that is named like a secret in mount flags, and takes it back in a capability", async () => {
+    const clock = new VirtualClock();
+    const csi = inProcessCsi({ clock });
+    await csi.serve("/d.sock", {
+      identity: {},
+      controller: {
+        validateVolumeCapabilities: async ({ volumeCapabilities }) => ({
+          confirmed: { volumeCapabilities },
+          message: `mount -o ${volumeCapabilities.map(({ accessType }) =>
+            accessType.case === "mount" ? accessType.value.mountFlags.join() : "",
+          )}`,
+        }),
+      },
+    });
+    const options = { signal: new AbortController().signal, timeoutMs: 10 };
+    const mountFlags = ["ro", "username=jo,password=correct-horse"];
+    const answer = await csi
+      .connect("/d.sock")
+      .controller.validateVolumeCapabilities(
+        { volumeId: "v", volumeCapabilities: [{ accessType: { case: "mount", value: { mountFlags } } }] },
+        options,
+      );
+    expect(answer.message).toBe("mount -o ro,username=jo,password=***stripped***");
+    expect(answer.confirmed?.volumeCapabilities[0]?.accessType.value).toMatchObject({ mountFlags });
   });
 });

@@ -105,11 +105,14 @@ function addSecret(name: string, value: unknown, found: RequestSecret[]): void {
   }
 }
 
-/** A flag may hold several options: `ro,password=…`. */
+/**
+ * A flag may hold several options: `ro,password=…`. Its author has put it into a class or a volume, where everybody reads
+ * it, and a driver that confirms a capability repeats it: it is masked, and nothing is refused for it.
+ */
 function addOptions(flag: string, found: RequestSecret[]): void {
   for (const option of flag.split(",")) {
     const [, name = "", value = ""] = /^\s*([^=]*)=(.*)$/s.exec(option) ?? [];
-    if (value !== "" && isCredentialName(name)) found.push({ value, isCredential: true });
+    if (value !== "" && isCredentialName(name)) found.push({ value, isCredential: false });
   }
 }
 
