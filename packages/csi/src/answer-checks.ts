@@ -72,7 +72,7 @@ export function credentialFinder(
   let forms: readonly SecretForms[] | undefined;
   return (value) => {
     forms ??= secrets
-      .filter((secret) => secret.isCredential)
+      .filter(({ isCredential, isOpen }) => isCredential && isOpen !== true)
       .map((secret) => formsOfSecret(secret.value, refusedLength));
     if (!holdsSecret(value, forms)) return false;
     const open = JSON.stringify(redact(schema, request));

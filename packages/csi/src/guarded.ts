@@ -20,6 +20,8 @@ import { connectionOver, type UnaryTransport } from "./unary.ts";
 /** Values remembered, and their characters in all. */
 const rememberedMax = 256;
 const rememberedLengthMax = 1024 * 1024;
+/** Characters of a value that is not named like a credential. */
+const rememberedLengthMin = 8;
 
 /** The secret values of the last calls. They are needed as they are, since a text is searched for them; bounded in number and size. */
 export class RecentSecrets {
@@ -29,7 +31,9 @@ export class RecentSecrets {
 
   /** Remembers the values, in the place of those that were used longest ago. */
   add(secrets: readonly RequestSecret[]): void {
-    for (const { value } of secrets) {
+    for (const { value, isCredential } of secrets) {
+      // A short word beside a credential (`admin`, `true`) would be taken out of all that comes after.
+      if (!isCredential && value.length < rememberedLengthMin) continue;
       if (value.length > rememberedLengthMax) continue;
       const forms = this.#values.get(value);
       if (!this.#values.delete(value)) this.#length += value.length;

@@ -17,6 +17,8 @@ export interface RequestSecret {
   readonly value: string;
   /** Whether its name says that it is one (`password`), not only something that stands beside one (`user`, `endpoint`). */
   readonly isCredential: boolean;
+  /** Whether its author has put it where everybody reads it: it is masked, and no answer is refused for it. */
+  readonly isOpen?: true;
 }
 
 /** Whether the protocol marks the field as secret. */
@@ -106,13 +108,13 @@ function addSecret(name: string, value: unknown, found: RequestSecret[]): void {
 }
 
 /**
- * A flag may hold several options: `ro,password=…`. Its author has put it into a class or a volume, where everybody reads
- * it, and a driver that confirms a capability repeats it: it is masked, and nothing is refused for it.
+ * A flag may hold several options: `ro,password=…`. It comes from a class or a volume, and a driver that confirms a
+ * capability repeats it.
  */
 function addOptions(flag: string, found: RequestSecret[]): void {
   for (const option of flag.split(",")) {
     const [, name = "", value = ""] = /^\s*([^=]*)=(.*)$/s.exec(option) ?? [];
-    if (value !== "" && isCredentialName(name)) found.push({ value, isCredential: false });
+    if (value !== "" && isCredentialName(name)) found.push({ value, isCredential: true, isOpen: true });
   }
 }
 

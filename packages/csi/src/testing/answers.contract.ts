@@ -76,6 +76,28 @@ export function answersContract(form: () => CsiForm): void {
       await Promise.all([stop(), raw.stop()]);
     });
 
+    it("keeps words that stood beside a credential once, and bounds what is remembered", async () => {
+      const { connection, stop } = await driverThat(form(), (method, request) => {
+        const { secrets: own = {} } = request as { secrets?: Record<string, string> };
+        const given = own.key ?? "";
+        throw new CsiStatusError(
+          "INTERNAL",
+          `${method.name}: admin cannot log in with ${given} of key-000-secret`,
+        );
+      });
+      const told = async (given: Record<string, string>) =>
+        (await failureOf(connection.controller.deleteVolume({ secrets: given }, options))).detail;
+      expect(await told({ user: "admin" })).toContain(": ***stripped*** cannot");
+      expect(await told({ key: "key-000-secret" })).toMatch(
+        /: admin cannot log in with \*\*\*stripped\*\*\* of \*/,
+      );
+      for (let n = 1; n <= 255; n++) await told({ key: `key-${n}-secret` });
+      expect(await told({})).toMatch(/of \*\*\*stripped\*\*\*$/);
+      // One more, and the one used longest ago is forgotten; that of the call itself never is.
+      expect(await told({ key: "key-256-secret" })).toMatch(/with \*\*\*stripped\*\*\* of key-000-secret$/);
+      await stop();
+    });
+
     it("may have a user's name, a short password or what the request says in the open in an id", async () => {
       for (const { given, volumeId } of [
         {

@@ -1,11 +1,14 @@
+import { mkdtempSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
+import { grpcListener } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
+import { type Component, silentLogger, systemClock } from "@longshore/runtime";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { driverFlags, leaderElectionFlags } from "./common-flags.ts";
+import { driverFlags, leaderElectionFlags, processFlags } from "./common-flags.ts";
 import { resolved } from "./flag-command.ts";
 import { readGoArguments } from "./go-arguments.ts";
 import { listenAddress } from "./http-endpoint.ts";
-import { driverAddress, leasePolicy } from "./sidecar-process.ts";
+import { connectDriver, driverAddress, leasePolicy, type Shell } from "./sidecar-process.ts";
 
 const kept = { ADDRESS: process.env.ADDRESS, POD_NAMESPACE: process.env.POD_NAMESPACE };
 const restore = (variables: Readonly<Record<string, string | undefined>>) => {
@@ -83,5 +86,39 @@ test.each(["8080", "localhost", ":", ":x", ":70000", "::1:80", "http://a:80"])(
   '"%s" is no address',
   (text) => {
     expect(() => listenAddress("--http-endpoint", text)).toThrow("write host:port");
+  },
+);
+
+test.each([
+  [[], "volume.volume_context holds a secret of the request"],
+  [["--compat=reference"], undefined],
+])(
+  "an answer with a credential in a context is refused, but with the reference's behaviour: %s",
+  async (argv, refusal) => {
+    const directory = mkdtempSync("/tmp/ls-sidecar-");
+    const at = `${directory}/csi.sock`;
+    const volume = { volumeId: "v", volumeContext: { login: "correct-horse" } };
+    const server = await grpcListener({ logger: silentLogger }).serve(at, {
+      identity: {},
+      controller: { createVolume: async () => ({ volume }) },
+    });
+    const parts: Component[] = [];
+    const shell = {
+      env: { clock: systemClock },
+      own: (part: Component) => parts.push(part),
+    } as unknown as Shell;
+    const table = { ...driverFlags, compat: processFlags.compat };
+    const flags = resolved(table, readGoArguments(table, [...argv, `--csi-address=${at}`]).values);
+    const connection = await connectDriver(shell, flags);
+    const options = { signal: new AbortController().signal, timeoutMs: 5_000 };
+    const answer = connection.controller.createVolume(
+      { name: "a", secrets: { password: "correct-horse" } },
+      options,
+    );
+    if (refusal === undefined) expect((await answer).volume?.volumeContext).toEqual(volume.volumeContext);
+    else await expect(answer).rejects.toThrow(refusal);
+    for (const part of parts) await part.stop();
+    await server.close();
+    rmSync(directory, { recursive: true });
   },
 );
