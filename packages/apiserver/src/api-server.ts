@@ -4,6 +4,7 @@ import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { admissionChain } from "./admission/admission.ts";
 import { persistentVolumeClaimResize } from "./admission/claim-resize.ts";
 import { defaultStorageClass } from "./admission/default-storage-class.ts";
+import { namespaceLifecycle } from "./admission/namespace-lifecycle.ts";
 import { nodeRestriction } from "./admission/node-restriction.ts";
 import { defaultTolerationSeconds, serviceAccountRequired } from "./admission/pod-defaults.ts";
 import { priority } from "./admission/priority.ts";
@@ -122,6 +123,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     kinds: new KindTable(builtInKinds(version)),
     version,
     admission: admissionChain([
+      namespaceLifecycle,
       ...(options.requireServiceAccounts === true ? [serviceAccountRequired] : []),
       ...(options.serviceAccounts === true ? [serviceAccount] : []),
       defaultTolerationSeconds,

@@ -1,6 +1,8 @@
 /** Who may do what: the question, the answer, and how several authorizers answer as one. */
+import { type FieldRequirement, parseFieldSelector, SelectorError } from "@longshore/kube/basics";
 import { apiError, forbidden } from "../api/errors.ts";
-import type { ApiRequest, UserInfo } from "../registry/request.ts";
+import { pathSegmentProblems } from "../registry/names.ts";
+import type { ApiRequest, Target, UserInfo } from "../registry/request.ts";
 
 /** Somebody wants to do something to a resource. */
 export interface ResourceAttributes {
@@ -14,8 +16,8 @@ export interface ResourceAttributes {
   /** Left out (or empty) at the cluster scope and across all namespaces. */
   readonly namespace?: string;
   readonly name?: string;
-  /** Of a list or watch, as given. */
-  readonly fieldSelector?: string;
+  /** What the field selector of a list, watch or deletion of many demands. */
+  readonly fields?: readonly FieldRequirement[];
   readonly path?: undefined;
 }
 
@@ -91,11 +93,22 @@ export function refusal(attributes: Attributes, reason: string): Error {
 
 /** The attributes of a request that is made in this process, where no path tells them. */
 export function attributesOfRequest(request: ApiRequest): ResourceAttributes {
-  const { user, verb, group, version, resource, subresource, namespace, query } = request;
-  const isOfMany = verb === "list" || verb === "watch" || verb === "deletecollection";
-  const name = request.name ?? (isOfMany ? nameSelected(query.fieldSelector) : undefined);
+  return attributesOf(request.user, request, request.query.fieldSelector);
+}
+
+/** What is asked leave for by who wants to do `asked` (apiserver endpoints/request RequestInfo). */
+export function attributesOf(
+  user: UserInfo,
+  asked: Omit<Target, "verb"> & { readonly verb: string },
+  fieldSelector: string | undefined,
+): ResourceAttributes {
+  const { verb, group, version, resource, subresource } = asked;
+  const isRead = verb === "list" || verb === "watch";
+  const fields = isRead || verb === "deletecollection" ? selectedFields(fieldSelector) : undefined;
+  // A list of one object is allowed to who may list that object; deletions of many are not told apart by names.
+  const name = asked.name ?? (isRead ? nameSelected(fields) : undefined);
   // A namespace is itself in that namespace.
-  const where = namespace ?? (group === "" && resource === "namespaces" ? request.name : undefined);
+  const namespace = asked.namespace ?? (resource === "namespaces" ? asked.name : undefined);
   return {
     user,
     verb,
@@ -103,17 +116,32 @@ export function attributesOfRequest(request: ApiRequest): ResourceAttributes {
     version,
     resource,
     ...(subresource === undefined ? {} : { subresource }),
-    ...(where === undefined ? {} : { namespace: where }),
+    ...(namespace === undefined ? {} : { namespace }),
     ...(name === undefined ? {} : { name }),
-    ...(query.fieldSelector === undefined ? {} : { fieldSelector: query.fieldSelector }),
+    ...(fields === undefined ? {} : { fields }),
   };
 }
 
-/** The name that a field selector asks for: a list of one object is allowed to who may list that object. */
-export function nameSelected(fieldSelector: string | null | undefined): string | undefined {
-  for (const part of (fieldSelector ?? "").split(",")) {
-    const name = /^metadata\.name==?([^=!].*)$/.exec(part.trim())?.[1];
-    if (name !== undefined) return name;
+/** What a field selector demands, read as the one who selects reads it; nothing when it cannot be read. */
+function selectedFields(text: string | undefined): readonly FieldRequirement[] | undefined {
+  if (text === undefined || text === "") return undefined;
+  try {
+    return parseFieldSelector(text).requirements;
+  } catch (error) {
+    if (error instanceof SelectorError) return undefined;
+    throw error;
   }
-  return undefined;
+}
+
+/** The one value that the selected objects have in the field, if the selector demands one. */
+export function valueSelected(
+  fields: readonly FieldRequirement[] | undefined,
+  field: string,
+): string | undefined {
+  return fields?.find((one) => one.field === field && one.operator === "=")?.value;
+}
+
+function nameSelected(fields: readonly FieldRequirement[] | undefined): string | undefined {
+  const name = valueSelected(fields, "metadata.name");
+  return name === undefined || pathSegmentProblems(name).length > 0 ? undefined : name;
 }

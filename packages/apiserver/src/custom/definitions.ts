@@ -177,15 +177,19 @@ export class Definitions {
       }
       return;
     }
+    const { group, versions, plural: resource } = kind;
+    const request = { group, version: versions[0], resource, query: {}, user: finalizer } as const;
+    const namespaces = new Set(
+      store
+        .table(metadata.name)
+        .list()
+        .map((one) => one.metadata.namespace),
+    );
     try {
-      this.#registry.handle({
-        verb: "deletecollection",
-        group: kind.group,
-        version: kind.versions[0],
-        resource: kind.plural,
-        query: {},
-        user: finalizer,
-      });
+      for (const namespace of namespaces) {
+        const where = namespace === undefined ? {} : { namespace };
+        this.#registry.handle({ ...request, verb: "deletecollection", ...where });
+      }
     } catch (error) {
       if (!(error instanceof KubeApiError)) throw error;
       this.#env.logger.warn("objects of a definition that is being deleted cannot be deleted yet", {

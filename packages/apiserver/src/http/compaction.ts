@@ -9,10 +9,10 @@ import { sendJson } from "./respond.ts";
 /** See the file's header. */
 export const compactEndpoint: PathEndpoint = { path: "/compact", answer: compact };
 
-function compact({ context, url, request, response }: PathCall): void {
-  if (request.method !== "POST") throw methodNotAllowed();
+function compact({ context, method, params, request, response }: PathCall): void {
+  if (method !== "POST") throw methodNotAllowed();
   const { store } = context;
-  const given = url.searchParams.get("revision");
+  const given = params.get("revision");
   const revision = given === null ? store.readableRevision : Number(given);
   if (!Number.isSafeInteger(revision) || revision < 1 || revision > store.readableRevision) {
     throw badRequest(

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { type Kind, storedApiVersion } from "../registry/kind.ts";
 import { type KindTable, kindInVersion } from "../registry/kind-table.ts";
+import { allVerbs } from "../registry/served-verbs.ts";
 import { compareVersions } from "../registry/version-order.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 
@@ -22,8 +23,6 @@ export interface ApiResource {
   readonly categories?: readonly string[];
   readonly storageVersionHash?: string;
 }
-
-const verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /**
  * Groups in the order in which clients look for a name without a group (kube-apiserver's group priorities); those
@@ -78,7 +77,7 @@ function resourcesOf(kind: Kind, version: EmulatedVersion): readonly ApiResource
       name: kind.plural,
       ...base,
       singularName: version.has("singularNames") || kind.custom !== undefined ? singularOf(kind) : "",
-      verbs: verbsOf(kind),
+      verbs: allVerbs(kind),
       ...(kind.shortNames === undefined ? {} : { shortNames: kind.shortNames }),
       ...(kind.categories === undefined ? {} : { categories: kind.categories }),
       ...(kind.virtual === true || kind.readOnly === true
@@ -100,12 +99,6 @@ function resourcesOf(kind: Kind, version: EmulatedVersion): readonly ApiResource
 /** The name of one object of the kind in texts: the kind in lower case unless it says otherwise. */
 export function singularOf(kind: Kind): string {
   return kind.singular ?? kind.kind.toLowerCase();
-}
-
-function verbsOf(kind: Kind): readonly string[] {
-  if (kind.virtual === true) return ["create"];
-  if (kind.readOnly === true) return ["get", "list"];
-  return kind.noDeleteCollection === true ? verbs.filter((verb) => verb !== "deletecollection") : verbs;
 }
 
 /** Tells clients when the storage version of a kind has changed (apiserver discovery.StorageVersionHash). */

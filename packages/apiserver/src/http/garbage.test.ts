@@ -1,37 +1,13 @@
 /** Whatever comes in over HTTP, the server has an answer for it, and goes on as before. */
-import { EventEmitter } from "node:events";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { Readable } from "node:stream";
 import { recordingLogger, SeededRandom } from "@longshore/runtime";
 import { expect, it } from "vitest";
 import { createApiServer } from "../api-server.ts";
 import { memoryStore } from "../storage/object-store.ts";
+import { fakeExchange } from "../testing/fake-exchange.ts";
 import { garbage } from "../testing/garbage.ts";
 import { aServer } from "../testing/world.ts";
-import { createHandler } from "./handler.ts";
 
 const user = { name: "admin", groups: ["system:masters"] };
-
-/** A response that remembers what it was given; a stream loses its client at once. */
-class Recorded extends EventEmitter {
-  status = 0;
-  body = "";
-  headersSent = false;
-  setHeader(): void {}
-  writeHead(status: number): void {
-    this.status = status;
-    this.headersSent = true;
-  }
-  flushHeaders(): void {
-    this.emit("close");
-  }
-  write(): boolean {
-    return true;
-  }
-  end(body?: Buffer): void {
-    this.body = body?.toString() ?? "";
-  }
-}
 
 function aHandler() {
   const { env } = aServer();
@@ -42,22 +18,7 @@ function aHandler() {
     tokens: [{ token: "t", user }],
     anonymousAuth: true,
   });
-  const handler = createHandler(world, {
-    server,
-    certificateOf: () => undefined,
-  });
-  async function send(method: string, url: string, headers: object, body: Uint8Array): Promise<Recorded> {
-    const response = new Recorded();
-    const request = Object.assign(Readable.from(body.length === 0 ? [] : [body]), {
-      method,
-      url,
-      headers,
-      rawHeaders: Object.entries(headers).flat(),
-    });
-    await handler(request as never as IncomingMessage, response as never as ServerResponse);
-    return response;
-  }
-  return { logger, server, send };
+  return { logger, server, send: fakeExchange(world, server) };
 }
 
 it("answers twenty thousand pieces of garbage without failing", async () => {

@@ -1,19 +1,20 @@
 /**
- * The pipeline that every HTTP request goes through: who asks, as whom, whether there is room and whether they may,
- * and then to the one who answers.
+ * The pipeline that every HTTP request goes through: who asks, as whom, what for, whether there is room and whether they
+ * may, and then to the one who answers.
+ * What leave is asked for and what is then done are one value, read once; nobody after reads method or path again.
  * Nothing of a request is read beyond its head before it is known to be allowed.
  */
 import type { RuntimeEnv } from "@longshore/runtime";
-import { apiError, badRequest } from "../api/errors.ts";
+import { apiError } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
 import { assertAllowed } from "../authorization/authorizer.ts";
 import type { Credentials } from "./authentication.ts";
 import type { Request, Response } from "./exchange.ts";
 import { impersonated } from "./impersonation.ts";
 import { InFlight, type RequestLimits, requestLimitsDefault } from "./limits.ts";
-import { resourcePath } from "./path.ts";
+import { attributesOfParsed, type Operation, parseRequest, type ResourceRequest } from "./parsed-request.ts";
 import { answerPath } from "./path-endpoints.ts";
-import { attributesOf } from "./request-attributes.ts";
+import { requestTarget } from "./request-target.ts";
 import { answerResource } from "./resource-endpoint.ts";
 import { respondWithFailure } from "./respond.ts";
 
@@ -48,25 +49,32 @@ async function handle(
   request: Request,
   response: Response,
 ): Promise<void> {
-  const url = urlOf(request);
+  const { method = "GET", url = "/" } = request;
+  const to = requestTarget(url);
   const { authorizer, registry } = server;
   const sender = server.authenticate({
     authorization: request.headers.authorization,
     certificate: certificateOf(request),
   });
   const user = impersonated(authorizer, registry.context.version, sender, request);
-  const path = resourcePath(url.pathname);
-  const attributes = attributesOf(user, request.method ?? "GET", url, path);
+  const parsed = parseRequest(method, to, registry.context.kinds);
+  const attributes = attributesOfParsed(user, parsed);
   const end = inFlight.begin(attributes);
   response.on("close", end);
   try {
     assertAllowed(authorizer, attributes);
-    const call = { server, user, url, request, response };
-    if (path === undefined) await answerPath(call);
-    else await answerResource(env, { ...call, path });
+    const call = { server, user, params: to.params, request, response };
+    if (parsed.type === "path") await answerPath({ ...call, method, path: parsed.path });
+    else await answerResource(env, { ...call, operation: operationOf(parsed) });
   } finally {
     end();
   }
+}
+
+/** @throws KubeApiError 404, 405, PageNotFound when nothing of the kind is served */
+function operationOf({ outcome }: ResourceRequest): Operation {
+  if ("refusal" in outcome) throw outcome.refusal();
+  return outcome.operation;
 }
 
 /** @throws KubeApiError 431 */
@@ -75,14 +83,5 @@ function checkHeaders({ rawHeaders }: Request, bytesMax: number): void {
   for (const text of rawHeaders) bytes += text.length;
   if (bytesMax > 0 && bytes > bytesMax) {
     throw apiError(431, "", `the headers of the request are longer than ${bytesMax} bytes`);
-  }
-}
-
-/** Where the request goes; the name of a host in it (proxies send one) means nothing. */
-function urlOf({ url = "/" }: Request): URL {
-  try {
-    return new URL(url.startsWith("/") ? `https://localhost${url}` : url, "https://localhost");
-  } catch {
-    throw badRequest("the path of the request cannot be read");
   }
 }

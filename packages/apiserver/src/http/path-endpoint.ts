@@ -1,4 +1,5 @@
 /** What the table of paths that are no resources is made of. */
+import { methodNotAllowed } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
 import type { RegistryContext } from "../registry/context.ts";
 import type { UserInfo } from "../registry/request.ts";
@@ -9,9 +10,10 @@ export interface PathCall {
   readonly server: ApiServer;
   readonly context: RegistryContext;
   readonly user: UserInfo;
-  readonly url: URL;
-  /** The path without a slash at its end. */
+  readonly method: string;
+  /** The path that leave was asked for; of endpoints that take them, without slashes at its end. */
   readonly path: string;
+  readonly params: URLSearchParams;
   readonly request: Request;
   readonly response: Response;
 }
@@ -20,5 +22,12 @@ export interface PathCall {
 export interface PathEndpoint {
   /** The paths that it answers; a text is one path exactly. */
   readonly path: string | RegExp;
+  /** Whether slashes may follow the path, as after those of documents (go-restful); default not. */
+  readonly takesSlashes?: boolean;
   readonly answer: (call: PathCall) => void | Promise<void>;
+}
+
+/** @throws KubeApiError 405 unless the request is one that reads */
+export function checkReads({ method }: PathCall): void {
+  if (method !== "GET" && method !== "HEAD") throw methodNotAllowed();
 }

@@ -1,20 +1,20 @@
 /** What is served at paths that are no resources: health, version, discovery, OpenAPI. One table, the first match answers. */
-import { methodNotAllowed, unknownResource } from "../api/errors.ts";
+import { unknownResource } from "../api/errors.ts";
 import { aggregatedAnswer } from "./aggregated-discovery.ts";
 import { type CachedDocument, sendDocument } from "./cached-documents.ts";
 import { compactEndpoint } from "./compaction.ts";
 import { coreVersions, groupList, oneGroup, resourceList, rootPaths, versionDocument } from "./discovery.ts";
 import { header } from "./exchange.ts";
-import type { PathCall, PathEndpoint } from "./path-endpoint.ts";
+import { checkReads, type PathCall, type PathEndpoint } from "./path-endpoint.ts";
 import { send, sendJson, sendPageNotFound, sendText } from "./respond.ts";
 import { tokenKeyEndpoints } from "./token-keys.ts";
 
 /** Answers the request, whoever sent it. @throws KubeApiError 404, 405 */
-export async function answerPath(call: Omit<PathCall, "path" | "context">): Promise<void> {
-  const { pathname } = call.url;
-  const path = pathname.length > 1 ? pathname.replace(/\/$/, "") : pathname;
+export async function answerPath(call: Omit<PathCall, "context">): Promise<void> {
   const context = call.server.registry.context;
+  const bare = call.path.length > 1 ? call.path.replace(/(?<=[^/])\/+$/, "") : call.path;
   for (const endpoint of pathEndpoints) {
+    const path = endpoint.takesSlashes === true ? bare : call.path;
     const isMeant = typeof endpoint.path === "string" ? endpoint.path === path : endpoint.path.test(path);
     if (isMeant) return endpoint.answer({ ...call, context, path });
   }
@@ -27,7 +27,7 @@ const pathEndpoints: readonly PathEndpoint[] = [
   ...tokenKeyEndpoints,
   compactEndpoint,
   { path: "/openapi/v2", answer: version2 },
-  { path: /^\/openapi\/v3/, answer: version3 },
+  { path: /^\/openapi\/v3/, takesSlashes: true, answer: version3 },
   document("/", ({ context }) => rootPaths(context.kinds, context.version)),
   document("/version", ({ context }) => versionDocument(context.version)),
   aggregated(
@@ -54,10 +54,11 @@ const pathEndpoints: readonly PathEndpoint[] = [
 function document(path: string | RegExp, make: (call: PathCall) => object | undefined): PathEndpoint {
   return {
     path,
+    takesSlashes: true,
     answer(call) {
       const made = make(call);
       if (made === undefined) return notThere(call);
-      if (call.request.method !== "GET" && call.request.method !== "HEAD") throw methodNotAllowed();
+      checkReads(call);
       sendJson(call.request, call.response, made);
     },
   };
@@ -67,6 +68,7 @@ function document(path: string | RegExp, make: (call: PathCall) => object | unde
 function aggregated(path: "/api" | "/apis", plain: PathEndpoint): PathEndpoint {
   return {
     path,
+    takesSlashes: true,
     answer(call) {
       const { context, request, response } = call;
       const root = path === "/api" ? "api" : "apis";
@@ -101,14 +103,14 @@ async function version2({ context, request, response }: PathCall): Promise<void>
 
 /** The index, or the document of one group version; an address that names another content leads to the one there is. */
 async function version3(call: PathCall): Promise<void> {
-  const { context, url, path, request, response } = call;
+  const { context, params, path, request, response } = call;
   const { kinds, version } = context;
   if (!version.has("openapiV3")) {
     send(request, response, 404, JSON.stringify(rootPaths(kinds, version)), "application/json");
     return;
   }
   const document = await documentOfVersion3(call);
-  const hash = url.searchParams.get("hash");
+  const hash = params.get("hash");
   if (document === undefined) sendPageNotFound(request, response);
   else if (hash === null) sendDocument(request, response, document);
   else if (hash === document.hash) {

@@ -60,9 +60,9 @@ export function fieldValidationOf(params: URLSearchParams, emulated: EmulatedVer
   return known;
 }
 
-/** The reading of a flag in a query: present without a value, or anything but `false` and `0`. */
+/** The reading of a flag in a query: present without a value, or anything but `false` (in any case) and `0`. */
 export function isTrue(value: string): boolean {
-  return value !== "false" && value !== "0";
+  return value !== "0" && value.toLowerCase() !== "false";
 }
 
 function unknownDryRun(given: readonly string[]): Error {

@@ -2,18 +2,10 @@
 import type { KubeObject } from "@longshore/kube";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { excessOf } from "../api/bounded.ts";
-import {
-  apiError,
-  badRequest,
-  methodNotAllowed,
-  notFound,
-  unknownResource,
-  unsupportedMediaType,
-} from "../api/errors.ts";
+import { apiError, badRequest, unsupportedMediaType } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
 import { customPatchTypes } from "../registry/custom-body.ts";
 import type { Kind } from "../registry/kind.ts";
-import { kindInVersion } from "../registry/kind-table.ts";
 import type { ApiQuery, ApiRequest, PatchType, UserInfo, Verb } from "../registry/request.ts";
 import { decodeObject } from "../schema/decode.ts";
 import { type FieldChecks, fieldProblem, unknownFields } from "../schema/field-validation.ts";
@@ -22,71 +14,34 @@ import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { mediaType, parseBody, problemsOfText, readBody } from "./body.ts";
 import { header, type Request, type Response } from "./exchange.ts";
 import { negotiate } from "./negotiate.ts";
-import type { ResourcePath } from "./path.ts";
-import { fieldValidationOf, isTrue, parseQuery } from "./query.ts";
+import type { Operation } from "./parsed-request.ts";
+import { fieldValidationOf, parseQuery } from "./query.ts";
 import { renderList, renderObject } from "./render.ts";
-import { sendPageNotFound, sendRendered } from "./respond.ts";
+import { sendRendered } from "./respond.ts";
 import { Warnings } from "./warnings.ts";
 import { respondWithWatch } from "./watch-response.ts";
 
-/** A request for a resource, of which nothing has been looked at yet but its path. */
-export interface ResourceCallOfAnyKind {
+/** An operation that is to be done for a user who may. */
+export interface ResourceCall {
   readonly server: ApiServer;
   readonly user: UserInfo;
-  readonly path: ResourcePath;
-  readonly url: URL;
+  readonly operation: Operation;
+  readonly params: URLSearchParams;
   readonly request: Request;
   readonly response: Response;
 }
 
-interface ResourceCall {
-  readonly of: Kind;
-  readonly path: ResourcePath;
-  readonly verb: Verb;
-  readonly url: URL;
-}
-
-/** Answers the request of a user who may make it. @throws KubeApiError */
-export async function answerResource(env: RuntimeEnv, call: ResourceCallOfAnyKind): Promise<void> {
-  const { server, user, path, url, request, response } = call;
-  const { kinds } = server.registry.context;
-  const found = kinds.find(path.group, path.resource);
-  if (found === undefined || !found.versions.includes(path.version)) {
-    const isBuiltIn = kinds.all().some((kind) => kind.group === path.group && kind.custom === undefined);
-    if (!isBuiltIn) return sendPageNotFound(request, response);
-    throw unknownResource();
-  }
-  const of = kindInVersion(found, path.version);
-  if (of.custom !== undefined && !of.namespaced && path.namespace !== undefined) {
-    return sendPageNotFound(request, response);
-  }
-  const verb = verbOf(request.method ?? "GET", path, url.searchParams, of);
-  checkSubresource(of, path);
-  if (of.virtual === true && verb !== "create") throw methodNotAllowed();
-  const subresource = of.subresources?.[path.subresource ?? ""];
-  if (verb === undefined || (subresource !== undefined && !subresource.verbs.includes(verb))) {
-    throw methodNotAllowed();
-  }
-  await handleResource(env, server, user, { of, path, verb, url }, request, response);
-}
-
-async function handleResource(
-  env: RuntimeEnv,
-  server: ApiServer,
-  user: UserInfo,
-  { of, path, verb, url }: ResourceCall,
-  request: Request,
-  response: Response,
-): Promise<void> {
+/** Does it, and answers. @throws KubeApiError */
+export async function answerResource(env: RuntimeEnv, call: ResourceCall): Promise<void> {
+  const { server, user, operation, params, request, response } = call;
+  const { of, target } = operation;
+  const { verb, version } = target;
   const protobuf = hasMessage(of.group, of.kind);
   const form = negotiate(header(request, "accept"), { protobuf, stream: verb === "watch" });
-  const includeObject = url.searchParams.get("includeObject") ?? undefined;
-  const { version, watch: _, ...target } = path;
+  const includeObject = params.get("includeObject") ?? undefined;
   const base: ApiRequest = {
     ...target,
-    verb,
-    version,
-    query: withTimeLimit(env, verb, parseQuery(url.searchParams)),
+    query: withTimeLimit(env, verb, parseQuery(params)),
     user,
     userAgent: header(request, "user-agent") ?? "",
     fromWire: true,
@@ -95,7 +50,7 @@ async function handleResource(
   const warnings = new Warnings();
   const deprecation = of.custom?.deprecation(version) ?? emulated.deprecation(of.group, version, of.kind);
   if (deprecation !== undefined) warnings.add(deprecation);
-  const validation = isWrite(verb) ? fieldValidationOf(url.searchParams, emulated) : "Ignore";
+  const validation = isWrite(verb) ? fieldValidationOf(params, emulated) : "Ignore";
   const asked = await withBody(base, of, request, emulated, { validation, inText: [], warn: warnings.add });
   if (!server.running) throw apiError(503, "ServiceUnavailable", "the API server is stopping");
   const answer = server.registry.handle(asked);
@@ -216,49 +171,4 @@ function decodeBody(
     );
   }
   return decoded;
-}
-
-function verbOf(
-  method: string,
-  path: ResourcePath,
-  params: URLSearchParams,
-  of: Kind | undefined,
-): Verb | undefined {
-  const named = path.name !== undefined;
-  // Objects that live in a namespace are read across all of them, but written in one.
-  const acrossNamespaces = of?.namespaced === true && path.namespace === undefined;
-  switch (method) {
-    case "GET":
-    case "HEAD": {
-      const watch = params.get("watch");
-      if (path.subresource === undefined && (path.watch === true || (watch !== null && isTrue(watch)))) {
-        return "watch";
-      }
-      return named ? "get" : "list";
-    }
-    case "POST":
-      if (!named && acrossNamespaces) return undefined;
-      return !named || (path.subresource !== undefined && path.subresource !== "status")
-        ? "create"
-        : undefined;
-    case "PUT":
-      return named ? "update" : undefined;
-    case "PATCH":
-      return named ? "patch" : undefined;
-    case "DELETE":
-      if (path.subresource !== undefined) return undefined;
-      if (named) return "delete";
-      return acrossNamespaces || of?.noDeleteCollection === true ? undefined : "deletecollection";
-    default:
-      return undefined;
-  }
-}
-
-function checkSubresource(of: Kind, { subresource, name }: ResourcePath): void {
-  if (subresource === undefined) return;
-  const known = { ...of.subresources, ...(of.statusSubresource === true ? { status: true } : {}) };
-  if (Object.hasOwn(known, subresource)) return;
-  throw of.custom === undefined
-    ? unknownResource()
-    : notFound({ group: of.group, resource: of.plural }, name ?? "");
 }

@@ -119,6 +119,11 @@ export function sendText(request: Request, response: Response, code: number, tex
   send(request, response, code, text, "text/plain; charset=utf-8");
 }
 
+/** There is nothing at the path: not even a group of the API that could say so in its own words. */
+export class PageNotFound extends Error {
+  override readonly name = "PageNotFound";
+}
+
 /** Answers a path that nothing is at. */
 export function sendPageNotFound(request: Request, response: Response): void {
   sendText(request, response, 404, "404 page not found\n");
@@ -131,6 +136,11 @@ export function respondWithFailure(
   response: Response,
   error: unknown,
 ): void {
+  if (error instanceof PageNotFound && !response.headersSent) {
+    request.resume();
+    sendPageNotFound(request, response);
+    return;
+  }
   const { status, code } = failureOf(env, error);
   if (response.headersSent) {
     response.end();

@@ -3,14 +3,16 @@
  * kubernetes keps/sig-auth/1393-oidc-discovery).
  */
 import { header } from "./exchange.ts";
-import type { PathEndpoint } from "./path-endpoint.ts";
+import { checkReads, type PathEndpoint } from "./path-endpoint.ts";
 import { send } from "./respond.ts";
 
 /** The document that names the issuer, and the set of its keys. */
 export const tokenKeyEndpoints: readonly PathEndpoint[] = [
   {
     path: "/.well-known/openid-configuration",
-    answer({ server, request, response }) {
+    answer(call) {
+      checkReads(call);
+      const { server, request, response } = call;
       const host = header(request, "host") ?? header(request, ":authority") ?? "";
       const document = {
         issuer: server.accounts.issuer,
@@ -25,7 +27,9 @@ export const tokenKeyEndpoints: readonly PathEndpoint[] = [
   },
   {
     path: "/openid/v1/jwks",
-    answer({ server, request, response }) {
+    answer(call) {
+      checkReads(call);
+      const { server, request, response } = call;
       const maxAge = { "cache-control": "public, max-age=3600" };
       const keys = JSON.stringify(server.accounts.keySet);
       send(request, response, 200, keys, "application/jwk-set+json", maxAge);

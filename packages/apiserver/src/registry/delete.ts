@@ -23,9 +23,12 @@ interface DeleteOptions {
 /** DELETE of one object. */
 export function deleteObject(context: RegistryContext, request: KindRequest): ObjectAnswer {
   const options = deleteOptions(request);
-  const old = existing(request);
-  const dry = isDryRun(request) || (options.dryRun?.includes("All") ?? false);
-  return removeObject(context, request, old, options, dry);
+  return removeObject(context, request, existing(request), options, isDry(request, options));
+}
+
+/** A dry run is asked for in the query or in the options. */
+export function isDry(request: KindRequest, options: Pick<DeleteOptions, "dryRun">): boolean {
+  return isDryRun(request) || (options.dryRun?.includes("All") ?? false);
 }
 
 /** DELETE of all objects that the selectors choose. */
@@ -39,7 +42,7 @@ export function deleteCollection(context: RegistryContext, request: KindRequest)
       ...(object.metadata.namespace === undefined ? {} : { namespace: object.metadata.namespace }),
     };
     if (request.table.get(object.metadata.namespace ?? "", object.metadata.name) === undefined) continue;
-    removeObject(context, one, object, options, isDryRun(request));
+    removeObject(context, one, object, options, isDry(request, options));
   }
   return { type: "list", items: chosen, resourceVersion: String(context.store.revision) };
 }

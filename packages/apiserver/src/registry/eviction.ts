@@ -12,13 +12,13 @@ import {
 } from "@longshore/kube/basics";
 import { apiError, badRequest, internalError, methodNotSupported } from "../api/errors.ts";
 import { own } from "../api/own.ts";
-import { existing, groupResource, isDryRun, type KindRequest, type RegistryContext } from "./context.ts";
-import { deleteObject } from "./delete.ts";
+import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
+import { deleteObject, isDry } from "./delete.ts";
 import { apiTime } from "./metadata.ts";
 import type { ObjectAnswer } from "./request.ts";
 
 interface Eviction extends KubeObject {
-  readonly deleteOptions?: object;
+  readonly deleteOptions?: { readonly dryRun?: readonly string[] };
 }
 
 /** Budgets remember at most so many pods whose eviction the disruption controller has not seen yet. */
@@ -41,7 +41,7 @@ export function evictPod(context: RegistryContext, request: KindRequest): Object
     }
     const [budget] = budgets;
     if (budget !== undefined && !(notCounted(pod) && letsUnhealthyGo(context, budget))) {
-      spend(context, budget, pod, isDryRun(request));
+      spend(context, budget, pod, isDry(request, eviction.deleteOptions ?? {}));
     }
   }
   deleteObject(context, { ...request, verb: "delete", body: { ...eviction.deleteOptions } });

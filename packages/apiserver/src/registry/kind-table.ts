@@ -21,8 +21,10 @@ export class KindTable {
     return [...this.#byResource.values()];
   }
 
+  /** The kind of exactly that group and plural name: `deployments.apps` of the core group is none. */
   find(group: string, plural: string): Kind | undefined {
-    return this.#byResource.get(group === "" ? plural : `${plural}.${group}`);
+    const kind = this.#byResource.get(resourceKey({ group, plural }));
+    return kind?.group === group ? kind : undefined;
   }
 
   findKind(group: string, kind: string): Kind | undefined {

@@ -122,7 +122,7 @@ function partOf(part: PodPart): (context: RegistryContext, request: KindRequest)
     const { of: whole, verb } = request;
     const of: Kind = {
       ...whole,
-      prepareUpdate: (next, old) => ({ ...part.take(next, old), metadata: next.metadata }) as KubeObject,
+      prepareUpdate: (next, old) => part.take(next, old),
       validateUpdate: part.problems,
     };
     switch (verb) {

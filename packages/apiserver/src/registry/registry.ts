@@ -18,6 +18,7 @@ import { listPage } from "./list.ts";
 import { checkReached } from "./list-options.ts";
 import type { ApiAnswer, ApiRequest } from "./request.ts";
 import { answerReview } from "./reviews.ts";
+import { servedVerbs } from "./served-verbs.ts";
 import { subresourceHandler } from "./subresources.ts";
 import { startWatch } from "./watch.ts";
 import { createObject, patchObject, updateObject } from "./write.ts";
@@ -36,6 +37,7 @@ export class Registry {
     const found = kinds.find(request.group, request.resource);
     if (found === undefined || !found.versions.includes(request.version)) throw unknownResource();
     const of = kindInVersion(found, request.version);
+    checkServed(of, request);
     const asked: KindRequest = { ...request, of, table: store.table(tableKey(of)) };
     this.context.admission.onRequest(this.context, asked);
     const handler = request.subresource === undefined ? mainHandler : subresourceHandler(asked);
@@ -48,11 +50,15 @@ export class Registry {
   }
 }
 
+/** Nothing is done but what is served there, whoever asks and by which way. @throws KubeApiError 404, 405 */
+function checkServed(of: Kind, request: ApiRequest): void {
+  const verbs = servedVerbs(of, request);
+  if (verbs.includes(request.verb)) return;
+  throw verbs.length === 0 ? unknownResource() : methodNotSupported(groupResource(of), request.verb);
+}
+
 function mainHandler(context: RegistryContext, request: KindRequest): ApiAnswer {
   if (request.of.virtual === true) return answerReview(context, request);
-  if (request.of.readOnly === true && request.verb !== "get" && request.verb !== "list") {
-    throw methodNotSupported(groupResource(request.of), request.verb);
-  }
   switch (request.verb) {
     case "get":
       if (request.query.resourceVersion !== undefined) {
@@ -72,8 +78,6 @@ function mainHandler(context: RegistryContext, request: KindRequest): ApiAnswer 
     case "delete":
       return deleteObject(context, request);
     case "deletecollection":
-      if (request.of.noDeleteCollection === true)
-        throw methodNotSupported(groupResource(request.of), "delete");
       return deleteCollection(context, request);
   }
 }

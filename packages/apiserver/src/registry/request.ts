@@ -48,8 +48,8 @@ export interface ApiQuery {
 /** The kind of a patch. */
 export type PatchType = "json" | "merge" | "strategic" | "apply";
 
-/** One request. */
-export interface ApiRequest {
+/** What a request does, and to what: it is this that leave is asked for, and this that is done. */
+export interface Target {
   readonly verb: Verb;
   readonly group: string;
   readonly version: string;
@@ -59,6 +59,10 @@ export interface ApiRequest {
   /** Left out for cluster-scoped kinds and for all namespaces. */
   readonly namespace?: string;
   readonly name?: string;
+}
+
+/** One request. */
+export interface ApiRequest extends Target {
   readonly query: ApiQuery;
   /** The object, the patch or the DeleteOptions. */
   readonly body?: unknown;

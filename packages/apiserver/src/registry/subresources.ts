@@ -3,7 +3,14 @@ import type { KubeObject } from "@longshore/kube";
 import { methodNotSupported, unknownResource } from "../api/errors.ts";
 import { own } from "../api/own.ts";
 import { bindPod } from "./binding.ts";
-import { commitOne, existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
+import {
+  commitOne,
+  existing,
+  groupResource,
+  isDryRun,
+  type KindRequest,
+  type RegistryContext,
+} from "./context.ts";
 import { finishDeletion } from "./delete.ts";
 import { evictPod } from "./eviction.ts";
 import { metadataForUpdate } from "./metadata.ts";
@@ -57,6 +64,7 @@ function finalize(context: RegistryContext, request: KindRequest): ApiAnswer {
     metadata: metadataForUpdate(metadata, old),
     spec: (spec?.finalizers ?? []).length === 0 ? {} : spec,
   } as KubeObject);
+  if (isDryRun(request)) return { type: "object", code: 200, object: next };
   const identity = { namespace: "", name: old.metadata.name };
   const gone = finishDeletion(context, request, identity, next);
   return { type: "object", code: 200, object: gone ?? commitOne(context, request, identity, next) };

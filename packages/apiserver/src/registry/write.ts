@@ -7,16 +7,14 @@ import {
   badRequest,
   conflict,
   type FieldProblem,
-  forbidden,
   forbiddenValue,
   invalid,
   invalidValue,
-  notFound,
   requiredValue,
   unsupportedMediaType,
 } from "../api/errors.ts";
 import { own, sameJson } from "../api/own.ts";
-import { assertAllowed } from "../authorization/authorizer.ts";
+import { assertAllowed, attributesOfRequest } from "../authorization/authorizer.ts";
 import { applyJsonPatch } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
 import { applyStrategicPatch } from "../patch/strategic-patch.ts";
@@ -43,6 +41,7 @@ import {
   specChanged,
 } from "./metadata.ts";
 import { generatedName } from "./names.ts";
+import { requireNamespace } from "./namespace-life.ts";
 import type { ObjectAnswer } from "./request.ts";
 
 type WithStatus = KubeObject & { status?: unknown };
@@ -51,7 +50,11 @@ type WithStatus = KubeObject & { status?: unknown };
 export function createObject(context: RegistryContext, request: KindRequest): ObjectAnswer {
   const given = bodyObject(request);
   const { of } = request;
-  if (of.namespaced) requireNamespace(context, request, given);
+  if (of.namespaced) {
+    const namespace = request.namespace ?? given.metadata?.namespace ?? "";
+    // One that is not said at all is told by the rules of metadata.
+    if (namespace !== "") requireNamespace(context, request, namespace, given.metadata?.name ?? "");
+  }
   if (
     request.name !== undefined &&
     given.metadata?.name !== undefined &&
@@ -105,24 +108,6 @@ function withFreeName(
   return { ...metadata, name };
 }
 
-/** Objects are made only in a namespace that exists and stays. */
-function requireNamespace(context: RegistryContext, request: KindRequest, given: KubeObject): void {
-  const name = request.namespace ?? given.metadata?.namespace ?? "";
-  if (name === "") return; // Told by the rules of metadata.
-  const namespace = context.store.table("namespaces").get("", name);
-  if (namespace === undefined) throw notFound({ group: "", resource: "namespaces" }, name);
-  if (namespace.metadata.deletionTimestamp !== undefined) {
-    const why = `unable to create new content in namespace ${name} because it is being terminated`;
-    throw forbidden(groupResource(request.of), given.metadata?.name ?? "", why, [
-      {
-        reason: "NamespaceTerminating",
-        message: `namespace ${name} is being terminated`,
-        field: "metadata.namespace",
-      },
-    ]);
-  }
-}
-
 /** PUT of a whole object, or of its status. */
 export function updateObject(context: RegistryContext, request: KindRequest, status = false): ObjectAnswer {
   const given = bodyObject(request);
@@ -139,6 +124,7 @@ export function updateObject(context: RegistryContext, request: KindRequest, sta
   }
   const old = request.table.get(request.namespace ?? "", request.name ?? "");
   if (old === undefined && request.of.createsOnUpdate === true && !status) {
+    mayCreate(context, request);
     return createObject(context, { ...request, body: withoutVersion(given) });
   }
   return replace(context, request, existing(request), given, status);
@@ -198,19 +184,9 @@ function applyObject(context: RegistryContext, request: KindRequest, status: boo
   return createObject(context, { ...applied, body });
 }
 
-/** Applying what is not there takes the right to create it. @throws KubeApiError 403 */
+/** Writing what is not there takes the right to create it, whatever the verb (handlers/update.go, patch.go). @throws KubeApiError 403 */
 function mayCreate({ authorizer }: RegistryContext, request: KindRequest): void {
-  if (request.fromWire !== true) return;
-  const { user, group, version, resource, namespace, name } = request;
-  assertAllowed(authorizer, {
-    user,
-    verb: "create",
-    group,
-    version,
-    resource,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(name === undefined ? {} : { name }),
-  });
+  assertAllowed(authorizer, attributesOfRequest({ ...request, verb: "create" }));
 }
 
 /** Options that only an apply has, and those that it must have. @throws KubeApiError 422 */

@@ -4,7 +4,13 @@
  */
 import type { UserInfo } from "../../registry/request.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import type { Attributes, Authorizer, Decision, ResourceAttributes } from "../authorizer.ts";
+import {
+  type Attributes,
+  type Authorizer,
+  type Decision,
+  type ResourceAttributes,
+  valueSelected,
+} from "../authorizer.ts";
 import { parseRules } from "../rbac/bootstrap.ts";
 import { clusterRoleTable } from "../rbac/default-role-table.ts";
 import { type PolicyRule, ruleAllows } from "../rbac/policy.ts";
@@ -136,15 +142,12 @@ function csiNode(_graph: NodeGraph, node: string, attributes: ResourceAttributes
 }
 
 function ownPods(graph: NodeGraph, node: string, attributes: ResourceAttributes): Decision | undefined {
-  const { verb, namespace = "", name = "", subresource = "", fieldSelector = "" } = attributes;
+  const { verb, namespace = "", name = "", subresource = "", fields } = attributes;
   if (subresource !== "") return undefined;
   if (verb === "get") return related(node, graph.runs(node, namespace, name));
   if (verb !== "list" && verb !== "watch") return undefined;
   if (name !== "" && namespace !== "") return related(node, graph.runs(node, namespace, name));
-  const isOwn = fieldSelector
-    .split(",")
-    .some((part) => /^spec\.nodeName==?(.*)$/.exec(part.trim())?.[1] === node);
-  if (isOwn) return ground;
+  if (valueSelected(fields, "spec.nodeName") === node) return ground;
   return refused("can only list/watch pods with spec.nodeName field selector");
 }
 
