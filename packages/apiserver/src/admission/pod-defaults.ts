@@ -10,8 +10,9 @@ export const defaultTolerationSeconds: AdmissionPlugin = {
   name: "DefaultTolerationSeconds",
   onCreate: (_context, { of }, object) =>
     of.group === "" && of.plural === "pods" ? withTolerations(object) : object,
-  onUpdate: (_context, { of }, next) =>
-    of.group === "" && of.plural === "pods" ? withTolerations(next) : next,
+  // Who may write a part of a pod writes nothing else of it.
+  onUpdate: (_context, { of, subresource }, next) =>
+    of.group === "" && of.plural === "pods" && subresource === undefined ? withTolerations(next) : next,
 };
 
 function withTolerations(object: KubeObject): KubeObject {
