@@ -155,6 +155,33 @@ describe("a dry run", () => {
   });
 });
 
+describe("a sub-resource with a type of its own", () => {
+  it.each([
+    ["update", "deployments/d/scale", "Deployment"],
+    ["create", "pods/p/binding", "Pod"],
+    ["create", "pods/p/eviction", "Pod"],
+    ["create", "serviceaccounts/x/token", "ServiceAccount"],
+  ] as const)("takes no object of another kind: %s %s", (verb, path, kind) => {
+    const { store, admin } = aWorld();
+    const deployment = {
+      metadata: { name: "d" },
+      spec: {
+        replicas: 3,
+        selector: { matchLabels: { a: "b" } },
+        template: { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "c", image: "i" }] } },
+      },
+    };
+    admin.ask("create", "apis/apps/v1/namespaces/default/deployments", deployment);
+    admin.ask("create", "api/v1/namespaces/default/pods", pod("p"));
+    admin.ask("create", "api/v1/namespaces/default/serviceaccounts", { metadata: { name: "x" } });
+    const { revision } = store;
+    const root = path.startsWith("deployments") ? "apis/apps/v1" : "api/v1";
+    const body = { kind, metadata: { name: path.split("/")[1] }, target: { name: "n" } };
+    expect(admin.outcome(verb, `${root}/namespaces/default/${path}`, body)).toContain("400");
+    expect(store.revision).toBe(revision);
+  });
+});
+
 describe("a namespace", () => {
   it.each(["default", "kube-system", "kube-public"])("%s may not be deleted", (name) => {
     const { admin } = aWorld();

@@ -53,6 +53,11 @@ describe("acting as somebody else", () => {
       },
       "impersonate serviceaccounts team bot",
     ],
+    [
+      "system:serviceaccount:Team:bot",
+      { name: "system:serviceaccount:Team:bot", groups: ["system:authenticated"] },
+      "impersonate users system:serviceaccount:Team:bot",
+    ],
   ])("as %s", (name, user, asked) => {
     expect(act([["Impersonate-User", name]])).toEqual({ user, asked: [asked] });
   });

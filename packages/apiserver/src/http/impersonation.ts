@@ -4,6 +4,7 @@
  */
 import { apiError } from "../api/errors.ts";
 import { type Authorizer, assertAllowed, type ResourceAttributes } from "../authorization/authorizer.ts";
+import { labelProblems, subdomainProblems } from "../registry/names.ts";
 import type { UserInfo } from "../registry/request.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { Request } from "./exchange.ts";
@@ -16,7 +17,12 @@ interface Wish {
 }
 
 const extraPrefix = "impersonate-extra-";
-const accountPattern = /^system:serviceaccount:([^:]+):([^:]+)$/;
+/** The namespace and name in the name of a service account's user; undefined where no account could have them. */
+function accountOf(user: string): readonly [namespace: string, name: string] | undefined {
+  const [, namespace = "", name = ""] = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(user) ?? [];
+  if (labelProblems(namespace).length > 0 || subdomainProblems(name).length > 0) return undefined;
+  return [namespace, name];
+}
 
 /** Who the request is to be treated as coming from: `user` unless it asks for another. @throws KubeApiError 403, 500 */
 export function impersonated(
@@ -31,10 +37,10 @@ export function impersonated(
     throw apiError(500, "", "groups, a uid or extra values are to be impersonated, but no user is");
   }
   for (const attributes of attributesOf(user, wish)) assertAllowed(authorizer, attributes);
-  const account = accountPattern.exec(wish.user);
+  const account = accountOf(wish.user);
   const groups = [...wish.groups];
-  if (account !== null && groups.length === 0) {
-    groups.push("system:serviceaccounts", `system:serviceaccounts:${account[1]}`);
+  if (account !== undefined && groups.length === 0) {
+    groups.push("system:serviceaccounts", `system:serviceaccounts:${account[0]}`);
   }
   const isAnonymous = wish.user === "system:anonymous";
   const everyone = isAnonymous ? "system:unauthenticated" : "system:authenticated";
@@ -83,9 +89,9 @@ function unescaped(key: string): string {
 
 function* attributesOf(user: UserInfo, wish: Wish): Iterable<ResourceAttributes> {
   const base = { user, verb: "impersonate", group: "" };
-  const [, namespace, account] = accountPattern.exec(wish.user) ?? [];
-  if (namespace !== undefined && account !== undefined) {
-    yield { ...base, resource: "serviceaccounts", namespace, name: account };
+  const account = accountOf(wish.user);
+  if (account !== undefined) {
+    yield { ...base, resource: "serviceaccounts", namespace: account[0], name: account[1] };
   } else {
     yield { ...base, resource: "users", name: wish.user };
   }

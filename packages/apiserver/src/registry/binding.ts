@@ -18,6 +18,7 @@ import {
   type RegistryContext,
 } from "./context.ts";
 import { apiTime } from "./metadata.ts";
+import { bodyOfKind } from "./part-body.ts";
 import type { ObjectAnswer } from "./request.ts";
 
 interface Binding extends KubeObject {
@@ -27,7 +28,7 @@ interface Binding extends KubeObject {
 /** See the file's header. */
 export function bindPod(context: RegistryContext, request: KindRequest): ObjectAnswer {
   if (request.verb !== "create") throw methodNotSupported(groupResource(request.of), request.verb);
-  const binding = (request.body ?? {}) as Binding;
+  const binding = bodyOfKind(request, "Binding") as Binding;
   const { kind = "", name = "" } = binding.target ?? {};
   if (kind !== "" && kind !== "Node") {
     throw invalid("", "Binding", binding.metadata?.name ?? "", [

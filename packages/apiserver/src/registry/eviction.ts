@@ -15,6 +15,7 @@ import { own } from "../api/own.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
 import { deleteObject, isDry } from "./delete.ts";
 import { apiTime } from "./metadata.ts";
+import { bodyOfKind } from "./part-body.ts";
 import type { ObjectAnswer } from "./request.ts";
 
 interface Eviction extends KubeObject {
@@ -27,7 +28,7 @@ const disruptedPodsMax = 2000;
 /** See the file's header. */
 export function evictPod(context: RegistryContext, request: KindRequest): ObjectAnswer {
   if (request.verb !== "create") throw methodNotSupported(groupResource(request.of), request.verb);
-  const eviction = (request.body ?? {}) as Eviction;
+  const eviction = bodyOfKind(request, "Eviction") as Eviction;
   if (eviction.metadata?.name !== undefined && eviction.metadata.name !== request.name) {
     throw badRequest("name in URL does not match name in Eviction object");
   }

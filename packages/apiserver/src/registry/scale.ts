@@ -9,6 +9,7 @@ import { applyJsonPatch } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
 import type { Kind } from "./kind.ts";
+import { bodyOfKind } from "./part-body.ts";
 import type { ObjectAnswer } from "./request.ts";
 import { replace } from "./write.ts";
 
@@ -29,7 +30,7 @@ export function scale(context: RegistryContext, request: KindRequest): ObjectAns
     case "get":
       return { type: "object", code: 200, object: scaleOf(of, workload) };
     case "update":
-      return setScale(context, request, workload, (request.body ?? {}) as Scale);
+      return setScale(context, request, workload, bodyOfKind(request, "Scale") as Scale);
     case "patch": {
       const patch = request.patchType === "json" ? applyJsonPatch : applyMergePatch;
       return setScale(context, request, workload, patch(scaleOf(of, workload), request.body) as Scale);

@@ -14,6 +14,7 @@ import type { BoundObject } from "../authentication/service-account-tokens.ts";
 import { decodeObject } from "../schema/decode.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
 import { apiTime } from "./metadata.ts";
+import { bodyOfKind } from "./part-body.ts";
 import type { ObjectAnswer } from "./request.ts";
 
 /** What a TokenRequest asks for. */
@@ -38,14 +39,8 @@ const lifetimeMin = 600;
 const lifetimeMax = 2 ** 32;
 
 /** The body as a TokenRequest. @throws KubeApiError 400 */
-export function tokenRequestOf({ body }: KindRequest): TokenRequestObject {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    throw badRequest("the body of the request is not an object");
-  }
-  const { kind = "TokenRequest" } = body as KubeObject;
-  if (kind !== "TokenRequest") {
-    throw badRequest(`${String(kind)} cannot be handled as a TokenRequest`);
-  }
+export function tokenRequestOf(request: KindRequest): TokenRequestObject {
+  const body = bodyOfKind(request, "TokenRequest");
   return decodeObject("authentication.k8s.io", "TokenRequest", body) as TokenRequestObject;
 }
 

@@ -33,8 +33,15 @@ export class HttpsConnections {
       // Said here because node announces the body of a DELETE in no way at all.
       const isAnnounced = body === undefined || headers["transfer-encoding"] !== undefined;
       const length = isAnnounced ? {} : { "content-length": String(Buffer.byteLength(body)) };
-      const options = { method, headers: { ...length, ...headers }, agent: this.#agent };
-      const sent = httpsRequest(`${this.#url}${path}`, options, resolve);
+      const { hostname, port } = new URL(this.#url);
+      const sent = httpsRequest(
+        {
+          ...{ hostname, port, method, headers: { ...length, ...headers }, agent: this.#agent },
+          // As it is, but for what no request line can carry: a URL would resolve the dots in it.
+          path: path.replace(/[^\x21-\x7e]+/gu, encodeURIComponent),
+        },
+        resolve,
+      );
       // An answer may come before the body is sent to its end; what happens to the rest does not matter.
       sent.on("error", reject);
       sent.end(body);
