@@ -53,6 +53,8 @@ interface ResourcePath {
   readonly subresource: string | undefined;
   /** Nothing is served there: there is more after the sub-resource than any path has, or a part is empty. */
   readonly isNowhere: boolean;
+  /** The path does not begin with the root of the API, but with more slashes. */
+  readonly isOutside: boolean;
 }
 
 /** Reads the request. Pure; refusals are told only after authorization. */
@@ -113,7 +115,8 @@ function resourcePath(path: string): ResourcePath | undefined {
     resource,
     name: name || undefined,
     subresource: subresource || undefined,
-    isNowhere: rest.length > 0 || from > 1 || parts.includes(""),
+    isNowhere: rest.length > 0 || parts.includes(""),
+    isOutside: from > 1,
   };
 }
 
@@ -153,6 +156,7 @@ function outcomeOf(
   asked: Asked,
   kinds: KindTable,
 ): ResourceRequest["outcome"] {
+  if (at.isOutside) return { refusal: () => new PageNotFound() };
   const found = kinds.find(asked.group, asked.resource);
   if (found === undefined || !found.versions.includes(asked.version)) {
     return { refusal: () => unknownKind(kinds, asked.group) };

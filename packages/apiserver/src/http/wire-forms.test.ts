@@ -74,3 +74,9 @@ it.each([
   expect(await overHttp2(method, path)).toBe(status);
   expect(test.server.registry.context.store.revision).toBe(revision);
 });
+
+it("gets the object that is named, whatever the query says of watching", async () => {
+  const path = "/api/v1/namespaces/default?watch=true";
+  const { authorization } = headers;
+  expect(await http1.json({ path, headers: { authorization } })).toMatchObject({ kind: "Namespace" });
+});
