@@ -3,7 +3,7 @@
  * effect: what changed in the store, which objects and tokens the answer shows. Nothing may happen that the user's one
  * right is not for.
  *
- *   tsx scripts/fuzz-authorization.ts [--requests=20000] [--seed=1]
+ *   tsx scripts/fuzz-authorization.ts [--requests=20000] [--seed=1] [--emulated-version=1.36]
  *
  * Exits 1 when something does, saying what, with the right, the request and how to repeat it.
  */
@@ -11,7 +11,11 @@ import { parseArgs } from "node:util";
 import { fuzzAuthorization } from "../packages/apiserver/src/testing/authorization-fuzz/run.ts";
 
 const { values } = parseArgs({
-  options: { requests: { type: "string", default: "20000" }, seed: { type: "string", default: "1" } },
+  options: {
+    requests: { type: "string", default: "20000" },
+    seed: { type: "string", default: "1" },
+    "emulated-version": { type: "string", default: "1.36" },
+  },
 });
 const [seed, requests] = [values.seed, values.requests].map((text, i) => {
   const number = Number(text);
@@ -24,8 +28,9 @@ const [seed, requests] = [values.seed, values.requests].map((text, i) => {
   return number;
 }) as [number, number];
 
+const emulatedVersion = values["emulated-version"];
 const begun = performance.now();
-const { violations, codes, changes, shown } = await fuzzAuthorization(seed, requests);
+const { violations, codes, changes, shown } = await fuzzAuthorization(seed, requests, { emulatedVersion });
 for (const { why, right, request, answer, requests: sent } of violations) {
   console.error(
     [
@@ -33,7 +38,7 @@ for (const { why, right, request, answer, requests: sent } of violations) {
       `  right   ${JSON.stringify(right)}`,
       `  request ${request.method} ${request.url} ${JSON.stringify(request.headers)} ${request.body}`,
       `  answer  ${answer.status} ${answer.body.slice(0, 300)}`,
-      `  repeat  tsx scripts/fuzz-authorization.ts --seed=${seed} --requests=${sent}`,
+      `  repeat  tsx scripts/fuzz-authorization.ts --seed=${seed} --requests=${sent} --emulated-version=${emulatedVersion}`,
     ].join("\n"),
   );
 }

@@ -155,6 +155,35 @@ describe("a dry run", () => {
   });
 });
 
+it("an eviction that is a dry run by its options takes nothing from a budget", () => {
+  const { store, admin } = aWorld();
+  const labels = { app: "a" };
+  const status = { phase: "Running", conditions: [{ type: "Ready", status: "True" }] };
+  const inDefault = { namespace: "default" };
+  const running = {
+    kind: "Pod",
+    apiVersion: "v1",
+    ...pod("p"),
+    metadata: { name: "p", labels, ...inDefault },
+    status,
+  };
+  const budget = {
+    kind: "PodDisruptionBudget",
+    apiVersion: "policy/v1",
+    metadata: { name: "b", ...inDefault },
+    spec: { minAvailable: 0, selector: { matchLabels: labels } },
+    status: { disruptionsAllowed: 1, currentHealthy: 1, desiredHealthy: 0, expectedPods: 1 },
+  };
+  store.commit([{ resource: "pods", ...inDefault, name: "p", object: running }]);
+  store.commit([{ resource: "poddisruptionbudgets.policy", ...inDefault, name: "b", object: budget }]);
+  const { revision } = store;
+  const evict = (body: object) => admin.outcome("create", "api/v1/namespaces/default/pods/p/eviction", body);
+  expect(evict({ deleteOptions: { dryRun: ["All"] } })).toBe("ok");
+  expect(store.revision).toBe(revision);
+  expect(evict({})).toBe("ok");
+  expect(store.table("pods").get("default", "p")).toBeUndefined();
+});
+
 describe("a sub-resource with a type of its own", () => {
   it.each([
     ["update", "deployments/d/scale", "Deployment"],

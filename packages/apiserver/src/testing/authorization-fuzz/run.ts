@@ -20,6 +20,9 @@ export interface Violation {
   readonly answer: FakeAnswer;
 }
 
+/** Of the servers that are asked. */
+export type FuzzOptions = Pick<ApiServerOptions, "authorizationModes" | "emulatedVersion">;
+
 /** How it went. */
 export interface FuzzReport {
   readonly violations: readonly Violation[];
@@ -35,11 +38,11 @@ const requestsOfWorld = 2000;
 const usersOfWorld = 150;
 const violationsMax = 20;
 
-/** Sends `count` requests. @param options of the server, for tests of the fuzz itself */
+/** Sends `count` requests. */
 export async function fuzzAuthorization(
   seed: number,
   count: number,
-  options: Pick<ApiServerOptions, "authorizationModes"> = {},
+  options: FuzzOptions = {},
 ): Promise<FuzzReport> {
   const random = new SeededRandom(seed);
   const codes = new Map<number, number>();
@@ -114,7 +117,7 @@ function accountOfToken(body: string): Spot | undefined {
 
 type World = ReturnType<typeof aWorld>;
 
-function aWorld(random: SeededRandom, seed: number, options: Pick<ApiServerOptions, "authorizationModes">) {
+function aWorld(random: SeededRandom, seed: number, options: FuzzOptions) {
   const env: RuntimeEnv = {
     clock: new VirtualClock(),
     random: new SeededRandom(seed),
