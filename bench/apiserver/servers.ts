@@ -17,6 +17,8 @@ export interface Server {
   readonly readyMs: number;
   /** Memory of its processes now, in MiB. */
   residentMb(): number;
+  /** The most memory that its processes have had, in MiB. */
+  peakMb(): number;
   /** CPU time that its processes have used, in milliseconds. */
   cpuMs(): number;
   stop(): Promise<void>;
@@ -59,7 +61,8 @@ export async function startOurs(repository: string, dataDir?: string): Promise<S
       ca: Buffer.from(ca, "base64").toString(),
       token: config.users[0].user.token,
     },
-    residentMb: () => residentMbOf(child.pid as number),
+    residentMb: () => memoryMbOf(child.pid as number, "VmRSS"),
+    peakMb: () => memoryMbOf(child.pid as number, "VmHWM"),
     cpuMs: () => cpuMsOf(child.pid as number),
     async stop() {
       if (child.exitCode === null) {
@@ -99,7 +102,8 @@ export async function startReal(): Promise<Server> {
       ca: readFileSync(plane.caPath, "utf8"),
       token: plane.adminToken,
     },
-    residentMb: () => pids.reduce((sum, pid) => sum + residentMbOf(pid), 0),
+    residentMb: () => pids.reduce((sum, pid) => sum + memoryMbOf(pid, "VmRSS"), 0),
+    peakMb: () => pids.reduce((sum, pid) => sum + memoryMbOf(pid, "VmHWM"), 0),
     cpuMs: () => pids.reduce((sum, pid) => sum + cpuMsOf(pid), 0),
     stop: () => plane.stop(),
   };
@@ -119,8 +123,9 @@ function pidsOf(directory: string): number[] {
     });
 }
 
-function residentMbOf(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
+function memoryMbOf(pid: number, field: "VmRSS" | "VmHWM"): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024;
 }
 
 /** User and system time; the kernel counts them in hundredths of a second. */

@@ -4,7 +4,7 @@
  */
 
 /** Deepest nesting of lists and objects. Objects of the API have about twenty levels. */
-const depthMax = 500;
+export const depthMax = 500;
 
 /** Most values in one body; one of the longest allowed length has no more than this in honest JSON. */
 const valuesMax = 2_000_000;

@@ -1,12 +1,28 @@
 /**
  * JSON patch (RFC 6902) as the API has it (evanphx/json-patch 4.9, apiserver endpoints/handlers/patch.go):
  * replacing a missing member adds it, and a missing member passes a test for null.
+ *
+ * A patch costs time in proportion to the document and to itself, not to the one times the other: see
+ * working-document.ts. What it copies is bounded in sum.
  */
 import { apiError, badRequest } from "../api/errors.ts";
-import { sameJson } from "../api/own.ts";
+import {
+  type Container,
+  isOpen,
+  MemberCounts,
+  memberOf,
+  opened,
+  plain,
+  sameValue,
+  type WorkingContainer,
+} from "./working-document.ts";
+import { WorkingList } from "./working-list.ts";
 
 /** Most operations of one patch (apiserver handlers: maxJSONPatchOperations). */
 const operationsMax = 10_000;
+
+/** Most bytes of JSON that the copy operations of one patch make (apiserver server: JSONPatchMaxCopyBytes). */
+const copiedBytesMax = 3 * 1024 * 1024;
 
 interface Operation {
   readonly op?: unknown;
@@ -14,8 +30,6 @@ interface Operation {
   readonly from?: unknown;
   readonly value?: unknown;
 }
-
-type Container = Readonly<Record<string, unknown>> | readonly unknown[];
 
 /** Why one operation cannot be applied. */
 class Inapplicable extends Error {
@@ -30,47 +44,26 @@ export function applyJsonPatch(target: unknown, patch: unknown): unknown {
   if (patch === null) return target;
   if (!Array.isArray(patch)) throw badRequest("error decoding patch: a JSON patch is a list of operations");
   if (patch.length > operationsMax) {
-    const message = `The allowed maximum operations in a JSON patch is ${operationsMax}, got ${patch.length}`;
-    throw apiError(413, "RequestEntityTooLarge", message);
+    const message = `Request entity too large: The allowed maximum operations in a JSON patch is ${operationsMax}, got ${patch.length}`;
+    throw apiError(413, "RequestEntityTooLarge", message, {});
   }
-  return patch.reduce((result: unknown, operation: unknown, index) => {
+  for (const [index, operation] of patch.entries()) {
     if (typeof operation !== "object" || operation === null || Array.isArray(operation)) {
       throw badRequest(`error decoding patch: operation ${index} is not an object`);
     }
+  }
+  const document = new Document(target);
+  for (const [index, operation] of patch.entries()) {
     try {
-      return applyOperation(result, operation);
+      document.apply(operation);
     } catch (error) {
       if (!(error instanceof Inapplicable)) throw error;
       const { op, path } = operation as Operation;
       const what = `operation ${index} of the JSON patch (${JSON.stringify(op)} ${JSON.stringify(path)})`;
       throw apiError(422, "Invalid", `${what} cannot be applied: ${error.message}`, {});
     }
-  }, target);
-}
-
-function applyOperation(target: unknown, operation: Operation): unknown {
-  const path = pointer(operation.path, "path");
-  const value = operation.value ?? null;
-  switch (operation.op) {
-    case "add":
-      return edit(target, path, adding(value));
-    case "remove":
-      return edit(target, path, removing);
-    case "replace":
-      return edit(target, path, replacing(value));
-    case "move": {
-      const from = pointer(operation.from, "from");
-      return edit(edit(target, from, removing), path, adding(present(target, from)));
-    }
-    case "copy":
-      // A member that is not there is copied as null, which the API takes for nothing.
-      return edit(target, path, adding(find(target, pointer(operation.from, "from")) ?? null));
-    case "test":
-      if (sameJson(find(target, path) ?? null, value)) return target;
-      throw new Inapplicable("the value there is another one");
-    default:
-      throw new Inapplicable("there is no such operation: use add, remove, replace, move, copy or test");
   }
+  return document.result();
 }
 
 /** The names that a JSON pointer (RFC 6901) leads through; at least one. */
@@ -84,52 +77,124 @@ function pointer(text: unknown, member: string): readonly string[] {
     .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
-type Edit = (container: Container, key: string) => Container;
+/** The document while operations change it. */
+class Document {
+  #root: unknown;
+  readonly #counts = new MemberCounts();
+  #copiedBytes = 0;
 
-/** A copy of `target` in which the container at the end of the path is edited. */
-function edit(target: unknown, [key = "", ...rest]: readonly string[], change: Edit): Container {
-  const container = containerOf(target);
-  if (rest.length === 0) return change(container, key);
-  const inner = edit(member(container, key), rest, change);
-  if (Array.isArray(container)) return container.with(indexOf(key, container.length - 1), inner);
-  return { ...container, [key]: inner };
+  constructor(target: unknown) {
+    this.#root = target;
+  }
+
+  /** @throws KubeApiError 422 */
+  result(): unknown {
+    try {
+      return plain(this.#root);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      throw apiError(422, "Invalid", `the result of the JSON patch is too large: ${error.message}`, {});
+    }
+  }
+
+  apply(operation: Operation): void {
+    const path = pointer(operation.path, "path");
+    const value = operation.value ?? null;
+    switch (operation.op) {
+      case "add":
+        return this.#add(path, value);
+      case "remove":
+        return this.#remove(path);
+      case "replace":
+        return this.#replace(path, value);
+      case "move": {
+        const from = pointer(operation.from, "from");
+        const moved = this.#find(from);
+        this.#remove(from);
+        if (moved === undefined) throw new Inapplicable("there is nothing at its from");
+        return this.#add(path, moved);
+      }
+      case "copy":
+        // A member that is not there is copied as null, which the API takes for nothing.
+        return this.#add(path, this.#copyOf(this.#find(pointer(operation.from, "from")) ?? null));
+      case "test":
+        if (sameValue(this.#find(path) ?? null, value, this.#counts)) return;
+        throw new Inapplicable("the value there is another one");
+      default:
+        throw new Inapplicable("there is no such operation: use add, remove, replace, move, copy or test");
+    }
+  }
+
+  /** A value for a second place: what is open in the first is not open in it. */
+  #copyOf(value: unknown): unknown {
+    const copy = shallowEnough(value);
+    if (copy === null) return copy;
+    this.#copiedBytes += Buffer.byteLength(JSON.stringify(copy));
+    if (this.#copiedBytes <= copiedBytesMax) return copy;
+    throw new Inapplicable(
+      `Unable to complete the copy, the accumulated size increase of copy is ${this.#copiedBytes}, exceeding the limit ${copiedBytesMax}`,
+    );
+  }
+
+  #add(path: readonly string[], value: unknown): void {
+    const { container, key } = this.#open(path);
+    if (container instanceof Map) container.set(key, value);
+    else container.insert(key === "-" ? container.length : indexOf(key, container.length), value);
+  }
+
+  #remove(path: readonly string[]): void {
+    const { container, key } = this.#open(path);
+    if (container instanceof WorkingList) container.remove(indexOf(key, container.length - 1));
+    else if (!container.delete(key)) throw new Inapplicable("there is no such member");
+  }
+
+  #replace(path: readonly string[], value: unknown): void {
+    const { container, key } = this.#open(path);
+    put(container, key, value);
+  }
+
+  /** Opens the containers on the path; gives the last one, and the place in it. */
+  #open(path: readonly string[]): { readonly container: WorkingContainer; readonly key: string } {
+    let container = opened(containerOf(this.#root));
+    this.#root = container;
+    for (const key of path.slice(0, -1)) {
+      const inner = containerOf(member(container, key));
+      if (isOpen(inner)) container = inner;
+      else {
+        const open = opened(inner);
+        put(container, key, open);
+        container = open;
+      }
+    }
+    return { container, key: path.at(-1) ?? "" };
+  }
+
+  /** The value at the path, undefined when its last member is not there. */
+  #find(path: readonly string[]): unknown {
+    return path.reduce((value, key) => member(containerOf(value), key), this.#root);
+  }
 }
 
-const adding =
-  (value: unknown): Edit =>
-  (container, key) => {
-    if (!Array.isArray(container)) return { ...container, [key]: value };
-    return container.toSpliced(key === "-" ? container.length : indexOf(key, container.length), 0, value);
-  };
-
-const removing: Edit = (container, key) => {
-  if (Array.isArray(container)) return container.toSpliced(indexOf(key, container.length - 1), 1);
-  if (!Object.hasOwn(container, key)) throw new Inapplicable("there is no such member");
-  const { [key]: _, ...rest } = container as Readonly<Record<string, unknown>>;
-  return rest;
-};
-
-const replacing =
-  (value: unknown): Edit =>
-  (container, key) => {
-    if (Array.isArray(container)) return container.with(indexOf(key, container.length - 1), value);
-    return { ...container, [key]: value };
-  };
-
-/** The value at the path, undefined when its last member is not there. */
-function find(target: unknown, path: readonly string[]): unknown {
-  return path.reduce((value, key) => member(containerOf(value), key), target);
+/** The value as plain JSON. */
+function shallowEnough(value: unknown): unknown {
+  try {
+    return plain(value);
+  } catch (error) {
+    if (error instanceof RangeError) throw new Inapplicable(error.message);
+    throw error;
+  }
 }
 
-function present(target: unknown, path: readonly string[]): unknown {
-  const value = find(target, path);
-  if (value === undefined) throw new Inapplicable("there is nothing at its from");
-  return value;
+function put(container: WorkingContainer, key: string, value: unknown): void {
+  if (container instanceof Map) container.set(key, value);
+  else container.set(indexOf(key, container.length - 1), value);
 }
 
 function member(container: Container, key: string): unknown {
-  if (Array.isArray(container)) return container[indexOf(key, container.length - 1)];
-  return Object.hasOwn(container, key) ? (container as Readonly<Record<string, unknown>>)[key] : undefined;
+  if (container instanceof WorkingList || Array.isArray(container)) {
+    return container.at(indexOf(key, container.length - 1));
+  }
+  return memberOf(container as Readonly<Record<string, unknown>>, key).value;
 }
 
 function containerOf(value: unknown): Container {

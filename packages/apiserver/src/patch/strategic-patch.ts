@@ -3,8 +3,8 @@
  * are merged by a key, with the directives `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`
  * and `$setElementOrder/…` (apimachinery util/strategicpatch; design proposal "strategic merge patch").
  */
-import { badRequest } from "../api/errors.ts";
-import { sameJson } from "../api/own.ts";
+import { ByJson } from "../api/by-json.ts";
+import { apiError, badRequest } from "../api/errors.ts";
 import { mergeRules } from "../schema/merge-rules.ts";
 import { structNameOf, structOf, type TypeRef } from "../schema/schema.ts";
 
@@ -19,7 +19,34 @@ export function applyStrategicPatch(
   patch: Json,
   of: { readonly group: string; readonly kind: string },
 ): unknown {
-  return mergeMap(asMap(target), patch, { form: "struct", name: structNameOf(of.group, of.kind) });
+  const type: TypeRef = { form: "struct", name: structNameOf(of.group, of.kind) };
+  return mergeMap(asMap(target), patch, type, new Work());
+}
+
+/** Most members and items that the merges of one patch go through: more than a patch can name that names each once. */
+const stepsMax = 2_000_000;
+
+/** Counts what a patch costs: one that names the same item again and again goes through all of it each time. */
+class Work {
+  #left = stepsMax;
+  readonly #opened = new WeakSet<object>();
+
+  /** A copy that may be changed; one that this patch has made is changed itself. */
+  openFor(original: Json): Record<string, unknown> {
+    if (this.#opened.has(original)) return original as Record<string, unknown>;
+    const copy = { ...original };
+    this.#opened.add(copy);
+    this.spend(Object.keys(copy).length);
+    return copy;
+  }
+
+  /** @throws KubeApiError 413 */
+  spend(steps: number): void {
+    this.#left -= steps;
+    if (this.#left >= 0) return;
+    const message = `Request entity too large: the patch merges more than ${stepsMax} members and items: name each item once, or split the patch`;
+    throw apiError(413, "RequestEntityTooLarge", message, {});
+  }
 }
 
 function isMap(value: unknown): value is Json {
@@ -30,7 +57,7 @@ function asMap(value: unknown): Json {
   return isMap(value) ? value : {};
 }
 
-function mergeMap(original: Json, patch: Json, type: TypeRef): Json {
+function mergeMap(original: Json, patch: Json, type: TypeRef, work: Work): Json {
   const directive = patch.$patch;
   if (directive === "replace") return withoutDirectives(patch);
   if (directive === "delete") return {};
@@ -38,13 +65,14 @@ function mergeMap(original: Json, patch: Json, type: TypeRef): Json {
     const shown = typeof directive === "string" ? directive : JSON.stringify(directive);
     throw badRequest(`unknown patch type: ${shown}: use replace, merge or delete`);
   }
-  const result: Record<string, unknown> = { ...original };
+  const result = work.openFor(original);
   if (patch.$retainKeys !== undefined) retainKeys(result, patch);
   for (const [key, value] of Object.entries(patch)) {
     if (key === "$patch" || key === "$retainKeys") continue;
     if (key.startsWith(deletePrefix)) {
       const field = key.slice(deletePrefix.length);
       const gone = listOf(value, key);
+      work.spend(asList(result[field]).length);
       if (!Object.hasOwn(patch, field)) result[field] = withoutItems(asList(result[field]), gone);
       continue;
     }
@@ -52,17 +80,25 @@ function mergeMap(original: Json, patch: Json, type: TypeRef): Json {
       const field = key.slice(orderPrefix.length);
       if (Object.hasOwn(patch, field) || result[field] === undefined) continue;
       const items = asList(result[field]);
+      work.spend(items.length);
       result[field] = ordered(items, listOf(value, key), items, ruleOf(type, field).mergeKey);
       continue;
     }
-    const merged = mergeMember(result[key], value, key, patch, type);
+    const merged = mergeMember(result[key], value, key, patch, type, work);
     if (merged === undefined) delete result[key];
     else result[key] = merged;
   }
   return result;
 }
 
-function mergeMember(before: unknown, value: unknown, key: string, patch: Json, type: TypeRef): unknown {
+function mergeMember(
+  before: unknown,
+  value: unknown,
+  key: string,
+  patch: Json,
+  type: TypeRef,
+  work: Work,
+): unknown {
   if (value === null) return undefined;
   const memberType = typeOfMember(type, key);
   if (Array.isArray(value)) {
@@ -72,13 +108,14 @@ function mergeMember(before: unknown, value: unknown, key: string, patch: Json, 
     const order = patch[`${orderPrefix}${key}`];
     const itemType: TypeRef = memberType.form === "list" ? memberType.of : { form: "any" };
     if (order !== undefined) checkOrder(value, listOf(order, `${orderPrefix}${key}`), rule.mergeKey);
-    const merged = mergeList(withoutItems(asList(before), gone), value, rule.mergeKey, itemType);
+    work.spend(asList(before).length + value.length);
+    const merged = mergeList(withoutItems(asList(before), gone), value, rule.mergeKey, itemType, work);
     return ordered(merged, order === undefined ? value : asList(order), asList(before), rule.mergeKey);
   }
   if (!isMap(value)) return value;
   // What is deleted whole leaves no empty object behind.
   if (value.$patch === "delete") return undefined;
-  return mergeMap(asMap(before), value, memberType);
+  return mergeMap(asMap(before), value, memberType, work);
 }
 
 function mergeList(
@@ -86,9 +123,11 @@ function mergeList(
   patch: readonly unknown[],
   mergeKey: string | undefined,
   itemType: TypeRef,
+  work: Work,
 ): readonly unknown[] {
   if (patch.every((item) => !isMap(item))) {
-    const added = patch.filter((item, i) => !original.includes(item) && patch.indexOf(item) === i);
+    const there = new Set(original);
+    const added = new Set(patch.filter((item) => !there.has(item)));
     return [...original, ...added];
   }
   if (mergeKey === undefined) return patch;
@@ -97,7 +136,26 @@ function mergeList(
       .filter((item) => !(isMap(item) && item.$patch === "replace"))
       .map((i) => withoutDirectives(asMap(i)));
   }
+  return mergeItems(original, patch, mergeKey, itemType, work);
+}
+
+/** Stands where an item was that has been deleted. */
+const gone = Symbol("gone");
+
+function mergeItems(
+  original: readonly unknown[],
+  patch: readonly unknown[],
+  mergeKey: string,
+  itemType: TypeRef,
+  work: Work,
+): readonly unknown[] {
   const result = [...original];
+  const places = new ByJson<number[]>();
+  for (let at = original.length - 1; at >= 0; at--) {
+    const item = original[at];
+    // The first place of a key is the last of its list, from which it is taken.
+    if (isMap(item)) places.getOr(item[mergeKey], () => []).push(at);
+  }
   const added: unknown[] = [];
   for (const item of patch) {
     if (!isMap(item)) throw badRequest(`a list merged by ${mergeKey} holds objects only`);
@@ -105,16 +163,18 @@ function mergeList(
     if (key === undefined) {
       throw badRequest(`map: ${JSON.stringify(item)} does not contain declared merge key: ${mergeKey}`);
     }
-    const at = result.findIndex((other) => isMap(other) && sameJson(other[mergeKey], key));
+    const at = places.get(key)?.at(-1);
     if (item.$patch === "delete") {
-      if (at >= 0) result.splice(at, 1);
-    } else if (at >= 0) {
-      result[at] = mergeMap(asMap(result[at]), item, itemType);
-    } else {
-      added.push(mergeMap({}, item, itemType));
+      if (at !== undefined) result[at] = gone;
+      places.get(key)?.pop();
+    } else if (at === undefined) added.push(mergeMap({}, item, itemType, work));
+    else {
+      result[at] = mergeMap(asMap(result[at]), item, itemType, work);
+      // A key of null takes the key away: nothing finds the item any longer.
+      if (key === null) places.get(key)?.pop();
     }
   }
-  return [...added, ...result];
+  return [...added, ...result.filter((item) => item !== gone)];
 }
 
 /** Everything that the patch sets must have its place in the order. @throws KubeApiError 400 */
@@ -124,10 +184,11 @@ function checkOrder(
   mergeKey: string | undefined,
 ): void {
   const keyOf = (item: unknown) => (mergeKey !== undefined && isMap(item) ? item[mergeKey] : item);
-  const named = order.map(keyOf);
+  const named = new ByJson<true>();
+  for (const item of order) named.set(keyOf(item), true);
   for (const item of patch) {
     if (isMap(item) && item.$patch !== undefined) continue;
-    if (!named.some((key) => sameJson(key, keyOf(item)))) {
+    if (!named.has(keyOf(item))) {
       throw badRequest("the order in the patch list does not match its $setElementOrder list");
     }
   }
@@ -140,12 +201,12 @@ function listOf(value: unknown, directive: string): readonly unknown[] {
 
 /** Keeps of the original only the members that the patch names. */
 function retainKeys(result: Record<string, unknown>, patch: Json): void {
-  const keys = asList(patch.$retainKeys);
+  const keys = new Set(asList(patch.$retainKeys));
   for (const key of Object.keys(patch)) {
-    if (key.startsWith("$") || patch[key] === null || keys.includes(key)) continue;
+    if (key.startsWith("$") || patch[key] === null || keys.has(key)) continue;
     throw badRequest("the $retainKeys list must name every member that the patch sets");
   }
-  for (const key of Object.keys(result)) if (!keys.includes(key)) delete result[key];
+  for (const key of Object.keys(result)) if (!keys.has(key)) delete result[key];
 }
 
 /**
@@ -161,23 +222,34 @@ function ordered(
 ): unknown[] {
   const keyOf = (item: unknown) => (mergeKey !== undefined && isMap(item) ? item[mergeKey] : item);
   const placeIn = (list: readonly unknown[]) => {
-    const keys = list.map(keyOf);
-    return (item: unknown) => keys.findIndex((key) => sameJson(key, keyOf(item)));
+    const places = new ByJson<number>();
+    for (const [place, item] of list.entries()) places.getOr(keyOf(item), () => place);
+    return (item: unknown) => places.get(keyOf(item)) ?? -1;
   };
   const inOrder = placeIn(order);
   const before = placeIn(original);
-  const named = items.filter((item) => inOrder(item) >= 0).sort((a, b) => inOrder(a) - inOrder(b));
-  const others = items.filter((item) => inOrder(item) < 0).sort((a, b) => before(a) - before(b));
+  const placed = items.map((item) => ({ item, inOrder: inOrder(item), before: before(item) }));
+  const named = placed.filter((item) => item.inOrder >= 0).sort((a, b) => a.inOrder - b.inOrder);
+  const others = placed.filter((item) => item.inOrder < 0).sort((a, b) => a.before - b.before);
   const result: unknown[] = [];
-  while (named.length > 0 && others.length > 0) {
-    const [other, item] = [before(others[0]), before(named[0])];
-    result.push(other >= 0 && item >= 0 && other < item ? others.shift() : named.shift());
+  let next = 0;
+  for (const { item, before: place } of named) {
+    for (; next < others.length; next++) {
+      const other = others[next] as (typeof others)[number];
+      if (other.before < 0 || place < 0 || other.before >= place) break;
+      result.push(other.item);
+    }
+    result.push(item);
   }
-  return [...result, ...others, ...named];
+  for (const { item } of others.slice(next)) result.push(item);
+  return result;
 }
 
 function withoutItems(items: readonly unknown[], gone: readonly unknown[]): readonly unknown[] {
-  return gone.length === 0 ? items : items.filter((item) => !gone.some((g) => sameJson(g, item)));
+  if (gone.length === 0) return items;
+  const named = new ByJson<true>();
+  for (const item of gone) named.set(item, true);
+  return items.filter((item) => !named.has(item));
 }
 
 function withoutDirectives(value: Json): Json {
