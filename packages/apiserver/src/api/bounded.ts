@@ -1,6 +1,7 @@
 /**
  * Bounds on what a client may make us walk: nesting that would exhaust the stack, and values that are
- * small as text and huge as a tree (YAML aliases, the copy operation of a JSON patch).
+ * small as text and huge as a tree (YAML aliases, the copy operation of a JSON patch); and on what an answer tells
+ * of all that is wrong.
  */
 
 /** Deepest nesting of lists and objects. Objects of the API have about twenty levels. */
@@ -8,6 +9,15 @@ export const depthMax = 500;
 
 /** Most values in one body; one of the longest allowed length has no more than this in honest JSON. */
 const valuesMax = 2_000_000;
+
+/** Most problems that one answer tells. */
+export const problemsMax = 1000;
+
+/** Most characters that they have together, but for the first. */
+export const problemLengthMax = 1024 * 1024;
+
+/** Most characters of a value that a problem shows. */
+export const shownLengthMax = 64 * 1024;
 
 /** Why the value is refused, or undefined. */
 export function excessOf(value: unknown): string | undefined {

@@ -9,6 +9,7 @@ import {
   type Status,
   type StatusCause,
 } from "@longshore/kube/basics";
+import { problemLengthMax, problemsMax, shownLengthMax } from "./bounded.ts";
 
 /** Names a resource in a message: `statefulsets.apps`, or `pods` for the core group. */
 export interface GroupResource {
@@ -118,14 +119,26 @@ export function invalid(
   problems: readonly FieldProblem[],
 ): KubeApiError {
   const what = group === "" ? kind : `${kind}.${group}`;
-  const texts = [...new Set(problems.map((problem) => `${problem.field}: ${problem.message}`))];
+  const told = toldOf(problems);
+  const texts = [...new Set(told.map((problem) => `${problem.field}: ${problem.message}`))];
+  if (told.length < problems.length) texts.push(`and ${problems.length - told.length} more problems`);
   const message = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;
   return apiError(422, "Invalid", `${what} "${name}" is invalid: ${message}`, {
     ...(name === "" ? {} : { name }),
     ...(group === "" ? {} : { group }),
     ...(kind === "" ? {} : { kind }),
-    causes: problems.map(({ reason, message, field }) => ({ reason, message, field })),
+    causes: told.map(({ reason, message, field }) => ({ reason, message, field })),
   });
+}
+
+/** The first problems, as many as an answer tells: an object can have millions. */
+function toldOf(problems: readonly FieldProblem[]): readonly FieldProblem[] {
+  let length = 0;
+  for (const [i, { field, message }] of problems.entries()) {
+    length += field.length + message.length;
+    if (i >= problemsMax || (i > 0 && length > problemLengthMax)) return problems.slice(0, i);
+  }
+  return problems;
 }
 
 /** One broken rule of validation. */
@@ -135,9 +148,10 @@ export interface FieldProblem {
   readonly field: string;
 }
 
-/** Shows a value as the messages do: strings quoted (that there is none, too), objects as JSON. */
+/** Shows a value as the messages do: strings quoted (that there is none, too), objects as JSON; of long ones the beginning. */
 function shown(value: unknown): string {
-  return JSON.stringify(value ?? "null");
+  const text = JSON.stringify(value ?? "null");
+  return text.length <= shownLengthMax ? text : `${text.slice(0, shownLengthMax)}…`;
 }
 
 /** The value of the field cannot be. */

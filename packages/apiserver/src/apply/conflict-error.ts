@@ -1,5 +1,6 @@
 /** The failure of an apply that others stand against, as clients see it (apiserver, fieldmanager/conflict.go). */
 import type { KubeApiError } from "@longshore/kube";
+import { problemsMax } from "../api/bounded.ts";
 import { apiError } from "../api/errors.ts";
 import type { FieldConflict } from "./field-manager.ts";
 import { shownPaths } from "./field-set.ts";
@@ -8,22 +9,41 @@ import { identityText, type Manager } from "./managers.ts";
 /** 409 with one cause for each field that somebody else manages. */
 export function applyConflict(conflicts: readonly FieldConflict[]): KubeApiError {
   const sorted = [...conflicts].sort((a, b) => (identityText(a.manager) < identityText(b.manager) ? -1 : 1));
-  const fields = sorted.map(({ manager, set }) => ({
+  const all = sorted.map(({ manager, set }) => ({
     manager: shownManager(manager),
     paths: shownPaths(set),
   }));
+  const fields = toldOf(all);
   const causes = fields.flatMap(({ manager, paths }) =>
     paths.map((field) => ({ reason: "FieldManagerConflict", message: `conflict with ${manager}`, field })),
   );
   const [only] = causes;
+  const count = all.reduce((sum, { paths }) => sum + paths.length, 0);
   const text =
-    causes.length === 1 && only !== undefined
+    count === 1 && only !== undefined
       ? `Apply failed with 1 conflict: ${only.message}: ${only.field}`
-      : `Apply failed with ${causes.length} conflicts: ${fields.map(listed).join("\n")}`;
+      : `Apply failed with ${count} conflicts: ${fields.map(listed).join("\n")}${count > causes.length ? `\n… and ${count - causes.length} more` : ""}`;
   return apiError(409, "Conflict", text, { causes });
 }
 
-function listed({ manager, paths }: { readonly manager: string; readonly paths: readonly string[] }): string {
+interface Conflict {
+  readonly manager: string;
+  readonly paths: readonly string[];
+}
+
+/** As many of the first as an answer tells: thousands of managers can have thousands of fields. */
+function toldOf(conflicts: readonly Conflict[]): readonly Conflict[] {
+  let left = problemsMax;
+  const told: Conflict[] = [];
+  for (const { manager, paths } of conflicts) {
+    if (left <= 0) break;
+    told.push({ manager, paths: paths.slice(0, left) });
+    left -= paths.length;
+  }
+  return told;
+}
+
+function listed({ manager, paths }: Conflict): string {
   return [`conflicts with ${manager}:`, ...paths.map((path) => `- ${path}`)].join("\n");
 }
 

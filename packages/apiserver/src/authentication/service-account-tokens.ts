@@ -134,7 +134,8 @@ export class ServiceAccountTokens implements TokenAuthenticator {
     if (claims.iss === legacyIssuer) return this.#legacy(token, claims, audiences);
     if (claims.iss !== this.#env.issuer) return undefined;
     const meantFor = typeof claims.aud === "string" ? [claims.aud] : (claims.aud ?? []);
-    const good = audiences.filter((audience) => meantFor.includes(audience));
+    const wanted = new Set(meantFor);
+    const good = audiences.filter((audience) => wanted.has(audience));
     if (good.length === 0) {
       const list = (items: readonly string[]) => `[${items.map((item) => JSON.stringify(item)).join(" ")}]`;
       return {

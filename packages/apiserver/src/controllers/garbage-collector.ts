@@ -77,8 +77,9 @@ class GarbageCollector implements Followed {
 
   #remember(self: Named, now: readonly OwnerReference[], before: readonly OwnerReference[]): void {
     const key = keyOf(self);
+    const kept = new Set(now.map(({ uid }) => uid));
     for (const { uid } of before) {
-      if (now.some((owner) => owner.uid === uid)) continue;
+      if (kept.has(uid)) continue;
       this.#dependents.get(uid)?.delete(key);
       if (this.#dependents.get(uid)?.size === 0) this.#dependents.delete(uid);
     }

@@ -151,8 +151,14 @@ export function respondWithFailure(
   const headers = retry === undefined ? {} : { "retry-after": String(retry) };
   // A body that nobody will read must not hold the connection.
   request.resume();
-  const { body, type } = statusBody(form, status);
-  send(request, response, code, body, type, headers);
+  try {
+    const { body, type } = statusBody(form, status);
+    send(request, response, code, body, type, headers);
+  } catch (sendError) {
+    // What cannot even be written down ends this connection, and nothing else.
+    env.logger.error("a failure could not be answered", { code, error: sendError });
+    response.destroy();
+  }
 }
 
 function statusBody(form: AnswerForm, status: Status): { body: string | Uint8Array; type: string } {

@@ -188,8 +188,8 @@ function nameProblems(kind: Kind, name: string): string[] {
 /** Problems of a change of metadata. */
 export function metadataUpdateProblems(next: ObjectMeta, old: Stored): FieldProblem[] {
   if (old.metadata.deletionTimestamp === undefined) return [];
-  const before = old.metadata.finalizers ?? [];
-  const added = (next.finalizers ?? []).filter((finalizer) => !before.includes(finalizer));
+  const before = new Set(old.metadata.finalizers);
+  const added = (next.finalizers ?? []).filter((finalizer) => !before.has(finalizer));
   if (added.length === 0) return [];
   const list = added.map((finalizer) => JSON.stringify(finalizer)).join(", ");
   const why = `no new finalizers can be added if the object is being deleted, found new finalizers []string{${list}}`;

@@ -46,8 +46,9 @@ const ephemeralContainers: PodPart = {
       [...listOf(old, "containers"), ...listOf(old, "initContainers")].map((c) => c.name),
     );
     const problems: FieldProblem[] = [];
+    const nowByName = byName(now);
     for (const before of listOf(old, "ephemeralContainers")) {
-      const same = now.find((container) => container.name === before.name);
+      const same = nowByName.get(before.name);
       if (same === undefined) {
         problems.push(
           forbiddenValue(
@@ -76,19 +77,24 @@ const ephemeralContainers: PodPart = {
   },
 };
 
+/** Containers by their names; of two of one name, the first. */
+function byName(containers: readonly Loose[]): ReadonlyMap<unknown, Loose> {
+  return new Map(containers.toReversed().map((container) => [container.name, container]));
+}
+
 /** A container with the resources of the one of its name. */
-function withResources(container: Loose, others: readonly Loose[]): Loose {
-  const same = others.find(({ name }) => name === container.name);
+function withResources(container: Loose, others: ReadonlyMap<unknown, Loose>): Loose {
+  const same = others.get(container.name);
   return same?.resources === undefined ? container : { ...container, resources: same.resources };
 }
 
 const resources: PodPart = {
   take: (next, old) => {
     const lists = ["containers", "initContainers"].filter((list) => spec(old)[list] !== undefined);
-    const changed = lists.map((list) => [
-      list,
-      listOf(old, list).map((container) => withResources(container, listOf(next, list))),
-    ]);
+    const changed = lists.map((list) => {
+      const wanted = byName(listOf(next, list));
+      return [list, listOf(old, list).map((container) => withResources(container, wanted))];
+    });
     return { ...old, spec: { ...spec(old), ...Object.fromEntries(changed) } } as KubeObject;
   },
   problems: (next, old) => {

@@ -20,17 +20,20 @@ interface Summary {
 }
 
 /** What keeps an init container from having ended well; undefined when nothing does. */
-function initReason(status: Row, at: number, inits: readonly Row[]): string | undefined {
+function initReason(status: Row, at: number, inits: Inits): string | undefined {
   const { terminated, waiting } = status.state ?? {};
   if (terminated !== undefined && (terminated.exitCode ?? 0) === 0) return undefined;
-  if (isSidecar(inits, status.name) && status.started === true) return undefined;
+  if (inits.sidecars.has(status.name) && status.started === true) return undefined;
   if (terminated !== undefined) return `Init:${terminated.reason || endText(terminated)}`;
   if (waiting?.reason && waiting.reason !== "PodInitializing") return `Init:${waiting.reason}`;
-  return `Init:${at}/${inits.length}`;
+  return `Init:${at}/${inits.count}`;
 }
 
-const isSidecar = (inits: readonly Row[], name: string) =>
-  inits.find((container) => container.name === name)?.restartPolicy === "Always";
+/** The init containers of a pod: how many there are, and the names of those that go on running. */
+interface Inits {
+  readonly count: number;
+  readonly sidecars: ReadonlySet<string>;
+}
 
 const endText = (terminated: Row) =>
   terminated.signal ? `Signal:${terminated.signal}` : `ExitCode:${terminated.exitCode ?? 0}`;
@@ -39,12 +42,14 @@ const conditionIs = (pod: Row, type: string, test: (condition: Row) => boolean) 
   pod.status?.conditions?.some((c: Row) => c.type === type && test(c)) === true;
 
 function summaryOf(pod: Row): Summary {
-  const inits: readonly Row[] = pod.spec?.initContainers ?? [];
+  const containers: readonly Row[] = pod.spec?.initContainers ?? [];
+  const sidecarSpecs = containers.filter((container) => container.restartPolicy === "Always");
+  const inits = { count: containers.length, sidecars: new Set(sidecarSpecs.map(({ name }) => name)) };
   const initStatuses: readonly Row[] = pod.status?.initContainerStatuses ?? [];
   const statuses: readonly Row[] = pod.status?.containerStatuses ?? [];
-  const sidecars = initStatuses.filter((status) => isSidecar(inits, status.name));
+  const sidecars = initStatuses.filter((status) => inits.sidecars.has(status.name));
   const total =
-    (pod.spec?.containers?.length ?? 0) + inits.filter((c) => c.restartPolicy === "Always").length;
+    (pod.spec?.containers?.length ?? 0) + sidecarSpecs.length;
   const initAt = initStatuses.findIndex((status, i) => initReason(status, i, inits) !== undefined);
   let reason: string = pod.status?.reason || pod.status?.phase || "";
   if (conditionIs(pod, "PodScheduled", (c) => c.reason === "SchedulingGated")) reason = "SchedulingGated";

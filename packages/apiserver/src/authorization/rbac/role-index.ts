@@ -44,7 +44,8 @@ function makeIndex(rules: readonly PolicyRule[]): IndexedRules {
         const key = `${group} ${resource}`;
         const list = byResource.get(key);
         if (list === undefined) byResource.set(key, [rule]);
-        else if (!list.includes(rule)) list.push(rule);
+        // A rule that names a resource twice is the last one.
+        else if (list.at(-1) !== rule) list.push(rule);
       }
     }
   }

@@ -129,6 +129,8 @@ function probeProblems(probe: Loose | undefined, at: string, once: boolean): Fie
 function mountProblems(container: Loose, at: string, { volumes }: ContainerContext): FieldProblem[] {
   const problems: FieldProblem[] = [];
   const devices: readonly Loose[] = container.volumeDevices ?? [];
+  const deviceNames = new Set(devices.map((device) => device.name));
+  const devicePaths = new Set(devices.map((device) => device.devicePath));
   const paths = new Set<string>();
   for (const [i, mount] of ((container.volumeMounts ?? []) as readonly Loose[]).entries()) {
     const here = `${at}[${i}]`;
@@ -138,10 +140,10 @@ function mountProblems(container: Loose, at: string, { volumes }: ContainerConte
     if (mountPath === "") problems.push(requiredValue(`${here}.mountPath`));
     if (paths.has(mountPath)) problems.push(invalidValue(`${here}.mountPath`, mountPath, "must be unique"));
     paths.add(mountPath);
-    if (devices.some((device) => device.name === name)) {
+    if (deviceNames.has(name)) {
       problems.push(invalidValue(`${here}.name`, name, "must not already exist in volumeDevices"));
     }
-    if (devices.some((device) => device.devicePath === mountPath)) {
+    if (devicePaths.has(mountPath)) {
       const why = "must not already exist as a path in volumeDevices";
       problems.push(invalidValue(`${here}.mountPath`, mountPath, why));
     }
@@ -178,6 +180,8 @@ function propagationProblems(value: string, { securityContext }: Loose, at: stri
 function deviceProblems(container: Loose, at: string, { volumes }: ContainerContext): FieldProblem[] {
   const problems: FieldProblem[] = [];
   const mounts: readonly Loose[] = container.volumeMounts ?? [];
+  const mountNames = new Set(mounts.map((mount) => mount.name));
+  const mountPaths = new Set(mounts.map((mount) => mount.mountPath));
   const seen = { names: new Set<string>(), paths: new Set<string>() };
   for (const [i, { name = "", devicePath = "" }] of ((container.volumeDevices ?? []) as Loose[]).entries()) {
     const here = `${at}[${i}]`;
@@ -193,10 +197,10 @@ function deviceProblems(container: Loose, at: string, { volumes }: ContainerCont
     else if (seen.paths.has(devicePath)) {
       problems.push(invalidValue(`${here}.devicePath`, devicePath, "must be unique"));
     } else problems.push(...backstepProblems(devicePath, `${here}.devicePath`));
-    if (mounts.some((mount) => mount.name === name)) {
+    if (mountNames.has(name)) {
       problems.push(invalidValue(`${here}.name`, name, "must not already exist in volumeMounts"));
     }
-    if (mounts.some((mount) => mount.mountPath === devicePath)) {
+    if (mountPaths.has(devicePath)) {
       const why = "must not already exist as a path in volumeMounts";
       problems.push(invalidValue(`${here}.devicePath`, devicePath, why));
     }

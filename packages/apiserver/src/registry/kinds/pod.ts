@@ -1,5 +1,6 @@
 /** Pod (kubernetes pkg/registry/core/pod, pkg/apis/core/validation ValidatePodUpdate). */
 import type { KubeObject, Stored } from "@longshore/kube";
+import { ByJson } from "../../api/by-json.ts";
 import { type FieldProblem, forbiddenValue, invalidValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
@@ -77,11 +78,9 @@ function validateUpdate(next: KubeObject, old: Stored): readonly FieldProblem[] 
   const problems: FieldProblem[] = [];
   const kept: readonly Loose[] = spec.tolerations ?? [];
   const tolerations: readonly Loose[] = before.tolerations ?? [];
-  if (
-    !tolerations.every((toleration) =>
-      kept.some((k) => sameJson(without(k, "tolerationSeconds"), without(toleration, "tolerationSeconds"))),
-    )
-  ) {
+  const there = new ByJson<true>();
+  for (const toleration of kept) there.set(without(toleration, "tolerationSeconds"), true);
+  if (!tolerations.every((toleration) => there.has(without(toleration, "tolerationSeconds")))) {
     problems.push(
       forbiddenValue(
         "spec.tolerations",

@@ -119,6 +119,7 @@ const whenUnsatisfiable = ["DoNotSchedule", "ScheduleAnyway"];
 /** Problems of topology spread constraints. */
 export function spreadProblems(constraints: readonly Loose[], at: string): FieldProblem[] {
   const pairs = constraints.map((c) => `{${c.topologyKey ?? ""}, ${c.whenUnsatisfiable ?? ""}}`);
+  const lastPlaces = new Map(pairs.map((pair, i) => [pair, i]));
   return constraints.flatMap(({ maxSkew = 0, topologyKey = "", whenUnsatisfiable: when = "" }, i) => {
     const here = `${at}[${i}]`;
     const problems: FieldProblem[] = [];
@@ -128,7 +129,7 @@ export function spreadProblems(constraints: readonly Loose[], at: string): Field
       problems.push(unsupportedValue(`${here}.whenUnsatisfiable`, when, whenUnsatisfiable));
     }
     // Told of the first of two that are alike.
-    if (pairs.indexOf(pairs[i] as string, i + 1) >= 0) {
+    if ((lastPlaces.get(pairs[i] as string) ?? i) > i) {
       problems.push(duplicateValue(`${here}.{topologyKey, whenUnsatisfiable}`, pairs[i]));
     }
     return problems;

@@ -1,5 +1,6 @@
 /** The kinds of storage.k8s.io (kubernetes pkg/registry/storage, pkg/apis/storage/validation). */
 import type { KubeObject, Stored } from "@longshore/kube";
+import { ByJson } from "../../api/by-json.ts";
 import {
   duplicateValue,
   type FieldProblem,
@@ -55,14 +56,16 @@ function validateClass(object: KubeObject): readonly FieldProblem[] {
 /** Each term, each key in a term, and each value of a key is there once. */
 function topologyProblems(terms: readonly Loose[]): FieldProblem[] {
   const problems: FieldProblem[] = [];
-  const seen: unknown[] = [];
+  const seen = new ByJson<true>();
   for (const [i, term] of terms.entries()) {
     const at = `allowedTopologies[${i}].matchLabelExpressions`;
     const keys: Record<string, readonly string[]> = {};
     for (const [j, { key = "", values = [] }] of ((term.matchLabelExpressions ?? []) as Loose[]).entries()) {
       if (values.length === 0) problems.push(requiredValue(`${at}[${j}].values`));
+      const before = new Set<string>();
       for (const [k, value] of (values as readonly string[]).entries()) {
-        if (values.indexOf(value) < k) problems.push(duplicateValue(`${at}[${j}].values[${k}]`, value));
+        if (before.has(value)) problems.push(duplicateValue(`${at}[${j}].values[${k}]`, value));
+        before.add(value);
       }
       problems.push(...qualifiedNameProblems(key).map((why) => invalidValue(`${at}[${j}].key`, key, why)));
       if (Object.hasOwn(keys, key)) problems.push(duplicateValue(`${at}[${j}].key`, key));
@@ -71,8 +74,8 @@ function topologyProblems(terms: readonly Loose[]): FieldProblem[] {
     const sorted = Object.fromEntries(Object.entries(keys).sort(([a], [b]) => (a < b ? -1 : 1)));
     // A term without keys is its own duplicate, as in the reference.
     const empty = Object.keys(sorted).length === 0;
-    if (empty || seen.some((other) => sameJson(other, sorted))) problems.push(duplicateValue(at, ""));
-    seen.push(sorted);
+    if (empty || seen.has(sorted)) problems.push(duplicateValue(at, ""));
+    seen.set(sorted, true);
   }
   return problems;
 }
@@ -196,11 +199,14 @@ function driverProblems(driver: Loose, at: string): FieldProblem[] {
     problems.push(invalidValue(`${at}.allocatable.count`, driver.allocatable.count, why));
   }
   const keys: readonly string[] = driver.topologyKeys ?? [];
-  for (const [i, key] of keys.entries()) {
+  const seen = new Set<string>();
+  let shown: string | undefined;
+  for (const key of keys) {
     if (key === "") problems.push(requiredValue(at));
-    if (keys.indexOf(key) < i) problems.push(duplicateValue(at, key));
+    if (seen.has(key)) problems.push(duplicateValue(at, key));
+    seen.add(key);
     for (const why of qualifiedNameProblems(key)) {
-      const shown = `[]string{${keys.map((k) => JSON.stringify(k)).join(", ")}}`;
+      shown ??= `[]string{${keys.map((k) => JSON.stringify(k)).join(", ")}}`;
       problems.push({ reason: "FieldValueInvalid", message: `Invalid value: ${shown}: ${why}`, field: at });
     }
   }
@@ -209,9 +215,11 @@ function driverProblems(driver: Loose, at: string): FieldProblem[] {
 
 function csiNodeProblems(object: KubeObject, version: EmulatedVersion): readonly FieldProblem[] {
   const drivers: readonly Loose[] = spec(object).drivers ?? [];
+  const names = new Set<unknown>();
   const problems = drivers.flatMap((driver, i) => {
     const at = `spec.drivers[${i}]`;
-    const repeated = drivers.findIndex((other) => other.name === driver.name) < i;
+    const repeated = names.has(driver.name);
+    names.add(driver.name);
     return [...(repeated ? [duplicateValue(`${at}.name`, driver.name)] : []), ...driverProblems(driver, at)];
   });
   return version.has("storageCausesTwice") ? twice(problems) : problems;
@@ -225,8 +233,10 @@ function csiNodeUpdateProblems(
 ): readonly FieldProblem[] {
   const before: readonly Loose[] = spec(old).drivers ?? [];
   const drivers: readonly Loose[] = spec(next).drivers ?? [];
+  // Of two of one name, the first.
+  const byName = new Map(before.toReversed().map((driver) => [driver.name, driver]));
   return drivers.flatMap((driver) => {
-    const same = before.find((other) => other.name === driver.name);
+    const same = byName.get(driver.name);
     if (same === undefined || sameJson(driver, same)) return [];
     if (
       (same.allocatable?.count === undefined || version.gate("MutableCSINodeAllocatableCount")) &&
