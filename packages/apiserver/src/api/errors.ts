@@ -121,7 +121,7 @@ export function invalid(
   const what = group === "" ? kind : `${kind}.${group}`;
   const told = toldOf(problems);
   const texts = [...new Set(told.map((problem) => `${problem.field}: ${problem.message}`))];
-  if (told.length < problems.length) texts.push(`and ${problems.length - told.length} more problems`);
+  if (told.length < problems.length) texts.push("and more problems");
   const message = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;
   return apiError(422, "Invalid", `${what} "${name}" is invalid: ${message}`, {
     ...(name === "" ? {} : { name }),

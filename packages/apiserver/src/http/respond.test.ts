@@ -5,8 +5,10 @@ import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
+import { KubeApiError } from "@longshore/kube";
+import { realEnv } from "../testing/serve.ts";
 import { chunkBytes, inChunks } from "./chunks.ts";
-import { sendRendered } from "./respond.ts";
+import { respondWithFailure, sendRendered } from "./respond.ts";
 
 let server: Server | undefined;
 afterEach(() => {
@@ -114,5 +116,21 @@ describe("chunks", () => {
     };
     inChunks(parts()).next();
     expect(taken).toBeLessThan(5);
+  });
+});
+
+describe("a failure that cannot be written down", () => {
+  it("ends its connection, and nothing else", async () => {
+    const status = { kind: "Status", apiVersion: "v1", status: "Failure", message: 1n, code: 400 };
+    server = createServer((asked, response) => {
+      respondWithFailure(realEnv, asked, response, new KubeApiError(status as never));
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const sent = request({ port, host: "127.0.0.1" });
+    sent.end();
+    const [error] = (await once(sent, "error")) as [NodeJS.ErrnoException];
+    expect(error.code).toBe("ECONNRESET");
   });
 });

@@ -45,7 +45,7 @@ export function applyJsonPatch(target: unknown, patch: unknown): unknown {
   if (!Array.isArray(patch)) throw badRequest("error decoding patch: a JSON patch is a list of operations");
   if (patch.length > operationsMax) {
     const message = `Request entity too large: The allowed maximum operations in a JSON patch is ${operationsMax}, got ${patch.length}`;
-    throw apiError(413, "RequestEntityTooLarge", message, {});
+    throw apiError(413, "RequestEntityTooLarge", message);
   }
   for (const [index, operation] of patch.entries()) {
     if (typeof operation !== "object" || operation === null || Array.isArray(operation)) {

@@ -45,7 +45,7 @@ class Work {
     this.#left -= steps;
     if (this.#left >= 0) return;
     const message = `Request entity too large: the patch merges more than ${stepsMax} members and items: name each item once, or split the patch`;
-    throw apiError(413, "RequestEntityTooLarge", message, {});
+    throw apiError(413, "RequestEntityTooLarge", message);
   }
 }
 

@@ -1,6 +1,7 @@
 /** The rules of `metadata`, the same for every kind (apiserver registry/rest BeforeCreate and BeforeUpdate). */
 import type { KubeObject, ObjectMeta, OwnerReference, Stored } from "@longshore/kube";
 import type { Clock, Random } from "@longshore/runtime";
+import { problemsMax } from "../api/bounded.ts";
 import {
   apiError,
   badRequest,
@@ -113,7 +114,7 @@ const annotationBytesMax = 256 * 1024;
 /** Finalizers without a prefix that the API knows. */
 const plainFinalizers: ReadonlySet<string> = new Set(["orphan", "foregroundDeletion", "kubernetes"]);
 
-/** Problems of the metadata of any object. */
+/** Problems of the metadata of any object; not many more than an answer tells. */
 export function metadataProblems(kind: Kind, meta: ObjectMeta): FieldProblem[] {
   const at = "metadata";
   const problems: FieldProblem[] = [];
@@ -132,14 +133,17 @@ export function metadataProblems(kind: Kind, meta: ObjectMeta): FieldProblem[] {
     problems.push(...why.map((p) => invalidValue(`${at}.name`, meta.name, p)));
   }
   for (const [key, value] of Object.entries(meta.labels ?? {})) {
+    if (problems.length > problemsMax) break;
     problems.push(...qualifiedNameProblems(key).map((p) => invalidValue(`${at}.labels`, key, p)));
     problems.push(...labelValueProblems(String(value)).map((p) => invalidValue(`${at}.labels`, value, p)));
   }
   let bytes = 0;
   for (const [key, value] of Object.entries(meta.annotations ?? {})) {
-    problems.push(
-      ...qualifiedNameProblems(key.toLowerCase()).map((p) => invalidValue(`${at}.annotations`, key, p)),
-    );
+    if (problems.length <= problemsMax) {
+      problems.push(
+        ...qualifiedNameProblems(key.toLowerCase()).map((p) => invalidValue(`${at}.annotations`, key, p)),
+      );
+    }
     bytes += Buffer.byteLength(key) + Buffer.byteLength(String(value));
   }
   if (bytes > annotationBytesMax) {
@@ -147,9 +151,11 @@ export function metadataProblems(kind: Kind, meta: ObjectMeta): FieldProblem[] {
     problems.push({ reason: "FieldValueTooLong", message, field: `${at}.annotations` });
   }
   for (const [i, owner] of (meta.ownerReferences ?? []).entries()) {
+    if (problems.length > problemsMax) break;
     problems.push(...ownerProblems(owner, `${at}.ownerReferences[${i}]`));
   }
   for (const [i, finalizer] of (meta.finalizers ?? []).entries()) {
+    if (problems.length > problemsMax) break;
     problems.push(...finalizerProblems(finalizer, `${at}.finalizers[${i}]`, `${at}.finalizers`));
   }
   return problems;

@@ -19,6 +19,9 @@ function fieldsOf(message: string): ReadonlyMap<number, MessageField> {
 
 type Value = bigint | Uint8Array;
 
+/** A body can have a million of them. */
+const nothing: Uint8Array = Buffer.alloc(0);
+
 /** The fields of a message as they come: number and value. */
 function* read(bytes: Uint8Array): Generator<readonly [number, Value]> {
   let at = 0;
@@ -34,7 +37,7 @@ function* read(bytes: Uint8Array): Generator<readonly [number, Value]> {
   const take = (length: number): Uint8Array => {
     if (at + length > bytes.length) throw badRequest("the protobuf body is cut off");
     at += length;
-    return bytes.subarray(at - length, at);
+    return length === 0 ? nothing : bytes.subarray(at - length, at);
   };
   while (at < bytes.length) {
     const key = Number(varint());
@@ -47,7 +50,9 @@ function* read(bytes: Uint8Array): Generator<readonly [number, Value]> {
 }
 
 const text = (value: Value): string =>
-  typeof value === "bigint" ? String(value) : Buffer.from(value).toString("utf8");
+  typeof value === "bigint"
+    ? String(value)
+    : Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("utf8");
 
 function scalarOrMessage(type: string, value: Value): unknown {
   if (type === "string") return text(value);

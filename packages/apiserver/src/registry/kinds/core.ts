@@ -1,5 +1,6 @@
 /** The smaller kinds of the core group, and leases and budgets. */
 import type { KubeObject, Stored } from "@longshore/kube";
+import { problemsMax } from "../../api/bounded.ts";
 import { type FieldProblem, invalidValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
@@ -86,13 +87,15 @@ function dataProblems(object: KubeObject): FieldProblem[] {
     [binaryData, "binaryData"],
   ] as const) {
     for (const [key, value] of Object.entries(map as Record<string, string>)) {
-      if (!keyPattern.test(key)) problems.push(invalidValue(`${name}[${key}]`, key, keyRule));
+      if (problems.length <= problemsMax && !keyPattern.test(key)) {
+        problems.push(invalidValue(`${name}[${key}]`, key, keyRule));
+      }
       const encoded = kind === "Secret" || name === "binaryData";
       bytes += encoded ? Math.floor((String(value).length * 3) / 4) : Buffer.byteLength(String(value));
     }
   }
   for (const key of Object.keys(data)) {
-    if (Object.hasOwn(binaryData, key)) {
+    if (problems.length <= problemsMax && Object.hasOwn(binaryData, key)) {
       problems.push(invalidValue(`data[${key}]`, key, "duplicate of key present in binaryData"));
     }
   }
