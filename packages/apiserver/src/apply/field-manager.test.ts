@@ -280,3 +280,43 @@ describe("entries", () => {
     expect(readManagers([entry])).toBeUndefined();
   });
 });
+
+describe("an object with thousands of managers", () => {
+  const count = 2000;
+  const keys = Array.from({ length: count }, (_, i) => `k${i}`);
+  const full = map(Object.fromEntries(keys.map((key) => [key, "v"])));
+  const managed = (fields: (i: number) => object) =>
+    readManagers(
+      keys.map((_, i) => ({
+        manager: `m${i}`,
+        operation: "Apply",
+        apiVersion: "v1",
+        fieldsType: "FieldsV1",
+        fieldsV1: fields(i),
+      })),
+    ) ?? noManagers;
+
+  it("loses with a write the one whose only field it changes", () => {
+    const managers = managed((i) => ({ "f:data": { [`f:k${i}`]: {} } }));
+    const after = map({ ...(full as { data: Loose }).data, k1: "w" });
+    const result = managersAfterUpdate(maps, full, after, managers, as("writer", "Update"));
+    expect(result.size).toBe(count);
+    expect([...result.values()].some(({ manager }) => manager === "m1")).toBe(false);
+  });
+
+  it("gives an applier's fields up only where no other has them", () => {
+    const managers = managed((i) => ({ "f:data": { [`f:k${i}`]: {}, [`f:k${i === 0 ? 5 : i}`]: {} } }));
+    const applied = applyConfiguration(maps, full, map({ k0: "v" }), managers, as("m0"), false);
+    expect(applied.type).toBe("applied");
+    const { object } = applied as Extract<Applied, { type: "applied" }>;
+    expect(Object.keys((object as unknown as { data: object }).data)).toHaveLength(count);
+  });
+
+  it("is refused where each of them would manage all members", () => {
+    const managers = managed(() => ({ "f:data": {} }));
+    const write = () => managersAfterUpdate(maps, full, map({ a: "b" }), managers, as("writer", "Update"));
+    expect(write).toThrow(
+      expect.objectContaining({ code: 500, message: expect.stringContaining("2000 managers have more than 200000 fields") }),
+    );
+  });
+});

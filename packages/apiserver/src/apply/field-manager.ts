@@ -9,6 +9,7 @@
  *  - A manager that an operation does not concern keeps its entry, time included.
  */
 import type { KubeObject } from "@longshore/kube";
+import { apiError } from "../api/errors.ts";
 import { appliedSet } from "./applied-set.ts";
 import { type Comparison, compareObjects } from "./compare.ts";
 import { createdSet } from "./created-set.ts";
@@ -18,10 +19,12 @@ import {
   type FieldSet,
   intersection,
   isEmpty,
+  pathCount,
   recursiveDifference,
   sameSet,
   setOf,
   union,
+  unionOf,
   withNamedFields,
 } from "./field-set.ts";
 import type { FieldView } from "./field-view.ts";
@@ -79,34 +82,47 @@ function takeFromOthers(
 ): Taken {
   const own = withoutIgnored(compareObjects(view.type, before, after), view.ignored);
   if (isSame(own)) return { managers, comparison: own, conflicts: [] };
-  const comparisons = new Map<string, Comparison | undefined>([[view.apiVersion, own]]);
+  const changes = new Map<string, Changes | undefined>([[view.apiVersion, changesOf(own)]]);
   const compareIn = (apiVersion: string) => {
-    if (!comparisons.has(apiVersion)) {
+    if (!changes.has(apiVersion)) {
       const [left, right] = [view.convert(before, apiVersion), view.convert(after, apiVersion)];
       const isServed = left !== undefined && right !== undefined;
-      comparisons.set(
+      changes.set(
         apiVersion,
-        isServed ? withoutIgnored(compareObjects(view.type, left, right), view.ignored) : undefined,
+        isServed
+          ? changesOf(withoutIgnored(compareObjects(view.type, left, right), view.ignored))
+          : undefined,
       );
     }
-    return comparisons.get(apiVersion);
+    return changes.get(apiVersion);
   };
   const result = new Map(managers);
   const conflicts: FieldConflict[] = [];
   for (const [id, manager] of managers) {
     if (id === writer) continue;
-    const comparison = compareIn(manager.apiVersion);
-    if (comparison === undefined) {
+    const change = compareIn(manager.apiVersion);
+    if (change === undefined) {
       // Nobody can write in that version any longer.
       result.delete(id);
       continue;
     }
-    const taken = intersection(manager.set, union(comparison.modified, comparison.added));
+    const taken = intersection(manager.set, change.set);
     if (!isEmpty(taken)) conflicts.push({ manager, set: taken });
-    result.set(id, withSet(manager, difference(difference(manager.set, taken), comparison.removed)));
+    result.set(id, withSet(manager, difference(difference(manager.set, taken), change.removed)));
   }
   return { managers: withoutIdle(result), comparison: own, conflicts };
 }
+
+/** A comparison as the managers of fields see it: what has another value, and what is gone. */
+interface Changes {
+  readonly set: FieldSet;
+  readonly removed: FieldSet;
+}
+
+const changesOf = ({ added, modified, removed }: Comparison): Changes => ({
+  set: union(modified, added),
+  removed,
+});
 
 const isSame = ({ added, modified, removed }: Comparison) =>
   isEmpty(added) && isEmpty(modified) && isEmpty(removed);
@@ -158,13 +174,35 @@ export function managersAfterUpdate(
   return capUpdaters(result);
 }
 
-/** The managers with their fields in the form of the type as it is now. */
+/** Most parts of paths that all managers have together: more do not find room in a stored object. */
+const pathsMax = 200_000;
+
+function tooManyFields(managers: number): Error {
+  const why = `its ${managers} managers have more than ${pathsMax} fields together: remove entries from metadata.managedFields`;
+  return apiError(500, "", `etcdserver: request is too large: ${why}`);
+}
+
+/**
+ * The managers with their fields in the form of the type as it is now. Who manages all of a map as a whole comes to
+ * manage each of its members: thousands of such managers are few bytes and millions of fields.
+ * @throws KubeApiError 500, as for an object that is too large
+ */
 function reconcile(view: FieldView, live: KubeObject, managers: Managers): Managers {
   let changed: Map<string, Manager> | undefined;
+  let paths = 0;
+  const liveSets = new Map<string, FieldSet>();
+  const liveFields = (apiVersion: string) => {
+    let set = liveSets.get(apiVersion);
+    if (set === undefined) {
+      set = appliedSet(view.type, view.convert(live, apiVersion) ?? {}, { ...view, isLive: true });
+      liveSets.set(apiVersion, set);
+    }
+    return set;
+  };
   for (const [id, manager] of managers) {
-    const set = reconciled(manager.set, view.type, () =>
-      appliedSet(view.type, view.convert(live, manager.apiVersion) ?? {}, { ...view, isLive: true }),
-    );
+    const set = reconciled(manager.set, view.type, () => liveFields(manager.apiVersion));
+    paths += pathCount(set);
+    if (paths > pathsMax) throw tooManyFields(managers.size);
     if (set === manager.set) continue;
     changed ??= new Map(managers);
     changed.set(id, withSet(manager, set));
@@ -230,14 +268,13 @@ function pruned(
   let result = (removeFields(type, inVersion, last) ?? {}) as KubeObject;
   const full = withNamedFields(fieldsOf(view, inVersion), type);
 
-  const byVersion = new Map<string, FieldSet>();
-  for (const { apiVersion, set } of managers.values()) {
-    byVersion.set(apiVersion, union(byVersion.get(apiVersion) ?? emptySet, set));
+  const isServed = new Map<string, boolean>();
+  for (const { apiVersion } of managers.values()) {
+    if (isServed.has(apiVersion)) continue;
+    isServed.set(apiVersion, view.convert(merged, apiVersion) !== undefined);
   }
-  let managed = emptySet;
-  for (const [apiVersion, set] of byVersion) {
-    if (view.convert(merged, apiVersion) !== undefined) managed = union(managed, set);
-  }
+  const served = [...managers.values()].filter(({ apiVersion }) => isServed.get(apiVersion));
+  const managed = unionOf(served.map(({ set }) => set));
   const left = withNamedFields(fieldsOf(view, result), type);
   const unowned = difference(full, union(left, withNamedFields(managed, type)));
   result = (removeFields(type, inVersion, unowned) ?? {}) as KubeObject;

@@ -60,6 +60,27 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
   return nodeOf(a.member || b.member, children ?? a.children);
 }
 
+/** What is in any of them. Put together two by two: one after the other would copy the growing sum each time. */
+export function unionOf(sets: readonly FieldSet[]): FieldSet {
+  if (sets.length <= 2) return union(sets[0] ?? emptySet, sets[1] ?? emptySet);
+  const half = sets.length >> 1;
+  return union(unionOf(sets.slice(0, half)), unionOf(sets.slice(half)));
+}
+
+const pathCounts = new WeakMap<FieldSet, number>();
+
+/** How many parts of paths the set has; parts that sets share are counted in each. */
+export function pathCount(set: FieldSet): number {
+  if (set.children.size === 0) return 0;
+  let count = pathCounts.get(set);
+  if (count === undefined) {
+    count = set.children.size;
+    for (const child of set.children.values()) count += pathCount(child);
+    pathCounts.set(set, count);
+  }
+  return count;
+}
+
 /** What is in both. */
 export function intersection(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b) return a;

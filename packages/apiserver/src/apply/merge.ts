@@ -65,6 +65,7 @@ function inAppliedOrder(live: readonly PathElement[], applied: readonly PathElem
   const isApplied = new Set(applied);
   const isLive = new Set(live);
   const shared = applied.filter((element) => isLive.has(element));
+  let nextShared = 0;
   const result: PathElement[] = [];
   const placed = new Set<PathElement>();
   let [l, r] = [0, 0];
@@ -75,7 +76,8 @@ function inAppliedOrder(live: readonly PathElement[], applied: readonly PathElem
   while (l < live.length || r < applied.length) {
     const left = live[l];
     const right = applied[r];
-    while (shared[0] !== undefined && placed.has(shared[0])) shared.shift();
+    while (nextShared < shared.length && placed.has(shared[nextShared] as PathElement)) nextShared++;
+    const next = shared[nextShared];
     if (left !== undefined && left === right) {
       place(left);
       l++;
@@ -84,8 +86,8 @@ function inAppliedOrder(live: readonly PathElement[], applied: readonly PathElem
       left !== undefined &&
       right !== undefined &&
       isApplied.has(left) &&
-      shared[0] !== undefined &&
-      shared[0] !== left
+      next !== undefined &&
+      next !== left
     ) {
       // It comes later, or came before: this is not its place.
       l++;

@@ -224,3 +224,42 @@ describe("an age", () => {
     expect(humanDuration(ms)).toBe(text);
   });
 });
+
+describe("a list of many objects", () => {
+  const items = (count: number) =>
+    Array.from({ length: count }, (_, i) =>
+      own({
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata: metadata(`c${i}`),
+        data: { text: `a\n\n  b: "${i}"\n`, empty: "", "no": "- x" },
+      }),
+    );
+  const answer = (count: number) => ({
+    type: "list" as const,
+    items: items(count) as never,
+    resourceVersion: "9",
+    continue: "x",
+    remaining: 3,
+  });
+
+  it.each([0, 1, 3])("of %d is the same YAML as when it is written at once", (count) => {
+    const json = textOf(renderList(answer(count), context("configmaps", "application/json")));
+    const yaml = textOf(renderList(answer(count), context("configmaps", "application/yaml")));
+    expect(yaml).toBe(toYaml(json));
+  });
+
+  it.each(["application/yaml", table])("is made as it is taken, as %s", (accept) => {
+    const taken: number[] = [];
+    const watched = new Proxy(items(50) as unknown[], {
+      get: (list, key) => {
+        if (typeof key === "string" && /^\d+$/.test(key)) taken.push(Number(key));
+        return Reflect.get(list, key);
+      },
+    });
+    const { parts } = renderList({ ...answer(0), items: watched as never }, context("configmaps", accept));
+    let pieces = 0;
+    for (const _ of parts) if (++pieces === 5) break;
+    expect(taken.length).toBeLessThan(6);
+  });
+});

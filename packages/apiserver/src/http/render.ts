@@ -2,7 +2,6 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import { badRequest } from "../api/errors.ts";
 import { bodyBytes, objectParts } from "../api/object-bytes.ts";
-import type { Kind } from "../registry/kind.ts";
 import type { ListAnswer, WatchItem } from "../registry/request.ts";
 import {
   itemHead,
@@ -13,39 +12,15 @@ import {
   watchFrame,
 } from "../schema/encode.ts";
 import { hasMessage } from "../schema/messages.ts";
-import { columnsOf, descriptionOf, podConditions } from "../tables/index.ts";
-import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { AnswerForm } from "./negotiate.ts";
+import { apiVersionOf, inVersion, type RenderContext } from "./render-context.ts";
+import { metaVersion, partial, tableOf, tableParts } from "./table.ts";
 import { yaml } from "./yaml.ts";
-
-/** What the table of an answer needs to know beside its objects. */
-export interface RenderContext {
-  readonly kind: Kind;
-  /** Version of the API in which the client asked. */
-  readonly version: string;
-  /** The version of Kubernetes that is shown. */
-  readonly emulated: EmulatedVersion;
-  readonly form: AnswerForm;
-  readonly includeObject: string | undefined;
-  readonly now: Date;
-}
 
 /** An answer on its way: pieces that are made as they are taken. */
 export interface Rendered {
   readonly type: string;
   readonly parts: Iterable<Uint8Array>;
-}
-
-function apiVersionOf({ kind, version }: RenderContext): string {
-  return kind.group === "" ? version : `${kind.group}/${version}`;
-}
-
-/** The object in the version that the client asked for. */
-function inVersion<T extends KubeObject>(object: T, context: RenderContext): T {
-  const apiVersion = apiVersionOf(context);
-  return object.kind !== context.kind.kind || object.apiVersion === apiVersion
-    ? object
-    : { ...object, apiVersion };
 }
 
 /** The bytes of one object (or Status), whole, in JSON or protobuf. */
@@ -101,9 +76,7 @@ export function renderList(answer: ListAnswer, context: RenderContext): Rendered
   };
   const { kind, form } = context;
   const { encoding } = form;
-  if (form.as === "Table") {
-    return inEncoding(encoding, [jsonBytes({ ...tableOf(answer.items, context), metadata })]);
-  }
+  if (form.as === "Table") return inEncoding(encoding, tableParts(answer.items, metadata, context));
   if (form.as !== undefined && form.as !== "PartialObjectMetadataList") {
     throw badRequest(`you requested ${form.as}, but this is a list`);
   }
@@ -112,6 +85,7 @@ export function renderList(answer: ListAnswer, context: RenderContext): Rendered
       ? { kind: kind.custom?.listKind ?? `${kind.kind}List`, apiVersion: apiVersionOf(context), metadata }
       : { kind: form.as, apiVersion: metaVersion(form), metadata };
   if (encoding === "protobuf") return inEncoding(encoding, protobufList(list, answer.items, context));
+  if (encoding === "yaml") return { type: "application/yaml", parts: yamlList(list, answer.items, context) };
   return inEncoding(encoding, jsonList(list, answer.items, context));
 }
 
@@ -130,12 +104,27 @@ function* jsonList(list: ListHead, items: readonly Stored[], context: RenderCont
   for (const item of items) {
     if (!isFirst) yield comma;
     isFirst = false;
-    if (context.form.as !== undefined) yield jsonBytes(partial(item, context.form));
-    // Items of built-in kinds do not say what they are; those of custom resources do.
-    else if (hasMessage(context.kind.group, context.kind.kind)) yield bodyBytes(item);
-    else yield* objectBytes(item, context);
+    yield* itemParts(item, context);
   }
   yield listEnd;
+}
+
+/** One item of a list in JSON. */
+function itemParts(item: Stored, context: RenderContext): readonly Uint8Array[] {
+  if (context.form.as !== undefined) return [jsonBytes(partial(item, context.form))];
+  // Items of built-in kinds do not say what they are; those of custom resources do.
+  return hasMessage(context.kind.group, context.kind.kind) ? [bodyBytes(item)] : objectBytes(item, context);
+}
+
+/** The text that the whole list has as YAML, made item by item: its members stand in the order of their names. */
+function* yamlList(list: ListHead, items: readonly Stored[], context: RenderContext): Iterable<Uint8Array> {
+  const { apiVersion, ...rest } = list;
+  yield Buffer.from(`${toYaml(JSON.stringify({ apiVersion }))}${items.length === 0 ? "items: []" : "items:"}\n`);
+  for (const item of items) {
+    const json = Buffer.concat(itemParts(item, context)).toString();
+    yield Buffer.from(toYaml(`{"items":[${json}]}`).slice("items:\n".length));
+  }
+  yield Buffer.from(toYaml(JSON.stringify(rest)));
 }
 
 /** Its length is part of its head, so all items are written before the first byte can go out. */
@@ -191,50 +180,6 @@ export function bookmarkObject(item: WatchItem & { type: "BOOKMARK" }, context: 
     ...(item.initialEventsEnd === true ? { annotations } : {}),
   } as never;
   return { kind: context.kind.kind, apiVersion: apiVersionOf(context), metadata };
-}
-
-function metaVersion(form: AnswerForm): string {
-  return `meta.k8s.io/${form.version}`;
-}
-
-function partial(object: KubeObject, form: AnswerForm): KubeObject {
-  const { metadata = {} } = object;
-  return { kind: "PartialObjectMetadata", apiVersion: metaVersion(form), metadata };
-}
-
-function tableOf(objects: readonly Stored[], context: RenderContext) {
-  const { kind, version, emulated, form, includeObject = "Metadata", now } = context;
-  if (!["None", "Metadata", "Object", ""].includes(includeObject)) {
-    throw badRequest(`unrecognized includeObject value: ${JSON.stringify(includeObject)}`);
-  }
-  const columns = columnsOf(kind, version, emulated);
-  const rowObject = (object: Stored) => {
-    if (includeObject === "None") return null;
-    return includeObject === "Object" ? inVersion(object, context) : partial(object, form);
-  };
-  return {
-    kind: "Table",
-    apiVersion: metaVersion(form),
-    metadata: {},
-    columnDefinitions: columns.map((column) => {
-      const { name, type, format = "", priority = 0 } = column;
-      return {
-        name,
-        type,
-        format,
-        description: descriptionOf(kind, column, emulated),
-        priority,
-      };
-    }),
-    rows: objects.map((object) => {
-      const conditions = kind.kind === "Pod" && kind.group === "" ? podConditions(object) : undefined;
-      return {
-        cells: columns.map((column) => column.cell(object, now) ?? null),
-        ...(conditions === undefined ? {} : { conditions }),
-        object: rowObject(object),
-      };
-    }),
-  };
 }
 
 /** JSON text as YAML, members in order of their names, as the real server writes it. */

@@ -4,7 +4,8 @@ import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import type { WatchStream } from "../registry/request.ts";
 import { protobufType } from "../schema/encode.ts";
-import { bookmarkObject, type RenderContext, renderEvent } from "./render.ts";
+import { bookmarkObject, renderEvent } from "./render.ts";
+import type { RenderContext } from "./render-context.ts";
 
 type Response = ServerResponse | Http2ServerResponse;
 
