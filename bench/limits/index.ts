@@ -11,7 +11,10 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { performance } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
-import type { HeavyRequest, SendJson } from "../../packages/apiserver/src/testing/heavy-requests/heavy-request.ts";
+import type {
+  HeavyRequest,
+  SendJson,
+} from "../../packages/apiserver/src/testing/heavy-requests/heavy-request.ts";
 import { heavyObjects } from "../../packages/apiserver/src/testing/heavy-requests/objects.ts";
 import { heavyPatches } from "../../packages/apiserver/src/testing/heavy-requests/patches.ts";
 import { Connection, type Target } from "../apiserver/raw-http.ts";
@@ -24,8 +27,8 @@ const only = word("only") ?? "";
 const waitMaxMs = Number(word("wait-max") ?? 1000);
 const ratioMax = Number(word("ratio-max") ?? 10);
 
-const requests: readonly HeavyRequest[] = [...heavyPatches, ...heavyObjects].filter(({ name }) =>
-  name.includes(only) && !(word("not") !== undefined && name.includes(word("not") as string)),
+const requests: readonly HeavyRequest[] = [...heavyPatches, ...heavyObjects].filter(
+  ({ name }) => name.includes(only) && !(word("not") !== undefined && name.includes(word("not") as string)),
 );
 
 /** What one heavy request did on one server. */
@@ -114,7 +117,9 @@ const cellsOf = ({ status, tookMs, waits }: Outcome) => [
 async function measure(servers: readonly Server[], others: Others): Promise<number> {
   const head = ["status", "ms", "wait p50", "wait max"];
   console.log(line(["", ...servers.flatMap(({ name }) => ["", "", "", name.slice(0, 9)])]));
-  console.log(line(["heavy request", ...servers.flatMap(() => head), ...(servers.length > 1 ? ["ratio"] : [])]));
+  console.log(
+    line(["heavy request", ...servers.flatMap(() => head), ...(servers.length > 1 ? ["ratio"] : [])]),
+  );
   let missed = 0;
   for (const request of requests) {
     const outcomes: Outcome[] = [];
@@ -124,7 +129,9 @@ async function measure(servers: readonly Server[], others: Others): Promise<numb
     const isMissed = isTooLong(own.waits, real?.waits);
     if (isMissed) missed++;
     const ratio = real === undefined ? [] : [(own.waits.max / real.waits.max).toFixed(2)];
-    console.log(`${line([request.name, ...outcomes.flatMap(cellsOf), ...ratio])}${isMissed ? "  too long" : ""}`);
+    console.log(
+      `${line([request.name, ...outcomes.flatMap(cellsOf), ...ratio])}${isMissed ? "  too long" : ""}`,
+    );
   }
   return missed;
 }
@@ -139,7 +146,9 @@ try {
   }
   const missed = await measure(servers, others);
   for (const { name, peakMb, residentMb } of servers) {
-    console.log(`${name}: resident memory ${residentMb().toFixed(0)} MiB, at most ${peakMb().toFixed(0)} MiB`);
+    console.log(
+      `${name}: resident memory ${residentMb().toFixed(0)} MiB, at most ${peakMb().toFixed(0)} MiB`,
+    );
   }
   if (missed > 0) {
     console.error(`${missed} heavy requests keep others waiting for more than ${waitMaxMs} ms`);

@@ -37,7 +37,10 @@ function makeSet(view: FieldView, object: KubeObject): FieldSet {
   return view.ignored === undefined ? set : recursiveDifference(set, view.ignored);
 }
 
-/** A text that is the same for objects with the same fields. Names go with their lengths: they may hold anything. */
+/**
+ * A text that is the same for objects with the same fields. Names go with their lengths: they may hold anything. One
+ * that has become too long to be kept is not gone on with.
+ */
 function shapeOf(given: FieldType, value: unknown): string {
   // A scalar that is empty may be the same as one that is not there.
   if (typeof value !== "object") return value === "" || value === 0 || value === false ? "0" : "1";
@@ -47,7 +50,7 @@ function shapeOf(given: FieldType, value: unknown): string {
   if (type.form === "list") {
     if (!Array.isArray(value)) return "w";
     let text = "[";
-    for (let i = 0; i < value.length; i++) {
+    for (let i = 0; i < value.length && text.length <= shapeLengthMax; i++) {
       const element = elementOf(type, value[i], i);
       text += `${element.length}:${element}${shapeOf(type.of, value[i])}`;
     }
@@ -57,6 +60,7 @@ function shapeOf(given: FieldType, value: unknown): string {
   const isStruct = type.form === "struct";
   for (const name in value) {
     const member = (value as Json)[name];
+    if (text.length > shapeLengthMax) return text;
     if (member === undefined) continue;
     const memberType = isStruct ? (type.field(name) ?? untyped) : type.form === "map" ? type.of : untyped;
     text += `${name.length}:${name}${shapeOf(memberType, member)}`;

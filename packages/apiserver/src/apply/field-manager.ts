@@ -164,7 +164,10 @@ export function managersAfterUpdate(
   writer: Writer,
 ): Managers {
   const id = identityText(writer);
-  const taken = takeFromOthers(view, before, after, reconcile(view, before, managers), undefined);
+  const known = reconcile(view, before, managers);
+  // What is too large is stored without managed fields.
+  if (known === undefined) return noManagers;
+  const taken = takeFromOthers(view, before, after, known, undefined);
   const { added, modified, removed } = taken.comparison;
   const set = difference(difference(union(modified, added), removed), neverManaged);
   if (isEmpty(set)) return taken.managers === managers ? managers : capUpdaters(taken.managers);
@@ -184,10 +187,10 @@ function tooManyFields(managers: number): Error {
 
 /**
  * The managers with their fields in the form of the type as it is now. Who manages all of a map as a whole comes to
- * manage each of its members: thousands of such managers are few bytes and millions of fields.
- * @throws KubeApiError 500, as for an object that is too large
+ * manage each of its members: thousands of such managers are few bytes and millions of fields. Undefined where they
+ * are more than can be stored.
  */
-function reconcile(view: FieldView, live: KubeObject, managers: Managers): Managers {
+function reconcile(view: FieldView, live: KubeObject, managers: Managers): Managers | undefined {
   let changed: Map<string, Manager> | undefined;
   let paths = 0;
   const liveSets = new Map<string, FieldSet>();
@@ -202,7 +205,7 @@ function reconcile(view: FieldView, live: KubeObject, managers: Managers): Manag
   for (const [id, manager] of managers) {
     const set = reconciled(manager.set, view.type, () => liveFields(manager.apiVersion));
     paths += pathCount(set);
-    if (paths > pathsMax) throw tooManyFields(managers.size);
+    if (paths > pathsMax) return undefined;
     if (set === manager.set) continue;
     changed ??= new Map(managers);
     changed.set(id, withSet(manager, set));
@@ -216,7 +219,10 @@ export type Applied =
   /** Others manage what it would change, and it may not take it. */
   | { readonly type: "conflicts"; readonly conflicts: readonly FieldConflict[] };
 
-/** An apply of a configuration to the live object, both in the version of the view. */
+/**
+ * An apply of a configuration to the live object, both in the version of the view.
+ * @throws KubeApiError 500 for more managed fields than can be stored
+ */
 export function applyConfiguration(
   view: FieldView,
   live: KubeObject,
@@ -226,6 +232,7 @@ export function applyConfiguration(
   force: boolean,
 ): Applied {
   const managers = reconcile(view, live, known);
+  if (managers === undefined) throw tooManyFields(known.size);
   const id = identityText(writer);
   const previous = managers.get(id);
   const merged = mergeApplied(view.type, live, configuration, view) as KubeObject;

@@ -59,14 +59,20 @@ describe("sets of fields", () => {
 
   it("are put together in any number", () => {
     fc.assert(
-      fc.property(fc.array(sets, { maxLength: 6 }), (all) => same(unionOf(all), all.reduce(union, emptySet))),
+      fc.property(fc.array(sets, { maxLength: 6 }), (all) => {
+        same(unionOf(all), all.reduce(union, emptySet));
+      }),
     );
   });
 
   it("are as large as their FieldsV1 has members", () => {
     const members = (fields: object): number =>
       Object.entries(fields).reduce((sum, [name, below]) => sum + (name === "." ? 0 : 1 + members(below)), 0);
-    fc.assert(fc.property(sets, (set) => expect(pathCount(set)).toBe(members(toFieldsV1(set)))));
+    fc.assert(
+      fc.property(sets, (set) => {
+        expect(pathCount(set)).toBe(members(toFieldsV1(set)));
+      }),
+    );
   });
 
   it("lose with a member what is below it only when asked to", () => {

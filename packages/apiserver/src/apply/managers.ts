@@ -2,7 +2,7 @@
  * Who manages which fields of an object: `metadata.managedFields`, read and written. Managers never change; one that
  * a write does not concern keeps its entry, so that stored objects share it (apiserver, fieldmanager/internal).
  */
-import { own } from "../api/own.ts";
+import { own, ownParsed } from "../api/own.ts";
 import {
   emptySet,
   type FieldSet,
@@ -10,6 +10,7 @@ import {
   type FieldsV1,
   fromFieldsV1,
   isEmpty,
+  pathCount,
   toFieldsV1,
   union,
 } from "./field-set.ts";
@@ -146,9 +147,13 @@ const known = new Map<string, FieldsV1>();
 /** How many are kept, and how long their texts may be. */
 const knownMax = 2000;
 const knownLengthMax = 8192;
+/** Length of the shortest part of a path in JSON. */
+const shortestPart = '"i:0":{}'.length;
 
 function shared(set: FieldSet): FieldsV1 {
   const fields = toFieldsV1(set);
+  // It is long: nobody else has it, and it was made just now.
+  if (pathCount(set) > knownLengthMax / shortestPart) return ownParsed(fields);
   const text = JSON.stringify(fields);
   if (text.length > knownLengthMax) return own(fields);
   let kept = known.get(text);

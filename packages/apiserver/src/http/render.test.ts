@@ -232,7 +232,7 @@ describe("a list of many objects", () => {
         apiVersion: "v1",
         kind: "ConfigMap",
         metadata: metadata(`c${i}`),
-        data: { text: `a\n\n  b: "${i}"\n`, empty: "", "no": "- x" },
+        data: { text: `a\n\n  b: "${i}"\n`, empty: "", no: "- x" },
       }),
     );
   const answer = (count: number) => ({

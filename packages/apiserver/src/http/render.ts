@@ -119,7 +119,9 @@ function itemParts(item: Stored, context: RenderContext): readonly Uint8Array[] 
 /** The text that the whole list has as YAML, made item by item: its members stand in the order of their names. */
 function* yamlList(list: ListHead, items: readonly Stored[], context: RenderContext): Iterable<Uint8Array> {
   const { apiVersion, ...rest } = list;
-  yield Buffer.from(`${toYaml(JSON.stringify({ apiVersion }))}${items.length === 0 ? "items: []" : "items:"}\n`);
+  yield Buffer.from(
+    `${toYaml(JSON.stringify({ apiVersion }))}${items.length === 0 ? "items: []" : "items:"}\n`,
+  );
   for (const item of items) {
     const json = Buffer.concat(itemParts(item, context)).toString();
     yield Buffer.from(toYaml(`{"items":[${json}]}`).slice("items:\n".length));

@@ -43,7 +43,10 @@ export function tableParts(
 }
 
 /** @throws KubeApiError 400 for rows that are to hold what they cannot */
-function headOf(columns: readonly Column[], { kind, emulated, form, includeObject = "Metadata" }: RenderContext) {
+function headOf(
+  columns: readonly Column[],
+  { kind, emulated, form, includeObject = "Metadata" }: RenderContext,
+) {
   if (!["None", "Metadata", "Object", ""].includes(includeObject)) {
     throw badRequest(`unrecognized includeObject value: ${JSON.stringify(includeObject)}`);
   }

@@ -80,7 +80,11 @@ describe("a JSON patch", () => {
   });
 
   it("bounds what it copies", () => {
-    const doubling = Array.from({ length: 60 }, (_, i) => ({ op: "copy", from: "/data", path: `/data/x${i}` }));
+    const doubling = Array.from({ length: 60 }, (_, i) => ({
+      op: "copy",
+      from: "/data",
+      path: `/data/x${i}`,
+    }));
     expect(() => applyJsonPatch({ data: { a: "text" } }, doubling)).toThrow(
       /accumulated size increase of copy is \d+, exceeding the limit 3145728/,
     );
@@ -141,35 +145,51 @@ const unique = <T>(of: fc.Arbitrary<T>) => fc.uniqueArray(of, { maxLength: 5 });
 describe("a strategic merge patch", () => {
   it("merges values as sets are merged item by item", () => {
     fc.assert(
-      fc.property(unique(words), fc.array(words, { maxLength: 6 }), maybe(unique(words)), unique(words), (before, value, order, gone) => {
-        const patch = {
-          finalizers: value,
-          "$deleteFromPrimitiveList/finalizers": gone,
-          ...(order === undefined ? {} : { "$setElementOrder/finalizers": order }),
-        };
-        const target = own({ metadata: { finalizers: before } });
-        const result = outcome(() => applyStrategicPatch(target, { metadata: patch }, pod));
-        const expected = naiveListMerge({ before, value, order, gone, mergeKey: undefined });
-        expect(result).toEqual(expected === "refused" ? expected : { metadata: { finalizers: expected } });
-      }),
+      fc.property(
+        unique(words),
+        fc.array(words, { maxLength: 6 }),
+        maybe(unique(words)),
+        unique(words),
+        (before, value, order, gone) => {
+          const patch = {
+            finalizers: value,
+            "$deleteFromPrimitiveList/finalizers": gone,
+            ...(order === undefined ? {} : { "$setElementOrder/finalizers": order }),
+          };
+          const target = own({ metadata: { finalizers: before } });
+          const result = outcome(() => applyStrategicPatch(target, { metadata: patch }, pod));
+          const expected = naiveListMerge({ before, value, order, gone, mergeKey: undefined });
+          expect(result).toEqual(expected === "refused" ? expected : { metadata: { finalizers: expected } });
+        },
+      ),
       { numRuns: 500 },
     );
   });
 
   it("merges items by their keys as item by item", () => {
-    const patched = fc.oneof(items, words.map((name) => ({ name, $patch: "delete" })));
+    const patched = fc.oneof(
+      items,
+      words.map((name) => ({ name, $patch: "delete" })),
+    );
     const lists = fc.array(items, { maxLength: 5 });
     fc.assert(
-      fc.property(lists, fc.array(patched, { minLength: 1, maxLength: 6 }), maybe(unique(words)), (before, value, names) => {
-        const order = names?.map(containerOf);
-        const patch = {
-          containers: value,
-          ...(order === undefined ? {} : { "$setElementOrder/containers": order }),
-        };
-        const result = outcome(() => applyStrategicPatch(own({ spec: { containers: before } }), { spec: patch }, pod));
-        const expected = naiveListMerge({ before, value, order, gone: [], mergeKey: "name" });
-        expect(result).toEqual(expected === "refused" ? expected : { spec: { containers: expected } });
-      }),
+      fc.property(
+        lists,
+        fc.array(patched, { minLength: 1, maxLength: 6 }),
+        maybe(unique(words)),
+        (before, value, names) => {
+          const order = names?.map(containerOf);
+          const patch = {
+            containers: value,
+            ...(order === undefined ? {} : { "$setElementOrder/containers": order }),
+          };
+          const result = outcome(() =>
+            applyStrategicPatch(own({ spec: { containers: before } }), { spec: patch }, pod),
+          );
+          const expected = naiveListMerge({ before, value, order, gone: [], mergeKey: "name" });
+          expect(result).toEqual(expected === "refused" ? expected : { spec: { containers: expected } });
+        },
+      ),
       { numRuns: 500 },
     );
   });
@@ -187,7 +207,11 @@ describe("a strategic merge patch", () => {
       const containers = Array.from({ length: count }, (_, i) => ({ name: `c${i * 2}`, image: "x" }));
       const order = [...containers, ...before].map(({ name }) => ({ name }));
       looks = 0;
-      applyStrategicPatch({ spec: { containers: before } }, { spec: { containers, "$setElementOrder/containers": order } }, pod);
+      applyStrategicPatch(
+        { spec: { containers: before } },
+        { spec: { containers, "$setElementOrder/containers": order } },
+        pod,
+      );
       return looks;
     };
     expect(looksOf(400)).toBe(4 * looksOf(100));

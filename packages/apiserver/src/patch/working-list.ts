@@ -13,7 +13,8 @@ export class WorkingList {
 
   constructor(items: readonly unknown[]) {
     this.#length = items.length;
-    for (let at = 0; at < items.length; at += pieceLength) this.#pieces.push(items.slice(at, at + pieceLength));
+    for (let at = 0; at < items.length; at += pieceLength)
+      this.#pieces.push(items.slice(at, at + pieceLength));
   }
 
   get length(): number {

@@ -16,7 +16,7 @@ import type { WatchHub } from "../watch/watch-hub.ts";
 import { type Kind, tableKey } from "./kind.ts";
 import type { KindTable } from "./kind-table.ts";
 import type { ApiRequest, UserInfo } from "./request.ts";
-import { checkStoredSize } from "./stored-size.ts";
+import { storable } from "./stored-size.ts";
 
 /** What all parts of the registry share. */
 export interface RegistryContext {
@@ -86,9 +86,10 @@ export function commitOne(
   identity: { readonly namespace: string; readonly name: string },
   object: KubeObject | undefined,
 ): Stored {
-  if (object !== undefined) checkStoredSize(request.of, object);
   const change = { resource: tableKey(request.of), ...identity };
-  const { objects } = context.store.commit([object === undefined ? change : { ...change, object }]);
+  const { objects } = context.store.commit([
+    object === undefined ? change : { ...change, object: storable(request, object) },
+  ]);
   return objects[0] as Stored;
 }
 

@@ -4,27 +4,38 @@ import { apiError } from "../api/errors.ts";
 import { messageBytes } from "../schema/encode.ts";
 import { hasMessage } from "../schema/messages.ts";
 import type { Kind } from "./kind.ts";
+import type { ApiRequest } from "./request.ts";
 
 /** Most bytes of a stored object (etcd `--max-request-bytes`). */
-export const storedBytesMax = 1.5 * 1024 * 1024;
+const storedBytesMax = 1.5 * 1024 * 1024;
 
 /** Most bytes that a character of a text takes in JSON: one that is escaped. */
 const bytesPerCharacter = 6;
 
 /**
- * Refuses an object that the reference could not store. It stores built-in kinds in protobuf and custom resources in
- * JSON. Almost every object is so short that its size need not be known.
- * @throws KubeApiError 500, as the reference
+ * The object as it can be stored: where it is too large with its managed fields, it is stored without them, but for an
+ * apply, which is about them (apiserver endpoints/handlers: isTooLargeError). Almost every object is so short that its
+ * size need not be known.
+ * @throws KubeApiError 500, as the reference, for an object that is too large
  */
-export function checkStoredSize(of: Kind, object: KubeObject): void {
-  if (jsonLength(object) * bytesPerCharacter <= storedBytesMax) return;
+export function storable(
+  { of, patchType }: Pick<ApiRequest, "patchType"> & { readonly of: Kind },
+  object: KubeObject,
+): KubeObject {
+  if (jsonLength(object) * bytesPerCharacter <= storedBytesMax) return object;
   const bytes = storedBytes(of, object);
-  if (bytes <= storedBytesMax) return;
+  if (bytes <= storedBytesMax) return object;
+  if (patchType !== "apply" && object.metadata?.managedFields !== undefined) {
+    const { managedFields: _, ...metadata } = object.metadata;
+    const rest = { ...object, metadata };
+    if (storedBytes(of, rest) <= storedBytesMax) return rest;
+  }
   const name = `${of.plural} ${JSON.stringify(object.metadata?.name)}`;
-  const why = `${name} with its managed fields takes ${bytes} bytes, and at most ${storedBytesMax} can be stored`;
+  const why = `${name} takes ${bytes} bytes, and at most ${storedBytesMax} can be stored`;
   throw apiError(500, "", `etcdserver: request is too large: ${why}`);
 }
 
+/** How many bytes the reference stores: of built-in kinds in protobuf, of custom resources in JSON. */
 function storedBytes(of: Kind, object: KubeObject): number {
   const json = Buffer.byteLength(JSON.stringify(object));
   // Protobuf is not longer than JSON, which has the names of all members.

@@ -48,8 +48,7 @@ function summaryOf(pod: Row): Summary {
   const initStatuses: readonly Row[] = pod.status?.initContainerStatuses ?? [];
   const statuses: readonly Row[] = pod.status?.containerStatuses ?? [];
   const sidecars = initStatuses.filter((status) => inits.sidecars.has(status.name));
-  const total =
-    (pod.spec?.containers?.length ?? 0) + sidecarSpecs.length;
+  const total = (pod.spec?.containers?.length ?? 0) + sidecarSpecs.length;
   const initAt = initStatuses.findIndex((status, i) => initReason(status, i, inits) !== undefined);
   let reason: string = pod.status?.reason || pod.status?.phase || "";
   if (conditionIs(pod, "PodScheduled", (c) => c.reason === "SchedulingGated")) reason = "SchedulingGated";

@@ -104,7 +104,8 @@ export function naiveListMerge({ before, value, order, gone, mergeKey }: ListPat
   const isDirective = (item: unknown) => mergeKey !== undefined && (item as Json).$patch !== undefined;
   const indexIn = (list: readonly unknown[], item: unknown) =>
     list.findIndex((other) => sameJson(keyOf(other), keyOf(item)));
-  if (order !== undefined && value.some((item) => !isDirective(item) && indexIn(order, item) < 0)) return "refused";
+  if (order !== undefined && value.some((item) => !isDirective(item) && indexIn(order, item) < 0))
+    return "refused";
   const kept = before.filter((item) => !gone.some((other) => sameJson(other, item)));
   const added: unknown[] = [];
   for (const item of value) {

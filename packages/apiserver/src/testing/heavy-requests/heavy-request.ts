@@ -39,7 +39,12 @@ export function corePath(resource: string, name?: string): string {
 }
 
 /** A create of one object. */
-export function creating(name: string, path: string, make: () => unknown, contentType?: string): HeavyRequest {
+export function creating(
+  name: string,
+  path: string,
+  make: () => unknown,
+  contentType?: string,
+): HeavyRequest {
   return {
     name,
     prepare: () => Promise.resolve(),
@@ -62,7 +67,8 @@ export function changing(options: {
     name,
     async prepare(send) {
       const { status, body: answer } = await send("POST", path, of);
-      if (status !== 201) throw new Error(`${name}: the object was not made: ${JSON.stringify(answer)?.slice(0, 300)}`);
+      if (status !== 201)
+        throw new Error(`${name}: the object was not made: ${JSON.stringify(answer)?.slice(0, 300)}`);
     },
     run: async (send) =>
       (await send("PATCH", `${path}/${of.metadata.name}${query}`, body(), contentType)).status,

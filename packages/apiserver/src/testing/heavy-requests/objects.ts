@@ -27,7 +27,12 @@ const creates: readonly HeavyRequest[] = [
     ...core("ConfigMap", "owners", {}),
     metadata: {
       name: "owners",
-      ownerReferences: many(25_000, (i) => ({ apiVersion: "v1", kind: "ConfigMap", name: `o${i}`, uid: `u${i}` })),
+      ownerReferences: many(25_000, (i) => ({
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        name: `o${i}`,
+        uid: `u${i}`,
+      })),
     },
   })),
   creating("80,000 finalizers, the same", configMaps, () => ({
@@ -92,32 +97,40 @@ const creates: readonly HeavyRequest[] = [
       spec: { taints: many(30_000, (i) => ({ key: `k${i}`, effect: "NoSchedule" })) },
     }),
   ),
-  creating("deployment with 50,000 selector requirements", "/apis/apps/v1/namespaces/default/deployments", () => ({
-    apiVersion: "apps/v1",
-    kind: "Deployment",
-    metadata: { name: "selector" },
-    spec: {
-      selector: { matchExpressions: many(50_000, (i) => ({ key: `k${i}`, operator: "Exists" })) },
-      template: {
-        metadata: { labels: members(1, () => ["a", "b"]) },
-        spec: { containers: [{ name: "main", image: "x" }] },
+  creating(
+    "deployment with 50,000 selector requirements",
+    "/apis/apps/v1/namespaces/default/deployments",
+    () => ({
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "selector" },
+      spec: {
+        selector: { matchExpressions: many(50_000, (i) => ({ key: `k${i}`, operator: "Exists" })) },
+        template: {
+          metadata: { labels: members(1, () => ["a", "b"]) },
+          spec: { containers: [{ name: "main", image: "x" }] },
+        },
       },
-    },
-  })),
-  creating("stateful set with 10,000 claim templates", "/apis/apps/v1/namespaces/default/statefulsets", () => ({
-    apiVersion: "apps/v1",
-    kind: "StatefulSet",
-    metadata: { name: "templates" },
-    spec: {
-      serviceName: "x",
-      selector: { matchLabels: { a: "b" } },
-      template: { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "main", image: "x" }] } },
-      volumeClaimTemplates: many(10_000, (i) => ({
-        metadata: { name: `c${i}` },
-        spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
-      })),
-    },
-  })),
+    }),
+  ),
+  creating(
+    "stateful set with 10,000 claim templates",
+    "/apis/apps/v1/namespaces/default/statefulsets",
+    () => ({
+      apiVersion: "apps/v1",
+      kind: "StatefulSet",
+      metadata: { name: "templates" },
+      spec: {
+        serviceName: "x",
+        selector: { matchLabels: { a: "b" } },
+        template: { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "main", image: "x" }] } },
+        volumeClaimTemplates: many(10_000, (i) => ({
+          metadata: { name: `c${i}` },
+          spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+        })),
+      },
+    }),
+  ),
   creating("CSINode with 30,000 drivers", "/apis/storage.k8s.io/v1/csinodes", () => ({
     apiVersion: "storage.k8s.io/v1",
     kind: "CSINode",
@@ -175,32 +188,88 @@ const bytesMax = 3 * 1024 * 1024 - 1024;
 const yaml = "application/yaml";
 /** Objects of 3 MB in the forms that a server reads. */
 const texts: readonly HeavyRequest[] = [
-  creating("JSON nested a million levels deep", configMaps, () => `${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}`, "application/json"),
-  creating("JSON with a member a million levels deep", configMaps, () => {
-    const levels = 400_000;
-    return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"deep"},"data":${'{"a":'.repeat(levels)}1${"}".repeat(levels)}}`;
-  }, "application/json"),
-  creating("JSON of 1.5 million numbers", configMaps, () => `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"x":[${"1,".repeat(1_500_000)}1]}`, "application/json"),
-  creating("JSON with one member 200,000 times", configMaps, () => `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"same"},"data":{${'"aaaa":"b",'.repeat(200_000)}"a":"b"}}`, "application/json"),
-  creating("YAML with aliases of aliases", configMaps, () => {
-    const levels = many(12, (i) => `l${i + 1}: &l${i + 1} [${many(10, () => `*l${i}`).join(",")}]`);
-    return `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bomb}\nl0: &l0 [a]\n${levels.join("\n")}\n`;
-  }, yaml),
-  creating("YAML of 3 MB in lines", configMaps, () => {
-    const lines = many(150_000, (i) => `  k${i}: "v${i}"`).join("\n");
-    return `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lines}\ndata:\n${lines}`.slice(0, bytesMax);
-  }, yaml),
-  creating("YAML nested 100,000 levels deep", configMaps, () => `a: ${"[".repeat(100_000)}${"]".repeat(100_000)}`, yaml),
-  creating("YAML of 1.5 million numbers in one line", configMaps, () => `a: [${"1,".repeat(1_500_000)}1]`, yaml),
-  creating("YAML with merge keys of 100 aliases", configMaps, () => {
-    const base = `a: &a {${many(20_000, (i) => `k${i}: v`).join(", ")}}\n`;
-    return `${base}b:\n${many(2_000, () => "- {<<: *a}").join("\n")}\n`;
-  }, yaml),
-  creating("YAML with a text of 3 MB in quotes", configMaps, () => `a: "${"\\u0041 \n ".repeat(300_000)}"`, yaml),
+  creating(
+    "JSON nested a million levels deep",
+    configMaps,
+    () => `${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}`,
+    "application/json",
+  ),
+  creating(
+    "JSON with a member a million levels deep",
+    configMaps,
+    () => {
+      const levels = 400_000;
+      return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"deep"},"data":${'{"a":'.repeat(levels)}1${"}".repeat(levels)}}`;
+    },
+    "application/json",
+  ),
+  creating(
+    "JSON of 1.5 million numbers",
+    configMaps,
+    () => `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"x":[${"1,".repeat(1_500_000)}1]}`,
+    "application/json",
+  ),
+  creating(
+    "JSON with one member 200,000 times",
+    configMaps,
+    () =>
+      `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"same"},"data":{${'"aaaa":"b",'.repeat(200_000)}"a":"b"}}`,
+    "application/json",
+  ),
+  creating(
+    "YAML with aliases of aliases",
+    configMaps,
+    () => {
+      const levels = many(12, (i) => `l${i + 1}: &l${i + 1} [${many(10, () => `*l${i}`).join(",")}]`);
+      return `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bomb}\nl0: &l0 [a]\n${levels.join("\n")}\n`;
+    },
+    yaml,
+  ),
+  creating(
+    "YAML of 3 MB in lines",
+    configMaps,
+    () => {
+      const lines = many(150_000, (i) => `  k${i}: "v${i}"`).join("\n");
+      return `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lines}\ndata:\n${lines}`.slice(0, bytesMax);
+    },
+    yaml,
+  ),
+  creating(
+    "YAML nested 100,000 levels deep",
+    configMaps,
+    () => `a: ${"[".repeat(100_000)}${"]".repeat(100_000)}`,
+    yaml,
+  ),
+  creating(
+    "YAML of 1.5 million numbers in one line",
+    configMaps,
+    () => `a: [${"1,".repeat(1_500_000)}1]`,
+    yaml,
+  ),
+  creating(
+    "YAML with merge keys of 100 aliases",
+    configMaps,
+    () => {
+      const base = `a: &a {${many(20_000, (i) => `k${i}: v`).join(", ")}}\n`;
+      return `${base}b:\n${many(2_000, () => "- {<<: *a}").join("\n")}\n`;
+    },
+    yaml,
+  ),
+  creating(
+    "YAML with a text of 3 MB in quotes",
+    configMaps,
+    () => `a: "${"\\u0041 \n ".repeat(300_000)}"`,
+    yaml,
+  ),
   creating("YAML with 3 MB of dashes", configMaps, () => "- ".repeat(1_500_000), yaml),
   creating("YAML with 1.5 million documents", configMaps, () => "---\n".repeat(700_000), yaml),
   creating("YAML with 3 MB of spaces", configMaps, () => `a:${" ".repeat(bytesMax - 10)}b`, yaml),
-  creating("protobuf of 1.5 million empty finalizers", configMaps, () => protobufConfigMap(1_500_000), "application/vnd.kubernetes.protobuf"),
+  creating(
+    "protobuf of 1.5 million empty finalizers",
+    configMaps,
+    () => protobufConfigMap(1_500_000),
+    "application/vnd.kubernetes.protobuf",
+  ),
 ];
 
 /** A ConfigMap in protobuf whose metadata has so many empty finalizers. */

@@ -28,7 +28,8 @@ const pod = (name: string, container: object) => ({
   metadata: { name },
   spec: { containers: [{ name: "main", image: "x", ...container }] },
 });
-const environment = (from: number, count: number) => many(count, (i) => ({ name: `E${from + i}`, value: "v" }));
+const environment = (from: number, count: number) =>
+  many(count, (i) => ({ name: `E${from + i}`, value: "v" }));
 
 /** See the file's header. */
 export const heavyPatches: readonly HeavyRequest[] = [
@@ -58,7 +59,8 @@ export const heavyPatches: readonly HeavyRequest[] = [
     path: configMaps,
     of: finalized("json-list", 30_000),
     contentType: json,
-    body: () => many(operationsMax, (i) => ({ op: "add", path: "/metadata/finalizers/0", value: `c.d/${i}` })),
+    body: () =>
+      many(operationsMax, (i) => ({ op: "add", path: "/metadata/finalizers/0", value: `c.d/${i}` })),
   }),
   changing({
     name: "JSON patch: an annotation copied into itself 10,000 times",
@@ -143,7 +145,9 @@ export const heavyPatches: readonly HeavyRequest[] = [
     contentType: strategic,
     body: () => ({
       template: {
-        spec: { containers: many(10_000, (i) => ({ name: "main", resources: { limits: { [`x.y/n${i}`]: "1" } } })) },
+        spec: {
+          containers: many(10_000, (i) => ({ name: "main", resources: { limits: { [`x.y/n${i}`]: "1" } } })),
+        },
       },
     }),
   }),
@@ -171,7 +175,10 @@ export const heavyPatches: readonly HeavyRequest[] = [
     contentType: apply,
     body: () => {
       const object = finalized("apply-reverse", 20_000);
-      return { ...object, metadata: { ...object.metadata, finalizers: object.metadata.finalizers.toReversed() } };
+      return {
+        ...object,
+        metadata: { ...object.metadata, finalizers: object.metadata.finalizers.toReversed() },
+      };
     },
     query: "?fieldManager=heavy&force=true",
   }),
