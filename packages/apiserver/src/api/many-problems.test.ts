@@ -63,7 +63,7 @@ describe("an apply with many conflicts", () => {
       set: { member: false, children },
     }));
     const { status } = applyConflict(managers as unknown as Parameters<typeof applyConflict>[0]);
-    expect(status.message).toMatch(/^Apply failed with 10000 conflicts: [^]*… and 9000 more$/);
+    expect(status.message).toMatch(/^Apply failed with 10000 conflicts: .*… and 9000 more$/s);
     expect(status.details?.causes).toHaveLength(1000);
   });
 });

@@ -102,23 +102,28 @@ class Document {
     const value = operation.value ?? null;
     switch (operation.op) {
       case "add":
-        return this.#add(path, value);
+        this.#add(path, value);
+        break;
       case "remove":
-        return this.#remove(path);
+        this.#remove(path);
+        break;
       case "replace":
-        return this.#replace(path, value);
+        this.#replace(path, value);
+        break;
       case "move": {
         const from = pointer(operation.from, "from");
         const moved = this.#find(from);
         this.#remove(from);
         if (moved === undefined) throw new Inapplicable("there is nothing at its from");
-        return this.#add(path, moved);
+        this.#add(path, moved);
+        break;
       }
       case "copy":
         // A member that is not there is copied as null, which the API takes for nothing.
-        return this.#add(path, this.#copyOf(this.#find(pointer(operation.from, "from")) ?? null));
+        this.#add(path, this.#copyOf(this.#find(pointer(operation.from, "from")) ?? null));
+        break;
       case "test":
-        if (sameValue(this.#find(path) ?? null, value, this.#counts)) return;
+        if (sameValue(this.#find(path) ?? null, value, this.#counts)) break;
         throw new Inapplicable("the value there is another one");
       default:
         throw new Inapplicable("there is no such operation: use add, remove, replace, move, copy or test");

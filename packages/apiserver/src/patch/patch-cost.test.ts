@@ -54,15 +54,22 @@ describe("a JSON patch", () => {
   it("looks at the members of the object once, however many operations there are", () => {
     const looks = (operationCount: number) => {
       let count = 0;
-      const data = new Proxy(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`k${i}`, "v"])), {
-        ownKeys: (object) => Reflect.ownKeys(object).map((key) => (count++, key)),
-        get: (object, key) => (count++, Reflect.get(object, key)),
+      const members = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`k${i}`, "v"]));
+      const data = new Proxy(members, {
+        ownKeys(object) {
+          const keys = Reflect.ownKeys(object);
+          count += keys.length;
+          return keys;
+        },
+        get(object, key) {
+          count++;
+          return Reflect.get(object, key);
+        },
       });
       const patch = Array.from({ length: operationCount }, (_, i) => [
         { op: "add", path: `/data/n${i}`, value: "v" },
         { op: "replace", path: `/data/k${i % 100}`, value: "w" },
-        { op: "test", path: "/data", value: {} },
-      ]).flatMap(([add, replace]) => [add, replace]);
+      ]).flat();
       applyJsonPatch({ data }, patch);
       return count;
     };
@@ -72,7 +79,10 @@ describe("a JSON patch", () => {
   it("counts the members once of an object that is tested again and again", () => {
     let counted = 0;
     const data = new Proxy({ a: 1, b: 2 } as Record<string, unknown>, {
-      ownKeys: (object) => (counted++, Reflect.ownKeys(object)),
+      ownKeys(object) {
+        counted++;
+        return Reflect.ownKeys(object);
+      },
     });
     const wanted = { a: 1, b: 2 };
     applyJsonPatch({ data }, Array(500).fill({ op: "test", path: "/data", value: wanted }));

@@ -66,27 +66,18 @@ function operate(root: unknown, { op, path, from = "", value = null }: JsonOpera
     if (Array.isArray(container)) container.splice(place(container.length - 1, name), 1);
     else delete container[name];
   };
-  switch (op) {
-    case "add":
-      return add(clone(value));
-    case "remove":
-      return remove(names);
-    case "replace": {
-      const container = holder();
-      if (Array.isArray(container)) container[place(container.length - 1, last)] = clone(value);
-      else container[last] = clone(value);
-      return;
-    }
-    case "move": {
-      const moved = namesIn(from).reduce(step, root);
-      remove(namesIn(from));
-      return add(moved);
-    }
-    case "copy":
-      return add(clone(namesIn(from).reduce(step, root) ?? null));
-    default:
-      if (!sameJson(names.reduce(step, root) ?? null, value)) throw new RangeError("another value");
-  }
+  if (op === "add") add(clone(value));
+  else if (op === "remove") remove(names);
+  else if (op === "copy") add(clone(namesIn(from).reduce(step, root) ?? null));
+  else if (op === "move") {
+    const moved = namesIn(from).reduce(step, root);
+    remove(namesIn(from));
+    add(moved);
+  } else if (op === "replace") {
+    const container = holder();
+    if (Array.isArray(container)) container[place(container.length - 1, last)] = clone(value);
+    else container[last] = clone(value);
+  } else if (!sameJson(names.reduce(step, root) ?? null, value)) throw new RangeError("another value");
 }
 
 /** What a strategic merge patch makes of one list. */

@@ -80,24 +80,18 @@ function validateQuota(object: KubeObject): FieldProblem[] {
   return [...problems, ...scopeProblems(given, Object.keys(hard))];
 }
 
-/** What is made when it is first asked for. */
-function lazily<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
-  return () => (made ??= { value: make() }).value;
-}
-
 /** Scopes choose pods, so what is limited in one must be of pods; of two that exclude each other, none is. */
 function scopeProblems(given: readonly string[], names: readonly string[]): FieldProblem[] {
   const problems: FieldProblem[] = [];
   const at = "spec.scopes";
   // Each problem shows the whole list: it is written once.
-  const unknown = lazily(() => invalidValue(at, given, "unsupported scope"));
-  const unfit = lazily(() => invalidValue(at, given, "unsupported scope applied to resource"));
+  const unknown = invalidValue(at, given, "unsupported scope");
+  const unfit = invalidValue(at, given, "unsupported scope applied to resource");
   const isBeyond = (allowed: readonly string[]) => names.some((name) => !allowed.includes(name));
   const [beyondPods, beyondBestEffort] = [isBeyond(podResources), isBeyond(["pods"])];
   for (const scope of given) {
-    if (!scopes.includes(scope)) problems.push(unknown());
-    if (scope === "BestEffort" ? beyondBestEffort : beyondPods) problems.push(unfit());
+    if (!scopes.includes(scope)) problems.push(unknown);
+    if (scope === "BestEffort" ? beyondBestEffort : beyondPods) problems.push(unfit);
   }
   for (const [a, b] of exclusive) {
     if (given.includes(a) && given.includes(b)) problems.push(invalidValue(at, given, "conflicting scopes"));

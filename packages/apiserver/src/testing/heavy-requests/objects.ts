@@ -23,7 +23,7 @@ const creates: readonly HeavyRequest[] = [
     ...core("ConfigMap", "labels", {}),
     metadata: { name: "labels", labels: members(100_000, (i) => [`%${i}`, "%"]) },
   })),
-  creating("100,000 owners", configMaps, () => ({
+  creating("25,000 owners", configMaps, () => ({
     ...core("ConfigMap", "owners", {}),
     metadata: {
       name: "owners",
@@ -82,7 +82,7 @@ const creates: readonly HeavyRequest[] = [
       spec: { ports: many(30_000, (i) => ({ name: `p${i}`, port: i + 1, protocol: "TCP" })) },
     }),
   ),
-  creating("endpoints with 60,000 addresses", corePath("endpoints"), () =>
+  creating("endpoints with 60,000 addresses and 10,000 ports", corePath("endpoints"), () =>
     core("Endpoints", "addresses", {
       subsets: [
         {
@@ -139,14 +139,14 @@ const creates: readonly HeavyRequest[] = [
       drivers: many(30_000, (i) => ({ name: `d${i}.x`, nodeID: "n", topologyKeys: ["a", "b"] })),
     },
   })),
-  creating("storage class with 50,000 topologies", "/apis/storage.k8s.io/v1/storageclasses", () => ({
+  creating("storage class with 30,000 topologies", "/apis/storage.k8s.io/v1/storageclasses", () => ({
     apiVersion: "storage.k8s.io/v1",
     kind: "StorageClass",
     metadata: { name: "topologies" },
     provisioner: "x.y",
     allowedTopologies: many(30_000, (i) => ({ matchLabelExpressions: [{ key: "a", values: [`v${i}`] }] })),
   })),
-  creating("volume with 50,000 terms of affinity", "/api/v1/persistentvolumes", () =>
+  creating("volume with 30,000 terms of affinity", "/api/v1/persistentvolumes", () =>
     core("PersistentVolume", "affinity", {
       spec: {
         capacity: { storage: "1Gi" },
@@ -182,6 +182,34 @@ const creates: readonly HeavyRequest[] = [
     kind: "TokenReview",
     spec: { token: "a.b.".repeat(700_000) },
   })),
+];
+
+const manager = (index: number, fields: object) => ({
+  manager: `m${index}`,
+  operation: "Apply",
+  apiVersion: "v1",
+  fieldsType: "FieldsV1",
+  fieldsV1: fields,
+});
+const managed = (name: string, keys: number) =>
+  core("ConfigMap", name, { data: members(keys, (i) => [`k${i}`, "v"]) });
+
+/** An update that names thousands of managers. */
+const managing = (name: string, object: string, fields: (index: number) => object): HeavyRequest => ({
+  name,
+  async prepare(send) {
+    await send("POST", configMaps, managed(object, 10_000));
+  },
+  async run(send) {
+    const managedFields = many(8_000, (i) => manager(i, fields(i)));
+    const body = { ...managed(object, 10_000), metadata: { name: object, managedFields } };
+    return (await send("PUT", corePath("configmaps", object), body)).status;
+  },
+});
+
+const updates: readonly HeavyRequest[] = [
+  managing("8,000 managers of one field each", "managers", (i) => ({ "f:data": { [`f:k${i}`]: {} } })),
+  managing("8,000 managers of all 10,000 fields each", "managers-of-all", () => ({ "f:data": {} })),
 ];
 
 const bytesMax = 3 * 1024 * 1024 - 1024;
@@ -299,20 +327,20 @@ const reading = (name: string, path: string): HeavyRequest => ({
 /** Reads with long selectors. */
 const reads: readonly HeavyRequest[] = [
   reading(
-    "list with a selector of 6,000 requirements",
-    `${configMaps}?labelSelector=${many(6_000, (i) => `a${i}`).join(",")}`,
+    "list with a selector of 2,400 requirements",
+    `${configMaps}?labelSelector=${many(2_400, (i) => `a${i}`).join(",")}`,
   ),
   reading(
-    "list with a selector of 10,000 values",
-    `${configMaps}?labelSelector=a%20in%20(${many(8_000, (i) => `v${i}`).join(",")})`,
+    "list with a selector of 2,400 values",
+    `${configMaps}?labelSelector=a%20in%20(${many(2_400, (i) => `v${i}`).join(",")})`,
   ),
   reading(
-    "list with a field selector of 3,000 requirements",
-    `${configMaps}?fieldSelector=${many(2_500, () => "metadata.name!=a").join(",")}`,
+    "list with a field selector of 800 requirements",
+    `${configMaps}?fieldSelector=${many(800, () => "metadata.name!=a").join(",")}`,
   ),
-  reading("a path of 50,000 steps", `/api/v1${"/a".repeat(25_000)}`),
-  reading("a query of 15,000 parameters", `${configMaps}?${many(12_000, (i) => `a${i}`).join("&")}`),
+  reading("a path of 7,000 steps", `/api/v1${"/a".repeat(7_000)}`),
+  reading("a query of 2,400 parameters", `${configMaps}?${many(2_400, (i) => `a${i}`).join("&")}`),
 ];
 
 /** See the file's header. */
-export const heavyObjects: readonly HeavyRequest[] = [...creates, ...texts, ...reads];
+export const heavyObjects: readonly HeavyRequest[] = [...creates, ...updates, ...texts, ...reads];
