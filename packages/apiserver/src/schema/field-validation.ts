@@ -70,6 +70,8 @@ function lookAt(type: TypeRef, value: unknown, at: string, emulated: EmulatedVer
       for (const [i, item] of value.entries()) lookAt(type.of, item, `${at}[${i}]`, emulated, found);
       return;
     case "map":
+      // Plain values have no members: a map can have a hundred thousand of them.
+      if (!["any", "list", "map", "struct"].includes(type.of.form)) return;
       for (const [key, member] of Object.entries(value)) {
         lookAt(type.of, member, pathTo(at, key), emulated, found);
       }
