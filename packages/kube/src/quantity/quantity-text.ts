@@ -50,8 +50,14 @@ const binarySuffixes: ReadonlyMap<string, number> = new Map([
 /** No machine has such an amount; a larger exponent would only cost memory. */
 const EXPONENT_MAX = 1000;
 
+/** Longest text of a quantity: numbers of millions of digits take seconds to convert. */
+const lengthMax = 1000;
+
 /** Takes the text apart. @throws QuantityError */
 export function parseQuantityText(text: string): QuantityParts {
+  if (text.length > lengthMax) {
+    throw new QuantityError(`${text.slice(0, 20)}…`, `it is longer than ${lengthMax} characters`);
+  }
   const match = /^([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*(?:[-+]?[0-9]*))$/.exec(text);
   if (text === "" || match === null) {
     throw new QuantityError(text, "it must be a decimal number with an optional suffix");

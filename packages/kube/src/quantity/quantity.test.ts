@@ -54,3 +54,8 @@ test("adding is exact and comparing is an order", () => {
     }),
   );
 });
+
+test("a quantity of thousands of digits is refused before it is converted", () => {
+  expect(parseQuantity("1".repeat(1000)).toString()).toMatch(/^1{100}/);
+  expect(() => parseQuantity("1".repeat(1001))).toThrow(/longer than 1000 characters/);
+});

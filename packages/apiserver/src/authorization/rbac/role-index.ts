@@ -5,6 +5,8 @@ import { type PolicyRule, type RoleObject, ruleAllows } from "./policy.ts";
 interface IndexedRules {
   /** Rules by `group/resource`, either of which may be `*`. */
   readonly byResource: ReadonlyMap<string, readonly PolicyRule[]>;
+  /** Rules of so many groups and resources that all their pairs would be far more than the rule is long. */
+  readonly wide: readonly PolicyRule[];
   readonly ofPaths: readonly PolicyRule[];
 }
 
@@ -12,8 +14,9 @@ const indexed = new WeakMap<RoleObject, IndexedRules>();
 
 /** True when a rule of the role allows it. */
 export function roleAllows(role: RoleObject, attributes: Attributes): boolean {
-  const { byResource, ofPaths } = indexOf(role);
+  const { byResource, wide, ofPaths } = indexOf(role);
   if (attributes.path !== undefined) return ofPaths.some((rule) => ruleAllows(rule, attributes));
+  if (wide.some((rule) => ruleAllows(rule, attributes))) return true;
   const { group, resource, subresource = "" } = attributes;
   const whole = subresource === "" ? resource : `${resource}/${subresource}`;
   const names = subresource === "" ? [whole, "*"] : [whole, `*/${subresource}`, "*"];
@@ -36,9 +39,17 @@ function indexOf(role: RoleObject): IndexedRules {
   return index;
 }
 
+/** Most pairs of a group and a resource that a rule has in the index. */
+const pairsMax = 1000;
+
 function makeIndex(rules: readonly PolicyRule[]): IndexedRules {
   const byResource = new Map<string, PolicyRule[]>();
+  const wide: PolicyRule[] = [];
   for (const rule of rules) {
+    if ((rule.apiGroups ?? []).length * (rule.resources ?? []).length > pairsMax) {
+      wide.push(rule);
+      continue;
+    }
     for (const group of rule.apiGroups ?? []) {
       for (const resource of rule.resources ?? []) {
         const key = `${group} ${resource}`;
@@ -49,5 +60,5 @@ function makeIndex(rules: readonly PolicyRule[]): IndexedRules {
       }
     }
   }
-  return { byResource, ofPaths: rules.filter((rule) => (rule.nonResourceURLs ?? []).length > 0) };
+  return { byResource, wide, ofPaths: rules.filter((rule) => (rule.nonResourceURLs ?? []).length > 0) };
 }

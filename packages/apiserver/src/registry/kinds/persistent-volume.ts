@@ -1,5 +1,6 @@
 /** PersistentVolume (kubernetes pkg/registry/core/persistentvolume, pkg/apis/core/validation). */
 import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
+import { problemsMax } from "../../api/bounded.ts";
 import {
   type FieldProblem,
   forbiddenValue,
@@ -66,9 +67,8 @@ export function accessModeProblems(
   version: EmulatedVersion,
 ): FieldProblem[] {
   const known = accessModesOf(version);
-  const problems: FieldProblem[] = given
-    .filter((mode) => !known.includes(mode))
-    .map((mode) => unsupportedValue(at, mode, known));
+  const unknown = given.filter((mode) => !known.includes(mode)).slice(0, problemsMax + 1);
+  const problems: FieldProblem[] = unknown.map((mode) => unsupportedValue(at, mode, known));
   if (given.includes("ReadWriteOncePod") && known.includes("ReadWriteOncePod") && new Set(given).size > 1) {
     problems.push(forbiddenValue(at, "may not use ReadWriteOncePod with other access modes"));
   }
