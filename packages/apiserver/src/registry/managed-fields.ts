@@ -28,6 +28,7 @@ import type { KindRequest, RegistryContext } from "./context.ts";
 import { apiVersionOf, servedForm } from "./conversion.ts";
 import type { Kind } from "./kind.ts";
 import { apiTime } from "./metadata.ts";
+import { excessiveBytes } from "./stored-size.ts";
 
 type Entries = readonly ManagedFieldsEntry[] | undefined;
 
@@ -56,6 +57,8 @@ export function managedByCreate(
   filled: KubeObject,
   given: ObjectMeta | undefined,
 ): Entries {
+  // It is refused when it comes to be stored, once all else has been looked at.
+  if (excessiveBytes(request.of, filled) !== undefined) return undefined;
   const view = viewOf(context, request);
   const managers = readManagers(entriesOf(given)) ?? noManagers;
   const writer = writerOf(context, request, "Update");

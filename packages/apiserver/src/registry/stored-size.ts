@@ -22,17 +22,23 @@ export function storable(
   { of, patchType }: Pick<ApiRequest, "patchType"> & { readonly of: Kind },
   object: KubeObject,
 ): KubeObject {
-  if (jsonLength(object) * bytesPerCharacter <= storedBytesMax) return object;
-  const bytes = storedBytes(of, object);
-  if (bytes <= storedBytesMax) return object;
+  const bytes = excessiveBytes(of, object);
+  if (bytes === undefined) return object;
   if (patchType !== "apply" && object.metadata?.managedFields !== undefined) {
     const { managedFields: _, ...metadata } = object.metadata;
     const rest = { ...object, metadata };
-    if (storedBytes(of, rest) <= storedBytesMax) return rest;
+    if (excessiveBytes(of, rest) === undefined) return rest;
   }
   const name = `${of.plural} ${JSON.stringify(object.metadata?.name)}`;
   const why = `${name} takes ${bytes} bytes, and at most ${storedBytesMax} can be stored`;
   throw apiError(500, "", `etcdserver: request is too large: ${why}`);
+}
+
+/** How many bytes the object takes where that is too many; undefined for all others. */
+export function excessiveBytes(of: Kind, object: KubeObject): number | undefined {
+  if (jsonLength(object) * bytesPerCharacter <= storedBytesMax) return undefined;
+  const bytes = storedBytes(of, object);
+  return bytes > storedBytesMax ? bytes : undefined;
 }
 
 /** How many bytes the reference stores: of built-in kinds in protobuf, of custom resources in JSON. */

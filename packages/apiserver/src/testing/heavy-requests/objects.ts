@@ -177,6 +177,11 @@ const creates: readonly HeavyRequest[] = [
     metadata: { name: "rules" },
     rules: many(30_000, (i) => ({ apiGroups: [""], resources: [`r${i}`], verbs: ["get"] })),
   })),
+  creating("a quantity of 2 million digits", corePath("limitranges"), () =>
+    core("LimitRange", "quantity", {
+      spec: { limits: [{ type: "Container", max: { cpu: "1".repeat(2_000_000) } }] },
+    }),
+  ),
   creating("token review of 3 MB", "/apis/authentication.k8s.io/v1/tokenreviews", () => ({
     apiVersion: "authentication.k8s.io/v1",
     kind: "TokenReview",
@@ -211,6 +216,37 @@ const updates: readonly HeavyRequest[] = [
   managing("8,000 managers of one field each", "managers", (i) => ({ "f:data": { [`f:k${i}`]: {} } })),
   managing("8,000 managers of all 10,000 fields each", "managers-of-all", () => ({ "f:data": {} })),
 ];
+
+const rbac = "rbac.authorization.k8s.io";
+const role = {
+  apiVersion: `${rbac}/v1`,
+  kind: "ClusterRole",
+  metadata: { name: "wide" },
+  rules: [
+    { apiGroups: many(10_000, (i) => `g${i}`), resources: many(10_000, (i) => `r${i}`), verbs: ["get"] },
+  ],
+};
+const binding = {
+  apiVersion: `${rbac}/v1`,
+  kind: "ClusterRoleBinding",
+  metadata: { name: "wide" },
+  roleRef: { apiGroup: rbac, kind: "ClusterRole", name: "wide" },
+  subjects: [{ apiGroup: rbac, kind: "User", name: "wide" }],
+};
+
+/** A question about a user whose one rule is of 100 million pairs of a group and a resource. */
+const review: HeavyRequest = {
+  name: "access review of a rule of 10,000 groups and resources",
+  async prepare(send) {
+    await send("POST", `/apis/${rbac}/v1/clusterroles`, role);
+    await send("POST", `/apis/${rbac}/v1/clusterrolebindings`, binding);
+  },
+  async run(send) {
+    const spec = { user: "wide", resourceAttributes: { verb: "get", resource: "pods" } };
+    const body = { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec };
+    return (await send("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body)).status;
+  },
+};
 
 const bytesMax = 3 * 1024 * 1024 - 1024;
 const yaml = "application/yaml";
@@ -343,4 +379,4 @@ const reads: readonly HeavyRequest[] = [
 ];
 
 /** See the file's header. */
-export const heavyObjects: readonly HeavyRequest[] = [...creates, ...updates, ...texts, ...reads];
+export const heavyObjects: readonly HeavyRequest[] = [...creates, ...updates, review, ...texts, ...reads];
