@@ -9,6 +9,7 @@ afterEach(() => {
 test.each([
   ["a failure", new Error("the cluster does not answer", { cause: new Error("refused") }), 1],
   ["wrong usage", new UsageError("--nodes: no number"), 2],
+  ["a step that took too long", Object.assign(new Error("still waits"), { name: "StepTimeoutError" }), 3],
 ] as const)("%s is one line with its causes", (_name, error, code) => {
   const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   expect(reportFailure(error)).toBe(code);

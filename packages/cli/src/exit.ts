@@ -2,7 +2,7 @@
 import { errorChain, foreignLines, systemClock } from "@longshore/runtime/basics";
 
 /** Exit codes of every verb. */
-export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 130 } as const;
+export const exitCodes = { done: 0, failed: 1, usage: 2, timedOut: 3, interrupted: 130 } as const;
 
 /** A failure whose message is meant for the user as it is. */
 export class UsageError extends Error {
@@ -27,13 +27,18 @@ const usageErrors: ReadonlySet<string> = new Set([
   "DriverCommandError",
 ]);
 
+/** Errors, by their names, that say that something did not come about in time; the command may be run again. */
+const timeoutErrors: ReadonlySet<string> = new Set(["StepTimeoutError"]);
+
 /** Writes one sentence to stderr and gives the exit code. LONGSHORE_DEBUG=1 adds the stack. */
 export function reportFailure(error: unknown): number {
   if (error instanceof InterruptedError) return exitCodes.interrupted;
   // Drivers, servers and programs have a say in it.
   process.stderr.write(`longshore: ${foreignLines(errorChain(error), Number.POSITIVE_INFINITY)}\n`);
   if (process.env.LONGSHORE_DEBUG === "1" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
-  return error instanceof Error && usageErrors.has(error.name) ? exitCodes.usage : exitCodes.failed;
+  if (!(error instanceof Error)) return exitCodes.failed;
+  if (timeoutErrors.has(error.name)) return exitCodes.timedOut;
+  return usageErrors.has(error.name) ? exitCodes.usage : exitCodes.failed;
 }
 
 /** A signal that comes so soon after the first is the same one: npx and terminals both pass Ctrl-C on. */

@@ -66,7 +66,7 @@ function onOutputError(error: NodeJS.ErrnoException): void {
   if (process.stdout.listenerCount("error") === 1) process.exitCode = reportFailure(error);
 }
 
-/** Runs the command line; sets the process's exit code: 0 done, 1 failed, 2 wrong usage. */
+/** Runs the command line; sets the process's exit code: 0 done, 1 failed, 2 wrong usage, 3 out of time. */
 export async function main(argv: readonly string[]): Promise<void> {
   if (!process.stdout.listeners("error").includes(onOutputError)) process.stdout.on("error", onOutputError);
   try {

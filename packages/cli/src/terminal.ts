@@ -1,37 +1,50 @@
 /** Live progress on a terminal, plain lines elsewhere. All of it goes to stderr; results go to stdout. */
-import type { CrossingEvent } from "@longshore/migration";
+import { type CrossingEvent, findingWords, waitWords } from "@longshore/migration";
 import pc from "picocolors";
 
 /** Shows what is going on. */
 export interface Progress {
+  /** A status can be shown: it is a terminal. */
+  readonly live: boolean;
   /** A line that stays. */
   line(text: string): void;
-  /** What is being waited for now; replaced by the next, and shown on a terminal only. */
-  status(text: string): void;
+  /** What is being waited for now; replaced by the next, and shown on a terminal only. `counts` adds the seconds so far. */
+  status(text: string, counts?: boolean): void;
   /** Takes the status away. */
   clear(): void;
 }
 
 /** Progress on stderr; silent with `quiet`. */
 export function createProgress(quiet = false): Progress {
-  if (quiet) return { line() {}, status() {}, clear() {} };
+  if (quiet) return { live: true, line() {}, status() {}, clear() {} };
   const live = process.stderr.isTTY === true;
   let shown = false;
+  let ticking: NodeJS.Timeout | undefined;
   const clear = () => {
+    clearInterval(ticking);
     if (shown) process.stderr.write("\r\u001b[2K");
     shown = false;
   };
+  const draw = (text: string, end: string) => {
+    const width = (process.stderr.columns || 80) - 1 - end.length;
+    const cut = text.length > width ? `${text.slice(0, width - 1)}…` : text;
+    process.stderr.write(`\r\u001b[2K${pc.dim(`${cut}${end}`)}`);
+    shown = true;
+  };
   return {
+    live,
     line(text) {
       clear();
       process.stderr.write(`${text}\n`);
     },
-    status(text) {
+    status(text, counts = false) {
       if (!live) return;
       clear();
-      const width = (process.stderr.columns || 80) - 1;
-      process.stderr.write(pc.dim(text.length > width ? `${text.slice(0, width - 1)}…` : text));
-      shown = true;
+      draw(text, "");
+      if (!counts) return;
+      const startMs = performance.now();
+      ticking = setInterval(() => draw(text, ` ${Math.round((performance.now() - startMs) / 1000)} s`), 1000);
+      ticking.unref();
     },
     clear,
   };
@@ -42,17 +55,35 @@ export function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`;
 }
 
-/** Shows a crossing's events. */
+/** A wait that lasts this long, in milliseconds, is worth a line that stays, also on a terminal. */
+const lastingMs = 25_000;
+
+/**
+ * Shows a crossing's events. What is waited for is a status on a terminal and a line elsewhere; where it lasts, it is
+ * a line everywhere, as often as the crossing tells it.
+ */
 export function showCrossing(progress: Progress): (event: CrossingEvent) => void {
-  const name = (event: CrossingEvent) =>
+  const name = (event: { readonly step: string; readonly nodeName?: string }) =>
     event.nodeName === undefined ? event.step : `${event.nodeName}: ${event.step}`;
   return (event) => {
+    if (event.kind === "warning") progress.line(`  ${pc.yellow("!")} ${findingWords(event.finding)}`);
     if (event.kind === "stepStarted") progress.status(`  … ${name(event)}`);
-    if (event.kind === "waiting") progress.status(`  … ${name(event)}, waiting for ${event.for}`);
+    if (event.kind === "waiting") {
+      const text = `  … ${name(event)} waits for ${waitWords(event.wait)}`;
+      const lasts = event.waitedMs >= lastingMs;
+      const times = `, for ${wholeSeconds(event.waitedMs)} now; given up in ${wholeSeconds(event.leftMs)}`;
+      if (lasts || !progress.live) progress.line(`${text}${lasts ? times : ""}`);
+      progress.status(text, true);
+    }
     if (event.kind === "stepDone") {
       progress.line(`  ${pc.green("✓")} ${name(event)} ${pc.dim(seconds(event.ms))}`);
     }
   };
+}
+
+/** `90 s`. */
+function wholeSeconds(ms: number): string {
+  return `${Math.round(ms / 1000)} s`;
 }
 
 /** Columns padded to their widest cell, as kubectl prints tables. */

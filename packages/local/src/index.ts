@@ -58,6 +58,7 @@ export {
   startComponentProcess,
 } from "./processes/component-processes.ts";
 export { CrossingUnderWayError, takeCrossing } from "./processes/crossing-lock.ts";
+export { readCrossingStatus, thisRunner } from "./processes/crossing-runner.ts";
 export { processEnv, processHost } from "./processes/environment.ts";
 export { mayGrowMounted, mayMount } from "./processes/machine.ts";
 export {

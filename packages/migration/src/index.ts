@@ -1,20 +1,27 @@
 export * from "./convert/index.ts";
 export { isCordonedForCrossing } from "./crossing/cordon.ts";
 export {
-  type CrossingEnv,
-  type CrossingOptions,
   type CrossingResult,
-  objectsCarryingMarks,
   PreflightError,
   preflight,
   runCrossing,
-  StepTimeoutError,
 } from "./crossing/crossing.ts";
 export * from "./crossing/crossing-events.ts";
-export { drainNode } from "./crossing/drain.ts";
-export { type CrossingJournal, JournalError, readJournal } from "./crossing/journal.ts";
+export { type CrossingEnv, type CrossingOptions, defaultStepTimeoutMs } from "./crossing/crossing-options.ts";
+export { type CrossingStatus, crossingStatusOf } from "./crossing/crossing-status.ts";
+export { type Finding, findingWords } from "./crossing/finding.ts";
+export {
+  type CrossingJournal,
+  JournalError,
+  type Runner,
+  type RunRecord,
+  readJournal,
+} from "./crossing/journal.ts";
+export { type LeftBehind, leaveBehind, type Served } from "./crossing/left-behind.ts";
 export { csiNodeLacks, migratedPluginsOf, volumesLeft } from "./crossing/node-state.ts";
-export { type Blocker, type CrossingObservation, findBlockers } from "./crossing/preflight.ts";
+export type { CrossingObservation } from "./crossing/observation.ts";
+export { preflightFindings } from "./crossing/preflight.ts";
+export { StepTimeoutError } from "./crossing/step-watch.ts";
 export {
   type CrossingDirection,
   type CrossingSubject,
@@ -22,4 +29,5 @@ export {
   UnknownPluginError,
 } from "./crossing/subject.ts";
 export { type VolumeForm, volumeFormOf } from "./crossing/volume-form.ts";
+export { subjectName, type Wait, type WaitReport, type WaitSubject, waitWords } from "./crossing/wait.ts";
 export * from "./platform.ts";

@@ -3,14 +3,14 @@
  * crossing does (cordon, drain, wait, check) it does through the Kubernetes API, alike everywhere.
  */
 
-import type { Blocker } from "./crossing/preflight.ts";
+import type { Finding } from "./crossing/finding.ts";
 
 /** Values of feature gates by name; a gate left out has its default. */
 export type GateValues = Readonly<Record<string, boolean>>;
 
 /**
  * Sets feature gates and restarts what reads them. Every method may be called again after a crash
- * of the caller: asking for what is already so changes nothing.
+ * of the caller: asking for what is already so changes nothing. How long to wait is the caller's to say, by its signal.
  */
 export interface Platform {
   /** e.g. `embedded`, `kubeadm`; part of the journal, so that a run is resumed on the right platform. */
@@ -23,8 +23,10 @@ export interface Platform {
   nodeGates(nodeName: string, signal: AbortSignal): Promise<GateValues | undefined>;
   /** Makes these values (over the others) the node's and restarts its agent; resolves once they are in effect. */
   setNodeGates(nodeName: string, values: GateValues, signal: AbortSignal): Promise<void>;
+  /** Gates that the node's agent will run with once it is next started; those it runs with where this is left out. */
+  configuredNodeGates?(nodeName: string, signal: AbortSignal): Promise<GateValues | undefined>;
   /** What of the platform itself stands in the way of a crossing, found in the preflight. Optional. */
-  blockers?(signal: AbortSignal): Promise<readonly Blocker[]>;
+  findings?(signal: AbortSignal): Promise<readonly Finding[]>;
   /** Told when a crossing begins or ends the part for which a node (or the cluster) must show no in-tree calls. Optional. */
   noteMark?(mark: CrossingMark, signal: AbortSignal): Promise<void>;
 }

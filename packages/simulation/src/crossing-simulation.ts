@@ -215,7 +215,12 @@ class Simulation {
             subject: crossingSubject("aws-ebs"),
             direction,
             journalFile: "/crossing.json",
-            onEvent: (e) => this.#trace(`crossing: ${e.kind} ${e.step} ${e.nodeName ?? ""}`),
+            onEvent: (e) =>
+              this.#trace(
+                e.kind === "warning"
+                  ? `crossing: warns of ${e.finding.object}`
+                  : `crossing: ${e.kind} ${e.step} ${e.nodeName ?? ""}`,
+              ),
           },
           this.#signal,
         );

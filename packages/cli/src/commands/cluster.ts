@@ -9,23 +9,35 @@ import {
   openCluster,
   processesOf,
   readClusterConfig,
+  readCrossingStatus,
   signalClusterProcess,
   statusOfCluster,
   upCluster,
 } from "@longshore/local";
 import {
   createLogger,
+  DeadlineError,
   FeatureGateError,
   featureGates,
   type Logger,
   parseFeatureGates,
+  systemClock,
+  withDeadline,
 } from "@longshore/runtime";
 import { volumeGates } from "@longshore/volumes";
 import { type Command, Option } from "commander";
-import { clusterDir, commandEnv, defaultClusterDir, hostForm, longshoreCommand } from "../environment.ts";
+import {
+  absolute,
+  clusterDir,
+  commandEnv,
+  defaultClusterDir,
+  hostForm,
+  longshoreCommand,
+} from "../environment.ts";
 import { interruptible, UsageError, untilAborted } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";
 import { createProgress, seconds, table } from "../terminal.ts";
+import { crossingRows } from "./crossing-rows.ts";
 
 interface DirFlag {
   readonly dir?: string;
@@ -38,6 +50,14 @@ interface UpFlags extends DirFlag {
   readonly detach?: boolean;
   readonly logInDir?: boolean;
 }
+
+interface StatusFlags extends DirFlag {
+  readonly journal?: string;
+  readonly json?: boolean;
+}
+
+/** Gates that are not in effect after this time, in milliseconds, will not be. */
+const gatesWithinMs = 120_000;
 
 /** Adds the verbs. */
 export function registerClusterCommand(program: Command): void {
@@ -62,9 +82,10 @@ export function registerClusterCommand(program: Command): void {
   verb("down", "end the cluster and remove everything it has made").action((flags: DirFlag) =>
     interruptible((signal) => down(flags, signal)),
   );
-  verb("status", "show processes, nodes and volumes")
+  verb("status", "show processes, nodes, volumes and the crossing")
+    .option("--journal <file>", "the crossing's journal, where that is not in the cluster directory")
     .option("--json", "as JSON")
-    .action((flags: DirFlag & { json?: boolean }) => interruptible((signal) => status(flags, signal)));
+    .action((flags: StatusFlags) => interruptible((signal) => status(flags, signal)));
   verb("kubeconfig", "print the path of the cluster's kubeconfig").action((flags: DirFlag) =>
     kubeconfig(flags),
   );
@@ -185,13 +206,18 @@ async function down(flags: DirFlag, signal: AbortSignal): Promise<void> {
   process.stderr.write(found ? `the cluster in ${dir} is gone\n` : `no cluster in ${dir}\n`);
 }
 
-async function status(flags: DirFlag & { json?: boolean }, signal: AbortSignal): Promise<void> {
-  const cluster = await openCluster(commandEnv(), dirOf(flags));
+async function status(flags: StatusFlags, signal: AbortSignal): Promise<void> {
+  const env = commandEnv();
+  const cluster = await openCluster(env, dirOf(flags));
   try {
-    const processes = await processesOf(commandEnv(), cluster.layout);
+    const processes = await processesOf(env, cluster.layout);
+    const journalFile = flags.journal === undefined ? cluster.layout.journalFile : absolute(flags.journal);
+    const crossing = await readCrossingStatus(env, journalFile);
     const state = await statusOfCluster(cluster, signal);
     if (flags.json === true) {
-      process.stdout.write(`${JSON.stringify({ processes, ...state })}\n`);
+      process.stdout.write(
+        `${JSON.stringify({ processes, ...state, ...(crossing === undefined ? {} : { crossing }) })}\n`,
+      );
       return;
     }
     process.stdout.write(
@@ -204,7 +230,7 @@ async function status(flags: DirFlag & { json?: boolean }, signal: AbortSignal):
       ])}\n${table([
         ["VOLUME", "CLAIM", "PHASE", "HANDLE"],
         ...state.volumes.map((v) => [v.name, v.claim, v.phase, v.handle]),
-      ])}`,
+      ])}${crossing === undefined ? "" : `\n${table(crossingRows(crossing, state.nodes.length))}`}`,
     );
   } finally {
     cluster.kube.close();
@@ -271,8 +297,17 @@ async function setGates(
       return;
     }
     const values = gateValues(text);
-    if (component === "controller-manager") await platform.setControlPlaneGates(values, signal);
-    else await platform.setNodeGates(component, values, signal);
+    await withDeadline(systemClock, gatesWithinMs, signal, (within) =>
+      component === "controller-manager"
+        ? platform.setControlPlaneGates(values, within)
+        : platform.setNodeGates(component, values, within),
+    ).catch((cause) => {
+      if (signal.aborted || !(cause instanceof DeadlineError)) throw cause;
+      throw new Error(
+        `${component} does not run with its new feature gates after ${gatesWithinMs / 1000} s: look at its log`,
+        { cause },
+      );
+    });
   } finally {
     cluster.kube.close();
   }

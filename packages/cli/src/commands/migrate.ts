@@ -1,26 +1,53 @@
 /** `longshore migrate` and `longshore rollback`: carry a cluster across and back. */
-import { openCluster, takeCrossing } from "@longshore/local";
+import { openCluster, takeCrossing, thisRunner } from "@longshore/local";
 import {
   type CrossingDirection,
-  type CrossingResult,
+  type CrossingEvent,
+  type CrossingSubject,
   crossingSubject,
+  defaultStepTimeoutMs,
+  leaveBehind,
+  PreflightError,
   preflight,
+  readJournal,
   runCrossing,
 } from "@longshore/migration";
+import { withDeadline } from "@longshore/runtime";
 import type { Command } from "commander";
-import pc from "picocolors";
 import { absolute, clusterDir, commandEnv } from "../environment.ts";
-import { interruptible, UsageError } from "../exit.ts";
-import { createProgress, seconds, showCrossing } from "../terminal.ts";
+import { exitCodes, interruptible, UsageError } from "../exit.ts";
+import { duration } from "../flags.ts";
+import { createProgress, showCrossing } from "../terminal.ts";
+import {
+  crossingWords,
+  jsonEvents,
+  jsonFailure,
+  type Left,
+  leftLines,
+  preflightJson,
+  preflightWords,
+} from "./migrate-report.ts";
 
-interface CrossingFlags {
+/** Flags of both verbs. */
+export interface CrossingFlags {
   readonly plugin: string;
   readonly dir?: string;
   readonly journal?: string;
   readonly force?: boolean;
   readonly dryRun?: boolean;
   readonly json?: boolean;
+  readonly stepTimeout: string;
+  readonly uncordonOnAbort?: boolean;
 }
+
+/** What is left is looked at for so long, in milliseconds, before the command ends. */
+const lookWithinMs = 10_000;
+
+const help = `
+A run that was interrupted is resumed by running it again. Where it waits, it says for what, at once and every 30 s.
+Ctrl-C ends it and says what it leaves; a second Ctrl-C ends it at once.
+
+Exit codes: ${exitCodes.done} done, ${exitCodes.failed} failed, ${exitCodes.usage} wrong usage, ${exitCodes.timedOut} a step took longer than --step-timeout, ${exitCodes.interrupted} interrupted.`;
 
 /** Adds the two verbs. */
 export function registerMigrateCommands(program: Command): void {
@@ -41,44 +68,110 @@ export function registerMigrateCommands(program: Command): void {
       .option("--journal <file>", "where the run keeps its journal (default: in the cluster directory)")
       .option("--force", "also evict pods that no controller brings back")
       .option("--dry-run", "only look for what stands in the way")
-      .option("--json", "print the result as JSON")
-      .addHelpText("after", "\nA run that was interrupted is resumed by running it again.")
+      .option(
+        "--step-timeout <duration>",
+        "give a step up that takes longer, e.g. 90s or 1h",
+        `${defaultStepTimeoutMs / 60_000}m`,
+      )
+      .option("--uncordon-on-abort", "when the run ends early, uncordon the nodes on which pods are safe")
+      .option("--json", "print the result as JSON, and on stderr what happens, a JSON object a line")
+      .addHelpText("after", help)
       .action((flags: CrossingFlags) => interruptible((signal) => cross(direction, flags, signal)));
   }
 }
 
 async function cross(direction: CrossingDirection, flags: CrossingFlags, signal: AbortSignal): Promise<void> {
   const subject = subjectOf(flags.plugin);
+  const stepTimeoutMs = duration("--step-timeout", flags.stepTimeout);
   const env = commandEnv();
   const cluster = await openCluster(env, clusterDir(flags.dir));
+  const { kube, platform, layout } = cluster;
+  const force = flags.force === true ? { force: true } : {};
   let release = () => {};
   try {
-    const { kube, platform, layout } = cluster;
-    const force = flags.force === true ? { force: true } : {};
-    if (flags.dryRun === true) {
-      await preflight({ kube, platform }, { subject, direction, ...force }, signal);
-      process.stdout.write(flags.json === true ? '{"blockers":[]}\n' : "nothing stands in the way\n");
-      return;
-    }
+    if (flags.dryRun === true)
+      return await look({ ...env, kube, platform }, flags, { subject, direction, ...force }, signal);
     release = takeCrossing(layout);
     const progress = createProgress(flags.json);
-    const journalFile = flags.journal === undefined ? `${layout.dir}/crossing.json` : absolute(flags.journal);
-    const result = await runCrossing(
-      { ...env, kube, platform },
-      { subject, direction, journalFile, ...force, onEvent: showCrossing(progress) },
-      signal,
-    ).finally(() => progress.clear());
-    process.stdout.write(flags.json === true ? `${JSON.stringify(result)}\n` : summary(result));
+    const show = flags.json === true ? jsonEvents : showCrossing(progress);
+    const journalFile = flags.journal === undefined ? layout.journalFile : absolute(flags.journal);
+    let begun = false;
+    const onEvent = (event: CrossingEvent) => {
+      begun ||= event.kind === "stepDone" && event.step === "preflight";
+      show(event);
+    };
+    try {
+      const options = { subject, direction, journalFile, stepTimeoutMs, by: thisRunner(), ...force, onEvent };
+      const result = await runCrossing({ ...env, kube, platform }, options, signal);
+      progress.clear();
+      process.stdout.write(crossingWords(result, flags.json === true));
+    } catch (error) {
+      progress.clear();
+      if (begun) progress.line("looking at what is left (Ctrl-C ends this at once)");
+      const left = begun
+        ? await whatIsLeft({ ...env, kube, platform }, subject, flags, journalFile)
+        : undefined;
+      if (flags.json === true) process.stdout.write(jsonFailure(error, signal.aborted, left));
+      else for (const line of left === undefined ? [] : leftLines(left)) progress.line(line);
+      throw error;
+    }
   } finally {
     release();
-    cluster.kube.close();
+    kube.close();
   }
 }
 
-function summary(result: CrossingResult): string {
-  const what = result.direction === "migrate" ? "is served by CSI" : "is served in-tree again";
-  const resumed = result.resumed ? " (resumed)" : "";
-  return `${pc.bold(result.plugin)} ${what}${resumed}, after ${seconds(result.elapsedMs)}\n`;
+type CrossingParts = Parameters<typeof preflight>[0] &
+  Parameters<typeof leaveBehind>[0] &
+  ReturnType<typeof commandEnv>;
+
+/** `--dry-run`. */
+async function look(
+  env: CrossingParts,
+  flags: CrossingFlags,
+  options: Parameters<typeof preflight>[1],
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const warnings = await preflight(env, options, signal);
+    process.stdout.write(flags.json === true ? preflightJson(warnings) : preflightWords(warnings));
+  } catch (error) {
+    if (error instanceof PreflightError) {
+      const warnings = error.findings.filter(({ severity }) => severity === "warning");
+      if (flags.json === true) process.stdout.write(preflightJson(error.findings));
+      else if (warnings.length > 0) process.stderr.write(preflightWords(warnings, ""));
+    }
+    throw error;
+  }
+}
+
+/** What a run that did not come to its end leaves, as far as it can be seen. */
+async function whatIsLeft(
+  env: CrossingParts,
+  subject: CrossingSubject,
+  flags: CrossingFlags,
+  journalFile: string,
+): Promise<Left> {
+  const never = new AbortController().signal;
+  const uncordon = flags.uncordonOnAbort === true;
+  const seen = await withDeadline(env.clock, lookWithinMs, never, (signal) =>
+    leaveBehind(env, subject, { uncordon }, signal),
+  ).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
+  const journal = await readJournal(env.host, journalFile).catch(() => undefined);
+  const place = [
+    ...(flags.dir === undefined ? [] : ["--dir", clusterDir(flags.dir)]),
+    ...(flags.journal === undefined ? [] : ["--journal", journalFile]),
+    ...(flags.force === true ? ["--force"] : []),
+  ];
+  const command = (verb: string) => ["longshore", verb, "--plugin", subject.shortName, ...place].join(" ");
+  return {
+    seen,
+    journalFile,
+    journal,
+    resume: command(journal?.direction ?? "migrate"),
+    rollBack: command(journal?.direction === "rollback" ? "migrate" : "rollback"),
+    uncordonAsked: uncordon,
+  };
 }
 
 function subjectOf(plugin: string) {

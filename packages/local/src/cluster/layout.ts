@@ -11,6 +11,8 @@ export interface ClusterLayout {
   /** Made first and removed last: the directory is a cluster's, and may be removed with all that is in it. */
   readonly markFile: string;
   readonly kubeconfig: string;
+  /** The journal of the crossing, unless it is kept elsewhere. */
+  readonly journalFile: string;
   /** The API server's data. */
   readonly apiDir: string;
   /** The disk cloud's state: disks and call log. */
@@ -54,6 +56,7 @@ export function clusterLayout(dir: string): ClusterLayout {
     configFile: `${dir}/cluster.json`,
     markFile: `${dir}/.longshore-cluster`,
     kubeconfig: `${dir}/kubeconfig`,
+    journalFile: `${dir}/crossing.json`,
     apiDir: `${dir}/api`,
     cloudDir: `${dir}/cloud`,
     cloudSocket: `${dir}/cloud.sock`,

@@ -20,7 +20,7 @@ import {
 } from "@longshore/storage";
 import { inTreeStorageClass } from "../demo/workload.ts";
 import { connectDiskCloud } from "../disk-cloud/index.ts";
-import { embeddedBlockers } from "../platform/embedded-blockers.ts";
+import { embeddedFindings } from "../platform/embedded-findings.ts";
 import { controlPlane, createEmbeddedPlatform, type GateControl } from "../platform/embedded-platform.ts";
 import type { ProcessKind } from "../processes/component-processes.ts";
 import { processHost } from "../processes/environment.ts";
@@ -29,6 +29,7 @@ import {
   identifyProcess,
   isAlive,
   type ProcessIdentity,
+  processAgeMs,
   signalProcess,
 } from "../processes/process-identity.ts";
 import { type Supervisor, startSupervisor } from "../processes/supervisor.ts";
@@ -140,9 +141,14 @@ export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenClu
   const kube = createHttpClient(env, await loadKubeconfig(env.host, { path: layout.kubeconfig }));
   const control = fileGateControl(env.host, layout);
   const cloud = connectDiskCloud(env, layout.cloudSocket, { path: "csi", component: "operator" });
-  const blockers = (signal: AbortSignal) =>
-    embeddedBlockers({ clock: env.clock, connector: grpcConnector(env), cloud }, { layout, config }, signal);
-  const platform = createEmbeddedPlatform({ clock: env.clock, kube, control, blockers });
+  const processes = () => processesOf(env, layout);
+  const findings = (signal: AbortSignal) =>
+    embeddedFindings(
+      { clock: env.clock, connector: grpcConnector(env), cloud, processes },
+      { layout, config },
+      signal,
+    );
+  const platform = createEmbeddedPlatform({ clock: env.clock, kube, control, findings });
   return { layout, config, kube, control, cloud, platform };
 }
 
@@ -167,6 +173,8 @@ export interface ProcessStatus {
   readonly pid: number;
   readonly restarts: number;
   readonly alive: boolean;
+  /** How long it has run, in milliseconds; undefined where that is not known. */
+  readonly ageMs: number | undefined;
 }
 
 /** The processes of the cluster. */
@@ -182,7 +190,9 @@ export async function processesOf(
       | undefined;
     if (record === undefined) continue; // Being written just now.
     const name = file.slice(0, -".json".length);
-    statuses.push({ name, pid: record.pid, restarts: record.restarts ?? 0, alive: isAlive(record) });
+    const alive = isAlive(record);
+    const ageMs = alive ? processAgeMs(record) : undefined;
+    statuses.push({ name, pid: record.pid, restarts: record.restarts ?? 0, alive, ageMs });
   }
   return statuses;
 }

@@ -71,7 +71,7 @@ function demoClusterOf(env: ClusterEnv, cluster: SupervisedCluster): DemoCluster
     kube,
     platform,
     host: env.host,
-    journalFile: `${layout.dir}/crossing.json`,
+    journalFile: layout.journalFile,
     podLogs: (podName) => readPodLogs(env.host, layout.podLogDir, "default", podName),
     cloudCalls: (signal) => cloud.calls(0, signal),
     cloudAttachments: async (signal) =>

@@ -83,7 +83,7 @@ function qualificationClusterOf(env: ClusterEnv, cluster: SupervisedCluster): Qu
     kube,
     platform,
     host: env.host,
-    journalFile: `${layout.dir}/crossing.json`,
+    journalFile: layout.journalFile,
     podLogs: (podName) => readPodLogs(env.host, layout.podLogDir, "default", podName),
     cloudCalls: (signal) => cloud.calls(0, signal),
     driverCalls: () => readDriverCalls(env.host, places.map(layout.driverCallsFile)),

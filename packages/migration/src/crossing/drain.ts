@@ -6,15 +6,19 @@ import {
   isConflict,
   isNotFound,
   isTooManyRequests,
+  KubeApiError,
   type KubeClient,
   type KubeObject,
   type Pod,
+  type PodDisruptionBudget,
   refOf,
   resources,
   type Stored,
 } from "@longshore/kube";
 import { backoffMs, type Clock } from "@longshore/runtime";
-import { leftByDrain } from "./preflight.ts";
+import { leftByDrain } from "./pod-facts.ts";
+import type { OnWaiting } from "./step-watch.ts";
+import { drainWait } from "./waits.ts";
 
 /** What a drain needs. */
 export interface DrainEnv {
@@ -29,7 +33,7 @@ const blockedBackoff = { initialMs: 250, maximumMs: 5000 };
 export async function drainNode(
   env: DrainEnv,
   nodeName: string,
-  onWaiting: (what: string) => void,
+  onWaiting: OnWaiting,
   signal: AbortSignal,
 ): Promise<void> {
   const policyVersion =
@@ -38,19 +42,25 @@ export async function drainNode(
   for (;;) {
     const pods = await podsToDrain(env.kube, nodeName, signal);
     if (pods.length === 0) return;
-    const refused: string[] = [];
+    const refused = new Map<string, string>();
     for (const pod of pods.filter((p) => p.metadata.deletionTimestamp === undefined)) {
-      if (!(await evict(env.kube, pod, policyVersion, signal))) refused.push(nameOf(pod));
+      const refusal = await evict(env.kube, pod, policyVersion, signal);
+      if (refusal !== undefined) refused.set(pod.metadata.uid, refusal);
     }
-    if (refused.length > 0) {
-      onWaiting(`a disruption budget to let go of ${refused.join(", ")}`);
-      await env.clock.sleep(backoffMs(blockedBackoff, ++blocked), signal);
-    } else {
-      blocked = 0;
-      onWaiting(`${pods.length === 1 ? "pod" : "pods"} ${pods.map(nameOf).join(", ")} to end`);
-      await env.clock.sleep(pollMs, signal);
-    }
+    const budgets = refused.size === 0 ? [] : await listBudgets(env.kube, signal);
+    onWaiting(drainWait(pods, refused, budgets, env.clock.now()));
+    if (refused.size === 0) blocked = 0;
+    await env.clock.sleep(refused.size === 0 ? pollMs : backoffMs(blockedBackoff, ++blocked), signal);
   }
+}
+
+/** The budgets of the cluster; none where they are not served. */
+export async function listBudgets(
+  kube: KubeClient,
+  signal: AbortSignal,
+): Promise<readonly Stored<PodDisruptionBudget>[]> {
+  if ((await kube.servedVersion(resources.podDisruptionBudgets, { signal })) === undefined) return [];
+  return (await kube.list(resources.podDisruptionBudgets, { signal })).items;
 }
 
 /** Pods on the node that a drain takes. */
@@ -59,13 +69,13 @@ async function podsToDrain(kube: KubeClient, nodeName: string, signal: AbortSign
   return items.filter((pod) => leftByDrain(pod) === undefined);
 }
 
-/** Asks for the eviction; false when a disruption budget does not allow it now. */
+/** Asks for the eviction; gives the reason where the server does not allow it now. */
 async function evict(
   kube: KubeClient,
   pod: Stored<Pod>,
   policyVersion: string,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<string | undefined> {
   const eviction: KubeObject & { deleteOptions: object } = {
     apiVersion: `policy/${policyVersion}`,
     kind: "Eviction",
@@ -74,15 +84,14 @@ async function evict(
   };
   try {
     await kube.createSubresource(resources.pods, refOf(pod), "eviction", eviction, { signal });
-    return true;
+    return undefined;
   } catch (error) {
-    if (isTooManyRequests(error)) return false;
+    // A pod of two budgets is refused with 500; a server that cannot serve fails the look at the budgets too.
+    if (error instanceof KubeApiError && (isTooManyRequests(error) || error.code === 500)) {
+      return error.status.details?.causes?.[0]?.message ?? error.message;
+    }
     // Gone, or another pod of that name by now: the next look at the node tells.
-    if (isNotFound(error) || isConflict(error)) return true;
+    if (isNotFound(error) || isConflict(error)) return undefined;
     throw error;
   }
-}
-
-function nameOf(pod: Stored<Pod>): string {
-  return `${pod.metadata.namespace ?? "default"}/${pod.metadata.name}`;
 }

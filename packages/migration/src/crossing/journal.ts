@@ -4,6 +4,28 @@
  */
 import type { Host } from "@longshore/runtime";
 import type { CrossingDirection } from "./subject.ts";
+import type { WaitSubject } from "./wait.ts";
+
+/** Whose process carries the cluster. */
+export interface Runner {
+  readonly user: string;
+  readonly host: string;
+  readonly pid: number;
+  /** When the process started, in a form that only needs to be compared: a pid alone may be another's by now. */
+  readonly processStartedAt: string;
+}
+
+/** How the last run of a crossing goes. Times are RFC 3339. */
+export interface RunRecord {
+  readonly by?: Runner;
+  readonly startedAt: string;
+  /** The run wrote this at least so recently; while it lives it writes every half minute. */
+  readonly aliveAt: string;
+  readonly step?: { readonly name: string; readonly nodeName?: string; readonly since: string };
+  readonly waiting?: { readonly since: string; readonly subjects: readonly WaitSubject[] };
+  /** How it ended, unless it came to its end or was killed. */
+  readonly ended?: { readonly at: string; readonly how: "timedOut" | "interrupted" | "failed" };
+}
 
 /** What the journal holds. */
 export interface CrossingJournal {
@@ -17,6 +39,7 @@ export interface CrossingJournal {
   readonly finishedAt?: string;
   /** Nodes that have crossed, in order. */
   readonly nodesDone: readonly string[];
+  readonly run?: RunRecord;
 }
 
 /** The journal cannot be used for the crossing that was asked for. */

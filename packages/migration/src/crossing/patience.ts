@@ -3,15 +3,9 @@
  * step under way is begun again after a pause. Steps are made for that (see `crossing.ts`).
  */
 import { KubeApiError, KubeTransportError } from "@longshore/kube";
-import { backoffMs, type Clock, errorChain } from "@longshore/runtime";
-
-/** How long, and who is told. */
-export interface Patience {
-  /** The failure is thrown once it has lasted so long, in milliseconds. */
-  readonly withinMs: number;
-  /** Told before every pause what is waited for. */
-  readonly onWaiting: (what: string) => void;
-}
+import { backoffMs, type Clock } from "@longshore/runtime";
+import type { OnWaiting } from "./step-watch.ts";
+import { apiServerWait } from "./waits.ts";
 
 const pause = { initialMs: 100, maximumMs: 5000 };
 
@@ -21,20 +15,22 @@ export function isTransient(error: unknown): boolean {
   return error instanceof KubeApiError && (error.code === 429 || error.code >= 500);
 }
 
-/** Does the work, again after each transient failure. It must be safe to begin anew. @throws what the work throws */
+/**
+ * Does the work, again after each transient failure, until `signal` aborts. It must be safe to begin again.
+ * @throws what the work throws
+ */
 export async function patiently<T>(
   clock: Clock,
-  patience: Patience,
+  onWaiting: OnWaiting,
   signal: AbortSignal,
   work: () => Promise<T>,
 ): Promise<T> {
-  const untilMs = clock.monotonicMs() + patience.withinMs;
   for (let failures = 1; ; failures++) {
     try {
       return await work();
     } catch (error) {
-      if (signal.aborted || !isTransient(error) || clock.monotonicMs() > untilMs) throw error;
-      patience.onWaiting(`the API server to answer (${errorChain(error)})`);
+      if (signal.aborted || !isTransient(error)) throw error;
+      onWaiting(apiServerWait(error));
     }
     await clock.sleep(backoffMs(pause, failures), signal);
   }

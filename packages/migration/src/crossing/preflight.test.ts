@@ -1,12 +1,14 @@
 import type { CSINode, Node, PersistentVolume, PersistentVolumeClaim, Pod, Stored } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
 import { csiNodeLacks, volumesLeft } from "./node-state.ts";
-import { type CrossingObservation, findBlockers } from "./preflight.ts";
+import type { CrossingObservation } from "./observation.ts";
+import { preflightFindings } from "./preflight.ts";
 import { crossingSubject, gateValuesFor, UnknownPluginError } from "./subject.ts";
 
 const subject = crossingSubject("aws-ebs");
 const driver = "ebs.csi.aws.com";
-const node = { metadata: { name: "n1" } } as Stored<Node>;
+const readyNode = { status: { conditions: [{ type: "Ready", status: "True" }] } };
+const node = { metadata: { name: "n1" }, ...readyNode } as Stored<Node>;
 const csiNode = (drivers: string[], annotation?: string) =>
   ({
     metadata: {
@@ -37,6 +39,11 @@ const pod = (owner?: string, annotations: Record<string, string> = {}) =>
     spec: { nodeName: "n1", volumes: [{ name: "v", persistentVolumeClaim: { claimName: "c1" } }] },
   }) as unknown as Stored<Pod>;
 const seen = (over: Partial<CrossingObservation> = {}): CrossingObservation => ({
+  now: new Date("2026-01-01T12:00:00Z"),
+  budgets: [],
+  attachments: [],
+  events: [],
+  leases: [],
   nodes: [node],
   csiNodes: [csiNode([driver])],
   pods: [pod("StatefulSet")],
@@ -45,12 +52,15 @@ const seen = (over: Partial<CrossingObservation> = {}): CrossingObservation => (
   ...over,
 });
 
-describe("findBlockers", () => {
+describe("what blocks a crossing", () => {
   const objects = (
     over: Partial<CrossingObservation>,
     direction: "migrate" | "rollback" = "migrate",
     force = false,
-  ) => findBlockers(subject, direction, seen(over), { force }).map((b) => b.object);
+  ) =>
+    preflightFindings(subject, direction, seen(over), { force })
+      .filter((f) => f.severity === "blocker")
+      .map((f) => f.object);
 
   it("finds nothing in a cluster that is prepared", () => {
     expect(objects({})).toEqual([]);

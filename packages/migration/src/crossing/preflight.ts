@@ -1,80 +1,69 @@
 /**
  * What stands in the way of a crossing, found before anything is changed: a pure function of what
- * was observed. Each blocker names the object and the remedy.
+ * was observed. Each finding names the object, the field and the remedy.
+ *
+ * A blocker would keep the crossing from its end, or lose something; a warning may pass by itself, or costs time.
  */
-import type {
-  CSINode,
-  Node,
-  PersistentVolume,
-  PersistentVolumeClaim,
-  Pod,
-  Stored,
-  Volume,
-} from "@longshore/kube";
-import {
-  getInTreePluginNameFromSpec,
-  isInlineMigratable,
-  isPVMigratable,
-  translateInTreeInlineVolumeToCSI,
-  translateInTreePVToCSI,
-} from "@longshore/translation";
+import type { Node, Stored } from "@longshore/kube";
+import { translateInTreeInlineVolumeToCSI, translateInTreePVToCSI } from "@longshore/translation";
+import { isCordonedForCrossing } from "./cordon.ts";
+import type { Finding, PreflightView } from "./finding.ts";
+import { csiNodeLacks } from "./node-state.ts";
+import type { CrossingObservation } from "./observation.ts";
+import { inlineVolumesOf, isVolumeOfPlugin, nameOf, volumeIndex } from "./pod-facts.ts";
+import { attacherFindings, attachmentFindings } from "./preflight-attachments.ts";
+import { budgetFindings } from "./preflight-budgets.ts";
+import { nodeFindings } from "./preflight-nodes.ts";
+import { driverPodFindings, podFindings } from "./preflight-pods.ts";
 import type { CrossingDirection, CrossingSubject } from "./subject.ts";
 
-/** The cluster as the preflight sees it. */
-export interface CrossingObservation {
-  readonly nodes: readonly Stored<Node>[];
-  readonly csiNodes: readonly Stored<CSINode>[];
-  readonly pods: readonly Stored<Pod>[];
-  readonly volumes: readonly Stored<PersistentVolume>[];
-  readonly claims: readonly Stored<PersistentVolumeClaim>[];
-}
-
-/** Why the crossing cannot begin. */
-export interface Blocker {
-  /** e.g. `Pod default/agent-x`. */
-  readonly object: string;
-  readonly reason: string;
-  readonly remedy: string;
-}
-
-/** Everything that stands in the way. */
-export function findBlockers(
+/** Everything that stands in the way, blockers first. */
+export function preflightFindings(
   subject: CrossingSubject,
   direction: CrossingDirection,
   seen: CrossingObservation,
   options: { readonly force?: boolean } = {},
-): Blocker[] {
-  return [
-    ...(direction === "migrate" ? driverBlockers(subject, seen) : []),
-    ...translationBlockers(subject, seen),
-    ...podBlockers(subject, seen, options.force === true),
+): Finding[] {
+  const view = { subject, direction, seen, toCross: nodesToCross(subject, direction, seen) };
+  const volumes = volumeIndex(seen.claims, seen.volumes);
+  const findings = [
+    ...nodeFindings(view),
+    ...translationFindings(view),
+    ...podFindings(view, volumes, options.force === true),
+    ...budgetFindings(view),
+    ...driverPodFindings(view),
+    ...attacherFindings(view),
+    ...attachmentFindings(view),
   ];
+  const rank = (finding: Finding) => (finding.severity === "blocker" ? 0 : 1);
+  return findings.sort((a, b) => rank(a) - rank(b));
 }
 
-function driverBlockers(subject: CrossingSubject, seen: CrossingObservation): Blocker[] {
-  return seen.nodes.flatMap((node) => {
-    const csiNode = seen.csiNodes.find((c) => c.metadata.name === node.metadata.name);
-    if (csiNode?.spec.drivers?.some((d) => d.name === subject.driverName) === true) return [];
-    return {
-      object: `Node ${node.metadata.name}`,
-      reason: `the driver ${subject.driverName} is not registered there`,
-      remedy: "deploy the driver's node part on every node and wait until its CSINode lists it",
-    };
-  });
+function nodesToCross(
+  subject: CrossingSubject,
+  direction: CrossingDirection,
+  seen: CrossingObservation,
+): Set<string> {
+  const csiNodes = new Map(seen.csiNodes.map((csiNode) => [csiNode.metadata.name, csiNode]));
+  const isToCross = (node: Stored<Node>) =>
+    isCordonedForCrossing(node) ||
+    csiNodeLacks(subject, direction, csiNodes.get(node.metadata.name)) !== undefined;
+  return new Set(seen.nodes.filter(isToCross).map((node) => node.metadata.name));
 }
 
-function translationBlockers(subject: CrossingSubject, seen: CrossingObservation): Blocker[] {
-  const blockers: Blocker[] = [];
+function translationFindings({ subject, seen }: PreflightView): Finding[] {
+  const findings: Finding[] = [];
   const attempt = (object: string, translate: () => unknown) => {
     try {
       translate();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      blockers.push({ object, reason, remedy: "correct the volume source, or take the volume out of use" });
+      const remedy = "correct the volume source, or take the volume out of use";
+      findings.push({ severity: "blocker", object, reason, remedy });
     }
   };
   for (const pv of seen.volumes) {
-    if (!isPVMigratable(pv) || getInTreePluginNameFromSpec(pv, null) !== subject.inTreeName) continue;
+    if (!isVolumeOfPlugin(subject, pv)) continue;
     attempt(`PersistentVolume ${pv.metadata.name}`, () => translateInTreePVToCSI(pv));
   }
   for (const pod of seen.pods) {
@@ -84,89 +73,5 @@ function translationBlockers(subject: CrossingSubject, seen: CrossingObservation
       );
     }
   }
-  return blockers;
-}
-
-function podBlockers(subject: CrossingSubject, seen: CrossingObservation, force: boolean): Blocker[] {
-  return seen.pods.flatMap((pod): Blocker[] => {
-    if (pod.spec?.nodeName === undefined || hasEnded(pod)) return [];
-    const kind = leftByDrain(pod);
-    if (kind !== undefined) {
-      if (!usesPlugin(subject, pod, seen) && !usesDriver(subject, pod, seen)) return [];
-      return [
-        {
-          object: `Pod ${nameOf(pod)}`,
-          reason: `a ${kind} pod on node ${pod.spec.nodeName} uses a volume of ${subject.inTreeName} or ${subject.driverName}, and a drain leaves it`,
-          remedy: "move its volume to another pod, or delete the workload for the time of the crossing",
-        },
-      ];
-    }
-    // Whatever its volumes: a drain takes every pod of the node.
-    const managed = pod.metadata.ownerReferences?.some((o) => o.controller === true) === true;
-    if (managed || force) return [];
-    return [
-      {
-        object: `Pod ${nameOf(pod)}`,
-        reason: "it has no controller: evicted from its node, it would not come back",
-        remedy: "run it under a controller, delete it, or pass --force to let it go",
-      },
-    ];
-  });
-}
-
-/** Why a drain leaves the pod where it is, or undefined when it evicts it. */
-export function leftByDrain(pod: Pod): "DaemonSet" | "mirror" | undefined {
-  if (pod.metadata?.annotations?.["kubernetes.io/config.mirror"] !== undefined) return "mirror";
-  const owner = pod.metadata?.ownerReferences?.find((o) => o.controller === true);
-  return owner?.kind === "DaemonSet" ? "DaemonSet" : undefined;
-}
-
-/** True when the pod uses a volume of the plugin, bound or inline. */
-export function usesPlugin(
-  subject: CrossingSubject,
-  pod: Stored<Pod>,
-  seen: Pick<CrossingObservation, "claims" | "volumes">,
-): boolean {
-  if (inlineVolumesOf(subject, pod).length > 0) return true;
-  return boundVolumesOf(pod, seen).some(
-    (pv) => isPVMigratable(pv) && getInTreePluginNameFromSpec(pv, null) === subject.inTreeName,
-  );
-}
-
-/** True when the pod uses a volume that was the driver's from the start: the node is not empty of it either. */
-function usesDriver(
-  subject: CrossingSubject,
-  pod: Stored<Pod>,
-  seen: Pick<CrossingObservation, "claims" | "volumes">,
-): boolean {
-  return boundVolumesOf(pod, seen).some((pv) => pv.spec?.csi?.driver === subject.driverName);
-}
-
-function boundVolumesOf(
-  pod: Stored<Pod>,
-  seen: Pick<CrossingObservation, "claims" | "volumes">,
-): Stored<PersistentVolume>[] {
-  return (pod.spec?.volumes ?? []).flatMap((volume) => {
-    const claimName = volume.persistentVolumeClaim?.claimName;
-    if (claimName === undefined) return [];
-    const claim = seen.claims.find(
-      (c) => c.metadata.name === claimName && c.metadata.namespace === pod.metadata.namespace,
-    );
-    return seen.volumes.filter((v) => v.metadata.name === claim?.spec?.volumeName);
-  });
-}
-
-function hasEnded(pod: Pod): boolean {
-  return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
-}
-
-function inlineVolumesOf(subject: CrossingSubject, pod: Pod): Volume[] {
-  return (pod.spec?.volumes ?? []).filter(
-    (volume) =>
-      isInlineMigratable(volume) && getInTreePluginNameFromSpec(null, volume) === subject.inTreeName,
-  );
-}
-
-function nameOf(pod: Stored<Pod>): string {
-  return `${pod.metadata.namespace ?? "default"}/${pod.metadata.name}`;
+  return findings;
 }

@@ -1,13 +1,7 @@
 import { expect, test } from "vitest";
 import { UsageError } from "../../exit.ts";
-import {
-  type CheckFlags,
-  commandWords,
-  duration,
-  keyValues,
-  selection,
-  suiteOptions,
-} from "./check-flags.ts";
+import { duration } from "../../flags.ts";
+import { type CheckFlags, commandWords, keyValues, selection, suiteOptions } from "./check-flags.ts";
 
 const flags: CheckFlags = {
   endpoint: "unix:///csi.sock",

@@ -2,7 +2,7 @@
 import type { ConformanceOptions, DriverSecrets } from "@longshore/csi/conformance";
 import { parseQuantity } from "@longshore/kube";
 import { UsageError } from "../../exit.ts";
-import { wholeNumber } from "../../flags.ts";
+import { duration, wholeNumber } from "../../flags.ts";
 
 /** The flags as commander gives them. */
 export interface CheckFlags {
@@ -86,16 +86,6 @@ function pattern(flag: string, text: string): RegExp {
   } catch (error) {
     throw new UsageError(`${flag}: "${text}" is no regular expression`, { cause: error });
   }
-}
-
-/** Milliseconds. A number alone is of seconds. */
-export function duration(flag: string, text: string): number {
-  const factors: Readonly<Record<string, number>> = { ms: 1, s: 1000, "": 1000, m: 60_000, h: 3_600_000 };
-  const [, number = "", unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
-  const ms = Number(number) * (factors[unit] ?? 1000);
-  // A timer takes no more than 2^31 - 1 ms.
-  if (number !== "" && ms >= 1 && ms <= 24 * 3_600_000) return ms;
-  throw new UsageError(`${flag}: "${text}" is no duration of up to a day: write 500ms, 30s or 2m`);
 }
 
 function bytes(flag: string, text: string): bigint {

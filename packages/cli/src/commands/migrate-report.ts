@@ -1,0 +1,111 @@
+/** What `migrate` and `rollback` print: results, events and what an unfinished run leaves. Pure, but for the stream of events. */
+import {
+  type CrossingEvent,
+  type CrossingJournal,
+  type CrossingResult,
+  type Finding,
+  findingWords,
+  type LeftBehind,
+  PreflightError,
+  StepTimeoutError,
+} from "@longshore/migration";
+import { errorChain } from "@longshore/runtime";
+import pc from "picocolors";
+import { seconds } from "../terminal.ts";
+
+/** What an unfinished run leaves. */
+export interface Left {
+  /** What was seen, or why nothing could be. */
+  readonly seen: LeftBehind | Error;
+  readonly journalFile: string;
+  readonly journal: CrossingJournal | undefined;
+  /** The commands that go on, and that go back. */
+  readonly resume: string;
+  readonly rollBack: string;
+  /** `--uncordon-on-abort` was given. */
+  readonly uncordonAsked: boolean;
+}
+
+/** The result of a run that came to its end. */
+export function crossingWords(result: CrossingResult, json: boolean): string {
+  if (json) return `${JSON.stringify({ outcome: "done", ...result })}\n`;
+  const what = result.direction === "migrate" ? "is served by CSI" : "is served in-tree again";
+  const resumed = result.resumed ? " (resumed)" : "";
+  return `${pc.bold(result.plugin)} ${what}${resumed}, after ${seconds(result.elapsedMs)}\n`;
+}
+
+/** The warnings, a line each, and a sentence that ends them. */
+export function preflightWords(warnings: readonly Finding[], end?: string): string {
+  const lines = warnings.map((finding) => `warning: ${findingWords(finding)}\n`);
+  return `${lines.join("")}${end ?? (lines.length === 0 ? "nothing stands in the way\n" : "nothing blocks the crossing\n")}`;
+}
+
+/** What the preflight found. */
+export function preflightJson(findings: readonly Finding[]): string {
+  const of = (severity: Finding["severity"]) => findings.filter((finding) => finding.severity === severity);
+  return `${JSON.stringify({ blockers: of("blocker"), warnings: of("warning") })}\n`;
+}
+
+/** Writes events to stderr, a JSON object a line. */
+export function jsonEvents(event: CrossingEvent): void {
+  process.stderr.write(`${JSON.stringify(event)}\n`);
+}
+
+/** A run that did not come to its end. */
+export function jsonFailure(error: unknown, interrupted: boolean, left: Left | undefined): string {
+  const outcome =
+    error instanceof StepTimeoutError
+      ? "timedOut"
+      : interrupted
+        ? "interrupted"
+        : error instanceof PreflightError
+          ? "blocked"
+          : "failed";
+  return `${JSON.stringify({
+    outcome,
+    error: errorChain(error),
+    ...(error instanceof StepTimeoutError
+      ? { step: error.step, nodeName: error.nodeName, waitingFor: error.wait.subjects }
+      : {}),
+    ...(error instanceof PreflightError ? { findings: error.findings } : {}),
+    ...(left === undefined ? {} : { left: jsonLeft(left) }),
+  })}\n`;
+}
+
+function jsonLeft({ seen, journalFile, journal, resume, rollBack }: Left): object {
+  const facts = seen instanceof Error ? { unknown: errorChain(seen) } : seen;
+  return { ...facts, journalFile, nodesDone: journal?.nodesDone ?? [], resume, rollBack };
+}
+
+/** What is left, for people. */
+export function leftLines(left: Left): string[] {
+  const { seen, journalFile, journal, resume, rollBack } = left;
+  const step = journal?.run?.step;
+  const where = step?.nodeName === undefined ? step?.name : `${step.nodeName}: ${step.name}`;
+  const done = journal?.nodesDone ?? [];
+  return [
+    ...(where === undefined ? [] : [`stopped in step "${where}"`]),
+    ...(seen instanceof Error
+      ? [`what is left cannot be seen (${errorChain(seen)}): the node of this step may be cordoned`]
+      : seenLines(seen, left.uncordonAsked)),
+    `journal ${journalFile}: ${journal?.direction ?? "no crossing"} begun, nodes done: ${done.join(", ") || "none"}`,
+    `go on:     ${resume}`,
+    `go back:   ${rollBack}`,
+  ];
+}
+
+function seenLines({ controlPlane, nodes }: LeftBehind, uncordonAsked: boolean): string[] {
+  const served = nodes.map((node) => `${node.name} ${node.served}`).join(", ");
+  const cordoned = nodes.filter((node) => node.cordoned);
+  const given = nodes.filter((node) => node.uncordoned).map((node) => node.name);
+  return [
+    `feature gates: control plane ${controlPlane}, ${served}`,
+    ...(given.length === 0 ? [] : [`uncordoned: ${given.join(", ")}`]),
+    ...cordoned.map((node) =>
+      node.kept === undefined
+        ? `${node.name} stays cordoned; it is uncordoned when the crossing of it ends`
+        : `${node.name} stays cordoned, although --uncordon-on-abort was given: ${node.kept}`,
+    ),
+    ...(cordoned.length === 0 && given.length === 0 && uncordonAsked ? ["no node was left cordoned"] : []),
+  ];
+}

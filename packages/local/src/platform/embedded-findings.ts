@@ -1,0 +1,124 @@
+/**
+ * What of a local cluster's own processes stands in the way of a crossing: a disk cloud or a driver that does not
+ * answer or says that it is not ready, and processes that end again and again.
+ */
+import type { CsiConnector } from "@longshore/csi";
+import type { Finding } from "@longshore/migration";
+import { type Clock, errorChain, withDeadline } from "@longshore/runtime";
+import { kubeletPaths } from "@longshore/volumes";
+import type { ClusterConfig } from "../cluster/config.ts";
+import type { ClusterLayout } from "../cluster/layout.ts";
+import type { DiskCloudClient } from "../disk-cloud/index.ts";
+
+/** A process of the cluster. */
+export interface ProcessFacts {
+  readonly name: string;
+  readonly restarts: number;
+  readonly alive: boolean;
+  /** How long it has run, in milliseconds; undefined where that is not known. */
+  readonly ageMs: number | undefined;
+}
+
+/** What the look needs. */
+export interface EmbeddedFindingsEnv {
+  readonly clock: Clock;
+  readonly connector: CsiConnector;
+  readonly cloud: DiskCloudClient;
+  /** The cluster's processes now. */
+  readonly processes: () => Promise<readonly ProcessFacts[]>;
+}
+
+/** A process that was just restarted gets this long to answer, in milliseconds. */
+const answersWithinMs = 10_000;
+const callMs = 2000;
+const pollMs = 200;
+/** What a crossing itself restarts: to have been started again says nothing of these. */
+const crossingRestarts = /^(controller-manager$|node-agent-)/;
+/** A process that has run so long, in milliseconds, has got over what ended it. */
+const steadyMs = 60_000;
+
+/** Asks the disk cloud and the driver, on every node, for a sign of life. */
+export async function embeddedFindings(
+  env: EmbeddedFindingsEnv,
+  cluster: { readonly layout: ClusterLayout; readonly config: ClusterConfig },
+  signal: AbortSignal,
+): Promise<Finding[]> {
+  const { layout, config } = cluster;
+  const driver = (object: string, socket: string, process: string) =>
+    answers(env.clock, object, layout.logFile(process), signal, (deadline) => probe(env, socket, deadline));
+  const found = await Promise.all([
+    answers(env.clock, "the disk cloud", layout.logFile("disk-cloud"), signal, (deadline) =>
+      env.cloud.listInstances(deadline),
+    ),
+    driver(`the controller of ${config.driverName}`, layout.driverSocket, "csi-controller"),
+    ...config.nodes.map(({ name }) =>
+      driver(
+        `the driver ${config.driverName} on ${name}`,
+        kubeletPaths.csiSocket(layout.nodeDir(name), config.driverName),
+        `csi-node-${name}`,
+      ),
+    ),
+  ]);
+  return [
+    ...found.filter((finding) => finding !== undefined),
+    ...(await env.processes()).flatMap((process) => restartFinding(process, layout) ?? []),
+  ];
+}
+
+/** A process that had to be started again and has not run for long since may well end again. */
+export function restartFinding(process: ProcessFacts, layout: ClusterLayout): Finding | undefined {
+  const { name, restarts, alive, ageMs } = process;
+  if (crossingRestarts.test(name)) return undefined;
+  if (alive && (restarts === 0 || ageMs === undefined || ageMs >= steadyMs)) return undefined;
+  const times = restarts === 1 ? "once" : `${restarts} times`;
+  return {
+    severity: "warning",
+    object: `process ${name}`,
+    reason: alive
+      ? `it was started again ${times}, the last time ${Math.round((ageMs ?? 0) / 1000)} s ago`
+      : `it is down just now${restarts === 0 ? "" : `, and was started again ${times} before`}`,
+    remedy: `see in ${layout.logFile(name)} why it ended; it may end again`,
+  };
+}
+
+class DriverNotReadyError extends Error {
+  override readonly name = "DriverNotReadyError";
+}
+
+async function probe(env: EmbeddedFindingsEnv, socket: string, signal: AbortSignal): Promise<void> {
+  const connection = env.connector.connect(socket);
+  try {
+    const { ready } = await connection.identity.probe({}, { signal, timeoutMs: callMs });
+    if (ready === false) throw new DriverNotReadyError("its Probe answers that it is not ready");
+  } finally {
+    connection.close();
+  }
+}
+
+async function answers(
+  clock: Clock,
+  object: string,
+  logFile: string,
+  parent: AbortSignal,
+  ask: (signal: AbortSignal) => Promise<unknown>,
+): Promise<Finding | undefined> {
+  const startMs = clock.monotonicMs();
+  for (;;) {
+    try {
+      await withDeadline(clock, callMs, parent, ask);
+      return undefined;
+    } catch (error) {
+      if (parent.aborted) throw parent.reason;
+      if (clock.monotonicMs() - startMs >= answersWithinMs) {
+        const isUnready = error instanceof DriverNotReadyError;
+        return {
+          severity: "blocker",
+          object,
+          reason: isUnready ? error.message : `it does not answer (${errorChain(error)})`,
+          remedy: `see why in ${logFile} and bring it back`,
+        };
+      }
+    }
+    await clock.sleep(pollMs, parent);
+  }
+}

@@ -1,0 +1,59 @@
+/** How far a crossing is and who carries it, as its journal tells: what a view shows. Pure. */
+import type { CrossingJournal, Runner, RunRecord } from "./journal.ts";
+import type { CrossingDirection } from "./subject.ts";
+import type { WaitSubject } from "./wait.ts";
+
+/** A crossing at a glance. Times are RFC 3339. */
+export interface CrossingStatus {
+  /** `interrupted`: it has not come to its end, and no process carries it. */
+  readonly state: "running" | "interrupted" | "finished";
+  /** In-tree name of the plugin. */
+  readonly plugin: string;
+  readonly direction: CrossingDirection;
+  readonly startedAt: string;
+  readonly finishedAt?: string;
+  readonly nodesDone: readonly string[];
+  readonly by?: Runner;
+  readonly step?: NonNullable<RunRecord["step"]>;
+  readonly waiting?: { readonly since: string; readonly subjects: readonly WaitSubject[] };
+  /** Why no process carries it: how its run ended, or that its process is gone. */
+  readonly interruption?: {
+    readonly how: "timedOut" | "interrupted" | "failed" | "gone";
+    /** When it ended, or was last known to live. */
+    readonly at: string;
+  };
+}
+
+/** A run that has not written for so long, in milliseconds, is gone; it writes every half minute. */
+const silentMs = 90_000;
+
+/**
+ * The status that the journal tells. `isAlive`: whether the process runs; undefined where that cannot be asked,
+ * as on another host.
+ */
+export function crossingStatusOf(
+  journal: CrossingJournal,
+  isAlive: (runner: Runner) => boolean | undefined,
+  now: Date,
+): CrossingStatus {
+  const { plugin, direction, startedAt, finishedAt, nodesDone, run } = journal;
+  const facts = { plugin, direction, startedAt, nodesDone, ...(run?.by === undefined ? {} : { by: run.by }) };
+  if (finishedAt !== undefined) return { state: "finished", ...facts, finishedAt };
+  const step = run?.step === undefined ? {} : { step: run.step };
+  const waiting = run?.waiting === undefined ? {} : { waiting: run.waiting };
+  const interruption = interruptionOf(journal, isAlive, now);
+  if (interruption === undefined) return { state: "running", ...facts, ...step, ...waiting };
+  return { state: "interrupted", ...facts, ...step, ...waiting, interruption };
+}
+
+function interruptionOf(
+  { startedAt, run }: CrossingJournal,
+  isAlive: (runner: Runner) => boolean | undefined,
+  now: Date,
+): CrossingStatus["interruption"] {
+  if (run === undefined) return { how: "gone", at: startedAt };
+  if (run.ended !== undefined) return run.ended;
+  const alive = run.by === undefined ? undefined : isAlive(run.by);
+  if (alive ?? now.getTime() - Date.parse(run.aliveAt) < silentMs) return undefined;
+  return { how: "gone", at: run.aliveAt };
+}

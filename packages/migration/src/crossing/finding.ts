@@ -1,0 +1,28 @@
+/** What a preflight finds, and what all of its parts look at. */
+import type { CrossingObservation } from "./observation.ts";
+import type { CrossingDirection, CrossingSubject } from "./subject.ts";
+
+/** One thing that stands in the way, or may. */
+export interface Finding {
+  readonly severity: "blocker" | "warning";
+  /** e.g. `Pod default/agent-x`. */
+  readonly object: string;
+  /** The field of the object that shows it, where it is one. */
+  readonly field?: string;
+  readonly reason: string;
+  readonly remedy: string;
+}
+
+/** What every part of the preflight looks at. */
+export interface PreflightView {
+  readonly subject: CrossingSubject;
+  readonly direction: CrossingDirection;
+  readonly seen: CrossingObservation;
+  /** Names of the nodes that have not crossed yet; what else there is need not be moved. */
+  readonly toCross: ReadonlySet<string>;
+}
+
+/** The finding in one line. */
+export function findingWords({ object, field, reason, remedy }: Finding): string {
+  return `${object}${field === undefined ? "" : ` (${field})`}: ${reason}; ${remedy}`;
+}

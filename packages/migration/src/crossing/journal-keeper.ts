@@ -1,0 +1,69 @@
+/** Writes a crossing's journal: one write at a time, and of notes that come meanwhile only the newest. */
+import { type Clock, errorChain, type Host, type Logger } from "@longshore/runtime";
+import { type CrossingJournal, type RunRecord, writeJournal } from "./journal.ts";
+
+/** What the keeper needs. */
+export interface JournalEnv {
+  readonly clock: Clock;
+  readonly host: Host;
+  readonly logger: Logger;
+}
+
+/** Keeps one journal. */
+export class JournalKeeper {
+  readonly #env: JournalEnv;
+  readonly #file: string;
+  #journal: CrossingJournal;
+  #last: Promise<void> = Promise.resolve();
+  #noted = false;
+
+  constructor(env: JournalEnv, file: string, journal: CrossingJournal) {
+    this.#env = env;
+    this.#file = file;
+    this.#journal = journal;
+  }
+
+  get journal(): CrossingJournal {
+    return this.#journal;
+  }
+
+  /** Durable when it resolves. */
+  write(change: Partial<CrossingJournal>): Promise<void> {
+    this.#journal = { ...this.#journal, ...change };
+    return this.#queue(() => writeJournal(this.#env.host, this.#file, this.#journal));
+  }
+
+  /** Notes that a step begins, which waits for nothing yet. */
+  begin(step: NonNullable<RunRecord["step"]>): void {
+    const { waiting: _waiting, ...run } = this.#journal.run ?? { startedAt: step.since, aliveAt: step.since };
+    this.#journal = { ...this.#journal, run };
+    this.note({ step });
+  }
+
+  /** Notes how the run goes. That it may not be on disk is no reason to end the run. */
+  note(change: Partial<RunRecord>): void {
+    const aliveAt = this.#env.clock.now().toISOString();
+    const run: RunRecord = { startedAt: aliveAt, ...this.#journal.run, aliveAt, ...change };
+    this.#journal = { ...this.#journal, run };
+    if (this.#noted) return;
+    this.#noted = true;
+    const write = async () => {
+      this.#noted = false;
+      await writeJournal(this.#env.host, this.#file, this.#journal);
+    };
+    this.#queue(write).catch((error: unknown) => {
+      this.#env.logger.warn(`the journal ${this.#file} cannot be written`, { error: errorChain(error) });
+    });
+  }
+
+  /** Resolves once nothing is being written. */
+  async settled(): Promise<void> {
+    await this.#last;
+  }
+
+  #queue(write: () => Promise<void>): Promise<void> {
+    const written = this.#last.then(write);
+    this.#last = written.catch(() => {});
+    return written;
+  }
+}

@@ -1,0 +1,40 @@
+/** The marks that a driver's sidecars leave on objects of a migrated plugin. Pure. */
+import type { PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
+import { migratedToAnnotation } from "@longshore/storage";
+import { isVolumeOfPlugin } from "./pod-facts.ts";
+import { type CrossingSubject, sidecarFinalizers } from "./subject.ts";
+import type { WaitSubject } from "./wait.ts";
+
+type Marked = Stored<PersistentVolume> | Stored<PersistentVolumeClaim>;
+
+/** PVs and claims of the plugin that carry `migrated-to` or a finalizer of the driver's sidecars. */
+export function objectsCarryingMarks(
+  subject: CrossingSubject,
+  volumes: readonly Stored<PersistentVolume>[],
+  claims: readonly Stored<PersistentVolumeClaim>[],
+): WaitSubject[] {
+  const marksOf = (object: Marked): string[] => [
+    ...(isHanded(subject, object) ? [`metadata.annotations[${migratedToAnnotation}]`] : []),
+    ...sidecarFinalizers(subject).filter((f) => object.metadata.finalizers?.includes(f) === true),
+  ];
+  const ours = volumes.filter((pv) => isVolumeOfPlugin(subject, pv));
+  const names = new Set(ours.map((pv) => pv.metadata.name));
+  return [
+    ...ours.map((pv) => ({ kind: "PersistentVolume", name: pv.metadata.name, marks: marksOf(pv) })),
+    ...claims
+      // A claim that is not bound yet is known as the plugin's by the driver that it was handed to.
+      .filter((claim) => names.has(claim.spec?.volumeName ?? "") || isHanded(subject, claim))
+      .map((claim) => ({
+        kind: "PersistentVolumeClaim",
+        namespace: claim.metadata.namespace ?? "default",
+        name: claim.metadata.name,
+        marks: marksOf(claim),
+      })),
+  ]
+    .filter(({ marks }) => marks.length > 0)
+    .map(({ marks, ...object }) => ({ ...object, why: `still has ${marks.join(", ")} of the driver` }));
+}
+
+function isHanded(subject: CrossingSubject, object: Marked): boolean {
+  return object.metadata.annotations?.[migratedToAnnotation] === subject.driverName;
+}

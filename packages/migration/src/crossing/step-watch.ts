@@ -1,0 +1,116 @@
+/**
+ * Watches over one step of a crossing: ends it at its limit, and tells what it waits for: at once, when that
+ * changes, and every {@link repeatMs}, also while the step is inside a call that does not return.
+ */
+import { type Clock, DeadlineError, withDeadline } from "@longshore/runtime";
+import { type Wait, type WaitReport, waitWords } from "./wait.ts";
+
+/** A wait that lasts is told again after this time, in milliseconds. */
+export const repeatMs = 30_000;
+/** A step that has not said what it waits for is told of after this time, in milliseconds. */
+const silentMs = 1000;
+/** Changes of what is waited for are told at most this often, in milliseconds. */
+const changesMs = 1000;
+
+/** Which step, and how long it may take. */
+export interface StepOptions {
+  readonly step: string;
+  readonly nodeName: string | undefined;
+  /** In milliseconds. */
+  readonly limitMs: number;
+  /** What the step waits for unless it says otherwise. */
+  readonly wait: Wait;
+  readonly onWaiting: (report: WaitReport) => void;
+}
+
+/** How a step says what it waits for. */
+export type OnWaiting = (wait: Wait) => void;
+
+/** A step did not come to its end in time. The run can be begun again. */
+export class StepTimeoutError extends Error {
+  override readonly name = "StepTimeoutError";
+  readonly step: string;
+  readonly nodeName: string | undefined;
+  readonly wait: Wait;
+  constructor({ step, nodeName, limitMs }: StepOptions, wait: Wait, cause: unknown) {
+    const where = nodeName === undefined ? "" : ` on node ${nodeName}`;
+    super(`"${step}"${where} still waits after ${limitMs / 1000} s for ${waitWords(wait)}`, { cause });
+    this.step = step;
+    this.nodeName = nodeName;
+    this.wait = wait;
+  }
+}
+
+/** Does the work of a step. @throws StepTimeoutError, or what the work throws */
+export async function watchStep<T>(
+  clock: Clock,
+  options: StepOptions,
+  parent: AbortSignal,
+  work: (onWaiting: OnWaiting, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const watch = new StepWatch(clock, options);
+  let late = false;
+  const isLate = () => {
+    late = true;
+    return new DeadlineError(options.limitMs);
+  };
+  try {
+    const within = (signal: AbortSignal) => work((wait) => watch.waitFor(wait), signal);
+    return await withDeadline(clock, options.limitMs, parent, within, isLate);
+  } catch (error) {
+    if (!late) throw error;
+    throw new StepTimeoutError(options, watch.current, error instanceof DeadlineError ? undefined : error);
+  } finally {
+    watch.end();
+  }
+}
+
+class StepWatch {
+  current: Wait;
+  readonly #clock: Clock;
+  readonly #options: StepOptions;
+  readonly #startMs: number;
+  #sinceMs: number;
+  #toldMs: number | undefined;
+  #toldText = "";
+  #timer: { cancel(): void };
+
+  constructor(clock: Clock, options: StepOptions) {
+    this.#clock = clock;
+    this.#options = options;
+    this.current = options.wait;
+    this.#startMs = clock.monotonicMs();
+    this.#sinceMs = this.#startMs;
+    this.#timer = clock.timer(silentMs, () => this.#tell());
+  }
+
+  waitFor(wait: Wait): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (identity(wait) !== identity(this.current)) this.#sinceMs = nowMs;
+    this.current = wait;
+    const isDue = this.#toldMs === undefined || nowMs - this.#toldMs >= changesMs;
+    if (isDue && JSON.stringify(wait) !== this.#toldText) this.#tell();
+  }
+
+  end(): void {
+    this.#timer.cancel();
+  }
+
+  #tell(): void {
+    const nowMs = this.#clock.monotonicMs();
+    this.#timer.cancel();
+    this.#timer = this.#clock.timer(repeatMs, () => this.#tell());
+    this.#toldMs = nowMs;
+    this.#toldText = JSON.stringify(this.current);
+    this.#options.onWaiting({
+      wait: this.current,
+      waitedMs: nowMs - this.#sinceMs,
+      leftMs: Math.max(0, this.#startMs + this.#options.limitMs - nowMs),
+    });
+  }
+}
+
+/** Which objects are waited for, whatever the reasons. */
+function identity({ subjects }: Wait): string {
+  return JSON.stringify(subjects.map(({ kind, namespace, name }) => [kind, namespace, name]));
+}

@@ -1,0 +1,42 @@
+/** What a crossing waits for: objects by kind, namespace and name, each with the reason. One form for every output. */
+
+/** An object that is waited for. */
+export interface WaitSubject {
+  /** The object's kind, e.g. `Pod`; `API server` where it is the server itself. */
+  readonly kind: string;
+  readonly namespace?: string;
+  /** Empty where there is only one of the kind. */
+  readonly name: string;
+  /** What is missing, with the field that shows it. */
+  readonly why: string;
+}
+
+/** All that a step waits for at one time. */
+export interface Wait {
+  readonly subjects: readonly WaitSubject[];
+}
+
+/** One telling of a wait. */
+export interface WaitReport {
+  readonly wait: Wait;
+  /** How long these objects have been waited for, in milliseconds. */
+  readonly waitedMs: number;
+  /** How long the step has left before it is given up, in milliseconds. */
+  readonly leftMs: number;
+}
+
+/** Most objects that are named in a sentence. */
+const namedMax = 3;
+
+/** The wait in one line: `Pod default/w-0 (…); Pod default/w-1 (…)`. */
+export function waitWords({ subjects }: Wait): string {
+  const words = subjects.slice(0, namedMax).map((subject) => `${subjectName(subject)} (${subject.why})`);
+  const omitted = subjects.length - words.length;
+  return omitted > 0 ? `${words.join("; ")}; and ${omitted} more` : words.join("; ");
+}
+
+/** `Pod default/w-0`, `Node n1`, `API server`. */
+export function subjectName({ kind, namespace, name }: WaitSubject): string {
+  const path = namespace === undefined ? name : `${namespace}/${name}`;
+  return path === "" ? kind : `${kind} ${path}`;
+}
