@@ -67,9 +67,14 @@ export const permissions: readonly Permission[] = [
     because: "servers",
   },
   {
-    files: /^packages\/dashboard\/src\/(page\/[a-z-]+|http-page-files)\.ts$/,
-    may: ["files", "network"],
-    because: "the dashboard's page, which runs in a browser, and its files",
+    files: /^packages\/dashboard\/src\/http-page-files\.ts$/,
+    may: ["files"],
+    because: "the files of the dashboard's page",
+  },
+  {
+    files: /^packages\/dashboard\/src\/page\/[a-z-]+\.ts$/,
+    may: ["network", "time", "timers"],
+    because: "the dashboard's page, which runs in a browser",
   },
   {
     files: /^packages\/local\/src\/((containers|processes)\/|(.*\/)?(http|process)[a-z-]*\.ts$)/,

@@ -1,5 +1,5 @@
 /** The dashboard in a real browser, fed by a real API server. Skipped, saying so, where chromium is missing. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,9 +7,11 @@ import { fileURLToPath } from "node:url";
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { type Dashboard, startDashboard } from "@longshore/dashboard";
 import { type KubeClient, type Node, resources, type Stored } from "@longshore/kube";
+import { readCrossingStatus } from "@longshore/local";
 import { noMeter, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { longshoreCommand, TestCluster } from "./support/test-cluster.ts";
 
 const executablePath = process.env.LONGSHORE_CHROMIUM ?? "/usr/bin/chromium";
 const hasBrowser = existsSync(executablePath);
@@ -131,10 +133,117 @@ describe.skipIf(!hasBrowser)("the dashboard in a browser", () => {
     expect(problems).toEqual([]);
   });
 
-  test("says so when it has lost the connection", async () => {
+  test("says so, and since when, when it has lost the dashboard", async () => {
     await dashboard.stop();
-    await page.getByRole("status").getByText("no connection").waitFor();
+    await page
+      .getByRole("status")
+      .getByText(/^disconnected since .*\d.*, retrying$/)
+      .waitFor();
+    await page.getByRole("alert").getByText("Is `longshore dashboard` still running?").waitFor();
+    expect(await page.locator("body").getAttribute("data-stale")).toBe("all");
     await shoot("lost.png");
+  });
+});
+
+describe.skipIf(!hasBrowser)("the dashboard of a cluster that goes away", () => {
+  let cluster: TestCluster;
+  let dashboard: Dashboard;
+  let browser: Browser;
+  let page: Page;
+  const kept = process.env.LONGSHORE_SCREENSHOTS;
+
+  beforeAll(async () => {
+    cluster = await TestCluster.up();
+    const { env } = cluster;
+    const crossing = () => readCrossingStatus(env, cluster.cluster.layout.journalFile);
+    dashboard = await startDashboard({ ...env, kube: cluster.kube }, { crossing });
+    browser = await chromium.launch({ executablePath, args });
+    page = await browser.newPage({ viewport: { width: 1280, height: 1000 }, colorScheme: "light" });
+    await page.goto(dashboard.url);
+    await page.getByRole("status").getByText("live").waitFor();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await dashboard?.stop();
+  });
+
+  const shoot = async (name: string) => {
+    if (kept === undefined) return;
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      await page.screenshot({ path: join(kept, `${name}-${colorScheme}.png`), fullPage: true });
+    }
+  };
+  const isStale = (part: string) =>
+    page.evaluate((name) => (document.body.dataset.stale ?? "").split(" ").includes(name), part);
+
+  test("a crossing that waits, and one whose process is gone", async () => {
+    const writer = { namespace: "default", name: "writer-0" };
+    const hold = (finalizers: string[]) =>
+      cluster.kube.patch(
+        resources.pods,
+        writer,
+        { type: "merge", body: { metadata: { finalizers } } },
+        { signal },
+      );
+    await hold(["example.com/stay"]);
+    const [program = "", ...first] = longshoreCommand;
+    const migrate = spawn(program, [...first, "migrate", "--plugin", "aws-ebs", "--dir", cluster.dir], {
+      stdio: "ignore",
+    });
+    const run = page.locator("#run");
+    await run.getByText(/^waits for Pod default\/writer-0 \(.*, since /).waitFor();
+    expect(await run.textContent()).toMatch(/running.*node-1: drain since .*\d/);
+    expect(await run.textContent()).toContain(`process ${migrate.pid}`);
+    await shoot("crossing-waits");
+    migrate.kill("SIGKILL");
+    await run.getByText(/^its process is gone/).waitFor();
+    await shoot("crossing-interrupted");
+    await hold([]);
+  });
+
+  test("a node whose agent hangs", async () => {
+    cluster.signal("node-agent-node-1", "SIGSTOP");
+    try {
+      await page.getByText(/^not reporting since /).waitFor({ timeout: 90_000 });
+      await shoot("node-silent");
+    } finally {
+      cluster.signal("node-agent-node-1", "SIGCONT");
+    }
+    await expect.poll(() => page.getByText(/^not reporting since /).count(), { timeout: 30_000 }).toBe(0);
+    expect(await isStale("all")).toBe(false);
+  }, 150_000);
+
+  test("an API server that hangs, and comes back", async () => {
+    cluster.signal("apiserver", "SIGSTOP");
+    try {
+      await page
+        .getByRole("status")
+        .getByText(/^stale since .*\d.*, retrying$/)
+        .waitFor();
+      expect(await isStale("all")).toBe(true);
+      await page
+        .getByRole("alert")
+        .getByText(/the API server does not answer/)
+        .waitFor();
+    } finally {
+      cluster.signal("apiserver", "SIGCONT");
+    }
+    await page.getByRole("status").getByText("live").waitFor({ timeout: 90_000 });
+    expect(await isStale("all")).toBe(false);
+    expect(await page.getByRole("alert").count()).toBe(0);
+  }, 150_000);
+
+  test("a cluster that is gone altogether", async () => {
+    await cluster.down();
+    await page
+      .getByRole("status")
+      .getByText(/^stale since /)
+      .waitFor();
+    expect(await page.getByRole("status").getByText("live").count()).toBe(0);
+    const opacity = await page.locator("#nodes").evaluate((nodes) => getComputedStyle(nodes).opacity);
+    expect(Number(opacity)).toBeLessThan(1);
+    await shoot("cluster-gone");
   });
 });
 

@@ -1,7 +1,7 @@
 import type { CSINode, Event, Node, PersistentVolume, Pod, Stored, VolumeAttachment } from "@longshore/kube";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type DashboardObjects, dashboardStateOf } from "./dashboard-state.ts";
+import { type DashboardFacts, type DashboardObjects, dashboardStateOf } from "./dashboard-state.ts";
 import { eventsMax } from "./event-state.ts";
 
 const ebs = "kubernetes.io/aws-ebs";
@@ -55,7 +55,13 @@ const nothing: DashboardObjects = {
   events: [],
 };
 
-const stateOf = (objects: Partial<DashboardObjects>) => dashboardStateOf({ ...nothing, ...objects });
+const fresh: DashboardFacts = {
+  complete: true,
+  stale: [],
+  crossing: undefined,
+  silentSince: () => undefined,
+};
+const stateOf = (objects: Partial<DashboardObjects>) => dashboardStateOf({ ...nothing, ...objects }, fresh);
 
 test("an empty cluster is a picture too", () => {
   expect(stateOf({})).toMatchObject({ complete: true, nodes: [], plugins: [], events: [] });

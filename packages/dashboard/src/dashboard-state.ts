@@ -5,11 +5,13 @@ import { isCordonedForCrossing, migratedPluginsOf } from "@longshore/migration";
 import { eventStatesOf } from "./event-state.ts";
 import {
   type AttachmentState,
+  type CrossingState,
   type DashboardState,
   listMax,
   type NodeState,
   type PluginState,
   type PodState,
+  type StaleSource,
 } from "./state.ts";
 import { type KnownVolume, knownVolumesOf, nodeVolumeOf, volumeStateOf } from "./volume-state.ts";
 
@@ -23,14 +25,26 @@ export interface DashboardObjects {
   readonly events: readonly Stored<Event>[];
 }
 
-/** The picture; the same objects in any order give the same one. `complete`: every list has come in. */
-export function dashboardStateOf(objects: DashboardObjects, complete = true): DashboardState {
+/** What is known beside the objects. */
+export interface DashboardFacts {
+  /** Every list has come in. */
+  readonly complete: boolean;
+  readonly stale: readonly StaleSource[];
+  readonly crossing: CrossingState | undefined;
+  /** Since when a node has given no sign of life. */
+  silentSince(node: Stored<Node>): string | undefined;
+}
+
+/** The picture; the same objects in any order give the same one. */
+export function dashboardStateOf(objects: DashboardObjects, facts: DashboardFacts): DashboardState {
   const known = knownVolumesOf(objects.volumes);
   const nodes = byName(objects.nodes).slice(0, listMax);
   return {
-    complete,
+    complete: facts.complete,
+    stale: facts.stale,
+    ...(facts.crossing === undefined ? {} : { crossing: facts.crossing }),
     plugins: pluginStatesOf(objects, known),
-    nodes: nodes.map((node) => nodeStateOf(node, objects, known)),
+    nodes: nodes.map((node) => nodeStateOf(node, objects, known, facts.silentSince(node))),
     pendingPods: byName(objects.pods)
       .filter((pod) => pod.spec?.nodeName === undefined)
       .slice(0, listMax)
@@ -67,6 +81,7 @@ function nodeStateOf(
   node: Stored<Node>,
   objects: DashboardObjects,
   known: readonly KnownVolume[],
+  silentSince: string | undefined,
 ): NodeState {
   const { name } = node.metadata;
   const csiNode = objects.csiNodes.find((candidate) => candidate.metadata.name === name);
@@ -75,6 +90,7 @@ function nodeStateOf(
     name,
     zone: node.metadata.labels?.["topology.kubernetes.io/zone"] ?? "",
     ready: readinessOf(node),
+    silentSince: silentSince ?? "",
     cordon:
       node.spec?.unschedulable !== true ? "none" : isCordonedForCrossing(node) ? "crossing" : "administrator",
     migratedPlugins: migratedPluginsOf(csiNode).sort(compare),

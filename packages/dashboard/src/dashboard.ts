@@ -3,7 +3,7 @@ import type { KubeEnv } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import { readPageFiles } from "./http-page-files.ts";
 import { createDashboardServer } from "./http-server.ts";
-import { startStateFeed } from "./state-feed.ts";
+import { type ReadCrossing, startStateFeed } from "./state-feed.ts";
 
 /** Where it listens. */
 export interface DashboardOptions {
@@ -11,6 +11,8 @@ export interface DashboardOptions {
   readonly port?: number;
   /** Default: 127.0.0.1, so that nobody but this machine's users can connect. */
   readonly host?: string;
+  /** How the crossing goes, asked every second; none is shown where this is left out. */
+  readonly crossing?: ReadCrossing;
 }
 
 /** A running dashboard. */
@@ -32,7 +34,7 @@ export async function startDashboard(env: KubeEnv, options: DashboardOptions = {
     "-",
     "",
   );
-  const feed = startStateFeed(env);
+  const feed = startStateFeed(env, options.crossing);
   const server = createDashboardServer({ clock: env.clock, feed, files, token });
   const stop = async () => {
     await server.close();

@@ -96,7 +96,8 @@ function stream(
   let blockedMs = 0;
   const beat = () => {
     blockedMs = writer.blocked ? blockedMs + heartbeatMs : 0;
-    if (!writer.blocked) writer.send(": alive\n\n");
+    // An event and no comment: the page is to see that it has not been cut off without a goodbye.
+    if (!writer.blocked) writer.send("event: alive\ndata:\n\n");
     if (blockedMs < stalledMs) timer = clock.timer(heartbeatMs, beat);
     else response.destroy();
   };

@@ -1,5 +1,6 @@
 /** A web page that shows a cluster and its crossing, live. */
 export { type Dashboard, DashboardAddressError, type DashboardOptions, startDashboard } from "./dashboard.ts";
-export { type DashboardObjects, dashboardStateOf } from "./dashboard-state.ts";
+export { type DashboardFacts, type DashboardObjects, dashboardStateOf } from "./dashboard-state.ts";
 export { PageNotBuiltError } from "./http-page-files.ts";
 export type * from "./state.ts";
+export type { ReadCrossing } from "./state-feed.ts";

@@ -6,15 +6,20 @@ import {
   type Event,
   type KubeEnv,
   type KubeObject,
+  type Lease,
   type Pod,
   resources,
   type SharedInformers,
   type Stored,
   sharedInformers,
 } from "@longshore/kube";
-import type { Component, Timer } from "@longshore/runtime";
-import { dashboardStateOf } from "./dashboard-state.ts";
-import type { DashboardState } from "./state.ts";
+import type { CrossingStatus } from "@longshore/migration";
+import { type Component, periodically, TaskGroup, type Timer } from "@longshore/runtime";
+import { apiServer, followContact } from "./contact.ts";
+import { crossingStateOf } from "./crossing-state.ts";
+import { type DashboardFacts, dashboardStateOf } from "./dashboard-state.ts";
+import { nodeLeases, nodeReports } from "./node-reports.ts";
+import type { CrossingState, DashboardState } from "./state.ts";
 
 /** A running feed. */
 export interface StateFeed extends Component {
@@ -26,25 +31,77 @@ export interface StateFeed extends Component {
 
 const pauseMs = 100;
 
+/** What passes with time alone (a node that falls silent, a crossing that goes on) is looked at so often. */
+const lookMs = 1000;
+
+/** How the crossing goes, as its journal tells; undefined where none is known of. */
+export type ReadCrossing = () => Promise<CrossingStatus | undefined>;
+
 /** Starts following. */
-export function startStateFeed(env: KubeEnv): StateFeed {
-  const informers = sharedInformers(env);
+export function startStateFeed(env: KubeEnv, readCrossing: ReadCrossing = async () => undefined): StateFeed {
+  const reports = nodeReports(env.clock);
+  let wasAway = false;
+  const contact = followContact(env, () => {
+    // What was not heard while the server was away says nothing of the nodes.
+    if (wasAway && !isAway()) reports.forgive();
+    wasAway = isAway();
+    changed();
+  });
+  function isAway(): boolean {
+    return contact.stale().some(({ source }) => source === apiServer || source === "leases");
+  }
+  const informers = sharedInformers({ ...env, kube: contact.kube });
   const lists = listsOf(informers);
   const listeners = new Set<(json: string) => void>();
-  let current = JSON.stringify(pictureOf(lists));
+  let crossing: CrossingState | undefined;
+  const picture = () =>
+    JSON.stringify(
+      pictureOf(lists, {
+        complete: Object.values(lists).every((informer) => informer.hasSynced()),
+        stale: contact.stale(),
+        crossing,
+        silentSince: (node) => (isAway() ? undefined : reports.silentSince(node)),
+      }),
+    );
   let timer: Timer | undefined;
   let stopped = false;
+  let current = picture();
 
   const publish = () => {
     timer = undefined;
-    const next = JSON.stringify(pictureOf(lists));
+    const next = picture();
     if (next === current) return;
     current = next;
     for (const listener of listeners) listener(next);
   };
-  const changed = () => {
+  function changed(): void {
     if (!stopped) timer ??= env.clock.timer(pauseMs, publish);
-  };
+  }
+  const tasks = new TaskGroup((error) => env.logger.error("the look at the crossing failed", { error }));
+  tasks.spawn((signal) =>
+    periodically(env, { name: "crossing", periodMs: lookMs }, signal, async () => {
+      const status = await readCrossing();
+      const next = status === undefined ? undefined : crossingStateOf(status);
+      if (JSON.stringify(next) === JSON.stringify(crossing)) return;
+      crossing = next;
+      changed();
+    }),
+  );
+  // Leases are renewed all the time: only that one is not changes the picture.
+  const leases = informers.of(resources.leases, { namespace: nodeLeases, transform: shrinkLease });
+  leases.onChange({
+    added: (lease) => reports.renewed(lease),
+    updated: (_, lease) => reports.renewed(lease),
+    deleted: (lease) => reports.removed(lease),
+  });
+  let silent = "";
+  tasks.spawn((signal) =>
+    periodically(env, { name: "node reports", periodMs: lookMs }, signal, async () => {
+      const now = isAway() ? [] : lists.nodes.list().map((node) => reports.silentSince(node) ?? "");
+      if (now.join() !== silent) changed();
+      silent = now.join();
+    }),
+  );
   for (const informer of Object.values(lists)) {
     informer.onChange({ added: changed, updated: changed, deleted: changed });
   }
@@ -62,7 +119,9 @@ export function startStateFeed(env: KubeEnv): StateFeed {
     async stop() {
       stopped = true;
       timer?.cancel();
+      await tasks.stop();
       await informers.stop();
+      await contact.stop();
     },
   };
 }
@@ -78,8 +137,7 @@ function listsOf(informers: SharedInformers) {
   };
 }
 
-function pictureOf(lists: ReturnType<typeof listsOf>): DashboardState {
-  const complete = Object.values(lists).every((informer) => informer.hasSynced());
+function pictureOf(lists: ReturnType<typeof listsOf>, facts: DashboardFacts): DashboardState {
   return dashboardStateOf(
     {
       nodes: lists.nodes.list(),
@@ -89,8 +147,14 @@ function pictureOf(lists: ReturnType<typeof listsOf>): DashboardState {
       attachments: lists.attachments.list(),
       events: lists.events.list(),
     },
-    complete,
+    facts,
   );
+}
+
+/** Of a Lease only the time of its renewal is looked at. */
+function shrinkLease(lease: Stored<Lease>): Stored<Lease> {
+  const renewTime = lease.spec?.renewTime;
+  return { ...lease, spec: renewTime === undefined ? {} : { renewTime } };
 }
 
 /** Containers and their environments are no part of the picture and may hold what nobody should see. */

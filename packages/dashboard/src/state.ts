@@ -13,6 +13,10 @@ export type AttachPath = "in-tree" | "csi";
 export interface DashboardState {
   /** False until every list has come in once. */
   readonly complete: boolean;
+  /** What is not followed now: the rest of the picture is as it was then. Empty while everything is fresh. */
+  readonly stale: readonly StaleSource[];
+  /** The crossing that was begun last, where one is known of. */
+  readonly crossing?: CrossingState;
   readonly plugins: readonly PluginState[];
   readonly nodes: readonly NodeState[];
   /** Pods that no node has been chosen for. */
@@ -30,6 +34,29 @@ export interface DashboardState {
   };
 }
 
+/** A source that is not followed now. */
+export interface StaleSource {
+  /** `API server`, or the plural of the kind. */
+  readonly source: string;
+  /** Until when it was followed; RFC 3339. */
+  readonly since: string;
+  readonly error: string;
+}
+
+/** A crossing. Times are RFC 3339. */
+export interface CrossingState {
+  readonly state: "running" | "interrupted" | "finished";
+  readonly direction: "migrate" | "rollback";
+  readonly plugin: string;
+  readonly nodesDone: number;
+  /** `user@host, process 1`; empty when it is not known. */
+  readonly by: string;
+  readonly step?: { readonly name: string; readonly since: string };
+  readonly waiting?: { readonly for: string; readonly since: string };
+  readonly interruption?: { readonly why: string; readonly since: string };
+  readonly finishedAt?: string;
+}
+
 /** How far an in-tree plugin has been carried over. */
 export interface PluginState {
   /** e.g. `kubernetes.io/aws-ebs`. */
@@ -43,6 +70,8 @@ export interface NodeState {
   readonly name: string;
   readonly zone: string;
   readonly ready: "True" | "False" | "Unknown";
+  /** Since when it has given no sign of life (RFC 3339); empty while it does. */
+  readonly silentSince: string;
   readonly cordon: "none" | "crossing" | "administrator";
   readonly migratedPlugins: readonly string[];
   readonly drivers: readonly string[];

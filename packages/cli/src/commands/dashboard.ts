@@ -1,16 +1,17 @@
 /** `longshore dashboard`: a web page that shows a cluster and its crossing, live. */
 import { startDashboard } from "@longshore/dashboard";
 import { resources } from "@longshore/kube";
-import { openCluster } from "@longshore/local";
+import { openCluster, readCrossingStatus } from "@longshore/local";
 import { withDeadline } from "@longshore/runtime";
 import type { Command } from "commander";
-import { clusterDir, commandEnv, defaultClusterDir } from "../environment.ts";
+import { absolute, clusterDir, commandEnv, defaultClusterDir } from "../environment.ts";
 import { interruptible, untilAborted } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";
 
 interface DashboardFlags {
   readonly dir?: string;
   readonly port: string;
+  readonly journal?: string;
 }
 
 const answersWithinMs = 10_000;
@@ -22,6 +23,7 @@ export function registerDashboardCommand(program: Command): void {
     .description("show a cluster and its crossing in the browser, live, until Ctrl-C")
     .option("--dir <dir>", `the cluster's directory (default: ${defaultClusterDir()})`)
     .option("--port <port>", "port on the loopback interface, 0 for any", "0")
+    .option("--journal <file>", "the crossing's journal, where that is not in the cluster directory")
     .action((flags: DashboardFlags) => interruptible((signal) => dashboard(flags, signal)));
 }
 
@@ -29,7 +31,7 @@ async function dashboard(flags: DashboardFlags, signal: AbortSignal): Promise<vo
   const port = wholeNumber("--port", flags.port, 0, 65_535);
   const dir = clusterDir(flags.dir);
   const env = commandEnv();
-  const { kube } = await openCluster(env, dir);
+  const { kube, layout } = await openCluster(env, dir);
   try {
     // An informer would wait for the cluster for ever; whoever gave the wrong directory should hear of it.
     await withDeadline(env.clock, answersWithinMs, signal, (deadline) =>
@@ -40,7 +42,9 @@ async function dashboard(flags: DashboardFlags, signal: AbortSignal): Promise<vo
         cause,
       });
     });
-    const server = await startDashboard({ ...env, kube }, { port });
+    const journalFile = flags.journal === undefined ? layout.journalFile : absolute(flags.journal);
+    const crossing = () => readCrossingStatus(env, journalFile);
+    const server = await startDashboard({ ...env, kube }, { port, crossing });
     process.stdout.write(`${server.url}\n`);
     await untilAborted(signal);
     await server.stop();

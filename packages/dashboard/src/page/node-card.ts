@@ -1,6 +1,7 @@
 /** A node, and how far a plugin has been carried over, as the page shows them. */
 import type { AttachPath, NodeState, NodeVolumeState, PluginState, PodState } from "../state.ts";
 import { element } from "./dom.ts";
+import { clockTime } from "./freshness.ts";
 
 /** A volume or node in the colour and with the name of the path it is attached by. */
 export function path(by: AttachPath, text: string, title?: string): HTMLElement {
@@ -33,7 +34,7 @@ export function pluginRow(plugin: PluginState): HTMLElement {
 export function nodeCard(node: NodeState): HTMLElement {
   return element(
     "article",
-    { class: "card" },
+    { class: node.silentSince === "" ? "card" : "card silent" },
     element(
       "h3",
       {},
@@ -67,6 +68,9 @@ export function pendingPods(pods: readonly PodState[]): HTMLElement {
 }
 
 function readyBadge(node: NodeState): HTMLElement {
+  if (node.silentSince !== "") {
+    return element("span", { class: "badge bad" }, `not reporting since ${clockTime(node.silentSince)}`);
+  }
   if (node.ready === "True") return element("span", { class: "badge good" }, "Ready");
   return element("span", { class: "badge bad" }, node.ready === "False" ? "NotReady" : "Unknown");
 }

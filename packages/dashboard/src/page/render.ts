@@ -1,6 +1,8 @@
 /** Draws pictures of the cluster into the page. */
 import type { AttachmentState, DashboardState, EventState, VolumeState } from "../state.ts";
+import { crossingRun } from "./crossing-run.ts";
 import { element, keyedChildren } from "./dom.ts";
+import { clockTime } from "./freshness.ts";
 import { nodeCard, path, pendingPods, pluginRow } from "./node-card.ts";
 
 /** Gives the function that shows a picture. */
@@ -11,6 +13,7 @@ export function createRenderer(page: Document): (state: DashboardState) => void 
     return found;
   };
   const crossing = keyedChildren(place("crossing"), pluginRow);
+  const run = keyedChildren(place("run"), crossingRun);
   const nodes = keyedChildren(place("nodes"), nodeCard);
   const pending = keyedChildren(place("pending"), pendingPods);
   const volumes = tableIn(place("volumes"), volumeColumns, volumeRow, "no volumes yet");
@@ -18,6 +21,7 @@ export function createRenderer(page: Document): (state: DashboardState) => void 
   const events = tableIn(place("events"), eventColumns, eventRow, "no events yet");
   return (state) => {
     crossing(state.plugins.map((plugin) => ({ key: plugin.name, value: plugin })));
+    run(state.crossing === undefined ? [] : [{ key: "run", value: state.crossing }]);
     nodes(state.nodes.map((node) => ({ key: node.name, value: node })));
     pending(state.pendingPods.length === 0 ? [] : [{ key: "pending", value: state.pendingPods }]);
     volumes(state.volumes, (volume) => volume.name, state.totals.volumes);
@@ -112,9 +116,4 @@ function eventRow(event: EventState): HTMLElement {
 /** Names of VolumeAttachments are `csi-` and a hash; its beginning tells them apart. */
 function shortened(name: string): string {
   return name.length <= 20 ? name : `${name.slice(0, 16)}…`;
-}
-
-function clockTime(rfc3339: string): string {
-  const time = new Date(rfc3339);
-  return Number.isNaN(time.getTime()) ? "–" : time.toLocaleTimeString();
 }
