@@ -1,5 +1,6 @@
-import type { PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
+import type { KubeObject, PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
+import { listBudgets } from "./list-budgets.ts";
 import { objectsCarryingMarks } from "./marks.ts";
 import { aCluster, cross, pod, subject } from "./testing/fake-cluster.ts";
 
@@ -58,4 +59,20 @@ describe("objectsCarryingMarks", () => {
       },
     ]);
   });
+});
+
+it("a budget of policy/v1beta1 with an empty selector covers nothing, one of policy/v1 everything", async () => {
+  const { kube, cluster } = aCluster(() => {});
+  const budgets = [{ selector: {} }, {}, { selector: { matchLabels: { app: "w" } } }];
+  cluster.objects.set(
+    "poddisruptionbudgets",
+    budgets.map((spec, i) => ({ metadata: { name: `b${i}` }, spec }) as unknown as KubeObject),
+  );
+  const names = async (version: string | undefined) => {
+    const served = { ...kube, servedVersion: async () => version };
+    return (await listBudgets(served, new AbortController().signal)).map(({ metadata }) => metadata.name);
+  };
+  expect(await names("v1")).toEqual(["b0", "b1", "b2"]);
+  expect(await names("v1beta1")).toEqual(["b2"]);
+  expect(await names(undefined)).toEqual([]);
 });

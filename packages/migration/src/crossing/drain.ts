@@ -10,12 +10,12 @@ import {
   type KubeClient,
   type KubeObject,
   type Pod,
-  type PodDisruptionBudget,
   refOf,
   resources,
   type Stored,
 } from "@longshore/kube";
 import { backoffMs, type Clock } from "@longshore/runtime";
+import { listBudgets } from "./list-budgets.ts";
 import { leftByDrain } from "./pod-facts.ts";
 import type { OnWaiting } from "./step-watch.ts";
 import { drainWait } from "./waits.ts";
@@ -52,15 +52,6 @@ export async function drainNode(
     if (refused.size === 0) blocked = 0;
     await env.clock.sleep(refused.size === 0 ? pollMs : backoffMs(blockedBackoff, ++blocked), signal);
   }
-}
-
-/** The budgets of the cluster; none where they are not served. */
-export async function listBudgets(
-  kube: KubeClient,
-  signal: AbortSignal,
-): Promise<readonly Stored<PodDisruptionBudget>[]> {
-  if ((await kube.servedVersion(resources.podDisruptionBudgets, { signal })) === undefined) return [];
-  return (await kube.list(resources.podDisruptionBudgets, { signal })).items;
 }
 
 /** Pods on the node that a drain takes. */

@@ -14,7 +14,7 @@ import {
   type VolumeAttachment,
 } from "@longshore/kube";
 import type { Clock } from "@longshore/runtime";
-import { listBudgets } from "./drain.ts";
+import { listBudgets } from "./list-budgets.ts";
 
 /** The cluster as the preflight sees it. */
 export interface CrossingObservation {
