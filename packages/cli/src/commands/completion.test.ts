@@ -20,6 +20,7 @@ test.skipIf(!existsSync("/bin/bash")).each([
   ["a verb below a verb", ["longshore", "cluster", "st"], ["status"]],
   ["below that one too", ["longshore", "cluster", "node", ""], ["restart", "kill", "--help"]],
   ["an option", ["longshore", "migrate", "--pl"], ["--plugin"]],
+  ["an option that takes a time", ["longshore", "rollback", "--st"], ["--step-timeout"]],
   ["options after the value of one", ["longshore", "cluster", "up", "--dir", "up", "--no"], ["--nodes"]],
   [
     "nothing for the value itself, so that bash offers files",

@@ -107,9 +107,11 @@ async function cross(direction: CrossingDirection, flags: CrossingFlags, signal:
       process.stdout.write(crossingWords(result, flags.json === true));
     } catch (error) {
       progress.clear();
+      // The Ctrl-C that ended the run is not to end the look as well.
+      const within = signal.aborted ? new AbortController().signal : signal;
       if (begun) progress.line("looking at what is left (Ctrl-C ends this at once)");
       const left = begun
-        ? await whatIsLeft({ ...env, kube, platform }, subject, flags, journalFile)
+        ? await whatIsLeft({ ...env, kube, platform }, subject, flags, journalFile, within)
         : undefined;
       if (flags.json === true) process.stdout.write(jsonFailure(error, signal.aborted, left));
       else for (const line of left === undefined ? [] : leftLines(left)) progress.line(line);
@@ -151,10 +153,10 @@ async function whatIsLeft(
   subject: CrossingSubject,
   flags: CrossingFlags,
   journalFile: string,
+  within: AbortSignal,
 ): Promise<Left> {
-  const never = new AbortController().signal;
   const uncordon = flags.uncordonOnAbort === true;
-  const seen = await withDeadline(env.clock, lookWithinMs, never, (signal) =>
+  const seen = await withDeadline(env.clock, lookWithinMs, within, (signal) =>
     leaveBehind(env, subject, { uncordon }, signal),
   ).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
   const journal = await readJournal(env.host, journalFile).catch(() => undefined);
