@@ -139,6 +139,20 @@ test("a node whose Lease is not renewed is said to be silent, and no longer once
   });
 });
 
+test("a node that was silent stays so in the picture of a server that is away", async () => {
+  await inCluster(async ({ clock, kube, cut, now }) => {
+    const { spec } = lease(clock);
+    await kube.create(resources.leases, lease(clock), { signal });
+    await clock.sleep(45_000, signal);
+    expect(now().nodes[0]?.silentSince).toBe(spec?.renewTime);
+    cut.state = "cut";
+    cut.breakWatches();
+    await clock.sleep(5000, signal);
+    expect(now().stale.length).toBeGreaterThan(0);
+    expect(now().nodes[0]?.silentSince).toBe(spec?.renewTime);
+  });
+});
+
 test("while the server is away, and just after, nothing is said of the nodes", async () => {
   await inCluster(async ({ clock, kube, cut, now }) => {
     await kube.create(resources.leases, lease(clock), { signal });

@@ -54,13 +54,15 @@ export function startStateFeed(env: KubeEnv, readCrossing: ReadCrossing = async 
   const lists = listsOf(informers);
   const listeners = new Set<(json: string) => void>();
   let crossing: CrossingState | undefined;
+  /** Since when nodes have been silent; while the server is away, as it was before. */
+  let silent: ReadonlyMap<string, string> = new Map();
   const picture = () =>
     JSON.stringify(
       pictureOf(lists, {
         complete: Object.values(lists).every((informer) => informer.hasSynced()),
         stale: contact.stale(),
         crossing,
-        silentSince: (node) => (isAway() ? undefined : reports.silentSince(node)),
+        silentSince: (node) => silent.get(node.metadata.name),
       }),
     );
   let timer: Timer | undefined;
@@ -94,12 +96,16 @@ export function startStateFeed(env: KubeEnv, readCrossing: ReadCrossing = async 
     updated: (_, lease) => reports.renewed(lease),
     deleted: (lease) => reports.removed(lease),
   });
-  let silent = "";
   tasks.spawn((signal) =>
     periodically(env, { name: "node reports", periodMs: lookMs }, signal, async () => {
-      const now = isAway() ? [] : lists.nodes.list().map((node) => reports.silentSince(node) ?? "");
-      if (now.join() !== silent) changed();
-      silent = now.join();
+      if (isAway()) return;
+      const found = lists.nodes
+        .list()
+        .map((node) => [node.metadata.name, reports.silentSince(node)] as const)
+        .filter((entry): entry is [string, string] => entry[1] !== undefined);
+      if (JSON.stringify(found) === JSON.stringify([...silent])) return;
+      silent = new Map(found);
+      changed();
     }),
   );
   for (const informer of Object.values(lists)) {

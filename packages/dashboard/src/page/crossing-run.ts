@@ -34,7 +34,12 @@ export function crossingRun(run: CrossingState): HTMLElement {
       : element("p", {}, element("strong", {}, step.name), since(" since ", step.since)),
     waiting === undefined || state === "finished"
       ? undefined
-      : element("p", { class: "waiting" }, `waits for ${waiting.for}`, since(", since ", waiting.since)),
+      : element(
+          "p",
+          { class: "waiting" },
+          `${state === "running" ? "waits" : "waited"} for ${waiting.for}`,
+          since(", since ", waiting.since),
+        ),
   );
 }
 

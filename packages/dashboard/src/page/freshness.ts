@@ -5,7 +5,7 @@ import type { DashboardState, StaleSource } from "../state.ts";
 export interface Freshness {
   readonly link: "live" | "waiting" | "stale" | "lost";
   readonly text: string;
-  /** The parts of the page that are shown as they were: ids of sections, or `all`. */
+  /** What is shown as it was: ids of parts, `cluster` (what the API server tells) or `all`. */
   readonly parts: readonly string[];
   readonly notes: readonly string[];
 }
@@ -28,10 +28,15 @@ export function freshnessOf({ stale, complete }: DashboardState): Freshness {
     const notes = [
       `Shown as it was at ${clockTime(away.since)}: the API server does not answer (${away.error}).`,
     ];
-    return { link: "stale", text: `stale since ${clockTime(away.since)}, retrying`, parts: ["all"], notes };
+    return {
+      link: "stale",
+      text: `stale since ${clockTime(away.since)}, retrying`,
+      parts: ["cluster"],
+      notes,
+    };
   }
   if (stale.length > 0) {
-    const parts = stale.map(({ source }) => sectionsOf[source] ?? "all");
+    const parts = stale.map(({ source }) => sectionsOf[source] ?? "cluster");
     const first = stale.map(({ since }) => since).sort()[0] ?? "";
     const text = `partly stale since ${clockTime(first)}, retrying`;
     return { link: "stale", text, parts, notes: stale.map(sourceNote) };
@@ -52,8 +57,10 @@ export function linkFreshness(heardAt: Date, hasPicture: boolean): Freshness {
   return { link: "lost", text: `disconnected since ${at}, retrying`, parts: ["all"], notes };
 }
 
-/** The time of day in the reader's own form. */
+/** The time of day in the reader's own form, with the date where that is not today's. */
 export function clockTime(rfc3339: string): string {
   const time = new Date(rfc3339);
-  return Number.isNaN(time.getTime()) ? "–" : time.toLocaleTimeString();
+  if (Number.isNaN(time.getTime())) return "–";
+  const isToday = time.toDateString() === new Date().toDateString();
+  return isToday ? time.toLocaleTimeString() : time.toLocaleString();
 }

@@ -77,7 +77,7 @@ export function restartFinding(process: ProcessFacts, layout: ClusterLayout): Fi
     reason: alive
       ? `it was started again ${times}, the last time ${Math.round((ageMs ?? 0) / 1000)} s ago`
       : `it is down just now${restarts === 0 ? "" : `, and was started again ${times} before`}`,
-    remedy: `see in ${layout.logFile(name)} why it ended; it may end again`,
+    remedy: `see in ${layout.logFile(name)} why it ended${alive ? "; it may end again" : ", and bring it back"}`,
   };
 }
 
