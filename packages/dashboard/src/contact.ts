@@ -61,8 +61,10 @@ export function followContact(env: KubeEnv, changed: () => void): Contact {
       if (error === undefined) heard(apiServer);
       else lose(apiServer, error, heardAt);
       ask = new AbortController();
-      const until = AbortSignal.any([signal, ask.signal]);
-      await env.clock.sleep(error === undefined ? askMs : askAgainMs, until).catch(() => {});
+      const onStop = () => ask.abort(signal.reason);
+      signal.addEventListener("abort", onStop, { once: true });
+      await env.clock.sleep(error === undefined ? askMs : askAgainMs, ask.signal).catch(() => {});
+      signal.removeEventListener("abort", onStop);
       signal.throwIfAborted();
     }
   });

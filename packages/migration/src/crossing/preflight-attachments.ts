@@ -45,7 +45,7 @@ export function attacherFindings({ subject, seen }: PreflightView): Finding[] {
       severity: "blocker",
       object: `Lease ${metadata.namespace ?? "default"}/${metadata.name}`,
       field: "spec.renewTime",
-      reason: `no attacher of ${subject.driverName} renews it since ${spec?.renewTime}: nothing would be attached`,
+      reason: `no attacher of ${subject.driverName} has renewed it since ${spec?.renewTime}: nothing would be attached`,
       remedy: "bring the driver's controller back, or delete the Lease if another attacher serves the driver",
     }));
 }

@@ -8,21 +8,27 @@ import { isReady, leftByDrain, nameOf } from "./pod-facts.ts";
 export function budgetFindings({ seen, toCross }: PreflightView): Finding[] {
   const findings: Finding[] = [];
   const held = new Map<Stored<PodDisruptionBudget>, Stored<Pod>[]>();
+  const byNamespace = new Map<string, Stored<PodDisruptionBudget>[]>();
+  for (const budget of seen.budgets) listIn(byNamespace, budget.metadata.namespace ?? "default").push(budget);
   for (const pod of seen.pods) {
-    if (!toCross.has(pod.spec?.nodeName ?? "") || leftByDrain(pod) !== undefined || needsNoBudget(pod))
-      continue;
-    const covering = budgetsOf(pod, seen.budgets);
-    if (covering.length > 1) findings.push(coveredTwice(pod, covering));
+    if (!toCross.has(pod.spec?.nodeName ?? "") || leftByDrain(pod) !== undefined) continue;
+    if (needsNoBudget(pod)) continue;
+    const covering = budgetsOf(pod, byNamespace.get(pod.metadata.namespace ?? "default") ?? []);
     const [budget] = covering;
-    if (budget === undefined || covering.length > 1) continue;
-    if (!isReady(pod) && letsUnreadyGo(budget)) continue;
-    held.set(budget, [...(held.get(budget) ?? []), pod]);
+    if (covering.length > 1) findings.push(coveredTwice(pod, covering));
+    else if (budget !== undefined && (isReady(pod) || !letsUnreadyGo(budget))) listIn(held, budget).push(pod);
   }
   for (const [budget, pods] of held) {
     const hold = holdOf(budget);
     if (hold !== undefined) findings.push(heldBack(hold, pods));
   }
   return findings;
+}
+
+function listIn<K, V>(lists: Map<K, V[]>, key: K): V[] {
+  const list = lists.get(key) ?? [];
+  lists.set(key, list);
+  return list;
 }
 
 function coveredTwice(pod: Stored<Pod>, budgets: readonly Stored<PodDisruptionBudget>[]): Finding {

@@ -329,7 +329,7 @@ test.each<Row>([
     "blocker",
     "Lease kube-system/external-attacher-leader-ebs-csi-aws-com",
     "spec.renewTime",
-    /no attacher of ebs\.csi\.aws\.com renews it since/,
+    /no attacher of ebs\.csi\.aws\.com has renewed it since/,
   ],
 ])("%s", (_what, over, severity, object, field, words) => {
   const findings = findingsOf(over);
