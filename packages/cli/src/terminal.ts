@@ -8,8 +8,11 @@ export interface Progress {
   readonly live: boolean;
   /** A line that stays. */
   line(text: string): void;
-  /** What is being waited for now; replaced by the next, and shown on a terminal only. `counts` adds the seconds so far. */
-  status(text: string, counts?: boolean): void;
+  /**
+   * What is being waited for now; replaced by the next, and shown on a terminal only. With `sinceMs`, how long it has
+   * gone on already, the seconds are counted beside it.
+   */
+  status(text: string, sinceMs?: number): void;
   /** Takes the status away. */
   clear(): void;
 }
@@ -37,12 +40,12 @@ export function createProgress(quiet = false): Progress {
       clear();
       process.stderr.write(`${text}\n`);
     },
-    status(text, counts = false) {
+    status(text, sinceMs) {
       if (!live) return;
       clear();
       draw(text, "");
-      if (!counts) return;
-      const startMs = performance.now();
+      if (sinceMs === undefined) return;
+      const startMs = performance.now() - sinceMs;
       ticking = setInterval(() => draw(text, ` ${Math.round((performance.now() - startMs) / 1000)} s`), 1000);
       ticking.unref();
     },
@@ -73,7 +76,7 @@ export function showCrossing(progress: Progress): (event: CrossingEvent) => void
       const lasts = event.waitedMs >= lastingMs;
       const times = `, for ${wholeSeconds(event.waitedMs)} now; given up in ${wholeSeconds(event.leftMs)}`;
       if (lasts || !progress.live) progress.line(`${text}${lasts ? times : ""}`);
-      progress.status(text, true);
+      progress.status(text, event.waitedMs);
     }
     if (event.kind === "stepDone") {
       progress.line(`  ${pc.green("✓")} ${name(event)} ${pc.dim(seconds(event.ms))}`);

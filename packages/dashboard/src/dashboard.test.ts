@@ -1,6 +1,13 @@
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { resources } from "@longshore/kube";
-import { noMeter, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
+import {
+  type Clock,
+  noMeter,
+  silentLogger,
+  systemClock,
+  systemRandom,
+  VirtualClock,
+} from "@longshore/runtime";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Dashboard, startDashboard } from "./dashboard.ts";
 import { createDashboardServer, watchersMax } from "./http-server.ts";
@@ -11,10 +18,10 @@ const token = "0123456789abcdef";
 const signal = new AbortController().signal;
 
 /** The server on a feed of two pictures, without the built page. */
-function aServer() {
+function aServer(clock: Clock = systemClock) {
   const listeners = new Set<(json: string) => void>();
   const server = createDashboardServer({
-    clock: systemClock,
+    clock,
     token,
     feed: {
       latest: () => '"first"',
@@ -66,6 +73,22 @@ test("a watcher gets the newest picture and each that follows, until it leaves",
   expect(await read()).toContain('data: "second"\n\n');
   leave.abort();
   await expect.poll(() => served.listeners.size).toBe(0);
+});
+
+test("a watcher of a quiet cluster gets a sign of life every 15 s, as an event that a page can see", async () => {
+  const clock = new VirtualClock();
+  const { server } = aServer(clock);
+  const quiet = await server.listen({ host: "127.0.0.1", port: 0 });
+  try {
+    const read = reader(await fetch(`${quiet}/${token}/events`));
+    expect(await read()).toContain('data: "first"\n\n');
+    for (let i = 0; i < 2; i++) {
+      await clock.advance(15_000);
+      expect(await read()).toBe("event: alive\ndata:\n\n");
+    }
+  } finally {
+    await server.close();
+  }
 });
 
 test("so many may watch and no more", async () => {
