@@ -6,7 +6,15 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { type Dashboard, startDashboard } from "@longshore/dashboard";
-import { type KubeClient, type Node, resources, type Stored } from "@longshore/kube";
+import {
+  createHttpClient,
+  type HttpKubeClient,
+  type KubeClient,
+  loadKubeconfig,
+  type Node,
+  resources,
+  type Stored,
+} from "@longshore/kube";
 import { readCrossingStatus } from "@longshore/local";
 import { noMeter, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
 import { type Browser, chromium, type Page } from "playwright-core";
@@ -147,6 +155,7 @@ describe.skipIf(!hasBrowser)("the dashboard in a browser", () => {
 
 describe.skipIf(!hasBrowser)("the dashboard of a cluster that goes away", () => {
   let cluster: TestCluster;
+  let kube: HttpKubeClient;
   let dashboard: Dashboard;
   let browser: Browser;
   let page: Page;
@@ -155,8 +164,11 @@ describe.skipIf(!hasBrowser)("the dashboard of a cluster that goes away", () => 
   beforeAll(async () => {
     cluster = await TestCluster.up();
     const { env } = cluster;
-    const crossing = () => readCrossingStatus(env, cluster.cluster.layout.journalFile);
-    dashboard = await startDashboard({ ...env, kube: cluster.kube }, { crossing });
+    const { journalFile, kubeconfig } = cluster.cluster.layout;
+    const crossing = () => readCrossingStatus(env, journalFile);
+    // Of its own, as the command has it: the cluster closes the other when it goes down.
+    kube = createHttpClient(env, await loadKubeconfig(env.host, { path: kubeconfig }));
+    dashboard = await startDashboard({ ...env, kube }, { crossing });
     browser = await chromium.launch({ executablePath, args });
     page = await browser.newPage({ viewport: { width: 1280, height: 1000 }, colorScheme: "light" });
     await page.goto(dashboard.url);
@@ -165,6 +177,7 @@ describe.skipIf(!hasBrowser)("the dashboard of a cluster that goes away", () => 
   afterAll(async () => {
     await browser?.close();
     await dashboard?.stop();
+    await kube?.close();
   });
 
   const shoot = async (name: string) => {
