@@ -309,8 +309,13 @@ describe("a cluster that runs", () => {
     expect(existsSync(socket)).toBe(true);
     rmSync(socket);
     const outcome = await longshore(migrate);
+    const [waiting = "", sentence = ""] = outcome.err.split(/(?<=\n)/);
+    // It is given ten seconds to answer.
+    expect(waiting).toMatch(
+      /preflight waits for the driver ebs\.csi\.aws\.com on node-1 \(it does not answer/,
+    );
     expectOneSentence(
-      outcome,
+      { ...outcome, err: sentence },
       1,
       "the driver ebs.csi.aws.com on node-1: it does not answer",
       /bring it back/,

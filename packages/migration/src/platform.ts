@@ -4,6 +4,7 @@
  */
 
 import type { Finding } from "./crossing/finding.ts";
+import type { Wait } from "./crossing/wait.ts";
 
 /** Values of feature gates by name; a gate left out has its default. */
 export type GateValues = Readonly<Record<string, boolean>>;
@@ -25,8 +26,11 @@ export interface Platform {
   setNodeGates(nodeName: string, values: GateValues, signal: AbortSignal): Promise<void>;
   /** Gates that the node's agent will run with once it is next started; those it runs with where this is left out. */
   configuredNodeGates?(nodeName: string, signal: AbortSignal): Promise<GateValues | undefined>;
-  /** What of the platform itself stands in the way of a crossing, found in the preflight. Optional. */
-  findings?(signal: AbortSignal): Promise<readonly Finding[]>;
+  /**
+   * What of the platform itself stands in the way of a crossing, found in the preflight; `onWaiting` is told what it
+   * waits for meanwhile. Optional.
+   */
+  findings?(signal: AbortSignal, onWaiting?: (wait: Wait) => void): Promise<readonly Finding[]>;
   /** Told when a crossing begins or ends the part for which a node (or the cluster) must show no in-tree calls. Optional. */
   noteMark?(mark: CrossingMark, signal: AbortSignal): Promise<void>;
 }

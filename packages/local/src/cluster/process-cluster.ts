@@ -142,11 +142,12 @@ export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenClu
   const control = fileGateControl(env.host, layout);
   const cloud = connectDiskCloud(env, layout.cloudSocket, { path: "csi", component: "operator" });
   const processes = () => processesOf(env, layout);
-  const findings = (signal: AbortSignal) =>
+  const findings: NonNullable<Platform["findings"]> = (signal, onWaiting) =>
     embeddedFindings(
       { clock: env.clock, connector: grpcConnector(env), cloud, processes },
       { layout, config },
       signal,
+      onWaiting,
     );
   const platform = createEmbeddedPlatform({ clock: env.clock, kube, control, findings });
   return { layout, config, kube, control, cloud, platform };

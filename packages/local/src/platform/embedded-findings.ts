@@ -3,7 +3,7 @@
  * answer or says that it is not ready, and processes that end again and again.
  */
 import type { CsiConnector } from "@longshore/csi";
-import type { Finding } from "@longshore/migration";
+import type { Finding, Wait } from "@longshore/migration";
 import { type Clock, errorChain, withDeadline } from "@longshore/runtime";
 import { kubeletPaths } from "@longshore/volumes";
 import type { ClusterConfig } from "../cluster/config.ts";
@@ -42,14 +42,19 @@ export async function embeddedFindings(
   env: EmbeddedFindingsEnv,
   cluster: { readonly layout: ClusterLayout; readonly config: ClusterConfig },
   signal: AbortSignal,
+  onWaiting: (wait: Wait) => void = () => {},
 ): Promise<Finding[]> {
   const { layout, config } = cluster;
+  const silent = new Map<string, string>();
+  const answers = (object: string, process: string, ask: (within: AbortSignal) => Promise<unknown>) =>
+    answered(env.clock, { object, logFile: layout.logFile(process) }, signal, ask, (why) => {
+      silent.set(object, why);
+      onWaiting({ subjects: [...silent].map(([kind, reason]) => ({ kind, name: "", why: reason })) });
+    }).finally(() => silent.delete(object));
   const driver = (object: string, socket: string, process: string) =>
-    answers(env.clock, object, layout.logFile(process), signal, (deadline) => probe(env, socket, deadline));
+    answers(object, process, (deadline) => probe(env, socket, deadline));
   const found = await Promise.all([
-    answers(env.clock, "the disk cloud", layout.logFile("disk-cloud"), signal, (deadline) =>
-      env.cloud.listInstances(deadline),
-    ),
+    answers("the disk cloud", "disk-cloud", (deadline) => env.cloud.listInstances(deadline)),
     driver(`the controller of ${config.driverName}`, layout.driverSocket, "csi-controller"),
     ...config.nodes.map(({ name }) =>
       driver(
@@ -95,30 +100,29 @@ async function probe(env: EmbeddedFindingsEnv, socket: string, signal: AbortSign
   }
 }
 
-async function answers(
+async function answered(
   clock: Clock,
-  object: string,
-  logFile: string,
+  { object, logFile }: { readonly object: string; readonly logFile: string },
   parent: AbortSignal,
   ask: (signal: AbortSignal) => Promise<unknown>,
+  onSilent: (why: string) => void,
 ): Promise<Finding | undefined> {
   const startMs = clock.monotonicMs();
   for (;;) {
+    let reason: string;
     try {
       await withDeadline(clock, callMs, parent, ask);
       return undefined;
     } catch (error) {
       if (parent.aborted) throw parent.reason;
-      if (clock.monotonicMs() - startMs >= answersWithinMs) {
-        const isUnready = error instanceof DriverNotReadyError;
-        return {
-          severity: "blocker",
-          object,
-          reason: isUnready ? error.message : `it does not answer (${errorChain(error)})`,
-          remedy: `see why in ${logFile} and bring it back`,
-        };
-      }
+      const isUnready = error instanceof DriverNotReadyError;
+      reason = isUnready ? error.message : `it does not answer (${errorChain(error)})`;
     }
+    if (clock.monotonicMs() - startMs >= answersWithinMs) {
+      const remedy = `see why in ${logFile} and bring it back`;
+      return { severity: "blocker", object, reason, remedy };
+    }
+    onSilent(reason);
     await clock.sleep(pollMs, parent);
   }
 }

@@ -3,7 +3,7 @@
  * component), and what is in effect is what control plane and nodes say of themselves in the API.
  */
 import { type KubeClient, resources } from "@longshore/kube";
-import type { CrossingMark, Finding, GateValues, Platform } from "@longshore/migration";
+import type { CrossingMark, GateValues, Platform } from "@longshore/migration";
 import { type Clock, parseFeatureGates } from "@longshore/runtime";
 import { readControlPlaneGates } from "../components/effective-gates.ts";
 import { featureGatesAnnotation } from "../kubelet/node-object.ts";
@@ -26,7 +26,7 @@ export interface EmbeddedPlatformEnv {
   readonly kube: KubeClient;
   readonly control: GateControl;
   /** What of the cluster's own processes stands in the way of a crossing. */
-  readonly findings?: (signal: AbortSignal) => Promise<readonly Finding[]>;
+  readonly findings?: NonNullable<Platform["findings"]>;
   /** Told of the crossing's marks. */
   readonly onMark?: (mark: CrossingMark, signal: AbortSignal) => Promise<void>;
 }
@@ -66,7 +66,7 @@ export function createEmbeddedPlatform(env: EmbeddedPlatformEnv): Platform {
     setNodeGates: (nodeName, values, signal) =>
       setGates(nodeName, values, (s) => nodeGates(nodeName, s), signal),
     configuredNodeGates: (nodeName) => env.control.readGates(nodeName),
-    findings: async (signal) => (await env.findings?.(signal)) ?? [],
+    findings: async (signal, onWaiting) => (await env.findings?.(signal, onWaiting)) ?? [],
     async noteMark(mark, signal) {
       await env.onMark?.(mark, signal);
     },

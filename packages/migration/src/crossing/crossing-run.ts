@@ -41,13 +41,11 @@ export class CrossingRun {
   }
 
   /** Fails at once, and leaves the journal as it was. */
-  async preflight(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  async preflight(work: Work<void>): Promise<void> {
     const wait = waitFor("API server", "", "to tell what is in the cluster");
     const tell = (report: WaitReport) =>
       this.#options.onEvent?.({ kind: "waiting", step: "preflight", ...report });
-    await this.#told({ name: "preflight", wait }, () =>
-      this.#watch({ name: "preflight", wait }, tell, (_, signal) => work(signal)),
-    );
+    await this.#told({ name: "preflight", wait }, () => this.#watch({ name: "preflight", wait }, tell, work));
   }
 
   /** Everything after the preflight. */

@@ -20,7 +20,7 @@ import { type CrossingJournal, JournalError, readJournal } from "./journal.ts";
 import { JournalKeeper } from "./journal-keeper.ts";
 import { observe } from "./observation.ts";
 import { preflightFindings } from "./preflight.ts";
-import { StepTimeoutError } from "./step-watch.ts";
+import { type OnWaiting, StepTimeoutError } from "./step-watch.ts";
 import type { CrossingDirection } from "./subject.ts";
 
 /** How it went. */
@@ -55,8 +55,8 @@ export async function runCrossing(
   const { journal, resumed } = await openJournal(env, options);
   const keeper = new JournalKeeper(env, journalFile, journal);
   const run = new CrossingRun(env, options, keeper, signal);
-  await run.preflight(async (within) => {
-    for (const finding of await preflight(env, options, within)) {
+  await run.preflight(async (onWaiting, within) => {
+    for (const finding of await preflight(env, options, within, onWaiting)) {
       options.onEvent?.({ kind: "warning", finding });
     }
   });
@@ -78,10 +78,11 @@ export async function preflight(
   env: Pick<CrossingEnv, "kube" | "clock"> & Partial<Pick<CrossingEnv, "platform">>,
   options: Pick<CrossingOptions, "subject" | "direction" | "force">,
   signal: AbortSignal,
+  onWaiting?: OnWaiting,
 ): Promise<readonly Finding[]> {
   const seen = await observe(env, signal);
   const findings = [
-    ...((await env.platform?.findings?.(signal)) ?? []),
+    ...((await env.platform?.findings?.(signal, onWaiting)) ?? []),
     ...preflightFindings(options.subject, options.direction, seen, options),
   ];
   if (findings.some(({ severity }) => severity === "blocker")) throw new PreflightError(findings);
