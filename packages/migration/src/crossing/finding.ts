@@ -1,4 +1,5 @@
 /** What a preflight finds, and what all of its parts look at. */
+import { foreignText } from "@longshore/runtime";
 import type { CrossingObservation } from "./observation.ts";
 import type { CrossingDirection, CrossingSubject } from "./subject.ts";
 
@@ -22,7 +23,7 @@ export interface PreflightView {
   readonly toCross: ReadonlySet<string>;
 }
 
-/** The finding in one line. */
+/** The finding in one line; drivers and servers have a say in it. */
 export function findingWords({ object, field, reason, remedy }: Finding): string {
-  return `${object}${field === undefined ? "" : ` (${field})`}: ${reason}; ${remedy}`;
+  return foreignText(`${object}${field === undefined ? "" : ` (${field})`}: ${reason}; ${remedy}`);
 }

@@ -399,3 +399,8 @@ test("blockers come first", () => {
   const found = findingsOf({ nodes, budgets: [aBudget(notNow), aBudget(never, {}, "c")] });
   expect(found.map((f) => f.severity)).toEqual(["blocker", "blocker", "warning"]);
 });
+
+test("what a driver says steers no terminal", () => {
+  const attachments = [anAttachment({}, { attachError: { message: "\u001b[2J" } })];
+  expect(findingsOf({ attachments }).map(findingWords).join()).toContain("\\x1b[2J");
+});

@@ -91,3 +91,10 @@ test("many objects: the first are named, the others counted", () => {
   const subjects = [1, 2, 3, 4, 5].map((i) => ({ kind: "Pod", namespace: "d", name: `w-${i}`, why: "x" }));
   expect(waitWords({ subjects })).toBe("Pod d/w-1 (x); Pod d/w-2 (x); Pod d/w-3 (x); and 2 more");
 });
+
+test("what a driver says steers no terminal, and is bounded", () => {
+  const why = `status.detachError: \u001b[2J\nok ${"x".repeat(1000)}`;
+  const words = waitWords(waitFor("VolumeAttachment", "csi-1", why));
+  expect(words).toContain("status.detachError: \\x1b[2J\\nok xxx");
+  expect(words.length).toBeLessThan(600);
+});

@@ -1,4 +1,5 @@
 /** What a crossing waits for: objects by kind, namespace and name, each with the reason. One form for every output. */
+import { foreignText } from "@longshore/runtime";
 
 /** An object that is waited for. */
 export interface WaitSubject {
@@ -25,12 +26,16 @@ export interface WaitReport {
   readonly leftMs: number;
 }
 
+/** Most characters of a reason in a sentence: drivers and servers have a say in it. */
+const whyMax = 500;
 /** Most objects that are named in a sentence. */
 const namedMax = 3;
 
 /** The wait in one line: `Pod default/w-0 (…); Pod default/w-1 (…)`. */
 export function waitWords({ subjects }: Wait): string {
-  const words = subjects.slice(0, namedMax).map((subject) => `${subjectName(subject)} (${subject.why})`);
+  const words = subjects
+    .slice(0, namedMax)
+    .map((subject) => `${subjectName(subject)} (${foreignText(subject.why, whyMax)})`);
   const omitted = subjects.length - words.length;
   return omitted > 0 ? `${words.join("; ")}; and ${omitted} more` : words.join("; ");
 }
