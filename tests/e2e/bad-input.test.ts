@@ -77,14 +77,13 @@ describe("translate", () => {
     [
       "a manifest that is no YAML",
       "kind: PersistentVolume\n  metadata: {\n",
-      /line 2: it is not YAML.*; mend it/,
+      /line 2: it is not YAML.*; correct it/,
     ],
     [
       "a manifest that is no JSON",
       '{"kind": "PersistentVolume", ',
-      /line 1: a bracket is not closed; mend it/,
+      /line 1: a bracket is not closed; correct it/,
     ],
-    ["a manifest that is not text", "\u0000\u0001\u0002", /line 1: .*null byte.*; mend it/],
   ] as const)("%s", async (_name, text, words) => {
     writeFileSync(file, text);
     for (const outcome of [
@@ -94,6 +93,13 @@ describe("translate", () => {
       // What cannot be read is passed through as it is.
       expectOneSentence({ ...outcome, out: "" }, 1, words);
     }
+  });
+
+  test("a manifest that is not text", async () => {
+    const text = "\u0000\u0001\u0002";
+    writeFileSync(file, text);
+    expectOneSentence(await longshore(["translate", "-f", file]), 2, /is not text: give YAML or JSON/);
+    expectOneSentence(await longshore(["translate", "-f", "-"], text), 2, /standard input is not text/);
   });
 
   test("a volume that cannot be translated is named; the rest is still written", async () => {
