@@ -1,47 +1,121 @@
 /** The functions that Kubernetes adds to CEL (apiserver pkg/cel/library), as far as the library does not have them. */
 import { parseQuantity, type Quantity } from "@longshore/kube/basics";
 import type { Environment } from "@marcbachmann/cel-js";
-import { patternGroups } from "./pattern.ts";
+import { partsOf, scanCost } from "./cel-cost.ts";
+import type { Metering } from "./cel-metering.ts";
+import { patternFinds, patternMatches, patternProblem, patternSteps } from "./pattern.ts";
 
-/** The same environment, with the functions. */
-export function registerFunctions(environment: Environment): Environment {
-  registerTexts(environment);
+/** Longest text of a quantity; with more digits, arithmetic would take its time. */
+const numberTextMax = 1000;
+
+/** The same environment, with the functions, which pay with `metering`. */
+export function registerFunctions(environment: Environment, metering: Metering): Environment {
+  registerTexts(environment, metering);
+  registerPatterns(environment, metering);
   registerLists(environment);
-  registerQuantities(environment);
+  registerQuantities(environment, metering);
   registerUrls(environment);
   return environment;
 }
 
-function registerTexts(environment: Environment): void {
+const sync = { async: false };
+
+/** The functions of the library in whose place we have our own, by the names that ours have. */
+export const ourNames: ReadonlyMap<string, string> = new Map([["matches", "matchesRe2"]]);
+
+function registerTexts(environment: Environment, metering: Metering): void {
+  /** Pays for the replacement of at most `most` before it is made. */
+  const replaced = (text: string, from: string, to: string, most: number) => {
+    const { meter } = metering;
+    meter.charge(2 * scanCost(text));
+    const count = Math.min(partsOf(meter, text, from), most);
+    meter.charge(count / 2 + scanCost(text) + (count * to.length) / 5);
+    const parts = text.split(from);
+    if (parts.length - 1 <= most) return parts.join(to);
+    return [parts.slice(0, most + 1).join(to), ...parts.slice(most + 1)].join(from);
+  };
   environment
-    .registerFunction("string.charAt(int): string", (text: string, at: bigint) => [...text][Number(at)] ?? "")
-    .registerFunction("string.replace(string, string): string", (text: string, from: string, to: string) =>
-      text.split(from).join(to),
+    .registerFunction(
+      "string.charAt(int): string",
+      (text: string, at: bigint) => {
+        metering.meter.charge(scanCost(text));
+        let i = 0n;
+        for (const character of text) if (i++ === at) return character;
+        return "";
+      },
+      sync,
+    )
+    .registerFunction(
+      "string.replace(string, string): string",
+      (text: string, from: string, to: string) => replaced(text, from, to, Number.POSITIVE_INFINITY),
+      sync,
     )
     .registerFunction(
       "string.replace(string, string, int): string",
-      (text: string, from: string, to: string, count: bigint) => {
-        const parts = text.split(from);
-        const most = count < 0n ? parts.length : Number(count);
-        return parts
-          .slice(1)
-          .reduce((done, part, i) => `${done}${i < most ? to : from}${part}`, parts[0] ?? "");
-      },
+      (text: string, from: string, to: string, count: bigint) =>
+        replaced(text, from, to, count < 0n ? Number.POSITIVE_INFINITY : Number(count)),
+      sync,
     )
-    .registerFunction("string.reverse(): string", (text: string) => [...text].reverse().join(""))
+    .registerFunction(
+      "string.reverse(): string",
+      (text: string) => {
+        metering.meter.charge(1 + text.length / 2);
+        return [...text].reverse().join("");
+      },
+      sync,
+    );
+}
+
+function registerPatterns(environment: Environment, metering: Metering): void {
+  const finds = (text: string, pattern: string, most: number) => {
+    makeReady(pattern, metering);
+    const found: string[] = [];
+    if (most <= 0) return found;
+    const pay = (length: number) => metering.meter.charge(matchCost(pattern, length));
+    for (const one of patternFinds(pattern, text, pay)) {
+      found.push(one);
+      if (found.length >= most) break;
+    }
+    return found;
+  };
+  environment
+    .registerFunction(
+      `string.${ourNames.get("matches")}(string): bool`,
+      (text: string, pattern: string) => {
+        makeReady(pattern, metering);
+        metering.meter.charge(matchCost(pattern, text.length));
+        return patternMatches(pattern, text);
+      },
+      sync,
+    )
     .registerFunction(
       "string.find(string): string",
-      (text: string, pattern: string) => patternGroups(pattern, text, 1)[0] ?? "",
+      (text: string, pattern: string) => finds(text, pattern, 1)[0] ?? "",
+      sync,
     )
-    .registerFunction("string.findAll(string): list<string>", (text: string, pattern: string) => [
-      ...patternGroups(pattern, text, Number.POSITIVE_INFINITY),
-    ])
+    .registerFunction(
+      "string.findAll(string): list<string>",
+      (text: string, pattern: string) => finds(text, pattern, Number.POSITIVE_INFINITY),
+      sync,
+    )
     .registerFunction(
       "string.findAll(string, int): list<string>",
-      (text: string, pattern: string, n: bigint) => [
-        ...patternGroups(pattern, text, n < 0n ? Number.POSITIVE_INFINITY : Number(n)),
-      ],
+      (text: string, pattern: string, n: bigint) =>
+        finds(text, pattern, n < 0n ? Number.POSITIVE_INFINITY : Number(n)),
+      sync,
     );
+}
+
+/** Pays for the pattern to be compiled, where it is not yet. @throws Error when it is none */
+function makeReady(pattern: string, { meter }: Metering): void {
+  meter.charge(scanCost(pattern));
+  const problem = patternProblem(pattern, (size) => meter.charge(size * 20));
+  if (problem !== undefined) throw new Error(problem);
+}
+
+/** Holding so many characters to the pattern: ours takes a step for each of its parts and each character. */
+function matchCost(pattern: string, length: number): number {
+  return 1 + patternSteps(pattern, length) / 10;
 }
 
 type Ordered = bigint | number | string;
@@ -87,7 +161,9 @@ class CelQuantity {
   }
 }
 
-function quantityOf(text: string): Quantity | undefined {
+function quantityOf(text: string, { meter }: Metering): Quantity | undefined {
+  if (text.length > numberTextMax) return undefined;
+  meter.charge(5 + 2 * text.length);
   try {
     return parseQuantity(text);
   } catch {
@@ -95,13 +171,13 @@ function quantityOf(text: string): Quantity | undefined {
   }
 }
 
-function registerQuantities(environment: Environment): void {
+function registerQuantities(environment: Environment, metering: Metering): void {
   const order = (a: CelQuantity, b: CelQuantity) => a.value.compare(b.value);
   environment
     .registerType("Quantity", CelQuantity)
-    .registerFunction("isQuantity(string): bool", (text: string) => quantityOf(text) !== undefined)
+    .registerFunction("isQuantity(string): bool", (text: string) => quantityOf(text, metering) !== undefined)
     .registerFunction("quantity(string): Quantity", (text: string) => {
-      const value = quantityOf(text);
+      const value = quantityOf(text, metering);
       if (value === undefined) {
         throw new Error(
           "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",

@@ -9,13 +9,14 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../api/errors.ts";
-import { sameJson } from "../api/own.ts";
 import { compileExpression, type Expression, optionalValue } from "./cel.ts";
-import { isEmbedded, valueForRules } from "./cel-values.ts";
+import { CostMeter, callCostMax, objectCostMax } from "./cel-cost.ts";
+import { isEmbedded, RuleValues } from "./cel-values.ts";
 import type { CustomSchema, ValidationRule } from "./custom-schema.ts";
 import { membersOf } from "./json-path.ts";
 import { own } from "./prune.ts";
-import { correspondingItem } from "./ratcheting.ts";
+import { Correlation } from "./ratcheting.ts";
+import { memberPath, pathWithin } from "./told.ts";
 import { typeOf } from "./validate-value.ts";
 
 const reasons = ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"];
@@ -110,23 +111,37 @@ export function ruleViolations(
 /** Most problems that are told. */
 const problemsMax = 100;
 
+/** An evaluation costs this much before its first part is looked at. */
+const evaluationCost = 5;
+
+const outOfBudget = "running out of cost budget, no further validation rules will be run";
+
 class Rules {
   readonly #ratchets: boolean;
   readonly #problems: FieldProblem[];
+  readonly #values = new RuleValues();
+  readonly #correlation = new Correlation();
+  /** What all rules together may still cost; below 0 when no more of them are run. */
+  #left = objectCostMax;
 
   constructor(ratchets: boolean, problems: FieldProblem[]) {
     this.#ratchets = ratchets;
     this.#problems = problems;
   }
 
+  get #hasEnded(): boolean {
+    return this.#left < 0 || this.#problems.length >= problemsMax;
+  }
+
   look(value: unknown, old: unknown, schema: CustomSchema, at: string, isRoot: boolean): void {
-    if (value === undefined || this.#problems.length >= problemsMax || !hasRules(schema)) return;
+    if (value === undefined || this.#hasEnded || !hasRules(schema)) return;
     this.#holds(value, old, schema, at, isRoot);
     if (Array.isArray(value)) {
       if (schema.items === undefined) return;
       for (const [i, item] of value.entries()) {
-        const before = Array.isArray(old) ? correspondingItem(item, old, schema) : undefined;
-        this.look(item, before, schema.items, `${at}[${i}]`, false);
+        if (this.#hasEnded) return;
+        const before = Array.isArray(old) ? this.#correlation.itemOf(item, old, schema) : undefined;
+        this.look(item, before, schema.items, pathWithin(at, `[${i}]`), false);
       }
     } else if (typeof value === "object" && value !== null) {
       const { properties, additionalProperties } = schema;
@@ -134,7 +149,8 @@ class Rules {
       for (const [key, member] of Object.entries(value)) {
         const property = own(properties, key) ?? others;
         if (property === undefined) continue;
-        const path = own(properties, key) === undefined ? `${at}[${key}]` : at === "" ? key : `${at}.${key}`;
+        const isNamed = own(properties, key) !== undefined;
+        const path = isNamed ? memberPath(at, key) : pathWithin(at, `[${key}]`);
         this.look(member, memberOf(old, key), property, path, false);
       }
     }
@@ -144,10 +160,11 @@ class Rules {
     const rules = schema["x-kubernetes-validations"] ?? [];
     if (rules.length === 0 || value === null) return;
     const isResource = isRoot || isEmbedded(schema);
-    const self = valueForRules(value, schema, isResource);
-    const oldSelf = old === undefined ? undefined : valueForRules(old, schema, isResource);
-    const isUnchanged = this.#ratchets && old !== undefined && sameJson(value, old);
+    const self = this.#values.of(value, schema, isResource);
+    const oldSelf = old === undefined ? undefined : this.#values.of(old, schema, isResource);
+    const isUnchanged = this.#ratchets && old !== undefined && this.#correlation.isSame(value, old);
     for (const rule of rules) {
+      if (this.#hasEnded) return;
       const expression = compileExpression(rule.rule);
       // A rule that cannot be compiled was let in under another version, or before this check was: it says nothing.
       if (expression instanceof Error) continue;
@@ -159,61 +176,98 @@ class Rules {
         self,
         oldSelf: isOptional ? optionalValue(oldSelf) : oldSelf,
       };
-      const problem = judge(rule, expression, scope, schema, at);
+      const problem = this.#judge(rule, expression, scope, schema, at);
       if (problem !== undefined) this.#problems.push(problem);
     }
+  }
+
+  #judge(
+    rule: ValidationRule,
+    expression: Expression,
+    scope: Scope,
+    schema: CustomSchema,
+    at: string,
+  ): FieldProblem | undefined {
+    const shown = schema.type ?? typeOf(scope.self);
+    const text = rule.message ?? rule.rule;
+    const where =
+      rule.fieldPath === undefined ? at : [at, ...membersOf(rule.fieldPath)].filter(Boolean).join(".");
+    const outcome = this.#run(expression, scope);
+    if (outcome.value === true) return undefined;
+    if (outcome.excess === "object") return invalidValue(at, shown, `validation failed due to ${outOfBudget}`);
+    if (outcome.excess === "call") {
+      const why = `no further validation rules will be run due to call cost exceeds limit for rule: ${text}`;
+      return invalidValue(at, shown, `'${outcome.why}': ${why}`);
+    }
+    if (outcome.why !== undefined) return invalidValue(at, shown, `${outcome.why} evaluating rule: ${text}`);
+    const { message, isExcess } = this.#messageOf(rule, scope);
+    if (isExcess) return invalidValue(at, shown, message);
+    switch (rule.reason) {
+      case "FieldValueForbidden":
+        return forbiddenValue(where, message);
+      case "FieldValueRequired":
+        return requiredValue(where, message);
+      case "FieldValueDuplicate":
+        return { reason: rule.reason, message: `Duplicate value: ${JSON.stringify(shown)}`, field: where };
+      default:
+        return invalidValue(where, shown, message);
+    }
+  }
+
+  /** Runs the expression, which pays; when it cannot, no other is run after it. */
+  #run(expression: Expression, scope: Scope): Outcome {
+    const limit = Math.min(callCostMax, this.#left);
+    const meter = new CostMeter(limit);
+    let outcome: Outcome;
+    try {
+      meter.charge(evaluationCost);
+      outcome = { value: expression.run(scope, meter) };
+    } catch (error) {
+      outcome = { why: ((error as Error).message.split("\n")[0] ?? "").slice(0, reasonMax) };
+    }
+    this.#left -= meter.used;
+    if (!meter.isExceeded) return outcome;
+    this.#left = -1;
+    return { ...outcome, excess: limit < callCostMax ? "object" : "call" };
+  }
+
+  /** The message of a broken rule, or why no more rules can be run. */
+  #messageOf(
+    rule: ValidationRule,
+    scope: Scope,
+  ): { readonly message: string; readonly isExcess?: boolean } {
+    const plain = { message: rule.message ?? `failed rule: ${rule.rule}` };
+    if (rule.messageExpression === undefined) return plain;
+    const expression = compileExpression(rule.messageExpression);
+    if (expression instanceof Error) return plain;
+    const { value, excess } = this.#run(expression, scope);
+    if (excess === "object") {
+      return { message: `messageExpression evaluation failed due to ${outOfBudget}`, isExcess: true };
+    }
+    if (excess === "call") {
+      const of = JSON.stringify(rule.messageExpression);
+      const why = `no further validation rules will be run due to call cost exceeds limit for messageExpression: ${of}`;
+      return { message: why, isExcess: true };
+    }
+    const isFit = typeof value === "string" && value.length <= messageMax && value.trim() !== "";
+    return isFit && !value.includes("\n") ? { message: value } : plain;
   }
 }
 
 type Scope = Parameters<Expression["run"]>[0];
 
-function judge(
-  rule: ValidationRule,
-  expression: Expression,
-  scope: Scope,
-  schema: CustomSchema,
-  at: string,
-): FieldProblem | undefined {
-  const shown = schema.type ?? typeOf(scope.self);
-  const where =
-    rule.fieldPath === undefined ? at : [at, ...membersOf(rule.fieldPath)].filter(Boolean).join(".");
-  let holds: unknown;
-  try {
-    holds = expression.run(scope);
-  } catch (error) {
-    const why = (error as Error).message.split("\n")[0];
-    return invalidValue(at, shown, `${why} evaluating rule: ${rule.message ?? rule.rule}`);
-  }
-  if (holds === true) return undefined;
-  const message = messageOf(rule, scope);
-  switch (rule.reason) {
-    case "FieldValueForbidden":
-      return forbiddenValue(where, message);
-    case "FieldValueRequired":
-      return requiredValue(where, message);
-    case "FieldValueDuplicate":
-      return { reason: rule.reason, message: `Duplicate value: ${JSON.stringify(shown)}`, field: where };
-    default:
-      return invalidValue(where, shown, message);
-  }
+/** What came of an expression: its value, or why it has none; and of which limit it went over. */
+interface Outcome {
+  readonly value?: unknown;
+  readonly why?: string;
+  readonly excess?: "call" | "object";
 }
+
+/** Longest reason for an expression that cannot be evaluated; it may quote values. */
+const reasonMax = 500;
 
 /** Longest message that an expression may make. */
 const messageMax = 5120;
-
-function messageOf(rule: ValidationRule, scope: Scope): string {
-  const plain = rule.message ?? `failed rule: ${rule.rule}`;
-  if (rule.messageExpression === undefined) return plain;
-  const expression = compileExpression(rule.messageExpression);
-  if (expression instanceof Error) return plain;
-  try {
-    const made = expression.run(scope);
-    const isFit = typeof made === "string" && made.trim() !== "" && !made.includes("\n");
-    return isFit && made.length <= messageMax ? made : plain;
-  } catch {
-    return plain;
-  }
-}
 
 const withRules = new WeakMap<CustomSchema, boolean>();
 

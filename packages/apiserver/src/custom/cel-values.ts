@@ -22,11 +22,53 @@ export function escapedName(name: string): string | undefined {
   return /^[A-Za-z_][A-Za-z0-9_]*$/.test(escaped) ? escaped : undefined;
 }
 
-/** @param isResource the value is an object with metadata, of which rules see the names */
-export function valueForRules(value: unknown, schema: CustomSchema, isResource = false): unknown {
-  if (value === null || value === undefined) return null;
-  if (Array.isArray(value)) return value.map((item) => valueForRules(item, schema.items ?? {}));
-  if (typeof value === "object") return objectForRules(value as Json, schema, isResource);
+/** Turns values of one object into what rules see, each part of it once however many rules look at it. */
+export class RuleValues {
+  readonly #known = new WeakMap<CustomSchema, WeakMap<object, unknown>>();
+
+  /** @param isResource the value is an object with metadata, of which rules see the names */
+  of(value: unknown, schema: CustomSchema, isResource = isEmbedded(schema)): unknown {
+    if (value === null || value === undefined) return null;
+    if (typeof value !== "object") return scalarForRules(value, schema);
+    let known = this.#known.get(schema);
+    if (known === undefined) {
+      known = new WeakMap();
+      this.#known.set(schema, known);
+    }
+    let made = known.get(value);
+    if (made === undefined) {
+      made = Array.isArray(value)
+        ? value.map((item) => this.of(item, schema.items ?? noSchema))
+        : this.#object(value as Json, schema, isResource);
+      known.set(value, made);
+    }
+    return made;
+  }
+
+  /** A Map, in which a member is found at once and none is inherited. */
+  #object(value: Json, schema: CustomSchema, isResource: boolean): unknown {
+    const result = new Map<string, unknown>();
+    const { additionalProperties } = schema;
+    if (typeof additionalProperties === "object") {
+      for (const [key, member] of Object.entries(value))
+        result.set(key, this.of(member, additionalProperties));
+      return result;
+    }
+    for (const [key, member] of Object.entries(value)) {
+      const name = escapedName(key);
+      if (name === undefined) continue;
+      const property = own(schema.properties, key);
+      if (isResource && (key === "apiVersion" || key === "kind")) result.set(name, String(member));
+      else if (isResource && key === "metadata") result.set(name, namesOf(member));
+      else if (property !== undefined) result.set(name, this.of(member, property));
+    }
+    return result;
+  }
+}
+
+const noSchema: CustomSchema = {};
+
+function scalarForRules(value: unknown, schema: CustomSchema): unknown {
   if (typeof value === "number") {
     const whole = schema.type !== "number" && Number.isInteger(value);
     return whole ? BigInt(value) : value;
@@ -45,33 +87,14 @@ export function valueForRules(value: unknown, schema: CustomSchema, isResource =
   }
 }
 
-function objectForRules(value: Json, schema: CustomSchema, isResource: boolean): unknown {
-  const result: Record<string, unknown> = Object.create(null);
-  const { additionalProperties } = schema;
-  if (typeof additionalProperties === "object") {
-    for (const [key, member] of Object.entries(value))
-      result[key] = valueForRules(member, additionalProperties);
-    return result;
-  }
-  for (const [key, member] of Object.entries(value)) {
-    const name = escapedName(key);
-    if (name === undefined) continue;
-    const property = own(schema.properties, key);
-    if (isResource && (key === "apiVersion" || key === "kind")) result[name] = member;
-    else if (isResource && key === "metadata") result[name] = namesOf(member);
-    else if (property !== undefined) result[name] = valueForRules(member, property, isEmbedded(property));
-  }
-  return result;
-}
-
 export function isEmbedded(schema: CustomSchema): boolean {
   return schema["x-kubernetes-embedded-resource"] === true;
 }
 
 function namesOf(metadata: unknown): unknown {
   const { name, generateName } = (metadata ?? {}) as { name?: string; generateName?: string };
-  return Object.assign(Object.create(null), {
-    ...(name === undefined ? {} : { name }),
-    ...(generateName === undefined ? {} : { generateName }),
-  });
+  const names = new Map<string, unknown>();
+  if (name !== undefined) names.set("name", name);
+  if (generateName !== undefined) names.set("generateName", generateName);
+  return names;
 }

@@ -1,15 +1,13 @@
 /**
- * Expressions of validation rules: compiled once, and run with a bound on what they may cost. Every step of a
- * comprehension counts, so nested ones over long lists end with an error and not with a server that stands still;
- * patterns are those of RE2, which no text can slow down.
+ * Expressions of validation rules: compiled once, and run with a bound on what they may cost. Every operation is paid
+ * for before it is done, so that none of them can make the server stand still or take its memory; patterns are those
+ * of RE2, which no text can slow down.
  */
 import { createRequire } from "node:module";
-import type { ASTNode, Environment, Optional } from "@marcbachmann/cel-js";
-import { registerFunctions } from "./cel-functions.ts";
-import { patternMatches, patternProblem } from "./pattern.ts";
-
-/** Most steps of comprehensions that one expression may take. */
-const stepsMax = 1_000_000;
+import type { Environment, Optional } from "@marcbachmann/cel-js";
+import { CelCostError, CostMeter } from "./cel-cost.ts";
+import { ourNames, registerFunctions } from "./cel-functions.ts";
+import { addPrices, calledName, flattenTypes, type Metering, nodesOf, unpaidPart } from "./cel-metering.ts";
 
 /** Most parts that an expression may have, and how deep they may be nested. */
 const limits = {
@@ -35,8 +33,8 @@ export interface Expression {
   readonly type: string;
   /** True when it asks what the value was before. */
   readonly usesOldSelf: boolean;
-  /** @throws Error when it cannot be evaluated */
-  run(scope: ExpressionScope): unknown;
+  /** @throws CelCostError when it costs more than the meter allows, Error when it cannot be evaluated */
+  run(scope: ExpressionScope, meter: CostMeter): unknown;
 }
 
 const require = createRequire(import.meta.url);
@@ -46,15 +44,27 @@ const library = (): typeof import("@marcbachmann/cel-js") => require("@marcbachm
 
 let known: Environment | undefined;
 
+/** Expressions are not run within one another: what is under way is one for all. */
+const metering: Metering = { meter: new CostMeter(0) };
+
 function environment(): Environment {
   if (known === undefined) {
     const options = { enableOptionalTypes: true, homogeneousAggregateLiterals: false, limits };
-    known = registerFunctions(new (library().Environment)(options))
-      .registerFunction("string.matchesRe2(string): bool", matchesRe2)
+    known = registerFunctions(new (library().Environment)(options), metering)
       .registerVariable("self", "dyn")
       .registerVariable("oldSelf", "dyn");
+    flattenTypes(evaluatorOf(known));
   }
   return known;
+}
+
+/** The evaluator of an environment, which is told to the parts of an expression only. */
+function evaluatorOf(of: Environment): unknown {
+  const parsed = of.parse("self");
+  let found: unknown;
+  Object.assign(parsed.ast, { checkedType: "dyn", evaluate: (evaluator: unknown) => (found = evaluator) });
+  parsed({ self: null });
+  return found;
 }
 
 /** The value as expressions see one that need not be there. */
@@ -65,16 +75,23 @@ export function optionalValue(value: unknown): Optional {
 
 const compiled = new Map<string, Expression | Error>();
 
-/** Most expressions that are kept. */
-const expressionsMax = 2000;
+/** Most characters of all expressions that are kept: what they are compiled to takes some hundred times as much. */
+const keptMax = 300_000;
+let keptLength = 0;
 
 /** The expression, or why it is none. */
 export function compileExpression(text: string): Expression | Error {
   let made = compiled.get(text);
   if (made === undefined) {
     made = compile(text);
-    if (compiled.size >= expressionsMax) compiled.clear();
+    if (text.length > lengthMax) return made;
     compiled.set(text, made);
+    keptLength += text.length;
+    for (const oldest of compiled.keys()) {
+      if (keptLength <= keptMax) break;
+      compiled.delete(oldest);
+      keptLength -= oldest.length;
+    }
   }
   return made;
 }
@@ -83,16 +100,25 @@ function compile(text: string): Expression | Error {
   if (text.length > lengthMax) return new Error(`it is longer than ${lengthMax} characters`);
   try {
     const parsed = environment().parse(text);
-    const bound = { steps: 0 };
-    const usesOldSelf = prepare(parsed.ast, bound);
+    const nodes = nodesOf(parsed.ast);
+    const unpaid = unpaidPart(nodes);
+    if (unpaid !== undefined) return new Error(unpaid);
+    for (const node of nodes) {
+      const ours = ourNames.get(calledName(node) ?? "");
+      if (ours !== undefined) (node.args as unknown[])[0] = ours;
+    }
     const { valid, type = "dyn", error } = parsed.check();
     if (!valid) return firstLine(error);
+    addPrices(nodes, metering);
     return {
       type,
-      usesOldSelf,
-      run(scope) {
-        bound.steps = 0;
-        return parsed({ ...scope });
+      usesOldSelf: nodes.some(({ op, args }) => op === "id" && args === "oldSelf"),
+      run(scope, meter) {
+        metering.meter = meter;
+        const value: unknown = parsed({ ...scope });
+        // The expression may have caught the error, and be none the wiser.
+        if (meter.isExceeded) throw new CelCostError();
+        return value;
       },
     };
   } catch (error) {
@@ -103,46 +129,4 @@ function compile(text: string): Expression | Error {
 function firstLine(error: unknown): Error {
   const text = error instanceof Error ? error.message : String(error);
   return new Error(text.split("\n")[0], { cause: error });
-}
-
-interface Prepared {
-  readonly op?: string;
-  readonly args?: unknown;
-  readonly meta?: { readonly alternate?: unknown; readonly macro?: unknown };
-}
-
-/** Puts the bound into every comprehension, and our patterns in the place of the library's. Tells whether oldSelf is asked for. */
-function prepare(root: ASTNode, bound: { steps: number }): boolean {
-  let usesOldSelf = false;
-  const seen = new Set<unknown>();
-  const waiting: unknown[] = [root];
-  while (waiting.length > 0) {
-    const node = waiting.pop();
-    if (typeof node !== "object" || node === null || seen.has(node)) continue;
-    seen.add(node);
-    const { op, args, meta } = node as Prepared;
-    if (op === "id" && args === "oldSelf") usesOldSelf = true;
-    if (op === "rcall" && Array.isArray(args) && args[0] === "matches") args[0] = "matchesRe2";
-    if (op === "comprehension") boundSteps(args as Comprehension, bound);
-    waiting.push(...Object.values(node), args, meta?.alternate, meta?.macro);
-  }
-  return usesOldSelf;
-}
-
-interface Comprehension {
-  condition?: (accumulated: unknown) => boolean;
-}
-
-function boundSteps(comprehension: Comprehension, bound: { steps: number }): void {
-  const { condition } = comprehension;
-  comprehension.condition = (accumulated) => {
-    if (++bound.steps > stepsMax) throw new Error("operation cancelled: actual cost limit exceeded");
-    return condition === undefined || condition(accumulated);
-  };
-}
-
-function matchesRe2(text: string, pattern: string): boolean {
-  const problem = patternProblem(pattern);
-  if (problem !== undefined) throw new Error(problem);
-  return patternMatches(pattern, text);
 }

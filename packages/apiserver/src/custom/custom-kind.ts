@@ -16,7 +16,8 @@ import { valuesAt } from "./json-path.ts";
 import { listTypeProblems } from "./list-types.ts";
 import { prune, prunedPaths } from "./prune.ts";
 import { unchangedProblems } from "./ratcheting.ts";
-import { validateValue } from "./validate-value.ts";
+import { problemsMax, toldProblems } from "./told.ts";
+import { validateWithin, workMax } from "./validate-value.ts";
 
 /** The kind that the definition makes, or undefined when none of its versions is served. */
 export function customKind(definition: StoredDefinition, emulated: EmulatedVersion): Kind | undefined {
@@ -115,17 +116,21 @@ function rulesOf(schema: CustomSchema | undefined, emulated: EmulatedVersion) {
     itemPaths: emulated.has("crdItemPaths"),
   };
   const ratchets = emulated.has("crdRatcheting");
+  const schemaProblems = (object: KubeObject, old: Stored | undefined, of: CustomSchema) => {
+    const work = { left: workMax };
+    const values = validateWithin(object, of, words, work);
+    if (work.left < 0) return values;
+    const found = [...values, ...listTypeProblems(object, of), ...embeddedProblems(object, of)];
+    // Of more than can be looked for, it is not known whether all were there before.
+    if (found.length >= problemsMax) return found;
+    return ratchets && old !== undefined ? unchangedProblems(found, object, old, of) : found;
+  };
   const usesRules = emulated.has("crdValidationRules");
   return (object: KubeObject, old: Stored | undefined): readonly FieldProblem[] => {
-    const found = [
-      ...validateValue(object, schema, words),
-      ...listTypeProblems(object, schema),
-      ...embeddedProblems(object, schema),
-    ];
-    const problems = ratchets && old !== undefined ? unchangedProblems(found, object, old, schema) : found;
+    const problems = toldProblems(schemaProblems(object, old, schema));
     // Rules may rely on the types that the schema says.
     if (problems.length > 0 || !usesRules) return problems;
-    return ruleViolations(object, old, schema, { ratchets });
+    return toldProblems(ruleViolations(object, old, schema, { ratchets }));
   };
 }
 

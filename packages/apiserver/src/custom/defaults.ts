@@ -2,39 +2,93 @@
  * Fills in the defaults of a structural schema, on every write and every read (apiextensions-apiserver
  * schema/defaulting). A null where the schema allows none counts as not given.
  */
+import { apiError } from "../api/errors.ts";
 import type { CustomSchema } from "./custom-schema.ts";
 import { mapList, mapObject, own } from "./prune.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** The value with the defaults; itself when there is nothing to fill in. Pure and idempotent. */
+/** Most that defaults may add to one object, in characters of JSON: as much as a whole request may have. */
+const addedMax = 3 * 1024 * 1024;
+
+/**
+ * The value with the defaults; itself when there is nothing to fill in. Pure and idempotent.
+ * @throws KubeApiError 422 when they make the object too large
+ */
 export function withDefaults<T>(value: T, schema: CustomSchema | undefined): T {
-  return fill(value, schema) as T;
+  return new Filling().fill(value, schema) as T;
 }
 
-function fill(value: unknown, schema: CustomSchema | undefined): unknown {
-  if (schema === undefined || typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) {
-    const { items } = schema;
-    return mapList(value, (item) => {
-      const given = isUnwantedNull(item, items) && items?.default !== undefined ? items.default : item;
-      return fill(given, items);
+/** A default with the defaults within it. */
+interface Default {
+  readonly value: unknown;
+  /** Characters of its JSON. */
+  readonly length: number;
+}
+
+const ofSchemas = new WeakMap<CustomSchema, Default>();
+
+function defaultOf(schema: CustomSchema): Default {
+  let known = ofSchemas.get(schema);
+  if (known === undefined) {
+    const value = withDefaults(schema.default, schema);
+    known = { value, length: JSON.stringify(value).length };
+    ofSchemas.set(schema, known);
+  }
+  return known;
+}
+
+type Properties = NonNullable<CustomSchema["properties"]>;
+
+const withDefault = new WeakMap<Properties, readonly (readonly [string, CustomSchema])[]>();
+
+/** The properties that have a default. */
+function defaultedOf(properties: Properties): readonly (readonly [string, CustomSchema])[] {
+  let known = withDefault.get(properties);
+  if (known === undefined) {
+    known = Object.entries(properties).filter(([, property]) => property.default !== undefined);
+    withDefault.set(properties, known);
+  }
+  return known;
+}
+
+const noProperties: Properties = {};
+
+/** Fills one object. */
+class Filling {
+  #added = 0;
+
+  fill(value: unknown, schema: CustomSchema | undefined): unknown {
+    if (schema === undefined || typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) {
+      const { items } = schema;
+      return mapList(value, (item) => {
+        const isMissing = isUnwantedNull(item, items) && items?.default !== undefined;
+        return isMissing ? this.#add("", items) : this.fill(item, items);
+      });
+    }
+    const { properties = noProperties, additionalProperties } = schema;
+    const others = typeof additionalProperties === "object" ? additionalProperties : undefined;
+    const missing: [string, unknown][] = [];
+    for (const [key, property] of defaultedOf(properties)) {
+      if (!Object.hasOwn(value, key)) missing.push([key, this.#add(key, property)]);
+    }
+    const filled = mapObject(value as Json, (key, member) => {
+      const property = own(properties, key) ?? others;
+      if (property === undefined || !isUnwantedNull(member, property)) return this.fill(member, property);
+      // Without a default, the null goes.
+      return property.default === undefined ? undefined : this.#add(key, property);
     });
+    return missing.length === 0 ? filled : { ...filled, ...Object.fromEntries(missing) };
   }
-  const { properties = {}, additionalProperties } = schema;
-  const others = typeof additionalProperties === "object" ? additionalProperties : undefined;
-  const missing: [string, unknown][] = [];
-  for (const [key, property] of Object.entries(properties)) {
-    if (property.default === undefined || Object.hasOwn(value, key)) continue;
-    missing.push([key, fill(property.default, property)]);
+
+  #add(key: string, schema: CustomSchema): unknown {
+    const { value, length } = defaultOf(schema);
+    this.#added += key.length + length + 1;
+    if (this.#added <= addedMax) return value;
+    const message = `the defaults of its schema would add more than ${addedMax} characters to the object`;
+    throw apiError(422, "Invalid", message);
   }
-  const filled = mapObject(value as Json, (key, member) => {
-    const property = own(properties, key) ?? others;
-    if (!isUnwantedNull(member, property)) return fill(member, property);
-    // Without a default, the null goes.
-    return property?.default === undefined ? undefined : fill(property.default, property);
-  });
-  return missing.length === 0 ? filled : { ...filled, ...Object.fromEntries(missing) };
 }
 
 function isUnwantedNull(value: unknown, schema: CustomSchema | undefined): boolean {

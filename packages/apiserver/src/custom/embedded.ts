@@ -7,6 +7,7 @@ import { badRequest, type FieldProblem, requiredValue } from "../api/errors.ts";
 import { decodeMetadata } from "../schema/decode.ts";
 import type { CustomSchema } from "./custom-schema.ts";
 import { mapList, mapObject, own } from "./prune.ts";
+import { addProblems, memberPath, pathWithin } from "./told.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -44,17 +45,29 @@ function memberSchema(schema: CustomSchema, key: string): CustomSchema | undefin
 
 /** What embedded resources lack: a kind and a version. */
 export function embeddedProblems(value: unknown, schema: CustomSchema | undefined, at = ""): FieldProblem[] {
-  if (schema === undefined || typeof value !== "object" || value === null) return [];
-  if (Array.isArray(value))
-    return value.flatMap((item, i) => embeddedProblems(item, schema.items, `${at}[${i}]`));
   const problems: FieldProblem[] = [];
+  look(value, schema, at, problems);
+  return problems;
+}
+
+function look(value: unknown, schema: CustomSchema | undefined, at: string, problems: FieldProblem[]): void {
+  if (schema === undefined || typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    const { items } = schema;
+    if (items === undefined) return;
+    for (const [i, item] of value.entries()) {
+      if (typeof item === "object") look(item, items, pathWithin(at, `[${i}]`), problems);
+    }
+    return;
+  }
   if (at !== "" && schema["x-kubernetes-embedded-resource"] === true) {
     for (const key of ["apiVersion", "kind"]) {
-      if (!(value as Json)[key]) problems.push(requiredValue(`${at}.${key}`, "must not be empty"));
+      if (!(value as Json)[key]) {
+        addProblems(problems, [requiredValue(pathWithin(at, `.${key}`), "must not be empty")]);
+      }
     }
   }
   for (const [key, member] of Object.entries(value)) {
-    problems.push(...embeddedProblems(member, memberSchema(schema, key), at === "" ? key : `${at}.${key}`));
+    look(member, memberSchema(schema, key), memberPath(at, key), problems);
   }
-  return problems;
 }

@@ -33,7 +33,7 @@ const checks: Readonly<Record<string, (text: string) => boolean>> = {
   ),
   byte: pattern(/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})?$/),
   date: (text) => /^\d{4}-\d\d-\d\d$/.test(text) && isDay(text),
-  duration: pattern(/^([-+]?(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d|w))+$|^0$/),
+  duration: pattern(/^([-+]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d|w))+$|^0$/),
   "date-time": (text) =>
     /^\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)([.,]\d+)?([Zz]|[+-]\d\d(:?\d\d)?)?$/.test(
       text,

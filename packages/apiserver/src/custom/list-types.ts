@@ -2,43 +2,50 @@
 import { duplicateValue, type FieldProblem } from "../api/errors.ts";
 import type { CustomSchema } from "./custom-schema.ts";
 import { own } from "./prune.ts";
+import { addProblems, memberPath, pathWithin } from "./told.ts";
 import { canonical } from "./validate-value.ts";
 
 /** Problems of all lists in the value. Pure. */
 export function listTypeProblems(value: unknown, schema: CustomSchema | undefined, at = ""): FieldProblem[] {
-  if (schema === undefined || typeof value !== "object" || value === null) return [];
-  if (Array.isArray(value)) {
-    return [
-      ...duplicates(value, schema, at),
-      ...value.flatMap((item, i) => listTypeProblems(item, schema.items, `${at}[${i}]`)),
-    ];
-  }
-  const { properties, additionalProperties } = schema;
-  return Object.entries(value).flatMap(([key, member]) => {
-    const known = own(properties, key);
-    if (known !== undefined) return listTypeProblems(member, known, at === "" ? key : `${at}.${key}`);
-    return typeof additionalProperties === "object"
-      ? listTypeProblems(member, additionalProperties, `${at}[${key}]`)
-      : [];
-  });
+  const problems: FieldProblem[] = [];
+  look(value, schema, at, problems);
+  return problems;
 }
 
-function duplicates(list: readonly unknown[], schema: CustomSchema, at: string): FieldProblem[] {
+function look(value: unknown, schema: CustomSchema | undefined, at: string, problems: FieldProblem[]): void {
+  if (schema === undefined || typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    addProblems(problems, duplicates(value, schema, at));
+    const { items } = schema;
+    if (items === undefined) return;
+    for (const [i, item] of value.entries()) {
+      if (typeof item === "object") look(item, items, pathWithin(at, `[${i}]`), problems);
+    }
+    return;
+  }
+  const { properties, additionalProperties } = schema;
+  const others = typeof additionalProperties === "object" ? additionalProperties : undefined;
+  for (const [key, member] of Object.entries(value)) {
+    const known = own(properties, key);
+    if (known !== undefined) look(member, known, memberPath(at, key), problems);
+    else if (others !== undefined) look(member, others, pathWithin(at, `[${key}]`), problems);
+  }
+}
+
+function* duplicates(list: readonly unknown[], schema: CustomSchema, at: string): Iterable<FieldProblem> {
   const type = schema["x-kubernetes-list-type"];
-  if (type !== "set" && type !== "map") return [];
+  if (type !== "set" && type !== "map") return;
   const seen = new Set<string>();
   const told = new Set<string>();
-  const problems: FieldProblem[] = [];
   for (const [i, item] of list.entries()) {
     const shown = type === "set" ? item : keysOf(item, schema);
     const key = canonical(shown);
     if (seen.has(key) && !told.has(key)) {
       told.add(key);
-      problems.push(duplicateValue(`${at}[${i}]`, shown));
+      yield duplicateValue(pathWithin(at, `[${i}]`), shown);
     }
     seen.add(key);
   }
-  return problems;
 }
 
 /** The values of the keys that tell the items of a map apart; a key that is not given has its default. */

@@ -1,6 +1,7 @@
 /**
- * The patterns of schemas and rules: RE2, as in the reference, which matches in time that grows with the text and
- * never with the pattern's cleverness. A client's pattern cannot hold up the server.
+ * The patterns of schemas and rules: RE2, as in the reference, which matches in time that grows with the text and the
+ * pattern and never with the pattern's cleverness. How large a pattern may become is bounded before it is compiled,
+ * and what it takes to match is counted in steps: a client's pattern cannot hold up the server.
  */
 import { createRequire } from "node:module";
 import type { RE2JS } from "re2js";
@@ -10,29 +11,128 @@ const require = createRequire(import.meta.url);
 /** Loaded with the first pattern: a server without definitions has none, and is there the sooner. */
 const library = (): typeof import("re2js") => require("re2js");
 
-const known = new Map<string, RE2JS | Error>();
+/** Longest pattern, in characters. */
+const lengthMax = 10_000;
 
-/** Most patterns that are kept. */
-const patternsMax = 1000;
+/** Most parts that a pattern may have when its repetitions are written out. */
+const sizeMax = 20_000;
 
-function compiled(pattern: string): RE2JS | Error {
-  let made = known.get(pattern);
-  if (made === undefined) {
-    try {
-      made = library().RE2JS.compile(pattern);
-    } catch (error) {
-      made = error as Error;
-    }
-    if (known.size >= patternsMax) known.clear();
-    known.set(pattern, made);
+/** Most parts of all patterns that are kept. */
+const keptMax = 400_000;
+
+interface Known {
+  readonly made: RE2JS | Error;
+  readonly size: number;
+}
+
+/** The patterns that were used last, the oldest first. */
+const known = new Map<string, Known>();
+let keptSize = 0;
+
+/** @param pay is told how many parts are to be compiled, before they are */
+function compiled(pattern: string, pay?: (size: number) => void): RE2JS | Error {
+  const there = known.get(pattern);
+  if (there !== undefined) return there.made;
+  if (pattern.length > lengthMax) return new Error(`it is longer than ${lengthMax} characters`);
+  const size = writtenOutSize(pattern);
+  if (size > sizeMax) return new Error(`it has more than ${sizeMax} parts with its repetitions written out`);
+  pay?.(size);
+  const made = compile(pattern);
+  known.set(pattern, { made, size });
+  keptSize += size;
+  for (const [oldest, { size: freed }] of known) {
+    if (keptSize <= keptMax) break;
+    known.delete(oldest);
+    keptSize -= freed;
   }
   return made;
 }
 
-/** Why the text is no pattern, or undefined. */
-export function patternProblem(pattern: string): string | undefined {
-  const made = compiled(pattern);
+function compile(pattern: string): RE2JS | Error {
+  try {
+    return library().RE2JS.compile(pattern);
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+const repetition = /\{(\d{1,4})(?:,(\d{0,4}))?\}/y;
+
+/** How many parts the pattern has when each repetition is written out; no less than that. */
+export function writtenOutSize(pattern: string): number {
+  const outer: number[] = [];
+  let total = 1;
+  let last = 0;
+  const part = () => {
+    last = 1;
+    total++;
+  };
+  for (let i = 0; i < pattern.length; i++) {
+    switch (pattern[i]) {
+      case "\\":
+        i++;
+        part();
+        break;
+      case "[":
+        i = endOfClass(pattern, i);
+        part();
+        break;
+      case "(":
+        outer.push(total);
+        total = 1;
+        last = 0;
+        break;
+      case ")":
+        last = total + 1;
+        total = (outer.pop() ?? 0) + last;
+        break;
+      case "{": {
+        repetition.lastIndex = i;
+        const match = repetition.exec(pattern);
+        if (match === null) {
+          part();
+          break;
+        }
+        const times = Math.max(Number(match[1]) + 1, Number(match[2] ?? 0));
+        total += last * (times - 1);
+        last *= times;
+        i += match[0].length - 1;
+        break;
+      }
+      default:
+        part();
+    }
+    if (total > sizeMax || last > sizeMax) return Number.POSITIVE_INFINITY;
+  }
+  return total + outer.reduce((sum, size) => sum + size, 0);
+}
+
+/** Where the class of characters ends that begins there. */
+function endOfClass(pattern: string, start: number): number {
+  let i = start + 1;
+  if (pattern[i] === "^") i++;
+  if (pattern[i] === "]") i++;
+  while (i < pattern.length && pattern[i] !== "]") {
+    if (pattern[i] === "\\") i++;
+    else if (pattern.startsWith("[:", i)) {
+      const end = pattern.indexOf(":]", i + 2);
+      if (end >= 0) i = end + 1;
+    }
+    i++;
+  }
+  return i;
+}
+
+/** Why the text is no pattern, or undefined. @param pay is told how many parts are to be compiled, before they are */
+export function patternProblem(pattern: string, pay?: (size: number) => void): string | undefined {
+  const made = compiled(pattern, pay);
   return made instanceof Error ? made.message : undefined;
+}
+
+/** Most steps that matching a text of so many characters takes; one is a dozen nanoseconds at most. */
+export function patternSteps(pattern: string, length: number): number {
+  const made = compiled(pattern);
+  return made instanceof Error ? 1 : (length + 1) * made.programSize();
 }
 
 /** True when the pattern is found in the text; false for what is no pattern. */
@@ -41,20 +141,21 @@ export function patternMatches(pattern: string, text: string): boolean {
   return !(made instanceof Error) && made.matcher(text).find();
 }
 
-/** What the pattern finds in the text, one after the other. @throws Error when it is no pattern */
-export function* patternFinds(pattern: string, text: string): Iterable<string> {
+/**
+ * What the pattern finds in the text, one after the other. Each may be looked for up to the end of the text:
+ * `before` is told how many characters that are. @throws Error when it is no pattern
+ */
+export function* patternFinds(
+  pattern: string,
+  text: string,
+  before: (length: number) => void,
+): Iterable<string> {
   const made = compiled(pattern);
   if (made instanceof Error) throw made;
   const matcher = made.matcher(text);
-  while (matcher.find()) yield matcher.group() ?? "";
-}
-
-/** As {@link patternFinds}, at most `most` of them. */
-export function patternGroups(pattern: string, text: string, most: number): readonly string[] {
-  const found: string[] = [];
-  for (const match of patternFinds(pattern, text)) {
-    if (found.length >= most) break;
-    found.push(match);
+  for (let end = 0; ; end = matcher.end()) {
+    before(text.length - end);
+    if (!matcher.find()) return;
+    yield matcher.group() ?? "";
   }
-  return found;
 }

@@ -4,11 +4,11 @@
  * type, combinations, then what belongs to the value's own type, then the list of known values, then members.
  */
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../api/errors.ts";
-import { sameJson } from "../api/own.ts";
 import type { CustomSchema } from "./custom-schema.ts";
 import { hasFormat } from "./formats.ts";
-import { patternMatches } from "./pattern.ts";
+import { patternMatches, patternSteps } from "./pattern.ts";
 import { own } from "./prune.ts";
+import { addProblems, memberPath, pathWithin } from "./told.ts";
 
 /** How problems are told. */
 export interface ValidationWords {
@@ -25,7 +25,41 @@ export function validateValue(
   words: ValidationWords,
   at = "",
 ): readonly FieldProblem[] {
-  return new Validation(words).validate(value, schema, at).problems;
+  return validateWithin(value, schema, words, { left: workMax }, at);
+}
+
+/**
+ * As {@link validateValue}, taking from `work` what it takes: about a fifth of a microsecond a piece. A large schema
+ * and a large object may ask everything of everything.
+ */
+export function validateWithin(
+  value: unknown,
+  schema: CustomSchema,
+  words: ValidationWords,
+  work: Work,
+  at = "",
+): readonly FieldProblem[] {
+  try {
+    return new Validation(words, work).validate(value, schema, at).problems;
+  } catch (error) {
+    if (!(error instanceof TooMuchWorkError)) throw error;
+    return [invalidValue("<nil>", typeOf(value), "it is too large, or its schema is, to be validated")];
+  }
+}
+
+/** What may still be done. */
+export interface Work {
+  left: number;
+}
+
+/** Most work that one object may be; the longest that can be sent has a million values. */
+export const workMax = 5_000_000;
+
+/** Steps of patterns that are as much as one of ours. */
+const patternStepsOfOne = 16;
+
+class TooMuchWorkError extends Error {
+  override readonly name = "TooMuchWorkError";
 }
 
 interface Result {
@@ -38,16 +72,25 @@ const newResult = (): Result => ({ problems: [], matches: 0 });
 
 class Validation {
   readonly #words: ValidationWords;
+  readonly #work: Work;
 
-  constructor(words: ValidationWords) {
+  constructor(words: ValidationWords, work: Work) {
     this.#words = words;
+    this.#work = work;
+  }
+
+  /** @throws TooMuchWorkError when there is not so much left to spend */
+  #spend(work: number): void {
+    this.#work.left -= work;
+    if (this.#work.left < 0) throw new TooMuchWorkError();
   }
 
   validate(value: unknown, schema: CustomSchema, at: string): Result {
+    this.#spend(1);
     const result = newResult();
     const add = (problem: FieldProblem | undefined) => {
       if (problem === undefined) result.matches++;
-      else result.problems.push(problem);
+      else addProblems(result.problems, [problem]);
     };
     add(this.#typeProblem(value, schema, at));
     if (value !== null) {
@@ -58,8 +101,10 @@ class Validation {
       else if (Array.isArray(value)) this.#list(value, schema, at, result);
     }
     if (schema.enum !== undefined) {
-      const known = schema.enum.some((one) => sameJson(one, value));
-      add(known ? undefined : unsupportedValue(at, value, schema.enum.map(enumText)));
+      const { keys, texts } = knownValues(schema.enum);
+      const key = enumKey(value);
+      this.#spend(typeof key === "string" ? key.length / 20 : 0);
+      add(keys.has(key) ? undefined : unsupportedValue(at, value, texts));
     }
     if (typeof value === "object" && value !== null && !Array.isArray(value)) {
       this.#object(value as Readonly<Record<string, unknown>>, schema, at, result);
@@ -133,7 +178,9 @@ class Validation {
   ): void {
     const { maxLength, minLength, pattern, format = "" } = schema;
     const problem = (why: string) => invalidValue(at, value, `${inBody(at)} ${why}`);
-    if (maxLength !== undefined && lengthOf(value) > maxLength) {
+    this.#spend(value.length / 20);
+    if (pattern !== undefined) this.#spend(patternSteps(pattern, value.length) / patternStepsOfOne);
+    if (maxLength !== undefined && value.length > maxLength && lengthOf(value) > maxLength) {
       const why = `should be at most ${maxLength} chars long`;
       add(this.#words.typedCauses ? tooLong(at, maxLength) : problem(why));
     } else if (minLength !== undefined && lengthOf(value) < minLength) {
@@ -146,9 +193,10 @@ class Validation {
 
   #list(value: readonly unknown[], schema: CustomSchema, at: string, result: Result): void {
     const { items, minItems, maxItems, uniqueItems } = schema;
+    this.#spend((value.length * (schema["x-kubernetes-list-map-keys"] ?? []).length) / 5);
     if (items !== undefined) {
       for (const [i, item] of value.entries()) {
-        merge(result, this.validate(item, items, this.#words.itemPaths ? `${at}[${i}]` : at));
+        merge(result, this.validate(item, items, this.#words.itemPaths ? pathWithin(at, `[${i}]`) : at));
       }
     }
     if (minItems !== undefined && value.length < minItems) {
@@ -171,6 +219,7 @@ class Validation {
   #object(value: Readonly<Record<string, unknown>>, schema: CustomSchema, at: string, result: Result): void {
     const { properties, additionalProperties, required = [], minProperties, maxProperties } = schema;
     const count = Object.keys(value).length;
+    this.#spend(count / 5 + required.length / 5);
     if (minProperties !== undefined && count < minProperties) {
       result.problems.push(
         invalidValue(at, count, `${inBody(at)} should have at least ${minProperties} properties`),
@@ -185,13 +234,13 @@ class Validation {
     }
     for (const name of required) {
       if (Object.hasOwn(value, name)) result.matches++;
-      else result.problems.push(requiredValue(at === "" ? name : `${at}.${name}`));
+      else addProblems(result.problems, [requiredValue(memberPath(at, name))]);
     }
     const others = typeof additionalProperties === "object" ? additionalProperties : undefined;
     for (const [key, member] of Object.entries(value)) {
       const property = own(properties, key) ?? others;
       if (property !== undefined)
-        merge(result, this.validate(member, property, at === "" ? key : `${at}.${key}`));
+        merge(result, this.validate(member, property, memberPath(at, key)));
     }
   }
 }
@@ -201,7 +250,7 @@ function isValid(result: Result): boolean {
 }
 
 function merge(into: Result, other: Result): void {
-  into.problems.push(...other.problems);
+  addProblems(into.problems, other.problems);
   into.matches += other.matches;
 }
 
@@ -217,6 +266,33 @@ function combinationProblem(at: string, what: string): FieldProblem {
 
 function inBody(at: string): string {
   return `${at} in body`;
+}
+
+interface KnownValues {
+  readonly keys: ReadonlySet<unknown>;
+  /** As they are told. */
+  readonly texts: readonly string[];
+}
+
+const enums = new WeakMap<readonly unknown[], KnownValues>();
+
+/** Most of the known values that are told. */
+const toldValuesMax = 1000;
+
+function knownValues(values: readonly unknown[]): KnownValues {
+  let known = enums.get(values);
+  if (known === undefined) {
+    const texts = values.slice(0, toldValuesMax).map(enumText);
+    if (values.length > toldValuesMax) texts.push(`and ${values.length - toldValuesMax} others`);
+    known = { keys: new Set(values.map(enumKey)), texts };
+    enums.set(values, known);
+  }
+  return known;
+}
+
+/** The same for values that are the same JSON, and for no others. */
+function enumKey(value: unknown): unknown {
+  return typeof value === "number" || typeof value === "boolean" ? value : canonical(value);
 }
 
 function enumText(value: unknown): string {
