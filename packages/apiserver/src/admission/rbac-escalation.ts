@@ -6,6 +6,7 @@ import type { KubeObject, Stored } from "@longshore/kube";
 import { apiError, forbidden } from "../api/errors.ts";
 import { sameJson } from "../api/own.ts";
 import { mastersGroup } from "../authorization/authorizer.ts";
+import { TooManyRightsError, type Uncovered, uncovered } from "../authorization/rbac/cover.ts";
 import {
   type BindingObject,
   compacted,
@@ -14,7 +15,6 @@ import {
   rbacGroup,
   shownList,
   shownRule,
-  uncovered,
 } from "../authorization/rbac/policy.ts";
 import { groupResource, type KindRequest, type RegistryContext } from "../registry/context.ts";
 import type { AdmissionPlugin } from "./admission.ts";
@@ -75,7 +75,7 @@ function checkRole(
   const aggregates = next.aggregationRule ?? old?.aggregationRule;
   if (aggregates === undefined || sameJson(next.aggregationRule, old?.aggregationRule)) return;
   const { rules } = context.rules.rulesFor(user, "");
-  if (uncovered(rules, everything).length === 0) return;
+  if (missingOf(request, name, rules, everything).rules.length === 0) return;
   throw forbidden(groupResource(of), name, "must have cluster-admin privileges to use the aggregationRule");
 }
 
@@ -98,19 +98,36 @@ function checkBinding(context: RegistryContext, request: KindRequest, next: Bind
 
 function confirm(
   context: RegistryContext,
-  { of, user }: KindRequest,
+  request: KindRequest,
   name: string,
   namespace: string,
   asked: readonly PolicyRule[],
 ): void {
+  const { of, user } = request;
   const { rules, problems } = context.rules.rulesFor(user, namespace);
-  const missing = uncovered(rules, asked);
-  if (missing.length === 0) return;
-  const shown = [...new Set(compacted(missing).map(shownRule))].sort().join("\n");
+  const missing = missingOf(request, name, rules, asked);
+  if (missing.rules.length === 0) return;
+  const lines = [...new Set(compacted(missing.rules).map(shownRule))].sort();
+  const shown = [...lines, ...(missing.isMore ? ["and others"] : [])].join("\n");
   const unresolved = problems.length === 0 ? "" : `; resolution errors: ${shownList(problems)}`;
   throw forbidden(
     groupResource(of),
     name,
     `user "${user.name}" (groups=${shownList(user.groups)}) is attempting to grant RBAC permissions not currently held:\n${shown}${unresolved}`,
   );
+}
+
+/** @throws KubeApiError 403 when it cannot be told in time */
+function missingOf(
+  { of }: KindRequest,
+  name: string,
+  held: readonly PolicyRule[],
+  asked: readonly PolicyRule[],
+): Uncovered {
+  try {
+    return uncovered(held, asked);
+  } catch (error) {
+    if (!(error instanceof TooManyRightsError)) throw error;
+    throw forbidden(groupResource(of), name, error.message);
+  }
 }

@@ -50,7 +50,7 @@ export class CostMeter {
 const traversal = 0.1;
 
 /** Of an item that is copied from one list to another. */
-const itemCopy = 0.2;
+const itemCopy = 1;
 
 /** Of two values that are compared. */
 const comparison = 0.3;

@@ -53,7 +53,10 @@ export interface Work {
 }
 
 /** Most work that one object may be; the longest that can be sent has a million values. */
-export const workMax = 5_000_000;
+export const workMax = 4_000_000;
+
+/** Telling a problem. */
+const problemWork = 25;
 
 /** Steps of patterns that are as much as one of ours. */
 const patternStepsOfOne = 16;
@@ -90,7 +93,10 @@ class Validation {
     const result = newResult();
     const add = (problem: FieldProblem | undefined) => {
       if (problem === undefined) result.matches++;
-      else addProblems(result.problems, [problem]);
+      else {
+        this.#spend(problemWork);
+        addProblems(result.problems, [problem]);
+      }
     };
     add(this.#typeProblem(value, schema, at));
     if (value !== null) {
@@ -101,10 +107,14 @@ class Validation {
       else if (Array.isArray(value)) this.#list(value, schema, at, result);
     }
     if (schema.enum !== undefined) {
-      const { keys, texts } = knownValues(schema.enum);
+      const { keys, told } = knownValues(schema.enum);
       const key = enumKey(value);
       this.#spend(typeof key === "string" ? key.length / 20 : 0);
-      add(keys.has(key) ? undefined : unsupportedValue(at, value, texts));
+      if (keys.has(key)) add(undefined);
+      else {
+        const { message, ...problem } = unsupportedValue(at, value, []);
+        add({ ...problem, message: message + told });
+      }
     }
     if (typeof value === "object" && value !== null && !Array.isArray(value)) {
       this.#object(value as Readonly<Record<string, unknown>>, schema, at, result);
@@ -234,7 +244,10 @@ class Validation {
     }
     for (const name of required) {
       if (Object.hasOwn(value, name)) result.matches++;
-      else addProblems(result.problems, [requiredValue(memberPath(at, name))]);
+      else {
+        this.#spend(problemWork);
+        addProblems(result.problems, [requiredValue(memberPath(at, name))]);
+      }
     }
     const others = typeof additionalProperties === "object" ? additionalProperties : undefined;
     for (const [key, member] of Object.entries(value)) {
@@ -270,8 +283,8 @@ function inBody(at: string): string {
 
 interface KnownValues {
   readonly keys: ReadonlySet<unknown>;
-  /** As they are told. */
-  readonly texts: readonly string[];
+  /** As they are told, in one text. */
+  readonly told: string;
 }
 
 const enums = new WeakMap<readonly unknown[], KnownValues>();
@@ -284,7 +297,7 @@ function knownValues(values: readonly unknown[]): KnownValues {
   if (known === undefined) {
     const texts = values.slice(0, toldValuesMax).map(enumText);
     if (values.length > toldValuesMax) texts.push(`and ${values.length - toldValuesMax} others`);
-    known = { keys: new Set(values.map(enumKey)), texts };
+    known = { keys: new Set(values.map(enumKey)), told: texts.map((text) => JSON.stringify(text)).join(", ") };
     enums.set(values, known);
   }
   return known;

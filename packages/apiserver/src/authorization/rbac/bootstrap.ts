@@ -9,6 +9,7 @@ import { apiTime } from "../../registry/metadata.ts";
 import type { Change } from "../../storage/store.ts";
 import type { Behaviour } from "../../versions/changes.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
+import { uncovered } from "./cover.ts";
 import {
   aggregatedRoleTable,
   aggregateTo,
@@ -24,7 +25,6 @@ import {
   type RoleObject,
   rbacGroup,
   type Subject,
-  uncovered,
 } from "./policy.ts";
 
 const apiVersion = `${rbacGroup}/v1`;
@@ -102,7 +102,7 @@ function reconciled(there: Stored, wanted: DefaultObject["object"]): KubeObject 
   const role = wanted as RoleObject;
   if (role.aggregationRule !== undefined) return sameMaps ? there : ({ ...there, metadata } as KubeObject);
   const before = (there as Stored as RoleObject).rules ?? [];
-  const missing = uncovered(before, role.rules ?? []);
+  const missing = uncovered(before, role.rules ?? [], Number.POSITIVE_INFINITY).rules;
   if (sameMaps && missing.length === 0) return there;
   return { ...there, metadata, rules: [...before, ...missing] } as KubeObject;
 }

@@ -1,6 +1,5 @@
 /**
- * The objects of RBAC, and what their rules mean: whether a rule allows something, and whether rules give no more
- * than others do (rbac/v1 and component-helpers auth/rbac/validation). Pure.
+ * The objects of RBAC, and what their rules mean: whether a rule allows something (rbac/v1 and component-helpers auth/rbac/validation). Pure.
  */
 import type { KubeObject } from "@longshore/kube";
 import type { Attributes } from "../authorizer.ts";
@@ -74,47 +73,16 @@ function pathMatches({ nonResourceURLs = [] }: PolicyRule, path: string): boolea
 
 function urlCovers(given: string, path: string): boolean {
   if (given === all || given === path) return true;
-  return given.endsWith(all) && path.startsWith(given.replace(/\*+$/, ""));
+  const prefix = urlPrefix(given);
+  return prefix !== undefined && path.startsWith(prefix);
 }
 
-/**
- * What of `asked` the rules `held` do not give: nothing when they cover it. Each verb of each resource must be
- * covered by one rule alone, which is how kube-apiserver decides (and all that can be decided rule by rule).
- */
-export function uncovered(held: readonly PolicyRule[], asked: readonly PolicyRule[]): readonly PolicyRule[] {
-  return asked
-    .flatMap((rule) => [...singleRules(rule)])
-    .filter((single) => !held.some((rule) => covers(rule, single)));
-}
-
-/** The rule as rules of one verb, one group, one resource (and one name), or of one path. */
-function* singleRules(rule: PolicyRule): Iterable<PolicyRule> {
-  for (const group of rule.apiGroups ?? []) {
-    for (const resource of rule.resources ?? []) {
-      for (const verb of rule.verbs) {
-        const single = { verbs: [verb], apiGroups: [group], resources: [resource] };
-        const names = rule.resourceNames ?? [];
-        if (names.length === 0) yield single;
-        for (const name of names) yield { ...single, resourceNames: [name] };
-      }
-    }
-  }
-  for (const url of rule.nonResourceURLs ?? []) {
-    for (const verb of rule.verbs) yield { verbs: [verb], nonResourceURLs: [url] };
-  }
-}
-
-/** True when `rule` gives all that the single rule gives. */
-function covers(rule: PolicyRule, single: PolicyRule): boolean {
-  if (!allowsOne(rule.verbs, single.verbs[0] as string)) return false;
-  const url = single.nonResourceURLs?.[0];
-  if (url !== undefined) return (rule.nonResourceURLs ?? []).some((given) => urlCovers(given, url));
-  if (!allowsOne(rule.apiGroups, single.apiGroups?.[0] as string)) return false;
-  const resource = single.resources?.[0] as string;
-  if (!resourceMatches(rule, resource, resource.split("/", 2)[1] ?? "")) return false;
-  const names = rule.resourceNames ?? [];
-  const name = single.resourceNames?.[0];
-  return names.length === 0 || (name !== undefined && names.includes(name));
+/** How the paths begin that a path ending in `*` stands for; undefined for one that does not. */
+export function urlPrefix(given: string): string | undefined {
+  if (!given.endsWith(all)) return undefined;
+  let end = given.length;
+  while (given[end - 1] === all) end--;
+  return given.slice(0, end);
 }
 
 /** Puts rules of one verb each, of the same resource, together; others stay as they are. */
