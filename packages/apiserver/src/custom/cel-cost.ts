@@ -112,7 +112,8 @@ function membersOf(value: object): Iterable<readonly [unknown, unknown]> {
 
 function memberReader(value: object): (key: unknown) => unknown {
   if (value instanceof Map) return (key) => value.get(key);
-  return (key) => (Object.hasOwn(value, String(key)) ? (value as Record<string, unknown>)[String(key)] : undefined);
+  return (key) =>
+    Object.hasOwn(value, String(key)) ? (value as Record<string, unknown>)[String(key)] : undefined;
 }
 
 /** Pays for the comparison of a value with each item of a list. */
@@ -181,7 +182,8 @@ export function partsOf(meter: CostMeter, text: string, separator: string): numb
   if (separator === "") return text.length;
   meter.charge(searchCost(text, separator));
   let parts = 1;
-  for (let at = text.indexOf(separator); at >= 0; at = text.indexOf(separator, at + separator.length)) parts++;
+  for (let at = text.indexOf(separator); at >= 0; at = text.indexOf(separator, at + separator.length))
+    parts++;
   return parts;
 }
 
@@ -210,7 +212,16 @@ const eachItem: Charge = (meter, [list]) => {
   }
 };
 
-const times = ["Date", "DayOfMonth", "DayOfWeek", "DayOfYear", "FullYear", "Hours", "Milliseconds", "Minutes"];
+const times = [
+  "Date",
+  "DayOfMonth",
+  "DayOfWeek",
+  "DayOfYear",
+  "FullYear",
+  "Hours",
+  "Milliseconds",
+  "Minutes",
+];
 
 /** The functions that expressions may call, with their price. There are no others. */
 export const functionCosts: ReadonlyMap<string, Charge> = new Map<string, Charge>([
@@ -232,11 +243,15 @@ export const methodCosts: ReadonlyMap<string, Charge> = new Map<string, Charge>(
   ...["isSorted", "sum", "min", "max"].map((name) => [name, eachItem] as const),
   ["split", split],
   ["join", join],
-  ...["matches", "find", "findAll", "replace", "reverse", "charAt"].map((name) => [name, paysItself] as const),
+  ...["matches", "find", "findAll", "replace", "reverse", "charAt"].map(
+    (name) => [name, paysItself] as const,
+  ),
   ...[...times, "Seconds"].map((name) => [`get${name}`, timeGetter] as const),
   ...["isGreaterThan", "isLessThan", "compareTo"].map(
     (name) => [name, ((meter) => meter.charge(20)) as Charge] as const,
   ),
-  ...["getScheme", "getHost", "getHostname", "getPort", "getEscapedPath"].map((name) => [name, nominal] as const),
+  ...["getScheme", "getHost", "getHostname", "getPort", "getEscapedPath"].map(
+    (name) => [name, nominal] as const,
+  ),
   ...["hasValue", "value", "or", "orValue", "none", "of"].map((name) => [name, nominal] as const),
 ]);

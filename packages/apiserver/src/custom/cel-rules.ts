@@ -16,33 +16,56 @@ import type { CustomSchema, ValidationRule } from "./custom-schema.ts";
 import { membersOf } from "./json-path.ts";
 import { own } from "./prune.ts";
 import { Correlation } from "./ratcheting.ts";
-import { memberPath, pathWithin } from "./told.ts";
+import { addProblems, memberPath, pathWithin } from "./told.ts";
 import { typeOf } from "./validate-value.ts";
 
 const reasons = ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"];
 
+/** Most characters of all expressions of one schema: each is compiled before the definition is answered. */
+const expressionsMax = 250_000;
+
+/** An expression, be it ever so short, counts as so many more. */
+const expressionLength = 100;
+
 /** Problems of the rules of a structural schema. Pure. */
 export function ruleProblems(schema: CustomSchema, at: string): FieldProblem[] {
-  return problemsWithin(schema, at, undefined);
+  const look = new RuleChecks();
+  look.within(schema, at, undefined);
+  return look.problems;
 }
 
-/** @param uncorrelated the list within which an item cannot be told from another, so that it has no old value */
-function problemsWithin(schema: CustomSchema, at: string, uncorrelated: string | undefined): FieldProblem[] {
-  const { items, additionalProperties } = schema;
-  const problems = (schema["x-kubernetes-validations"] ?? []).flatMap((rule, i) =>
-    problemsOf(rule, `${at}.x-kubernetes-validations[${i}]`, uncorrelated),
-  );
-  for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    problems.push(...problemsWithin(property, `${at}.properties[${name}]`, uncorrelated));
+class RuleChecks {
+  readonly problems: FieldProblem[] = [];
+  #left = expressionsMax;
+
+  /** @param uncorrelated the list within which an item cannot be told from another, so that it has no old value */
+  within(schema: CustomSchema, at: string, uncorrelated: string | undefined): void {
+    const { items, additionalProperties } = schema;
+    for (const [i, rule] of (schema["x-kubernetes-validations"] ?? []).entries()) {
+      this.#check(rule, pathWithin(at, `.x-kubernetes-validations[${i}]`), uncorrelated);
+      if (this.#left < 0) return;
+    }
+    for (const [name, property] of Object.entries(schema.properties ?? {})) {
+      this.within(property, pathWithin(at, `.properties[${name}]`), uncorrelated);
+    }
+    if (items !== undefined) {
+      const within = schema["x-kubernetes-list-type"] === "map" ? uncorrelated : (uncorrelated ?? at);
+      this.within(items, pathWithin(at, ".items"), within);
+    }
+    if (typeof additionalProperties === "object") {
+      this.within(additionalProperties, pathWithin(at, ".additionalProperties"), uncorrelated);
+    }
   }
-  if (items !== undefined) {
-    const within = schema["x-kubernetes-list-type"] === "map" ? uncorrelated : (uncorrelated ?? at);
-    problems.push(...problemsWithin(items, `${at}.items`, within));
+
+  #check(rule: ValidationRule, at: string, uncorrelated: string | undefined): void {
+    if (this.#left < 0) return;
+    this.#left -= expressionLength + (rule.rule ?? "").length;
+    if (rule.messageExpression !== undefined) this.#left -= expressionLength + rule.messageExpression.length;
+    if (this.#left < 0) {
+      const why = `the expressions of a schema must have at most ${expressionsMax} characters together, and ${expressionLength} for each`;
+      addProblems(this.problems, [forbiddenValue(at, why)]);
+    } else addProblems(this.problems, problemsOf(rule, at, uncorrelated));
   }
-  if (typeof additionalProperties === "object") {
-    problems.push(...problemsWithin(additionalProperties, `${at}.additionalProperties`, uncorrelated));
-  }
-  return problems;
 }
 
 function problemsOf(rule: ValidationRule, at: string, uncorrelated: string | undefined): FieldProblem[] {
@@ -194,7 +217,8 @@ class Rules {
       rule.fieldPath === undefined ? at : [at, ...membersOf(rule.fieldPath)].filter(Boolean).join(".");
     const outcome = this.#run(expression, scope);
     if (outcome.value === true) return undefined;
-    if (outcome.excess === "object") return invalidValue(at, shown, `validation failed due to ${outOfBudget}`);
+    if (outcome.excess === "object")
+      return invalidValue(at, shown, `validation failed due to ${outOfBudget}`);
     if (outcome.excess === "call") {
       const why = `no further validation rules will be run due to call cost exceeds limit for rule: ${text}`;
       return invalidValue(at, shown, `'${outcome.why}': ${why}`);
@@ -232,10 +256,7 @@ class Rules {
   }
 
   /** The message of a broken rule, or why no more rules can be run. */
-  #messageOf(
-    rule: ValidationRule,
-    scope: Scope,
-  ): { readonly message: string; readonly isExcess?: boolean } {
+  #messageOf(rule: ValidationRule, scope: Scope): { readonly message: string; readonly isExcess?: boolean } {
     const plain = { message: rule.message ?? `failed rule: ${rule.rule}` };
     if (rule.messageExpression === undefined) return plain;
     const expression = compileExpression(rule.messageExpression);

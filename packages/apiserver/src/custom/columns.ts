@@ -1,7 +1,7 @@
 /** The columns of tables of custom resources (apiextensions-apiserver registry/customresource/tableconvertor). */
 import { age, type Column, nameColumn } from "../tables/column.ts";
 import type { PrinterColumn } from "./definition.ts";
-import { valuesAt } from "./json-path.ts";
+import { firstValueAt } from "./json-path.ts";
 
 const ageOnly: readonly PrinterColumn[] = [
   {
@@ -25,7 +25,7 @@ function columnOf({ name, type, format, description, priority, jsonPath }: Print
     ...(format === undefined ? {} : { format }),
     ...(priority === undefined ? {} : { priority }),
     description: description ?? `Custom resource definition column (in JSONPath format): ${jsonPath}`,
-    cell: (object, now) => cellOf(type, valuesAt(object, jsonPath)[0], now),
+    cell: (object, now) => cellOf(type, firstValueAt(object, jsonPath), now),
   };
 }
 

@@ -12,11 +12,11 @@ import { customType } from "./custom-type.ts";
 import { withDefaults } from "./defaults.ts";
 import { type DefinitionVersion, isTrue, type StoredDefinition, storageVersionOf } from "./definition.ts";
 import { embeddedProblems, withReadMetadata } from "./embedded.ts";
-import { valuesAt } from "./json-path.ts";
+import { firstValueAt } from "./json-path.ts";
 import { listTypeProblems } from "./list-types.ts";
 import { prune, prunedPaths } from "./prune.ts";
 import { unchangedProblems } from "./ratcheting.ts";
-import { problemsMax, toldProblems } from "./told.ts";
+import { problemsMax } from "./told.ts";
 import { validateWithin, workMax } from "./validate-value.ts";
 
 /** The kind that the definition makes, or undefined when none of its versions is served. */
@@ -127,10 +127,10 @@ function rulesOf(schema: CustomSchema | undefined, emulated: EmulatedVersion) {
   };
   const usesRules = emulated.has("crdValidationRules");
   return (object: KubeObject, old: Stored | undefined): readonly FieldProblem[] => {
-    const problems = toldProblems(schemaProblems(object, old, schema));
+    const problems = schemaProblems(object, old, schema);
     // Rules may rely on the types that the schema says.
     if (problems.length > 0 || !usesRules) return problems;
-    return toldProblems(ruleViolations(object, old, schema, { ratchets }));
+    return ruleViolations(object, old, schema, { ratchets });
   };
 }
 
@@ -146,7 +146,7 @@ function fieldsOf(
 ): Readonly<Record<string, string>> {
   return Object.fromEntries(
     selectable.map(({ jsonPath }) => {
-      const [value] = valuesAt(object, jsonPath);
+      const value = firstValueAt(object, jsonPath);
       return [jsonPath.replace(/^\./, ""), value === undefined || value === null ? "" : String(value)];
     }),
   );

@@ -1,11 +1,12 @@
 /** Custom resources that are as much work as they can be made end with an answer, soon and in little memory. */
-import { describe, expect, it } from "vitest";
+
 import { KubeApiError } from "@longshore/kube";
+import { describe, expect, it } from "vitest";
 import type { ApiServer } from "../api-server.ts";
 import { adminUser } from "../registry/request.ts";
 import { asker } from "../testing/ask.ts";
 import { heavyCustom, refusedCustom } from "../testing/heavy-requests/custom.ts";
-import type { SendJson } from "../testing/heavy-requests/heavy-request.ts";
+import { corePath, type SendJson } from "../testing/heavy-requests/heavy-request.ts";
 import { aServer } from "../testing/world.ts";
 
 /** Asks the server in this process as its administrator. */
@@ -40,6 +41,7 @@ describe("a custom resource that is much work", () => {
     expect(status).toBe(422);
     // The answer is no longer than what was asked.
     expect(JSON.stringify(answers).length).toBeLessThan(5_000_000);
+    expect((await send("GET", corePath("configmaps"))).status).toBe(200);
   });
 
   it("has a name of its own", () => {

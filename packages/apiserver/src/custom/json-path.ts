@@ -26,7 +26,12 @@ const known = new Map<string, JsonPath | JsonPathError>();
 /** Most paths that are kept. */
 const pathsMax = 1000;
 
+/** Longest path, in characters. */
+const lengthMax = 1000;
+
 function parsed(text: string): JsonPath | JsonPathError {
+  if (text.length > lengthMax)
+    return new JsonPathError(`is invalid: it is longer than ${lengthMax} characters`);
   let path = known.get(text);
   if (path === undefined) {
     try {
@@ -50,10 +55,23 @@ export function jsonPathProblem(text: string, form?: "simple"): string | undefin
     : undefined;
 }
 
-/** The values that the path leads to; none when the text is no path. */
-export function valuesAt(value: unknown, text: string): readonly unknown[] {
+/** Values that are looked at on the way to one: `..` leads to each part of an object, and `....` to each of each. */
+const looksMax = 10_000;
+
+/**
+ * The first value that the path leads to; undefined when there is none, when the text is no path, or when too much of
+ * the value would have to be looked at. @param looks is told of each value that is looked at
+ */
+export function firstValueAt(value: unknown, text: string, looks = () => {}): unknown {
   const path = parsed(text);
-  return path instanceof JsonPathError ? [] : follow([value], path);
+  if (path instanceof JsonPathError) return undefined;
+  let left = looksMax;
+  const look = () => {
+    looks();
+    return left-- > 0;
+  };
+  for (const found of follow(value, path, 0, look)) return found;
+  return undefined;
 }
 
 /** The names of the members that a simple path (`.spec.replicas`) goes through. */
@@ -71,38 +89,66 @@ export function withValueAt(object: unknown, members: readonly string[], value: 
   return { ...of, [first]: withValueAt(of[first], rest, value) };
 }
 
-function follow(values: readonly unknown[], path: JsonPath): readonly unknown[] {
-  return path.reduce<readonly unknown[]>(
-    (reached, step) => reached.flatMap((value) => take(value, step)),
-    values,
-  );
-}
-
-function take(value: unknown, step: Step): readonly unknown[] {
-  if (typeof value !== "object" || value === null) return [];
-  switch (step.kind) {
-    case "member":
-      return Object.hasOwn(value, step.name) ? [(value as Record<string, unknown>)[step.name]] : [];
-    case "slice":
-      return Array.isArray(value) ? value.slice(step.from, step.to) : [];
-    case "all":
-      return Object.values(value);
-    case "descend":
-      return descendants(value);
-    case "filter":
-      return Object.values(value).filter((item) => passes(item, step));
+/** Depth first, so that the first value is there before the others are looked for. */
+function* follow(value: unknown, path: JsonPath, from: number, look: () => boolean): Iterable<unknown> {
+  const step = path[from];
+  if (step === undefined) {
+    yield value;
+    return;
+  }
+  for (const next of take(value, step, look)) {
+    if (!look()) return;
+    yield* follow(next, path, from + 1, look);
   }
 }
 
-function descendants(value: object): readonly unknown[] {
-  return [
-    value,
-    ...Object.values(value).flatMap((v) => (typeof v === "object" && v !== null ? descendants(v) : [])),
-  ];
+function* take(value: unknown, step: Step, look: () => boolean): Iterable<unknown> {
+  if (typeof value !== "object" || value === null) return;
+  switch (step.kind) {
+    case "member":
+      if (Object.hasOwn(value, step.name)) yield (value as Record<string, unknown>)[step.name];
+      return;
+    case "slice":
+      if (Array.isArray(value)) yield* sliceOf(value, step.from, step.to);
+      return;
+    case "all":
+      yield* membersIn(value);
+      return;
+    case "descend":
+      yield* descendants(value, look);
+      return;
+    case "filter":
+      for (const item of membersIn(value)) {
+        if (!look()) return;
+        if (passes(item, step, look)) yield item;
+      }
+  }
 }
 
-function passes(item: unknown, { path, operator, value }: Step & { readonly kind: "filter" }): boolean {
-  const [found] = follow([item], path);
+function* membersIn(value: object): Iterable<unknown> {
+  if (Array.isArray(value)) yield* value;
+  else for (const key in value) yield (value as Record<string, unknown>)[key];
+}
+
+function* sliceOf(list: readonly unknown[], from = 0, to = list.length): Iterable<unknown> {
+  const end = to < 0 ? list.length + to : Math.min(to, list.length);
+  for (let i = from < 0 ? Math.max(0, list.length + from) : from; i < end; i++) yield list[i];
+}
+
+function* descendants(value: object, look: () => boolean): Iterable<unknown> {
+  yield value;
+  for (const member of membersIn(value)) {
+    if (!look()) return;
+    if (typeof member === "object" && member !== null) yield* descendants(member, look);
+  }
+}
+
+function passes(
+  item: unknown,
+  { path, operator, value }: Step & { readonly kind: "filter" },
+  look: () => boolean,
+): boolean {
+  const [found] = follow(item, path, 0, look);
   if (operator === "") return found !== undefined;
   if (found === undefined) return false;
   switch (operator) {
@@ -125,7 +171,7 @@ const member = /^\.((?:[A-Za-z0-9_/$-]|\\.)+)/;
 const quoted = /^\[\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\s*\]/;
 const index = /^\[\s*(-?\d+)\s*\]/;
 const slice = /^\[\s*(-?\d*)\s*:\s*(-?\d*)\s*\]/;
-const filter = /^\[\?\(\s*@((?:[^\]=!<>()]|\['[^']*'\])*?)\s*(?:(==|!=|<=|>=|<|>)\s*([^\]]*?)\s*)?\)\]/;
+const filter = /^\[\?\(\s*@((?:\['[^']*'\]|[^\]=!<>()[])*)(?:(==|!=|<=|>=|<|>)([^\]]*))?\)\]/;
 
 /** A path may stand in braces, and begins with a dot otherwise. */
 function parse(text: string): JsonPath {
@@ -165,8 +211,9 @@ function indexStep(at: number): Step {
   return { kind: "slice", from: at, to: at === -1 ? undefined : at + 1 };
 }
 
-function filterStep([, path = "", operator = "", value = ""]: RegExpExecArray): Step {
-  return { kind: "filter", path: path === "" ? [] : parse(path), operator, value: constant(value) };
+function filterStep([, given = "", operator = "", value = ""]: RegExpExecArray): Step {
+  const path = given.trim();
+  return { kind: "filter", path: path === "" ? [] : parse(path), operator, value: constant(value.trim()) };
 }
 
 function unescaped(text: string): string {

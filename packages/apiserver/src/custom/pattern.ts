@@ -15,7 +15,7 @@ const library = (): typeof import("re2js") => require("re2js");
 const lengthMax = 10_000;
 
 /** Most parts that a pattern may have when its repetitions are written out. */
-const sizeMax = 20_000;
+export const patternMax = 20_000;
 
 /** Most parts of all patterns that are kept. */
 const keptMax = 400_000;
@@ -35,7 +35,7 @@ function compiled(pattern: string, pay?: (size: number) => void): RE2JS | Error 
   if (there !== undefined) return there.made;
   if (pattern.length > lengthMax) return new Error(`it is longer than ${lengthMax} characters`);
   const size = writtenOutSize(pattern);
-  if (size > sizeMax) return new Error(`it has more than ${sizeMax} parts with its repetitions written out`);
+  if (size > patternMax) return new Error(`it has more than ${patternMax} parts with its repetitions written out`);
   pay?.(size);
   const made = compile(pattern);
   known.set(pattern, { made, size });
@@ -102,7 +102,7 @@ export function writtenOutSize(pattern: string): number {
       default:
         part();
     }
-    if (total > sizeMax || last > sizeMax) return Number.POSITIVE_INFINITY;
+    if (total > patternMax || last > patternMax) return Number.POSITIVE_INFINITY;
   }
   return total + outer.reduce((sum, size) => sum + size, 0);
 }

@@ -12,8 +12,9 @@ import {
 import type { CustomSchema } from "./custom-schema.ts";
 import { withDefaults } from "./defaults.ts";
 import { listTypeProblems } from "./list-types.ts";
-import { patternProblem } from "./pattern.ts";
+import { patternMax, patternProblem, writtenOutSize } from "./pattern.ts";
 import { prunedPaths } from "./prune.ts";
+import { pathWithin, problemsMax } from "./told.ts";
 import { validateValue } from "./validate-value.ts";
 
 type Level = "root" | "field" | "item";
@@ -26,8 +27,31 @@ const depthMax = 200;
 /** Problems of a whole schema; empty when it is structural. Pure. */
 export function structuralProblems(schema: CustomSchema, at: string): readonly FieldProblem[] {
   const problems: FieldProblem[] = [];
+  if (patternsSize(schema) > patternsMax) {
+    const why = `the patterns of a schema must have at most ${patternsMax} parts with their repetitions written out`;
+    return [forbiddenValue(at, why)];
+  }
   look(schema, "root", at, 0, problems);
   return problems;
+}
+
+/** Most parts of all patterns of a schema: they are compiled before the definition is answered, and kept. */
+const patternsMax = 200_000;
+
+function patternsSize(root: CustomSchema): number {
+  let size = 0;
+  const waiting: (CustomSchema | undefined)[] = [root];
+  while (waiting.length > 0 && size <= patternsMax) {
+    const schema = waiting.pop();
+    if (schema === undefined) continue;
+    if (schema.pattern !== undefined) size += Math.min(writtenOutSize(schema.pattern), patternMax);
+    for (const within of Object.values(schema.properties ?? {})) waiting.push(within);
+    for (const key of ["allOf", "anyOf", "oneOf"] as const) {
+      for (const within of schema[key] ?? []) waiting.push(within);
+    }
+    waiting.push(schema.items, additional(schema), schema.not);
+  }
+  return size;
 }
 
 function look(schema: CustomSchema, level: Level, at: string, depth: number, problems: FieldProblem[]): void {
@@ -35,6 +59,7 @@ function look(schema: CustomSchema, level: Level, at: string, depth: number, pro
     problems.push(forbiddenValue(at, `schemas must not be nested more than ${depthMax} levels deep`));
     return;
   }
+  if (problems.length >= problemsMax) return;
   problems.push(
     ...unsupportedKeywords(schema, at),
     ...typeProblems(schema, level, at),
@@ -44,15 +69,15 @@ function look(schema: CustomSchema, level: Level, at: string, depth: number, pro
     ...defaultProblems(schema, at),
   );
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    look(property, "field", `${at}.properties[${name}]`, depth + 1, problems);
+    look(property, "field", pathWithin(at, `.properties[${name}]`), depth + 1, problems);
   }
   if (schema.items !== undefined) {
     if (Array.isArray(schema.items)) {
       problems.push(forbiddenValue(`${at}.items`, "items must be a schema object and not an array"));
-    } else look(schema.items, "item", `${at}.items`, depth + 1, problems);
+    } else look(schema.items, "item", pathWithin(at, ".items"), depth + 1, problems);
   }
   if (typeof schema.additionalProperties === "object") {
-    look(schema.additionalProperties, "field", `${at}.additionalProperties`, depth + 1, problems);
+    look(schema.additionalProperties, "field", pathWithin(at, ".additionalProperties"), depth + 1, problems);
   }
   for (const key of ["allOf", "anyOf", "oneOf"] as const) {
     for (const [i, one] of (schema[key] ?? []).entries()) {
@@ -335,6 +360,7 @@ function nested(
     problems.push(forbiddenValue(at, `schemas must not be nested more than ${depthMax} levels deep`));
     return;
   }
+  if (problems.length >= problemsMax) return;
   problems.push(...valueKeywordProblems(schema, at));
   const intOrString = core?.["x-kubernetes-int-or-string"] === true && isType(schema.type);
   for (const key of coreOnly) {
@@ -345,7 +371,7 @@ function nested(
   }
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const inCore = core?.properties?.[name] ?? additional(core);
-    const path = `${at}.properties[${name}]`;
+    const path = pathWithin(at, `.properties[${name}]`);
     if (completes && inCore === undefined) {
       problems.push(requiredValue(corePath(path), `because it is defined in ${path}`));
     }

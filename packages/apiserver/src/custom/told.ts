@@ -1,12 +1,8 @@
-/** How problems are told when there are many of them, or their paths are long: the answer is never much larger than the request. */
+/** Problems when there are many of them, or their paths are long: what is found is never much larger than the request. */
 import type { FieldProblem } from "../api/errors.ts";
 
 /** Most problems of one object that are looked for. */
-export const problemsMax = 1000;
-
-/** Most problems that are told, and how many characters they may have together. */
-const toldMax = 100;
-const toldLengthMax = 1_000_000;
+export const problemsMax = 500;
 
 /** Longest path of a field that is told in full. */
 const pathMax = 4096;
@@ -37,18 +33,4 @@ export function addProblems(to: FieldProblem[], problems: Iterable<FieldProblem>
     if (to.length >= problemsMax) return;
     to.push(problem);
   }
-}
-
-/** As many of the problems as can be told, and how many others there are. */
-export function toldProblems(problems: readonly FieldProblem[]): readonly FieldProblem[] {
-  let length = 0;
-  let count = 0;
-  for (const { field, message } of problems) {
-    length += field.length + message.length;
-    if (count > 0 && (count >= toldMax || length > toldLengthMax)) break;
-    count++;
-  }
-  if (count === problems.length) return problems;
-  const message = `Too many: ${problems.length - count} other problems are not told`;
-  return [...problems.slice(0, count), { reason: "FieldValueTooMany", message, field: "<nil>" }];
 }

@@ -252,8 +252,7 @@ class Validation {
     const others = typeof additionalProperties === "object" ? additionalProperties : undefined;
     for (const [key, member] of Object.entries(value)) {
       const property = own(properties, key) ?? others;
-      if (property !== undefined)
-        merge(result, this.validate(member, property, memberPath(at, key)));
+      if (property !== undefined) merge(result, this.validate(member, property, memberPath(at, key)));
     }
   }
 }
@@ -290,14 +289,17 @@ interface KnownValues {
 const enums = new WeakMap<readonly unknown[], KnownValues>();
 
 /** Most of the known values that are told. */
-const toldValuesMax = 1000;
+const toldValuesMax = 250;
 
 function knownValues(values: readonly unknown[]): KnownValues {
   let known = enums.get(values);
   if (known === undefined) {
     const texts = values.slice(0, toldValuesMax).map(enumText);
     if (values.length > toldValuesMax) texts.push(`and ${values.length - toldValuesMax} others`);
-    known = { keys: new Set(values.map(enumKey)), told: texts.map((text) => JSON.stringify(text)).join(", ") };
+    known = {
+      keys: new Set(values.map(enumKey)),
+      told: texts.map((text) => JSON.stringify(text)).join(", "),
+    };
     enums.set(values, known);
   }
   return known;

@@ -4,7 +4,7 @@ import { labelSelectorMatcher } from "@longshore/kube/basics";
 import { apiError, badRequest, conflict, invalid, invalidValue, methodNotSupported } from "../api/errors.ts";
 import { own } from "../api/own.ts";
 import type { ScalePaths } from "../custom/definition.ts";
-import { membersOf, valuesAt, withValueAt } from "../custom/json-path.ts";
+import { firstValueAt, membersOf, withValueAt } from "../custom/json-path.ts";
 import { applyJsonPatch } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
@@ -86,13 +86,13 @@ function scaleOf(of: Kind, workload: Stored<Workload>): KubeObject {
 /** The scale of a custom resource, from where its definition says that it is (registry/customresource scaleFromCustomResource). */
 function customScale(of: Kind, paths: ScalePaths, object: Stored): KubeObject {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
-  const [replicas] = valuesAt(object, paths.specReplicasPath);
+  const replicas = firstValueAt(object, paths.specReplicasPath);
   if (typeof replicas !== "number") {
     const why = `the spec replicas field ${JSON.stringify(paths.specReplicasPath)} does not exist`;
     throw apiError(500, "InternalError", `Internal error occurred: ${why}`, { causes: [{ message: why }] });
   }
-  const [current] = valuesAt(object, paths.statusReplicasPath);
-  const [selector] = paths.labelSelectorPath ? valuesAt(object, paths.labelSelectorPath) : [];
+  const current = firstValueAt(object, paths.statusReplicasPath);
+  const selector = paths.labelSelectorPath ? firstValueAt(object, paths.labelSelectorPath) : undefined;
   return own({
     kind: "Scale",
     apiVersion: "autoscaling/v1",

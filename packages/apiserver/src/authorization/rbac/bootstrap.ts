@@ -19,13 +19,7 @@ import {
   roleBindingTable,
   roleTable,
 } from "./default-role-table.ts";
-import {
-  type BindingObject,
-  type PolicyRule,
-  type RoleObject,
-  rbacGroup,
-  type Subject,
-} from "./policy.ts";
+import { type BindingObject, type PolicyRule, type RoleObject, rbacGroup, type Subject } from "./policy.ts";
 
 const apiVersion = `${rbacGroup}/v1`;
 const autoupdate = "rbac.authorization.kubernetes.io/autoupdate";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Attributes } from "../authorizer.ts";
-import { many } from "../../testing/heavy-requests/heavy-request.ts";
 import { manyRights } from "../../testing/heavy-requests/custom.ts";
+import { many } from "../../testing/heavy-requests/heavy-request.ts";
+import type { Attributes } from "../authorizer.ts";
 import { TooManyRightsError, uncovered } from "./cover.ts";
 import { compacted, type PolicyRule, ruleAllows, shownRule } from "./policy.ts";
 
@@ -205,7 +205,11 @@ describe("large rules", () => {
     expect(uncovered([manyRights], [manyRights]).rules).toEqual([]);
     // One rule for each of 3,600 resources, as a role may be written that grows with its kinds.
     const each = manyRights.apiGroups.flatMap((group) =>
-      manyRights.resources.map((what) => ({ verbs: manyRights.verbs, apiGroups: [group], resources: [what] })),
+      manyRights.resources.map((what) => ({
+        verbs: manyRights.verbs,
+        apiGroups: [group],
+        resources: [what],
+      })),
     );
     const { rules, steps: taken } = uncovered(each, [manyRights]);
     expect(rules).toEqual([]);

@@ -41,7 +41,11 @@ export function uncovered(
 ): Uncovered {
   const covering = new Covering(held, most);
   for (const rule of asked) {
-    covering.look([rule.apiGroups ?? [], rule.resources ?? [], rule.verbs, namesOf(rule)], covering.resources, resourceRule);
+    covering.look(
+      [rule.apiGroups ?? [], rule.resources ?? [], rule.verbs, namesOf(rule)],
+      covering.resources,
+      resourceRule,
+    );
     covering.look([rule.nonResourceURLs ?? [], rule.verbs], covering.paths, pathRule);
     if (covering.isMore) break;
   }

@@ -1,5 +1,5 @@
 /** Definitions whose custom resources, and roles whose rules, are as much work as they can be made. */
-import { type HeavyRequest, many, members, type SendJson } from "./heavy-request.ts";
+import { changing, creating, type HeavyRequest, many, members, type SendJson } from "./heavy-request.ts";
 
 const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -259,13 +259,17 @@ export const manyRights = {
 };
 
 const roles: readonly HeavyRequest[] = [
-  {
-    name: "cluster role of 216,000 rights",
-    prepare: () => Promise.resolve(),
-    run: async (send) =>
-      (await send("POST", `${rbac}/clusterroles`, { metadata: { name: "heavy" }, rules: [manyRights] }))
-        .status,
-  },
+  creating("cluster role of 216,000 rights", `${rbac}/clusterroles`, () => ({
+    metadata: { name: "heavy" },
+    rules: [manyRights],
+  })),
+  changing({
+    name: "cluster role that is given 216,000 rights",
+    path: `${rbac}/clusterroles`,
+    of: { metadata: { name: "heavier" } },
+    contentType: "application/merge-patch+json",
+    body: () => ({ rules: [manyRights] }),
+  }),
 ];
 
 /** Those whose answer is 422. */
