@@ -1,4 +1,6 @@
 /** Expressions pay for all they read and make: by counts, not by time. */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { many } from "../testing/heavy-requests/heavy-request.ts";
@@ -124,6 +126,45 @@ describe("an expression", () => {
     );
     expect(compileExpression('"a".matchesRe2("a")')).toBeInstanceOf(Error);
     expect(functionCosts.has("json") || methodCosts.has("hex")).toBe(false);
+  });
+
+  it.each([
+    "self.l.all(x, x >= 0)",
+    "self.l.map(x, self.l.map(y, x)).size() > 0",
+    "self.l.exists(x, x == -1)",
+    "cel.bind(v, self.l, v.size() > 0)",
+    "self.l.all(x, self.none == x)",
+  ])("keeps nothing of the object: %s", async (text) => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const expression = compiled(text);
+    const run = () => {
+      const self = asMap({ l: many(10, (i) => BigInt(i)) });
+      try {
+        expression.run({ self }, new CostMeter(callCostMax));
+      } catch {
+        // That a member is missing is what the last one is about.
+      }
+      return new WeakRef(self);
+    };
+    const kept = run();
+    // What a reference has been asked for stays until the end of the turn.
+    await new Promise((resolve) => setImmediate(resolve));
+    collect();
+    expect(kept.deref()).toBeUndefined();
+  });
+
+  it("has no type that is nested: types are kept for ever", () => {
+    expect(compiled("[1]").type).toBe("list<int>");
+    for (const text of ["[[1]]", "[[[1]]]", 'self.l.map(x, [x]).map(x, {"a": x})']) {
+      expect(compiled(text).type).toBe("list");
+    }
+    expect(
+      compiled('{"a": [1]}["a"][0] == 1 && [[1, 2], [3]][1][0] == 3').run(
+        { self: null },
+        new CostMeter(1000),
+      ),
+    ).toBe(true);
   });
 
   it("is not run by a library that cannot be metered", () => {

@@ -22,6 +22,19 @@ export interface Metering {
 interface Evaluator {
   debugType(value: unknown): unknown;
   debugTypeDeep(value: unknown): unknown;
+  readonly registry: Registry;
+}
+
+interface Type {
+  readonly kind: string;
+}
+
+/** The types that the library knows. */
+interface Registry {
+  getType(name: string): Type;
+  getListType(of: Type): Type;
+  getMapType(key: Type, of: Type): Type;
+  getOptionalType(of: Type): Type;
 }
 
 type Evaluate = (evaluator: Evaluator, node: Node, context: unknown) => unknown;
@@ -35,13 +48,21 @@ interface Node {
   readonly meta: {
     readonly evaluate?: Evaluate;
     readonly alternate?: Node;
-    readonly macro?: { readonly evaluate: Evaluate };
+    readonly macro?: { readonly evaluate: Evaluate; readonly bindCtx?: Variables };
   };
   evaluate: Evaluate;
   handle?: Handle;
 }
 
+/** The variables of a comprehension, which its part of the expression keeps from one evaluation to the next. */
+interface Variables {
+  iterValue?: unknown;
+  accuValue?: unknown;
+  reuse(outer: unknown): unknown;
+}
+
 interface Comprehension {
+  readonly iterCtx?: Variables;
   readonly kind?: string;
   readonly step: Node;
   condition?: (accumulated: unknown) => boolean;
@@ -117,6 +138,26 @@ export function addPrices(nodes: readonly Node[], metering: Metering): void {
   for (const node of nodes) priceNode(node, metering);
   for (const { op, args } of nodes) {
     if (op === "map") for (const [key] of args as readonly (readonly [Node, Node])[]) onlyScalar(key);
+  }
+}
+
+/** True when the part has variables. */
+export function hasVariables(node: Node): boolean {
+  return variablesOf(node) !== undefined;
+}
+
+function variablesOf({ op, args, meta }: Node): Variables | undefined {
+  return op === "comprehension" ? (args as Comprehension).iterCtx : meta.macro?.bindCtx;
+}
+
+/** Lets go of the values of an evaluation, which the parts would keep until the next one. */
+export function releaseValues(nodes: readonly Node[]): void {
+  for (const node of nodes) {
+    const variables = variablesOf(node);
+    if (variables === undefined) continue;
+    variables.iterValue = undefined;
+    variables.accuValue = undefined;
+    variables.reuse(undefined);
   }
 }
 
@@ -209,13 +250,23 @@ function assertScalar(key: unknown): void {
 }
 
 /**
- * Makes the evaluator tell types by looking at a value and not into it: types of all depths would be kept for ever,
- * and telling them would take time that nothing pays for.
+ * Makes the library tell types no deeper than `list<int>`, where a value is looked at and where an expression is
+ * checked: it keeps each type that it meets for ever, and there is no end to what may be nested.
  */
 export function flattenTypes(evaluator: unknown): void {
-  const one = evaluator as Evaluator;
-  if (typeof one.debugTypeDeep !== "function" || typeof one.debugType !== "function") {
+  const { debugType, debugTypeDeep, registry } = evaluator as Partial<Evaluator>;
+  const { getListType, getMapType, getOptionalType } = registry ?? {};
+  const parts = [debugType, debugTypeDeep, getListType, getMapType, getOptionalType, registry?.getType];
+  if (registry === undefined || parts.some((part) => typeof part !== "function")) {
     throw new Error("the library of expressions is of another version than the one that can be metered");
   }
+  const one = evaluator as Evaluator;
   one.debugTypeDeep = (value) => one.debugType(value);
+  const any = registry.getType("dyn");
+  const flat = (type: Type) => (nestingKinds.has(type.kind) ? any : type);
+  registry.getListType = (of) => getListType?.call(registry, flat(of)) as Type;
+  registry.getMapType = (key, of) => getMapType?.call(registry, flat(key), flat(of)) as Type;
+  registry.getOptionalType = (of) => getOptionalType?.call(registry, flat(of)) as Type;
 }
+
+const nestingKinds: ReadonlySet<string> = new Set(["list", "map", "optional"]);

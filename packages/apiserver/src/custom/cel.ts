@@ -7,7 +7,16 @@ import { createRequire } from "node:module";
 import type { Environment, Optional } from "@marcbachmann/cel-js";
 import { CelCostError, CostMeter } from "./cel-cost.ts";
 import { ourNames, registerFunctions } from "./cel-functions.ts";
-import { addPrices, calledName, flattenTypes, type Metering, nodesOf, unpaidPart } from "./cel-metering.ts";
+import {
+  addPrices,
+  calledName,
+  flattenTypes,
+  hasVariables,
+  type Metering,
+  nodesOf,
+  releaseValues,
+  unpaidPart,
+} from "./cel-metering.ts";
 
 /** Most parts that an expression may have, and how deep they may be nested. */
 const limits = {
@@ -110,15 +119,20 @@ function compile(text: string): Expression | Error {
     const { valid, type = "dyn", error } = parsed.check();
     if (!valid) return firstLine(error);
     addPrices(nodes, metering);
+    const withVariables = nodes.filter(hasVariables);
     return {
       type,
       usesOldSelf: nodes.some(({ op, args }) => op === "id" && args === "oldSelf"),
       run(scope, meter) {
         metering.meter = meter;
-        const value: unknown = parsed({ ...scope });
-        // The expression may have caught the error, and be none the wiser.
-        if (meter.isExceeded) throw new CelCostError();
-        return value;
+        try {
+          const value: unknown = parsed({ ...scope });
+          // The expression may have caught the error, and be none the wiser.
+          if (meter.isExceeded) throw new CelCostError();
+          return value;
+        } finally {
+          releaseValues(withVariables);
+        }
       },
     };
   } catch (error) {

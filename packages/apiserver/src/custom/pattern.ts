@@ -35,7 +35,8 @@ function compiled(pattern: string, pay?: (size: number) => void): RE2JS | Error 
   if (there !== undefined) return there.made;
   if (pattern.length > lengthMax) return new Error(`it is longer than ${lengthMax} characters`);
   const size = writtenOutSize(pattern);
-  if (size > patternMax) return new Error(`it has more than ${patternMax} parts with its repetitions written out`);
+  if (size > patternMax)
+    return new Error(`it has more than ${patternMax} parts with its repetitions written out`);
   pay?.(size);
   const made = compile(pattern);
   known.set(pattern, { made, size });
