@@ -17,7 +17,7 @@ import { listTypeProblems } from "./list-types.ts";
 import { prune, prunedPaths } from "./prune.ts";
 import { unchangedProblems } from "./ratcheting.ts";
 import { problemsMax } from "./told.ts";
-import { validateWithin, workMax } from "./validate-value.ts";
+import { validateValue, workMax } from "./validate-value.ts";
 
 /** The kind that the definition makes, or undefined when none of its versions is served. */
 export function customKind(definition: StoredDefinition, emulated: EmulatedVersion): Kind | undefined {
@@ -118,8 +118,8 @@ function rulesOf(schema: CustomSchema | undefined, emulated: EmulatedVersion) {
   const ratchets = emulated.has("crdRatcheting");
   const schemaProblems = (object: KubeObject, old: Stored | undefined, of: CustomSchema) => {
     const work = { left: workMax };
-    const values = validateWithin(object, of, words, work);
-    if (work.left < 0) return values;
+    const values = validateValue(object, of, words, "", work);
+    if (work.left < 0) return values.map((problem) => ({ ...problem, field: "<nil>" }));
     const found = [...values, ...listTypeProblems(object, of), ...embeddedProblems(object, of)];
     // Of more than can be looked for, it is not known whether all were there before.
     if (found.length >= problemsMax) return found;

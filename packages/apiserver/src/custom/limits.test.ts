@@ -11,14 +11,14 @@ import { patternProblem, patternSteps, writtenOutSize } from "./pattern.ts";
 import { Correlation, unchangedProblems } from "./ratcheting.ts";
 import { structuralProblems } from "./structural.ts";
 import { isWhole, memberPath, pathWithin } from "./told.ts";
-import { validateWithin, workMax } from "./validate-value.ts";
+import { validateValue, workMax } from "./validate-value.ts";
 
 const words = { typedCauses: true, itemPaths: true };
 
 /** The work that it is, and what is told. */
 function validated(value: unknown, schema: CustomSchema) {
   const work = { left: workMax };
-  const problems = validateWithin(value, schema, words, work, "v");
+  const problems = validateValue(value, schema, words, "v", work);
   return { steps: workMax - work.left, problems };
 }
 
@@ -133,6 +133,15 @@ describe("problems", () => {
     expect(structuralProblems(schema(1000), "s").map(({ message }) => message)).toEqual([
       expect.stringContaining("the patterns of a schema must have at most 200000 parts"),
     ]);
+  });
+
+  it("of a definition end with defaults that are too much to validate", () => {
+    const item: CustomSchema = { type: "integer", anyOf: many(2000, (i) => ({ minimum: -i })) };
+    const list = { type: "array", items: item, default: many(1000, (i) => i) };
+    const schema: CustomSchema = { type: "object", properties: members(10, (i) => [`p${i}`, list]) };
+    const told = structuralProblems(schema, "s").map(({ field, message }) => `${field}: ${message}`);
+    expect(told).toHaveLength(1);
+    expect(told[0]).toMatch(/^s\.properties\[p\d\]\.default: .*it is too large, or its schema is/);
   });
 
   it("of a definition are not looked for without end", () => {

@@ -15,7 +15,7 @@ import { listTypeProblems } from "./list-types.ts";
 import { patternMax, patternProblem, writtenOutSize } from "./pattern.ts";
 import { prunedPaths } from "./prune.ts";
 import { pathWithin, problemsMax } from "./told.ts";
-import { validateValue } from "./validate-value.ts";
+import { validateValue, type Work, workMax } from "./validate-value.ts";
 
 type Level = "root" | "field" | "item";
 
@@ -26,13 +26,19 @@ const depthMax = 200;
 
 /** Problems of a whole schema; empty when it is structural. Pure. */
 export function structuralProblems(schema: CustomSchema, at: string): readonly FieldProblem[] {
-  const problems: FieldProblem[] = [];
+  const found: Findings = { problems: [], work: { left: workMax } };
   if (patternsSize(schema) > patternsMax) {
     const why = `the patterns of a schema must have at most ${patternsMax} parts with their repetitions written out`;
     return [forbiddenValue(at, why)];
   }
-  look(schema, "root", at, 0, problems);
-  return problems;
+  look(schema, "root", at, 0, found);
+  return found.problems;
+}
+
+interface Findings {
+  readonly problems: FieldProblem[];
+  /** What may still be done to validate all defaults. */
+  readonly work: Work;
 }
 
 /** Most parts of all patterns of a schema: they are compiled before the definition is answered, and kept. */
@@ -54,7 +60,8 @@ function patternsSize(root: CustomSchema): number {
   return size;
 }
 
-function look(schema: CustomSchema, level: Level, at: string, depth: number, problems: FieldProblem[]): void {
+function look(schema: CustomSchema, level: Level, at: string, depth: number, found: Findings): void {
+  const { problems, work } = found;
   if (depth > depthMax) {
     problems.push(forbiddenValue(at, `schemas must not be nested more than ${depthMax} levels deep`));
     return;
@@ -66,18 +73,18 @@ function look(schema: CustomSchema, level: Level, at: string, depth: number, pro
     ...valueKeywordProblems(schema, at),
     ...extensionProblems(schema, at),
     ...metadataRules(schema, level, at),
-    ...defaultProblems(schema, at),
+    ...defaultProblems(schema, at, work),
   );
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    look(property, "field", pathWithin(at, `.properties[${name}]`), depth + 1, problems);
+    look(property, "field", pathWithin(at, `.properties[${name}]`), depth + 1, found);
   }
   if (schema.items !== undefined) {
     if (Array.isArray(schema.items)) {
       problems.push(forbiddenValue(`${at}.items`, "items must be a schema object and not an array"));
-    } else look(schema.items, "item", pathWithin(at, ".items"), depth + 1, problems);
+    } else look(schema.items, "item", pathWithin(at, ".items"), depth + 1, found);
   }
   if (typeof schema.additionalProperties === "object") {
-    look(schema.additionalProperties, "field", pathWithin(at, ".additionalProperties"), depth + 1, problems);
+    look(schema.additionalProperties, "field", pathWithin(at, ".additionalProperties"), depth + 1, found);
   }
   for (const key of ["allOf", "anyOf", "oneOf"] as const) {
     for (const [i, one] of (schema[key] ?? []).entries()) {
@@ -306,9 +313,9 @@ function metadataRules(schema: CustomSchema, level: Level, at: string): FieldPro
   return problems;
 }
 
-function defaultProblems(schema: CustomSchema, at: string): FieldProblem[] {
+function defaultProblems(schema: CustomSchema, at: string, work: Work): FieldProblem[] {
   const { default: value } = schema;
-  if (value === undefined) return [];
+  if (value === undefined || work.left < 0) return [];
   const path = `${at}.default`;
   // The default of a part is read as the part would be: it has no room for unknown members, and must be valid.
   const wrapped: CustomSchema = { type: "object", properties: { value: schema } };
@@ -316,7 +323,7 @@ function defaultProblems(schema: CustomSchema, at: string): FieldProblem[] {
   if (unknown.length > 0) return [invalidValue(path, value, "must not have unknown fields")];
   const filled = withDefaults(value, schema);
   return [
-    ...validateValue(filled, schema, { typedCauses: false, itemPaths: true }).map((problem) => ({
+    ...validateValue(filled, schema, { typedCauses: false, itemPaths: true }, "", work).map((problem) => ({
       ...problem,
       field: problem.field === "" ? path : `${path}.${problem.field}`,
     })),

@@ -18,32 +18,22 @@ export interface ValidationWords {
   readonly itemPaths: boolean;
 }
 
-/** What is wrong with the value; empty when nothing is. Pure. */
+/**
+ * What is wrong with the value; empty when nothing is. Takes from `work` what it takes, about a fifth of a microsecond
+ * a piece: a large schema and a large object may ask everything of everything.
+ */
 export function validateValue(
   value: unknown,
   schema: CustomSchema,
   words: ValidationWords,
   at = "",
-): readonly FieldProblem[] {
-  return validateWithin(value, schema, words, { left: workMax }, at);
-}
-
-/**
- * As {@link validateValue}, taking from `work` what it takes: about a fifth of a microsecond a piece. A large schema
- * and a large object may ask everything of everything.
- */
-export function validateWithin(
-  value: unknown,
-  schema: CustomSchema,
-  words: ValidationWords,
-  work: Work,
-  at = "",
+  work: Work = { left: workMax },
 ): readonly FieldProblem[] {
   try {
     return new Validation(words, work).validate(value, schema, at).problems;
   } catch (error) {
     if (!(error instanceof TooMuchWorkError)) throw error;
-    return [invalidValue("<nil>", typeOf(value), "it is too large, or its schema is, to be validated")];
+    return [invalidValue(at, typeOf(value), "it is too large, or its schema is, to be validated")];
   }
 }
 
