@@ -13,8 +13,8 @@ import {
   methodCosts,
   objectCostMax,
 } from "./cel-cost.ts";
-import { flattenTypes } from "./cel-metering.ts";
 import { ruleViolations } from "./cel-rules.ts";
+import { flattenTypes } from "./cel-types.ts";
 import type { CustomSchema } from "./custom-schema.ts";
 
 function compiled(text: string): Expression {

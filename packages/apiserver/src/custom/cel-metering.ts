@@ -18,26 +18,7 @@ export interface Metering {
   meter: CostMeter;
 }
 
-/** The evaluator of the library, as far as it is of interest here. */
-interface Evaluator {
-  debugType(value: unknown): unknown;
-  debugTypeDeep(value: unknown): unknown;
-  readonly registry: Registry;
-}
-
-interface Type {
-  readonly kind: string;
-}
-
-/** The types that the library knows. */
-interface Registry {
-  getType(name: string): Type;
-  getListType(of: Type): Type;
-  getMapType(key: Type, of: Type): Type;
-  getOptionalType(of: Type): Type;
-}
-
-type Evaluate = (evaluator: Evaluator, node: Node, context: unknown) => unknown;
+type Evaluate = (evaluator: unknown, node: Node, context: unknown) => unknown;
 type Handle = (...args: unknown[]) => unknown;
 
 /** A part of an expression, as the library has it. */
@@ -177,7 +158,7 @@ function priceNode(node: Node, metering: Metering): void {
       throw error;
     }
   };
-  const run = (evaluator: Evaluator, context: unknown): unknown => {
+  const run = (evaluator: unknown, context: unknown): unknown => {
     if (alternate !== undefined) return alternate.evaluate(evaluator, alternate, context);
     if (macro !== undefined) return macro.evaluate(evaluator, macro as unknown as Node, context);
     return (meta.evaluate as Evaluate)(evaluator, node, context);
@@ -248,25 +229,3 @@ function assertScalar(key: unknown): void {
     throw new Error("unsupported key type");
   }
 }
-
-/**
- * Makes the library tell types no deeper than `list<int>`, where a value is looked at and where an expression is
- * checked: it keeps each type that it meets for ever, and there is no end to what may be nested.
- */
-export function flattenTypes(evaluator: unknown): void {
-  const { debugType, debugTypeDeep, registry } = evaluator as Partial<Evaluator>;
-  const { getListType, getMapType, getOptionalType } = registry ?? {};
-  const parts = [debugType, debugTypeDeep, getListType, getMapType, getOptionalType, registry?.getType];
-  if (registry === undefined || parts.some((part) => typeof part !== "function")) {
-    throw new Error("the library of expressions is of another version than the one that can be metered");
-  }
-  const one = evaluator as Evaluator;
-  one.debugTypeDeep = (value) => one.debugType(value);
-  const any = registry.getType("dyn");
-  const flat = (type: Type) => (nestingKinds.has(type.kind) ? any : type);
-  registry.getListType = (of) => getListType?.call(registry, flat(of)) as Type;
-  registry.getMapType = (key, of) => getMapType?.call(registry, flat(key), flat(of)) as Type;
-  registry.getOptionalType = (of) => getOptionalType?.call(registry, flat(of)) as Type;
-}
-
-const nestingKinds: ReadonlySet<string> = new Set(["list", "map", "optional"]);

@@ -10,13 +10,13 @@ import { ourNames, registerFunctions } from "./cel-functions.ts";
 import {
   addPrices,
   calledName,
-  flattenTypes,
   hasVariables,
   type Metering,
   nodesOf,
   releaseValues,
   unpaidPart,
 } from "./cel-metering.ts";
+import { flattenTypes } from "./cel-types.ts";
 
 /** Most parts that an expression may have, and how deep they may be nested. */
 const limits = {

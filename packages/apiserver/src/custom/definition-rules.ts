@@ -11,7 +11,7 @@ import {
 } from "../api/errors.ts";
 import { sameJson } from "../api/own.ts";
 import { dns1035LabelProblems, subdomainProblems } from "../registry/names.ts";
-import { ruleProblems } from "./cel-rules.ts";
+import { ruleProblems } from "./cel-rule-checks.ts";
 import type { CustomSchema } from "./custom-schema.ts";
 import {
   type Definition,
