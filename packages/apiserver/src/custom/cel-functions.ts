@@ -6,7 +6,7 @@ import type { Metering } from "./cel-metering.ts";
 import { patternFinds, patternMatches, patternProblem, patternSteps } from "./pattern.ts";
 
 /** Longest text of a quantity; with more digits, arithmetic would take its time. */
-const numberTextMax = 1000;
+const numberTextMax = 200;
 
 /** The same environment, with the functions, which pay with `metering`. */
 export function registerFunctions(environment: Environment, metering: Metering): Environment {
