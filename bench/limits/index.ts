@@ -12,6 +12,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { performance } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
+import { heavyCustom } from "../../packages/apiserver/src/testing/heavy-requests/custom.ts";
 import type {
   HeavyRequest,
   SendJson,
@@ -28,8 +29,8 @@ const only = word("only") ?? "";
 const waitMaxMs = Number(word("wait-max") ?? 3000);
 const ratioMax = Number(word("ratio-max") ?? 10);
 
-const requests: readonly HeavyRequest[] = [...heavyPatches, ...heavyObjects].filter(({ name }) =>
-  name.includes(only),
+const requests: readonly HeavyRequest[] = [...heavyPatches, ...heavyObjects, ...heavyCustom].filter(
+  ({ name }) => name.includes(only),
 );
 
 /** What one heavy request did on one server. */
