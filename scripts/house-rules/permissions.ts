@@ -19,7 +19,7 @@ export const permissions: readonly Permission[] = [
   {
     files: /^packages\/runtime\/src\/(.*\/)?(kernel|unprivileged|node|real)-[a-z-]+\.ts$/,
     may: ["files", "programs", "network", "process"],
-    because: "the real forms of Host",
+    because: "the real forms of Host, and the lock of a directory",
   },
   {
     files: /^packages\/kube\/src\/(.*\/)?(http|https|undici|kubeconfig|in-cluster)[a-z-]*\.ts$/,
@@ -35,11 +35,6 @@ export const permissions: readonly Permission[] = [
     files: /^packages\/apiserver\/src\/storage\/disk\/[a-z-]+\.ts$/,
     may: ["files"],
     because: "the durable store: it is the disk",
-  },
-  {
-    files: /^packages\/apiserver\/src\/storage\/directory-lock\.ts$/,
-    may: ["files", "process"],
-    because: "the durable store's lock: a file that names the living process that holds it",
   },
   {
     files: /^packages\/apiserver\/src\/http\/data-dir\.ts$/,

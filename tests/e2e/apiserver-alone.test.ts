@@ -3,12 +3,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { HttpsConnections } from "../../packages/apiserver/src/testing/http.ts";
-import { longshore } from "./support/run-command.ts";
+import { longshore, runProgram } from "./support/run-command.ts";
 import { longshoreCommand } from "./support/test-cluster.ts";
 
 let directory: string;
@@ -178,6 +178,27 @@ describe("longshore run apiserver", () => {
     expect(outcome.err).toMatch(message);
     expect(outcome.out).toBe("");
   });
+
+  it.skipIf(process.getuid?.() !== 0)(
+    "refuses a directory that a server in another container has, and loses nothing of it",
+    async () => {
+      const first = await start("--data-dir", dataDir);
+      const container = ["unshare", "--pid", "--fork", "--mount-proc"];
+      const argv = [...container, ...longshoreCommand, "run", "apiserver", "--data-dir", dataDir];
+      const [second] = await Promise.all([
+        runProgram([...argv, "--secure-port", "0", "--kubeconfig-out", join(directory, "other")]),
+        ...Array.from({ length: 20 }, async (_, i) => expect(await create(first, `c${i}`)).toBe(201)),
+      ]);
+      expect(second.code).toBe(1);
+      expect(second.err).toContain(
+        `the data directory ${dataDir} is in use by process ${first.child.pid} of ${hostname()}, which is another machine or container: stop that process or choose another directory`,
+      );
+      first.child.kill("SIGKILL");
+      await first.ended;
+      const again = await start("--data-dir", dataDir);
+      expect(await names(again)).toHaveLength(20);
+    },
+  );
 
   it("refuses a directory that another has, and a store that is damaged", async () => {
     const first = await start("--data-dir", dataDir);

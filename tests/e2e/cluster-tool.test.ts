@@ -8,7 +8,7 @@ import { silentLogger } from "@longshore/runtime";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { machineStateBelow, nothing } from "./support/machine-state.ts";
 import { longshore, runProgram } from "./support/run-command.ts";
-import { shortDirectory, writerScript } from "./support/test-cluster.ts";
+import { longshoreCommand, shortDirectory, writerScript } from "./support/test-cluster.ts";
 
 /** `longshore cluster …`; must succeed, and gives what it says on stdout. */
 async function cluster(dir: string, ...args: string[]): Promise<string> {
@@ -82,6 +82,26 @@ describe("longshore cluster", () => {
     expect(await processOf(dir, "node-agent-node-1")).not.toMatchObject({ pid: before?.pid });
     const said = readFileSync(join(dir, "logs/supervisor.log"), "utf8");
     expect(said).toMatch(new RegExp(`node-agent-node-1 ended \\(${how.source}\\)`));
+  });
+
+  test("no second one in its directory, and no end of it from where its processes are not seen", async () => {
+    const again = await longshore("cluster", "up", "--dir", dir);
+    expect(again.code).toBe(1);
+    expect(again.err).toMatch(/a cluster already runs in .* \(process [0-9]+\): use another --dir/);
+    if (process.getuid?.() !== 0) return;
+    const elsewhere = (...verb: string[]) =>
+      runProgram([
+        ...["unshare", "--pid", "--fork", "--mount-proc"],
+        ...longshoreCommand,
+        ...["cluster", ...verb, "--dir", dir],
+      ]);
+    const up = await elsewhere("up");
+    expect(up.code).toBe(1);
+    expect(up.err).toContain(`a cluster already runs in ${dir} (in another container)`);
+    const down = await elsewhere("down");
+    expect(down.code).toBe(1);
+    expect(down.err).toContain("is in use by a process that cannot be seen from here");
+    expect((await status(dir)).processes.every(({ alive }) => alive)).toBe(true);
   });
 
   test("gates, shown and set", async () => {

@@ -1,6 +1,6 @@
 /**
- * The seams without the machine: clock, randomness, log, life cycles, gates. Part of the root, and an entry of its own for
- * programs that start faster without hosts and virtual forms.
+ * The seams without the machine: clock, randomness, log, life cycles, gates; and the lock of a directory. Part of the root,
+ * and an entry of its own for programs that start faster without hosts and virtual forms.
  */
 export { type BackoffPolicy, backoffMs } from "./backoff.ts";
 export { abortable, type Clock, DeadlineError, type Timer, withDeadline } from "./clock.ts";
@@ -34,6 +34,14 @@ export {
   type MetricOptions,
   noMeter,
 } from "./meter.ts";
+export {
+  lockDirectory,
+  lockDirectoryWithFile,
+  lockFile,
+  type PathLock,
+  PathLockedError,
+  PathLockLostError,
+} from "./node-path-lock.ts";
 export { type Random, SeededRandom, systemRandom } from "./random.ts";
 export { systemClock } from "./system-clock.ts";
 export { TimeLimit } from "./time-limit.ts";

@@ -12,7 +12,16 @@ import {
   resources,
 } from "@longshore/kube";
 import type { Platform } from "@longshore/migration";
-import { type Component, errorChain, type Host, HostError, type RuntimeEnv } from "@longshore/runtime";
+import {
+  type Component,
+  errorChain,
+  type Host,
+  HostError,
+  lockDirectory,
+  type PathLock,
+  PathLockedError,
+  type RuntimeEnv,
+} from "@longshore/runtime";
 import {
   defaultGroupSnapshotClassAnnotation,
   defaultSnapshotClassAnnotation,
@@ -86,7 +95,7 @@ export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<Su
   const layout = clusterLayout(options.dir);
   const progress = options.onProgress ?? (() => {});
   await requireRoom(layout.dir);
-  await claimDirectory(env, layout, options.config);
+  const lock = await claimDirectory(env, layout, options.config);
   const supervisor = startSupervisor(env);
   let client: OpenCluster["kube"] | undefined;
   const stop = async () => {
@@ -95,6 +104,7 @@ export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<Su
     const never = new AbortController().signal;
     await endClusterProcesses(env, layout, { sparePid: process.pid, signal: never });
     await removeCluster(env, layout, never);
+    lock.release();
   };
   try {
     const config = await prepare(env, layout, options.config);
@@ -163,6 +173,7 @@ export async function downCluster(env: ClusterEnv, dir: string, signal: AbortSig
     throw new ClusterDirectoryError(`${dir} holds no cluster; nothing was removed`);
   }
   const host = config === undefined ? env.host : processHost(config.hostForm);
+  await requireOwnProcesses(host, layout);
   await endClusterProcesses({ ...env, host }, layout, { signal });
   if ((await host.stat(dir)) !== undefined) await removeCluster({ ...env, host }, layout, signal);
   return true;
@@ -205,9 +216,7 @@ export async function signalClusterProcess(
   processName: string,
   signal: NodeJS.Signals,
 ): Promise<boolean> {
-  const identity = (await readJson(host, layout.pidFile(processName)).catch(() => undefined)) as
-    | ProcessIdentity
-    | undefined;
+  const identity = await identityOf(host, layout, processName);
   return identity !== undefined && signalProcess(identity, signal);
 }
 
@@ -227,8 +236,54 @@ export function fileGateControl(host: Host, layout: ClusterLayout): GateControl 
 
 const baseName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 
-/** Takes the directory for this process. @throws ClusterDirectoryError when it is taken or holds other things */
-async function claimDirectory(env: ClusterEnv, layout: ClusterLayout, config: ClusterConfig): Promise<void> {
+/**
+ * Makes sure that the cluster's processes can be ended from here: of one in another container only its lock is seen.
+ * @throws ClusterDirectoryError when one cannot
+ */
+async function requireOwnProcesses(host: Host, layout: ClusterLayout): Promise<void> {
+  const parts = [
+    [layout.dir, supervisorName],
+    [layout.apiDir, "apiserver"],
+    [layout.cloudDir, "disk-cloud"],
+  ] as const;
+  for (const [part, name] of parts) {
+    if ((await host.stat(part)) === undefined || !isLocked(part)) continue;
+    const holder = await identityOf(host, layout, name);
+    // Looked at again: it may have ended meanwhile.
+    if ((holder !== undefined && isAlive(holder)) || !isLocked(part)) continue;
+    throw new ClusterDirectoryError(
+      `${part} is in use by a process that cannot be seen from here, perhaps in another container; nothing was removed: run this again there`,
+    );
+  }
+}
+
+/** A process of the cluster by its pid file, alive or not. */
+async function identityOf(
+  host: Host,
+  layout: ClusterLayout,
+  processName: string,
+): Promise<ProcessIdentity | undefined> {
+  const record = await readJson(host, layout.pidFile(processName)).catch(() => undefined);
+  return record as ProcessIdentity | undefined;
+}
+
+/** Whether a process has the directory. */
+function isLocked(dir: string): boolean {
+  try {
+    lockDirectory(dir).release();
+    return false;
+  } catch (error) {
+    if (error instanceof PathLockedError) return true;
+    throw error;
+  }
+}
+
+/** Takes the directory for this process, until the lock is released. @throws ClusterDirectoryError when it is taken or holds other things */
+async function claimDirectory(
+  env: ClusterEnv,
+  layout: ClusterLayout,
+  config: ClusterConfig,
+): Promise<PathLock> {
   const problem = layoutProblem(
     layout,
     config.nodes.map((n) => n.name),
@@ -237,12 +292,11 @@ async function claimDirectory(env: ClusterEnv, layout: ClusterLayout, config: Cl
   if (problem !== undefined) throw new ClusterDirectoryError(problem);
   const entries = (await env.host.readDirectory(layout.dir)) ?? [];
   if (entries.length > 0) {
-    const owner = (await readJson(env.host, layout.pidFile(supervisorName)).catch(() => undefined)) as
-      | ProcessIdentity
-      | undefined;
-    if (owner !== undefined && isAlive(owner)) {
+    const owner = await identityOf(env.host, layout, supervisorName);
+    if (isLocked(layout.dir)) {
+      const holder = owner !== undefined && isAlive(owner) ? `process ${owner.pid}` : "in another container";
       throw new ClusterDirectoryError(
-        `a cluster already runs in ${layout.dir} (process ${owner.pid}): use another --dir, or end it with "longshore cluster down --dir ${layout.dir}"`,
+        `a cluster already runs in ${layout.dir} (${holder}): use another --dir, or end it with "longshore cluster down --dir ${layout.dir}"`,
       );
     }
     const remedy =
@@ -258,21 +312,28 @@ async function claimDirectory(env: ClusterEnv, layout: ClusterLayout, config: Cl
     );
   }
   await env.host.makeDirectory(layout.dir, 0o700);
+  let lock: PathLock | undefined;
   try {
+    lock = lockDirectory(layout.dir);
     await env.host.symlink(clusterMark, layout.markFile);
+    await env.host.makeDirectory(layout.runDir, 0o700);
+    const identity = identifyProcess(process.pid);
+    await env.host.writeFileAtomic(
+      layout.pidFile(supervisorName),
+      JSON.stringify({ ...identity, restarts: 0 }),
+    );
+    return lock;
   } catch (error) {
+    lock?.release();
     // Of two that come at once, one is first.
-    if (!(error instanceof HostError) || error.code !== "EEXIST") throw error;
+    const isTaken =
+      error instanceof PathLockedError || (error instanceof HostError && error.code === "EEXIST");
+    if (!isTaken) throw error;
     throw new ClusterDirectoryError(
       `another "longshore cluster up" has just taken ${layout.dir}: use another --dir`,
+      { cause: error },
     );
   }
-  await env.host.makeDirectory(layout.runDir, 0o700);
-  const identity = identifyProcess(process.pid);
-  await env.host.writeFileAtomic(
-    layout.pidFile(supervisorName),
-    JSON.stringify({ ...identity, restarts: 0 }),
-  );
 }
 
 async function prepare(env: ClusterEnv, layout: ClusterLayout, asked: ClusterConfig): Promise<ClusterConfig> {

@@ -11,12 +11,7 @@
 import type { CsiListener } from "@longshore/csi";
 import { type Component, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
 import type { CloudCaller, Instance } from "@longshore/volumes";
-import {
-  connectDiskCloud,
-  createDiskCloud,
-  type ProviderCloud,
-  serveDiskCloud,
-} from "../disk-cloud/index.ts";
+import { connectDiskCloud, type ProviderCloud, startDiskCloud } from "../disk-cloud/index.ts";
 import { driverKind } from "./driver-kinds.ts";
 import type { FaultName } from "./faults/index.ts";
 import { createReferenceDriver } from "./reference-driver.ts";
@@ -108,8 +103,8 @@ async function ownCloud(
 ): Promise<Cloud> {
   const { stateDir, zones = ["zone-1"], capacityBytes } = options;
   const room = capacityBytes === undefined ? {} : { zoneCapacityBytes: capacityBytes };
-  const service = await createDiskCloud(env, { stateDir, instances, zones, ...room });
-  const component = await serveDiskCloud(service, `${stateDir}/cloud.sock`);
+  const cloudOptions = { stateDir, instances, zones, ...room };
+  const { service, component } = await startDiskCloud(env, cloudOptions, `${stateDir}/cloud.sock`);
   return { cloud: service.forCaller(caller), component };
 }
 

@@ -23,7 +23,7 @@ import {
 } from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
-import { connectDiskCloud, createDiskCloud, serveDiskCloud } from "../disk-cloud/index.ts";
+import { connectDiskCloud, startDiskCloud } from "../disk-cloud/index.ts";
 import { controlPlane } from "../platform/embedded-platform.ts";
 import { processEnv, processHost } from "./environment.ts";
 
@@ -63,7 +63,7 @@ interface ProcessContext {
 
 const starters: Readonly<Record<ProcessKind, (context: ProcessContext) => Promise<StartedProcess>>> = {
   apiserver: startApiServer,
-  "disk-cloud": startDiskCloud,
+  "disk-cloud": startCloud,
   "controller-manager": startControllers,
   "csi-controller": startCsiController,
   "csi-node": startCsiNode,
@@ -102,12 +102,10 @@ async function startApiServer({ env, layout, config }: ProcessContext): Promise<
   return { ended: server.failed.then((error) => error.message), stop: () => server.stop() };
 }
 
-async function startDiskCloud({ env, layout, config, host }: ProcessContext): Promise<StartedProcess> {
-  const cloud = await createDiskCloud(
-    { ...env, host },
-    { stateDir: layout.cloudDir, instances: cloudInstances(config) },
-  );
-  return running(await serveDiskCloud(cloud, layout.cloudSocket));
+async function startCloud({ env, layout, config, host }: ProcessContext): Promise<StartedProcess> {
+  const options = { stateDir: layout.cloudDir, instances: cloudInstances(config) };
+  const { component } = await startDiskCloud({ ...env, host }, options, layout.cloudSocket);
+  return running(component);
 }
 
 async function startControllers(context: ProcessContext): Promise<StartedProcess> {

@@ -13,19 +13,19 @@ afterEach(() => rmSync(layout.dir, { recursive: true, force: true }));
 
 it("refuses a second crossing beside the first, and lets go without a trace", () => {
   const release = takeCrossing(layout);
-  expect(() => takeCrossing(layout, process.ppid)).toThrow(CrossingUnderWayError);
+  expect(() => takeCrossing(layout)).toThrow(CrossingUnderWayError);
   expect(readdirSync(layout.dir)).toEqual(["crossing.lock"]);
   release();
   expect(readdirSync(layout.dir)).toEqual([]);
 });
 
 it.each([
-  ["a process that is gone", JSON.stringify({ pid: process.pid, startedAt: "another time" })],
+  ["a process that is gone", JSON.stringify({ pid: 1, host: "h", pidNamespace: "pid:[1]" })],
   ["a damaged file", "{"],
 ])("takes over what is left of %s", (_what, text) => {
   writeFileSync(`${layout.dir}/crossing.lock`, text);
   const release = takeCrossing(layout);
-  expect(() => takeCrossing(layout, process.ppid)).toThrow(CrossingUnderWayError);
+  expect(() => takeCrossing(layout)).toThrow(CrossingUnderWayError);
   release();
   expect(readdirSync(layout.dir)).toEqual([]);
 });

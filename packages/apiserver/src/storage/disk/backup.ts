@@ -43,7 +43,7 @@ export async function restoreStore(file: string, dataDir: string): Promise<Backu
   const contents = readBackup(file);
   const directory = storeDirectory(dataDir);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const release = takeDirectoryLock(dataDir);
+  const lock = takeDirectoryLock(dataDir);
   try {
     if (filesOf(directory, "base").length > 0 || filesOf(directory, "log").length > 0) {
       throw new StoreError(
@@ -56,7 +56,7 @@ export async function restoreStore(file: string, dataDir: string): Promise<Backu
     await syncDirectory(dataDir);
     return summaryOf(contents);
   } finally {
-    release();
+    lock.release();
   }
 }
 

@@ -1,6 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -22,6 +22,14 @@ const aConfigMap = (name: string, text = "1") => ({
 });
 
 const run = promisify(execFile);
+
+/** As an administrator does who puts a copy in the place of what a server has open. */
+async function replaceDirectory(directory: string): Promise<void> {
+  await cp(directory, `${directory}-copy`, { recursive: true });
+  await rm(join(`${directory}-copy`, "lock"));
+  await rename(directory, join(`${directory}-copy`, "old"));
+  await rename(`${directory}-copy`, directory);
+}
 
 /** Bytes in which one text is another of the same length. */
 function replaced(bytes: Buffer, text: string, by: string): Buffer {
@@ -83,6 +91,28 @@ describe("the durable store", () => {
     );
     await first.close();
     await (await openDurableStore(directory)).close();
+  });
+
+  it.each([
+    ["its lock was removed", () => rm(join(directory, "lock"))],
+    ["its directory was replaced", () => replaceDirectory(directory)],
+  ])("writes nothing any more once %s", async (_name, lose) => {
+    const failures: string[] = [];
+    const store = await openDurableStore(directory, { onFailed: (error) => failures.push(error.message) });
+    store.commit([aConfigMap("a")]);
+    await store.durable();
+    const path = join(directory, "objects", "000001.log");
+    await lose();
+    const before = await readFile(path);
+    const message = `the lock of the data directory ${directory} is lost, and nothing is written there any more: see that no other server uses it, then start the server again`;
+    store.commit([aConfigMap("b")]);
+    await expect(store.durable()).rejects.toMatchObject({ cause: { message } });
+    expect(failures).toEqual([message]);
+    await store.close();
+    expect((await readFile(path)).equals(before)).toBe(true);
+    const after = await openDurableStore(directory);
+    expect(after.table("configmaps").get("n", "b")).toBeUndefined();
+    await after.close();
   });
 
   it("says in one sentence that it cannot be opened", async () => {

@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { takeDirectoryLock } from "../directory-lock.ts";
+import { type DirectoryLock, takeDirectoryLock } from "../directory-lock.ts";
 import { ObjectStore, type StoreOptions } from "../object-store.ts";
 import { type Store, StoreError } from "../store.ts";
 import { syncDirectory } from "./durable-file.ts";
@@ -12,7 +12,7 @@ import { diskFull, hasRoom, Journal, type JournalOptions } from "./journal.ts";
 import { readStoreFiles } from "./store-files.ts";
 
 /** How a durable store is kept. */
-export interface DurableStoreOptions extends StoreOptions, Omit<JournalOptions, "release"> {}
+export interface DurableStoreOptions extends StoreOptions, Omit<JournalOptions, "lock"> {}
 
 /** Where in a data directory the files of the store are. */
 export function storeDirectory(dataDir: string): string {
@@ -24,18 +24,18 @@ export function storeDirectory(dataDir: string): string {
  * @throws StoreError when another process has it open, or it is damaged, newer or cannot be used
  */
 export async function openDurableStore(dataDir: string, options: DurableStoreOptions = {}): Promise<Store> {
-  let release: (() => void) | undefined;
+  let lock: DirectoryLock | undefined;
   try {
     const directory = storeDirectory(dataDir);
     mkdirSync(directory, { recursive: true, mode: 0o700 });
-    release = takeDirectoryLock(dataDir);
+    lock = takeDirectoryLock(dataDir);
     if (!hasRoom(dataDir, 0)) throw diskFull(dataDir);
     const contents = readStoreFiles(directory);
     if (contents.log === undefined) await beginHere(dataDir);
-    const journal = await Journal.open(directory, contents, { ...options, release });
+    const journal = await Journal.open(directory, contents, { ...options, lock });
     return new ObjectStore(options, journal, contents);
   } catch (cause) {
-    release?.();
+    lock?.release();
     if (cause instanceof StoreError) throw cause;
     throw new StoreError(`the data directory ${dataDir} cannot be opened: check that it can be written`, {
       cause,

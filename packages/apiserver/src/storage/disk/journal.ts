@@ -4,6 +4,7 @@
  *
  * Invariants
  *  - Nothing is acknowledged before fdatasync has come back for it; a sync that failed is never tried again.
+ *  - Nothing is written, acknowledged or removed once the lock of the data directory is lost.
  *  - A file is removed only when the base that replaces it is on the disk.
  *  - No memory is mapped: what a disk does wrong is an error here, and no signal.
  */
@@ -12,6 +13,7 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { KubeObject } from "@longshore/kube";
 import { objectParts } from "../../api/object-bytes.ts";
+import type { DirectoryLock } from "../directory-lock.ts";
 import type { DurableCommit, Persistence } from "../object-store.ts";
 import { StoreError } from "../store.ts";
 import { type BaseContents, writeBase } from "./base-file.ts";
@@ -30,8 +32,8 @@ export interface JournalState {
 export interface JournalOptions {
   /** Length from which on a log may be replaced by a base, in bytes; it is replaced once it is longer than the base, too. */
   readonly logBytesMin?: number;
-  /** Gives back the directory at the end. */
-  readonly release: () => void;
+  /** Given back at the end; without it nothing is written. */
+  readonly lock: DirectoryLock;
   /** Hears of a base that could not be written; the store goes on with its logs. */
   readonly onBaseFailed?: (error: unknown) => void;
   /** Hears that the disk has failed: nothing is written any more, and whoever has the store had better end. */
@@ -109,12 +111,13 @@ export class Journal implements Persistence {
     if (this.#failure === undefined) await this.#append(frameKinds.end, []).catch(() => {});
     await this.#log.close();
     closeSync(this.#marks);
-    this.#options.release();
+    this.#options.lock.release();
   }
 
   /** Puts one frame on the disk. @throws StoreError; then nothing of it is there, or the journal has failed for good */
   async #append(kind: number, parts: readonly Uint8Array[]): Promise<void> {
     const frame = frameOf(kind, this.#file, parts, this.#length);
+    this.#requireLock();
     try {
       writeAllAtOnce(this.#log, frame, this.#length);
     } catch (cause) {
@@ -132,6 +135,8 @@ export class Journal implements Persistence {
       // Nobody knows what is on the disk now; to sync again would only say that nothing is left to be written.
       throw this.#fail(cause);
     }
+    // A server that has taken the directory meanwhile may have read it without this.
+    this.#requireLock();
     this.#length += frame.length;
     this.#acknowledge();
   }
@@ -189,6 +194,7 @@ export class Journal implements Persistence {
   async #writeBase(file: number, contents: BaseContents): Promise<void> {
     this.#baseBytes = await writeBase(join(this.#directory, fileName(file, "base")), file, contents);
     this.#rotateAt = Math.max(this.#options.logBytesMin ?? defaultLogBytesMin, this.#baseBytes);
+    this.#requireLock();
     await removeLeftovers(this.#directory).catch(() => {});
     this.#base = undefined;
   }
@@ -199,9 +205,21 @@ export class Journal implements Persistence {
     this.#options.onBaseFailed?.(error);
   }
 
+  /** @throws StoreError; then the journal has failed for good */
+  #requireLock(): void {
+    try {
+      this.#options.lock.check();
+    } catch (error) {
+      throw this.#fail(error);
+    }
+  }
+
   #fail(cause: unknown): StoreError {
     const why = "check that the disk is healthy, then start the server again";
-    const failure = new StoreError(`cannot write to ${this.#directory}: ${why}`, { cause });
+    const failure =
+      cause instanceof StoreError
+        ? cause
+        : new StoreError(`cannot write to ${this.#directory}: ${why}`, { cause });
     this.#failure = failure;
     this.#options.onFailed?.(failure);
     return failure;
