@@ -50,6 +50,8 @@ export function signingKey(pem: string): SigningKey {
       // Only our own header: other algorithms, `none` among them, are not even looked at.
       if (parts.length !== 3 || parts[0] !== header) return undefined;
       const signature = Buffer.from(parts[2] as string, "base64url");
+      // Node skips what is not base64url, and bits that say nothing: one token would have many texts (RFC 7515, 2 and 7.1).
+      if (signature.toString("base64url") !== parts[2]) return undefined;
       const signed = Buffer.from(`${parts[0]}.${parts[1]}`);
       const key = { key: publicKey, dsaEncoding: "ieee-p1363" as const };
       if (!verify("sha256", signed, key, signature)) return undefined;
