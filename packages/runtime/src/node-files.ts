@@ -82,7 +82,9 @@ export function writeAtomic(path: string, data: string, mode: number): Promise<v
       `.${baseOf(path)}.${process.pid}-${++temporaries}${temporarySuffix}`,
     );
     try {
-      const file = await fs.open(temporary, "w", mode);
+      // What a killed process of the same id has left goes; a link that stands here is removed and not followed.
+      await fs.rm(temporary, { force: true });
+      const file = await fs.open(temporary, "wx", mode);
       try {
         await file.writeFile(data);
         await file.chmod(mode);
@@ -103,7 +105,8 @@ export function writeAtomic(path: string, data: string, mode: number): Promise<v
 export function appendDurable(path: string, data: string): Promise<void> {
   return hostStep("appendFileDurable", path, async () => {
     const isNew = (await statFile("appendFileDurable", path)) === undefined;
-    const file = await fs.open(path, "a", 0o600);
+    const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
+    const file = await fs.open(path, flags, 0o600);
     try {
       await file.writeFile(data);
       await file.sync();
@@ -117,7 +120,7 @@ export function appendDurable(path: string, data: string): Promise<void> {
 /** Sets the file's size, making it with mode 0600 when there is none. */
 export function setFileSize(path: string, sizeBytes: number): Promise<void> {
   return hostStep("truncateFile", path, async () => {
-    const file = await fs.open(path, constants.O_WRONLY | constants.O_CREAT, 0o600);
+    const file = await fs.open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
     try {
       await file.truncate(sizeBytes);
     } finally {

@@ -2,8 +2,8 @@
  * The data directory of a durable server: its authority, certificates and tokens (each file 0600)
  * beside the store. Made once, read again on every start.
  */
-import { randomBytes } from "node:crypto";
-import { chmod, mkdir, open, readFile, rename } from "node:fs/promises";
+import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
+import { lstat, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { generateSigningKey } from "../authentication/signing-key.ts";
 import { parseTokenFile, TokenFileError } from "../authentication/token-file.ts";
@@ -40,8 +40,8 @@ export async function makeCredentials(now: Date): Promise<ClusterCredentials> {
 export async function ensureCredentials(dataDir: string, now: Date): Promise<ClusterCredentials> {
   const directory = join(dataDir, "pki");
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  const authority = await keyPair(directory, "ca", () => createAuthority("longshore", now));
-  const server = await keyPair(directory, "apiserver", () => issueServer(authority, now));
+  const authority = await authorityOf(directory, now);
+  const server = await serverOf(directory, authority, now);
   const tokenFile = join(directory, "admin-token");
   let adminToken = await readText(tokenFile);
   if (adminToken === undefined) {
@@ -65,16 +65,77 @@ function newToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-async function keyPair(directory: string, name: string, make: () => Promise<KeyPair>): Promise<KeyPair> {
-  const certificateFile = join(directory, `${name}.crt`);
-  const keyFile = join(directory, `${name}.key`);
-  const certificate = await readText(certificateFile);
-  const key = await readText(keyFile);
-  if (certificate !== undefined && key !== undefined) return { certificate, key };
-  const made = await make();
-  await writePrivateFile(keyFile, made.key);
-  await writePrivateFile(certificateFile, made.certificate);
+/**
+ * The authority of the directory. Another one would be trusted by no client: it is made only where it has issued nothing yet.
+ * @throws CredentialsError when a part of it is missing or damaged
+ */
+async function authorityOf(directory: string, now: Date): Promise<KeyPair> {
+  const { certificate, key, files } = await readPair(directory, "ca");
+  if (certificate !== undefined && key !== undefined) {
+    const pair = { certificate, key };
+    if (belongTogether(pair)) return pair;
+    throw new CredentialsError(`${files.certificate} and ${files.key} do not belong together`, directory);
+  }
+  const issued = await readPair(directory, "apiserver");
+  const isNew = certificate === undefined && issued.certificate === undefined && issued.key === undefined;
+  // A first start that was killed may have left the key, which is written before the certificate.
+  if (isNew) return writePair(files, await createAuthority("longshore", now));
+  const missing = key === undefined ? files.key : files.certificate;
+  throw new CredentialsError(`${missing} is missing, which other files here depend on`, directory);
+}
+
+/** The server's own certificate; another one is as good, as long as the same authority issues it. */
+async function serverOf(directory: string, authority: KeyPair, now: Date): Promise<KeyPair> {
+  const { certificate, key, files } = await readPair(directory, "apiserver");
+  if (certificate !== undefined && key !== undefined) {
+    const pair = { certificate, key };
+    if (belongTogether(pair) && isIssuedBy(certificate, authority)) return pair;
+  }
+  return writePair(files, await issueServer(authority, now));
+}
+
+/** Credentials of a data directory that cannot be used, and cannot be made again without harm. */
+export class CredentialsError extends Error {
+  override readonly name = "CredentialsError";
+  constructor(problem: string, directory: string) {
+    super(
+      `${problem}: restore it from a backup, or remove ${directory} to have all certificates and tokens made again, after which every kubeconfig and token of the cluster is void`,
+    );
+  }
+}
+
+interface PairFiles {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+async function readPair(directory: string, name: string): Promise<Partial<KeyPair> & { files: PairFiles }> {
+  const files = { certificate: join(directory, `${name}.crt`), key: join(directory, `${name}.key`) };
+  const certificate = await readText(files.certificate);
+  const key = await readText(files.key);
+  return {
+    ...(certificate === undefined ? {} : { certificate }),
+    ...(key === undefined ? {} : { key }),
+    files,
+  };
+}
+
+async function writePair(files: PairFiles, made: KeyPair): Promise<KeyPair> {
+  await writePrivateFile(files.key, made.key);
+  await writePrivateFile(files.certificate, made.certificate);
   return made;
+}
+
+function belongTogether({ certificate, key }: KeyPair): boolean {
+  try {
+    return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false; // One of them is no PEM.
+  }
+}
+
+function isIssuedBy(certificate: string, authority: KeyPair): boolean {
+  return new X509Certificate(certificate).verify(new X509Certificate(authority.certificate).publicKey);
 }
 
 async function readText(path: string): Promise<string | undefined> {
@@ -93,19 +154,27 @@ export async function readTokenFile(path: string): Promise<readonly StaticToken[
   return parseTokenFile(text);
 }
 
-/** Writes a file that only its owner may read: beside its place, synced, then renamed. */
+/**
+ * Writes a file that only its owner may read: beside its place, synced, then renamed. Never through a link: its name
+ * cannot be guessed beforehand, it is made by this call or not at all, and the rename replaces a link by the file.
+ */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const temporary = `${path}.tmp-${process.pid}`;
-  const file = await open(temporary, "w", 0o600);
+  const temporary = `${path}.tmp-${randomBytes(8).toString("hex")}`;
+  const file = await open(temporary, "wx", 0o600);
   try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
+    try {
+      await file.writeFile(text);
+      await file.chmod(0o600);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
   }
-  await chmod(temporary, 0o600);
-  await rename(temporary, path);
 }
 
 /** A file that is not ours stands where a kubeconfig is to be written. */
@@ -115,6 +184,10 @@ export class KubeconfigInTheWayError extends Error {
 
 /** Replacing someone's own kubeconfig would lose them their clusters. @throws KubeconfigInTheWayError */
 export async function requireOwnKubeconfig(path: string): Promise<void> {
+  const stat = await lstat(path).catch(() => undefined);
+  if (stat?.isSymbolicLink() === true) {
+    throw new KubeconfigInTheWayError(`${path} is a link, and is not followed: name the file itself`);
+  }
   const text = await readText(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOTDIR") return undefined; // Nothing is there; that nothing can be written, writing says.
     throw new KubeconfigInTheWayError(`${path} is there and cannot be read: name another file`, {

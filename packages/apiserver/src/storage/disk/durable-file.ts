@@ -22,7 +22,9 @@ export async function writeWholeFile(
   write: (append: (bytes: Uint8Array) => Promise<void>) => Promise<void>,
 ): Promise<void> {
   const temporary = `${path}.tmp`;
-  const file = await open(temporary, "w", 0o600);
+  // What a killed process has left goes; a link that stands here is removed and not followed.
+  await rm(temporary, { force: true });
+  const file = await open(temporary, "wx", 0o600);
   try {
     await file.chmod(0o600);
     await write((bytes) => writeAll(file, bytes));
