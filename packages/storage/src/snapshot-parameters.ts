@@ -72,14 +72,15 @@ const reservedKeys: ReadonlySet<string> = new Set(
  * @throws ParameterError for a reserved key that no sidecar knows
  */
 export function stripSnapshotParameters(parameters: Parameters): Record<string, string> {
-  const kept: Record<string, string> = {};
+  // Entries, and no assignments: a key may be called __proto__.
+  const kept: [string, string][] = [];
   for (const [key, value] of Object.entries(parameters)) {
-    if (!key.startsWith(reservedParameterPrefix)) kept[key] = value;
+    if (!key.startsWith(reservedParameterPrefix)) kept.push([key, value]);
     else if (!reservedKeys.has(key)) {
       throw new ParameterError(
         `parameter ${key}: unknown key in the reserved space ${reservedParameterPrefix}`,
       );
     }
   }
-  return kept;
+  return Object.fromEntries(kept);
 }

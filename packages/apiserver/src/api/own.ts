@@ -3,6 +3,7 @@
  * shared; what a caller gives is copied once, except for the parts that came from the server
  * before: those are kept by reference, so an update copies what changed and nothing else.
  */
+import { setMember } from "./set-member.ts";
 
 /**
  * The value as the server keeps it: deeply frozen, without members that are undefined or null
@@ -71,7 +72,7 @@ function keepNulls(value: unknown): { readonly value: unknown; readonly hasNull:
   const copy: object = Array.isArray(value) ? value.map(kept) : {};
   if (!Array.isArray(value)) {
     for (const [key, member] of Object.entries(value)) {
-      if (member !== undefined && key !== "__proto__") (copy as Record<string, unknown>)[key] = kept(member);
+      if (member !== undefined) setMember(copy as Record<string, unknown>, key, kept(member));
     }
   }
   Object.freeze(copy);
@@ -83,8 +84,8 @@ function ownObject(value: Record<string, unknown>): object {
   const copy: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {
     const member = value[key];
-    if (member === undefined || member === null || key === "__proto__") continue;
-    copy[key] = typeof member === "object" ? own(member) : member;
+    if (member === undefined || member === null) continue;
+    setMember(copy, key, typeof member === "object" ? own(member) : member);
   }
   return copy;
 }

@@ -2,6 +2,7 @@
  * Merges an applied configuration into the live object, and takes fields out of an object
  * (structured-merge-diff, typed/merge.go and typed/remove.go).
  */
+import { ownMember, setMember } from "../api/set-member.ts";
 import type { FieldType, ListType } from "../schema/field-types.ts";
 import { itemsOf } from "./compare.ts";
 import type { FieldSet } from "./field-set.ts";
@@ -34,12 +35,10 @@ export function mergeApplied(
   if (applied === null) return Object.keys(live).length === 0 ? null : live;
   const result: Record<string, unknown> = { ...live };
   for (const [name, member] of Object.entries(applied as Json)) {
-    result[name] = mergeApplied(memberType(type, name), own(live, name), member, options);
+    setMember(result, name, mergeApplied(memberType(type, name), ownMember(live, name), member, options));
   }
   return result;
 }
-
-const own = (object: Json, name: string) => (Object.hasOwn(object, name) ? object[name] : undefined);
 
 function mergeItems(
   type: ListType,
@@ -127,7 +126,7 @@ export function removeFields(given: FieldType, value: unknown, gone: FieldSet): 
     const left = below === undefined ? member : removeFields(memberType(type, name), member, below);
     count++;
     // An object of which nothing is left is still there, as null.
-    result[name] = left ?? null;
+    setMember(result, name, left ?? null);
   }
   return count === 0 ? undefined : result;
 }

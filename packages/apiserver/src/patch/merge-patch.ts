@@ -1,4 +1,5 @@
 /** JSON merge patch (RFC 7386). */
+import { ownMember, setMember } from "../api/set-member.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -11,7 +12,7 @@ export function applyMergePatch(target: unknown, patch: unknown): unknown {
   const result: Record<string, unknown> = isObject(target) ? { ...target } : {};
   for (const [key, value] of Object.entries(patch)) {
     if (value === null) delete result[key];
-    else result[key] = isObject(value) ? applyMergePatch(result[key], value) : value;
+    else setMember(result, key, isObject(value) ? applyMergePatch(ownMember(result, key), value) : value);
   }
   return result;
 }

@@ -5,6 +5,7 @@
  */
 import { ByJson } from "../api/by-json.ts";
 import { apiError, badRequest } from "../api/errors.ts";
+import { ownMember, setMember } from "../api/set-member.ts";
 import { mergeRules } from "../schema/merge-rules.ts";
 import { structNameOf, structOf, type TypeRef } from "../schema/schema.ts";
 
@@ -72,21 +73,22 @@ function mergeMap(original: Json, patch: Json, type: TypeRef, work: Work): Json 
     if (key.startsWith(deletePrefix)) {
       const field = key.slice(deletePrefix.length);
       const gone = listOf(value, key);
-      work.spend(asList(result[field]).length);
-      if (!Object.hasOwn(patch, field)) result[field] = withoutItems(asList(result[field]), gone);
+      const before = asList(ownMember(result, field));
+      work.spend(before.length);
+      if (!Object.hasOwn(patch, field)) setMember(result, field, withoutItems(before, gone));
       continue;
     }
     if (key.startsWith(orderPrefix)) {
       const field = key.slice(orderPrefix.length);
-      if (Object.hasOwn(patch, field) || result[field] === undefined) continue;
+      if (Object.hasOwn(patch, field) || !Object.hasOwn(result, field)) continue;
       const items = asList(result[field]);
       work.spend(items.length);
       result[field] = ordered(items, listOf(value, key), items, ruleOf(type, field).mergeKey);
       continue;
     }
-    const merged = mergeMember(result[key], value, key, patch, type, work);
+    const merged = mergeMember(ownMember(result, key), value, key, patch, type, work);
     if (merged === undefined) delete result[key];
-    else result[key] = merged;
+    else setMember(result, key, merged);
   }
   return result;
 }

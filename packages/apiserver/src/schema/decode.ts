@@ -2,8 +2,10 @@
  * Reads JSON as an object of a kind: what has another type than the API's is refused, members
  * that the API does not know are dropped, as the real server's decoder does.
  */
+
 import { parseQuantity } from "@longshore/kube/basics";
 import { badRequest } from "../api/errors.ts";
+import { setMember } from "../api/set-member.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { isEmptyList, isOmitted } from "./go-forms.ts";
 import { structNameOf, structOf, type TypeRef } from "./schema.ts";
@@ -97,7 +99,7 @@ function decode(type: TypeRef, value: unknown, at: string, version?: EmulatedVer
       if (given !== "object") return expect("an object");
       const result: Record<string, unknown> = {};
       for (const [key, member] of Object.entries(value)) {
-        result[key] = decode(type.of, member, `${at}.${key}`, version) ?? emptyOf(type.of);
+        setMember(result, key, decode(type.of, member, `${at}.${key}`, version) ?? emptyOf(type.of));
       }
       return result;
     }

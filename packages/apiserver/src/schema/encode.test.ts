@@ -43,7 +43,7 @@ function valuesOf(type: TypeRef, wireType: string, depth: number): fc.Arbitrary<
     case "map":
       return fc
         .array(fc.tuple(texts, valuesOf(type.of, wireType, depth)), { minLength: 1, maxLength: 3 })
-        .map((entries) => Object.fromEntries(entries.filter(([key]) => key !== "__proto__")))
+        .map((entries) => Object.fromEntries(entries))
         .filter((map) => Object.keys(map).length > 0);
     case "struct":
       return membersOf(type.name, wireType, depth);

@@ -2,8 +2,10 @@
  * Reads objects in `application/vnd.kubernetes.protobuf`, the form in which compiled Go clients
  * send them: four bytes of magic, an envelope with the kind, and the object's message in it.
  */
+
 import { KubeApiError } from "@longshore/kube/basics";
 import { badRequest } from "../api/errors.ts";
+import { setMember } from "../api/set-member.ts";
 import { type MessageField, messageFields, messageOfKind } from "./messages.ts";
 
 const byNumber = new Map<string, ReadonlyMap<number, MessageField>>();
@@ -117,8 +119,8 @@ function messageOf(type: string, bytes: Uint8Array): Record<string, unknown> {
       const isText = field.type === "string" || field.type === "bytes";
       const empty = isText ? "" : isNamedList(field.type) ? [] : {};
       const content = firstOf(entry, 2);
-      map[text(firstOf(entry, 1) ?? new Uint8Array())] =
-        content === undefined ? empty : scalarOrMessage(field.type, content);
+      const key = text(firstOf(entry, 1) ?? new Uint8Array());
+      setMember(map, key, content === undefined ? empty : scalarOrMessage(field.type, content));
       result[field.name] = map;
     } else {
       const decoded = scalarOrMessage(field.type, value);

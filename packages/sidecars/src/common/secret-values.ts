@@ -20,9 +20,6 @@ export async function secretValues(
   const secret = await kube.get(resources.secrets, { name, namespace }, { signal });
   if (secret === undefined)
     throw new SecretMissingError(`secret "${namespace}/${name}" not found: create it`);
-  const values: Record<string, string> = {};
-  for (const [key, encoded] of Object.entries(secret.data ?? {})) {
-    values[key] = Buffer.from(encoded, "base64").toString("utf8");
-  }
-  return values;
+  const decoded = (text: string) => Buffer.from(text, "base64").toString("utf8");
+  return Object.fromEntries(Object.entries(secret.data ?? {}).map(([key, text]) => [key, decoded(text)]));
 }
