@@ -193,6 +193,13 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect((await host.stat(`${dir}/t`))?.mode).toBe(0o2770);
       });
 
+      test("a tree that is a link is not given to a group", async () => {
+        await host.makeDirectory(`${dir}/elsewhere`, 0o700);
+        await host.symlink(`${dir}/elsewhere`, `${dir}/target`);
+        expect(await codeOf(host.chownTree(`${dir}/target`, process.getegid?.() ?? 0))).toBe("ELOOP");
+        expect((await host.stat(`${dir}/elsewhere`))?.mode).toBe(0o700);
+      });
+
       test("usage knows how much there is", async () => {
         const { totalBytes, availableBytes } = await host.usage(dir);
         expect(totalBytes).toBeGreaterThan(0);

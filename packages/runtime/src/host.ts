@@ -137,8 +137,8 @@ export interface Host {
   readLink(path: string): Promise<string | undefined>;
   /**
    * Gives everything below `path`, then `path` itself, to the group: owner group `gid`, permission bits or-ed
-   * with 0o660 (0o440 when `readOnly`), directories also with set-gid and 0o110. Links are skipped; an entry
-   * that refuses is skipped too. A host without the right to do so does nothing.
+   * with 0o660 (0o440 when `readOnly`), directories also with set-gid and 0o110. Links are skipped, ELOOP when
+   * `path` is one; an entry that refuses is skipped too. A host without the right to do so does nothing.
    * Source: spec volume-plugins.md §6.
    */
   chownTree(path: string, gid: number, options?: { readonly readOnly?: boolean }): Promise<void>;

@@ -25,6 +25,7 @@ import { whileUnwritten } from "./kernel-disk-copies.ts";
 import { type LoopDevice, loopDevices } from "./kernel-loop-devices.ts";
 import { KeyedLock } from "./keyed-lock.ts";
 import { type MountInfo, mountsBelow, parseMountInfo } from "./mountinfo.ts";
+import { chownTree } from "./node-chown-tree.ts";
 import { hostStep, isMissing } from "./node-errors.ts";
 import * as files from "./node-files.ts";
 import { runProgram, runTool } from "./node-programs.ts";
@@ -120,8 +121,7 @@ class KernelHost implements Host {
 
   async chownTree(path: string, gid: number, options: { readonly readOnly?: boolean } = {}): Promise<void> {
     const checked = checkedPath("chownTree", path);
-    const real = await hostStep("chownTree", path, () => fs.realpath(checked));
-    await files.chownTree(real, gid, options.readOnly === true ? 0o440 : 0o660);
+    await chownTree(checked, gid, options.readOnly === true ? 0o440 : 0o660);
   }
 
   async watchDirectory(path: string, signal: AbortSignal): Promise<void> {

@@ -214,22 +214,6 @@ export function makeLink(target: string, path: string): Promise<void> {
   return hostStep("symlink", path, () => fs.symlink(target, path));
 }
 
-/** See `Host.chownTree`. What refuses is left as it is. */
-export async function chownTree(path: string, gid: number, bits: number): Promise<void> {
-  const stat = await fs.lstat(path).catch(() => undefined);
-  if (stat === undefined || stat.isSymbolicLink()) return;
-  if (stat.isDirectory()) {
-    for (const name of await fs.readdir(path).catch(() => []))
-      await chownTree(childOf(path, name), gid, bits);
-  }
-  try {
-    await fs.chown(path, stat.uid, gid);
-    await fs.chmod(path, (stat.mode & 0o7777) | bits | (stat.isDirectory() ? 0o2110 : 0));
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-  }
-}
-
 /** Room in the file system that holds `path`. */
 export function fileSystemUsage(path: string): Promise<FileSystemUsage> {
   return hostStep("usage", path, async () => {

@@ -51,6 +51,43 @@ describe("programs", () => {
   });
 });
 
+describe("files and links", () => {
+  const host = kernelHost();
+
+  test("what is appended, sized or replaced is never at the end of a link", async () => {
+    await fs.writeFile(`${dir}/victim`, "kept");
+    await fs.symlink(`${dir}/victim`, `${dir}/link`);
+    await expect(host.appendFileDurable(`${dir}/link`, "x")).rejects.toMatchObject({ code: "ELOOP" });
+    await expect(host.truncateFile(`${dir}/link`, 0)).rejects.toMatchObject({ code: "ELOOP" });
+    await host.writeFileAtomic(`${dir}/link`, "new");
+    expect(await fs.readFile(`${dir}/victim`, "utf8")).toBe("kept");
+    expect(await fs.readFile(`${dir}/link`, "utf8")).toBe("new");
+  });
+
+  test("a directory that is swapped for a link all the time leads no change of group out of its tree", async () => {
+    const outside = `${dir}/outside`;
+    const tree = `${dir}/tree`;
+    await fs.mkdir(outside, { mode: 0o700 });
+    await fs.writeFile(`${outside}/f`, "", { mode: 0o600 });
+    await fs.mkdir(`${tree}/a`, { recursive: true });
+    await fs.symlink(outside, `${tree}/b`);
+    let ended = false;
+    const swap = (async () => {
+      while (!ended) {
+        await fs.rename(`${tree}/a`, `${tree}/c`);
+        await fs.rename(`${tree}/b`, `${tree}/a`);
+        await fs.rename(`${tree}/a`, `${tree}/b`);
+        await fs.rename(`${tree}/c`, `${tree}/a`);
+      }
+    })();
+    for (let i = 0; i < 300; i++) await host.chownTree(tree, process.getegid?.() ?? 0);
+    ended = true;
+    await swap;
+    expect((await fs.stat(outside)).mode & 0o7777).toBe(0o700);
+    expect((await fs.stat(`${outside}/f`)).mode & 0o7777).toBe(0o600);
+  });
+});
+
 describe("leftovers of a crash", () => {
   test("a writer's temporary file is not listed and does not keep its directory", async () => {
     const host = kernelHost();

@@ -230,8 +230,9 @@ export class SimulatedHost implements Host {
 
   async chownTree(path: string, _gid: number, options: { readonly readOnly?: boolean } = {}): Promise<void> {
     if (this.#lostBefore("chownTree", path)) return never();
-    const place = this.#find("chownTree", path, true);
+    const place = this.#find("chownTree", path, false);
     if (place === undefined) throw new HostError("chownTree", path, "ENOENT");
+    if (place.node.kind === "symlink") throw new HostError("chownTree", path, "ELOOP");
     if (place.mount.readOnly) return;
     chownNode(place.mount.fileSystem, place.node, options.readOnly === true ? 0o440 : 0o660);
   }

@@ -18,6 +18,7 @@ import {
 } from "./host.ts";
 import { checkedPath, isAtOrBelow } from "./host-paths.ts";
 import { KeyedLock } from "./keyed-lock.ts";
+import { chownTree } from "./node-chown-tree.ts";
 import { hostStep, isMissing } from "./node-errors.ts";
 import * as files from "./node-files.ts";
 import { runProgram } from "./node-programs.ts";
@@ -126,8 +127,10 @@ class UnprivilegedHost implements Host {
 
   async chownTree(path: string, gid: number, options: { readonly readOnly?: boolean } = {}): Promise<void> {
     const checked = checkedPath("chownTree", path);
-    const real = await hostStep("chownTree", path, () => fs.realpath(checked));
-    await files.chownTree(real, gid, options.readOnly === true ? 0o440 : 0o660);
+    // Only a link that stands in for a mount is followed.
+    const isMount = await this.isMountPoint(checked);
+    const real = isMount ? await hostStep("chownTree", path, () => fs.realpath(checked)) : checked;
+    await chownTree(real, gid, options.readOnly === true ? 0o440 : 0o660);
   }
 
   async watchDirectory(path: string, signal: AbortSignal): Promise<void> {
