@@ -50,6 +50,9 @@ export class PathLockLostError extends Error {
 /** flock(1) only asks the kernel; where that takes so long, the file system hangs. */
 const flockTimeoutMs = 10_000;
 
+/** How often the kernel is asked for a lock that is another's; each time takes some milliseconds. */
+const asksMax = 10;
+
 /** A lock file may be removed by its holder just when it is opened. */
 const attemptsMax = 100;
 
@@ -137,8 +140,18 @@ function openLocked(path: string, flags: number): number {
   }
 }
 
-/** Locks the open file description; false when another one has the lock. */
+/**
+ * Locks the open file description; false when another one has the lock. A holder that has just let go, or was killed, may have
+ * a child between fork and exec, with a copy of its descriptor: so the kernel is asked for a moment before that is believed.
+ */
 function flock(descriptor: number, path: string): boolean {
+  for (let attempt = 1; attempt <= asksMax; attempt++) {
+    if (askForLock(descriptor, path)) return true;
+  }
+  return false;
+}
+
+function askForLock(descriptor: number, path: string): boolean {
   const { status, stderr, error } = spawnSync("flock", ["-n", "-x", "3"], {
     stdio: ["ignore", "ignore", "pipe", descriptor],
     env: { PATH: `${process.env.PATH ?? ""}:/usr/sbin:/usr/bin:/sbin:/bin`, LC_ALL: "C" },
