@@ -63,7 +63,6 @@ export async function serveHttps(
       requestCert: true,
       rejectUnauthorized: false,
       settings: { maxConcurrentStreams: 1000, maxHeaderListSize: headerBytesMax },
-      ...({ maxHeaderSize: headerBytesMax } as object), // Of HTTP/1.1; the types do not know it.
     },
     (request, response) => {
       answering.add(response);
@@ -75,6 +74,8 @@ export async function serveHttps(
       void handler(request, response);
     },
   );
+  // Of HTTP/1.1, whose connections read it from the server; the types do not know it.
+  Object.assign(front, { maxHeaderSize: headerBytesMax });
   const sockets = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
   front.on("connection", (socket: Socket) => {

@@ -114,6 +114,17 @@ describe("over HTTP", () => {
     expect((await to.send({ path: "/version", headers: as(adminToken) })).status).toBe(200);
   });
 
+  it("headers of 900 KB are read over HTTP/1.1, in one line or in many", async () => {
+    await serve({});
+    const lines = Object.fromEntries(
+      Array.from({ length: 900 }, (_, i) => [`x-filler-${i}`, "x".repeat(1000)]),
+    );
+    for (const filler of [{ "x-filler": "x".repeat(900_000) }, lines]) {
+      const answer = await to.send({ path: "/version", headers: { ...as(adminToken), ...filler } });
+      expect(answer.status).toBe(200);
+    }
+  });
+
   it("the keys of tokens are there for service accounts, and for nobody else without leave", async () => {
     await serve({});
     const path = "/.well-known/openid-configuration";

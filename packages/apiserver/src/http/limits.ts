@@ -15,7 +15,7 @@ export interface RequestLimits {
   readonly writesMax: number;
   /** Most open watches; default 10,000. */
   readonly watchesMax: number;
-  /** Most bytes of a request's headers; default 64 KiB. */
+  /** Most bytes of a request's headers; default 1 MiB (net/http DefaultMaxHeaderBytes). */
   readonly headerBytesMax: number;
 }
 
@@ -24,7 +24,7 @@ export const requestLimitsDefault: RequestLimits = {
   readsMax: 400,
   writesMax: 200,
   watchesMax: 10_000,
-  headerBytesMax: 64 * 1024,
+  headerBytesMax: 1024 * 1024,
 };
 
 type Class = "reads" | "writes" | "watches";
