@@ -50,7 +50,7 @@ export class ContractWatch {
     if (!this.violations.includes(text)) this.violations.push(text);
   }
 
-  /** To be told of every such call before it is made. */
+  /** To be told of every such call right before it takes effect. */
   asked(call: AttachmentCall): void {
     this.#asked.set(`${call.op} ${call.diskId}@${call.nodeName}`, call.path);
   }

@@ -31,8 +31,9 @@ import {
   VirtualClock,
 } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
+import { badCloudDay, type CloudFaultRates, FaultyCloud } from "./cloud-faults.ts";
 import { ContractWatch, type WorldView } from "./contract.ts";
-import { Life } from "./cut.ts";
+import { type CallGate, Life, type SeamCall } from "./cut.ts";
 import { badDay, type FaultRates, faultyGate } from "./faults.ts";
 
 /** What to simulate. */
@@ -42,6 +43,8 @@ export interface SimulationOptions {
   readonly nodes?: number;
   /** Default {@link badDay}; undefined rates mean no lost or slow calls. */
   readonly rates?: FaultRates;
+  /** Default {@link badCloudDay}; `calm`: the cloud does at once what it is asked for. */
+  readonly cloud?: CloudFaultRates | "calm";
   /** Whether components crash; default true. */
   readonly crashes?: boolean;
   /** Told of every line of the trace. */
@@ -86,6 +89,8 @@ class Simulation {
   readonly #random: Random;
   readonly #options: SimulationOptions;
   readonly #lives = new Map<string, Life>();
+  readonly #comeBacks: Promise<void>[] = [];
+  readonly #faultyCloud: FaultyCloud;
   readonly #signal = new AbortController().signal;
   #cluster: InProcessCluster | undefined;
   #healed = false;
@@ -99,6 +104,19 @@ class Simulation {
     this.#clock = clock;
     this.#random = random;
     this.#options = options;
+    this.#faultyCloud = new FaultyCloud({
+      clock,
+      random: random.fork("cloud"),
+      rates: () => this.#cloudRates(),
+      onFault: (what) => {
+        this.#faults++;
+        this.#trace(`cloud: ${what}`);
+      },
+      onEffect: (call) => this.watch.asked(call),
+      onAttached: (call) => {
+        if (this.#cluster !== undefined) this.watch.attachAnswered(call, this.#world(this.#cluster));
+      },
+    });
   }
 
   result(): SimulationResult {
@@ -147,7 +165,7 @@ class Simulation {
     };
     const nodes = this.#options.nodes ?? 2;
     this.#healed = true; // The cluster comes up in peace.
-    const gate = faultyGate(
+    const faulty = faultyGate(
       { clock: this.#clock, random: this.#random.fork("faults") },
       () => (this.#healed ? undefined : (this.#options.rates ?? badDay)),
       (call, fault) => {
@@ -156,6 +174,9 @@ class Simulation {
         this.#step();
       },
     );
+    const deaths = this.#random.fork("deaths");
+    const gate: CallGate = (call, proceed) =>
+      faulty(call, () => (this.#isDeadly(call, deaths) ? this.#dieAt(call, deaths, proceed) : proceed()));
     const cluster = await createInProcessCluster(env, {
       config: clusterConfig(nodes, "unprivileged"),
       programs: (host) => demoPrograms(this.#clock, host),
@@ -235,7 +256,6 @@ class Simulation {
 
   async #crashAtRandom(cluster: InProcessCluster, until: AbortSignal): Promise<void> {
     const random = this.#random.fork("crashes");
-    const comeBacks: Promise<void>[] = [];
     const pause = (ms: number) =>
       this.#clock.sleep(ms, until).then(
         () => true,
@@ -251,19 +271,45 @@ class Simulation {
         continue;
       }
       if (!cluster.isRunning(name)) continue;
-      this.#crashes++;
-      this.#trace(`crash ${name}`);
-      cluster.drop(name);
-      for (const endpoint of this.#lives.get(name)?.cut() ?? []) cluster.csi.crash(endpoint);
-      const downMs = 50 + random.below(3000, "time down");
-      comeBacks.push(
-        this.#clock.sleep(downMs, this.#signal).then(async () => {
-          this.#trace(`start ${name}`);
-          await cluster.start(name);
-        }),
-      );
+      this.#crash(cluster, name, 50 + random.below(3000, "time down"));
     }
-    await Promise.all(comeBacks);
+    await Promise.all(this.#comeBacks);
+  }
+
+  /** Cuts a component off and starts it again later. */
+  #crash(cluster: InProcessCluster, name: string, downMs: number): void {
+    this.#crashes++;
+    this.#trace(`crash ${name}`);
+    cluster.drop(name);
+    for (const endpoint of this.#lives.get(name)?.cut() ?? []) cluster.csi.crash(endpoint);
+    this.#comeBacks.push(
+      this.#clock.sleep(downMs, this.#signal).then(async () => {
+        this.#trace(`start ${name}`);
+        await cluster.start(name);
+      }),
+    );
+  }
+
+  /** Whether the component dies when it asks the cloud for an attach or a detach. */
+  #isDeadly({ component, seam, method }: SeamCall, random: Random): boolean {
+    const rates = this.#options.crashes === false ? undefined : this.#cloudRates();
+    if (rates === undefined || seam !== "cloud" || !["attachDisk", "detachDisk"].includes(method)) return false;
+    if (this.#cluster?.isRunning(component) !== true) return false;
+    return random.below(1000, `death of ${component}`) < rates.deathAtChange;
+  }
+
+  /** Before the call leaves, or while the cloud is at it. */
+  async #dieAt<T>({ component }: SeamCall, random: Random, proceed: () => Promise<T>): Promise<T> {
+    const downMs = 50 + random.below(3000, "time down");
+    const answer = random.below(2, "when") === 0 ? undefined : proceed();
+    answer?.catch(() => {});
+    if (this.#cluster !== undefined) this.#crash(this.#cluster, component, downMs);
+    return answer ?? proceed();
+  }
+
+  #cloudRates(): CloudFaultRates | undefined {
+    const { cloud = badCloudDay } = this.#options;
+    return this.#healed || cloud === "calm" ? undefined : cloud;
   }
 
   async #expectNothingLost(cluster: InProcessCluster, replicas: number): Promise<void> {
@@ -352,29 +398,13 @@ class Simulation {
     for (const violation of cluster.disks.violations) this.watch.report("C2", violation);
   }
 
-  /** The cloud with every question about an attachment seen, whoever lives to see its answer. */
-  #observed(caller: CloudCaller, cloud: ProviderCloud): ProviderCloud {
-    const call = (op: "attach" | "detach", diskId: string, instanceId: string) => {
-      const nodeName = clusterConfig(this.#options.nodes ?? 2, "unprivileged").nodes.find(
-        (n) => n.instanceId === instanceId,
-      )?.name;
-      const asked = { op, path: caller.path, diskId, nodeName: nodeName ?? instanceId };
-      this.watch.asked(asked);
-      return asked;
-    };
-    return {
-      ...cloud,
-      attachDisk: async (diskId, instanceId, signal, how) => {
-        const asked = call("attach", diskId, instanceId);
-        const attachment = await cloud.attachDisk(diskId, instanceId, signal, how);
-        if (this.#cluster !== undefined) this.watch.attachAnswered(asked, this.#world(this.#cluster));
-        return attachment;
-      },
-      detachDisk: async (diskId, instanceId, signal) => {
-        call("detach", diskId, instanceId);
-        await cloud.detachDisk(diskId, instanceId, signal);
-      },
-    };
+  /** The cloud as a caller sees it, with every attach and detach seen when it takes effect. */
+  #observed({ path }: CloudCaller, cloud: ProviderCloud): ProviderCloud {
+    const { nodes } = clusterConfig(this.#options.nodes ?? 2, "unprivileged");
+    return this.#faultyCloud.around(cloud, (op, diskId, instanceId) => {
+      const nodeName = nodes.find((node) => node.instanceId === instanceId)?.name ?? instanceId;
+      return { op, path, diskId, nodeName };
+    });
   }
 
   #world(cluster: InProcessCluster): WorldView {

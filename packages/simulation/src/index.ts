@@ -1,3 +1,4 @@
 /** Seeded simulation of crossings, with the contract checked at every step. */
 export { type SimulationOptions, type SimulationResult, simulateCrossing } from "./crossing-simulation.ts";
+export { badCloudDay, type CloudFaultRates } from "./cloud-faults.ts";
 export { badDay, type FaultRates } from "./faults.ts";

@@ -9,5 +9,6 @@ export * from "./snapshot-resources.ts";
 export * from "./snapshot-well-known.ts";
 export { resolveTemplate, TemplateError } from "./template.ts";
 export * from "./topology.ts";
+export * from "./uncertain-volumes.ts";
 export * from "./volume-capability.ts";
 export * from "./well-known.ts";

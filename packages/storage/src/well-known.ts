@@ -14,6 +14,8 @@ export const selectedNodeAnnotation = "volume.kubernetes.io/selected-node";
 export const betaStorageClassAnnotation = "volume.beta.kubernetes.io/storage-class";
 /** On a CSINode: the in-tree plugins whose volumes this node treats as CSI, comma separated. */
 export const migratedPluginsAnnotation = "storage.alpha.kubernetes.io/migrated-plugins";
+/** On a Node: volumes that may be attached there although `status.volumesAttached` does not list them (decision 0003). */
+export const uncertainVolumesAnnotation = "longshore.dev/volumes-uncertain";
 /** On a VolumeAttachment: the node id it was attached with, for detaching when the CSINode is gone. */
 export const nodeIdAnnotation = "csi.alpha.kubernetes.io/node-id";
 /** On a volume: the secret that DeleteVolume gets. Set, if empty, on every volume the provisioner makes. */

@@ -23,6 +23,7 @@ import { startDisruptionController } from "../workloads/disruption-controller.ts
 import { startNodeLifecycleController } from "../workloads/node-lifecycle-controller.ts";
 import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
 import { publishControlPlaneGates } from "./effective-gates.ts";
+import { fencedCloud } from "./fenced-cloud.ts";
 
 /** The seams of the controller manager. */
 export interface ControllerManagerEnv extends RuntimeEnv {
@@ -57,8 +58,9 @@ export function startControllerManager(
     namespace: "kube-system",
     identity: options.identity,
     ...(options.onLost === undefined ? {} : { onLost: options.onLost }),
-    lead: async (signal, kube) => {
-      const controllers = startControllers({ ...env, kube }, options);
+    lead: async (signal, kube, term) => {
+      const cloudFor = (caller: CloudCaller) => fencedCloud(env.cloudFor(caller), env.clock, term);
+      const controllers = startControllers({ ...env, kube, cloudFor }, options);
       try {
         await publishControlPlaneGates(kube, gates.values, signal);
         await aborted(signal);

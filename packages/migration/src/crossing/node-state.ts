@@ -1,6 +1,6 @@
 /** What a crossing reads off a node: pure functions of its objects. Source: spec migration-controllers.md C1, C2. */
 import type { CSINode, Node, VolumeAttachment } from "@longshore/kube";
-import { migratedPluginsAnnotation } from "@longshore/storage";
+import { migratedPluginsAnnotation, uncertainVolumesOf } from "@longshore/storage";
 import { type CrossingDirection, type CrossingSubject, isVolumeOf } from "./subject.ts";
 
 /** What of the plugin is still in use or attached on the node; empty when nothing is. */
@@ -13,10 +13,17 @@ export function volumesLeft(
   const attached = (node.status?.volumesAttached ?? [])
     .map((volume) => volume.name)
     .filter((name) => isVolumeOf(subject, name));
+  // A volume leaves `volumesAttached` before it is detached.
+  const uncertain = uncertainVolumesOf(node).filter((name) => isVolumeOf(subject, name));
   const joined = attachments
     .filter((va) => va.spec.nodeName === node.metadata?.name && va.spec.attacher === subject.driverName)
     .map((va) => `VolumeAttachment ${va.metadata?.name ?? ""}`);
-  return [...inUse.map((name) => `${name} in use`), ...attached.map((name) => `${name} attached`), ...joined];
+  return [
+    ...inUse.map((name) => `${name} in use`),
+    ...attached.map((name) => `${name} attached`),
+    ...uncertain.map((name) => `${name} perhaps attached (the attach/detach controller is to confirm)`),
+    ...joined,
+  ];
 }
 
 /** In-tree names of the plugins that the node serves through CSI: its migrated-plugins annotation. */

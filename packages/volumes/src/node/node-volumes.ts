@@ -25,6 +25,7 @@ import {
   stopAll,
   TaskGroup,
 } from "@longshore/runtime";
+import { uncertainVolumesOf } from "@longshore/storage";
 import type { VolumePlugin } from "../framework/plugin.ts";
 import { createVolumePluginManager } from "../framework/plugin-manager.ts";
 import type { ContainerRuntime } from "../framework/ports.ts";
@@ -163,7 +164,8 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#migration.attach(manager);
     this.#parts.push(manager);
     const onNode = (before: Node | undefined, after: Node) => {
-      const attached = (node: Node | undefined) => JSON.stringify(node?.status?.volumesAttached ?? []);
+      const attached = (node: Node | undefined) =>
+        JSON.stringify([node?.status?.volumesAttached ?? [], uncertainVolumesOf(node)]);
       if (attached(before) === attached(after)) return;
       manager.wake();
       this.#migration.volumesChanged();

@@ -8,10 +8,15 @@
  *
  * Only confirmed attachments are reported in the node's status; both kinds are detached when nobody
  * wants them.
+ *
+ * Invariant: what is not reported and may be attached all the same is in the node's record of uncertain
+ * volumes (`uncertain-volumes.ts` of storage), as far as its plugin can migrate: then a crossing waits for it,
+ * and the next controller finds it.
  */
+import { uncertainVolumesText } from "@longshore/storage";
 import type { UniqueVolumeName } from "../../framework/names.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
-import type { VolumeIdentity } from "./volume-identity.ts";
+import { inTreePluginOfIdentity, type VolumeIdentity } from "./volume-identity.ts";
 
 /** One volume on one node. */
 export interface Attachment {
@@ -88,7 +93,7 @@ export class ActualState {
     if (!this.#byKey.delete(keyOf(attachment.nodeName, attachment.uniqueName))) return;
     drop(this.#byIdentity, attachment.identity, attachment);
     drop(this.#byNode, attachment.nodeName, attachment);
-    if (attachment.reported) this.#dirtyNodes.add(attachment.nodeName);
+    if (isWritten(attachment)) this.#dirtyNodes.add(attachment.nodeName);
     attachment.reported = false;
   }
 
@@ -105,6 +110,12 @@ export class ActualState {
       .filter((attachment) => attachment.reported)
       .map(({ uniqueName, devicePath }) => ({ name: uniqueName, devicePath }))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** The node's record of uncertain volumes as it should be; undefined: there are none. */
+  record(nodeName: string): string | undefined {
+    const uncertain = this.on(nodeName).filter((attachment) => !attachment.reported && isWritten(attachment));
+    return uncertainVolumesText(uncertain.map(({ uniqueName }) => uniqueName));
   }
 
   /** After a failed detach a pod wants the volume again: it has to be attached anew before it is reported. */
@@ -142,9 +153,14 @@ export class ActualState {
     this.#byKey.set(keyOf(entry.nodeName, entry.uniqueName), attachment);
     put(this.#byIdentity, entry.identity, attachment);
     put(this.#byNode, entry.nodeName, attachment);
-    if (attachment.reported) this.#dirtyNodes.add(entry.nodeName);
+    if (isWritten(attachment)) this.#dirtyNodes.add(entry.nodeName);
     return attachment;
   }
+}
+
+/** Whether the node tells of the attachment: in its status, or in its record of uncertain volumes. */
+function isWritten({ reported, identity }: Attachment): boolean {
+  return reported || inTreePluginOfIdentity(identity) !== undefined;
 }
 
 function keyOf(nodeName: string, uniqueName: UniqueVolumeName): string {

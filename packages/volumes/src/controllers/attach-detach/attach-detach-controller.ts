@@ -55,7 +55,7 @@ import { statusMatchesReport } from "./node-status-writer.ts";
 import { operationTimeoutMs } from "./operations.ts";
 import { isPodTerminated } from "./pod-volume-spec.ts";
 import { podWishes } from "./pod-wishes.ts";
-import { recoverUnreported } from "./recover-unreported.ts";
+import { expectListing, recoverUnreported } from "./recover-unreported.ts";
 import { recoverActualState } from "./recovery.ts";
 import { verifyAttached } from "./verify-attached.ts";
 import { identitiesOfVolume, identityOfName, inTreePluginOfIdentity } from "./volume-identity.ts";
@@ -143,9 +143,9 @@ class AttachDetachController implements Component {
     const context = await this.#createContext();
     recoverActualState(context);
     this.#subscribe(context);
-    // Before the first attach: CSI must not take a disk that the in-tree code has attached.
-    const asked = await recoverUnreported(context, signal);
-    this.#tasks.spawn((within) => this.#findUnreported(context, asked, within));
+    // CSI must not take a disk that the in-tree code has attached; what else there is to do does not wait.
+    expectListing(context);
+    this.#tasks.spawn((within) => this.#findUnreported(context, within));
     const verifyPeriodMs = this.#options.verifyPeriodMs ?? defaultVerifyPeriodMs;
     let verifyAtMs = this.#env.clock.monotonicMs() + verifyPeriodMs;
     let failures = 0;
@@ -173,13 +173,12 @@ class AttachDetachController implements Component {
   }
 
   /** Until the providers have answered, and once more when every call of an earlier controller has ended. */
-  async #findUnreported(context: AttachDetachContext, asked: boolean, signal: AbortSignal): Promise<void> {
-    let failures = 0;
-    for (let answered = asked; !answered; this.#wake()) {
-      failures++;
+  async #findUnreported(context: AttachDetachContext, signal: AbortSignal): Promise<void> {
+    for (let failures = 1; !(await recoverUnreported(context, signal)); failures++) {
+      this.#wake();
       await this.#env.clock.sleep(backoffMs(operationBackoff, failures), signal);
-      answered = await recoverUnreported(context, signal);
     }
+    this.#wake();
     await this.#env.clock.sleep(operationTimeoutMs, signal);
     await recoverUnreported(context, signal);
     this.#wake();
@@ -236,6 +235,7 @@ class AttachDetachController implements Component {
       actual: new ActualState(),
       executor,
       events,
+      unlisted: new Map(),
       identityOfName: (name) => identityOfName(migration, name),
       ownersOf: ({ identity }) => {
         const volumes = this.#caches.volumes.byIndex(cacheIndexes.volumesByIdentity, identity);
@@ -347,7 +347,7 @@ class AttachDetachController implements Component {
       `${node?.metadata.annotations?.[managedNodeAnnotation] !== undefined} ${node?.metadata.annotations?.[keepTerminatedAnnotation]}`;
     if (before === undefined || managed(before) !== managed(after)) this.#dirtyNode(name);
     // Also mends what another writer of the status (or a node made anew) has lost.
-    if (!statusMatchesReport(after, context.actual.report(name))) context.actual.markDirty(name);
+    if (!statusMatchesReport(after, context.actual)) context.actual.markDirty(name);
     this.#wake();
   }
 

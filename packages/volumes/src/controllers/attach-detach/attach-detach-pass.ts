@@ -2,21 +2,34 @@
  * One pass of the attach/detach controller: all detaches, then all attaches, then the node statuses.
  * Detach comes first, so that a volume whose pod moved is freed. Source: spec controllers.md A7.
  *
- * Invariant: before a detach starts, the node's status no longer lists the volume (its write has
- * succeeded); what then fails is listed again.
+ * Invariants
+ *  - Before a detach starts, the node's status no longer lists the volume (its write has succeeded); what
+ *    then fails is listed again.
+ *  - Before an in-tree attach starts, the node's record of uncertain volumes has it, as a VolumeAttachment has
+ *    what CSI attaches: whoever dies then leaves a trace.
+ *  - CSI attaches nothing of a plugin while it is not known what the in-tree code has attached.
  */
 import type { Node, Stored } from "@longshore/kube";
 import { withDeadline } from "@longshore/runtime";
 import { isMultiAttachAllowed } from "../../framework/names.ts";
 import type { OperationKey } from "../../framework/operations.ts";
-import type { VolumeSpec } from "../../framework/spec.ts";
+import { specName, type VolumeSpec } from "../../framework/spec.ts";
+import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { Attachment } from "./actual-state.ts";
 import { type AttachDetachContext, formsAttached, managedNode } from "./context.ts";
 import type { DesiredVolume } from "./desired-state.ts";
 import { isOutOfService, isWanted, nodeUses, unknownItCouldBe } from "./detach-guards.ts";
 import { multiAttachMessage } from "./multi-attach-message.ts";
 import { writeNodeStatuses } from "./node-status-writer.ts";
-import { attachVolume, detachVolume, operationNames, operationTimeoutMs, podEvent } from "./operations.ts";
+import {
+  attachmentOf,
+  attachVolume,
+  detachVolume,
+  operationNames,
+  operationTimeoutMs,
+  podEvent,
+} from "./operations.ts";
+import { csiAttachmentName } from "./volume-identity.ts";
 
 /** How a detach may start. */
 type DetachStep =
@@ -26,8 +39,12 @@ type DetachStep =
 /** Runs one pass. */
 export async function attachDetachPass(context: AttachDetachContext, signal: AbortSignal): Promise<void> {
   await startDetaches(context, signal);
-  startAttaches(context);
-  await writeStatuses(context, signal);
+  const toRecord = startAttaches(context);
+  const failed = await writeStatuses(context, signal);
+  for (const { volume, intent } of toRecord) {
+    if (!failed.has(volume.nodeName) && launchAttach(context, volume, intent)) continue;
+    if (intent !== undefined) context.actual.remove(intent); // Nothing was asked of the provider.
+  }
 }
 
 /** Writes what is dirty; a failed write wakes the controller again. */
@@ -154,37 +171,90 @@ function startDetach(
     .add(1, { reason: force });
 }
 
-function startAttaches(context: AttachDetachContext): void {
-  for (const volume of context.desired.volumes()) startAttach(context, volume);
+/** An in-tree attach that waits for its record to be written. */
+interface AttachToRecord {
+  readonly volume: DesiredVolume;
+  /** What was put into the actual state for it; undefined: the volume was uncertain before. */
+  readonly intent: Attachment | undefined;
 }
 
-function startAttach(context: AttachDetachContext, volume: DesiredVolume): void {
-  const { actual, executor, env } = context;
+/** Starts what can start at once; gives what has to be recorded first. */
+function startAttaches(context: AttachDetachContext): readonly AttachToRecord[] {
+  const toRecord: AttachToRecord[] = [];
+  for (const volume of context.desired.volumes()) {
+    if (!mayAttach(context, volume)) continue;
+    if (volume.inTreePlugin === undefined || volume.pluginName === csiPluginName) {
+      launchAttach(context, volume, undefined);
+      continue;
+    }
+    const isKnown = context.actual.get(volume.nodeName, volume.uniqueName) !== undefined;
+    const entry = context.actual.put({ ...attachmentOf(volume), devicePath: "", confirmed: false });
+    toRecord.push({ volume, intent: isKnown ? undefined : entry });
+  }
+  return toRecord;
+}
+
+/** Whether the volume is to be attached now. */
+function mayAttach(context: AttachDetachContext, volume: DesiredVolume): boolean {
+  const { actual, executor } = context;
   const { nodeName, identity, uniqueName, spec } = volume;
   const present = actual.get(nodeName, uniqueName);
-  if (present?.confirmed === true) return;
-  if (managedNode(context, nodeName) === undefined) return;
+  if (present?.confirmed === true) return false;
+  if (managedNode(context, nodeName) === undefined) return false;
   const others = actual.ofIdentity(identity).filter((other) => other !== present);
   // Under another name on the same node: first whoever attached it takes it off.
-  if (others.some((other) => other.nodeName === nodeName)) return;
-  const key = operationKey(identity, nodeName, spec);
-  const check = executor.check(key, operationNames.attach);
-  if (check.kind === "pending") return;
+  if (others.some((other) => other.nodeName === nodeName)) return false;
+  const check = executor.check(operationKey(identity, nodeName, spec), operationNames.attach);
+  if (check.kind === "pending") return false;
   if (!isMultiAttachAllowed(spec)) {
     const elsewhere = others.filter((other) => other.confirmed).map((other) => other.nodeName);
     if (elsewhere.length > 0) {
       reportMultiAttach(context, volume, elsewhere);
-      return;
+      return false;
     }
   }
-  if (check.kind === "backoff") {
-    context.wakeIn(check.retryInMs);
-    return;
+  if (isInTreeUnknown(context, volume)) return false;
+  if (check.kind === "backoff") context.wakeIn(check.retryInMs);
+  return check.kind === "free";
+}
+
+/**
+ * Whether the in-tree code may have attached the disk without a trace: then CSI does not attach it, unless
+ * it has a VolumeAttachment already. The pods are told once what is waited for.
+ */
+function isInTreeUnknown(context: AttachDetachContext, volume: DesiredVolume): boolean {
+  const { nodeName, identity, inTreePlugin, pluginName, spec } = volume;
+  if (inTreePlugin === undefined || pluginName !== csiPluginName) return false;
+  const reason = context.unlisted.get(inTreePlugin);
+  if (reason === undefined) return false;
+  const attachment = csiAttachmentName(identity, nodeName);
+  if (attachment !== undefined && context.caches.attachments.get(attachment) !== undefined) return false;
+  if (!volume.waitReported && reason !== "") {
+    volume.waitReported = true;
+    const message =
+      `Volume "${specName(spec)}" is not attached to node ${nodeName} yet: what the in-tree code of ${inTreePlugin} ` +
+      `has attached is not known until its provider lists it; asked again with back-off (${reason})`;
+    podEvent(context, volume, "Warning", "FailedAttachVolume", message);
   }
-  env.logger.info("attaching volume", { volume: uniqueName, node: nodeName });
-  executor.startOperation(key, operationNames.attach, (signal) =>
-    withDeadline(env.clock, operationTimeoutMs, signal, (within) => attachVolume(context, volume, within)),
+  return true;
+}
+
+/** False when something is in its way. */
+function launchAttach(
+  context: AttachDetachContext,
+  volume: DesiredVolume,
+  intent: Attachment | undefined,
+): boolean {
+  const { executor, env } = context;
+  const { nodeName, identity, uniqueName, spec } = volume;
+  const key = operationKey(identity, nodeName, spec);
+  const { kind } = executor.startOperation(key, operationNames.attach, (signal) =>
+    withDeadline(env.clock, operationTimeoutMs, signal, (within) =>
+      attachVolume(context, volume, intent, within),
+    ),
   );
+  if (kind === "started") env.logger.info("attaching volume", { volume: uniqueName, node: nodeName });
+  return kind === "started";
 }
 
 /** Once for each volume and node. */

@@ -63,6 +63,11 @@ export interface AttachDetachContext {
   readonly actual: ActualState;
   readonly executor: OperationExecutor;
   readonly events: EventRecorder;
+  /**
+   * In-tree plugins of which it is not known yet what they have attached, and why: empty while the provider is
+   * asked for the first time.
+   */
+  readonly unlisted: Map<string, string>;
   identityOfName(uniqueName: string): VolumeIdentity;
   ownersOf(attachment: Attachment): VolumeOwners;
   /** Runs a pass soon. */

@@ -16,6 +16,8 @@ export interface WantedVolume {
   readonly identity: VolumeIdentity;
   readonly pluginName: string;
   readonly spec: VolumeSpec;
+  /** The in-tree plugin that the volume is written for, if its plugin can migrate; undefined for CSI's own volumes. */
+  readonly inTreePlugin: string | undefined;
   /** In which state of the node's CSINode the backend was decided; undefined: there was nothing to decide. */
   readonly decidedIn: number | undefined;
 }
@@ -51,8 +53,11 @@ export interface DesiredVolume {
   readonly identity: VolumeIdentity;
   readonly pluginName: string;
   readonly spec: VolumeSpec;
+  readonly inTreePlugin: string | undefined;
   readonly pods: Map<string, Stored<Pod>>;
   multiAttachErrorReported: boolean;
+  /** The pods were told what the attach waits for. */
+  waitReported: boolean;
 }
 
 /** The wishes of all pods. */
@@ -121,8 +126,10 @@ export class DesiredState {
       identity: wish.identity,
       pluginName: wish.pluginName,
       spec: wish.spec,
+      inTreePlugin: present?.inTreePlugin ?? wish.inTreePlugin,
       pods,
       multiAttachErrorReported: reported?.multiAttachErrorReported ?? false,
+      waitReported: reported?.waitReported ?? false,
     });
   }
 

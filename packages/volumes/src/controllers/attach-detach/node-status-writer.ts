@@ -1,10 +1,12 @@
 /**
- * Writes `status.volumesAttached` of the nodes whose report changed. Source: spec controllers.md A8.
+ * Writes `status.volumesAttached` of the nodes whose report changed, and with it, in the same request, their
+ * record of uncertain volumes. Source: spec controllers.md A8.
  *
  * Invariant: a node whose write failed stays dirty, and does not keep the others from being written.
  */
 import { isNotFound, type KubeClient, type Node, resources, type Stored } from "@longshore/kube";
 import { errorChain, type RuntimeEnv } from "@longshore/runtime";
+import { uncertainVolumesAnnotation } from "@longshore/storage";
 import type { ActualState } from "./actual-state.ts";
 
 /** Writes at most this many nodes at the same time. */
@@ -52,15 +54,17 @@ async function writeOne(
   signal: AbortSignal,
 ): Promise<void> {
   const report = actual.report(name);
-  const body = { status: { volumesAttached: report.length === 0 ? null : report } };
+  const annotations = { [uncertainVolumesAnnotation]: actual.record(name) ?? null };
+  const status = { volumesAttached: report.length === 0 ? null : report };
+  const body = { metadata: { annotations }, status };
   await kube.patch(resources.nodes, { name }, { type: "merge", body }, { signal, subresource: "status" });
 }
 
-/** Whether a node's status already says what the report does. */
-export function statusMatchesReport(
-  node: Node,
-  report: readonly { readonly name: string; readonly devicePath: string }[],
-): boolean {
+/** Whether a node's status and record already say what they should. */
+export function statusMatchesReport(node: Node, actual: ActualState): boolean {
+  const name = node.metadata?.name ?? "";
+  const report = actual.report(name);
+  if (node.metadata?.annotations?.[uncertainVolumesAnnotation] !== actual.record(name)) return false;
   const listed = node.status?.volumesAttached ?? [];
   if (listed.length !== report.length) return false;
   const paths = new Map(listed.map(({ name, devicePath }) => [name, devicePath]));

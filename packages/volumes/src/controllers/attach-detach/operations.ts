@@ -2,7 +2,7 @@
  * The two operations of the attach/detach controller, as they run in the background.
  * Source: spec controllers.md A7 (detach, attach), A9 (the attachment that migration would have made).
  */
-import { type Node, resources, type Stored } from "@longshore/kube";
+import { type Node, resources, type Stored, type VolumeAttachment } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import { gatesOfPlugin } from "../../csimigration/gates.ts";
 import { DanglingAttachError } from "../../framework/controller-errors.ts";
@@ -11,10 +11,12 @@ import type { AttachableVolumePlugin, Attacher } from "../../framework/plugin.ts
 import { specName } from "../../framework/spec.ts";
 import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { Attachment } from "./actual-state.ts";
+import { listsPlugin } from "./backend-decision.ts";
 import { type AttachDetachContext, formsAttached } from "./context.ts";
 import type { DesiredVolume } from "./desired-state.ts";
 import { isWanted, nodeUses } from "./detach-guards.ts";
 import { driverIsAtWork } from "./pod-wishes.ts";
+import { recoverAttachment } from "./recovery.ts";
 import { csiAttachmentName } from "./volume-identity.ts";
 
 /** Names of the operations, for back-off and metrics. */
@@ -28,28 +30,17 @@ export class DetachRefusedError extends Error {
   override readonly name = "DetachRefusedError";
 }
 
-/** Attaches and records the outcome. @throws the plugin's failure, after it was recorded and told */
-export async function attachVolume(
-  context: AttachDetachContext,
+/** An attach that must not happen now; to be decided again. */
+export class AttachRefusedError extends Error {
+  override readonly name = "AttachRefusedError";
+}
+
+/** The volume as an attachment, whatever became of it. */
+export function attachmentOf(
   volume: DesiredVolume,
-  signal: AbortSignal,
-): Promise<void> {
-  const { nodeName, spec, uniqueName, identity, pluginName } = volume;
-  const label = `volume "${specName(spec)}"`;
-  let attacher: Attacher;
-  try {
-    attacher = (await attachablePlugin(context, volume)).newAttacher();
-  } catch (error) {
-    podEvent(
-      context,
-      volume,
-      "Warning",
-      "FailedAttachVolume",
-      `AttachVolume.NewAttacher failed for ${label} : ${errorChain(error)}`,
-    );
-    throw error;
-  }
-  const entry = {
+): Pick<Attachment, "nodeName" | "uniqueName" | "identity" | "pluginName" | "volumeName" | "spec"> {
+  const { nodeName, uniqueName, identity, pluginName, spec } = volume;
+  return {
     nodeName,
     uniqueName,
     identity,
@@ -57,12 +48,45 @@ export async function attachVolume(
     volumeName: splitUniqueName(uniqueName).volumeName,
     spec,
   };
+}
+
+/**
+ * Attaches and records the outcome.
+ * @param intent what stands in the actual state for this very attach, and goes when nothing was asked of the plugin
+ * @throws AttachRefusedError, or the plugin's failure, after it was recorded and told
+ */
+export async function attachVolume(
+  context: AttachDetachContext,
+  volume: DesiredVolume,
+  intent: Attachment | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const { nodeName, spec } = volume;
+  const label = `volume "${specName(spec)}"`;
+  let attacher: Attacher;
+  try {
+    await assertInTreeMayAttach(context, volume, signal);
+    attacher = (await attachablePlugin(context, volume)).newAttacher();
+  } catch (error) {
+    if (intent !== undefined) context.actual.remove(intent);
+    podEvent(
+      context,
+      volume,
+      "Warning",
+      "FailedAttachVolume",
+      `AttachVolume.${error instanceof AttachRefusedError ? "Attach" : "NewAttacher"} failed for ${label} : ${errorChain(error)}`,
+    );
+    throw error;
+  }
+  const entry = attachmentOf(volume);
   let devicePath: string;
   try {
     devicePath = await attacher.attach(spec, nodeName, signal);
   } catch (error) {
-    if (error instanceof DanglingAttachError) recordDangling(context, volume, error);
-    else context.actual.put({ ...entry, devicePath: "", confirmed: false });
+    if (error instanceof DanglingAttachError) {
+      if (intent !== undefined) context.actual.remove(intent); // It is elsewhere, so it is not here.
+      recordDangling(context, volume, error);
+    } else context.actual.put({ ...entry, devicePath: "", confirmed: false });
     podEvent(
       context,
       volume,
@@ -80,6 +104,44 @@ export async function attachVolume(
     "SuccessfulAttachVolume",
     `AttachVolume.Attach succeeded for ${label} `,
   );
+}
+
+/**
+ * Live checks right before an in-tree attach, when the node's record has the volume: that the node has not
+ * changed over to CSI since it was decided, and that CSI does not hold the disk there. Both end an attach that
+ * was decided on what is true no more. @throws AttachRefusedError
+ */
+async function assertInTreeMayAttach(
+  context: AttachDetachContext,
+  { nodeName, identity, inTreePlugin, pluginName }: DesiredVolume,
+  signal: AbortSignal,
+): Promise<void> {
+  if (inTreePlugin === undefined || pluginName === csiPluginName || context.settings.compat) return;
+  const { kube } = context.env;
+  const [csiNode, attachment] = await Promise.all([
+    kube.get(resources.csiNodes, { name: nodeName }, { signal }),
+    liveAttachment(context, { identity, nodeName }, signal),
+  ]);
+  if (csiNode !== undefined && listsPlugin(csiNode, inTreePlugin)) {
+    throw new AttachRefusedError(`node ${nodeName} has handed ${inTreePlugin} over to CSI meanwhile`);
+  }
+  if (attachment !== undefined) {
+    recoverAttachment(context, attachment); // Whoever made it is gone: it is detached when no pod wants it.
+    throw new AttachRefusedError(
+      `VolumeAttachment ${attachment.metadata.name} says that CSI has the disk on node ${nodeName}`,
+    );
+  }
+}
+
+/** The VolumeAttachment by which CSI has the disk on the node, as the API server has it now. */
+async function liveAttachment(
+  context: AttachDetachContext,
+  { identity, nodeName }: Pick<Attachment, "identity" | "nodeName">,
+  signal: AbortSignal,
+): Promise<Stored<VolumeAttachment> | undefined> {
+  const name = csiAttachmentName(identity, nodeName);
+  if (name === undefined) return undefined;
+  return context.env.kube.get(resources.volumeAttachments, { name }, { signal });
 }
 
 /** An attacher plugin for the volume, or an error that names what is missing. */
@@ -138,6 +200,7 @@ export async function detachVolume(
         `volume ${attachment.uniqueName} is wanted again on node ${attachment.nodeName}`,
       );
     }
+    if (await isSurelyOfCsi(context, attachment, signal)) return;
     const plugin = context.plugins.findAttachablePluginByName(attachment.pluginName);
     if (plugin === undefined) throw new Error(`volume plugin ${attachment.pluginName} cannot detach`);
     attachment.detachTried = true;
@@ -150,6 +213,26 @@ export async function detachVolume(
   context.actual.remove(attachment);
   context.onDetached(attachment);
   context.env.logger.info("volume detached", { volume: attachment.uniqueName, node: attachment.nodeName });
+}
+
+/**
+ * Whether CSI has the disk that the in-tree code was only presumed to have attached: then it is CSI's to detach,
+ * and the presumption is given up. CSI attaches nothing while it stands, so this does not change meanwhile.
+ */
+async function isSurelyOfCsi(
+  context: AttachDetachContext,
+  attachment: Attachment,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (attachment.confirmed || attachment.pluginName === csiPluginName) return false;
+  if ((await liveAttachment(context, attachment, signal)) === undefined) return false;
+  context.env.logger.warn("volume is left to CSI, which has a VolumeAttachment for it", {
+    volume: attachment.uniqueName,
+    node: attachment.nodeName,
+  });
+  context.actual.remove(attachment);
+  context.onDetached(attachment);
+  return true;
 }
 
 /** Live checks. A node that is gone holds nothing. @throws DetachRefusedError */

@@ -95,7 +95,7 @@ async function plainWish(context: AttachDetachContext, question: Question): Prom
   const { spec } = question.built;
   const plugin = findPlugin(context, spec);
   if (plugin === undefined || !isAttachable(plugin) || !(await plugin.canAttach(spec))) return undefined;
-  return wanted(question, plugin, spec, undefined, undefined);
+  return wanted(question, plugin, spec, {});
 }
 
 async function migratableWish(
@@ -127,7 +127,7 @@ async function migratableWish(
     return undecided(volume, message, { identity: twin, claim: built.claim });
   }
   if (!isAttachable(plugin) || !(await plugin.canAttach(spec))) return undefined;
-  return wanted(question, plugin, spec, twin, history.csiNodeVersion);
+  return wanted(question, plugin, spec, { inTreePlugin, twin, decidedIn: history.csiNodeVersion });
 }
 
 /** Who is responsible: the one that attached it, the earlier decision, or a new one. */
@@ -243,17 +243,21 @@ function wanted(
   question: Question,
   plugin: VolumePlugin,
   spec: VolumeSpec,
-  identity: VolumeIdentity | undefined,
-  decidedIn: number | undefined,
+  { inTreePlugin, twin, decidedIn }: {
+    readonly inTreePlugin?: string;
+    readonly twin?: VolumeIdentity | undefined;
+    readonly decidedIn?: number;
+  },
 ): WantedVolume {
   const uniqueName = uniqueVolumeName(plugin, spec, question.pod.metadata.uid);
   return {
     kind: "wanted",
     podVolumeName: question.volume.name,
     uniqueName,
-    identity: identity ?? uniqueName,
+    identity: twin ?? uniqueName,
     pluginName: plugin.pluginName,
     spec,
+    inTreePlugin,
     decidedIn,
   };
 }

@@ -1,9 +1,10 @@
 /**
- * Finds in-tree attachments that no API object tells of: an attach that was in flight when an earlier
- * controller died leaves neither a VolumeAttachment nor an entry in a node's status, and if its pod is
- * gone as well, nobody would ever detach it; on another node CSI could then never attach the disk.
+ * Finds in-tree attachments that no API object tells of. This controller records what it attaches in-tree
+ * (`uncertain-volumes.ts` of storage), others do not: an attach or a detach that was in flight when one of those
+ * died leaves neither a VolumeAttachment nor an entry in a node's status, and if its pod is gone as well, nobody
+ * would ever detach it; CSI would take the disk over on that node, and on another it could never attach it.
  *
- * Only disks of PersistentVolumes count, on managed nodes. The provider is not asked once every node is
+ * While a provider has not answered, its plugin is in `unlisted` and CSI attaches nothing of it. Only disks of PersistentVolumes count, on managed nodes. The provider is not asked once every node is
  * migrated and every volume of the plugin is attached by CSI: then nothing in-tree can be left (C5).
  */
 
@@ -19,21 +20,33 @@ import { csiAttachmentName } from "./volume-identity.ts";
 /** Deadline of one question to a provider, in milliseconds. */
 const listTimeoutMs = 30_000;
 
+/** Marks the plugins whose providers have to be asked before CSI attaches anything of theirs. */
+export function expectListing(context: AttachDetachContext): void {
+  for (const plugin of context.plugins.plugins) {
+    if (listsAttachments(plugin) && mayBeAtWork(context, plugin)) context.unlisted.set(plugin.pluginName, "");
+  }
+}
+
 /** Asks the plugins and records as uncertain what nothing else tells of. False: a provider did not answer. */
 export async function recoverUnreported(context: AttachDetachContext, signal: AbortSignal): Promise<boolean> {
   let complete = true;
   for (const plugin of context.plugins.plugins) {
-    if (!listsAttachments(plugin) || !mayBeAtWork(context, plugin)) continue;
+    if (!listsAttachments(plugin)) continue;
+    const isFirst = context.unlisted.has(plugin.pluginName);
+    if (!isFirst && !mayBeAtWork(context, plugin)) continue;
     try {
       const listed = await withDeadline(context.env.clock, listTimeoutMs, signal, (within) =>
         plugin.listAttachments(within),
       );
       for (const attachment of listed) adopt(context, plugin, attachment);
+      context.unlisted.delete(plugin.pluginName);
     } catch (error) {
       if (signal.aborted) throw error;
       complete = false;
-      context.env.logger.warn("attachments not listed", {
+      if (isFirst) context.unlisted.set(plugin.pluginName, errorChain(error));
+      context.env.logger.warn("attachments not listed: asked again with back-off", {
         plugin: plugin.pluginName,
+        csiAttaches: !isFirst,
         error: errorChain(error),
       });
     }

@@ -1,10 +1,12 @@
 /**
- * Rebuilds the actual state at start: from the node statuses, then from the VolumeAttachments, so
- * that neither a lost status entry nor an inline volume whose pod vanished meanwhile strands an
- * attachment. Source: spec controllers.md A6; DESIGN §6 ("the design's known race").
+ * Rebuilds the actual state at start: from the node statuses and their records of uncertain volumes, then
+ * from the VolumeAttachments, so that neither a lost status entry, an operation that ended with its controller,
+ * nor an inline volume whose pod vanished meanwhile strands an attachment.
+ * Source: spec controllers.md A6; DESIGN §6 ("the design's known race").
  */
 import type { PersistentVolume, Stored, VolumeAttachment } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
+import { uncertainVolumesOf } from "@longshore/storage";
 import { splitUniqueName, uniqueNameOf } from "../../framework/names.ts";
 import { specOfPersistentVolume, type VolumeSpec } from "../../framework/spec.ts";
 import {
@@ -13,6 +15,7 @@ import {
   csiVolumeName,
   parseCsiVolumeName,
 } from "../../plugins/csi/csi-names.ts";
+import type { Attachment } from "./actual-state.ts";
 import { type AttachDetachContext, managedNodeAnnotation } from "./context.ts";
 import { csiSpecOf } from "./volume-identity.ts";
 
@@ -20,19 +23,22 @@ import { csiSpecOf } from "./volume-identity.ts";
 export function recoverActualState(context: AttachDetachContext): void {
   for (const node of context.caches.nodes.list()) {
     for (const { name, devicePath } of node.status?.volumesAttached ?? []) {
-      recoverReported(context, node.metadata.name, name, devicePath);
+      recoverNamed(context, node.metadata.name, name, { devicePath, confirmed: true });
+    }
+    for (const name of uncertainVolumesOf(node)) {
+      recoverNamed(context, node.metadata.name, name, { devicePath: "", confirmed: false });
     }
     context.actual.clearDirty(node.metadata.name); // The status says it already.
   }
   for (const attachment of context.caches.attachments.list()) recoverAttachment(context, attachment);
 }
 
-/** A name in a node's status: attached, without a spec until a pod brings one. */
-function recoverReported(
+/** A name in a node's status or record: attached for sure or perhaps, without a spec until a pod brings one. */
+function recoverNamed(
   context: AttachDetachContext,
   nodeName: string,
   uniqueName: string,
-  devicePath: string,
+  known: Pick<Attachment, "devicePath" | "confirmed">,
 ): void {
   try {
     const { pluginName, volumeName } = splitUniqueName(uniqueName);
@@ -44,11 +50,10 @@ function recoverReported(
       pluginName,
       volumeName,
       spec: undefined,
-      devicePath,
-      confirmed: true,
+      ...known,
     });
   } catch (error) {
-    context.env.logger.warn("entry of status.volumesAttached not understood", {
+    context.env.logger.warn("a node's entry for an attached volume is not understood", {
       node: nodeName,
       error: errorChain(error),
     });
@@ -56,7 +61,7 @@ function recoverReported(
 }
 
 /** A VolumeAttachment that no status entry stands for: uncertain. */
-function recoverAttachment(context: AttachDetachContext, attachment: Stored<VolumeAttachment>): void {
+export function recoverAttachment(context: AttachDetachContext, attachment: Stored<VolumeAttachment>): void {
   const { nodeName, attacher } = attachment.spec;
   const node = context.caches.nodes.get(nodeName);
   // On a node that is there and attaches for itself, attachments are its own affair.

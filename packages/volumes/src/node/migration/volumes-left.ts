@@ -5,6 +5,7 @@
  */
 import { KubeApiError, type KubeClient, type Node, resources, type Stored } from "@longshore/kube";
 import type { Host } from "@longshore/runtime";
+import { uncertainVolumesOf } from "@longshore/storage";
 import { splitUniqueName, uniqueNameOf } from "../../framework/names.ts";
 import { escapeQualifiedName, kubeletPaths } from "../../framework/volume-host.ts";
 import { globalMountsDirectory, volumeIDOfGlobalMount } from "../../plugins/aws-ebs/ebs-global-mount.ts";
@@ -44,7 +45,9 @@ export async function observeVolumesLeft(
   heardOf: Set<string>,
   signal: AbortSignal,
 ): Promise<Readonly<Record<VolumePath, readonly string[]>>> {
-  const attached = (node.status?.volumesAttached ?? []).map(({ name }) => name);
+  const listed = (node.status?.volumesAttached ?? []).map(({ name }) => name);
+  // The status alone is early: a volume leaves it before it is detached.
+  const attached = [...listed, ...uncertainVolumesOf(node)];
   const inTreePrefix = `${plugin.inTreeName}/`;
   const inTree = new Set([
     ...attached.filter((name) => name.startsWith(inTreePrefix)),
