@@ -7,6 +7,19 @@ import { aCluster, cross, pod, subject } from "./testing/fake-cluster.ts";
 const driver = subject.driverName;
 
 describe("runCrossing", () => {
+  it("flips no node while a volume may be attached there that its status does not list any more", async () => {
+    const { kube, cluster } = aCluster(() => {});
+    const [node] = cluster.objects.get("nodes") ?? [];
+    const name = `${subject.inTreeName}/vol-1`;
+    Object.assign(node?.metadata ?? {}, { annotations: { "longshore.dev/volumes-uncertain": name } });
+    const flips: string[] = [];
+    await expect(cross(kube, (flipped) => flips.push(flipped))).rejects.toMatchObject({
+      name: "StepTimeoutError",
+      message: expect.stringContaining(`"volumes gone" on node n1 still waits for: ${name} perhaps attached`),
+    });
+    expect(flips).toEqual([]);
+  });
+
   it("also carries a node across that joins while it runs", async () => {
     const { kube, cluster } = aCluster((c) => void c.objects.set("pods", []), [pod]);
     const flips: string[] = [];

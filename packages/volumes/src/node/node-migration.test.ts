@@ -1,5 +1,6 @@
 /** Flipping the gates of a node that was not drained: C1 over C5, in both directions. DESIGN §6. */
 import { resources } from "@longshore/kube";
+import { uncertainVolumesAnnotation } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
 import { migrationPendingCondition } from "./migration/node-migration.ts";
 import { csiName, driverName, inTreeName, NodeWorld, type RunningAgent } from "./testing/node-world.ts";
@@ -143,6 +144,29 @@ describe.each(directions)("gates flipped $name", (direction) => {
     await direction.attachNew(world, "vol-1");
     await world.clock.run(second.volumes.waitForAttachAndMount(next, world.signal));
     await second.stop();
+  });
+
+  it("are held back, also through a restart, while the controller has not confirmed the detach", async () => {
+    const { world, agent: first } = await nodeWithVolume(direction);
+    await first.stop();
+    const name = direction.oldName("vol-1");
+    // By protocol the volume leaves the status before it is detached; the record keeps it until that is done.
+    await world.patchNode({ [uncertainVolumesAnnotation]: name });
+    await world.reportDetached(name);
+    world.running.clear();
+    await world.deletePod("p");
+    const second = world.start(direction.after);
+    await world.until("unmounted", async () => (await world.mounts()).length === 0);
+    await second.stop();
+    const third = world.start(direction.after);
+    await world.until("ready", () => isReady(world, third));
+    await world.clock.advance(30_000);
+    expect(await world.migratedPlugins()).toBe(direction.listedBefore);
+    expect((await world.condition(migrationPendingCondition))?.message).toContain(name);
+    await direction.detachOld(world, "vol-1");
+    await world.patchNode({ [uncertainVolumesAnnotation]: null });
+    await world.until("changed over", async () => (await world.migratedPlugins()) === direction.listedAfter, 10_000);
+    await third.stop();
   });
 
   it("take a pod along that was waiting for its volume, once nothing is attached", async () => {

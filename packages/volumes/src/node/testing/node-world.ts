@@ -351,6 +351,12 @@ export class NodeWorld {
   }
 
   /** The controller has attached the volume: the node's status says so. */
+  /** Changes annotations of the node, as the attach/detach controller does. */
+  async patchNode(annotations: Readonly<Record<string, string | null>>): Promise<void> {
+    const body = { metadata: { annotations } };
+    await this.kube.patch(resources.nodes, { name: nodeName }, { type: "merge", body }, this);
+  }
+
   async reportAttached(uniqueName: string, devicePath = ""): Promise<void> {
     const attached = (await this.node()).status?.volumesAttached ?? [];
     await this.#setAttached([...attached, { name: uniqueName, devicePath }]);
