@@ -13,7 +13,6 @@ import {
   demoPrograms,
   type InProcessCluster,
   lostRecords,
-  type ProviderCloud,
   readerProgram,
   writerBudget,
   writerProgram,
@@ -32,9 +31,10 @@ import {
 } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
 import { badCloudDay, type CloudFaultRates, FaultyCloud } from "./cloud-faults.ts";
-import { ContractWatch, type WorldView } from "./contract.ts";
+import { ContractWatch } from "./contract.ts";
 import { type CallGate, Life, type SeamCall } from "./cut.ts";
 import { badDay, type FaultRates, faultyGate } from "./faults.ts";
+import { attachmentCalls, worldOf } from "./world.ts";
 
 /** What to simulate. */
 export interface SimulationOptions {
@@ -114,7 +114,7 @@ class Simulation {
       },
       onEffect: (call) => this.watch.asked(call),
       onAttached: (call) => {
-        if (this.#cluster !== undefined) this.watch.attachAnswered(call, this.#world(this.#cluster));
+        if (this.#cluster !== undefined) this.watch.attachAnswered(call, worldOf(this.#cluster));
       },
     });
   }
@@ -164,6 +164,7 @@ class Simulation {
       meter: noMeter,
     };
     const nodes = this.#options.nodes ?? 2;
+    const config = clusterConfig(nodes, "unprivileged");
     this.#healed = true; // The cluster comes up in peace.
     const faulty = faultyGate(
       { clock: this.#clock, random: this.#random.fork("faults") },
@@ -178,12 +179,14 @@ class Simulation {
     const gate: CallGate = (call, proceed) =>
       faulty(call, () => (this.#isDeadly(call, deaths) ? this.#dieAt(call, deaths, proceed) : proceed()));
     const cluster = await createInProcessCluster(env, {
-      config: clusterConfig(nodes, "unprivileged"),
+      config,
       programs: (host) => demoPrograms(this.#clock, host),
       isolate: (name, seams) => {
         const life = new Life(name, gate);
         this.#lives.set(name, life);
-        return life.seams({ ...seams, cloudFor: (caller) => this.#observed(caller, seams.cloudFor(caller)) });
+        const cloudFor = (caller: CloudCaller) =>
+          this.#faultyCloud.around(seams.cloudFor(caller), attachmentCalls(config, caller));
+        return life.seams({ ...seams, cloudFor });
       },
     });
     this.#cluster = cluster;
@@ -367,7 +370,7 @@ class Simulation {
     const signal = this.#signal;
     await this.#until("nothing is attached", async () => {
       const attachments = await cluster.kube.list(resources.volumeAttachments, { signal });
-      return attachments.items.length === 0 && this.#world(cluster).attachments.length === 0;
+      return attachments.items.length === 0 && worldOf(cluster).attachments.length === 0;
     }).catch((error: unknown) =>
       this.watch.report("C4", error instanceof Error ? error.message : String(error)),
     );
@@ -375,7 +378,7 @@ class Simulation {
     const named = new Set(
       volumes.items.map((pv) => pv.spec?.awsElasticBlockStore?.volumeID.split("/").at(-1) ?? ""),
     );
-    for (const diskId of this.#world(cluster).disks) {
+    for (const diskId of worldOf(cluster).disks) {
       if (!named.has(diskId)) this.watch.report("C4", `disk ${diskId} has no volume`);
     }
   }
@@ -394,36 +397,8 @@ class Simulation {
     this.#steps++;
     const cluster = this.#cluster;
     if (cluster === undefined) return;
-    this.watch.check(this.#world(cluster));
+    this.watch.check(worldOf(cluster));
     for (const violation of cluster.disks.violations) this.watch.report("C2", violation);
-  }
-
-  /** The cloud as a caller sees it, with every attach and detach seen when it takes effect. */
-  #observed({ path }: CloudCaller, cloud: ProviderCloud): ProviderCloud {
-    const { nodes } = clusterConfig(this.#options.nodes ?? 2, "unprivileged");
-    return this.#faultyCloud.around(cloud, (op, diskId, instanceId) => {
-      const nodeName = nodes.find((node) => node.instanceId === instanceId)?.name ?? instanceId;
-      return { op, path, diskId, nodeName };
-    });
-  }
-
-  #world(cluster: InProcessCluster): WorldView {
-    const disks = cluster.cloud.disks();
-    const nodeOf = (instanceId: string) =>
-      cluster.config.nodes.find((n) => n.instanceId === instanceId)?.name ?? instanceId;
-    return {
-      attachments: disks.flatMap((disk) =>
-        disk.attachments.map((a) => ({
-          diskId: disk.id,
-          nodeName: nodeOf(a.instanceId),
-          devicePath: a.devicePath,
-        })),
-      ),
-      mounts: new Map(cluster.config.nodes.map((n) => [n.name, cluster.hostOf(n.name).mountsBelow("/n")])),
-      csiNodes: cluster.objects(resources.csiNodes),
-      volumes: cluster.objects(resources.persistentVolumes),
-      disks: new Set(disks.map((disk) => disk.id)),
-    };
   }
 
   async #acks(cluster: InProcessCluster, ordinal: number): Promise<ReadonlySet<number>> {
