@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { simulateCrossing } from "./crossing-simulation.ts";
 import { node, Scene } from "./testing/scene.ts";
 
+const gatesOn = { CSIMigration: true, CSIMigrationAWS: true };
 const manager = "controller-manager";
 const slow = { slowChange: 1000, changeMsMax: 8_000 };
 const late = { lateChange: 1000, changeMsMax: 20_000 };
@@ -85,6 +86,8 @@ describe("over to CSI", () => {
 
   it("the controller manager dies while the cloud attaches, and the pod goes", () =>
     Scene.play(async (scene) => {
+      await scene.cluster.platform.setControlPlaneGates(gatesOn, scene.signal);
+      await scene.writerRuns();
       await scene.scaleWriter(0);
       await scene.until("detached", () => scene.attachments === 0);
       scene.cloud(slow);
@@ -98,7 +101,7 @@ describe("over to CSI", () => {
       const crossing = scene.cross("migrate", (step) => {
         if (step === "flip") flips.push(`${step} with ${scene.attachments} attached`);
       });
-      await scene.sleep(1_000);
+      await scene.sleep(10_000);
       await scene.cluster.start(manager);
       await scene.until("flipped", () => flips.length > 0);
       expect(flips).toEqual(["flip with 0 attached"]);
@@ -109,13 +112,13 @@ describe("over to CSI", () => {
 
   it("a node is flipped by its gates alone while its volume is detached and the controller manager is dead", () =>
     Scene.play(async (scene) => {
-      await scene.cluster.platform.setControlPlaneGates({ CSIMigration: true, CSIMigrationAWS: true }, scene.signal);
+      await scene.cluster.platform.setControlPlaneGates(gatesOn, scene.signal);
       await scene.writerRuns();
       scene.deathAt(manager, "detachDisk");
       await scene.scaleWriter(0);
       await scene.until("the volume has left the status", () => scene.volumesAttached.length === 0);
       await scene.sleep(1_000);
-      await scene.cluster.platform.setNodeGates(node, { CSIMigration: true, CSIMigrationAWS: true }, scene.signal);
+      await scene.cluster.platform.setNodeGates(node, gatesOn, scene.signal);
       await scene.sleep(60_000);
       // Nobody has confirmed the detach, so the node stays as it is.
       expect(scene.isMigrated).toBe(false);
