@@ -29,7 +29,7 @@ const verbs: readonly {
   },
   { names: ["run"], load: async (below) => (await import("./commands/run.ts")).loadRunCommand(below) },
   { names: ["driver"], load: async () => (await import("./commands/driver.ts")).registerDriverCommand },
-  { names: ["sim"], load: async () => (await import("./commands/sim.ts")).registerSimCommand },
+  { names: ["sim"], load: async () => (await import("./commands/sim/sim.ts")).registerSimCommand },
   {
     names: ["dashboard"],
     load: async () => (await import("./commands/dashboard.ts")).registerDashboardCommand,

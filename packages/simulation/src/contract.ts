@@ -39,15 +39,22 @@ export class ContractWatch {
   /** Who last asked for what of a disk on a node: a call may take effect and its answer never be seen. */
   readonly #asked = new Map<string, "in-tree" | "csi">();
   readonly #onChange: (call: AttachmentCall) => void;
+  readonly #onViolation: (violation: string) => void;
 
-  /** @param onChange told of every attach and detach that took effect */
-  constructor(onChange: (call: AttachmentCall) => void = () => {}) {
+  /** @param onChange told of every attach and detach that took effect, `onViolation` of each kind of violation once */
+  constructor(
+    onChange: (call: AttachmentCall) => void = () => {},
+    onViolation: (violation: string) => void = () => {},
+  ) {
     this.#onChange = onChange;
+    this.#onViolation = onViolation;
   }
 
   report(rule: "C1" | "C2" | "C3" | "C4" | "C5" | "C8", what: string): void {
     const text = `${rule}: ${what}`;
-    if (!this.violations.includes(text)) this.violations.push(text);
+    if (this.violations.includes(text)) return;
+    this.violations.push(text);
+    this.#onViolation(text);
   }
 
   /** To be told of every such call right before it takes effect. */

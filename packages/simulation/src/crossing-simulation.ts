@@ -84,7 +84,10 @@ export async function simulateCrossing(options: SimulationOptions): Promise<Simu
 }
 
 class Simulation {
-  readonly watch = new ContractWatch((c) => this.#trace(`${c.path} ${c.op} ${c.diskId} ${c.nodeName}`));
+  readonly watch = new ContractWatch(
+    (c) => this.#trace(`${c.path} ${c.op} ${c.diskId} ${c.nodeName}`),
+    (violation) => this.#trace(`broken: ${violation}`),
+  );
   readonly #clock: VirtualClock;
   readonly #random: Random;
   readonly #options: SimulationOptions;

@@ -2,3 +2,4 @@
 export { type SimulationOptions, type SimulationResult, simulateCrossing } from "./crossing-simulation.ts";
 export { badCloudDay, type CloudFaultRates } from "./cloud-faults.ts";
 export { badDay, type FaultRates } from "./faults.ts";
+export { storyOf } from "./story.ts";

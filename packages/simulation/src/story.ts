@@ -1,0 +1,20 @@
+/** The story of a seed that broke the contract: what led to the first violation, without the small faults. */
+import { type SimulationOptions, simulateCrossing } from "./crossing-simulation.ts";
+
+/** Lines of a trace that tell what happened, rather than which call was slow or lost. */
+const telling = /^\d+ (crossing: (migrate|rollback|step|ended)|crash |start |in-tree |csi |cloud: |broken: )/;
+const linesMax = 60;
+
+/** Plays the seed again; the lines up to its first violation, the last 60 of those that tell what happened. */
+export async function storyOf(options: SimulationOptions): Promise<readonly string[]> {
+  const lines: string[] = [];
+  let isBroken = false;
+  await simulateCrossing({
+    ...options,
+    onTrace(line) {
+      if (!isBroken && telling.test(line)) lines.push(line);
+      isBroken ||= line.includes(" broken: ");
+    },
+  });
+  return lines.slice(-linesMax);
+}
