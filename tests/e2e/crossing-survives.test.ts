@@ -107,11 +107,44 @@ describe("a crossing survives", () => {
 
   it("kill -9 of the controller manager in the middle", async () => {
     const kill = () => test.signal("controller-manager", "SIGKILL");
-    // What the one that died had begun to detach and told nobody, its successor finds and detaches, the
-    // way it was attached: in-tree. Nothing is attached that way any more.
-    const mayStillCall = ["listDisks", "listInstances", "describeInstance", "detachDisk"];
+    // What the one that died had begun to detach, its successor ends before the node changes over. It also asks
+    // the provider what is attached, for controllers that keep no record.
+    const mayStillCall = ["listDisks", "listInstances"];
     const deeds = { migrate: { "volumes gone": kill }, rollback: { drain: kill, uncordon: kill } };
     await overAndBack(deeds, mayStillCall);
+  });
+
+  it("kill -9 of the controller manager in slow detaches, while the cloud throttles the list of disks", async () => {
+    const { cloud } = test.cluster;
+    const changes = async () => {
+      const calls = await cloud.calls(0, never);
+      return calls.filter(({ op }) => op === "attachDisk" || op === "detachDisk").map((c) => `${c.path} ${c.op}`);
+    };
+    const detaches = async () => (await changes()).filter((call) => call === "in-tree detachDisk").length;
+    await cloud.setKnobs("detachDisk", { delayMs: 600_000 }, never);
+    await cloud.setKnobs("listDisks", { failNext: 1_000_000 }, never);
+    let isFlipped = false;
+    const crossing = test.cross("migrate", (step) => {
+      isFlipped ||= step === "flip";
+    });
+    await test.until("the detach is under way", async () => (await detaches()) === 1);
+    // By protocol the volume has left the node's status; the disk is attached all the same.
+    expect((await nodeStatus())?.volumesAttached ?? []).toEqual([]);
+    test.signal("controller-manager", "SIGKILL");
+    await test.until("the next controller manager takes it up", async () => (await detaches()) === 2);
+    expect(isFlipped).toBe(false);
+    await cloud.setKnobs("detachDisk", {}, never);
+    test.signal("controller-manager", "SIGKILL");
+    await crossing;
+    await test.until("the pod is told what its volume waits for", async () => {
+      const events = await test.kube.list(resources.events, { signal: never });
+      return events.items.some(({ message }) => message?.includes("is not attached to node node-1 yet") === true);
+    });
+    expect(await changes()).toEqual(["in-tree attachDisk", ...Array(3).fill("in-tree detachDisk")]);
+    await cloud.setKnobs("listDisks", {}, never);
+    await test.writerRuns();
+    expect((await changes()).slice(4)).toEqual(["csi attachDisk"]);
+    await test.expectNothingLost();
   });
 
   it("kill -9 of the API server in the middle", async () => {

@@ -26,12 +26,11 @@ export function faultyGate(
   rates: () => FaultRates | undefined,
   onCall: (call: SeamCall, fault: string | undefined) => void,
 ): CallGate {
-  const never = new AbortController().signal;
   return async (call, proceed) => {
     const now = rates();
     const fault = now === undefined || call.seam === "runtime" ? undefined : drawFault(env.random, now, call);
     if (fault === "delay" && now !== undefined) {
-      await env.clock.sleep(1 + env.random.below(now.delayMsMax, "delay"), never);
+      await env.clock.sleep(1 + env.random.below(now.delayMsMax, "delay"), new AbortController().signal);
     }
     if (fault === "lostRequest") {
       onCall(call, fault);
