@@ -118,7 +118,9 @@ describe("a crossing survives", () => {
     const { cloud } = test.cluster;
     const changes = async () => {
       const calls = await cloud.calls(0, never);
-      return calls.filter(({ op }) => op === "attachDisk" || op === "detachDisk").map((c) => `${c.path} ${c.op}`);
+      return calls
+        .filter(({ op }) => op === "attachDisk" || op === "detachDisk")
+        .map((c) => `${c.path} ${c.op}`);
     };
     const detaches = async () => (await changes()).filter((call) => call === "in-tree detachDisk").length;
     await cloud.setKnobs("detachDisk", { delayMs: 600_000 }, never);
@@ -138,7 +140,9 @@ describe("a crossing survives", () => {
     await crossing;
     await test.until("the pod is told what its volume waits for", async () => {
       const events = await test.kube.list(resources.events, { signal: never });
-      return events.items.some(({ message }) => message?.includes("is not attached to node node-1 yet") === true);
+      return events.items.some(
+        ({ message }) => message?.includes("is not attached to node node-1 yet") === true,
+      );
     });
     expect(await changes()).toEqual(["in-tree attachDisk", ...Array(3).fill("in-tree detachDisk")]);
     await cloud.setKnobs("listDisks", {}, never);

@@ -36,7 +36,7 @@ export const badCloudDay: CloudFaultRates = {
 /** What the faulty cloud needs and whom it tells. */
 export interface FaultyCloudEnv {
   readonly clock: Clock;
-  readonly random: Random;
+  readonly random: Pick<Random, "below">;
   /** Undefined: at the moment everything is as it should be. */
   rates(): CloudFaultRates | undefined;
   onFault(what: string): void;

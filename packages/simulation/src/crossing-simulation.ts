@@ -299,7 +299,8 @@ class Simulation {
   /** Whether the component dies when it asks the cloud for an attach or a detach. */
   #isDeadly({ component, seam, method }: SeamCall, random: Random): boolean {
     const rates = this.#options.crashes === false ? undefined : this.#cloudRates();
-    if (rates === undefined || seam !== "cloud" || !["attachDisk", "detachDisk"].includes(method)) return false;
+    if (rates === undefined || seam !== "cloud" || !["attachDisk", "detachDisk"].includes(method))
+      return false;
     if (this.#cluster?.isRunning(component) !== true) return false;
     return random.below(1000, `death of ${component}`) < rates.deathAtChange;
   }

@@ -62,7 +62,9 @@ describe("over to CSI", () => {
         await scene.sleep(60_000);
         // The controller goes on asking, and CSI waits.
         expect(scene.effects).toEqual(["in-tree attach", "in-tree detach"]);
-        expect((await scene.writerEvents()).join("\n")).toMatch(/not attached to node node-1 yet: .*slow down/);
+        expect((await scene.writerEvents()).join("\n")).toMatch(
+          /not attached to node node-1 yet: .*slow down/,
+        );
         scene.cloud({});
         await expectOnePath(scene, thereOnce);
       }),
@@ -92,7 +94,9 @@ describe("over to CSI", () => {
       await scene.until("detached", () => scene.attachments === 0);
       scene.cloud(slow);
       await scene.scaleWriter(1);
-      await scene.until("an attach is under way", () => scene.faults.some((fault) => fault.includes("attach vol")));
+      await scene.until("an attach is under way", () =>
+        scene.faults.some((fault) => fault.includes("attach vol")),
+      );
       scene.crash(manager);
       await scene.until("the cloud has attached it", () => scene.attachments === 1);
       expect(scene.volumesAttached).toEqual([]);
@@ -142,7 +146,9 @@ describe("back to the in-tree code", () => {
       const crossing = scene.cross("rollback", (step) => {
         if (step === "flip") flips.push(`${step} with ${scene.attachments} attached`);
       });
-      await scene.until("the driver detaches", () => scene.faults.some((fault) => fault.includes("csi detach")));
+      await scene.until("the driver detaches", () =>
+        scene.faults.some((fault) => fault.includes("csi detach")),
+      );
       scene.crash(victim);
       await scene.sleep(3_000);
       expect(flips).toEqual([]);

@@ -25,7 +25,7 @@ import { type CallGate, Life, type SeamCall } from "../cut.ts";
 import { attachmentCalls, worldOf } from "../world.ts";
 
 /** Draws the highest, so that only a rate of 1000 strikes and a time is the longest allowed. */
-const highest = { below: (bound: number) => bound - 1 } as Random;
+const highest: Pick<Random, "below"> = { below: (bound) => bound - 1 };
 const calm: CloudFaultRates = {
   throttledList: 0,
   slowChange: 0,
@@ -48,7 +48,12 @@ export class Scene {
   readonly effects: readonly string[];
   readonly #state: SceneState;
 
-  private constructor(clock: VirtualClock, cluster: InProcessCluster, watch: ContractWatch, state: SceneState) {
+  private constructor(
+    clock: VirtualClock,
+    cluster: InProcessCluster,
+    watch: ContractWatch,
+    state: SceneState,
+  ) {
     this.clock = clock;
     this.cluster = cluster;
     this.watch = watch;
@@ -111,7 +116,9 @@ export class Scene {
       },
     });
     const command = [writerProgram, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "700"];
-    await cluster.kube.create(resources.statefulSets, writerSet({ replicas: 1, command }), { signal: never() });
+    await cluster.kube.create(resources.statefulSets, writerSet({ replicas: 1, command }), {
+      signal: never(),
+    });
     return new Scene(clock, cluster, watch, state);
   }
 

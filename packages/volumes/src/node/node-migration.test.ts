@@ -165,7 +165,11 @@ describe.each(directions)("gates flipped $name", (direction) => {
     expect((await world.condition(migrationPendingCondition))?.message).toContain(name);
     await direction.detachOld(world, "vol-1");
     await world.patchNode({ [uncertainVolumesAnnotation]: null });
-    await world.until("changed over", async () => (await world.migratedPlugins()) === direction.listedAfter, 10_000);
+    await world.until(
+      "changed over",
+      async () => (await world.migratedPlugins()) === direction.listedAfter,
+      10_000,
+    );
     await third.stop();
   });
 

@@ -22,7 +22,9 @@ it.each([
 
 it("shares every seed out once, in parts that keep all workers at work", () => {
   const parts = shares({ first: 10, last: 130 }, 2);
-  const seeds = parts.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, i) => first + i));
+  const seeds = parts.flatMap(({ first, last }) =>
+    Array.from({ length: last - first + 1 }, (_, i) => first + i),
+  );
   expect(seeds).toEqual(Array.from({ length: 121 }, (_, i) => 10 + i));
   expect(parts).toHaveLength(3);
   expect(shares({ first: 1, last: 3 }, 8)).toHaveLength(3);

@@ -48,13 +48,17 @@ function simulateShare(
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   const onAbort = () => void child.kill("SIGTERM");
   signal.addEventListener("abort", onAbort, { once: true });
-  createInterface({ input: child.stdout }).on("line", (line) => onResult(JSON.parse(line) as SimulationResult));
+  createInterface({ input: child.stdout }).on("line", (line) =>
+    onResult(JSON.parse(line) as SimulationResult),
+  );
   return ended(child).then(({ code, said }) => {
     signal.removeEventListener("abort", onAbort);
     signal.throwIfAborted();
     if (code === exitCodes.done || code === exitCodes.failed) return;
     if (code === exitCodes.interrupted) throw new InterruptedError(); // Ctrl-C reaches the whole terminal.
-    throw new WorkerError(`the worker with seeds ${first} to ${last} ended with ${code ?? "a signal"}: ${said}`);
+    throw new WorkerError(
+      `the worker with seeds ${first} to ${last} ended with ${code ?? "a signal"}: ${said}`,
+    );
   });
 }
 

@@ -185,6 +185,7 @@ describe("states", () => {
     identity: uniqueName,
     pluginName: "x/y",
     spec: {} as never,
+    inTreePlugin: undefined,
     decidedIn: undefined,
   });
   it("keeps a volume as long as any pod wants it, and the Multi-Attach mark with it", () => {

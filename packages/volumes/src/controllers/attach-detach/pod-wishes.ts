@@ -243,7 +243,11 @@ function wanted(
   question: Question,
   plugin: VolumePlugin,
   spec: VolumeSpec,
-  { inTreePlugin, twin, decidedIn }: {
+  {
+    inTreePlugin,
+    twin,
+    decidedIn,
+  }: {
     readonly inTreePlugin?: string;
     readonly twin?: VolumeIdentity | undefined;
     readonly decidedIn?: number;

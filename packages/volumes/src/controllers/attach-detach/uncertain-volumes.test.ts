@@ -74,10 +74,18 @@ class World {
         },
       });
     startAttachDetachController(
-      { ...this.plane.env, kube: mortal(kube), plugins: [csiPlugin(), awsEbsPlugin({ cloud: mortal(this.cloud) })] },
+      {
+        ...this.plane.env,
+        kube: mortal(kube),
+        plugins: [csiPlugin(), awsEbsPlugin({ cloud: mortal(this.cloud) })],
+      },
       { gates: featureGates(volumeGates, { CSIMigrationAWS: true }) },
     );
-    return { kill: () => void (dead = true) };
+    return {
+      kill: () => {
+        dead = true;
+      },
+    };
   }
 
   async record(): Promise<readonly string[]> {
@@ -208,9 +216,9 @@ describe("a controller that dies", () => {
       await world.aPod();
       await plane.pass(2_000);
       cloud.before = (call) => {
-        if (!call.startsWith("detach")) return;
+        if (!call.startsWith("detach")) return undefined;
         first.kill();
-        if (when.includes("effect")) return hang();
+        return when.includes("effect") ? hang() : undefined;
       };
       await plane.delete(resources.pods, "p", "default");
       await plane.pass(2_000);
@@ -322,7 +330,12 @@ describe("evidence at the last moment", () => {
     let flip: (() => Promise<unknown>) | undefined = async () => {
       const annotations = { "storage.alpha.kubernetes.io/migrated-plugins": ebs };
       const body = { metadata: { annotations } };
-      await plane.kube.patch(resources.csiNodes, { name: "n1" }, { type: "merge", body }, { signal: plane.signal });
+      await plane.kube.patch(
+        resources.csiNodes,
+        { name: "n1" },
+        { type: "merge", body },
+        { signal: plane.signal },
+      );
     };
     const kube = new Proxy(plane.kube, {
       get(target, property) {
