@@ -118,7 +118,7 @@ export class ActualState {
     return uncertainVolumesText(uncertain.map(({ uniqueName }) => uniqueName));
   }
 
-  /** After a failed detach a pod wants the volume again: it has to be attached anew before it is reported. */
+  /** It may be attached or not: before it is reported again, it has to be attached again. */
   doubt(attachment: Attachment): void {
     this.setReported(attachment, false);
     attachment.confirmed = false;

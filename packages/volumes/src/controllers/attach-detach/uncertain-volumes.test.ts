@@ -188,6 +188,28 @@ describe("the node's record of uncertain volumes", () => {
     expect([...(await record()), ...(await plane.volumesAttached("n1"))]).toEqual([]);
   });
 
+  it("keeps a volume that the provider says is not attached, until a detach has confirmed it", async () => {
+    const { plane, cloud, record } = bound(await World.create());
+    world.start();
+    await world.aPod();
+    await plane.pass(2_000);
+    await plane.setVolumesInUse("n1", [inTreeName]);
+    await plane.delete(resources.pods, "p", "default");
+    // An answer from before the attach, as of a provider whose reads lag behind.
+    const describeDisk = cloud.describeDisk.bind(cloud);
+    cloud.describeDisk = async (diskId) => {
+      const disk = await describeDisk(diskId);
+      return disk && { ...disk, attachments: [] };
+    };
+    await plane.pass(120_000);
+    expect(cloud.nodeOf("vol-a")).toBe("n1");
+    expect([...(await record()), ...(await plane.volumesAttached("n1"))]).toEqual([inTreeName]);
+    await plane.setVolumesInUse("n1", []);
+    await plane.pass(5_000);
+    expect(cloud.nodeOf("vol-a")).toBeUndefined();
+    expect(await record()).toEqual([]);
+  });
+
   it("has a CSI volume as well while it is detached: a node may not list VolumeAttachments", async () => {
     const { plane, record } = bound(await World.create(ebs));
     world.start();

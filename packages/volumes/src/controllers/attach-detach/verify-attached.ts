@@ -1,6 +1,6 @@
 /**
- * Asks the plugins from time to time whether what is recorded as attached still is; what is not, is
- * forgotten and so attached again. Source: spec controllers.md A7, "Verify sync".
+ * Asks the plugins from time to time whether what is recorded as attached still is; what is not, is uncertain
+ * from then on: attached again, or detached to be sure. Source: spec controllers.md A7, "Verify sync".
  */
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { isAttachable } from "../../framework/plugin.ts";
@@ -54,8 +54,9 @@ async function verifyGroup(
       volume: attachment.uniqueName,
       node: attachment.nodeName,
     });
-    context.actual.remove(attachment);
-    context.onDetached(attachment);
+    // Uncertain rather than forgotten: the answer may be older than the attach.
+    context.actual.doubt(attachment);
+    context.wake();
   }
 }
 
