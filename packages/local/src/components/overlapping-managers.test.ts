@@ -1,0 +1,152 @@
+/**
+ * A controller manager that was stopped in the midst of a detach, as by SIGSTOP or a frozen machine, goes on after
+ * another has taken its place and the node has changed over to CSI: it detaches nothing of what CSI has attached.
+ */
+import { resources } from "@longshore/kube";
+import { type Clock, noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
+import { expect, it } from "vitest";
+import { clusterConfig } from "../cluster/config.ts";
+import { createInProcessCluster, type Seams } from "../cluster/in-process-cluster.ts";
+import { demoPrograms, writerProgram } from "../demo/in-process-programs.ts";
+import { writerSet } from "../demo/workload.ts";
+import { controlPlane } from "../platform/embedded-platform.ts";
+import { startControllerManager } from "./controller-manager.ts";
+
+const signal = new AbortController().signal;
+const gates = { CSIMigration: true, CSIMigrationAWS: true };
+
+/** A process that can be stopped: it sees no answer and no timer until it goes on; time passes all the same. */
+class Freezer {
+  #at: string | undefined;
+  #thaw: (() => void) | undefined;
+  #frozen: Promise<void> = Promise.resolve();
+
+  /** Stops when this is next called, before the answer is seen. */
+  freezeAt(method: string): void {
+    this.#at = method;
+  }
+
+  #freeze(): void {
+    this.#at = undefined;
+    this.#frozen = new Promise((resolve) => {
+      this.#thaw = resolve;
+    });
+  }
+
+  thaw(): void {
+    this.#thaw?.();
+    this.#thaw = undefined;
+  }
+
+  get isFrozen(): boolean {
+    return this.#thaw !== undefined;
+  }
+
+  seams(seams: Seams): Seams {
+    const { clock } = seams;
+    const frozenClock: Clock = {
+      now: () => clock.now(),
+      monotonicMs: () => clock.monotonicMs(),
+      sleep: (ms, within) => clock.sleep(ms, within).finally(() => this.#frozen),
+      timer: (ms, fire) => clock.timer(ms, () => void this.#frozen.then(fire)),
+      deadline: (ms, parent) => {
+        const ended = new AbortController();
+        const told = clock.deadline(ms, parent);
+        told.addEventListener("abort", () => void this.#frozen.then(() => ended.abort(told.reason)));
+        return ended.signal;
+      },
+    };
+    const answers = <T extends object>(target: T): T =>
+      new Proxy(target, {
+        get: (_target, property) => {
+          const member = Reflect.get(target, property, target) as unknown;
+          if (typeof member !== "function") return member;
+          if (property === "watch") return member.bind(target);
+          return async (...args: unknown[]) => {
+            await this.#frozen;
+            if (property === this.#at) this.#freeze();
+            try {
+              return await Reflect.apply(member, target, args);
+            } finally {
+              await this.#frozen;
+            }
+          };
+        },
+      });
+    return {
+      ...seams,
+      clock: frozenClock,
+      kube: answers(seams.kube),
+      cloudFor: (caller) => answers(seams.cloudFor(caller)),
+    };
+  }
+}
+
+it("detaches nothing once another leads", async () => {
+  const clock = new VirtualClock();
+  const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
+  const freezer = new Freezer();
+  let seamsOfManager: Seams | undefined;
+  await clock.run(
+    (async () => {
+      const cluster = await createInProcessCluster(env, {
+        config: clusterConfig(1, "unprivileged"),
+        programs: (host) => demoPrograms(clock, host),
+        isolate(name, seams) {
+          if (name !== controlPlane) return seams;
+          seamsOfManager = seams;
+          return freezer.seams(seams);
+        },
+      });
+      const { kube, platform, cloud } = cluster;
+      const until = async (what: string, holds: () => boolean | Promise<boolean>) => {
+        for (let tries = 0; !(await holds()); tries++) {
+          if (tries > 10_000) throw new Error(`never: ${what}`);
+          await clock.sleep(20, signal);
+        }
+      };
+      const attached = () => cloud.disks().flatMap(({ attachments }) => attachments).length;
+      const scale = (replicas: number) =>
+        kube.patch(
+          resources.statefulSets,
+          { namespace: "default", name: "writer" },
+          { type: "merge", body: { spec: { replicas } } },
+          { signal },
+        );
+      const changes = async () =>
+        (await cloud.calls(0, signal))
+          .filter(({ op }) => op === "attachDisk" || op === "detachDisk")
+          .map(({ path, op }) => `${path} ${op}`);
+      await platform.setControlPlaneGates(gates, signal);
+      const command = [writerProgram, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "700"];
+      await kube.create(resources.statefulSets, writerSet({ replicas: 1, command }), { signal });
+      await until("attached in-tree", () => attached() === 1);
+      await until("running", async () => {
+        const { items } = await kube.list(resources.pods, { signal });
+        return items[0]?.status?.phase === "Running";
+      });
+
+      // Stopped when the detach has been recorded, and its next call is to ask the cloud for it.
+      freezer.freezeAt("describeInstance");
+      await scale(0);
+      await until("the first is stopped", () => freezer.isFrozen);
+      expect(attached()).toBe(1);
+      if (seamsOfManager === undefined) throw new Error("no controller manager was started");
+      const second = startControllerManager(seamsOfManager, { gates, identity: "second" });
+      await until("the second has ended the detach", () => attached() === 0);
+      await platform.setNodeGates("node-1", gates, signal);
+      await scale(1);
+      await until("attached by CSI", () => attached() === 1);
+      expect((await changes()).slice(1)).toEqual(["in-tree detachDisk", "csi attachDisk"]);
+
+      expect(freezer.isFrozen).toBe(true);
+      freezer.thaw();
+      await clock.sleep(30_000, signal);
+      expect((await changes()).slice(1)).toEqual(["in-tree detachDisk", "csi attachDisk"]);
+      expect(attached()).toBe(1);
+      await second.stop();
+      await cluster.stop();
+    })(),
+    { limitMs: 3_600_000 },
+  );
+});
