@@ -7,7 +7,7 @@
  * that an in-tree plugin or its CSI driver may have attached is in one of the two at any time.
  */
 import type { Node } from "@longshore/kube";
-import { uncertainVolumesAnnotation } from "./well-known.ts";
+import { changingOverAnnotation, uncertainVolumesAnnotation } from "./well-known.ts";
 
 /** Unique names of the volumes that may be attached to the node, besides those that its status lists. */
 export function uncertainVolumesOf(node: Node | undefined): readonly string[] {
@@ -18,4 +18,10 @@ export function uncertainVolumesOf(node: Node | undefined): readonly string[] {
 /** The value of the annotation, or undefined when there is none: one unique name a line, since names have commas and spaces. */
 export function uncertainVolumesText(uniqueNames: readonly string[]): string | undefined {
   return uniqueNames.length === 0 ? undefined : [...uniqueNames].sort().join("\n");
+}
+
+/** The in-tree plugins that the node's agent is about to hand over to CSI. */
+export function pluginsChangingOver(node: Node | undefined): readonly string[] {
+  const text = node?.metadata?.annotations?.[changingOverAnnotation] ?? "";
+  return text.split(",").filter((name) => name !== "");
 }

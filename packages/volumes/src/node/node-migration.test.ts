@@ -1,6 +1,6 @@
 /** Flipping the gates of a node that was not drained: C1 over C5, in both directions. DESIGN §6. */
 import { resources } from "@longshore/kube";
-import { uncertainVolumesAnnotation } from "@longshore/storage";
+import { changingOverAnnotation, pluginsChangingOver, uncertainVolumesAnnotation } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
 import { migrationPendingCondition } from "./migration/node-migration.ts";
 import { csiName, driverName, inTreeName, NodeWorld, type RunningAgent } from "./testing/node-world.ts";
@@ -259,6 +259,56 @@ describe("going back to in-tree", () => {
     expect(await world.migratedPlugins()).toBe(plugin);
     await world.detachCsi("vol-1");
     await world.until("changed over", async () => (await world.migratedPlugins()) === undefined, 10_000);
+    await second.stop();
+  });
+});
+
+describe("the announcement of a change to CSI", () => {
+  const announced = async (world: NodeWorld) => pluginsChangingOver(await world.node());
+  /** Does something the first time that the agent announces the change, right before that is stored. */
+  const beforeAnnouncement = (world: NodeWorld, deed: () => Promise<unknown>) => {
+    const { kube } = world;
+    const patch = kube.patch.bind(kube);
+    let isFirst = true;
+    kube.patch = async (resource, ref, change, options) => {
+      if (isFirst && JSON.stringify(change.body).includes(`"${changingOverAnnotation}":"`)) {
+        isFirst = false;
+        await deed();
+      }
+      return patch(resource, ref, change, options);
+    };
+  };
+
+  it("finds what the controller has recorded since the agent looked: the node stays as it is", async () => {
+    const world = await NodeWorld.create();
+    await world.serveDriver();
+    const first = world.start(off);
+    await world.until("ready", () => isReady(world, first));
+    await first.stop();
+    const name = inTreeName("vol-1");
+    beforeAnnouncement(world, () => world.patchNode({ [uncertainVolumesAnnotation]: name }));
+    const second = world.start(on);
+    await world.until("ready", () => isReady(world, second));
+    await world.clock.advance(30_000);
+    expect(await world.migratedPlugins()).toBeUndefined();
+    expect(await announced(world)).toEqual([]);
+    await world.patchNode({ [uncertainVolumesAnnotation]: null });
+    await world.until("changed over", async () => (await world.migratedPlugins()) === plugin, 10_000);
+    await world.until("told", async () => (await announced(world)).length === 0);
+    await second.stop();
+  });
+
+  it("of an agent that died is taken away by the next", async () => {
+    const world = await NodeWorld.create();
+    await world.serveDriver();
+    const first = world.start(off);
+    await world.until("ready", () => isReady(world, first));
+    await first.stop();
+    await world.patchNode({ [changingOverAnnotation]: plugin });
+    const second = world.start(off);
+    await world.until("ready", () => isReady(world, second));
+    expect(await announced(world)).toEqual([]);
+    expect(await world.migratedPlugins()).toBeUndefined();
     await second.stop();
   });
 });

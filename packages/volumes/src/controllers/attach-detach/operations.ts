@@ -4,6 +4,7 @@
  */
 import { type Node, resources, type Stored, type VolumeAttachment } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
+import { pluginsChangingOver } from "@longshore/storage";
 import { gatesOfPlugin } from "../../csimigration/gates.ts";
 import { DanglingAttachError } from "../../framework/controller-errors.ts";
 import { splitUniqueName } from "../../framework/names.ts";
@@ -108,8 +109,8 @@ export async function attachVolume(
 
 /**
  * Live checks right before an in-tree attach, when the node's record has the volume: that the node has not
- * changed over to CSI since it was decided, and that CSI does not hold the disk there. Both end an attach that
- * was decided on what is true no more. @throws AttachRefusedError
+ * changed over to CSI since it was decided and is not about to (its agent announces that before it looks at the
+ * record, so one of the two sees the other), and that CSI does not hold the disk there. @throws AttachRefusedError
  */
 async function assertInTreeMayAttach(
   context: AttachDetachContext,
@@ -118,10 +119,14 @@ async function assertInTreeMayAttach(
 ): Promise<void> {
   if (inTreePlugin === undefined || pluginName === csiPluginName || context.settings.compat) return;
   const { kube } = context.env;
-  const [csiNode, attachment] = await Promise.all([
+  const [node, csiNode, attachment] = await Promise.all([
+    kube.get(resources.nodes, { name: nodeName }, { signal }),
     kube.get(resources.csiNodes, { name: nodeName }, { signal }),
     liveAttachment(context, { identity, nodeName }, signal),
   ]);
+  if (pluginsChangingOver(node).includes(inTreePlugin)) {
+    throw new AttachRefusedError(`node ${nodeName} is about to hand ${inTreePlugin} over to CSI`);
+  }
   if (csiNode !== undefined && listsPlugin(csiNode, inTreePlugin)) {
     throw new AttachRefusedError(`node ${nodeName} has handed ${inTreePlugin} over to CSI meanwhile`);
   }

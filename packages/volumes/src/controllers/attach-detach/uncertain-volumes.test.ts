@@ -4,7 +4,7 @@
  */
 import { type KubeClient, KubeTransportError, resources } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";
-import { uncertainVolumesAnnotation, uncertainVolumesOf } from "@longshore/storage";
+import { changingOverAnnotation, uncertainVolumesAnnotation, uncertainVolumesOf } from "@longshore/storage";
 import { afterEach, describe, expect, it } from "vitest";
 import { volumeGates } from "../../csimigration/gates.ts";
 import { CloudError } from "../../framework/ports.ts";
@@ -376,6 +376,25 @@ describe("evidence at the last moment", () => {
     await plane.pass(5_000);
     expect(cloud.calls).toEqual([]);
     expect(await plane.volumesAttached("n1")).toEqual([csiName]);
+  });
+
+  it("no in-tree attach on a node whose agent has announced the change, until it has thought better of it", async () => {
+    const { plane, cloud, record } = bound(await World.create());
+    const announce = (value: string | null) =>
+      plane.merge(
+        resources.nodes,
+        { name: "n1" },
+        { metadata: { annotations: { [changingOverAnnotation]: value } } },
+      );
+    await announce(ebs);
+    world.start();
+    await world.aPod();
+    await plane.pass(10_000);
+    expect(cloud.calls).toEqual([]);
+    expect(await record()).toEqual([]);
+    await announce(null);
+    await plane.pass(20_000);
+    expect(cloud.calls).toEqual(["attach vol-a i-n1"]);
   });
 
   it("no in-tree attach over a VolumeAttachment that came unseen: CSI detaches it first", async () => {

@@ -5,7 +5,8 @@
  * Invariants
  *  - The annotation and the volume manager agree: volumes of a plugin are not taken on while its
  *    annotation is being changed, and go the new way only once it is stored.
- *  - A plugin changes over only when none of its volumes is attached or mounted here on the old way.
+ *  - A plugin changes over only when none of its volumes is attached or mounted here on the old way, and, to CSI,
+ *    only after the Node has announced it: the controller begins no in-tree attach from then on.
  *  - Until the annotation has been put in place once, the node is not Ready.
  * Source: spec node-agent.md §2.4; DESIGN §6, "C1 over C5".
  */
@@ -13,11 +14,13 @@ import {
   apiVersionOf,
   type EventRecorder,
   type KubeClient,
+  type Node,
   type NodeCondition,
   resources,
+  type Stored,
 } from "@longshore/kube";
 import { backoffMs, errorChain, type FeatureGates, type Host, type RuntimeEnv } from "@longshore/runtime";
-import { migratedPluginsOf } from "@longshore/storage";
+import { changingOverAnnotation, migratedPluginsOf, pluginsChangingOver } from "@longshore/storage";
 import { migrationGates } from "@longshore/translation";
 import {
   createMigratedPluginManager,
@@ -76,6 +79,8 @@ export class NodeMigration {
   readonly #events: EventRecorder;
   readonly #onChange: () => void;
   readonly #plugins: readonly PluginState[];
+  /** Plugins that the Node is, or may be, announced to hand over to CSI. */
+  readonly #announced = new Set<string>();
   #inHand: VolumesInHand | undefined;
   #initialised = false;
   #error: string | undefined = "CSINode is not yet initialized";
@@ -192,6 +197,7 @@ export class NodeMigration {
       this.#take(plugin, await this.#decide(plugin, annotated, signal));
     }
     await this.#csiNode.setMigratedPlugins(this.#migratedNow(), signal);
+    await this.#endAnnouncement(signal);
   }
 
   async #decide(
@@ -203,14 +209,31 @@ export class NodeMigration {
     const name = this.#options.nodeName;
     const node = await this.#env.kube.get(resources.nodes, { name }, { signal });
     if (node === undefined) throw new NodeMissingError(`Node ${name} does not exist: register it first`);
-    const left = await observeVolumesLeft(
-      { ...this.#env, ...this.#options },
-      plugin,
-      node,
-      plugin.heardOf,
-      signal,
-    );
-    return decideMigration({ wanted: plugin.wanted, annotated, left });
+    const stepFor = async (seen: Stored<Node>) => {
+      const env = { ...this.#env, ...this.#options };
+      const left = await observeVolumesLeft(env, plugin, seen, plugin.heardOf, signal);
+      return decideMigration({ wanted: plugin.wanted, annotated, left });
+    };
+    const step = await stepFor(node);
+    if (step.kind === "held" || plugin.wanted === "in-tree") return step;
+    // From the announcement on the controller begins no in-tree attach: what is looked at then stays true.
+    this.#announced.add(plugin.inTreeName);
+    return stepFor(await this.#announce([...this.#announced].sort().join(","), signal));
+  }
+
+  /** Tells the controller which plugins are about to change over to CSI. Gives the node as it is with that. */
+  #announce(value: string | null, signal: AbortSignal): Promise<Stored<Node>> {
+    const name = this.#options.nodeName;
+    const body = { metadata: { annotations: { [changingOverAnnotation]: value } } };
+    return this.#env.kube.patch(resources.nodes, { name }, { type: "merge", body }, { signal });
+  }
+
+  /** The CSINode says it now, or it is not to be; also takes away what an agent that died has announced. */
+  async #endAnnouncement(signal: AbortSignal): Promise<void> {
+    const name = this.#options.nodeName;
+    const node = await this.#env.kube.get(resources.nodes, { name }, { signal });
+    if (pluginsChangingOver(node).length > 0) await this.#announce(null, signal);
+    this.#announced.clear();
   }
 
   #take(plugin: PluginState, step: MigrationStep): void {
@@ -221,7 +244,10 @@ export class NodeMigration {
   async #tryChangeOver(plugin: PluginState, signal: AbortSignal): Promise<void> {
     const from = plugin.path;
     const free = () => this.#inHand?.nothingMounted(from, plugin) ?? false;
-    if (!free()) return;
+    if (!free()) {
+      if (this.#announced.size > 0) await this.#endAnnouncement(signal);
+      return;
+    }
     // From here on nothing of the plugin is taken on, so what is observed next stays true.
     plugin.changing = true;
     let written = false;
@@ -229,6 +255,7 @@ export class NodeMigration {
       const step = await this.#decide(plugin, from, signal);
       if (step.kind === "held" || !free()) {
         if (step.kind === "held") plugin.heldBy = step.volumes;
+        if (this.#announced.size > 0) await this.#endAnnouncement(signal);
         return;
       }
       written = true;
@@ -236,6 +263,7 @@ export class NodeMigration {
       if (plugin.wanted === "csi") migrated.add(plugin.inTreeName);
       else migrated.delete(plugin.inTreeName);
       await this.#csiNode.setMigratedPlugins(migrated, signal);
+      await this.#endAnnouncement(signal);
       this.#take(plugin, step);
       written = false;
       this.#event("Normal", "VolumeMigrationSwitched", switchedMessage(plugin));
