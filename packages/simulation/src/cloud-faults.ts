@@ -20,7 +20,7 @@ export interface CloudFaultRates {
   readonly lateChange: number;
   /** Longest time of both, in milliseconds. */
   readonly changeMsMax: number;
-  /** The controller manager dies when it asks for an attach or a detach: before the call leaves, or during it. */
+  /** The component that asks for an attach or a detach dies: before the call leaves, or during it. */
   readonly deathAtChange: number;
 }
 
