@@ -151,7 +151,7 @@ export class Scene {
         subject: crossingSubject("aws-ebs"),
         direction,
         journalFile: "/crossing.json",
-        onEvent: ({ kind, step }) => (kind === "stepStarted" ? onStep(step) : undefined),
+        onEvent: (event) => (event.kind === "stepStarted" ? onStep(event.step) : undefined),
       },
       never(),
     );
