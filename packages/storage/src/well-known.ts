@@ -16,7 +16,7 @@ export const betaStorageClassAnnotation = "volume.beta.kubernetes.io/storage-cla
 export const migratedPluginsAnnotation = "storage.alpha.kubernetes.io/migrated-plugins";
 /** On a Node: volumes that may be attached there although `status.volumesAttached` does not list them (decision 0003). */
 export const uncertainVolumesAnnotation = "longshore.dev/volumes-uncertain";
-/** On a Node: in-tree plugins that its agent is about to hand over to CSI, comma separated: nothing of theirs is attached in-tree (decision 0017). */
+/** On a Node: in-tree plugins that its agent is about to hand over to CSI, comma separated: nothing of theirs is attached in-tree (decision 0019). */
 export const changingOverAnnotation = "longshore.dev/plugins-changing-over";
 /** On a VolumeAttachment: the node id it was attached with, for detaching when the CSINode is gone. */
 export const nodeIdAnnotation = "csi.alpha.kubernetes.io/node-id";
