@@ -30,6 +30,21 @@ const usageErrors: ReadonlySet<string> = new Set([
 /** Errors, by their names, that say that something did not come about in time; the command may be run again. */
 const timeoutErrors: ReadonlySet<string> = new Set(["StepTimeoutError"]);
 
+let outputIsOptional = false;
+
+/**
+ * What runs until it is told to end goes on when its output can no longer be written: the reader has gone, or the disk
+ * is full.
+ */
+export function makeOutputOptional(): void {
+  outputIsOptional = true;
+}
+
+/** See {@link makeOutputOptional}. */
+export function isOutputOptional(): boolean {
+  return outputIsOptional;
+}
+
 /** Writes one sentence to stderr and gives the exit code. LONGSHORE_DEBUG=1 adds the stack. */
 export function reportFailure(error: unknown): number {
   if (error instanceof InterruptedError) return exitCodes.interrupted;

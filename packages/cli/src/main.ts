@@ -3,7 +3,7 @@
  * seams together and call a library; no rule lives here.
  */
 import { Command, CommanderError } from "commander";
-import { exitCodes, reportFailure } from "./exit.ts";
+import { exitCodes, isOutputOptional, reportFailure } from "./exit.ts";
 import { version } from "./version.ts";
 
 type Register = (program: Command) => void;
@@ -61,14 +61,21 @@ function verbOf(argv: readonly string[]): string | undefined {
 
 /** Whoever reads the output may stop doing so (`longshore … | head`): that is the end, and no failure. */
 function onOutputError(error: NodeJS.ErrnoException): void {
+  if (isOutputOptional()) return;
   if (error.code === "EPIPE") process.exit(process.exitCode ?? exitCodes.done);
   // A verb that listens for itself has its own words for it.
   if (process.stdout.listenerCount("error") === 1) process.exitCode = reportFailure(error);
 }
 
+/** Progress and warnings that cannot be written, as on a full disk, are no reason to end. */
+function onProgressError(): void {}
+
 /** Runs the command line; sets the process's exit code: 0 done, 1 failed, 2 wrong usage, 3 out of time. */
 export async function main(argv: readonly string[]): Promise<void> {
   if (!process.stdout.listeners("error").includes(onOutputError)) process.stdout.on("error", onOutputError);
+  if (!process.stderr.listeners("error").includes(onProgressError)) {
+    process.stderr.on("error", onProgressError);
+  }
   try {
     const verb = verbOf(argv);
     const program = await createProgram(verb, verb === undefined ? undefined : argv[3]);

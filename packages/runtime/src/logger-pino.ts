@@ -1,10 +1,16 @@
-/** The real form of the {@link Logger} seam, on pino: JSON lines for machines, plain lines for people. */
+/**
+ * The real form of the {@link Logger} seam, on pino: JSON lines for machines, plain lines for people.
+ *
+ * Invariant: a line that cannot be written, as on a full disk, ends nobody and holds nobody up; see `lossy-lines.ts`.
+ */
 import { createRequire } from "node:module";
 import type { Logger as PinoLogger } from "pino";
 import type { Clock } from "./clock.ts";
 import { foreignText } from "./foreign-text.ts";
 import type { LogFields, Logger } from "./logger.ts";
-import { systemClock } from "./system-clock.ts";
+import { LossyLines, type WriteSome } from "./lossy-lines.ts";
+import { appendToFile, atExit, writeToStandardError } from "./node-log-sink.ts";
+import { passingTimer, systemClock } from "./system-clock.ts";
 
 const require = createRequire(import.meta.url);
 
@@ -19,13 +25,16 @@ export interface LoggerOptions {
   readonly format: "json" | "human";
   /** Lines below it are dropped. */
   readonly level: LogLevel;
-  /** Where the lines go; default standard error. */
-  readonly destination?: { write(line: string): void };
+  /** Where the lines go: what takes them, or the path of a file; default standard error. */
+  readonly destination?: { write(line: string): void } | string;
   /** Source of the time stamps; default the machine's clock. */
   readonly clock?: Pick<Clock, "now">;
 }
 
-/** A logger that writes each line before the call returns. Its library is loaded with the first line that is written. */
+/**
+ * A logger that writes each line before the call returns, or drops it where that is not possible. Its library is loaded
+ * with the first line that is written.
+ */
 export function createLogger(options: LoggerOptions): Logger {
   let logger: PinoLogger | undefined;
   return wrap(severities[options.level], () => {
@@ -36,11 +45,19 @@ export function createLogger(options: LoggerOptions): Logger {
 
 function pinoLogger(options: LoggerOptions): PinoLogger {
   // Loaded by `require`, since the call that needs it cannot wait.
-  const { pino, destination } = require("pino") as typeof import("pino");
+  const { pino } = require("pino") as typeof import("pino");
   const clock = options.clock ?? systemClock;
-  const sink = options.destination ?? destination({ fd: 2, sync: true });
-  const stream =
-    options.format === "json" ? sink : { write: (line: string) => sink.write(`${humanLine(line)}\n`) };
+  const inFormat = (line: string) => (options.format === "json" ? line : `${humanLine(line)}\n`);
+  const lines = new LossyLines({
+    write: writerOf(options.destination),
+    timer: passingTimer,
+    lostLine: (lost) => {
+      const time = clock.now().toISOString();
+      return inFormat(`${JSON.stringify({ level: "warn", time, message: lostMessage, lost })}\n`);
+    },
+  });
+  if (options.destination === undefined) atExit(() => lines.flush());
+  const stream = { write: (line: string) => lines.write(inFormat(line)) };
   const settings = {
     level: options.level,
     base: null,
@@ -49,6 +66,17 @@ function pinoLogger(options: LoggerOptions): PinoLogger {
     formatters: { level: (level: string) => ({ level }) },
   };
   return pino(settings, stream);
+}
+
+const lostMessage = "log lines before this one could not be written and are lost";
+
+function writerOf(destination: LoggerOptions["destination"]): WriteSome {
+  if (destination === undefined) return writeToStandardError();
+  if (typeof destination === "string") return appendToFile(destination);
+  return (bytes) => {
+    destination.write(Buffer.from(bytes).toString("utf8"));
+    return bytes.length;
+  };
 }
 
 function wrap(least: number, loggerOf: () => PinoLogger): Logger {

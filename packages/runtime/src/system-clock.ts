@@ -36,3 +36,10 @@ class SystemClock implements Clock {
 
 /** The machine's clock. */
 export const systemClock: Clock = new SystemClock();
+
+/** A timer that does not keep the process alive: for what may be left undone when there is nothing else to do. */
+export function passingTimer(ms: number, fire: () => void): Timer {
+  const handle = setTimeout(fire, ms);
+  handle.unref();
+  return { cancel: () => clearTimeout(handle) };
+}

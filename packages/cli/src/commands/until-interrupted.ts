@@ -1,6 +1,6 @@
 /** A component as the work of a process. */
 import { systemClock } from "@longshore/runtime/basics";
-import { InterruptedError, interruptible, reportFailure, untilAborted } from "../exit.ts";
+import { InterruptedError, interruptible, makeOutputOptional, reportFailure, untilAborted } from "../exit.ts";
 
 const stopWithinMs = 5000;
 
@@ -8,6 +8,7 @@ const stopWithinMs = 5000;
 export async function untilInterrupted(
   start: () => Promise<{ readonly ended: Promise<string>; stop(): Promise<void> }>,
 ): Promise<void> {
+  makeOutputOptional();
   await interruptible(async (signal) => {
     const component = await start();
     const why = await Promise.race([component.ended, untilAborted(signal).then(() => undefined)]);

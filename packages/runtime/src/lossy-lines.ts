@@ -1,0 +1,117 @@
+/**
+ * Lines that never end who writes them: what cannot be written is dropped and counted, and the next line that can be
+ * written is preceded by one that says how many were lost. What a reader takes slowly waits in a buffer of bounded size.
+ */
+import type { Timer } from "./clock.ts";
+
+/** Writes some of the bytes and gives how many; throws an error with the code EAGAIN when none can be taken just now. */
+export type WriteSome = (bytes: Uint8Array) => number;
+
+/** Options of {@link LossyLines}. */
+export interface LossyLinesOptions {
+  readonly write: WriteSome;
+  /** The line, with its end, that says how many were lost. */
+  readonly lostLine: (count: number) => string;
+  /** Tries again after a moment. */
+  readonly timer: (ms: number, work: () => void) => Timer;
+  /** Bytes that may wait for a slow reader; default 1 MiB. */
+  readonly waitingBytesMax?: number;
+}
+
+const retryMs = 50;
+const lineEnd = 0x0a;
+
+/** See above. */
+export class LossyLines {
+  readonly #options: LossyLinesOptions;
+  readonly #waitingBytesMax: number;
+  #waiting: Uint8Array[] = [];
+  #waitingBytes = 0;
+  #lost = 0;
+  /** A line of which only a part could be written has no end yet. */
+  #isTorn = false;
+  #retry: Timer | undefined;
+
+  constructor(options: LossyLinesOptions) {
+    this.#options = options;
+    this.#waitingBytesMax = options.waitingBytesMax ?? 1024 * 1024;
+  }
+
+  /** Takes a line with its end. Never throws and never waits. */
+  write(line: string): void {
+    this.flush();
+    if (!this.#tellLost()) {
+      this.#lost++;
+      return;
+    }
+    this.#put(Buffer.from(line));
+  }
+
+  /** Writes what waits, as far as that goes without waiting. */
+  flush(): void {
+    while (this.#waiting[0] !== undefined) {
+      const first = this.#waiting[0];
+      const written = this.#some(first);
+      if (written === "later") return this.#retrySoon();
+      this.#waiting.shift();
+      this.#waitingBytes -= first.length;
+      if (written === "never") this.#lost++;
+      else if (written < first.length) this.#wait(first.subarray(written), "first");
+    }
+  }
+
+  /** False when there are lost lines, and that cannot be said yet. */
+  #tellLost(): boolean {
+    if (this.#lost === 0) return true;
+    const count = this.#lost;
+    this.#lost = 0;
+    const end = this.#isTorn ? "\n" : "";
+    this.#put(Buffer.from(end + this.#options.lostLine(count)));
+    if (this.#lost === 0) return true;
+    this.#lost = count;
+    return false;
+  }
+
+  #put(line: Uint8Array): void {
+    for (let at = 0; at < line.length; ) {
+      const rest = line.subarray(at);
+      const written = this.#waiting.length > 0 ? "later" : this.#some(rest);
+      if (written === "later") return this.#wait(rest, "last");
+      if (written === "never") {
+        this.#lost++;
+        return;
+      }
+      at += written;
+    }
+  }
+
+  #wait(bytes: Uint8Array, place: "first" | "last"): void {
+    if (place === "last" && this.#waitingBytes + bytes.length > this.#waitingBytesMax) {
+      this.#lost++;
+      return;
+    }
+    if (place === "first") this.#waiting.unshift(bytes);
+    else this.#waiting.push(bytes);
+    this.#waitingBytes += bytes.length;
+    this.#retrySoon();
+  }
+
+  #some(bytes: Uint8Array): number | "later" | "never" {
+    try {
+      const written = this.#options.write(bytes);
+      if (written === 0) return "never";
+      this.#isTorn = bytes[written - 1] !== lineEnd;
+      return written;
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code === "EAGAIN" ? "later" : "never";
+    }
+  }
+
+  #retrySoon(): void {
+    this.#retry ??= this.#options.timer(retryMs, () => {
+      this.#retry = undefined;
+      this.flush();
+      if (this.#waiting.length === 0) this.#tellLost();
+    });
+  }
+}
