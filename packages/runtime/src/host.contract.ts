@@ -130,6 +130,26 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await host.readFile(path)).toBe("abc\0\0");
       });
 
+      test("allocating makes a file of that size, never smaller, and keeps what is in it", async () => {
+        const path = `${dir}/allocated`;
+        await host.allocateFile(path, megabyte);
+        expect(await host.stat(path)).toMatchObject({ kind: "file", sizeBytes: megabyte });
+        await host.allocateFile(path, 10);
+        expect((await host.stat(path))?.sizeBytes).toBe(megabyte);
+        await host.writeFileAtomic(path, "abc");
+        await host.allocateFile(path, 5);
+        expect(await host.readFile(path)).toBe("abc\0\0");
+      });
+
+      test("more than the disk has is ENOSPC, and the file is as it was", async () => {
+        if (host.form === "unprivileged") return; // It takes no room before it is written to.
+        expect(await codeOf(host.allocateFile(`${dir}/f`, 2 ** 50))).toBe("ENOSPC");
+        expect(await host.stat(`${dir}/f`)).toBeUndefined();
+        await host.writeFileAtomic(`${dir}/f`, "abc");
+        expect(await codeOf(host.allocateFile(`${dir}/f`, 2 ** 50))).toBe("ENOSPC");
+        expect(await host.readFile(`${dir}/f`)).toBe("abc");
+      });
+
       test("directories are made with their parents, and made again without complaint", async () => {
         await host.makeDirectory(`${dir}/a/b/c`, 0o711);
         await host.makeDirectory(`${dir}/a/b`);
@@ -410,6 +430,21 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         await host.mountDevice(device, m, { fsType: "ext4" });
         await host.writeFileAtomic(`${m}/f`, "x");
         expect(await codeOf(host.setDeviceReadOnly(`${dir}/missing`, true))).toBe("ENOENT");
+      });
+
+      test("a sound file system passes its check, mounted or not, and a blank device too", async () => {
+        const { device } = await disk();
+        const { m } = await directories("m");
+        await host.mountDevice(device, m, { fsType: "ext4" });
+        await host.writeFileAtomic(`${m}/f`, "x");
+        expect(await host.checkFileSystem(device)).toBe(false);
+        await host.unmount(m);
+        expect(await host.checkFileSystem(device)).toBe(false);
+        await host.mountDevice(device, m, { fsType: "ext4" });
+        expect(await host.readFile(`${m}/f`)).toBe("x");
+        await host.truncateFile(`${dir}/blank`, megabyte);
+        expect(await host.checkFileSystem(await host.attachLoop(`${dir}/blank`))).toBe(false);
+        expect(await codeOf(host.checkFileSystem(`${dir}/missing`))).toBe("ENOENT");
       });
 
       test("a file system is grown to its device only where it is mounted", async () => {

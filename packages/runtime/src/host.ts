@@ -118,10 +118,16 @@ export interface Host {
   readFile(path: string): Promise<string | undefined>;
   /** Replaces the file: written beside it, synced, renamed, directory synced. All or nothing, and durable. */
   writeFileAtomic(path: string, data: string, options?: WriteOptions): Promise<void>;
-  /** Appends and syncs before it resolves. */
+  /** Appends and syncs before it resolves; what a full disk refuses leaves the file as it was. */
   appendFileDurable(path: string, data: string): Promise<void>;
   /** Makes the file if need be and gives it this size (sparse). */
   truncateFile(path: string, sizeBytes: number): Promise<void>;
+  /**
+   * Makes the file if need be and gives it at least this size, with room on the disk for all of it, so that no later
+   * write into it fails for want of room; durable. ENOSPC when there is none, and the file is as it was.
+   * (Unprivileged: without the room, which who writes to a disk's files is refused by itself.)
+   */
+  allocateFile(path: string, sizeBytes: number): Promise<void>;
   /** Makes the directory and its missing parents (mode of each new one; default 0o750). */
   makeDirectory(path: string, mode?: number): Promise<void>;
   /** Names in the directory, sorted; undefined when it does not exist. */
@@ -172,8 +178,7 @@ export interface Host {
   detachLoop(backingFile: string): Promise<void>;
   /**
    * Copies backing files with all that is on their disks, as of one instant: what programs write meanwhile waits.
-   * Sparse parts stay sparse, blocks are shared where the file system can. Each target is whole or not there, and
-   * durable. EAGAIN when a disk that is not mounted was written to all the time; ENOENT when a source is missing.
+   * Sparse parts stay sparse, and no blocks are shared. Each target is whole or not there, and durable. EAGAIN when a disk that is not mounted was written to all the time; ENOENT when a source is missing.
    * A crash may leave a mounted file system waiting: the same call, made again, ends that.
    * (Unprivileged: not of one instant while programs write.)
    */
@@ -190,6 +195,12 @@ export interface Host {
   findLoop(backingFile: string): Promise<string | undefined>;
   /** The file system on the device: `ext4`, `xfs`, …; undefined when it has none. */
   fileSystemOf(device: string): Promise<string | undefined>;
+  /**
+   * Checks the file system on a device before it is mounted read-write, and corrects what is safe to correct; gives true
+   * when something was. EUCLEAN when errors are left. One that is mounted, or has none, is left as it is.
+   * Source: upstream SafeFormatAndMount (`fsck -a`), e2fsck(8).
+   */
+  checkFileSystem(device: string): Promise<boolean>;
   /** Makes a file system. Refuses (EEXIST) when the device already has one. */
   format(device: string, fsType: string): Promise<void>;
   /**

@@ -22,6 +22,7 @@ import {
 import { baseOf, checkedPath, childOf, isAtOrBelow, parentOf } from "./host-paths.ts";
 import { blocksOfFile } from "./kernel-disk-blocks.ts";
 import { whileUnwritten } from "./kernel-disk-copies.ts";
+import { allocate, check, keepRoom, keepRoomMounted } from "./kernel-disk-images.ts";
 import { type LoopDevice, loopDevices } from "./kernel-loop-devices.ts";
 import { KeyedLock } from "./keyed-lock.ts";
 import { type MountInfo, mountsBelow, parseMountInfo } from "./mountinfo.ts";
@@ -31,12 +32,19 @@ import * as files from "./node-files.ts";
 import { runProgram, runTool } from "./node-programs.ts";
 import { systemClock } from "./system-clock.ts";
 
-/** mkfs per file system: never asks, never reserves blocks for root. */
+/**
+ * Of ext3 and ext4: never asks, never reserves blocks for root. Nothing is discarded, now or by the kernel afterwards (see
+ * `kernel-disk-images.ts`), and after an error nothing more is written, since it might be acknowledged and lost.
+ */
+const extOptions = ["-q", "-F", "-m0", "-e", "remount-ro", "-E"];
+const extExtended = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
+
+/** mkfs per file system. */
 const formatters: Readonly<Record<string, readonly string[]>> = {
-  ext3: ["mkfs.ext3", "-q", "-F", "-m0"],
-  ext4: ["mkfs.ext4", "-q", "-F", "-m0"],
-  xfs: ["mkfs.xfs", "-q"],
-  btrfs: ["mkfs.btrfs", "-q"],
+  ext3: ["mkfs.ext3", ...extOptions, extExtended],
+  ext4: ["mkfs.ext4", ...extOptions, extExtended],
+  xfs: ["mkfs.xfs", "-q", "-K"],
+  btrfs: ["mkfs.btrfs", "-q", "-K"],
 };
 
 /** How far a device must be readable before it may count as blank: blkid says nothing of a failed read. */
@@ -72,6 +80,10 @@ class KernelHost implements Host {
 
   async truncateFile(path: string, sizeBytes: number): Promise<void> {
     await files.setFileSize(checkedPath("truncateFile", path), sizeBytes);
+  }
+
+  async allocateFile(path: string, sizeBytes: number): Promise<void> {
+    await allocate(checkedPath("allocateFile", path), sizeBytes);
   }
 
   async makeDirectory(path: string, mode = 0o750): Promise<void> {
@@ -147,6 +159,7 @@ class KernelHost implements Host {
     const type = options.fsType === "" ? [] : ["-t", options.fsType];
     const opts = flags.length === 0 ? [] : ["-o", flags.join(",")];
     await runTool("mountDevice", target, "mount", [...type, ...opts, from, to]);
+    await keepRoomMounted(from);
   }
 
   async bindMount(
@@ -187,10 +200,12 @@ class KernelHost implements Host {
       const present = (await findLoopDevice(real))?.path;
       if (present !== undefined) {
         await runTool("attachLoop", backingFile, "losetup", ["--set-capacity", present]);
+        await keepRoom(present);
         return present;
       }
       const made = await runTool("attachLoop", backingFile, "losetup", ["--find", "--show", real]);
       const device = made.trim();
+      await keepRoom(device);
       // What was said of the device when it had another file is still in force.
       if (await refusesWrites(device)) await this.setDeviceReadOnly(device, false);
       return device;
@@ -256,6 +271,11 @@ class KernelHost implements Host {
     const output = await runTool("fileSystemOf", device, "blkid", args, { okCodes: [0, 2] });
     const found = new Map(output.split("\n").map((line) => line.split("=", 2) as [string, string]));
     return found.get("TYPE") ?? found.get("PTTYPE");
+  }
+
+  async checkFileSystem(device: string): Promise<boolean> {
+    const checked = checkedPath("checkFileSystem", device);
+    return check(checked, await this.fileSystemOf(checked));
   }
 
   async format(device: string, fsType: string): Promise<void> {

@@ -27,7 +27,9 @@ function sink(code: string, room = 0) {
     },
     waitingBytesMax: 100,
   });
-  const tick = () => timers.splice(0).forEach((work) => work());
+  const tick = () => {
+    for (const work of timers.splice(0)) work();
+  };
   return { state, lines, tick, timers };
 }
 

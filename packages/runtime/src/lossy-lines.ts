@@ -52,7 +52,10 @@ export class LossyLines {
     while (this.#waiting[0] !== undefined) {
       const first = this.#waiting[0];
       const written = this.#some(first);
-      if (written === "later") return this.#retrySoon();
+      if (written === "later") {
+        this.#retrySoon();
+        return;
+      }
       this.#waiting.shift();
       this.#waitingBytes -= first.length;
       if (written === "never") this.#lost++;
@@ -76,7 +79,10 @@ export class LossyLines {
     for (let at = 0; at < line.length; ) {
       const rest = line.subarray(at);
       const written = this.#waiting.length > 0 ? "later" : this.#some(rest);
-      if (written === "later") return this.#wait(rest, "last");
+      if (written === "later") {
+        this.#wait(rest, "last");
+        return;
+      }
       if (written === "never") {
         this.#lost++;
         return;

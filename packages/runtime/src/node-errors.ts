@@ -33,12 +33,14 @@ const textCodes: readonly (readonly [RegExp, string])[] = [
   [/not mounted|not a mountpoint|no mount point specified/i, "EINVAL"],
   [/busy|already mounted/i, "EBUSY"],
   [/no space left|not enough space/i, "ENOSPC"],
+  [/file too large/i, "EFBIG"],
   [/permission denied|not permitted|must be superuser|only root/i, "EPERM"],
   [/read-only file ?system|write-protected/i, "EROFS"],
   [/is not a directory|not a directory/i, "ENOTDIR"],
   [/unknown filesystem type|no such device\b/i, "ENODEV"],
   [/wrong fs type|bad superblock|bad option|invalid argument/i, "EINVAL"],
   [/does not exist|no such file|cannot find|can't find/i, "ENOENT"],
+  [/structure needs cleaning/i, "EUCLEAN"],
   [/input\/output error|can't read superblock/i, "EIO"],
 ];
 

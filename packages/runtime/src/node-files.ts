@@ -107,8 +107,12 @@ export function appendDurable(path: string, data: string): Promise<void> {
     const isNew = (await statFile("appendFileDurable", path)) === undefined;
     const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
     const file = await fs.open(path, flags, 0o600);
+    const before = (await file.stat()).size;
     try {
-      await file.writeFile(data);
+      await file.writeFile(data).catch(async (error: unknown) => {
+        await file.truncate(before); // A full disk takes a part: the next line would be a part of that.
+        throw error;
+      });
       await file.sync();
     } finally {
       await file.close();
@@ -228,7 +232,7 @@ export function fileSystemUsage(path: string): Promise<FileSystemUsage> {
 }
 
 /**
- * Copies a file, holes and all, sharing blocks where the file system can. The target is whole or not there, and
+ * Copies a file, holes and all. No blocks are shared, since a later write to either would need room. The target is whole or not there, and
  * on the disk when it resolves. Two copies to one target at the same time are the caller's to prevent.
  */
 export function copySparse(operation: string, source: string, target: string): Promise<void> {
@@ -239,9 +243,9 @@ export function copySparse(operation: string, source: string, target: string): P
     await fs.rm(temporary, { force: true });
     try {
       if (process.platform === "linux") {
-        const args = ["--reflink=auto", "--sparse=auto", "--", source, temporary];
+        const args = ["--reflink=never", "--sparse=auto", "--", source, temporary];
         await runTool(operation, target, "cp", args, { timeoutMs: copyTimeoutMs });
-      } else await fs.copyFile(source, temporary, constants.COPYFILE_FICLONE);
+      } else await fs.copyFile(source, temporary);
       const file = await fs.open(temporary, "r+");
       try {
         await file.chmod(0o600);
@@ -258,7 +262,8 @@ export function copySparse(operation: string, source: string, target: string): P
   });
 }
 
-async function syncDirectory(path: string): Promise<void> {
+/** Syncs a directory, so that the names in it are on the disk. */
+export async function syncDirectory(path: string): Promise<void> {
   const directory = await fs.open(path, constants.O_RDONLY);
   try {
     await directory.sync();
@@ -322,4 +327,19 @@ async function stampOf(path: string): Promise<bigint | undefined> {
     (stat) => stat.mtimeNs + stat.ino * 1_000_000_007n,
     () => undefined,
   );
+}
+
+/** Puts a tree on the disk: every file in it, and every name. */
+export async function syncTree(path: string): Promise<void> {
+  const stat = await fs.lstat(path);
+  if (!stat.isFile() && !stat.isDirectory()) return;
+  if (stat.isDirectory()) {
+    for (const name of await fs.readdir(path)) await syncTree(childOf(path, name));
+  }
+  const entry = await fs.open(path, constants.O_RDONLY);
+  try {
+    await entry.sync();
+  } finally {
+    await entry.close();
+  }
 }

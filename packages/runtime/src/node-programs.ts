@@ -14,6 +14,8 @@ export interface ToolOptions {
   readonly okCodes?: readonly number[];
   /** Milliseconds that it may take; default two minutes. */
   readonly timeoutMs?: number;
+  /** Told the exit code of a success. */
+  readonly onCode?: (code: number) => void;
 }
 
 /** Runs a program to its end. The {@link ProgramOptions} say what it sees. */
@@ -49,7 +51,7 @@ export function runTool(
   path: string,
   tool: string,
   args: readonly string[],
-  { okCodes = [0], timeoutMs = toolTimeoutMs }: ToolOptions = {},
+  { okCodes = [0], timeoutMs = toolTimeoutMs, onCode = () => {} }: ToolOptions = {},
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     const settings = {
@@ -59,8 +61,10 @@ export function runTool(
     } as const;
     execFile(tool, [...args], settings, (error, stdout, stderr) => {
       const code = error === null ? 0 : error.code;
-      if (typeof code === "number" && okCodes.includes(code)) resolve(stdout);
-      else reject(toolFailure(operation, path, tool, error, stderr));
+      if (typeof code === "number" && okCodes.includes(code)) {
+        onCode(code);
+        resolve(stdout);
+      } else reject(toolFailure(operation, path, tool, error, stderr));
     });
   });
 }

@@ -321,6 +321,35 @@ test.skipIf(!isRoot)("mount flags, which may be secret, are in no error", async 
   expect(inspect(failure, { depth: 10 })).not.toContain("hunter2");
 });
 
+describe.skipIf(!isRoot)("an ext4 with errors", () => {
+  const host = kernelHost();
+  let device: string;
+  const damage = async (request: string) => {
+    const result = await host.runProgram("debugfs", { args: ["-w", "-R", request, device], signal: never });
+    expect(result.code).toBe(0);
+  };
+  beforeEach(async () => {
+    await host.truncateFile(`${dir}/disk`, 16 << 20);
+    device = await host.attachLoop(`${dir}/disk`);
+    await host.format(device, "ext4");
+  });
+  afterEach(() => host.detachLoop(`${dir}/disk`));
+
+  test("is corrected where that is safe", async () => {
+    await damage("set_super_value free_blocks_count 7");
+    await damage("set_super_value state 2");
+    expect(await host.checkFileSystem(device)).toBe(true);
+    expect(await host.checkFileSystem(device)).toBe(false);
+  });
+
+  test("is refused where it is not, with what to do", async () => {
+    await damage("set_super_value state 2");
+    await damage("clri <2>");
+    const failure = await host.checkFileSystem(device).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: "EUCLEAN", cause: { message: expect.stringContaining("e2fsck") } });
+  });
+});
+
 describe("mountinfo", () => {
   const text = [
     "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw",

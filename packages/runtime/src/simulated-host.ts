@@ -149,6 +149,19 @@ export class SimulatedHost implements Host {
     mount.fileSystem.setData(path, file, data, sizeBytes);
   }
 
+  async allocateFile(path: string, sizeBytes: number): Promise<void> {
+    if (this.#lostBefore("allocateFile", path)) return never();
+    const isNew = this.#find("allocateFile", path, true) === undefined;
+    const { mount, file } = this.#openFile("allocateFile", path);
+    try {
+      mount.fileSystem.allocate(path, file, sizeBytes);
+    } catch (error) {
+      if (isNew) this.#unlink(this.#writableSlot("allocateFile", path));
+      throw error;
+    }
+    mount.fileSystem.commit();
+  }
+
   async makeDirectory(path: string, mode = 0o750): Promise<void> {
     if (this.#lostBefore("makeDirectory", path)) return never();
     this.#makeDirectory(checkedPath("makeDirectory", path), mode);
@@ -417,6 +430,18 @@ export class SimulatedHost implements Host {
 
   async fileSystemOf(device: string): Promise<string | undefined> {
     return this.#loopOf("fileSystemOf", device).backing.disk.fileSystem?.type;
+  }
+
+  async checkFileSystem(device: string): Promise<boolean> {
+    if (this.#lostBefore("checkFileSystem", device)) return never();
+    const loop = this.#loopOf("checkFileSystem", device);
+    const { fileSystem } = loop.backing.disk;
+    const isMounted = this.disks.mountedOn(loop.path).length > 0;
+    if (fileSystem === undefined || isMounted || !fileSystem.type.startsWith("ext")) return false;
+    if (fileSystem.errors === "uncorrectable") throw new HostError("checkFileSystem", device, "EUCLEAN");
+    const wasCorrected = fileSystem.errors === "correctable";
+    fileSystem.errors = "none";
+    return wasCorrected;
   }
 
   async format(device: string, fsType: string): Promise<void> {

@@ -29,6 +29,8 @@ export interface FileNode {
   /** Bytes of the data in UTF-8; counted once, since appended logs grow long. */
   dataBytes: number;
   sizeBytes: number;
+  /** Bytes that take room though no data is in them yet. */
+  allocatedBytes: number;
   /** What is on the disk whose backing file this is. */
   readonly disk: DiskContents;
 }
@@ -73,6 +75,8 @@ export class SimulatedFileSystem {
   readonly type: string;
   sizeBytes: number;
   readonly root: DirectoryNode;
+  /** What a check of it finds, and mounting it does not see. */
+  errors: "none" | "correctable" | "uncorrectable" = "none";
   #inodes = 0;
   #usedBytes = 0;
   #journal: (() => void)[] = [];
@@ -97,7 +101,8 @@ export class SimulatedFileSystem {
 
   newFile(mode: number): FileNode {
     const disk: DiskContents = { fileSystem: undefined };
-    return { kind: "file", inode: this.#inode(), mode, data: "", dataBytes: 0, sizeBytes: 0, disk };
+    const inode = this.#inode();
+    return { kind: "file", inode, mode, data: "", dataBytes: 0, sizeBytes: 0, allocatedBytes: 0, disk };
   }
 
   newLink(target: string): LinkNode {
@@ -159,15 +164,31 @@ export class SimulatedFileSystem {
     this.#putData(path, file, { data: file.data + padding + added, dataBytes, sizeBytes: dataBytes });
   }
 
-  #putData(path: string, file: FileNode, next: Pick<FileNode, "data" | "dataBytes" | "sizeBytes">): void {
-    const growth = next.dataBytes - file.dataBytes;
+  /** Gives the file at least this size, and room for all of it. @throws HostError with ENOSPC */
+  allocate(path: string, file: FileNode, sizeBytes: number): void {
+    const { data, dataBytes } = file;
+    this.#putData(path, file, { data, dataBytes, sizeBytes: Math.max(file.sizeBytes, sizeBytes) }, sizeBytes);
+  }
+
+  #putData(
+    path: string,
+    file: FileNode,
+    next: Pick<FileNode, "data" | "dataBytes" | "sizeBytes">,
+    allocatedBytes = Math.min(file.allocatedBytes, next.sizeBytes),
+  ): void {
+    const growth = Math.max(next.dataBytes, allocatedBytes) - roomOf(file);
     if (growth > 0 && this.#usedBytes + growth > this.sizeBytes) throw new HostError("write", path, "ENOSPC");
-    const before = { data: file.data, dataBytes: file.dataBytes, sizeBytes: file.sizeBytes };
+    const before = {
+      data: file.data,
+      dataBytes: file.dataBytes,
+      sizeBytes: file.sizeBytes,
+      allocatedBytes: file.allocatedBytes,
+    };
     const put = (value: typeof before) => {
-      this.#usedBytes += value.dataBytes - file.dataBytes;
+      this.#usedBytes += roomOf(value) - roomOf(file);
       Object.assign(file, value);
     };
-    put(next);
+    put({ ...next, allocatedBytes });
     this.#record(() => put(before));
   }
 
@@ -227,6 +248,9 @@ function changed(directory: DirectoryNode): void {
   directory.watchers.clear();
   for (const wake of waiting) wake();
 }
+
+const roomOf = (file: Pick<FileNode, "dataBytes" | "allocatedBytes">): number =>
+  Math.max(file.dataBytes, file.allocatedBytes);
 
 /** Bytes of `text` in UTF-8. */
 function byteLength(text: string): number {

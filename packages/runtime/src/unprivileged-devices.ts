@@ -8,7 +8,7 @@ import * as fs from "node:fs/promises";
 import { HostError } from "./host.ts";
 import { childOf, isAtOrBelow, parentOf } from "./host-paths.ts";
 import { isMissing } from "./node-errors.ts";
-import { writeAtomic } from "./node-files.ts";
+import { syncDirectory, syncTree, writeAtomic } from "./node-files.ts";
 import { type TreeEntry, treeImage } from "./tree-blocks.ts";
 import { mountsOn } from "./unprivileged-mounts.ts";
 
@@ -90,8 +90,10 @@ export async function copyContents(source: string, target: string): Promise<void
       if (!isMissing(error)) throw error;
     });
   }
+  await syncTree(temporary);
   await fs.rm(made, { recursive: true, force: true });
   await fs.rename(temporary, made);
+  await syncDirectory(parentOf(made));
 }
 
 /** What is on the backing file's disk, block by block. */

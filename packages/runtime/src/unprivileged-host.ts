@@ -64,6 +64,12 @@ class UnprivilegedHost implements Host {
     await files.setFileSize(await this.#writable("truncateFile", path), sizeBytes);
   }
 
+  async allocateFile(path: string, sizeBytes: number): Promise<void> {
+    const checked = await this.#writable("allocateFile", path);
+    const present = await files.statFile("allocateFile", checked);
+    if (present === undefined || present.sizeBytes < sizeBytes) await files.setFileSize(checked, sizeBytes);
+  }
+
   async makeDirectory(path: string, mode = 0o750): Promise<void> {
     const checked = checkedPath("makeDirectory", path);
     await hostStep("makeDirectory", path, async () => {
@@ -276,6 +282,11 @@ class UnprivilegedHost implements Host {
   async fileSystemOf(device: string): Promise<string | undefined> {
     const checked = checkedPath("fileSystemOf", device);
     return hostStep("fileSystemOf", device, () => devices.fileSystemType("fileSystemOf", checked));
+  }
+
+  async checkFileSystem(device: string): Promise<boolean> {
+    await this.fileSystemOf(device);
+    return false; // Its files lie in the machine's own file system.
   }
 
   async format(device: string, fsType: string): Promise<void> {

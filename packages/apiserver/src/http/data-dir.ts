@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 import { generateSigningKey } from "../authentication/signing-key.ts";
 import { parseTokenFile, TokenFileError } from "../authentication/token-file.ts";
 import type { StaticToken } from "../authentication/tokens.ts";
+import { syncDirectory } from "../storage/disk/durable-file.ts";
 import { createAuthority, issueCertificate, type KeyPair } from "./certificates.ts";
 
 /** What a data directory holds beside the store. */
@@ -175,6 +176,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
     await rm(temporary, { force: true });
     throw error;
   }
+  await syncDirectory(dirname(path));
 }
 
 /** A file that is not ours stands where a kubeconfig is to be written. */
