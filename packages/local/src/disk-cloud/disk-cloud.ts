@@ -1,6 +1,6 @@
 /**
- * The disk cloud: the stand-in for a provider's disk API. A disk is a sparse backing file; attaching
- * it makes its loop device.
+ * The disk cloud: the stand-in for a provider's disk API. A disk is a backing file; attaching it makes
+ * its loop device.
  *
  * Invariants
  *  - The intent of each change is stored before the machine is touched, so a crash at any `await` is
@@ -20,7 +20,7 @@ import { type CloudCaller, CloudError, type Instance } from "@longshore/volumes"
 import { type CallCounters, type CallLog, type CloudCall, type CloudOp, openCallLog } from "./call-log.ts";
 import type { DiskRecord } from "./cloud-state.ts";
 import * as record from "./disk-record.ts";
-import { DiskWork } from "./disk-work.ts";
+import { DiskWork, isFull } from "./disk-work.ts";
 import { CloudFaults, type CloudKnobs } from "./faults.ts";
 import type { DiskCondition, ProviderCloud, ProviderDisk } from "./provider-cloud.ts";
 import * as snapshots from "./snapshot-record.ts";
@@ -262,11 +262,22 @@ class LocalDiskCloud implements DiskCloudService {
     return conditions;
   }
 
-  #zoneCapacity(zone: string): { readonly availableBytes: bigint; readonly largestBytes: bigint } {
-    const room = this.#zones().includes(zone)
+  async #zoneCapacity(
+    zone: string,
+  ): Promise<{ readonly availableBytes: bigint; readonly largestBytes: bigint }> {
+    const allowed = this.#zones().includes(zone)
       ? record.roomIn(this.#file.state, zone, this.#options.zoneCapacityBytes)
       : 0n;
-    return { availableBytes: room, largestBytes: room < record.diskBytesMax ? room : record.diskBytesMax };
+    const room = await this.#onMachine(allowed);
+    return { availableBytes: room, largestBytes: least(room, record.diskBytesMax) };
+  }
+
+  /** Disks that are made take room on this machine, where they are more than directories. */
+  async #onMachine(bytes: bigint): Promise<bigint> {
+    const { host } = this.#env;
+    if (host.form !== "kernel") return bytes;
+    const free = BigInt((await host.usage(this.#options.stateDir)).availableBytes);
+    return least(free, bytes);
   }
 
   #describeDisk(diskId: string): ProviderDisk | undefined {
@@ -290,10 +301,10 @@ class LocalDiskCloud implements DiskCloudService {
 
   #toCloudError(op: CloudOp, error: unknown): CloudError {
     if (error instanceof CloudError) return error;
-    if (error instanceof HostError && (error.code === "ENOSPC" || error.code === "EDQUOT")) {
+    if (isFull(error)) {
       return new CloudError(
         "NoSpace",
-        `${op} failed because ${this.#options.stateDir} is full: free space there or use another directory`,
+        `${op} failed because the disk that holds ${this.#options.stateDir} has no room for it: free space there or use another directory`,
         { cause: error },
       );
     }
@@ -311,6 +322,11 @@ class LocalDiskCloud implements DiskCloudService {
       },
     );
   }
+}
+
+function least(a: bigint, b: bigint): bigint {
+  if (a < b) return a;
+  return b;
 }
 
 interface CallTarget {

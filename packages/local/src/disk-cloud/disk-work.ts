@@ -1,9 +1,10 @@
 /**
- * The life of disks on the machine: a disk is a sparse backing file, `disks/ID`, and attaching it makes its loop device.
+ * The life of disks on the machine: a disk is a backing file, `disks/ID`, and attaching it makes its loop device.
  *
  * Invariants
  *  - The intent of each change is stored before the machine is touched: what a crash interrupted is taken up again.
  *  - A disk that could not be made leaves nothing behind.
+ *  - A disk has room for all of it: what was written to it and synced is not lost when the machine's disk is full.
  */
 import { type Host, HostError, type KeyedLock, type Logger, type Random } from "@longshore/runtime";
 import { CloudError, type DiskAttachment } from "@longshore/volumes";
@@ -42,7 +43,7 @@ export class DiskWork {
     for (const disk of Object.values(this.#options.file.state.disks)) {
       if (disk.state === "deleting") await this.#finishDelete(disk);
       else if (disk.state === "detaching") await this.#resumeDetach(disk);
-      else if (disk.instanceId !== undefined) await this.#finishAttach(disk);
+      else if (disk.instanceId !== undefined) await this.#resumeAttach(disk);
       else await this.#resumeCreate(disk);
     }
   }
@@ -173,7 +174,10 @@ export class DiskWork {
       const grown = sizeBytes > presentBytes ? this.#grown(disk, sizeBytes) : disk;
       if (grown !== disk) await this.#put(grown);
       // Also when the size is that already: a crash may have come between the size and the machine.
-      await this.#makeBackingFile(grown);
+      await this.#makeBackingFile(grown).catch(async (error: unknown) => {
+        if (isFull(error)) await this.#put(disk);
+        throw error;
+      });
       if (grown.instanceId !== undefined) await this.#options.host.attachLoop(this.backingFile(diskId));
       return BigInt(grown.sizeBytes);
     });
@@ -201,14 +205,51 @@ export class DiskWork {
     if (disk.state === "creating") await this.#put({ ...disk, state: "available" });
   }
 
+  /** What is attached is there again after a start, also while there is no room for what it was to grow to. */
+  async #resumeAttach(disk: DiskRecord): Promise<void> {
+    await this.#makeBackingFile(disk).catch(async (error: unknown) => {
+      const isThere = (await this.#options.host.stat(this.backingFile(disk.id))) !== undefined;
+      if (!isThere || !isFull(error)) throw error;
+      this.#options.logger.warn("a disk lacks room: ask for its size again once there is some", {
+        disk: disk.id,
+        error,
+      });
+    });
+    await this.#attachDevice(disk);
+  }
+
   async #finishAttach(disk: DiskRecord): Promise<string> {
     await this.#makeBackingFile(disk);
-    const devicePath = await this.#options.host.attachLoop(this.backingFile(disk.id));
-    if (disk.attachedFor?.readOnly === true) await this.#options.host.setDeviceReadOnly(devicePath, true);
+    return this.#attachDevice(disk);
+  }
+
+  async #attachDevice(disk: DiskRecord): Promise<string> {
+    const device = await this.#options.host.attachLoop(this.backingFile(disk.id));
+    if (disk.attachedFor?.readOnly === true) await this.#options.host.setDeviceReadOnly(device, true);
+    const devicePath = await this.#nameDevice(disk.id, device);
     if (disk.state !== "attached" || disk.devicePath !== devicePath) {
       await this.#put({ ...disk, state: "attached", devicePath });
     }
     return devicePath;
+  }
+
+  /**
+   * A loop device has another number after the machine was started again, and its number is another disk's then: callers
+   * are given a name that is the disk's alone, as those of /dev/disk/by-id are. Other hosts' devices have such names.
+   */
+  async #nameDevice(diskId: string, device: string): Promise<string> {
+    const { host, stateDir } = this.#options;
+    if (host.form !== "kernel") return device;
+    const name = this.#deviceName(diskId);
+    if ((await host.readLink(name)) === device) return name;
+    await host.makeDirectory(`${stateDir}/devices`, 0o755);
+    await host.removeFile(name);
+    await host.symlink(device, name);
+    return name;
+  }
+
+  #deviceName(diskId: string): string {
+    return `${this.#options.stateDir}/devices/${diskId}`;
   }
 
   /** @throws CloudError InUse, with the attachment as it was, when the disk is mounted */
@@ -224,6 +265,7 @@ export class DiskWork {
         { cause: error },
       );
     }
+    await this.#options.host.removeFile(this.#deviceName(disk.id));
     await this.#put(record.detached(disk));
   }
 
@@ -241,17 +283,14 @@ export class DiskWork {
 
   async #finishDelete(disk: DiskRecord): Promise<void> {
     await this.#options.host.detachLoop(this.backingFile(disk.id));
+    await this.#options.host.removeFile(this.#deviceName(disk.id));
     await this.#options.host.removeFile(this.backingFile(disk.id));
     await this.#options.file.update((state) => record.withoutDisk(state, disk.id));
   }
 
-  /** Sparse: takes no room before it is written to. Never makes a file smaller. */
+  /** Makes it if need be, and gives it room for all of the disk. Never makes a file smaller. */
   async #makeBackingFile(disk: DiskRecord): Promise<void> {
-    const path = this.backingFile(disk.id);
-    const sizeBytes = Number(disk.sizeBytes);
-    const present = await this.#options.host.stat(path);
-    if (present !== undefined && present.sizeBytes >= sizeBytes) return;
-    await this.#options.host.truncateFile(path, sizeBytes);
+    await this.#options.host.allocateFile(this.backingFile(disk.id), Number(disk.sizeBytes));
   }
 
   #put(disk: DiskRecord): Promise<void> {
@@ -267,6 +306,11 @@ export class DiskWork {
     const id = `vol-0${hex.slice(-16)}`;
     return this.#options.file.state.disks[id] === undefined ? id : this.#newDiskId(name);
   }
+}
+
+/** Whether the machine's disk has no room for it. */
+export function isFull(error: unknown): error is HostError {
+  return error instanceof HostError && ["ENOSPC", "EDQUOT", "EFBIG"].includes(error.code);
 }
 
 function newDisk(id: string, request: CreateDiskRequest): DiskRecord {

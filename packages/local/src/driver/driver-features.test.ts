@@ -9,7 +9,7 @@ import {
   VolumeUsage_Unit as Unit,
   type VolumeCapabilitySchema,
 } from "@longshore/csi";
-import type { Host } from "@longshore/runtime";
+import { type Host, SimulatedHost } from "@longshore/runtime";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { DiskCloudService } from "../disk-cloud/index.ts";
 import { csi, gibibyte, instance, never, openCloud, testEnv } from "../testing/cloud-fixture.ts";
@@ -270,4 +270,38 @@ test.skipIf(kernel === undefined)("a device that only readers have refuses write
   await cloud.detachDisk(volumeId, nodeId, never);
   await service.stop();
   await machine.close();
+});
+
+test("a file system with errors is corrected before it is staged, or not staged at all", async () => {
+  const host = new SimulatedHost();
+  const service = await openCloud(host, "/cloud");
+  const hub = inProcessCsi(testEnv());
+  const services = createReferenceDriver(
+    { ...testEnv(), host, cloud: service.forCaller(csi) },
+    { driverName: "ebs.csi.aws.com", nodeName: "node-1", services: "both" },
+  );
+  await hub.serve("/csi.sock", services);
+  const driver = hub.connect("/csi.sock");
+  const zone = { segments: { "topology.ebs.csi.aws.com/zone": instance(1).zone } };
+  const asked = {
+    name: "v",
+    volumeCapabilities: [writer],
+    accessibilityRequirements: { requisite: [zone], preferred: [zone] },
+  };
+  const { volume } = await driver.controller.createVolume(asked, call);
+  const volumeId = volume?.volumeId ?? "";
+  await driver.controller.controllerPublishVolume({ volumeId, nodeId, volumeCapability: writer }, call);
+  const at = { volumeId, stagingTargetPath: "/stage", volumeCapability: writer };
+  await host.makeDirectory("/stage");
+  await driver.node.nodeStageVolume(at, call);
+  await driver.node.nodeUnstageVolume(at, call);
+  const fileSystem = host.disks.loops()[0]?.backing.disk.fileSystem;
+  if (fileSystem === undefined) throw new Error("it has no file system");
+  fileSystem.errors = "uncorrectable";
+  expect(await codeOf(driver.node.nodeStageVolume(at, call))).toBe("INTERNAL");
+  expect(await host.isMountPoint("/stage")).toBe(false);
+  fileSystem.errors = "correctable";
+  expect(await codeOf(driver.node.nodeStageVolume(at, call))).toBe("OK");
+  expect(fileSystem.errors).toBe("none");
+  await service.stop();
 });

@@ -86,7 +86,9 @@ export function nodeService(options: NodeServiceOptions): NonNullable<CsiService
           `volume ${volumeId} is not attached to node ${nodeName}: ControllerPublishVolume comes first`,
         );
       }
-      const { devicePath, readOnly = false } = attachment;
+      const { readOnly = false } = attachment;
+      // What is mounted is listed by the device itself, not by its name.
+      const devicePath = (await host.readLink(attachment.devicePath)) ?? attachment.devicePath;
       const mayBeSmaller = disk.source !== undefined || disk.sizeBytes > disk.createdBytes;
       return { devicePath, readOnly, mayBeSmaller };
     },

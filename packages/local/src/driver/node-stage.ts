@@ -84,6 +84,8 @@ async function mountStaged(
       "FAILED_PRECONDITION",
       `the volume holds ${present}, not ${asked}: correct fsType, its data is not touched`,
     );
+  } else if (!readOnly) {
+    await host.checkFileSystem(devicePath);
   }
   await host.makeDirectory(path, 0o750);
   const mount = () => host.mountDevice(devicePath, path, { fsType, flags, readOnly });

@@ -69,7 +69,8 @@ async function waitForDevice(
   for (let attempt = 1; (await host.stat(path)) === undefined; attempt++) {
     await volumeHost.clock.sleep(backoffMs({ initialMs: 100, maximumMs: 1000 }, attempt), signal);
   }
-  return path;
+  // A provider's name of a device is a link to it. Source: upstream findDiskPath and its EvalSymlinks.
+  return (await host.readLink(path)) ?? path;
 }
 
 /** `/dev/xvdba` → `/dev/xvdba1`; a name that ends in a digit gets a `p` in between. */
@@ -87,7 +88,7 @@ function deviceMounter(kubelet: KubeletVolumeHost): DeviceMounter {
       const fsType = source.fsType === "" ? defaultFsType : source.fsType;
       await host.makeDirectory(deviceMountPath, 0o750);
       try {
-        if (!source.readOnly) await formatIfBlank(host, devicePath, fsType);
+        if (!source.readOnly) await formatOrCheck(host, devicePath, fsType);
         await host.mountDevice(devicePath, deviceMountPath, {
           fsType,
           flags: [...(spec.persistentVolume?.spec?.mountOptions ?? [])],
@@ -101,8 +102,12 @@ function deviceMounter(kubelet: KubeletVolumeHost): DeviceMounter {
   };
 }
 
-async function formatIfBlank(host: Host, devicePath: string, fsType: string): Promise<void> {
-  if ((await host.fileSystemOf(devicePath)) !== undefined) return;
+/** Source: upstream SafeFormatAndMount.formatAndMountSensitive. */
+async function formatOrCheck(host: Host, devicePath: string, fsType: string): Promise<void> {
+  if ((await host.fileSystemOf(devicePath)) !== undefined) {
+    await host.checkFileSystem(devicePath);
+    return;
+  }
   try {
     await host.format(devicePath, fsType);
   } catch (error) {
