@@ -20,8 +20,10 @@ export {
   processesOf,
   type SupervisedCluster,
   signalClusterProcess,
+  stopCluster,
   upCluster,
 } from "./cluster/process-cluster.ts";
+export { type ProcessHealth, processHealth } from "./cluster/process-health.ts";
 export { type ClusterStatus, statusOfCluster } from "./cluster/status.ts";
 export { formatFeatureGates } from "./components/effective-gates.ts";
 export { readPodLogs } from "./containers/pod-logs.ts";

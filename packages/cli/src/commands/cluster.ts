@@ -1,17 +1,21 @@
 /** `longshore cluster …`: a local cluster as a tool. */
 import { spawn } from "node:child_process";
-import { appendFileSync, closeSync, mkdirSync, openSync } from "node:fs";
 import {
   agentProcess,
   clusterConfig,
+  clusterLayout,
   downCluster,
   fileGateControl,
   openCluster,
+  type ProcessHealth,
+  type ProcessStatus,
   processesOf,
+  processHealth,
   readClusterConfig,
   readCrossingStatus,
   signalClusterProcess,
   statusOfCluster,
+  stopCluster,
   upCluster,
 } from "@longshore/local";
 import {
@@ -19,7 +23,6 @@ import {
   DeadlineError,
   FeatureGateError,
   featureGates,
-  type Logger,
   parseFeatureGates,
   systemClock,
   withDeadline,
@@ -43,12 +46,15 @@ interface DirFlag {
   readonly dir?: string;
 }
 
-interface UpFlags extends DirFlag {
-  readonly nodes: string;
-  readonly port: string;
-  readonly compat?: "kubernetes-1.20";
+interface StartFlags extends DirFlag {
+  readonly port?: string;
   readonly detach?: boolean;
   readonly logInDir?: boolean;
+}
+
+interface UpFlags extends StartFlags {
+  readonly nodes?: string;
+  readonly compat?: "kubernetes-1.20";
 }
 
 interface StatusFlags extends DirFlag {
@@ -59,6 +65,12 @@ interface StatusFlags extends DirFlag {
 /** Gates that are not in effect after this time, in milliseconds, will not be. */
 const gatesWithinMs = 120_000;
 
+const defaultNodes = 3;
+
+const lifeHelp = `
+Ctrl-C, SIGTERM and "cluster stop" end a cluster and keep all that it holds; "cluster start" brings it back: API objects,
+disks, volumes, pods. "cluster down" deletes it with its disks.`;
+
 /** Adds the verbs. */
 export function registerClusterCommand(program: Command): void {
   const cluster = program.command("cluster").description("a whole Kubernetes cluster on this machine");
@@ -67,21 +79,35 @@ export function registerClusterCommand(program: Command): void {
       .command(name)
       .description(description)
       .option("--dir <dir>", `the cluster's directory (default: ${defaultClusterDir()})`);
-  verb("up", "bring a cluster up and keep it running until Ctrl-C")
-    .option("--nodes <count>", "number of nodes", "3")
-    .option("--port <port>", "port of the API server on the loopback interface, 0 for any", "0")
+  const running = (command: Command) =>
+    command
+      .option("--port <port>", "port of the API server on the loopback interface, 0 for any")
+      .option("--detach", "return once the cluster is up; stop it with `longshore cluster stop`")
+      .addOption(new Option("--log-in-dir").hideHelp());
+  running(
+    verb(
+      "up",
+      "bring a cluster up, or start the one in its directory again, and keep it running until Ctrl-C",
+    ),
+  )
+    .option("--nodes <count>", `number of nodes (default: ${defaultNodes})`)
     .addOption(
       new Option(
         "--compat <release>",
         "controllers behave as recorded from that release where ours deliberately differ",
       ).choices(["kubernetes-1.20"]),
     )
-    .option("--detach", "return once the cluster is up; end it with `longshore cluster down`")
-    .addOption(new Option("--log-in-dir").hideHelp())
+    .addHelpText("after", lifeHelp)
     .action((flags: UpFlags) => interruptible((signal) => up(flags, signal)));
-  verb("down", "end the cluster and remove everything it has made").action((flags: DirFlag) =>
-    interruptible((signal) => down(flags, signal)),
-  );
+  verb("stop", "end the cluster's processes and unmount its volumes; disks and objects stay")
+    .addHelpText("after", lifeHelp)
+    .action((flags: DirFlag) => interruptible((signal) => stop(flags, signal)));
+  running(verb("start", "start a cluster again that was stopped, or that a crash or a restart has ended"))
+    .addHelpText("after", lifeHelp)
+    .action((flags: StartFlags) => interruptible((signal) => start(flags, signal)));
+  verb("down", "end the cluster and DELETE it, its disks and their data (to keep them: cluster stop)")
+    .addHelpText("after", lifeHelp)
+    .action((flags: DirFlag) => interruptible((signal) => down(flags, signal)));
   verb("status", "show processes, nodes, volumes and the crossing")
     .option("--journal <file>", "the crossing's journal, where that is not in the cluster directory")
     .option("--json", "as JSON")
@@ -117,114 +143,132 @@ function dirOf(flags: DirFlag): string {
 }
 
 async function up(flags: UpFlags, signal: AbortSignal): Promise<void> {
-  const nodes = wholeNumber("--nodes", flags.nodes, 1, 100);
-  const port = wholeNumber("--port", flags.port, 0, 65_535);
+  const nodes = flags.nodes === undefined ? undefined : wholeNumber("--nodes", flags.nodes, 1, 100);
+  await run("up", flags, nodes, signal);
+}
+
+/** @throws ClusterDirectoryError when there is none */
+async function start(flags: StartFlags, signal: AbortSignal): Promise<void> {
+  await readClusterConfig(commandEnv().host, clusterLayout(dirOf(flags)));
+  await run("start", flags, undefined, signal);
+}
+
+async function run(
+  verb: "up" | "start",
+  flags: UpFlags,
+  nodes: number | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const port = flags.port === undefined ? undefined : wholeNumber("--port", flags.port, 0, 65_535);
   const dir = dirOf(flags);
-  if (flags.detach === true) return upDetached(dir, flags, signal);
+  if (flags.detach === true) return runDetached(verb, dir, flags, signal);
   const progress = createProgress();
-  const env = flags.logInDir === true ? { ...commandEnv(), logger: loggerInDir(dir) } : commandEnv();
+  const logger = createLogger({ format: "human", level: "info", destination: `${dir}/logs/supervisor.log` });
+  const env = flags.logInDir === true ? { ...commandEnv(), logger } : commandEnv();
   const startMs = env.clock.monotonicMs();
+  const compat = flags.compat === undefined ? {} : { compat: flags.compat };
   const cluster = await upCluster(env, {
     dir,
-    config: clusterConfig(nodes, hostForm(), {
-      port,
-      ...(flags.compat === undefined ? {} : { compat: flags.compat }),
-    }),
+    config: clusterConfig(nodes ?? defaultNodes, hostForm(), { port: port ?? 0, ...compat }),
+    existing: {
+      ...compat,
+      ...(nodes === undefined ? {} : { nodes }),
+      ...(port === undefined ? {} : { port }),
+    },
     command: longshoreCommand,
     signal,
     onProgress: (step) => progress.status(`… ${step}`),
   }).finally(() => progress.clear());
-  progress.line(`cluster of ${nodes} nodes is up after ${seconds(env.clock.monotonicMs() - startMs)}`);
+  const count = cluster.config.nodes.length;
+  progress.line(`cluster of ${count} nodes is up after ${seconds(env.clock.monotonicMs() - startMs)}`);
   process.stdout.write(`export KUBECONFIG=${cluster.layout.kubeconfig}\n`);
   await untilAborted(signal);
-  progress.line("taking the cluster down");
+  progress.line("stopping the cluster");
   await cluster.stop();
+  progress.line(keptHint(dir));
 }
 
-/** What a supervisor says once nobody listens any more. */
-function loggerInDir(dir: string): Logger {
-  const write = (line: string) => {
-    try {
-      appendFileSync(`${dir}/logs/supervisor.log`, line, { mode: 0o640 });
-    } catch {
-      process.stderr.write(line); // Not made yet, or gone already.
-    }
-  };
-  return createLogger({ format: "human", level: "info", destination: { write } });
-}
+const dirWords = (dir: string) => (dir === clusterDir(undefined) ? "" : ` --dir ${dir}`);
+const keptHint = (dir: string) =>
+  `the cluster in ${dir} is stopped, all that it holds is kept: start it again with "longshore cluster start${dirWords(dir)}", delete it with "longshore cluster down${dirWords(dir)}"`;
 
-/** Starts `cluster up` in a session of its own and waits until it is up or has failed. */
-async function upDetached(dir: string, flags: UpFlags, signal: AbortSignal): Promise<void> {
-  const env = commandEnv();
-  // Not inside the directory, which must be empty, and of this attempt alone.
-  const log = `${dir}.up-${process.pid}.log`;
-  mkdirSync(log.slice(0, log.lastIndexOf("/")), { recursive: true });
-  const output = openSync(log, "wx", 0o600); // Never through a link that somebody has put there.
-  const [program = "", ...args] = longshoreCommand;
-  const child = spawn(
-    program,
-    [
-      ...[
-        ...args,
-        "cluster",
-        "up",
-        "--dir",
-        dir,
-        "--nodes",
-        flags.nodes,
-        "--port",
-        flags.port,
-        "--log-in-dir",
-      ],
-      ...(flags.compat === undefined ? [] : ["--compat", flags.compat]),
-    ],
-    { detached: true, stdio: ["ignore", output, output], cwd: "/" },
-  );
-  closeSync(output);
-  let exited = false;
-  child.on("exit", () => {
-    exited = true;
+/** Starts the verb in a session of its own and waits until the cluster is up or has failed. */
+async function runDetached(
+  verb: "up" | "start",
+  dir: string,
+  flags: UpFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const [program = "", ...first] = longshoreCommand;
+  const given = (["nodes", "port", "compat"] as const).flatMap((name) => {
+    const value = flags[name];
+    return value === undefined ? [] : [`--${name}`, value];
   });
-  child.on("error", () => {
-    exited = true;
+  const child = spawn(program, [...first, "cluster", verb, "--dir", dir, "--log-in-dir", ...given], {
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+    cwd: "/",
   });
-  signal.addEventListener("abort", () => child.kill("SIGTERM"), { once: true });
-  const text = async () => (await env.host.readFile(log)) ?? "";
-  while (!exited && !(await text()).includes("export KUBECONFIG=")) {
-    await env.clock.sleep(50, new AbortController().signal);
-  }
-  const said = await text();
-  await env.host.removeFile(log);
-  if (exited) throw new Error(said.trim().replace(/^longshore: /, "") || "the cluster did not come up");
+  let said = "";
+  const isUp = await new Promise<boolean>((resolve) => {
+    const listen = (bytes: Buffer) => {
+      said += bytes.toString("utf8");
+      if (said.includes("export KUBECONFIG=")) resolve(true);
+    };
+    child.stdout.on("data", listen);
+    child.stderr.on("data", listen);
+    child.on("close", () => resolve(false));
+    child.on("error", () => resolve(false));
+    signal.addEventListener("abort", () => child.kill("SIGTERM"), { once: true });
+  });
+  if (!isUp) throw new Error(said.trim().replace(/^longshore: /, "") || "the cluster did not come up");
+  // What it says from now on is in its own log.
+  child.stdout.destroy();
+  child.stderr.destroy();
   child.unref();
   process.stdout.write(`export KUBECONFIG=${dir}/kubeconfig\n`);
+}
+
+async function stop(flags: DirFlag, signal: AbortSignal): Promise<void> {
+  const dir = dirOf(flags);
+  await stopCluster(commandEnv(), dir, signal);
+  process.stderr.write(`${keptHint(dir)}\n`);
 }
 
 async function down(flags: DirFlag, signal: AbortSignal): Promise<void> {
   const dir = dirOf(flags);
   const found = await downCluster(commandEnv(), dir, signal);
-  process.stderr.write(found ? `the cluster in ${dir} is gone\n` : `no cluster in ${dir}\n`);
+  process.stderr.write(found ? `the cluster in ${dir} is gone, with its disks\n` : `no cluster in ${dir}\n`);
 }
 
 async function status(flags: StatusFlags, signal: AbortSignal): Promise<void> {
   const env = commandEnv();
-  const cluster = await openCluster(env, dirOf(flags));
+  const dir = dirOf(flags);
+  const cluster = await openCluster(env, dir);
   try {
     const processes = await processesOf(env, cluster.layout);
+    const health = await processHealth(env.host, cluster.layout, cluster.config, processes);
+    if (!health.isSupervised && !processes.some(({ alive }) => alive)) {
+      throw new Error(
+        `the cluster in ${dir} is stopped: start it with "longshore cluster start${dirWords(dir)}"`,
+      );
+    }
     const journalFile = flags.journal === undefined ? cluster.layout.journalFile : absolute(flags.journal);
     const crossing = await readCrossingStatus(env, journalFile);
-    const state = await statusOfCluster(cluster, signal);
+    const state = await statusOfCluster(cluster, signal).catch((error: unknown) => {
+      // Why nothing answers.
+      if (health.waiting.length > 0 && flags.json !== true) {
+        process.stdout.write(processTable(processes, health));
+      }
+      throw error;
+    });
     if (flags.json === true) {
-      process.stdout.write(
-        `${JSON.stringify({ processes, ...state, ...(crossing === undefined ? {} : { crossing }) })}\n`,
-      );
+      const { waiting, fullDisk } = health;
+      process.stdout.write(`${JSON.stringify({ processes, waiting, fullDisk, ...state, crossing })}\n`);
       return;
     }
     process.stdout.write(
-      `${table([
-        ["PROCESS", "PID", "STATE", "RESTARTS"],
-        ...processes.map((p) => [p.name, String(p.pid), p.alive ? "running" : "down", String(p.restarts)]),
-      ])}\n${table([
+      `${processTable(processes, health)}\n${table([
         ["NODE", "READY", "ZONE", "MIGRATED PLUGINS", "ATTACHED"],
         ...state.nodes.map((n) => [n.name, n.ready, n.zone, n.migratedPlugins || "-", String(n.attached)]),
       ])}\n${table([
@@ -235,6 +279,18 @@ async function status(flags: StatusFlags, signal: AbortSignal): Promise<void> {
   } finally {
     cluster.kube.close();
   }
+}
+
+/** The processes, those that are to be started again, and why that may take a while. */
+function processTable(processes: readonly ProcessStatus[], health: ProcessHealth): string {
+  const waiting = health.isSupervised ? "restarting" : "down";
+  const present = new Set(processes.map(({ name }) => name));
+  const rows = table([
+    ["PROCESS", "PID", "STATE", "RESTARTS"],
+    ...processes.map((p) => [p.name, String(p.pid), p.alive ? "running" : waiting, String(p.restarts)]),
+    ...health.waiting.filter((name) => !present.has(name)).map((name) => [name, "-", waiting, "-"]),
+  ]);
+  return health.fullDisk === undefined ? rows : `${rows}\n${health.fullDisk}\n`;
 }
 
 async function kubeconfig(flags: DirFlag): Promise<void> {

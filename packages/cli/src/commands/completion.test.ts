@@ -17,7 +17,7 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _longshore; printf '%s\\n' "\${COMPRE
 
 test.skipIf(!existsSync("/bin/bash")).each([
   ["a verb", ["longshore", "cl"], ["cluster"]],
-  ["a verb below a verb", ["longshore", "cluster", "st"], ["status"]],
+  ["a verb below a verb", ["longshore", "cluster", "st"], ["stop", "start", "status"]],
   ["below that one too", ["longshore", "cluster", "node", ""], ["restart", "kill", "--help"]],
   ["an option", ["longshore", "migrate", "--pl"], ["--plugin"]],
   ["an option that takes a time", ["longshore", "rollback", "--st"], ["--step-timeout"]],
@@ -46,6 +46,6 @@ test("fish offers the verbs of a place only there", () => {
   const script = completionScript(longshore, "fish");
   const line = script.split("\n").find((text) => text.includes("-a kubeconfig"));
   expect(line).toContain(
-    "-n '__fish_seen_subcommand_from cluster; and not __fish_seen_subcommand_from up down",
+    "-n '__fish_seen_subcommand_from cluster; and not __fish_seen_subcommand_from up stop start down",
   );
 });

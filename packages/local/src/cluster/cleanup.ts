@@ -1,7 +1,7 @@
 /**
- * Takes a local cluster down to nothing: processes, pods, mounts, loop devices, sockets, files. Works
- * on whatever is left, so it also cleans up after a supervisor that was killed; every step may be
- * repeated.
+ * Brings a local cluster to rest: processes, pods, mounts and loop devices end, its files stay, so that it can be started
+ * again; or takes it down to nothing. Works on whatever is left, so it also cleans up after a supervisor that was
+ * killed; every step may be repeated.
  */
 import { type Clock, errorChain, type Host, type Logger } from "@longshore/runtime";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
@@ -25,14 +25,17 @@ export class CleanupError extends Error {
 /** Name of the supervisor's own pid file. */
 export const supervisorName = "supervisor";
 
-/** Ends every process of the cluster, the supervisor (unless it is the caller) first. */
+/** Ends every process of the cluster, the supervisor (unless it is the caller, which stays as it is) first. */
 export async function endClusterProcesses(
   env: CleanupEnv,
   layout: ClusterLayout,
-  options: { readonly sparePid?: number; readonly signal: AbortSignal },
+  options: { readonly isSupervisor?: boolean; readonly signal: AbortSignal },
 ): Promise<void> {
   const files = (await env.host.readDirectory(layout.runDir)) ?? [];
-  const names = files.filter((f) => f.endsWith(".json")).map((f) => f.slice(0, -".json".length));
+  const names = files
+    .filter((f) => f.endsWith(".json"))
+    .map((f) => f.slice(0, -".json".length))
+    .filter((name) => !(options.isSupervisor === true && name === supervisorName));
   const supervisorFirst = [...names].sort(
     (a, b) => Number(b === supervisorName) - Number(a === supervisorName),
   );
@@ -40,7 +43,7 @@ export async function endClusterProcesses(
     const identity = (await readJson(env.host, layout.pidFile(name)).catch(() => undefined)) as
       | ProcessIdentity
       | undefined;
-    if (identity !== undefined && identity.pid !== options.sparePid && isAlive(identity)) {
+    if (identity !== undefined && isAlive(identity)) {
       // A supervisor that is told to end cleans up by itself and may take its time.
       const graceMs = name === supervisorName ? 30_000 : 3000;
       await endProcess(env, identity, { graceMs, signal: options.signal });
@@ -49,40 +52,55 @@ export async function endClusterProcesses(
   }
 }
 
-/** Removes everything that the cluster has left on the machine, and its directory. */
+/** How long a container may take to end before it is killed, in milliseconds. */
+const podGraceMs = { stop: 5000, down: 1000 } as const;
+
+/**
+ * Ends the pods of a cluster whose processes have ended, and lets go of its mounts and loop devices. Nothing is removed:
+ * disks and API objects are as they were. @throws CleanupError
+ */
+export async function settleCluster(
+  env: CleanupEnv,
+  layout: ClusterLayout,
+  verb: "stop" | "down",
+  signal: AbortSignal,
+): Promise<void> {
+  const { host } = env;
+  const left: string[] = [];
+  const note = (error: unknown) => void left.push(errorChain(error));
+  for (const node of (await host.readDirectory(`${layout.dir}/p`)) ?? []) {
+    const runtime = createProcessPodRuntime(env, { stateDir: layout.podStateDir(node) });
+    const pods = await runtime.list(signal);
+    await Promise.all(pods.map((pod) => runtime.terminate(pod, podGraceMs[verb], signal).catch(note)));
+  }
+  const unmountBelow = async (isOurs: (target: string) => boolean) => {
+    const targets = (await host.listMounts(layout.dir)).map((mount) => mount.target).filter(isOurs);
+    for (const target of targets.reverse()) {
+      await retry(env, signal, () => host.unmount(target)).catch(note);
+    }
+  };
+  await unmountBelow((target) => target !== layout.dir);
+  const disks = `${layout.cloudDir}/disks`;
+  for (const name of (await host.readDirectory(disks)) ?? []) {
+    await retry(env, signal, () => host.detachLoop(`${disks}/${name}`)).catch(note);
+  }
+  // The directory's own mount comes last: a loop device holds its backing file open on it.
+  await unmountBelow((target) => target === layout.dir);
+  if (left.length > 0) {
+    throw new CleanupError(
+      `${layout.dir} is not clean (${left.join("; ")}): end what uses it and run "longshore cluster ${verb}" again`,
+    );
+  }
+}
+
+/** Removes everything that the cluster has left on the machine, and its directory with the disks. */
 export async function removeCluster(
   env: CleanupEnv,
   layout: ClusterLayout,
   signal: AbortSignal,
 ): Promise<void> {
   const { host } = env;
-  const left: string[] = [];
-  for (const node of (await host.readDirectory(`${layout.dir}/p`)) ?? []) {
-    const runtime = createProcessPodRuntime(env, { stateDir: layout.podStateDir(node) });
-    for (const podUID of await runtime.list(signal)) {
-      await runtime.terminate(podUID, 1000, signal).catch((error) => left.push(errorChain(error)));
-    }
-  }
-  const unmountBelow = async (isOurs: (target: string) => boolean) => {
-    const targets = (await host.listMounts(layout.dir)).map((mount) => mount.target).filter(isOurs);
-    for (const target of targets.reverse()) {
-      await retry(env, signal, () => host.unmount(target)).catch((error) => left.push(errorChain(error)));
-    }
-  };
-  await unmountBelow((target) => target !== layout.dir);
-  const disks = `${layout.cloudDir}/disks`;
-  for (const name of (await host.readDirectory(disks)) ?? []) {
-    await retry(env, signal, () => host.detachLoop(`${disks}/${name}`)).catch((error) =>
-      left.push(errorChain(error)),
-    );
-  }
-  // The directory's own mount comes last: a loop device holds its backing file open on it.
-  await unmountBelow((target) => target === layout.dir);
-  if (left.length > 0) {
-    throw new CleanupError(
-      `${layout.dir} is not clean (${left.join("; ")}): end what uses it and run "longshore cluster down" again`,
-    );
-  }
+  await settleCluster(env, layout, "down", signal);
   for (const name of (await host.readDirectory(layout.dir)) ?? []) {
     const path = `${layout.dir}/${name}`;
     if (path !== layout.markFile) await host.removeTree(path);

@@ -18,6 +18,8 @@ export interface ClusterLayout {
   /** The disk cloud's state: disks and call log. */
   readonly cloudDir: string;
   readonly cloudSocket: string;
+  /** Names of the disks' devices, by disk. */
+  readonly deviceDir: string;
   /** Pid files, one a process. */
   readonly runDir: string;
   /** Output of the processes. */
@@ -60,6 +62,7 @@ export function clusterLayout(dir: string): ClusterLayout {
     apiDir: `${dir}/api`,
     cloudDir: `${dir}/cloud`,
     cloudSocket: `${dir}/cloud.sock`,
+    deviceDir: `${dir}/cloud/devices`,
     runDir: `${dir}/run`,
     logDir: `${dir}/logs`,
     podLogDir: `${dir}/logs/pods`,

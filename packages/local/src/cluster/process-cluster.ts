@@ -42,10 +42,11 @@ import {
   signalProcess,
 } from "../processes/process-identity.ts";
 import { type Supervisor, startSupervisor } from "../processes/supervisor.ts";
-import { endClusterProcesses, removeCluster, supervisorName } from "./cleanup.ts";
+import { endClusterProcesses, removeCluster, settleCluster, supervisorName } from "./cleanup.ts";
 import { type ClusterConfig, initialGates } from "./config.ts";
 import { grantControlPlane } from "./control-plane-access.ts";
 import { controllerPlace, driverArgv, driverValues } from "./driver-command.ts";
+import { type AskedOfCluster, checkAsked, clearEarlierRun } from "./existing-cluster.ts";
 import {
   ClusterDirectoryError,
   readClusterConfig,
@@ -55,7 +56,7 @@ import {
   writeGates,
 } from "./files.ts";
 import { type ClusterLayout, clusterLayout, layoutProblem } from "./layout.ts";
-import { ClusterStartError, requireRoom, whileStarting } from "./start-failure.ts";
+import { ClusterStartError, requireRoom, roomBytes, whileStarting } from "./start-failure.ts";
 
 /** What a cluster command needs. */
 export interface ClusterEnv extends RuntimeEnv {
@@ -72,13 +73,21 @@ export interface OpenCluster {
   readonly platform: Platform;
 }
 
-/** A cluster that this process supervises. */
-export interface SupervisedCluster extends OpenCluster, Component {}
+/** A cluster that this process supervises. Stopping it keeps all that it holds, so that it can be started again. */
+export interface SupervisedCluster extends OpenCluster, Component {
+  /** Stops it and removes everything that it has made, disks and all. */
+  remove(): Promise<void>;
+}
 
 /** Options of {@link upCluster}. */
 export interface UpOptions {
   readonly dir: string;
+  /** What a new cluster is like. */
   readonly config: ClusterConfig;
+  /** Starts a cluster that is in the directory, if it is as asked for; left out: the directory must be new or empty. */
+  readonly existing?: AskedOfCluster;
+  /** Room for its disks on top of what a new cluster needs, in bytes. */
+  readonly diskBytes?: number;
   /** Program and first arguments of the longshore command. */
   readonly command: readonly string[];
   readonly signal: AbortSignal;
@@ -90,24 +99,42 @@ const clusterMark = "longshore-cluster";
 const readyWithinMs = 60_000;
 const pollMs = 25;
 
-/** Brings a cluster up and waits until its nodes are ready and its driver is registered on each. */
-export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<SupervisedCluster> {
+/**
+ * Brings a cluster up, or starts one again, and waits until its nodes are ready and its driver is registered on each. When
+ * that fails, nothing is left of a new one; one that was there before is stopped.
+ * @throws ClusterDirectoryError, ClusterStartError
+ */
+export async function upCluster(base: ClusterEnv, options: UpOptions): Promise<SupervisedCluster> {
   const layout = clusterLayout(options.dir);
   const progress = options.onProgress ?? (() => {});
-  await requireRoom(layout.dir);
-  const lock = await claimDirectory(env, layout, options.config);
+  const present = options.existing && (await presentCluster(base, layout, options.existing));
+  const env = present === undefined ? base : { ...base, host: processHost(present.hostForm) };
+  await requireRoom(
+    layout.dir,
+    present === undefined ? roomBytes.fresh + (options.diskBytes ?? 0) : roomBytes.existing,
+  );
+  const lock = await claimDirectory(env, layout, present ?? options.config, present !== undefined);
   const supervisor = startSupervisor(env);
   let client: OpenCluster["kube"] | undefined;
-  const stop = async () => {
+  const end = async (settle: (signal: AbortSignal) => Promise<void>) => {
     client?.close();
     await supervisor.stop();
     const never = new AbortController().signal;
-    await endClusterProcesses(env, layout, { sparePid: process.pid, signal: never });
-    await removeCluster(env, layout, never);
+    await endClusterProcesses(env, layout, { isSupervisor: true, signal: never });
+    await settle(never);
     lock.release();
   };
+  const stop = () =>
+    end(async (signal) => {
+      await settleCluster(env, layout, "stop", signal);
+      await env.host.removeFile(layout.pidFile(supervisorName));
+    });
+  const remove = () => end((signal) => removeCluster(env, layout, signal));
   try {
-    const config = await prepare(env, layout, options.config);
+    const config = await (present === undefined
+      ? prepare(env, layout, options.config)
+      : prepareAgain(env, layout, present, options));
+    const startedAt = env.clock.now();
     const supervise = superviseWith(supervisor, layout, options.command);
     const superviseDriver = superviseOwnDriver(supervisor, layout, config);
     progress("starting API server and disk cloud");
@@ -117,7 +144,12 @@ export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<Su
       whileStarting(
         env,
         supervisor,
-        { dir: layout.dir, withinMs: readyWithinMs, waitingFor },
+        {
+          dir: layout.dir,
+          withinMs: readyWithinMs,
+          waitingFor,
+          verb: present === undefined ? "up" : "start",
+        },
         options.signal,
         work,
       );
@@ -135,12 +167,61 @@ export async function upCluster(env: ClusterEnv, options: UpOptions): Promise<Su
       supervise("csi-node", node.name);
       supervise("node-agent", node.name);
     }
-    await waitFor("the nodes and their driver", (signal) => nodesReady(env, cluster, signal));
-    return { ...cluster, stop };
+    await waitFor("the nodes and their driver", async (signal) => {
+      if (present !== undefined) await agentsRun(env, cluster, startedAt, signal);
+      await nodesReady(env, cluster, signal);
+    });
+    return { ...cluster, stop, remove };
   } catch (error) {
     // Why it did not come up is what matters; what could not be cleaned up is said beside it.
-    await stop().catch((failure) => env.logger.error(errorChain(failure)));
+    await (present === undefined ? remove() : stop()).catch((failure) =>
+      env.logger.error(errorChain(failure)),
+    );
     throw error;
+  }
+}
+
+/** The cluster that is in the directory. @throws ClusterDirectoryError, ClusterStartError when it is not as asked for */
+async function presentCluster(
+  env: ClusterEnv,
+  layout: ClusterLayout,
+  asked: AskedOfCluster,
+): Promise<ClusterConfig | undefined> {
+  if ((await env.host.stat(layout.markFile)) === undefined) return undefined;
+  if ((await env.host.stat(layout.configFile)) === undefined) return undefined;
+  const present = await readClusterConfig(env.host, layout);
+  checkAsked(layout, present, asked);
+  return present;
+}
+
+/** What is there of a cluster stays; its port too, unless another program has taken it meanwhile. */
+async function prepareAgain(
+  env: ClusterEnv,
+  layout: ClusterLayout,
+  present: ClusterConfig,
+  { existing, signal }: UpOptions,
+): Promise<ClusterConfig> {
+  await clearEarlierRun(env, layout, present, signal);
+  const asked = existing?.port ?? 0;
+  const kept = asked === 0 ? await freePort(present.port) : undefined;
+  const config = { ...present, port: kept ?? (await requirePort(asked)) };
+  if (config.port !== present.port) await writeClusterConfig(env.host, layout, config);
+  return config;
+}
+
+/** Resolves once every node's agent has renewed its lease after that time. */
+async function agentsRun(
+  env: Pick<RuntimeEnv, "clock">,
+  { kube, config }: OpenCluster,
+  since: Date,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const { name } of config.nodes) {
+    const isRenewed = async () => {
+      const lease = await kube.get(resources.leases, { namespace: "kube-node-lease", name }, { signal });
+      return Date.parse(lease?.spec?.renewTime ?? "") >= since.getTime();
+    };
+    while (!(await isRenewed())) await env.clock.sleep(pollMs, signal);
   }
 }
 
@@ -163,7 +244,19 @@ export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenClu
   return { layout, config, kube, control, cloud, platform };
 }
 
-/** Takes a cluster down, whoever supervises it. @returns false when there was none */
+/**
+ * Stops a cluster, whoever supervises it: its processes end, its volumes are unmounted, and all that it holds stays.
+ * @throws ClusterDirectoryError when there is none
+ */
+export async function stopCluster(env: ClusterEnv, dir: string, signal: AbortSignal): Promise<void> {
+  const layout = clusterLayout(dir);
+  const config = await readClusterConfig(env.host, layout);
+  const ofCluster = { ...env, host: processHost(config.hostForm) };
+  await endClusterProcesses(ofCluster, layout, { signal });
+  await settleCluster(ofCluster, layout, "stop", signal);
+}
+
+/** Takes a cluster down, whoever supervises it, and deletes all that it holds. @returns false when there was none */
 export async function downCluster(env: ClusterEnv, dir: string, signal: AbortSignal): Promise<boolean> {
   const layout = clusterLayout(dir);
   if ((await env.host.readDirectory(dir)) === undefined) return false;
@@ -283,6 +376,7 @@ async function claimDirectory(
   env: ClusterEnv,
   layout: ClusterLayout,
   config: ClusterConfig,
+  isPresent: boolean,
 ): Promise<PathLock> {
   const problem = layoutProblem(
     layout,
@@ -296,12 +390,14 @@ async function claimDirectory(
     if (isLocked(layout.dir)) {
       const holder = owner !== undefined && isAlive(owner) ? `process ${owner.pid}` : "in another container";
       throw new ClusterDirectoryError(
-        `a cluster already runs in ${layout.dir} (${holder}): use another --dir, or end it with "longshore cluster down --dir ${layout.dir}"`,
+        `a cluster already runs in ${layout.dir} (${holder}): use another --dir, or end it with "longshore cluster stop --dir ${layout.dir}"`,
       );
     }
-    const remedy =
-      entries.includes("cluster.json") || entries.includes(baseName(layout.markFile))
-        ? `clean up what is left of an earlier cluster with "longshore cluster down --dir ${layout.dir}"`
+    if (isPresent) return lockAsOwner(env, layout, false);
+    const remedy = entries.includes("cluster.json")
+      ? `it holds a cluster that is stopped; start that with "longshore cluster start --dir ${layout.dir}"`
+      : entries.includes(baseName(layout.markFile))
+        ? `it holds what is left of a cluster that never came up; remove that with "longshore cluster down --dir ${layout.dir}"`
         : "choose an empty or new directory";
     throw new ClusterDirectoryError(`${layout.dir} is not empty: ${remedy}`);
   }
@@ -312,16 +408,16 @@ async function claimDirectory(
     );
   }
   await env.host.makeDirectory(layout.dir, 0o700);
+  return lockAsOwner(env, layout, true);
+}
+
+/** Takes the lock of a directory that is ours. @throws ClusterDirectoryError when another has just taken it */
+async function lockAsOwner(env: ClusterEnv, layout: ClusterLayout, isNew: boolean): Promise<PathLock> {
   let lock: PathLock | undefined;
   try {
     lock = lockDirectory(layout.dir);
-    await env.host.symlink(clusterMark, layout.markFile);
-    await env.host.makeDirectory(layout.runDir, 0o700);
-    const identity = identifyProcess(process.pid);
-    await env.host.writeFileAtomic(
-      layout.pidFile(supervisorName),
-      JSON.stringify({ ...identity, restarts: 0 }),
-    );
+    if (isNew) await env.host.symlink(clusterMark, layout.markFile);
+    await writeOwnPid(env, layout);
     return lock;
   } catch (error) {
     lock?.release();
@@ -336,14 +432,17 @@ async function claimDirectory(
   }
 }
 
+async function writeOwnPid(env: ClusterEnv, layout: ClusterLayout): Promise<void> {
+  await env.host.makeDirectory(layout.runDir, 0o700);
+  const identity = identifyProcess(process.pid);
+  await env.host.writeFileAtomic(
+    layout.pidFile(supervisorName),
+    JSON.stringify({ ...identity, restarts: 0 }),
+  );
+}
+
 async function prepare(env: ClusterEnv, layout: ClusterLayout, asked: ClusterConfig): Promise<ClusterConfig> {
-  const port = await freePort(asked.port);
-  if (port === undefined) {
-    throw new ClusterStartError(
-      `port ${asked.port} of the loopback interface cannot be used: choose another --port, or 0 for any`,
-    );
-  }
-  const config = { ...asked, port };
+  const config = { ...asked, port: await requirePort(asked.port) };
   if (config.hostForm === "kernel") await makeSharedMount(layout.dir);
   for (const dir of [layout.logDir, layout.podLogDir, layout.apiDir, layout.cloudDir, layout.ownDriverDir]) {
     await env.host.makeDirectory(dir, 0o750);
@@ -356,6 +455,15 @@ async function prepare(env: ClusterEnv, layout: ClusterLayout, asked: ClusterCon
   await writeGates(env.host, layout, controlPlane, initialGates);
   await writeClusterConfig(env.host, layout, config);
   return config;
+}
+
+/** @throws ClusterStartError */
+async function requirePort(asked: number): Promise<number> {
+  const port = await freePort(asked);
+  if (port !== undefined) return port;
+  throw new ClusterStartError(
+    `port ${asked} of the loopback interface cannot be used: choose another --port, or 0 for any`,
+  );
 }
 
 function superviseWith(supervisor: Supervisor, layout: ClusterLayout, command: readonly string[]) {

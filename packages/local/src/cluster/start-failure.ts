@@ -6,23 +6,23 @@ import { type Clock, DeadlineError, type Host, withDeadline } from "@longshore/r
 import { freeBytesAt } from "../processes/machine.ts";
 import type { Supervisor } from "../processes/supervisor.ts";
 
-/** The cluster did not come up; nothing of it is left. */
+/** The cluster did not come up: of a new one nothing is left, one that was there before is stopped, as it was. */
 export class ClusterStartError extends Error {
   override readonly name = "ClusterStartError";
 }
 
-/** Room that a new cluster needs: its store, logs and the first volumes. */
-const freeBytesMin = 64 * 1024 * 1024;
+/** Room that a cluster needs, in bytes: a new one for its store and logs, one that was there before to go on. */
+export const roomBytes = { fresh: 64 * 1024 * 1024, existing: 8 * 1024 * 1024 } as const;
 /** With less than this nothing can be written any more. */
-const fullBelowBytes = 1024 * 1024;
+export const fullBelowBytes = 1024 * 1024;
 const pollMs = 100;
 
 /** Refuses a directory on a disk without room. @throws ClusterStartError */
-export async function requireRoom(dir: string): Promise<void> {
+export async function requireRoom(dir: string, neededBytes: number): Promise<void> {
   const free = await freeBytesAt(dir);
-  if (free >= freeBytesMin) return;
+  if (free >= neededBytes) return;
   throw new ClusterStartError(
-    `the disk that holds ${dir} has ${mebibytes(free)} left, a cluster needs ${mebibytes(freeBytesMin)}: make room there, or choose another --dir`,
+    `the disk that holds ${dir} has ${mebibytes(free)} left, a cluster needs ${mebibytes(neededBytes)}: make room there, or choose another --dir`,
   );
 }
 
@@ -32,6 +32,8 @@ export interface StartWait {
   readonly withinMs: number;
   /** For the sentence: "the cluster is not up after 60 s, waiting for …". */
   readonly waitingFor: string;
+  /** The verb that starts this cluster; default `up`. */
+  readonly verb?: "up" | "start";
 }
 
 /** Waits for `work`; gives up as soon as a process turns out unable to run. @throws ClusterStartError */
@@ -52,7 +54,7 @@ export async function whileStarting<T>(
   } catch (error) {
     if (!(error instanceof DeadlineError) || parent.aborted) throw error;
     throw new ClusterStartError(
-      `the cluster is not up after ${wait.withinMs / 1000} s, waiting for ${wait.waitingFor}: this machine may be too busy; run "longshore cluster up" again`,
+      `the cluster is not up after ${wait.withinMs / 1000} s, waiting for ${wait.waitingFor}: this machine may be too busy; run "longshore cluster ${wait.verb ?? "up"}" again`,
     );
   } finally {
     done.abort();

@@ -7,17 +7,10 @@
  * ever created in the machine's own root; volumes are bound into it at their mount paths.
  */
 import { execFileSync, spawn } from "node:child_process";
-import {
-  existsSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { backoffMs, systemClock } from "@longshore/runtime/basics";
+import { writeFileAtomicSync } from "../processes/atomic-file.ts";
 import { identifyProcess } from "../processes/process-identity.ts";
 import { expandVariables, mountVariable, type PodSandbox } from "./pod-runtime.ts";
 import { pathInRoot } from "./root-path.ts";
@@ -48,8 +41,9 @@ const deviceDirectories = ["/proc", "/dev"];
 
 /** Exit code of a pod whose root could not be made: its program never began. */
 const rootFailed = 128;
+const never = new AbortController().signal;
 
-function main(sandboxFile: string): void {
+async function main(sandboxFile: string): Promise<void> {
   const podDir = dirname(sandboxFile);
   const { sandbox, isolated } = JSON.parse(readFileSync(sandboxFile, "utf8")) as ShimFile;
   if (!claimPod(podDir)) return;
@@ -70,32 +64,31 @@ function main(sandboxFile: string): void {
   try {
     if (isolated) command = ["chroot", buildRoot(podDir, sandbox), ...argv];
   } catch (error) {
-    writeFileSync(log, `cannot make the pod's root: ${error instanceof Error ? error.message : error}\n`);
-    writeRecord(join(podDir, "exit.json"), { exitCode: rootFailed });
+    say(log, `cannot make the pod's root: ${error instanceof Error ? error.message : error}\n`);
+    await writeRecord(join(podDir, "exit.json"), { exitCode: rootFailed }, () => existsSync(sandboxFile));
     return;
   }
+  const isWanted = () => existsSync(sandboxFile);
   const [program = "", ...args] = command;
   const child = spawn(program, args, { env, cwd: "/", detached: true, stdio: ["ignore", log, log] });
-  const end = (exitCode: number) => {
+  const end = async (exitCode: number) => {
     // What the container leaves behind would keep its mounts busy.
     if (child.pid !== undefined) kill(-child.pid, "SIGKILL");
-    writeRecord(join(podDir, "exit.json"), { exitCode });
+    await writeRecord(join(podDir, "exit.json"), { exitCode }, isWanted);
     process.exit(0);
   };
   child.on("error", (error) => {
-    writeFileSync(log, `cannot start ${argv[0]}: ${error.message}\n`);
-    end(127);
+    say(log, `cannot start ${argv[0]}: ${error.message}\n`);
+    void end(127);
   });
-  child.on("exit", (code, signal) => end(code ?? (signal === "SIGKILL" ? 137 : 143)));
-  if (child.pid !== undefined) {
-    writeRecord(join(podDir, "state.json"), {
-      shim: identifyProcess(process.pid),
-      container: identifyProcess(child.pid),
-    });
-  }
+  child.on("exit", (code, signal) => void end(code ?? (signal === "SIGKILL" ? 137 : 143)));
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     process.on(signal, () => child.pid !== undefined && kill(child.pid, "SIGTERM"));
   }
+  if (child.pid === undefined) return;
+  const state = { shim: identifyProcess(process.pid), container: identifyProcess(child.pid) };
+  // A container that nobody can be told of must not outlive the wish for it.
+  if (!(await writeRecord(join(podDir, "state.json"), state, isWanted))) kill(-child.pid, "SIGKILL");
 }
 
 /**
@@ -104,10 +97,8 @@ function main(sandboxFile: string): void {
  */
 function claimPod(podDir: string): boolean {
   const file = join(podDir, `claim-${process.pid}`);
-  writeFileSync(file, JSON.stringify({ shim: identifyProcess(process.pid), starting: true }), {
-    mode: 0o600,
-  });
   try {
+    writeFileAtomicSync(file, JSON.stringify({ shim: identifyProcess(process.pid), starting: true }));
     linkSync(file, join(podDir, "state.json"));
     return true;
   } catch (error) {
@@ -168,9 +159,29 @@ function kill(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-function writeRecord(path: string, record: object): void {
-  writeFileSync(`${path}.new`, JSON.stringify(record), { mode: 0o600 });
-  renameSync(`${path}.new`, path);
+/** The last word to a pod's log: on a full disk it goes without. */
+function say(log: number, text: string): void {
+  try {
+    writeFileSync(log, text);
+  } catch {
+    // How it ended is in its record.
+  }
 }
 
-main(process.argv[2] ?? "");
+/**
+ * Writes the record; where the disk is full, as soon as it has room: nobody else knows what it says. False when it could
+ * not be written and is not wanted any more.
+ */
+async function writeRecord(path: string, record: object, isWanted: () => boolean): Promise<boolean> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      writeFileAtomicSync(path, JSON.stringify(record));
+      return true;
+    } catch {
+      if (!isWanted()) return false;
+      await systemClock.sleep(backoffMs({ initialMs: 50, maximumMs: 1000 }, attempt), never);
+    }
+  }
+}
+
+await main(process.argv[2] ?? "");

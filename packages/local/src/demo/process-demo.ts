@@ -20,6 +20,8 @@ export interface ProcessDemoOptions {
 
 const nodeCount = 3;
 const writeEveryMs = 20;
+/** The smallest volume of the in-tree plugin; as a disk it takes all of it at once. */
+const volumeBytes = 2 ** 30;
 
 /** Runs the demo; the cluster and everything it has made is gone afterwards, whatever happens. */
 export async function runProcessDemo(
@@ -31,6 +33,7 @@ export async function runProcessDemo(
   const cluster = await upCluster(env, {
     dir: options.dir,
     config: clusterConfig(nodeCount, options.hostForm),
+    diskBytes: options.hostForm === "kernel" ? nodeCount * volumeBytes : 0,
     command: options.command,
     signal,
     ...(options.onStatus === undefined ? {} : { onProgress: options.onStatus }),
@@ -54,7 +57,7 @@ export async function runProcessDemo(
     );
   } finally {
     options.onStatus?.("taking the cluster down");
-    await cluster.stop();
+    await cluster.remove();
   }
 }
 

@@ -24,6 +24,11 @@ describe("records", () => {
     expect(lostRecords("v", `${text("v", 1, 2, 3)}4 0000`, acknowledged)).toEqual([4]);
   });
 
+  it("an acknowledgement that a full disk has torn acknowledges nothing", () => {
+    expect([...acknowledgedRecords(["ack 123\nack 12"])]).toEqual([123]);
+    expect(rewrittenRecords(["ack 12\nack 123\nack 12", "start after 124\nack 125\n"])).toEqual([]);
+  });
+
   it("a record that was lost and written again by a later writer is known by its second acknowledgement", () => {
     expect(rewrittenRecords(["start after 0\nack 1\nack 2\n", "start after 2\nack 3\n"])).toEqual([]);
     const emptied = ["start after 0\nack 1\nack 2\n", "start after 0\nack 1\nack 2\nack 3\n"];

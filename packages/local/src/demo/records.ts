@@ -18,11 +18,11 @@ export function lastRecord(volume: string, text: string): number {
   return last;
 }
 
-/** What a writer's log says: every number it has acknowledged, over all of its pods. */
+/** What a writer's log says: every number it has acknowledged, over all of its pods. A torn line says nothing. */
 export function acknowledgedRecords(logs: readonly string[]): ReadonlySet<number> {
   const numbers = new Set<number>();
   for (const log of logs) {
-    for (const match of log.matchAll(/^ack (\d+)$/gm)) numbers.add(Number(match[1]));
+    for (const match of log.matchAll(/^ack (\d+)\n/gm)) numbers.add(Number(match[1]));
   }
   return numbers;
 }
@@ -35,7 +35,7 @@ export function rewrittenRecords(logs: readonly string[]): number[] {
   const seen = new Set<number>();
   const again = new Set<number>();
   for (const log of logs) {
-    for (const match of log.matchAll(/^ack (\d+)$/gm)) {
+    for (const match of log.matchAll(/^ack (\d+)\n/gm)) {
       const number = Number(match[1]);
       (seen.has(number) ? again : seen).add(number);
     }

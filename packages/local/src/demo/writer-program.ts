@@ -37,9 +37,15 @@ fsyncSync(directoryFile);
 closeSync(directoryFile);
 writeSync(1, `start after ${last}\n`);
 
+/** A disk without room for all of it takes a part, and says so at the next attempt only. */
+function writeWhole(text: string): void {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+}
+
 const timer = setInterval(() => {
   last++;
-  writeSync(file, `${recordLine(volume, last)}\n`);
+  writeWhole(`${recordLine(volume, last)}\n`);
   fdatasyncSync(file);
   writeSync(1, `ack ${last}\n`);
 }, Number(everyMs));

@@ -18,7 +18,20 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
   const fields = statFields(pid);
   const state = fields?.[0];
   const startedAt = fields?.[19];
-  return startedAt === undefined || state === "Z" || state === "X" ? undefined : { pid, startedAt };
+  if (startedAt === undefined || state === "Z" || state === "X") return undefined;
+  return { pid, startedAt: `${startedAt}@${bootId()}` };
+}
+
+let boot: string | undefined;
+
+/** The kernel counts from its own start: after the machine was started again a time may be another process's. */
+function bootId(): string {
+  try {
+    boot ??= readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    boot = "";
+  }
+  return boot;
 }
 
 /** True while that very process runs. */

@@ -6,7 +6,7 @@
  * after a supervisor that was killed itself.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, rmSync } from "node:fs";
 import {
   backoffMs,
   type Clock,
@@ -15,6 +15,7 @@ import {
   type Logger,
   TaskGroup,
 } from "@longshore/runtime";
+import { writeFileAtomicSync } from "./atomic-file.ts";
 import {
   identifyProcess,
   isAlive,
@@ -131,7 +132,7 @@ function startProcess(spec: ProcessSpec, restarts: number): ChildProcess {
   if (identity !== undefined) {
     const record: PidRecord = { ...identity, restarts };
     try {
-      writeFileSync(spec.pidFile, JSON.stringify(record), { mode: 0o600 });
+      writeFileAtomicSync(spec.pidFile, JSON.stringify(record));
     } catch (error) {
       child.kill("SIGKILL"); // Nobody would find it to end it.
       throw error;

@@ -71,7 +71,7 @@ export async function runProcessQualification(
     );
   } finally {
     options.onStatus?.("taking the cluster down");
-    await cluster.stop();
+    await cluster.remove();
   }
 }
 

@@ -1,0 +1,58 @@
+/**
+ * A cluster that was there before: it was stopped, its supervisor was killed, or the machine was started again. What it
+ * is like is in its directory; nothing of that is lost when it is started.
+ */
+
+import { makeSharedMount, mayMount } from "../processes/machine.ts";
+import type { CleanupEnv } from "./cleanup.ts";
+import { endClusterProcesses } from "./cleanup.ts";
+import type { ClusterConfig } from "./config.ts";
+import { ClusterDirectoryError } from "./files.ts";
+import type { ClusterLayout } from "./layout.ts";
+import { ClusterStartError } from "./start-failure.ts";
+
+/** What was asked for in words; undefined: as it is. */
+export interface AskedOfCluster {
+  readonly nodes?: number;
+  readonly port?: number;
+  readonly compat?: "kubernetes-1.20";
+}
+
+/** Refuses what the cluster is not like. @throws ClusterDirectoryError, ClusterStartError */
+export function checkAsked(layout: ClusterLayout, present: ClusterConfig, asked: AskedOfCluster): void {
+  const differs = (flag: string, what: string) => {
+    throw new ClusterDirectoryError(
+      `the cluster in ${layout.dir} has ${what}: leave ${flag} out to start it as it is, or use another --dir for a new one`,
+    );
+  };
+  if (asked.nodes !== undefined && asked.nodes !== present.nodes.length) {
+    differs("--nodes", `${present.nodes.length} nodes`);
+  }
+  if (asked.compat !== undefined && asked.compat !== present.compat) {
+    differs("--compat", present.compat === undefined ? "no --compat" : `--compat ${present.compat}`);
+  }
+  if (present.hostForm === "kernel" && !mayMount()) {
+    throw new ClusterStartError(
+      `the cluster in ${layout.dir} has loop devices and mounts, which this process may not make: start it as root`,
+    );
+  }
+}
+
+/**
+ * Ends what an earlier supervisor has left running (pods go on), and removes what is of that time alone: sockets that
+ * nobody serves, and names of devices that may be another's by now.
+ */
+export async function clearEarlierRun(
+  env: CleanupEnv,
+  layout: ClusterLayout,
+  present: ClusterConfig,
+  signal: AbortSignal,
+): Promise<void> {
+  const { host } = env;
+  await endClusterProcesses(env, layout, { isSupervisor: true, signal });
+  await host.removeFile(layout.cloudSocket);
+  await host.removeFile(layout.driverSocket);
+  await host.removeTree(layout.deviceDir);
+  const isMounted = await host.isMountPoint(layout.dir);
+  if (present.hostForm === "kernel" && !isMounted) await makeSharedMount(layout.dir);
+}
