@@ -269,7 +269,7 @@ describe("a cluster that runs", () => {
     const before = stateOf(dir);
     for (const flags of [[], ["--detach"]]) {
       const outcome = await longshore(["cluster", "up", "--dir", dir, ...flags]);
-      expectOneSentence(outcome, 1, "already runs", `longshore cluster down --dir ${dir}`);
+      expectOneSentence(outcome, 1, "already runs", `longshore cluster stop --dir ${dir}`);
     }
     expect(stateOf(dir)).toEqual(before);
   });

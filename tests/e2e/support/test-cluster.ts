@@ -210,7 +210,7 @@ export class TestCluster {
 
   /** Takes it down and expects the machine as it was. */
   async down(): Promise<void> {
-    await this.cluster.stop();
+    await this.cluster.remove();
     expect(machineStateBelow(this.dir)).toEqual(nothing);
     rmSync(this.dir, { recursive: true, force: true });
   }

@@ -1,0 +1,236 @@
+/**
+ * The disk that holds a cluster is full to its last byte while a writer writes: no process is dead for good, no
+ * acknowledged write is lost, nothing is stranded, and all goes on once there is room.
+ */
+import { execFileSync } from "node:child_process";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import {
+  type ConfigMap,
+  createHttpClient,
+  type KubeClient,
+  loadKubeconfig,
+  resources,
+} from "@longshore/kube";
+import {
+  acknowledgedRecords,
+  lostRecords,
+  mayMount,
+  processEnv,
+  processHost,
+  rewrittenRecords,
+  writerSet,
+} from "@longshore/local";
+import { silentLogger } from "@longshore/runtime";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { machineStateBelow, nothing } from "./support/machine-state.ts";
+import { runProgram } from "./support/run-command.ts";
+import { longshoreCommand, shortDirectory, writerScript } from "./support/test-cluster.ts";
+
+const never = new AbortController().signal;
+const namespace = "default";
+/** A volume of the in-tree class has a whole GiB. */
+const diskSize = "1400M";
+if (!mayMount()) console.warn("a small disk can only be made by root: the tests of full disks are skipped");
+
+/** Takes all the room there is, in ever smaller pieces. */
+function fill(path: string): void {
+  const file = openSync(path, "a");
+  for (let size = 4 << 20; size >= 1; size = Math.floor(size / 4)) {
+    try {
+      for (;;) writeSync(file, Buffer.alloc(size, 1));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+    }
+  }
+  closeSync(file);
+}
+
+interface PidFile {
+  readonly pid: number;
+}
+
+describe.skipIf(!mayMount()).each([
+  ["kernel", {}],
+  ["unprivileged", { LONGSHORE_UNPRIVILEGED: "1" }],
+])("a cluster on a full disk, with the %s form of volumes", (form, more) => {
+  const base = shortDirectory();
+  const image = join(base, "image");
+  const small = join(base, "s");
+  const dir = join(small, "c");
+  const ballast = join(small, "ballast");
+  const env = { ...process.env, ...more };
+
+  async function cluster(...args: string[]): Promise<string> {
+    const outcome = await runProgram([...longshoreCommand, "cluster", ...args, "--dir", dir], { env });
+    expect(outcome).toMatchObject({ code: 0 });
+    return outcome.out;
+  }
+  const isAlive = (name: string) => {
+    const file = join(dir, "run", `${name}.json`);
+    if (!existsSync(file)) return false;
+    try {
+      process.kill((JSON.parse(readFileSync(file, "utf8")) as PidFile).pid, 0);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const pidOf = (name: string) =>
+    (JSON.parse(readFileSync(join(dir, "run", `${name}.json`), "utf8")) as PidFile).pid;
+
+  async function withKube<T>(work: (kube: KubeClient) => Promise<T>): Promise<T> {
+    const config = await loadKubeconfig(processHost("unprivileged"), { path: join(dir, "kubeconfig") });
+    const kube = createHttpClient(processEnv("test", silentLogger), config);
+    return work(kube).finally(() => kube.close());
+  }
+
+  function logs(): string[] {
+    const pods = join(dir, "logs/pods");
+    const names = existsSync(pods) ? readdirSync(pods).filter((pod) => pod.includes("writer")) : [];
+    return names.flatMap((pod) =>
+      readdirSync(join(pods, pod)).map((name) => readFileSync(join(pods, pod, name), "utf8")),
+    );
+  }
+  const acknowledged = () => acknowledgedRecords(logs());
+  const writerRuns = async () => {
+    const before = acknowledged().size;
+    await expect
+      .poll(() => acknowledged().size, { timeout: 100_000, interval: 200 })
+      .toBeGreaterThan(before + 10);
+  };
+
+  function expectNothingLost(): void {
+    const found = execFileSync("find", ["-L", join(dir, "n/node-1/pods"), "-name", "records"], {
+      encoding: "utf8",
+    });
+    const [file = ""] = found.trim().split("\n");
+    expect(lostRecords("writer-0", readFileSync(file, "utf8"), acknowledged())).toEqual([]);
+    expect(rewrittenRecords(logs())).toEqual([]);
+  }
+
+  beforeAll(async () => {
+    execFileSync("truncate", ["-s", diskSize, image]);
+    execFileSync("mkfs.ext4", ["-q", "-F", "-m0", image]);
+    mkdirSync(small);
+    execFileSync("mount", ["-o", "loop", image, small]);
+    await cluster("up", "--detach", "--nodes", "1");
+    const command = [process.execPath, writerScript, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "20"];
+    await withKube((kube) =>
+      kube.create(resources.statefulSets, writerSet({ replicas: 1, command }), { signal: never }),
+    );
+  }, 120_000);
+
+  afterAll(async () => {
+    rmSync(ballast, { force: true });
+    await runProgram([...longshoreCommand, "cluster", "down", "--dir", dir], { env });
+    expect(machineStateBelow(dir)).toEqual(nothing);
+    execFileSync("umount", [small]);
+    rmSync(base, { recursive: true, force: true });
+  }, 90_000);
+
+  test("goes on once there is room, with all that was acknowledged", async () => {
+    await writerRuns();
+    const supervisor = pidOf("supervisor");
+    const server = pidOf("apiserver");
+    fill(ballast);
+    const text = "x".repeat(200_000);
+    const created: (string | number)[] = [];
+    await withKube(async (kube) => {
+      for (let i = 0; i < 40; i++) {
+        const map: ConfigMap = { metadata: { name: `big-${i}`, namespace }, data: { text } };
+        await kube.create(resources.configMaps, map, { signal: never }).then(
+          () => created.push("stored"),
+          (error: { readonly code?: number; readonly status?: { readonly code?: number } }) =>
+            created.push(error.status?.code ?? error.code ?? String(error)),
+        );
+      }
+      fill(ballast);
+      // It refuses to write, and answers.
+      expect(created).toContain(500);
+      expect(await kube.list(resources.configMaps, { namespace, signal: never })).toBeDefined();
+    });
+    expect(pidOf("apiserver")).toBe(server);
+    for (const name of ["controller-manager", "csi-controller", "node-agent-node-1"]) {
+      process.kill(pidOf(name), "SIGKILL");
+    }
+    // Long enough for every process to have logged, and for the supervisor to have tried.
+    const untilMs = performance.now() + 12_000;
+    await expect
+      .poll(
+        () => {
+          fill(ballast);
+          return performance.now() > untilMs;
+        },
+        { timeout: 30_000, interval: 500 },
+      )
+      .toBe(true);
+    expect(process.kill(supervisor, 0)).toBe(true);
+    expect(pidOf("supervisor")).toBe(supervisor);
+    const { out } = await runProgram([...longshoreCommand, "cluster", "status", "--dir", dir], { env });
+    expect(out).toContain(`the disk that holds ${dir} is full: make room there`);
+    expect(out).toMatch(/^node-agent-node-1 +- +restarting +-$/m);
+
+    rmSync(ballast);
+    const all = ["apiserver", "disk-cloud", "controller-manager", "csi-controller", "csi-node-node-1"];
+    await expect
+      .poll(() => [...all, "node-agent-node-1"].filter((name) => !isAlive(name)), { timeout: 60_000 })
+      .toEqual([]);
+    await writerRuns();
+    expectNothingLost();
+    const told = readdirSync(join(dir, "logs")).filter(
+      (name) => name.endsWith(".log") && readFileSync(join(dir, "logs", name), "utf8").includes("are lost"),
+    );
+    expect(told).toContain("supervisor.log");
+    await expect.poll(() => cluster("status", "--json"), { timeout: 60_000 }).toContain('"waiting":[]');
+  }, 300_000);
+
+  test("is stopped while it is full, and started again once there is room", async () => {
+    fill(ballast);
+    await cluster("stop");
+    expect(machineStateBelow(dir)).toEqual(nothing);
+    const refused = await runProgram([...longshoreCommand, "cluster", "start", "--dir", dir], { env });
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("make room there") });
+    rmSync(ballast);
+    if (form === "kernel") {
+      for (const disk of readdirSync(join(dir, "cloud/disks"))) {
+        // Its journal may have to be repeated; errors there are none.
+        execFileSync("e2fsck", ["-fn", join(dir, "cloud/disks", disk)]);
+      }
+    }
+    await cluster("start", "--detach");
+    await writerRuns();
+    expectNothingLost();
+  }, 200_000);
+
+  test("strands nothing: the volume is let go of and its writes are there", async () => {
+    await withKube(async (kube) => {
+      const body = { spec: { replicas: 0 } };
+      await kube.patch(
+        resources.statefulSets,
+        { namespace, name: "writer" },
+        { type: "merge", body },
+        { signal: never },
+      );
+      await expect
+        .poll(
+          async () => {
+            const nodes = await kube.list(resources.nodes, { signal: never });
+            const attachments = await kube.list(resources.volumeAttachments, { signal: never });
+            return [nodes.items[0]?.status?.volumesAttached ?? [], attachments.items];
+          },
+          { timeout: 90_000, interval: 200 },
+        )
+        .toEqual([[], []]);
+    });
+  }, 120_000);
+});
