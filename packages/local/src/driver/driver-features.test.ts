@@ -303,5 +303,11 @@ test("a file system with errors is corrected before it is staged, or not staged 
   fileSystem.errors = "correctable";
   expect(await codeOf(driver.node.nodeStageVolume(at, call))).toBe("OK");
   expect(fileSystem.errors).toBe("none");
+  // As the kernel leaves it after an error.
+  const device = host.disks.loops()[0]?.path ?? "";
+  await host.unmount("/stage");
+  await host.mountDevice(device, "/stage", { fsType: "ext4", readOnly: true });
+  const publish = driver.node.nodePublishVolume({ ...at, targetPath: "/target" }, call);
+  await expect(publish).rejects.toThrow(/has become read-only at \/stage/);
   await service.stop();
 });

@@ -38,6 +38,12 @@ export async function publishVolume(
   const record = await node.records.of(volumeId);
   const isBlock = capability.accessType.case === "block";
   const stagedReadOnly = await checkStaged(node, record, { volumeId, staging, isBlock });
+  if (stagedReadOnly.readOnly && !isReaderMode(capability) && !attachment.readOnly) {
+    throw new CsiStatusError(
+      "FAILED_PRECONDITION",
+      `volume ${volumeId} has become read-only at ${staging}, as at an error in its file system: unstage it, so that it is checked when it is staged again`,
+    );
+  }
   const readOnly = request.readonly || isReaderMode(capability);
   const publication: Publication = {
     arguments: publicationDigest(capability, readOnly),

@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLogger, systemClock } from "@longshore/runtime";
@@ -78,4 +79,32 @@ describe("a supervised process", () => {
         .filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("sleep"));
     await until(() => alive().length === 0);
   });
+
+  it.skipIf(process.platform !== "linux" || process.getuid?.() !== 0)(
+    "on a full disk (needs root) is tried again with back-off, and runs once there is room",
+    async () => {
+      mkdirSync(file("small"));
+      execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", file("small")]);
+      try {
+        writeFileSync(file("small/p.log"), "");
+        execFileSync("dd", ["if=/dev/zero", `of=${file("small/ballast")}`, "bs=4k"], { stdio: "ignore" });
+      } catch {
+        // It is full.
+      }
+      try {
+        supervise("echo up; exec sleep 60", { pidFile: file("small/p.json"), logFile: file("small/p.log") });
+        await until(() => supervisor.failing() !== undefined);
+        expect(supervisor.failing()?.ended).toContain("could not be started");
+        expect(existsSync(file("small/p.json"))).toBe(false);
+        rmSync(file("small/ballast"));
+        await until(() => existsSync(file("small/p.json")));
+        const record = JSON.parse(text("small/p.json")) as PidRecord;
+        expect(isAlive(record)).toBe(true);
+        await supervisor.stop();
+        expect(isAlive(record)).toBe(false);
+      } finally {
+        execFileSync("umount", ["-l", file("small")]);
+      }
+    },
+  );
 });

@@ -138,6 +138,7 @@ function podMounter(kubelet: KubeletVolumeHost, spec: VolumeSpec, pod: Pod): Mou
         await host.makeDirectory(path, 0o750);
         try {
           const globalPath = globalMountPath(kubelet.rootDir, source.volumeID);
+          if (!source.readOnly) await refuseReadOnly(host, globalPath, source.volumeID);
           await host.bindMount(globalPath, path, { readOnly: source.readOnly });
         } catch (error) {
           await removeIfNotMounted(host, path);
@@ -156,6 +157,15 @@ function podMounter(kubelet: KubeletVolumeHost, spec: VolumeSpec, pod: Pod): Mou
       }
     },
   };
+}
+
+/** The kernel makes a file system read-only when it finds errors in it. Source: ext4(5), errors=remount-ro. */
+async function refuseReadOnly(host: Host, globalPath: string, volumeID: string): Promise<void> {
+  const top = (await host.listMounts(globalPath)).findLast(({ target }) => target === globalPath);
+  if (top?.readOnly !== true) return;
+  throw new EbsVolumeError(
+    `volume ${volumeID}: its file system has become read-only, as at an error in it: end all pods of this node that use it, so that it is checked and mounted again`,
+  );
 }
 
 function podUnmounter(kubelet: KubeletVolumeHost, volumeName: string, podUID: string): Unmounter {

@@ -11,8 +11,9 @@ import { expect, test } from "vitest";
 import { specOfPersistentVolume } from "../../framework/spec.ts";
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import { createAwsEbsNodeHalf } from "./aws-ebs-node-half.ts";
+import { globalMountPath } from "./ebs-global-mount.ts";
 
-const path = "/node/mount";
+const path = globalMountPath("/node", "vol-1");
 
 async function aDevice(readOnly = false) {
   const host = new SimulatedHost();
@@ -34,7 +35,16 @@ async function aDevice(readOnly = false) {
     readOnly,
   );
   const signal = new AbortController().signal;
-  return { host, fileSystem, mount: () => half.newDeviceMounter().mountDevice(spec, device, path, signal) };
+  const mount = () => half.newDeviceMounter().mountDevice(spec, device, path, signal);
+  const setUp = async () => {
+    const mounter = await half.newMounter(spec, {
+      metadata: { name: "p", uid: "u" },
+      spec: { containers: [] },
+    });
+    await mounter.setUp({}, signal);
+    return mounter.getPath();
+  };
+  return { host, device, fileSystem, mount, setUp };
 }
 
 test("errors that are safe to correct are corrected", async () => {
@@ -57,4 +67,15 @@ test("a volume that is only read is mounted as it is", async () => {
   if (fileSystem !== undefined) fileSystem.errors = "uncorrectable";
   await mount();
   expect(await host.isMountPoint(path)).toBe(true);
+});
+
+test("one that has become read-only meanwhile is not given to a pod that is to write", async () => {
+  const { host, device, mount, setUp } = await aDevice();
+  await mount();
+  expect(await host.isMountPoint(await setUp())).toBe(true);
+  await host.unmount("/node/pods/u/volumes/kubernetes.io~aws-ebs/pv");
+  await host.unmount(path);
+  // As the kernel leaves it after an error.
+  await host.mountDevice(device, path, { fsType: "ext4", readOnly: true });
+  await expect(setUp()).rejects.toThrow(/has become read-only, .* end all pods/);
 });
