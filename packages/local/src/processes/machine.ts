@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 
 /** The programs that a node with real volumes runs. */
-const mountingPrograms = ["mount", "umount", "losetup", "mkfs.ext4", "blkid", "chroot"];
+const mountingPrograms = ["mount", "umount", "losetup", "fallocate", "mkfs.ext4", "blkid", "chroot"];
 
 /**
  * True when this process may mount: root on Linux, with the right to a mount namespace (a container's
