@@ -2,7 +2,7 @@
  * The disk that holds a cluster is full to its last byte while a writer writes: no process is dead for good, no
  * acknowledged write is lost, nothing is stranded, and all goes on once there is room.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import {
   closeSync,
   existsSync,
@@ -58,6 +58,36 @@ function fill(path: string): void {
 interface PidFile {
   readonly pid: number;
 }
+
+test.skipIf(process.platform !== "linux")(
+  "an API server whose output goes to a full disk serves on, and ends well",
+  async () => {
+    const base = shortDirectory();
+    const kubeconfig = join(base, "kubeconfig");
+    const full = openSync("/dev/full", "w");
+    const [program = "", ...first] = longshoreCommand;
+    const args = [...first, "run", "apiserver", "--in-memory", "--kubeconfig-out", kubeconfig];
+    const child = spawn(program, args, { stdio: ["ignore", full, full] });
+    closeSync(full);
+    const ended = new Promise<number | null>((resolve) => child.on("exit", resolve));
+    try {
+      await expect.poll(() => existsSync(kubeconfig), { timeout: 30_000 }).toBe(true);
+      const config = await loadKubeconfig(processHost("unprivileged"), { path: kubeconfig });
+      const kube = createHttpClient(processEnv("test", silentLogger), config);
+      await expect
+        .poll(() => kube.get(resources.namespaces, { name: "default" }, { signal: never }), {
+          timeout: 30_000,
+        })
+        .toBeDefined();
+      kube.close();
+    } finally {
+      child.kill("SIGTERM");
+      expect(await ended).toBe(0);
+      rmSync(base, { recursive: true, force: true });
+    }
+  },
+  90_000,
+);
 
 describe.skipIf(!mayMount()).each([
   ["kernel", {}],
