@@ -44,6 +44,18 @@ describe("lines that cannot be written", () => {
     expect(state.text).toBe("lost 2\nthree\nfour\n");
   });
 
+  test("are told of by themselves once there is room", () => {
+    const { state, lines, tick, timers } = sink("ENOSPC");
+    lines.write("one\n");
+    lines.write("two\n");
+    expect(timers).toHaveLength(1);
+    tick();
+    expect([state.text, timers.length]).toEqual(["", 1]);
+    state.room = 1000;
+    tick();
+    expect([state.text, timers.length]).toEqual(["lost 2\n", 0]);
+  });
+
   test("a line of which only a part had room is ended before the next", () => {
     const { state, lines } = sink("ENOSPC", 6);
     lines.write("one\n");

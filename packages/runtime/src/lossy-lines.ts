@@ -1,7 +1,8 @@
 /**
- * Lines that never end who writes them: what cannot be written is dropped and counted, and the next line that can be
- * written is preceded by one that says how many were lost. What a reader takes slowly waits in a buffer of bounded size.
+ * Lines that never end who writes them: what cannot be written is dropped and counted, and once there is room again a line
+ * says how many were lost. What a reader takes slowly waits in a buffer of bounded size.
  */
+import { backoffMs } from "./backoff.ts";
 import type { Timer } from "./clock.ts";
 
 /** Writes some of the bytes and gives how many; throws an error with the code EAGAIN when none can be taken just now. */
@@ -19,6 +20,8 @@ export interface LossyLinesOptions {
 }
 
 const retryMs = 50;
+/** Whether there is room again is tried with this back-off. */
+const roomBackoff = { initialMs: 1000, maximumMs: 10_000 };
 const lineEnd = 0x0a;
 
 /** See above. */
@@ -31,6 +34,8 @@ export class LossyLines {
   /** A line of which only a part could be written has no end yet. */
   #isTorn = false;
   #retry: Timer | undefined;
+  /** Attempts in a row to tell of lost lines. */
+  #attempts = 0;
 
   constructor(options: LossyLinesOptions) {
     this.#options = options;
@@ -40,11 +45,9 @@ export class LossyLines {
   /** Takes a line with its end. Never throws and never waits. */
   write(line: string): void {
     this.flush();
-    if (!this.#tellLost()) {
-      this.#lost++;
-      return;
-    }
-    this.#put(Buffer.from(line));
+    if (this.#tellLost()) this.#put(Buffer.from(line));
+    else this.#lost++;
+    if (this.#lost > 0) this.#retrySoon();
   }
 
   /** Writes what waits, as far as that goes without waiting. */
@@ -70,7 +73,10 @@ export class LossyLines {
     this.#lost = 0;
     const end = this.#isTorn ? "\n" : "";
     this.#put(Buffer.from(end + this.#options.lostLine(count)));
-    if (this.#lost === 0) return true;
+    if (this.#lost === 0) {
+      this.#attempts = 0;
+      return true;
+    }
     this.#lost = count;
     return false;
   }
@@ -114,10 +120,12 @@ export class LossyLines {
   }
 
   #retrySoon(): void {
-    this.#retry ??= this.#options.timer(retryMs, () => {
+    if (this.#retry !== undefined) return;
+    const delayMs = this.#waiting.length > 0 ? retryMs : backoffMs(roomBackoff, ++this.#attempts);
+    this.#retry = this.#options.timer(delayMs, () => {
       this.#retry = undefined;
       this.flush();
-      if (this.#waiting.length === 0) this.#tellLost();
+      if (this.#waiting.length === 0 && !this.#tellLost()) this.#retrySoon();
     });
   }
 }
