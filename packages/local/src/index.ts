@@ -1,4 +1,11 @@
 /** A whole cluster on one machine: disk cloud, reference driver, nodes, workloads, supervisor, demo. */
+
+export {
+  agentProcess,
+  type ProcessStatus,
+  processesOf,
+  signalClusterProcess,
+} from "./cluster/cluster-processes.ts";
 export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from "./cluster/config.ts";
 export { commandWords, DriverCommandError, driverPlaceholders } from "./cluster/driver-command.ts";
 export { ClusterDirectoryError, readClusterConfig } from "./cluster/files.ts";
@@ -10,16 +17,12 @@ export {
 } from "./cluster/in-process-cluster.ts";
 export { type ClusterLayout, clusterLayout } from "./cluster/layout.ts";
 export {
-  agentProcess,
   type ClusterEnv,
   downCluster,
   fileGateControl,
   type OpenCluster,
   openCluster,
-  type ProcessStatus,
-  processesOf,
   type SupervisedCluster,
-  signalClusterProcess,
   stopCluster,
   upCluster,
 } from "./cluster/process-cluster.ts";

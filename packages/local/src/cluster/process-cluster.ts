@@ -12,16 +12,7 @@ import {
   resources,
 } from "@longshore/kube";
 import type { Platform } from "@longshore/migration";
-import {
-  type Component,
-  errorChain,
-  type Host,
-  HostError,
-  lockDirectory,
-  type PathLock,
-  PathLockedError,
-  type RuntimeEnv,
-} from "@longshore/runtime";
+import { type Component, errorChain, type Host, type RuntimeEnv } from "@longshore/runtime";
 import {
   defaultGroupSnapshotClassAnnotation,
   defaultSnapshotClassAnnotation,
@@ -33,16 +24,11 @@ import { embeddedFindings } from "../platform/embedded-findings.ts";
 import { controlPlane, createEmbeddedPlatform, type GateControl } from "../platform/embedded-platform.ts";
 import type { ProcessKind } from "../processes/component-processes.ts";
 import { processHost } from "../processes/environment.ts";
-import { freePort, makeSharedMount, unsafeOwner } from "../processes/machine.ts";
-import {
-  identifyProcess,
-  isAlive,
-  type ProcessIdentity,
-  processAgeMs,
-  signalProcess,
-} from "../processes/process-identity.ts";
+import { freePort, makeSharedMount } from "../processes/machine.ts";
 import { type Supervisor, startSupervisor } from "../processes/supervisor.ts";
 import { endClusterProcesses, removeCluster, settleCluster, supervisorName } from "./cleanup.ts";
+import { claimDirectory, requireOwnProcesses } from "./cluster-directory.ts";
+import { agentProcess, processesOf, signalClusterProcess } from "./cluster-processes.ts";
 import { type ClusterConfig, initialGates } from "./config.ts";
 import { grantControlPlane } from "./control-plane-access.ts";
 import { controllerPlace, driverArgv, driverValues } from "./driver-command.ts";
@@ -51,11 +37,10 @@ import {
   ClusterDirectoryError,
   readClusterConfig,
   readGates,
-  readJson,
   writeClusterConfig,
   writeGates,
 } from "./files.ts";
-import { type ClusterLayout, clusterLayout, layoutProblem } from "./layout.ts";
+import { type ClusterLayout, clusterLayout } from "./layout.ts";
 import { ClusterStartError, requireRoom, roomBytes, whileStarting } from "./start-failure.ts";
 
 /** What a cluster command needs. */
@@ -94,8 +79,6 @@ export interface UpOptions {
   readonly onProgress?: (step: string) => void;
 }
 
-/** What the mark of a cluster directory points to; it need not exist. */
-const clusterMark = "longshore-cluster";
 const readyWithinMs = 60_000;
 const pollMs = 25;
 
@@ -120,9 +103,12 @@ export async function upCluster(base: ClusterEnv, options: UpOptions): Promise<S
     client?.close();
     await supervisor.stop();
     const never = new AbortController().signal;
-    await endClusterProcesses(env, layout, { isSupervisor: true, signal: never });
-    await settle(never);
-    lock.release();
+    try {
+      await endClusterProcesses(env, layout, { isSupervisor: true, signal: never });
+      await settle(never);
+    } finally {
+      lock.release();
+    }
   };
   const stop = () =>
     end(async (signal) => {
@@ -252,6 +238,7 @@ export async function stopCluster(env: ClusterEnv, dir: string, signal: AbortSig
   const layout = clusterLayout(dir);
   const config = await readClusterConfig(env.host, layout);
   const ofCluster = { ...env, host: processHost(config.hostForm) };
+  await requireOwnProcesses(ofCluster.host, layout);
   await endClusterProcesses(ofCluster, layout, { signal });
   await settleCluster(ofCluster, layout, "stop", signal);
 }
@@ -272,50 +259,6 @@ export async function downCluster(env: ClusterEnv, dir: string, signal: AbortSig
   return true;
 }
 
-/** A process of the cluster as its pid file knows it. */
-export interface ProcessStatus {
-  readonly name: string;
-  readonly pid: number;
-  readonly restarts: number;
-  readonly alive: boolean;
-  /** How long it has run, in milliseconds; undefined where that is not known. */
-  readonly ageMs: number | undefined;
-}
-
-/** The processes of the cluster. */
-export async function processesOf(
-  env: Pick<ClusterEnv, "host">,
-  layout: ClusterLayout,
-): Promise<ProcessStatus[]> {
-  const files = (await env.host.readDirectory(layout.runDir)) ?? [];
-  const statuses: ProcessStatus[] = [];
-  for (const file of files.filter((f) => f.endsWith(".json"))) {
-    const record = (await readJson(env.host, `${layout.runDir}/${file}`).catch(() => undefined)) as
-      | (ProcessIdentity & { readonly restarts?: number })
-      | undefined;
-    if (record === undefined) continue; // Being written just now.
-    const name = file.slice(0, -".json".length);
-    const alive = isAlive(record);
-    const ageMs = alive ? processAgeMs(record) : undefined;
-    statuses.push({ name, pid: record.pid, restarts: record.restarts ?? 0, alive, ageMs });
-  }
-  return statuses;
-}
-
-/** Sends a signal to a process of the cluster; false when it does not run. */
-export async function signalClusterProcess(
-  host: Host,
-  layout: ClusterLayout,
-  processName: string,
-  signal: NodeJS.Signals,
-): Promise<boolean> {
-  const identity = await identityOf(host, layout, processName);
-  return identity !== undefined && signalProcess(identity, signal);
-}
-
-/** The process of a node's agent. */
-export const agentProcess = (nodeName: string): string => `node-agent-${nodeName}`;
-
 /** Gates in files, restarts by SIGTERM: the supervisor starts the process again. */
 export function fileGateControl(host: Host, layout: ClusterLayout): GateControl {
   return {
@@ -325,120 +268,6 @@ export function fileGateControl(host: Host, layout: ClusterLayout): GateControl 
       await signalClusterProcess(host, layout, name === controlPlane ? name : agentProcess(name), "SIGTERM");
     },
   };
-}
-
-const baseName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
-
-/**
- * Makes sure that the cluster's processes can be ended from here: of one in another container only its lock is seen.
- * @throws ClusterDirectoryError when one cannot
- */
-async function requireOwnProcesses(host: Host, layout: ClusterLayout): Promise<void> {
-  const parts = [
-    [layout.dir, supervisorName],
-    [layout.apiDir, "apiserver"],
-    [layout.cloudDir, "disk-cloud"],
-  ] as const;
-  for (const [part, name] of parts) {
-    if ((await host.stat(part)) === undefined || !isLocked(part)) continue;
-    const holder = await identityOf(host, layout, name);
-    // Looked at again: it may have ended meanwhile.
-    if ((holder !== undefined && isAlive(holder)) || !isLocked(part)) continue;
-    throw new ClusterDirectoryError(
-      `${part} is in use by a process that cannot be seen from here, perhaps in another container; nothing was removed: run this again there`,
-    );
-  }
-}
-
-/** A process of the cluster by its pid file, alive or not. */
-async function identityOf(
-  host: Host,
-  layout: ClusterLayout,
-  processName: string,
-): Promise<ProcessIdentity | undefined> {
-  const record = await readJson(host, layout.pidFile(processName)).catch(() => undefined);
-  return record as ProcessIdentity | undefined;
-}
-
-/** Whether a process has the directory. */
-function isLocked(dir: string): boolean {
-  try {
-    lockDirectory(dir).release();
-    return false;
-  } catch (error) {
-    if (error instanceof PathLockedError) return true;
-    throw error;
-  }
-}
-
-/** Takes the directory for this process, until the lock is released. @throws ClusterDirectoryError when it is taken or holds other things */
-async function claimDirectory(
-  env: ClusterEnv,
-  layout: ClusterLayout,
-  config: ClusterConfig,
-  isPresent: boolean,
-): Promise<PathLock> {
-  const problem = layoutProblem(
-    layout,
-    config.nodes.map((n) => n.name),
-    config.driverName,
-  );
-  if (problem !== undefined) throw new ClusterDirectoryError(problem);
-  const entries = (await env.host.readDirectory(layout.dir)) ?? [];
-  if (entries.length > 0) {
-    const owner = await identityOf(env.host, layout, supervisorName);
-    if (isLocked(layout.dir)) {
-      const holder = owner !== undefined && isAlive(owner) ? `process ${owner.pid}` : "in another container";
-      throw new ClusterDirectoryError(
-        `a cluster already runs in ${layout.dir} (${holder}): use another --dir, or end it with "longshore cluster stop --dir ${layout.dir}"`,
-      );
-    }
-    if (isPresent) return lockAsOwner(env, layout, false);
-    const remedy = entries.includes("cluster.json")
-      ? `it holds a cluster that is stopped; start that with "longshore cluster start --dir ${layout.dir}"`
-      : entries.includes(baseName(layout.markFile))
-        ? `it holds what is left of a cluster that never came up; remove that with "longshore cluster down --dir ${layout.dir}"`
-        : "choose an empty or new directory";
-    throw new ClusterDirectoryError(`${layout.dir} is not empty: ${remedy}`);
-  }
-  const unsafe = await unsafeOwner(layout.dir);
-  if (unsafe !== undefined) {
-    throw new ClusterDirectoryError(
-      `${layout.dir} ${unsafe}, who could change what runs there: choose a directory of your own`,
-    );
-  }
-  await env.host.makeDirectory(layout.dir, 0o700);
-  return lockAsOwner(env, layout, true);
-}
-
-/** Takes the lock of a directory that is ours. @throws ClusterDirectoryError when another has just taken it */
-async function lockAsOwner(env: ClusterEnv, layout: ClusterLayout, isNew: boolean): Promise<PathLock> {
-  let lock: PathLock | undefined;
-  try {
-    lock = lockDirectory(layout.dir);
-    if (isNew) await env.host.symlink(clusterMark, layout.markFile);
-    await writeOwnPid(env, layout);
-    return lock;
-  } catch (error) {
-    lock?.release();
-    // Of two that come at once, one is first.
-    const isTaken =
-      error instanceof PathLockedError || (error instanceof HostError && error.code === "EEXIST");
-    if (!isTaken) throw error;
-    throw new ClusterDirectoryError(
-      `another "longshore cluster up" has just taken ${layout.dir}: use another --dir`,
-      { cause: error },
-    );
-  }
-}
-
-async function writeOwnPid(env: ClusterEnv, layout: ClusterLayout): Promise<void> {
-  await env.host.makeDirectory(layout.runDir, 0o700);
-  const identity = identifyProcess(process.pid);
-  await env.host.writeFileAtomic(
-    layout.pidFile(supervisorName),
-    JSON.stringify({ ...identity, restarts: 0 }),
-  );
 }
 
 async function prepare(env: ClusterEnv, layout: ClusterLayout, asked: ClusterConfig): Promise<ClusterConfig> {
