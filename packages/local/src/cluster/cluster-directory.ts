@@ -2,7 +2,7 @@
 
 import { type Host, HostError, lockDirectory, type PathLock, PathLockedError } from "@longshore/runtime";
 import { unsafeOwner } from "../processes/machine.ts";
-import { identifyProcess, isAlive } from "../processes/process-identity.ts";
+import { identifyThisProcess, isAlive } from "../processes/process-identity.ts";
 import { type CleanupEnv, supervisorName } from "./cleanup.ts";
 import { identityOf } from "./cluster-processes.ts";
 import type { ClusterConfig } from "./config.ts";
@@ -109,7 +109,7 @@ async function lockAsOwner(env: CleanupEnv, layout: ClusterLayout, isNew: boolea
 
 async function writeOwnPid(env: CleanupEnv, layout: ClusterLayout): Promise<void> {
   await env.host.makeDirectory(layout.runDir, 0o700);
-  const identity = identifyProcess(process.pid);
+  const identity = identifyThisProcess();
   await env.host.writeFileAtomic(
     layout.pidFile(supervisorName),
     JSON.stringify({ ...identity, restarts: 0 }),

@@ -22,6 +22,11 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
   return { pid, startedAt: `${startedAt}@${bootId()}` };
 }
 
+/** The identity of this process. */
+export function identifyThisProcess(): ProcessIdentity | undefined {
+  return identifyProcess(process.pid);
+}
+
 let boot: string | undefined;
 
 /** The kernel counts from its own start: after the machine was started again a time may be another process's. */
