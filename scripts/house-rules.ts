@@ -9,6 +9,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { undocumentedExports } from "./house-rules/documented.ts";
 import { permissions } from "./house-rules/permissions.ts";
+import { type ExportsOf, privateImports } from "./house-rules/public-entries.ts";
 import { type Permission, reachesPastSeams } from "./house-rules/seams.ts";
 import { type Finding, parse, type Source } from "./house-rules/source.ts";
 import { forbiddenTexts } from "./house-rules/texts.ts";
@@ -35,11 +36,17 @@ const load = (path: string): Source | undefined => {
   return source;
 };
 
+const exportsOf: ExportsOf = (packageName) => {
+  const manifest = `node_modules/${packageName}/package.json`;
+  return existsSync(manifest) ? JSON.parse(readFileSync(manifest, "utf8")).exports : undefined;
+};
+
 const findings: Finding[] = [];
 const used = new Set<Permission>();
 for (const path of files.filter(isProduct)) {
   const source = load(path);
-  if (source !== undefined) findings.push(...reachesPastSeams(source, permissions, used));
+  if (source === undefined) continue;
+  findings.push(...reachesPastSeams(source, permissions, used), ...privateImports(source, exportsOf));
 }
 for (const permission of permissions.filter((candidate) => !used.has(candidate))) {
   findings.push({

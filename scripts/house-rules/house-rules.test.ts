@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { undocumentedExports } from "./documented.ts";
+import { privateImports } from "./public-entries.ts";
 import { type Permission, reachesPastSeams } from "./seams.ts";
 import { parse } from "./source.ts";
 import { forbiddenTexts } from "./texts.ts";
@@ -120,5 +121,38 @@ describe("texts", () => {
   test("leaves ordinary paths alone", () => {
     expect(found("/var/lib/kubelet/root/x and $HOME/work/y and ./work/z")).toBe(0);
     expect(found("https://kubernetes.io/docs/")).toBe(0);
+  });
+});
+
+describe("private files of dependencies", () => {
+  const exportsOf = (name: string) =>
+    ({ one: { ".": "./i.js", "./part": "./p.js", "./sub/*.js": "./s/*.js" }, "@a/b": { "./c": "./c.js" } })[
+      name
+    ];
+  const found = (text: string) =>
+    privateImports(parse("packages/kube/src/a.ts", text), exportsOf).map(
+      ({ line, message }) => `${line} ${message}`,
+    );
+
+  test.each([
+    'import { a } from "one";',
+    'import { a } from "one/part";',
+    'import { a } from "one/sub/x.js";',
+    'import { a } from "@a/b";',
+    'import { a } from "@a/b/c";',
+    'import { a } from "./one/lib.ts";',
+    'import { a } from "node:fs/promises";',
+    'import type { A } from "types/of/something.js";',
+    'import { a } from "@longshore/kube/basics";',
+  ])("%s is fine", (text) => {
+    expect(found(text)).toEqual([]);
+  });
+
+  test.each([
+    ['const a = await import("undici/lib/agent.js");', "undici/lib/agent.js is a private file of undici"],
+    ['\nimport { a } from "one/other";', "2 one/other is a private file of one"],
+    ['export { a } from "@a/b/d";', "@a/b/d is a private file of @a/b"],
+  ])("%s is not", (text, message) => {
+    expect(found(text).join()).toContain(message);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Sends single HTTP requests over undici: connections, TLS and the mapping of failures. With `undici-parts.ts`
- * the only file that knows undici; all time limits come in from outside, undici's own are switched off.
+ * Sends single HTTP requests over undici: connections, TLS and the mapping of failures. The only file
+ * that knows undici; all time limits come in from outside, undici's own are switched off.
  */
 import { setMaxListeners } from "node:events";
 import { promisify } from "node:util";
@@ -9,7 +9,6 @@ import { DeadlineError, type TimeLimit, type Timer } from "@longshore/runtime";
 import type { Agent, Dispatcher } from "undici";
 import { KubeTransportError } from "../client.ts";
 import type { ClusterConfig, Credential } from "../config/cluster-config.ts";
-import { loadUndici, type UndiciParts } from "./undici-parts.ts";
 
 /** One request. */
 export interface HttpRequest {
@@ -58,7 +57,7 @@ export class HttpTransport {
   readonly #prefix: string;
   #connections: Connections | undefined;
   readonly #compression: boolean;
-  #undici: UndiciParts | undefined;
+  #undici: Undici | undefined;
   #closed = false;
 
   /** @param compression whether answers to calls may come compressed */
@@ -75,10 +74,10 @@ export class HttpTransport {
     signal.throwIfAborted();
     let response: Dispatcher.ResponseData;
     try {
-      this.#undici ??= await loadUndici();
+      this.#undici ??= await import("undici");
       const { watches } = this.#connectionsFor(this.#undici, credential);
       const options = { ...this.#optionsOf(request, credential, false), signal };
-      response = await this.#undici.request(watches, options);
+      response = await watches.request(options);
     } catch (error) {
       throw this.#failure(request, error, signal);
     }
@@ -101,8 +100,8 @@ export class HttpTransport {
     signal.throwIfAborted();
     const reader = new AnswerReader(request.fence, limit);
     try {
-      // Loaded with the first request: whoever only makes a client in process need not wait for it.
-      this.#undici ??= await loadUndici();
+      // Loaded with the first request: a program that only makes a client in process does not wait for it.
+      this.#undici ??= await import("undici");
       const { calls } = this.#connectionsFor(this.#undici, credential);
       calls.dispatch(this.#optionsOf(request, credential, this.#compression), reader);
       const { code, headers, body } = await reader.answer;
@@ -156,7 +155,7 @@ export class HttpTransport {
   }
 
   /** A new client certificate needs new connections; the old ones end when their requests have. */
-  #connectionsFor(undici: UndiciParts, { certificate }: Credential): Connections {
+  #connectionsFor(undici: Undici, { certificate }: Credential): Connections {
     if (this.#closed) throw new KubeTransportError("the client is closed");
     const present = this.#connections;
     if (
@@ -177,7 +176,7 @@ export class HttpTransport {
     return connections;
   }
 
-  #agent(undici: UndiciParts, connections: number | null, certificate: Credential["certificate"]): Agent {
+  #agent(undici: Undici, connections: number | null, certificate: Credential["certificate"]): Agent {
     const { ca, tlsServerName, insecureSkipTlsVerify } = this.#config;
     return new undici.Agent({
       connections,
@@ -195,6 +194,8 @@ export class HttpTransport {
     });
   }
 }
+
+type Undici = typeof import("undici");
 
 interface WholeAnswer {
   readonly code: number;
