@@ -151,6 +151,8 @@ test("Ctrl-C says what is left, and gives the node back where that was asked for
 test("one that was killed shows as gone; with the obstacle removed, running it again ends well", async () => {
   const { child, ended, said } = start(...migrate());
   await said("node-1: drain waits for Pod default/writer-0");
+  // The note of the step is written beside the run: it may come to the disk a moment after the line.
+  await expect.poll(async () => (await status()).crossing?.step?.name, { timeout: 20_000 }).toBe("drain");
   child.kill("SIGKILL");
   await ended;
   expect((await status()).crossing).toMatchObject({
