@@ -1,6 +1,6 @@
 /**
  * Checks the rules of the house that no linter knows: the world outside is reached through the seams alone,
- * exported names are documented, no package host and no machine path stands in a file.
+ * exported names are documented, no package host and no machine path stands in a file, references lead somewhere.
  *
  *   tsx scripts/house-rules.ts      prints `path:line message` for each finding; exits 1 if there is one
  */
@@ -10,6 +10,7 @@ import { relative } from "node:path";
 import { undocumentedExports } from "./house-rules/documented.ts";
 import { permissions } from "./house-rules/permissions.ts";
 import { type ExportsOf, privateImports } from "./house-rules/public-entries.ts";
+import { brokenLinks, brokenReferences, type Files } from "./house-rules/references.ts";
 import { type Permission, reachesPastSeams } from "./house-rules/seams.ts";
 import { type Finding, parse, type Source } from "./house-rules/source.ts";
 import { forbiddenTexts } from "./house-rules/texts.ts";
@@ -58,8 +59,17 @@ for (const permission of permissions.filter((candidate) => !used.has(candidate))
 for (const { source } of packageEntries) {
   findings.push(...undocumentedExports(relative(process.cwd(), source), load));
 }
+const read = (path: string) => readFileSync(path, "utf8");
+const documents = files.filter((path) => /^docs\/(behaviour\/.*|[^/]+)\.md$/.test(path));
+const repository: Files = { exists: existsSync, read, documents };
+// The rule of references and its tests name what they refuse.
+const namesReferences = (path: string) =>
+  /^scripts\/house-rules\/(references|house-rules\.test)\.ts$/.test(path);
 for (const path of files.filter(isText)) {
-  findings.push(...forbiddenTexts(path, readFileSync(path, "utf8")));
+  const text = read(path);
+  findings.push(...forbiddenTexts(path, text));
+  if (path.endsWith(".md")) findings.push(...brokenLinks(path, text, repository));
+  if (!namesReferences(path)) findings.push(...brokenReferences(path, text, repository));
 }
 
 const lines = findings.map(({ path, line, message }) => `${path}:${line} ${message}`);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { undocumentedExports } from "./documented.ts";
 import { privateImports } from "./public-entries.ts";
+import { brokenLinks, brokenReferences, type Files } from "./references.ts";
 import { type Permission, reachesPastSeams } from "./seams.ts";
 import { parse } from "./source.ts";
 import { forbiddenTexts } from "./texts.ts";
@@ -118,6 +119,12 @@ describe("texts", () => {
     expect(found(`cd ${"/ho"}me/ann/src`)).toBe(1);
     expect(found("a\nb")).toBe(0);
   });
+  test("finds names of documents outside the repository", () => {
+    expect(found(`Source: ${"DES"}IGN, second part`)).toBe(1);
+    expect(found(`Source: ${"spec"} controllers.md A5`)).toBe(1);
+    expect(found(`as ${"seed"} 002 has it`)).toBe(1);
+    expect(found("the design says; spec.md; seed 61; redesign; a spec is given")).toBe(0);
+  });
   test("leaves ordinary paths alone", () => {
     expect(found("/var/lib/kubelet/root/x and $HOME/work/y and ./work/z")).toBe(0);
     expect(found("https://kubernetes.io/docs/")).toBe(0);
@@ -154,5 +161,110 @@ describe("private files of dependencies", () => {
     ['export { a } from "@a/b/d";', "@a/b/d is a private file of @a/b"],
   ])("%s is not", (text, message) => {
     expect(found(text).join()).toContain(message);
+  });
+});
+
+describe("references", () => {
+  const texts: Readonly<Record<string, string>> = {
+    "docs/contract.md": "# The contract\n\n## C1. One path\n",
+    "docs/behaviour/node.md": "# Node\n\n## 2. Mounts\n\n### 2.1 One of them\n\n```\n## 9. Code\n```\n",
+    "docs/behaviour/control.md": "# Control\n\n# Part A. Attach\n\n## A7. Pass (`x`)\n\n## A7. Pass (`x`)\n",
+    "docs/guide.md": "# Guide\n",
+    "README.md": "",
+  };
+  const directories = new Set(["docs", "docs/behaviour"]);
+  const files: Files = {
+    exists: (file) => file in texts || directories.has(file),
+    read: (file) => texts[file] ?? "",
+    documents: Object.keys(texts).filter((file) => file.startsWith("docs/")),
+  };
+  const links = (from: string, text: string) =>
+    brokenLinks(from, text, files).map(({ line, message }) => `${line} ${message}`);
+  const references = (from: string, text: string) =>
+    brokenReferences(from, text, files).map(({ line, message }) => `${line} ${message}`);
+
+  test.each([
+    [
+      "docs/contract.md",
+      "[a](behaviour/node.md) and [b](behaviour/node.md#21-one-of-them), [up](../README.md)",
+    ],
+    ["docs/contract.md", "[a](#c1-one-path), [second](behaviour/control.md#a7-pass-x-1), [all](behaviour)"],
+    ["README.md", "[site](https://example.org/x.md#y) ![image](docs/contract.md)\n\n[a]: docs/guide.md"],
+    ["README.md", "`[a](b.md)`\n\n```md\n[a](b.md)\n```"],
+  ])("links of %s that lead somewhere: %s", (from, text) => {
+    expect(links(from, `${texts[from]}${text}`)).toEqual([]);
+  });
+
+  test.each([
+    ["README.md", "a\n[a](docs/none.md)", "2 the link docs/none.md leads nowhere: there is no docs/none.md"],
+    [
+      "README.md",
+      "[a](/docs/guide.md#x)",
+      "1 the link /docs/guide.md#x leads nowhere: docs/guide.md has no such heading",
+    ],
+    [
+      "docs/guide.md",
+      "[a](../contract.md)",
+      "1 the link ../contract.md leads nowhere: there is no contract.md",
+    ],
+    [
+      "README.md",
+      "[a](docs/behaviour/node.md#9-code)",
+      "1 the link docs/behaviour/node.md#9-code leads nowhere: docs/behaviour/node.md has no such heading",
+    ],
+    [
+      "docs/guide.md",
+      "# Guide\n[a](#gide)",
+      "2 the link #gide leads nowhere: docs/guide.md has no such heading",
+    ],
+    ["README.md", "[a]: docs/none.md", "1 the link docs/none.md leads nowhere: there is no docs/none.md"],
+  ])("a link of %s that leads nowhere: %s", (from, text, message) => {
+    expect(links(from, text)).toEqual([message]);
+  });
+
+  test.each([
+    [
+      "packages/a.ts",
+      "// docs/behaviour/node.md 2, 2.1; docs/contract.md C1. See docs/behaviour/control.md Part A.",
+    ],
+    [
+      "packages/a.ts",
+      "/** docs/behaviour/control.md A7 (detach), 12 of them; docs/behaviour/node.md 2-2.1 */",
+    ],
+    ["packages/a.ts", "// upstream: objects.md 7, spec.md, docs/behaviour/node.md"],
+    ["docs/behaviour/control.md", "node.md 2.1, and §A7"],
+    ["docs/guide.md", "[node](behaviour/node.md), behaviour/node.md 2"],
+  ])("sections that %s names are there: %s", (from, text) => {
+    expect(references(from, from in texts ? `${texts[from]}${text}` : text)).toEqual([]);
+  });
+
+  test.each([
+    ["packages/a.ts", "\n// docs/behaviour/node.md 3", "2 docs/behaviour/node.md has no section 3"],
+    ["packages/a.ts", "// docs/behaviour/node.md 9", "1 docs/behaviour/node.md has no section 9"],
+    ["packages/a.ts", "// docs/behaviour/node.md 2, 2.7", "1 docs/behaviour/node.md has no section 2.7"],
+    [
+      "packages/a.ts",
+      "// docs/behaviour/control.md A7 and Part B",
+      "1 docs/behaviour/control.md has no section Part B",
+    ],
+    ["packages/a.ts", "// docs/contract.md C9", "1 docs/contract.md has no section C9"],
+    [
+      "packages/a.ts",
+      "// node.md 2",
+      "1 node.md is no file of this repository; write its path, e.g. docs/behaviour/node.md",
+    ],
+    [
+      "packages/a.ts",
+      "// docs/none.md",
+      "1 docs/none.md is no file of this repository; write its path, e.g. docs/behaviour/none.md",
+    ],
+    [
+      "packages/a.ts",
+      "// as §2 says",
+      "1 a section of no document: write docs/behaviour/NAME.md and its number",
+    ],
+    ["docs/behaviour/node.md", "## 2. Mounts\n§4", "2 docs/behaviour/node.md has no section 4"],
+  ])("a reference of %s that leads nowhere: %s", (from, text, message) => {
+    expect(references(from, text)).toEqual([message]);
   });
 });

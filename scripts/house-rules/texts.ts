@@ -1,4 +1,4 @@
-/** What no file of the repository holds: hosts that packages come from, and paths outside the repository. */
+/** What no file of the repository holds: hosts that packages come from, and paths and documents outside the repository. */
 import type { Finding } from "./source.ts";
 
 const never: readonly { readonly pattern: RegExp; readonly message: string }[] = [
@@ -16,6 +16,13 @@ const never: readonly { readonly pattern: RegExp; readonly message: string }[] =
   {
     pattern: new RegExp(`\\.\\./${"shared"}/`),
     message: "names something beside the checkout; a clone has only what is in the repository",
+  },
+  {
+    pattern: new RegExp(
+      [`\\b${"DES"}IGN\\b`, `\\b${"spec"} [a-z-]+\\.md\\b`, `\\b${"seed"} 0\\d\\d\\b`].join("|"),
+    ),
+    message:
+      "names a document outside the repository: name one below docs/ with its section, or a public document by its title",
   },
 ];
 

@@ -1,0 +1,116 @@
+/**
+ * References lead somewhere: relative links of Markdown files, and the sections of documents below `docs/` that comments
+ * and documents name as the source of a rule.
+ *
+ *     docs/behaviour/controllers.md A5        a document by its path, and a section by the number in its heading
+ *     docs/behaviour/csi-plugin.md 8, 9.2     several; also `4-7`, `A3 and A4`, `Part C`
+ *     docs/contract.md C1
+ *
+ * Beside a document, its name alone does. Within a document of `docs/behaviour`, `§5` is a section of its own.
+ */
+import { basename, dirname, join } from "node:path/posix";
+import type { Finding } from "./source.ts";
+
+/** The files of the repository, as far as references need them. */
+export interface Files {
+  /** Whether there is a file or a directory at the path, relative to the repository. */
+  exists(path: string): boolean;
+  read(path: string): string;
+  /** Documents below `docs/`, by path. */
+  readonly documents: readonly string[];
+}
+
+/** Links of one Markdown file that lead nowhere. */
+export function brokenLinks(path: string, text: string, files: Files): Finding[] {
+  const findings: Finding[] = [];
+  for (const [index, line] of withoutCode(text).entries()) {
+    for (const [, inline, defined] of line.matchAll(/\]\(<?([^)\s>]+)[^)]*\)|^\[[^\]]+\]:\s+(\S+)/g)) {
+      const target = inline ?? defined ?? "";
+      const why = whyBroken(path, text, target, files);
+      if (why !== undefined) findings.push({ path, line: index + 1, message: `the link ${target} ${why}` });
+    }
+  }
+  return findings;
+}
+
+function whyBroken(path: string, text: string, target: string, files: Files): string | undefined {
+  if (/^[a-z][a-z+.-]*:/i.test(target)) return undefined; // Another site.
+  const [file = "", anchor] = target.split("#");
+  const from = file.startsWith("/") ? "." : dirname(path);
+  const there = file === "" ? path : join(from, decodeURI(file));
+  if (!files.exists(there)) return `leads nowhere: there is no ${there}`;
+  if (anchor === undefined || !there.endsWith(".md")) return undefined;
+  const isThere = anchorsOf(there === path ? text : files.read(there)).has(anchor);
+  return isThere ? undefined : `leads nowhere: ${there} has no such heading`;
+}
+
+const section = "(?:Part [A-Z]\\b|[A-Z]\\d+\\b|\\d+(?:\\.\\d+)*\\b)";
+const named = new RegExp(
+  `(?<![\\w~])(?<file>(?:\\.{0,2}/)?(?:[\\w.-]+/)*[\\w-]+\\.md)\\b(?: (?<sections>${section}(?:(?:, | and |-|–)${section})*))?`,
+  "g",
+);
+
+/** References of one text file to documents or sections that do not exist. */
+export function brokenReferences(path: string, text: string, files: Files): Finding[] {
+  const known = new Set(files.documents.map((document) => basename(document)));
+  const headings = (document: string): Set<string> =>
+    sectionsOf(document === path ? text : files.read(document));
+  const isBehaviour = path.startsWith("docs/behaviour/");
+  return text.split("\n").flatMap((line, index) => {
+    const messages: string[] = [];
+    for (const { groups } of line.matchAll(named)) {
+      const { file = "", sections } = groups ?? {};
+      if (!file.startsWith("docs/") && !known.has(basename(file))) continue; // Another project's.
+      const document = [join(file), join(dirname(path), file)].find((candidate) => files.exists(candidate));
+      if (document === undefined) {
+        messages.push(
+          `${file} is no file of this repository; write its path, e.g. docs/behaviour/${basename(file)}`,
+        );
+      } else if (sections !== undefined) {
+        const there = headings(document);
+        const missing = sections.split(/, | and |-|–/).filter((name) => !there.has(name));
+        messages.push(...missing.map((name) => `${document} has no section ${name}`));
+      }
+    }
+    for (const [, name = ""] of line.matchAll(/§\s?(\d+(?:\.\d+)*|[A-Z]\d*)?/g)) {
+      if (!isBehaviour)
+        messages.push("a section of no document: write docs/behaviour/NAME.md and its number");
+      else if (!headings(path).has(name)) messages.push(`${path} has no section ${name}`);
+    }
+    return messages.map((message) => ({ path, line: index + 1, message }));
+  });
+}
+
+/** The numbers of a document's headings: `## A5. Which`, `### 9.2 vol_data`, `# Part C. Expand`. */
+function sectionsOf(text: string): Set<string> {
+  const numbers = withoutCode(text).flatMap((line) => {
+    const number = new RegExp(`^#+ (${section})[.:]? `).exec(line)?.[1];
+    return number === undefined ? [] : [number];
+  });
+  return new Set(numbers);
+}
+
+/** Anchors of a document's headings, as GitHub makes them. */
+function anchorsOf(text: string): Set<string> {
+  const anchors = new Set<string>();
+  for (const line of text.replace(/^```[\s\S]*?^```/gm, "").split("\n")) {
+    const heading = /^#+ (.*)$/.exec(line)?.[1];
+    if (heading === undefined) continue;
+    const plain = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").toLowerCase();
+    const anchor = plain.replace(/[^\p{L}\p{N}_ -]/gu, "").replaceAll(" ", "-");
+    let unique = anchor;
+    for (let count = 1; anchors.has(unique); count++) unique = `${anchor}-${count}`;
+    anchors.add(unique);
+  }
+  return anchors;
+}
+
+/** The lines of a Markdown text; what stands in code is left out. */
+function withoutCode(text: string): string[] {
+  let isCode = false;
+  return text.split("\n").map((line) => {
+    const isFence = /^\s*(```|~~~)/.test(line);
+    if (isFence) isCode = !isCode;
+    return isFence || isCode ? "" : line.replace(/`[^`]*`/g, "");
+  });
+}
