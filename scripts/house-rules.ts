@@ -60,7 +60,7 @@ for (const { source } of packageEntries) {
   findings.push(...undocumentedExports(relative(process.cwd(), source), load));
 }
 const read = (path: string) => readFileSync(path, "utf8");
-const documents = files.filter((path) => /^docs\/(behaviour\/.*|[^/]+)\.md$/.test(path));
+const documents = files.filter((path) => /^docs\/((behaviour|decisions)\/)?[^/]+\.md$/.test(path));
 const repository: Files = { exists: existsSync, read, documents };
 // The rule of references and its tests name what they refuse.
 const namesReferences = (path: string) =>

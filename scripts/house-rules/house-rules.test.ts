@@ -170,6 +170,7 @@ describe("references", () => {
     "docs/behaviour/node.md": "# Node\n\n## 2. Mounts\n\n### 2.1 One of them\n\n```\n## 9. Code\n```\n",
     "docs/behaviour/control.md": "# Control\n\n# Part A. Attach\n\n## A7. Pass (`x`)\n\n## A7. Pass (`x`)\n",
     "docs/guide.md": "# Guide\n",
+    "docs/decisions/0003-why.md": "# Why\n",
     "README.md": "",
   };
   const directories = new Set(["docs", "docs/behaviour"]);
@@ -234,6 +235,7 @@ describe("references", () => {
     ["packages/a.ts", "// upstream: objects.md 7, spec.md, docs/behaviour/node.md"],
     ["docs/behaviour/control.md", "node.md 2.1, and §A7"],
     ["docs/guide.md", "[node](behaviour/node.md), behaviour/node.md 2"],
+    ["docs/guide.md", "decision 0003, decisions [0003](decisions/0003-why.md), docs/decisions/0003"],
   ])("sections that %s names are there: %s", (from, text) => {
     expect(references(from, from in texts ? `${texts[from]}${text}` : text)).toEqual([]);
   });
@@ -264,6 +266,7 @@ describe("references", () => {
       "1 a section of no document: write docs/behaviour/NAME.md and its number",
     ],
     ["docs/behaviour/node.md", "## 2. Mounts\n§4", "2 docs/behaviour/node.md has no section 4"],
+    ["packages/a.ts", "// decision 0004", "1 docs/decisions has no record 0004"],
   ])("a reference of %s that leads nowhere: %s", (from, text, message) => {
     expect(references(from, text)).toEqual([message]);
   });

@@ -5,6 +5,7 @@
  *     docs/behaviour/controllers.md A5        a document by its path, and a section by the number in its heading
  *     docs/behaviour/csi-plugin.md 8, 9.2     several; also `4-7`, `A3 and A4`, `Part C`
  *     docs/contract.md C1
+ *     decision 0018                           a record of docs/decisions, by its number
  *
  * Beside a document, its name alone does. Within a document of `docs/behaviour`, `§5` is a section of its own.
  */
@@ -52,7 +53,11 @@ const named = new RegExp(
 
 /** References of one text file to documents or sections that do not exist. */
 export function brokenReferences(path: string, text: string, files: Files): Finding[] {
-  const known = new Set(files.documents.map((document) => basename(document)));
+  const isRecord = (document: string) => document.startsWith("docs/decisions/");
+  const known = new Set(
+    files.documents.filter((document) => !isRecord(document)).map((one) => basename(one)),
+  );
+  const records = files.documents.filter(isRecord).map((document) => basename(document).slice(0, 4));
   const headings = (document: string): Set<string> =>
     sectionsOf(document === path ? text : files.read(document));
   const isBehaviour = path.startsWith("docs/behaviour/");
@@ -76,6 +81,9 @@ export function brokenReferences(path: string, text: string, files: Files): Find
       if (!isBehaviour)
         messages.push("a section of no document: write docs/behaviour/NAME.md and its number");
       else if (!headings(path).has(name)) messages.push(`${path} has no section ${name}`);
+    }
+    for (const [, number = ""] of line.matchAll(/\b(?:decisions? \[?|docs\/decisions\/)(\d{4})\b/g)) {
+      if (!records.includes(number)) messages.push(`docs/decisions has no record ${number}`);
     }
     return messages.map((message) => ({ path, line: index + 1, message }));
   });
