@@ -1,4 +1,4 @@
-/** Where a driver listens: a unix socket, by path or as `unix://` URL (CSI §1, Endpoint). */
+/** Where a driver listens: a unix socket, by path or as `unix://` URL (docs/behaviour/csi-spec-notes.md 1, Endpoint). */
 
 /** Bytes that fit into `sockaddr_un.sun_path` beside its terminating zero. */
 const longestSocketPath = 107;

@@ -17,7 +17,7 @@ export interface DriverCapabilities {
 }
 
 /**
- * Calls Probe once a second until the driver is ready (`ready` absent means ready, CSI §5).
+ * Calls Probe once a second until the driver is ready (`ready` absent means ready, docs/behaviour/csi-spec-notes.md 5).
  * A driver that cannot be reached yet is waited for; any other failure is thrown.
  */
 export async function waitUntilReady(

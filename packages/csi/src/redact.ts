@@ -1,5 +1,5 @@
 /**
- * Messages for logs: what the protocol marks as secret (`csi_secret`, CSI §2) is replaced, at any
+ * Messages for logs: what the protocol marks as secret (`csi_secret`, docs/behaviour/csi-spec-notes.md 2) is replaced, at any
  * depth, found by reflection over the descriptors. `mount_flags` may be sensitive too, though unmarked.
  */
 import {

@@ -1,5 +1,5 @@
 /**
- * The secret values of a request, found over the descriptors: fields that the protocol marks (`csi_secret`, CSI §2), and
+ * The secret values of a request, found over the descriptors: fields that the protocol marks (`csi_secret`, docs/behaviour/csi-spec-notes.md 2), and
  * options in `mount_flags` that are named like one (`password=…`).
  */
 import {

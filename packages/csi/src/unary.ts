@@ -71,7 +71,10 @@ export function registrationOver(transport: UnaryTransport, close: () => void): 
   };
 }
 
-/** The handler of `method`, of the type that its kind asks for; a missing one answers UNIMPLEMENTED (CSI §1, unsupported RPC). */
+/**
+ * The handler of `method`, of the type that its kind asks for; a missing one answers UNIMPLEMENTED
+ * (docs/behaviour/csi-spec-notes.md 1, unsupported RPC).
+ */
 export function handlerOf<H>(
   handlers: CsiHandlers<DescService> | undefined,
   { localName, name }: Pick<DescMethod, "localName" | "name">,

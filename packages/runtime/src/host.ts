@@ -145,7 +145,7 @@ export interface Host {
    * Gives everything below `path`, then `path` itself, to the group: owner group `gid`, permission bits or-ed
    * with 0o660 (0o440 when `readOnly`), directories also with set-gid and 0o110. Links are skipped, ELOOP when
    * `path` is one; an entry that refuses is skipped too. A host without the right to do so does nothing.
-   * Source: spec volume-plugins.md §6.
+   * Source: docs/behaviour/volume-plugins.md 6.
    */
   chownTree(path: string, gid: number, options?: { readonly readOnly?: boolean }): Promise<void>;
   /** Resolves when something in the directory may have changed (a hint), or rejects when `signal` aborts. */

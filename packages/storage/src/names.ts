@@ -44,7 +44,7 @@ export function attacherFinalizer(driver: string): string {
 /** Sidecars that elect a leader for each driver. */
 export type ElectedSidecar = "attacher" | "provisioner" | "resizer" | "snapshotter" | "health-monitor";
 
-/** Name of the lease over which the instances of a sidecar elect their leader (sidecars.md §1). */
+/** Name of the lease over which the instances of a sidecar elect their leader (docs/behaviour/sidecars.md 1). */
 export function leaseName(sidecar: ElectedSidecar, driver: string): string {
   switch (sidecar) {
     case "provisioner":

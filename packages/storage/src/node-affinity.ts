@@ -1,4 +1,4 @@
-/** Where a volume can be used, as a PV says it (sidecars.md §2.7). */
+/** Where a volume can be used, as a PV says it (docs/behaviour/sidecars.md 2.7). */
 import type { VolumeNodeAffinity } from "@longshore/kube";
 
 /** Labels that place something: topology keys and their values. */

@@ -1,4 +1,4 @@
-/** Which secret a CSI call gets, by the parameters of the StorageClass (sidecars.md §2.5). */
+/** Which secret a CSI call gets, by the parameters of the StorageClass (docs/behaviour/sidecars.md 2.5). */
 import type { SecretReference } from "@longshore/kube";
 import { isDns1123Label, isDns1123Subdomain } from "./names.ts";
 import { resolveTemplate } from "./template.ts";

@@ -1,4 +1,7 @@
-/** Which secret a call about a snapshot gets, and which parameters, by its class (sidecars.md §5; pkg/utils of the reference). */
+/**
+ * Which secret a call about a snapshot gets, and which parameters, by its class (docs/behaviour/sidecars.md 5;
+ * pkg/utils of the reference).
+ */
 import type { SecretReference } from "@longshore/kube";
 import { isDns1123Label, isDns1123Subdomain } from "./names.ts";
 import { ParameterError, reservedParameterPrefix } from "./secrets.ts";

@@ -1,4 +1,4 @@
-/** Annotations, labels and finalizers of snapshots (external-snapshotter, pkg/utils; sidecars.md §5). */
+/** Annotations, labels and finalizers of snapshots (external-snapshotter, pkg/utils; docs/behaviour/sidecars.md 5). */
 
 const prefix = "snapshot.storage.kubernetes.io/";
 const groupPrefix = "groupsnapshot.storage.kubernetes.io/";

@@ -1,5 +1,5 @@
 /**
- * Where a driver may make a volume: the topology requirement of CreateVolume (sidecars.md §2.6, after
+ * Where a driver may make a volume: the topology requirement of CreateVolume (docs/behaviour/sidecars.md 2.6, after
  * external-provisioner's GenerateAccessibilityRequirements).
  *
  * Keys come from one node only, the selected one or, for immediate binding, any that has some: a

@@ -1,7 +1,7 @@
 /**
  * The record of volumes that may be attached to a node although its `status.volumesAttached` does not list
  * them: an attach or a detach is under way, or how it ended is not known. `volumesAttached` is emptied
- * before the detach, so alone it says too early that nothing is attached (controllers.md A7).
+ * before the detach, so alone it says too early that nothing is attached (docs/behaviour/controllers.md A7).
  *
  * The attach/detach controller writes the record together with `volumesAttached`, in one request: a volume
  * that an in-tree plugin or its CSI driver may have attached is in one of the two at any time.

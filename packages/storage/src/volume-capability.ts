@@ -1,4 +1,4 @@
-/** How a volume is to be accessed, in CSI's words (sidecars.md §3.1, csi-plugin.md §12). */
+/** How a volume is to be accessed, in CSI's words (docs/behaviour/sidecars.md 3.1, docs/behaviour/csi-plugin.md 12). */
 import {
   type MessageInitShape,
   VolumeCapability_AccessMode_Mode as Mode,

@@ -28,13 +28,16 @@ export const deletionSecretNamespaceAnnotation = "volume.kubernetes.io/provision
 export const modifySecretNameAnnotation = "volume.kubernetes.io/controller-modify-secret-name";
 /** Namespace of {@link modifySecretNameAnnotation}. */
 export const modifySecretNamespaceAnnotation = "volume.kubernetes.io/controller-modify-secret-namespace";
-/** On a volume that the provisioner owns, while its disk may exist (sidecars.md §2.4). */
+/** On a volume that the provisioner owns, while its disk may exist (docs/behaviour/sidecars.md 2.4). */
 export const provisionerFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
-/** On a claim, from before CreateVolume until its volume is stored or certainly gone (DESIGN §6). */
+/** On a claim, from before CreateVolume until its volume is stored or certainly gone (docs/contract.md C3). */
 export const provisioningFinalizer = "longshore.dev/provisioning";
-/** On a claim from which others are cloned, until it is deleted and no clone of it is under way (sidecars.md §2.3). */
+/**
+ * On a claim from which others are cloned, until it is deleted and no clone of it is under way
+ * (docs/behaviour/sidecars.md 2.3).
+ */
 export const cloningProtectionFinalizer = "provisioner.storage.kubernetes.io/cloning-protection";
-/** On a VolumeSnapshot from which claims are restored, until their volumes are made (sidecars.md §2.3). */
+/** On a VolumeSnapshot from which claims are restored, until their volumes are made (docs/behaviour/sidecars.md 2.3). */
 export const snapshotSourceProtectionFinalizer =
   "provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection";
 /** On an object that a component made on its own account, and may therefore delete: which component. */

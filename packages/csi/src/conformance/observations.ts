@@ -20,7 +20,7 @@ export const observedRules = [
 /** One of them. */
 export type ObservedRule = (typeof observedRules)[number];
 
-/** Bytes of any string, unless the specification says otherwise (csi-spec-notes.md §2). */
+/** Bytes of any string, unless the specification says otherwise (docs/behaviour/csi-spec-notes.md 2). */
 const stringBytesMax = 128;
 /** Bytes of any map, keys and values together. */
 const mapBytesMax = 4096;

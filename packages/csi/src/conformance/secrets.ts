@@ -1,5 +1,5 @@
 /**
- * Secrets by RPC, in the form that csi-sanity reads them (csi-spec-notes.md §10), and their removal from texts.
+ * Secrets by RPC, in the form that csi-sanity reads them (docs/behaviour/csi-spec-notes.md 10), and their removal from texts.
  */
 import { foreignLines } from "@longshore/runtime";
 import { formsOfSecret, maskSecrets } from "../secret-mask.ts";

@@ -2,7 +2,7 @@
  * The eight drivers that in-tree plugins migrate to, as far as the reference driver stands in for
  * them: form of their volume and node ids, and their topology key. A volume id is what translating
  * an in-tree volume gives, so that it names the very disk that the in-tree plugin made.
- * Source: spec volume-plugins.md §8.2 and §8.3.
+ * Source: docs/behaviour/volume-plugins.md 8.2 and 8.3.
  */
 import type { Disk, Instance } from "@longshore/volumes";
 

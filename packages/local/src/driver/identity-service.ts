@@ -1,4 +1,4 @@
-/** The identity service. All instances of the driver answer alike, wherever they run (csi-spec-notes.md §4). */
+/** The identity service. All instances of the driver answer alike, wherever they run (docs/behaviour/csi-spec-notes.md 4). */
 import {
   type CsiServices,
   PluginCapability_Service_Type as Service,

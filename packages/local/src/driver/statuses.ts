@@ -1,4 +1,4 @@
-/** Failures of the cloud and of the machine as gRPC statuses. Source: csi-spec-notes.md §8. */
+/** Failures of the cloud and of the machine as gRPC statuses. Source: docs/behaviour/csi-spec-notes.md 8. */
 import { CsiStatusError, type GrpcCode } from "@longshore/csi";
 import { errorChain, HostError } from "@longshore/runtime";
 import { CloudError, type CloudErrorCode } from "@longshore/volumes";

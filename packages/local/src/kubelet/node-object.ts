@@ -1,4 +1,4 @@
-/** The Node object as its agent writes it. Pure. Source: core/v1 Node; spec node-agent.md §8. */
+/** The Node object as its agent writes it. Pure. Source: core/v1 Node; docs/behaviour/node-agent.md 8. */
 import type { Node, NodeAddress, NodeCondition, NodeSystemInfo, Stored } from "@longshore/kube";
 
 /** What a node says of itself. */

@@ -1,4 +1,4 @@
-/** Registers the Node and keeps its status and lease fresh. Source: spec node-agent.md §8. */
+/** Registers the Node and keeps its status and lease fresh. Source: docs/behaviour/node-agent.md 8. */
 import {
   isAlreadyExists,
   type KubeClient,

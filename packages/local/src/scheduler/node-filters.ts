@@ -1,6 +1,6 @@
 /**
  * Whether a pod fits a node: small named rules, each giving a reason or `undefined`, asked in this
- * order. The reasons are those kubectl users know. Source: spec controllers.md §B7.
+ * order. The reasons are those kubectl users know. Source: docs/behaviour/controllers.md B7.
  */
 import {
   labelSelectorMatches,

@@ -1,7 +1,7 @@
 /**
  * Volumes as one node will see them: an in-tree volume counts and is placed as CSI on a node whose
  * migrated-plugins annotation lists its plugin, and as in-tree elsewhere.
- * Source: spec controllers.md §B7, csi-plugin.md §16.
+ * Source: docs/behaviour/controllers.md B7, docs/behaviour/csi-plugin.md 16.
  */
 import type { PersistentVolume, Pod, Volume } from "@longshore/kube";
 import { migratedPluginsAnnotation } from "@longshore/storage";

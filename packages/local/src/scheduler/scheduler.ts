@@ -1,6 +1,6 @@
 /**
  * A minimal scheduler: filters nodes, prefers the one with the fewest pods, lets delayed claims be
- * provisioned for the chosen node, then binds. Source: spec controllers.md §B7.
+ * provisioned for the chosen node, then binds. Source: docs/behaviour/controllers.md B7.
  *
  * Invariant: one pod at a time, and a pod counts on the node chosen for it from that moment on, while
  * its claims are still being provisioned and before the cache has seen it bound, so that two pods

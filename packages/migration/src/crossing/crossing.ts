@@ -11,7 +11,7 @@
  *  - An API server that goes away once the run has begun is waited for; only the preflight fails at once.
  *  - Every step has a limit, and tells what it waits for (`step-watch.ts`).
  *
- * Source: spec migration-controllers.md, part C.
+ * Source: docs/behaviour/migration-controllers.md Part C.
  */
 import type { CrossingEnv, CrossingOptions } from "./crossing-options.ts";
 import { CrossingRun } from "./crossing-run.ts";

@@ -1,6 +1,6 @@
 /**
  * Empties a node of pods by eviction, so that PodDisruptionBudgets are kept. Pods of DaemonSets and
- * mirror pods stay. Source: policy Eviction; spec migration-controllers.md C1.
+ * mirror pods stay. Source: policy Eviction; docs/behaviour/migration-controllers.md C1.
  */
 import {
   isConflict,

@@ -1,4 +1,4 @@
-/** What a crossing reads off a node: pure functions of its objects. Source: spec migration-controllers.md C1, C2. */
+/** What a crossing reads off a node: pure functions of its objects. Source: docs/behaviour/migration-controllers.md C1, C2. */
 import type { CSINode, Node, VolumeAttachment } from "@longshore/kube";
 import { migratedPluginsAnnotation, uncertainVolumesOf } from "@longshore/storage";
 import { type CrossingDirection, type CrossingSubject, isVolumeOf } from "./subject.ts";

@@ -1,4 +1,4 @@
-/** The attacher's decision for one VolumeAttachment (sidecars.md §3.1, §3.2). Pure. */
+/** The attacher's decision for one VolumeAttachment (docs/behaviour/sidecars.md 3.1, 3.2). Pure. */
 import { isDeleting, type VolumeAttachment } from "@longshore/kube";
 
 /** What one pass over a VolumeAttachment has to do. */

@@ -39,7 +39,7 @@ export function sourceOf(
 
 /**
  * The volume in CSI's form. An in-tree one is translated whatever its annotations say: that
- * the attachment names our driver is reason enough (sidecars.md §3.1).
+ * the attachment names our driver is reason enough (docs/behaviour/sidecars.md 3.1).
  * @throws AttachmentError when it has no CSI source and cannot get one
  */
 export function volumeOfPv(pv: PersistentVolume): AttachedVolume {

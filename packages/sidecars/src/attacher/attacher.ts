@@ -24,7 +24,7 @@ import { contradicted, listPublished } from "./published-volumes.ts";
 import { reconcileTrivially } from "./trivial-attacher.ts";
 import { holdsInVain, reconcileVolumeFinalizer } from "./volume-finalizer.ts";
 
-/** How the attacher works; the defaults are those of the reference (sidecars.md §3). */
+/** How the attacher works; the defaults are those of the reference (docs/behaviour/sidecars.md 3). */
 export interface AttacherOptions {
   /** Deadline of a CSI call, in milliseconds; default 15 s. */
   readonly timeoutMs?: number;

@@ -1,5 +1,5 @@
 /**
- * Compares what attachments say with what the driver lists as published (sidecars.md §3.4). A contradiction is
+ * Compares what attachments say with what the driver lists as published (docs/behaviour/sidecars.md 3.4). A contradiction is
  * not written anywhere: the attachment is only looked at once more, with the call forced.
  */
 import { type CsiCallOptions, entriesOfPages } from "@longshore/csi";

@@ -1,5 +1,5 @@
 /**
- * Takes the attacher's finalizer off a PersistentVolume once nothing can need it (sidecars.md §3.3): the volume is
+ * Takes the attacher's finalizer off a PersistentVolume once nothing can need it (docs/behaviour/sidecars.md 3.3): the volume is
  * being deleted, or it is in-tree and no longer migrated to this driver, and no attachment names it.
  */
 import {

@@ -1,5 +1,5 @@
 /**
- * The cluster-driver-registrar: keeps a CSIDriver object for the driver while it runs (sidecars.md §7). Made for
+ * The cluster-driver-registrar: keeps a CSIDriver object for the driver while it runs (docs/behaviour/sidecars.md 7). Made for
  * drivers whose manifests bring none.
  *
  * Invariant: an object that it did not make is never changed and never deleted.

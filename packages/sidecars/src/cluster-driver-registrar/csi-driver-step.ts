@@ -1,4 +1,4 @@
-/** What is to be done about the CSIDriver object of a driver (sidecars.md §7). Pure. */
+/** What is to be done about the CSIDriver object of a driver (docs/behaviour/sidecars.md 7). Pure. */
 import { type CSIDriver, isDeleting } from "@longshore/kube";
 import { madeByAnnotation } from "@longshore/storage";
 

@@ -30,7 +30,7 @@ export interface Driver {
 /** Delays between attempts to learn about a driver that fails. */
 const learnBackoff: BackoffPolicy = { initialMs: 1000, maximumMs: 60_000 };
 
-/** Waits for the driver and asks who it is, again and again until it answers (sidecars.md §1). */
+/** Waits for the driver and asks who it is, again and again until it answers (docs/behaviour/sidecars.md 1). */
 export async function learnDriver(env: SidecarEnv, timeoutMs: number, signal: AbortSignal): Promise<Driver> {
   const telling = tellOfWaiting(env);
   try {

@@ -19,7 +19,7 @@ import {
 } from "@longshore/kube";
 import { SidecarScope } from "./sidecar.ts";
 
-/** How replicas contend for leases; the defaults are those of the reference (sidecars.md §1). */
+/** How replicas contend for leases; the defaults are those of the reference (docs/behaviour/sidecars.md 1). */
 export interface LeasePolicy {
   readonly namespace: string;
   /** Names this replica; unique among all (the reference's is the host name). */

@@ -8,7 +8,7 @@ export class SecretMissingError extends Error {
 
 /**
  * The values of the secret as text; none when no secret is named.
- * @throws SecretMissingError when it does not exist: never an empty map in its place (csi-plugin.md §13)
+ * @throws SecretMissingError when it does not exist: never an empty map in its place (docs/behaviour/csi-plugin.md 13)
  */
 export async function secretValues(
   kube: KubeClient,

@@ -1,6 +1,6 @@
 /** What a deployment is asked for, as flags say it, and the check that turns it into a plan. */
 
-/** How the controller part runs (sidecars.md §9). */
+/** How the controller part runs (docs/behaviour/sidecars.md 9). */
 export const controllerKinds = ["statefulset", "deployment", "daemonset"] as const;
 /** One of {@link controllerKinds}. */
 export type ControllerKind = (typeof controllerKinds)[number];

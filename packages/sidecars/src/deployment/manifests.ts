@@ -45,7 +45,10 @@ export function renderDeployment(plan: DeploymentPlan): RenderedDeployment {
   };
 }
 
-/** The objects one after the other: the node part before the controller, which relies on what nodes say (sidecars.md §9). */
+/**
+ * The objects one after the other: the node part before the controller, which relies on what nodes say
+ * (docs/behaviour/sidecars.md 9).
+ */
 export function allObjects({
   shared,
   snapshotController,

@@ -1,5 +1,5 @@
 /**
- * The liveness probe: each question about health becomes one Probe call to the driver (sidecars.md §8). It never
+ * The liveness probe: each question about health becomes one Probe call to the driver (docs/behaviour/sidecars.md 8). It never
  * answers from memory, so a driver that hangs is seen within one deadline.
  */
 import {

@@ -1,6 +1,6 @@
 /**
  * The node-driver-registrar: tells the kubelet of a driver through a socket in its registration directory
- * (sidecars.md §6). It writes no API object; the kubelet does.
+ * (docs/behaviour/sidecars.md 6). It writes no API object; the kubelet does.
  *
  *     learn the name ──► serve the socket ──► kubelet: GetInfo ──► registered: serve on
  *                              ▲                                └► refused: `failed`, the process exits with 1

@@ -1,4 +1,4 @@
-/** Whose business a claim is (sidecars.md §2.2, §2.8). Pure. */
+/** Whose business a claim is (docs/behaviour/sidecars.md 2.2, 2.8). Pure. */
 import type { PersistentVolumeClaim } from "@longshore/kube";
 import { migratedToAnnotation, storageProvisionerOf } from "@longshore/storage";
 import type { Driver } from "../common/env.ts";

@@ -1,5 +1,5 @@
 /**
- * The provisioner's decision for one claim (sidecars.md §2.2; DESIGN §6, intent before CreateVolume). Pure.
+ * The provisioner's decision for one claim (docs/behaviour/sidecars.md 2.2; docs/contract.md C3, intent before creation). Pure.
  *
  *     wanted ─► intent stored ─► CreateVolume ─► PV stored ─► intent taken off
  *                                    │ uncertain: the same call again, also after a restart

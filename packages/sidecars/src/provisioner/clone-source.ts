@@ -1,4 +1,4 @@
-/** Which volume a clone is made from, and when it may be (sidecars.md §2.3, point 8). Pure. */
+/** Which volume a clone is made from, and when it may be (docs/behaviour/sidecars.md 2.3, point 8). Pure. */
 import {
   isDeleting,
   type PersistentVolume,

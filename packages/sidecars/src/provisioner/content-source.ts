@@ -1,5 +1,5 @@
 /**
- * From a claim's data source to what CreateVolume is to copy: the checks of sidecars.md §2.3, point 8, on the objects
+ * From a claim's data source to what CreateVolume is to copy: the checks of docs/behaviour/sidecars.md 2.3, point 8, on the objects
  * as they are now, and the finalizer that keeps the source until the copy is made.
  */
 import type { MessageInitShape, VolumeContentSourceSchema } from "@longshore/csi";

@@ -1,5 +1,5 @@
 /**
- * Taking a claim with immediate binding for this provisioner's node (sidecars.md §2.10).
+ * Taking a claim with immediate binding for this provisioner's node (docs/behaviour/sidecars.md 2.10).
  *
  * Invariant: the claim is taken with the version that was seen, so that of several provisioners one wins; the others
  * find its node on the claim.

@@ -1,4 +1,4 @@
-/** What a failed CreateVolume means: the provisioner's own reading of gRPC codes (sidecars.md §2.3). */
+/** What a failed CreateVolume means: the provisioner's own reading of gRPC codes (docs/behaviour/sidecars.md 2.3). */
 import { CsiCallError, type GrpcCode } from "@longshore/csi";
 
 /**

@@ -1,4 +1,4 @@
-/** What a claim wants its volume filled with (sidecars.md §2.3, point 3). Pure. */
+/** What a claim wants its volume filled with (docs/behaviour/sidecars.md 2.3, point 3). Pure. */
 import type { PersistentVolumeClaim } from "@longshore/kube";
 import { snapshotGroup } from "@longshore/storage";
 import { ProvisionError } from "./create-outcome.ts";

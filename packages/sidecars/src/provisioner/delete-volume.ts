@@ -1,4 +1,4 @@
-/** One attempt to delete the disk of a released PersistentVolume (sidecars.md §2.4). */
+/** One attempt to delete the disk of a released PersistentVolume (docs/behaviour/sidecars.md 2.4). */
 import type { PersistentVolume, SecretReference, StorageClass } from "@longshore/kube";
 import {
   deletionSecretNameAnnotation,

@@ -1,5 +1,5 @@
 /**
- * One provisioner a node, each for the volumes of its own node (sidecars.md §2.10). Pure.
+ * One provisioner a node, each for the volumes of its own node (docs/behaviour/sidecars.md 2.10). Pure.
  *
  * A claim goes with its selected node. One with immediate binding has none: whoever first writes its own node into the
  * claim has it, each after a pause of its own, so that they seldom meet.

@@ -1,4 +1,4 @@
-/** One attempt to create a volume, and its PersistentVolume from the driver's answer (sidecars.md §2.3). */
+/** One attempt to create a volume, and its PersistentVolume from the driver's answer (docs/behaviour/sidecars.md 2.3). */
 import { CsiCallError, type Volume } from "@longshore/csi";
 import {
   formatBytes,

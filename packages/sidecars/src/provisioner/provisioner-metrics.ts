@@ -1,4 +1,4 @@
-/** What the provisioner counts, under the reference's names (sidecars.md §2.11). */
+/** What the provisioner counts, under the reference's names (docs/behaviour/sidecars.md 2.11). */
 import type { PersistentVolume, PersistentVolumeClaim } from "@longshore/kube";
 import type { Meter } from "@longshore/runtime";
 

@@ -38,7 +38,7 @@ import { reconcileVolume, type VolumeContext } from "./volume-reconciler.ts";
 import type { VolumeSettings } from "./volume-request.ts";
 import { decideVolumeStep } from "./volume-step.ts";
 
-/** How the provisioner works; the defaults are those of the reference (sidecars.md §2.1). */
+/** How the provisioner works; the defaults are those of the reference (docs/behaviour/sidecars.md 2.1). */
 export interface ProvisionerOptions extends Partial<VolumeSettings> {
   /** Deadline of a CSI call, in milliseconds; default 10 s. */
   readonly timeoutMs?: number;

@@ -1,4 +1,4 @@
-/** Which snapshot a volume is restored from, and when it may be (sidecars.md §2.3, point 8). Pure. */
+/** Which snapshot a volume is restored from, and when it may be (docs/behaviour/sidecars.md 2.3, point 8). Pure. */
 import { isDeleting, type PersistentVolumeClaim, parseQuantity } from "@longshore/kube";
 import {
   allowVolumeModeChangeAnnotation,

@@ -1,5 +1,5 @@
 /**
- * Keeps what a volume is copied from until it is copied (sidecars.md §2.3, point 8).
+ * Keeps what a volume is copied from until it is copied (docs/behaviour/sidecars.md 2.3, point 8).
  *
  * Invariants
  *  - The finalizer is on the source before CreateVolume is asked for a copy of it.

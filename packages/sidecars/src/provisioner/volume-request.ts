@@ -1,6 +1,6 @@
 /**
  * From a claim and its class to the CreateVolume request, and what of the PersistentVolume is known before
- * the driver is asked (sidecars.md §2.3). Reads secrets; changes nothing.
+ * the driver is asked (docs/behaviour/sidecars.md 2.3). Reads secrets; changes nothing.
  */
 import type { CreateVolumeRequestSchema, MessageInitShape } from "@longshore/csi";
 import {
@@ -59,7 +59,7 @@ export interface RequestContext extends SourceContext {
   readonly topologyNow?: TopologyView["now"];
   /**
    * By claim uid, what the last attempt saw of the cluster's topology, so that the next asks for the same; dropped
-   * once the driver is certainly not working on the claim (sidecars.md §2.3).
+   * once the driver is certainly not working on the claim (docs/behaviour/sidecars.md 2.3).
    */
   readonly topologies: Map<string, SeenTopology>;
 }

@@ -1,4 +1,4 @@
-/** The provisioner's decision for one PersistentVolume (sidecars.md §2.4). Pure. */
+/** The provisioner's decision for one PersistentVolume (docs/behaviour/sidecars.md 2.4). Pure. */
 import { isDeleting, type PersistentVolume } from "@longshore/kube";
 import { migratedToAnnotation, provisionedByAnnotation, provisionerFinalizer } from "@longshore/storage";
 import { getInTreePluginNameFromSpec, isPVMigratable } from "@longshore/translation";

@@ -1,4 +1,7 @@
-/** The conditions of a claim that is resized or modified. Pure. Sources: sidecars.md §4, controllers.md Part C. */
+/**
+ * The conditions of a claim that is resized or modified. Pure. Sources: docs/behaviour/sidecars.md 4,
+ * docs/behaviour/controllers.md Part C.
+ */
 import type { PersistentVolumeClaimCondition } from "@longshore/kube";
 
 /** The conditions that tell of a resize. */

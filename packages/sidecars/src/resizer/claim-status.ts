@@ -1,6 +1,6 @@
 /**
  * What is stored about the expansion of a claim: bodies of merge patches of its status, pure. Each names the version
- * it was made from, so that a claim which changed meanwhile is looked at again. Source: sidecars.md §4.
+ * it was made from, so that a claim which changed meanwhile is looked at again. Source: docs/behaviour/sidecars.md 4.
  */
 import type { PersistentVolumeClaim, PersistentVolumeClaimCondition, Stored } from "@longshore/kube";
 import { nodeExpansionNotRequiredAnnotation } from "@longshore/storage";

@@ -11,7 +11,7 @@
  *    former class sets that one anew instead of hoping that nothing had happened.
  *  - That a modification is under way is stored; a claim found so after a restart counts as uncertain.
  *
- * Source: sidecars.md §4 "ModifyVolume", KEP-3751.
+ * Source: docs/behaviour/sidecars.md 4 "ModifyVolume", KEP-3751.
  */
 import type { PersistentVolume, PersistentVolumeClaim, VolumeAttributesClass } from "@longshore/kube";
 import type { Driver } from "../common/env.ts";

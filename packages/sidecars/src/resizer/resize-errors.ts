@@ -1,4 +1,4 @@
-/** What the error of an expansion or a modification says about the volume. Source: sidecars.md §4. */
+/** What the error of an expansion or a modification says about the volume. Source: docs/behaviour/sidecars.md 4. */
 import { CsiCallError, type GrpcCode } from "@longshore/csi";
 
 /** After these the driver may still be at work. */

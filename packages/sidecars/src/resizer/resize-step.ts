@@ -14,7 +14,7 @@
  *  - While it is the kubelet's turn, the driver is not called.
  *  - A server that does not keep `allocatedResources` takes the same path with an empty state: the classic sequence.
  *
- * Source: sidecars.md §4, KEP-1790.
+ * Source: docs/behaviour/sidecars.md 4, KEP-1790.
  */
 import {
   type PersistentVolume,

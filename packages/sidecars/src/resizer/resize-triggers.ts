@@ -1,4 +1,4 @@
-/** Which changes of a claim its size is looked at for. Pure. Source: sidecars.md §4. */
+/** Which changes of a claim its size is looked at for. Pure. Source: docs/behaviour/sidecars.md 4. */
 import type { PersistentVolumeClaim } from "@longshore/kube";
 import { storageResizerAnnotation } from "@longshore/storage";
 import { requestOf, stateOf, wantsMore } from "./resize-step.ts";

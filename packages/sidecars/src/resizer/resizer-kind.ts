@@ -1,4 +1,4 @@
-/** What a driver can do about the size of its volumes. Source: sidecars.md §4. */
+/** What a driver can do about the size of its volumes. Source: docs/behaviour/sidecars.md 4. */
 import {
   CsiCallError,
   type CsiCallOptions,

@@ -28,7 +28,7 @@ import { resizerKindOf } from "./resizer-kind.ts";
  */
 const HAND_OVER_MS = 1000;
 
-/** How the resizer works; the defaults are those of the reference (sidecars.md §4). */
+/** How the resizer works; the defaults are those of the reference (docs/behaviour/sidecars.md 4). */
 export interface ResizerOptions {
   /** Deadline of a CSI call, in milliseconds (`--timeout`); default 10 s. */
   readonly timeoutMs?: number;

@@ -1,4 +1,4 @@
-/** Which volumes the resizer of a driver expands, and how the driver knows them. Pure. Source: sidecars.md §4. */
+/** Which volumes the resizer of a driver expands, and how the driver knows them. Pure. Source: docs/behaviour/sidecars.md 4. */
 import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec } from "@longshore/kube";
 import { storageResizerAnnotation } from "@longshore/storage";
 import { getInTreePluginNameFromSpec, isPVMigratable, translateInTreePVToCSI } from "@longshore/translation";

@@ -30,7 +30,10 @@ import { wakeForGroups, wakeForSnapshots } from "./snapshot-triggers.ts";
 import { reconcileSourceClaim } from "./source-claims.ts";
 import { SubjectWrites } from "./subject-writes.ts";
 
-/** How the snapshot controller works; the defaults are those of the reference (snapshot-controller; sidecars.md §5). */
+/**
+ * How the snapshot controller works; the defaults are those of the reference (snapshot-controller;
+ * docs/behaviour/sidecars.md 5).
+ */
 export interface SnapshotControllerOptions {
   /** Delays after failures of one object (`--retry-interval-start`, `--retry-interval-max`); default 1 s to 5 min. */
   readonly backoff?: BackoffPolicy;

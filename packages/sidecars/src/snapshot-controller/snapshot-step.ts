@@ -1,4 +1,7 @@
-/** The snapshot controller's decision for one VolumeSnapshot (sidecars.md §5; common-controller of the reference). Pure. */
+/**
+ * The snapshot controller's decision for one VolumeSnapshot (docs/behaviour/sidecars.md 5; common-controller of the
+ * reference). Pure.
+ */
 import { isDeleting, type Stored } from "@longshore/kube";
 import {
   beingDeletedAnnotation,

@@ -1,4 +1,7 @@
-/** The snapshotter's decision for one VolumeSnapshotContent (sidecars.md §5; sidecar-controller of the reference). Pure. */
+/**
+ * The snapshotter's decision for one VolumeSnapshotContent (docs/behaviour/sidecars.md 5; sidecar-controller of the
+ * reference). Pure.
+ */
 import { isDeleting } from "@longshore/kube";
 import {
   beingCreatedAnnotation,

@@ -28,7 +28,7 @@ import { makesGroups } from "./group-capability.ts";
 import { groupContentWork } from "./group-content.ts";
 import { snapshotContentWork } from "./snapshot-content.ts";
 
-/** How the snapshotter works; the defaults are those of the reference (csi-snapshotter; sidecars.md §5). */
+/** How the snapshotter works; the defaults are those of the reference (csi-snapshotter; docs/behaviour/sidecars.md 5). */
 export interface SnapshotterOptions {
   /** Deadline of a CSI call, in milliseconds (`--timeout`); default 1 min. */
   readonly timeoutMs?: number;

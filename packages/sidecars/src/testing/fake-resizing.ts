@@ -161,7 +161,7 @@ export async function theVolume({ kube, signal }: World): Promise<Stored<Persist
   return volume;
 }
 
-/** What the kubelet does when it has made the file system larger (node-agent.md §7.6). */
+/** What the kubelet does when it has made the file system larger (docs/behaviour/node-agent.md 7.6). */
 export async function nodeExpanded(world: World): Promise<void> {
   const { kube, signal } = world;
   const { status } = await theClaim(world);

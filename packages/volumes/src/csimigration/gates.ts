@@ -1,6 +1,6 @@
 /**
  * The feature gates of the volume subsystem and which of them belong to which in-tree plugin.
- * Defaults and stages are those of Kubernetes 1.20 (spec migration-controllers.md D1); the two
+ * Defaults and stages are those of Kubernetes 1.20 (docs/behaviour/migration-controllers.md D1); the two
  * plugins that joined later start as alpha, off.
  */
 import type { FeatureGateSpec, FeatureGates } from "@longshore/runtime";
@@ -36,7 +36,7 @@ export function gatesOfPlugin(inTreePluginName: string): MigrationGates | undefi
 
 /**
  * Gates that depend on others which are off, one sentence each; to be logged as warnings at start,
- * never fatal. Source: spec volume-plugins.md §7.1.
+ * never fatal. Source: docs/behaviour/volume-plugins.md 7.1.
  */
 export function gateDependencyWarnings(gates: FeatureGates): readonly string[] {
   const warnings: string[] = [];
@@ -54,7 +54,7 @@ export function gateDependencyWarnings(gates: FeatureGates): readonly string[] {
 /**
  * The gates as the attach/detach controller sees them in the OpenShift mode: migration of the
  * listed plugins is on, so that the node alone decides; everything else, and everyone else in the
- * process, keeps the given gates. Source: spec migration-controllers.md B2.
+ * process, keeps the given gates. Source: docs/behaviour/migration-controllers.md B2.
  */
 export function withForcedMigration(gates: FeatureGates, inTreePluginNames: readonly string[]): FeatureGates {
   const forced = new Map<string, boolean>([[globalMigrationGate, true]]);

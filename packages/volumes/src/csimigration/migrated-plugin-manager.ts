@@ -1,6 +1,6 @@
 /**
  * Says which volumes are CSI's by the gates, and turns in-tree specs into CSI ones. Injected into
- * every component: each has gates of its own. Source: spec volume-plugins.md §7.2.
+ * every component: each has gates of its own. Source: docs/behaviour/volume-plugins.md 7.2.
  */
 import type { PersistentVolume } from "@longshore/kube";
 import type { FeatureGates } from "@longshore/runtime";
@@ -85,7 +85,7 @@ export function translateInTreeSpecToCSI(spec: VolumeSpec, podNamespace: string)
 
 /**
  * The plugins without those whose in-tree code is switched off: they are not even registered.
- * Source: spec volume-plugins.md §7.3.
+ * Source: docs/behaviour/volume-plugins.md 7.3.
  */
 export function withoutCompletedPlugins<P extends { readonly pluginName: string }>(
   plugins: readonly P[],

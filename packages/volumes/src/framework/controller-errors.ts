@@ -1,4 +1,4 @@
-/** Errors of plugins that controllers treat in a way of their own. Source: spec volume-plugins.md §2. */
+/** Errors of plugins that controllers treat in a way of their own. Source: docs/behaviour/volume-plugins.md 2. */
 
 /** Attach found the volume attached to another node. */
 export class DanglingAttachError extends Error {

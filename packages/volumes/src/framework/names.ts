@@ -1,4 +1,4 @@
-/** Names of volumes and the rule of who may share one. Source: spec volume-plugins.md §5. */
+/** Names of volumes and the rule of who may share one. Source: docs/behaviour/volume-plugins.md 5. */
 import { isAttachable, isDeviceMountable, type VolumePlugin } from "./plugin.ts";
 import { specName, type VolumeSpec } from "./spec.ts";
 

@@ -2,7 +2,7 @@
  * What a failed node operation says about the mount. Any other error is final: the call has surely
  * ended without a mount, so what was prepared for it may be cleaned up.
  * The kind is read from the outermost error only, so these are never wrapped.
- * Source: spec volume-plugins.md §2, table "Special errors".
+ * Source: docs/behaviour/volume-plugins.md 2, table "Special errors".
  */
 
 /** The operation could not begin, for a reason that passes; the recorded mount state stays as it is. */

@@ -1,7 +1,7 @@
 /**
  * The operation executor: runs operations on volumes in the background, never two that are in each
  * other's way, and keeps a failed one from being repeated before its back-off has passed.
- * Source: spec node-agent.md §7.1 (the preferred rules, not the 1.20 quirks).
+ * Source: docs/behaviour/node-agent.md 7.1 (the preferred rules, not the 1.20 quirks).
  *
  * Invariants
  *  - Of all operations whose keys match, at most one runs.

@@ -1,6 +1,6 @@
 /**
  * A bundled plugin is assembled from two halves: one works on the node, the other in the
- * controllers. Source: DESIGN §2, package `volumes`.
+ * controllers. Source: ARCHITECTURE.md, packages/volumes.
  */
 
 import type { Pod } from "@longshore/kube";

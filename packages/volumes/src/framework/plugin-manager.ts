@@ -1,9 +1,9 @@
 /**
  * The volume plugin manager: finds the plugin of a volume, and the plugin with a capability.
- * Source: spec volume-plugins.md §4.
+ * Source: docs/behaviour/volume-plugins.md 4.
  *
  * Invariant: callers that might meet a migrated volume ask the migrated-plugin manager first
- * (§7.2); nothing in here knows of migration.
+ * (docs/behaviour/volume-plugins.md 7.2); nothing in here knows of migration.
  */
 import { errorChain } from "@longshore/runtime";
 import {
@@ -29,7 +29,7 @@ export class PluginLookupError extends Error {
   override readonly name = "PluginLookupError";
 }
 
-/** Finds plugins. Methods throw {@link PluginLookupError} where the table in §4.2 says error. */
+/** Finds plugins. Methods throw {@link PluginLookupError} where the table in docs/behaviour/volume-plugins.md 4.2 says error. */
 export interface VolumePluginManager {
   readonly plugins: readonly VolumePlugin[];
   /** What kept plugins from loading; the others work all the same. */

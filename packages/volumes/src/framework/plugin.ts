@@ -1,7 +1,7 @@
 /**
  * The volume plugin interfaces. A plugin implements `VolumePlugin` and as many of the capability
  * interfaces as it has; the plugin manager finds capabilities by structural test (the type guards
- * below). Source: spec volume-plugins.md §2.
+ * below). Source: docs/behaviour/volume-plugins.md 2.
  *
  * Every method may fail; every method that does I/O takes a signal.
  */

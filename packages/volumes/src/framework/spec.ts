@@ -3,7 +3,7 @@ import type { PersistentVolume, Volume } from "@longshore/kube";
 
 /**
  * The unit passed to every plugin method; exactly one of `volume` and `persistentVolume` is set.
- * Source: spec volume-plugins.md §1.
+ * Source: docs/behaviour/volume-plugins.md 1.
  */
 export interface VolumeSpec {
   readonly volume?: Volume;

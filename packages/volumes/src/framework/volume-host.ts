@@ -1,4 +1,4 @@
-/** What a volume plugin is given of its surroundings. Source: spec volume-plugins.md §3. */
+/** What a volume plugin is given of its surroundings. Source: docs/behaviour/volume-plugins.md 3. */
 import type { CSIDriver, CSINode, KubeClient, Stored, VolumeAttachment } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
 
@@ -29,7 +29,7 @@ export interface AttachDetachVolumeHost {
   volumeAttachment(name: string): Stored<VolumeAttachment> | undefined;
 }
 
-/** Path layout below the kubelet root. Source: spec volume-plugins.md §3, table "Path layout". */
+/** Path layout below the kubelet root. Source: docs/behaviour/volume-plugins.md 3, table "Path layout". */
 export const kubeletPaths = {
   pluginDir: (root: string, pluginName: string) => `${root}/plugins/${pluginName}`,
   podDir: (root: string, podUID: string) => `${root}/pods/${podUID}`,

@@ -1,4 +1,4 @@
-/** Flipping the gates of a node that was not drained: C1 over C5, in both directions. DESIGN §6. */
+/** Flipping the gates of a node that was not drained: C1 over C5 (docs/contract.md), in both directions. */
 import { resources } from "@longshore/kube";
 import { changingOverAnnotation, pluginsChangingOver, uncertainVolumesAnnotation } from "@longshore/storage";
 import { describe, expect, it } from "vitest";

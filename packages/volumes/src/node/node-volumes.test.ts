@@ -1,4 +1,4 @@
-/** The node agent's ordering guarantees. Source: spec node-agent.md §11 and csi-plugin.md §17. */
+/** The node agent's ordering guarantees. Source: docs/behaviour/node-agent.md 11 and docs/behaviour/csi-plugin.md 17. */
 import { resources } from "@longshore/kube";
 import { HostError } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";

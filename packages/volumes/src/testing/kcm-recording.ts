@@ -1,4 +1,4 @@
-/** The recordings of a real kube-controller-manager 1.20.2 (`vectors/kcm-migration`). */
+/** The recordings of a real kube-controller-manager 1.20.2 (`tests/vectors-data/kcm-migration`). */
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import type { PersistentVolume, PersistentVolumeClaim, VolumeAttachment } from "@longshore/kube";

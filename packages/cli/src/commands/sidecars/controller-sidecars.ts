@@ -57,7 +57,7 @@ export async function startControllerSidecars(
   return running;
 }
 
-/** How long after its lease has lapsed a leader may still be at work before it counts as hanging (sidecars.md §1). */
+/** How long after its lease has lapsed a leader may still be at work before it counts as hanging (docs/behaviour/sidecars.md 1). */
 const overdueMaxMs = 20_000;
 
 /** Whether no leader hangs beyond its lease. */

@@ -19,7 +19,7 @@ const canStage = nodeCan("STAGE_UNSTAGE_VOLUME");
 const needs = [canStage, canUseVolumes];
 const made = ["controller.create-volume.works", "controller.publish-volume.works"];
 const after = [...made, "node.stage-volume.works"];
-/** Every plugin must take paths of this length (csi-spec-notes.md §2). */
+/** Every plugin must take paths of this length (docs/behaviour/csi-spec-notes.md 2). */
 const pathBytes = 128;
 
 /** A volume that is ready to be staged, with the request to do so. */

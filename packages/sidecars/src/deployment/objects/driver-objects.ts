@@ -19,7 +19,7 @@ export function renderNamespace(plan: DeploymentPlan): readonly Rendered[] {
   ];
 }
 
-/** The CSIDriver. Without an attacher nobody may wait for one: pods would wait for ever (sidecars.md §9). */
+/** The CSIDriver. Without an attacher nobody may wait for one: pods would wait for ever (docs/behaviour/sidecars.md 9). */
 export function renderCsiDriver(plan: DeploymentPlan): Rendered {
   const { needs, options } = plan;
   // The cluster may be another version by the next upgrade, which asks it.

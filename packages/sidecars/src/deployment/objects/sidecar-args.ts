@@ -1,4 +1,4 @@
-/** The command lines of Longshore's containers: flags have the names of the reference sidecars (sidecars.md §1-§8). */
+/** The command lines of Longshore's containers: flags have the names of the reference sidecars (docs/behaviour/sidecars.md 1-8). */
 import { type ControllerSidecar, controllerSidecars, type DeploymentPlan } from "../deployment-plan.ts";
 
 /** The driver's socket, as every container of its pod sees it. */

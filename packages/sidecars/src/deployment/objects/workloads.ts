@@ -1,4 +1,4 @@
-/** The workloads of a deployment (sidecars.md §9). */
+/** The workloads of a deployment (docs/behaviour/sidecars.md 9). */
 import type { KubeObject } from "@longshore/kube";
 import type { DeploymentPlan } from "../deployment-plan.ts";
 import { type DeployedPart, labelsOf, selectorOf } from "./labels.ts";

@@ -1,5 +1,5 @@
 /**
- * Brings a deployment to a cluster, new or over an older one, in the design's order (sidecars.md §9):
+ * Brings a deployment to a cluster, new or over an older one, in the design's order (docs/behaviour/sidecars.md 9):
  *
  *     look at everything ──► controller down ──► rights, CSIDriver, classes ──► nodes ──► controller up ──► leftovers
  *

@@ -1,4 +1,4 @@
-/** What the attacher may do (sidecars.md §3). */
+/** What the attacher may do (docs/behaviour/sidecars.md 3). */
 import { leaseName } from "@longshore/storage";
 import { type ComponentRules, cached, clusterEvents, leaseRules, secretsFor, storageGroup } from "./rule.ts";
 

@@ -1,4 +1,7 @@
-/** What the cluster-driver-registrar may do (sidecars.md §7). A deployment has none: its manifests hold the CSIDriver. */
+/**
+ * What the cluster-driver-registrar may do (docs/behaviour/sidecars.md 7). A deployment has none: its manifests hold
+ * the CSIDriver.
+ */
 import { type ComponentRules, storageGroup } from "./rule.ts";
 
 /** See the file's header. */

@@ -1,4 +1,4 @@
-/** What the provisioner may do (sidecars.md §2). */
+/** What the provisioner may do (docs/behaviour/sidecars.md 2). */
 import { leaseName } from "@longshore/storage";
 import {
   type AccessNeeds,

@@ -1,4 +1,4 @@
-/** What the resizer may do (sidecars.md §4). */
+/** What the resizer may do (docs/behaviour/sidecars.md 4). */
 import { leaseName } from "@longshore/storage";
 import {
   type ComponentRules,

@@ -1,4 +1,4 @@
-/** What the snapshot controller, one per cluster, may do (sidecars.md §5). */
+/** What the snapshot controller, one per cluster, may do (docs/behaviour/sidecars.md 5). */
 import {
   type AccessRule,
   type ComponentRules,

@@ -1,5 +1,5 @@
 /**
- * Tells schedulers how much room the driver has, in CSIStorageCapacity objects (sidecars.md §2.9).
+ * Tells schedulers how much room the driver has, in CSIStorageCapacity objects (docs/behaviour/sidecars.md 2.9).
  *
  *     nodes, classes, objects change ──► plan ──► item:   GetCapacity, then create or update its object
  *     every poll, volumes made or deleted ────────► │

@@ -1,4 +1,4 @@
-/** Who owns the CSIStorageCapacity objects, so that they go with the provisioner's workload (sidecars.md §2.9). */
+/** Who owns the CSIStorageCapacity objects, so that they go with the provisioner's workload (docs/behaviour/sidecars.md 2.9). */
 import {
   type KubeClient,
   type KubeObject,

@@ -1,4 +1,7 @@
-/** Which CSIStorageCapacity objects there are to be, and which of those that there are fit (sidecars.md §2.9). Pure. */
+/**
+ * Which CSIStorageCapacity objects there are to be, and which of those that there are fit
+ * (docs/behaviour/sidecars.md 2.9). Pure.
+ */
 import { type CSIStorageCapacity, keyOf, type StorageClass, type Stored } from "@longshore/kube";
 import type { Segments } from "@longshore/storage";
 import { segmentKey } from "./segments.ts";

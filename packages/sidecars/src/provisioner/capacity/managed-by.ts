@@ -1,4 +1,4 @@
-/** Labels by which a provisioner knows its own CSIStorageCapacity objects (sidecars.md §2.9). Pure. */
+/** Labels by which a provisioner knows its own CSIStorageCapacity objects (docs/behaviour/sidecars.md 2.9). Pure. */
 
 /** Label: the driver whose room it is. */
 export const driverNameLabel = "csi.storage.k8s.io/drivername";

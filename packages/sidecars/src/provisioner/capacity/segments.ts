@@ -1,4 +1,4 @@
-/** The parts of the cluster for which a driver's free room is told (sidecars.md §2.9). Pure. */
+/** The parts of the cluster for which a driver's free room is told (docs/behaviour/sidecars.md 2.9). Pure. */
 import type { CSINode, Node } from "@longshore/kube";
 import { type Segments, topologyKeysOf } from "@longshore/storage";
 

@@ -1,4 +1,7 @@
-/** Capacity tracking beside the provisioner: waits for what it needs, then starts the controller (sidecars.md §2.9). */
+/**
+ * Capacity tracking beside the provisioner: waits for what it needs, then starts the controller
+ * (docs/behaviour/sidecars.md 2.9).
+ */
 import { type FlowControl, type OwnerReference, resources } from "@longshore/kube";
 import { type BackoffPolicy, backoffMs } from "@longshore/runtime";
 import type { Segments } from "@longshore/storage";

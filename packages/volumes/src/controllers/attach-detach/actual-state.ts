@@ -1,6 +1,6 @@
 /**
  * What is attached where, as far as known. Rebuilt at each start from node statuses and
- * VolumeAttachments. Source: spec controllers.md A6.
+ * VolumeAttachments. Source: docs/behaviour/controllers.md A6.
  *
  *     absent ──attach failed──► uncertain ──attach succeeded──► confirmed
  *        ▲                         │                               │

@@ -1,6 +1,6 @@
 /**
  * The attach/detach controller: attaches what scheduled pods need to their nodes and detaches what
- * no pod needs, in-tree or by CSI. Source: spec controllers.md Part A.
+ * no pod needs, in-tree or by CSI. Source: docs/behaviour/controllers.md Part A.
  *
  *     object changes ──► dirty pods ──► wishes (desired state) ─┐
  *     operation ends, deadlines ────────────────────────────────┼──► pass: detach, attach, report

@@ -1,6 +1,6 @@
 /**
  * One pass of the attach/detach controller: all detaches, then all attaches, then the node statuses.
- * Detach comes first, so that a volume whose pod moved is freed. Source: spec controllers.md A7.
+ * Detach comes first, so that a volume whose pod moved is freed. Source: docs/behaviour/controllers.md A7.
  *
  * Invariants
  *  - Before a detach starts, the node's status no longer lists the volume (its write has succeeded); what

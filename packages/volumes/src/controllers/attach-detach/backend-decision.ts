@@ -1,6 +1,6 @@
 /**
  * The agreement between controller and kubelet: who attaches a volume of a plugin that can migrate,
- * on this node, the in-tree code or CSI? Pure. Source: spec controllers.md A5, both tables.
+ * on this node, the in-tree code or CSI? Pure. Source: docs/behaviour/controllers.md A5, both tables.
  *
  *     CSINode   lists the plugin   controller's gates   decision
  *     missing   –                  any                  in-tree; unknown if the driver is at work there

@@ -1,6 +1,6 @@
 /**
  * What pods want attached, by node. Filled pod by pod; a pod's wishes replace those it had.
- * Source: spec controllers.md A3.
+ * Source: docs/behaviour/controllers.md A3.
  */
 import type { Pod, Stored } from "@longshore/kube";
 import type { UniqueVolumeName } from "../../framework/names.ts";

@@ -1,6 +1,6 @@
 /**
  * Why an attachment is not detached (yet). Pure; the rules in the order in which they are asked.
- * Source: spec controllers.md A7; DESIGN §6, "Unknown is never detached".
+ * Source: docs/behaviour/controllers.md A7; docs/contract.md, "Unknown is never detached".
  */
 import type { Node } from "@longshore/kube";
 import type { Attachment } from "./actual-state.ts";

@@ -1,4 +1,4 @@
-/** The text of the Multi-Attach event. It names pods of the same namespace only. Source: spec controllers.md A7. */
+/** The text of the Multi-Attach event. It names pods of the same namespace only. Source: docs/behaviour/controllers.md A7. */
 import type { Pod } from "@longshore/kube";
 import { specName, type VolumeSpec } from "../../framework/spec.ts";
 

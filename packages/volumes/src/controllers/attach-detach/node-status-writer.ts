@@ -1,6 +1,6 @@
 /**
  * Writes `status.volumesAttached` of the nodes whose report changed, and with it, in the same request, their
- * record of uncertain volumes. Source: spec controllers.md A8.
+ * record of uncertain volumes. Source: docs/behaviour/controllers.md A8.
  *
  * Invariant: a node whose write failed stays dirty, and does not keep the others from being written.
  */

@@ -1,6 +1,6 @@
 /**
  * The two operations of the attach/detach controller, as they run in the background.
- * Source: spec controllers.md A7 (detach, attach), A9 (the attachment that migration would have made).
+ * Source: docs/behaviour/controllers.md A7 (detach, attach), A9 (the attachment that migration would have made).
  */
 import { type Node, resources, type Stored, type VolumeAttachment } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";

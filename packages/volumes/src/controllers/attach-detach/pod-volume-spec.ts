@@ -1,4 +1,4 @@
-/** From an entry of a pod's `spec.volumes` to a volume spec. Pure. Source: spec controllers.md A4. */
+/** From an entry of a pod's `spec.volumes` to a volume spec. Pure. Source: docs/behaviour/controllers.md A4. */
 import type { PersistentVolume, PersistentVolumeClaim, Pod, Stored, Volume } from "@longshore/kube";
 import { specOfPersistentVolume, specOfVolume, type VolumeSpec } from "../../framework/spec.ts";
 
@@ -61,7 +61,7 @@ export function buildPodVolume(pod: Pod, volume: Volume, lookup: VolumeLookup): 
   return { kind: "spec", spec: specOfPersistentVolume(pv, readOnly), claim };
 }
 
-/** Finished for good: phase, or being deleted with no container running. Source: spec volume-plugins.md §5. */
+/** Finished for good: phase, or being deleted with no container running. Source: docs/behaviour/volume-plugins.md 5. */
 export function isPodTerminated(pod: Pod): boolean {
   const phase = pod.status?.phase;
   if (phase === "Failed" || phase === "Succeeded") return true;

@@ -1,6 +1,6 @@
 /**
  * What a pod wants attached: builds the specs of its volumes and, for plugins that can migrate,
- * decides who attaches them. Source: spec controllers.md A3-A5; DESIGN §6.
+ * decides who attaches them. Source: docs/behaviour/controllers.md A3-A5; docs/contract.md.
  *
  * Invariants
  *  - C1: while the node uses the disk in the form in which it is attached, whoever attached it stays

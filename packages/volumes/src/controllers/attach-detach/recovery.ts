@@ -2,7 +2,7 @@
  * Rebuilds the actual state at start: from the node statuses and their records of uncertain volumes, then
  * from the VolumeAttachments, so that neither a lost status entry, an operation that ended with its controller,
  * nor an inline volume whose pod vanished meanwhile strands an attachment.
- * Source: spec controllers.md A6; DESIGN §6 ("the design's known race").
+ * Source: docs/behaviour/controllers.md A6; docs/contract.md C4.
  */
 import type { PersistentVolume, Stored, VolumeAttachment } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";

@@ -1,6 +1,6 @@
 /**
  * What the attach/detach controller tells of attachments that are under way, and what it takes for evidence that
- * nothing is attached: no path takes over a disk that the other may still hold (C1). DESIGN §6; decision 0003.
+ * nothing is attached: no path takes over a disk that the other may still hold (C1). docs/contract.md; decision 0003.
  */
 import { type KubeClient, KubeTransportError, resources } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";

@@ -1,6 +1,6 @@
 /**
  * Asks the plugins from time to time whether what is recorded as attached still is; what is not, is uncertain
- * from then on: attached again, or detached to be sure. Source: spec controllers.md A7, "Verify sync".
+ * from then on: attached again, or detached to be sure. Source: docs/behaviour/controllers.md A7, "Verify sync".
  */
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { isAttachable } from "../../framework/plugin.ts";

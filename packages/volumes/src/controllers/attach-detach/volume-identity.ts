@@ -1,7 +1,7 @@
 /**
  * One disk may go by two unique names: the in-tree one and that of its CSI twin. Its identity is the
  * CSI name where there is one, so that the two are never taken for different disks: an operation, a
- * pod's wish or a mount under one name also counts for the other. Pure. Source: DESIGN §6, C1 and C2.
+ * pod's wish or a mount under one name also counts for the other. Pure. Source: docs/contract.md C1 and C2.
  */
 import type { PersistentVolume } from "@longshore/kube";
 import { migrationGates } from "@longshore/translation";

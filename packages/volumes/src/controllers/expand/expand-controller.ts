@@ -1,6 +1,6 @@
 /**
  * The expand controller: grows volumes whose claim asks for more, in-tree, or names the external
- * resizer that is to do it. Source: spec controllers.md Part C.
+ * resizer that is to do it. Source: docs/behaviour/controllers.md Part C.
  *
  * Invariants
  *  - The annotation `storage-resizer` names the only party that may expand.

@@ -1,4 +1,4 @@
-/** The conditions of a claim that is being resized. Pure. Source: spec controllers.md Part C, "Condition merge". */
+/** The conditions of a claim that is being resized. Pure. Source: docs/behaviour/controllers.md Part C, "Condition merge". */
 import type { PersistentVolumeClaimCondition } from "@longshore/kube";
 
 const managed: ReadonlySet<string> = new Set(["Resizing", "FileSystemResizePending"]);

@@ -1,4 +1,7 @@
-/** Annotations of claims and volumes, and the rule of the migration annotation. Pure. Source: spec controllers.md B1, B2. */
+/**
+ * Annotations of claims and volumes, and the rule of the migration annotation. Pure. Source:
+ * docs/behaviour/controllers.md B1, B2.
+ */
 import type { PersistentVolume, PersistentVolumeClaim } from "@longshore/kube";
 import {
   betaStorageClassAnnotation,

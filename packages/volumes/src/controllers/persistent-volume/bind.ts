@@ -1,6 +1,6 @@
 /**
  * Binding a volume and a claim to each other: four writes, each left out when there is nothing to
- * change, so that the next pass takes up after a failure. Source: spec controllers.md B4.
+ * change, so that the next pass takes up after a failure. Source: docs/behaviour/controllers.md B4.
  */
 import { type PersistentVolume, type PersistentVolumeClaim, resources, type Stored } from "@longshore/kube";
 import { bindCompletedAnnotation, boundByControllerAnnotation, withAnnotation } from "./annotations.ts";

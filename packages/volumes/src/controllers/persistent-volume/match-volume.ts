@@ -1,4 +1,4 @@
-/** Which volume suits a claim. Pure. Source: spec controllers.md B3. */
+/** Which volume suits a claim. Pure. Source: docs/behaviour/controllers.md B3. */
 import {
   isDeleting,
   labelSelectorMatches,

@@ -1,6 +1,6 @@
 /**
  * Making a volume for a claim: hand-over to an external provisioner, or the in-tree plugin.
- * Source: spec controllers.md B6; DESIGN §6 "intent before CreateVolume".
+ * Source: docs/behaviour/controllers.md B6; docs/contract.md C3.
  *
  * Invariants of in-tree provisioning
  *  - The finalizer `longshore.dev/provisioning` is stored on the claim before the plugin is called, and

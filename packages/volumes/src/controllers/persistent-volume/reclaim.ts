@@ -1,5 +1,5 @@
 /**
- * Deleting the disk of a released volume, in-tree. Source: spec controllers.md B5, "Delete operation".
+ * Deleting the disk of a released volume, in-tree. Source: docs/behaviour/controllers.md B5, "Delete operation".
  *
  * Invariant: everything is asked again, live, in the operation itself; a volume that is being deleted,
  * in use again or handed to an external provisioner is left alone.

@@ -1,5 +1,5 @@
 /**
- * Brings one claim to a volume. Source: spec controllers.md B3 (not bound), B4 (bound); the migration
+ * Brings one claim to a volume. Source: docs/behaviour/controllers.md B3 (not bound), B4 (bound); the migration
  * annotations come first (B2).
  *
  *     Pending ──bind──► Bound ──volume gone or another's──► Lost

@@ -1,6 +1,6 @@
 /**
  * Brings one volume to the phase that its claim asks for, and reclaims it when the claim is gone.
- * Source: spec controllers.md B5; the migration annotation comes first (B2).
+ * Source: docs/behaviour/controllers.md B5; the migration annotation comes first (B2).
  *
  *     Available ──bind──► Bound ──claim gone──► Released ──deleted──► (gone)
  *                                                  └─delete failed──► Failed ──retry──┘

@@ -1,6 +1,6 @@
 /**
  * The protection controllers: a claim stays while a scheduled pod uses it, a volume while it is bound.
- * Source: spec controllers.md Part D.
+ * Source: docs/behaviour/controllers.md Part D.
  *
  * Invariant: the finalizer of a claim is only taken off after a live list of pods, so that a pod that
  * the cache has not seen yet still counts.

@@ -1,7 +1,7 @@
 /**
  * Writes this node's CSINode object: drivers and the migrated-plugins annotation. All writes of one
  * agent go through one writer, one after the other, so that none undoes another.
- * Source: spec node-agent.md §2.
+ * Source: docs/behaviour/node-agent.md 2.
  */
 import {
   type CSINode,

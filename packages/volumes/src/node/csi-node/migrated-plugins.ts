@@ -1,6 +1,6 @@
 /**
  * The annotation on a CSINode that says which in-tree plugins this node has handed over to CSI.
- * Source: spec node-agent.md §2.4.
+ * Source: docs/behaviour/node-agent.md 2.4.
  */
 import type { CSINode } from "@longshore/kube";
 import { migratedPluginsAnnotation, migratedPluginsOf } from "@longshore/storage";

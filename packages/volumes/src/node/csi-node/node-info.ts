@@ -1,6 +1,6 @@
 /**
  * Makes a driver known on this node's objects, and unknown again: the Node (nodeid annotation,
- * topology labels) and the CSINode. Source: spec node-agent.md §2.1-2.3.
+ * topology labels) and the CSINode. Source: docs/behaviour/node-agent.md 2.1-2.3.
  */
 import { type KubeClient, type Node, resources } from "@longshore/kube";
 import type { CsiNodeWriter, DriverInfo } from "./csi-node-writer.ts";

@@ -1,7 +1,7 @@
 /**
  * Which way the volumes of one in-tree plugin go on this node: by its in-tree code or by CSI. The
  * gates say what is wanted; what is still attached or mounted says whether the node may change over.
- * DESIGN §6: C1 over C5. Nothing changes over while a volume of the plugin is there on the old way.
+ * docs/contract.md, "C1 over C5". Nothing changes over while a volume of the plugin is there on the old way.
  */
 
 /** The way of a plugin's volumes on a node. */

@@ -8,7 +8,7 @@
  *  - A plugin changes over only when none of its volumes is attached or mounted here on the old way, and, to CSI,
  *    only after the Node has announced it: the controller begins no in-tree attach from then on.
  *  - Until the annotation has been put in place once, the node is not Ready.
- * Source: spec node-agent.md §2.4; DESIGN §6, "C1 over C5".
+ * Source: docs/behaviour/node-agent.md 2.4; docs/contract.md, "C1 over C5".
  */
 import {
   apiVersionOf,

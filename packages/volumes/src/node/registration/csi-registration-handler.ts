@@ -1,6 +1,6 @@
 /**
  * What registering a CSI driver means: its endpoint becomes known to the mounters, its node ID and
- * topology to the cluster. Source: spec csi-plugin.md §14.
+ * topology to the cluster. Source: docs/behaviour/csi-plugin.md 14.
  */
 import type { CsiConnector } from "@longshore/csi";
 import { type RuntimeEnv, withDeadline } from "@longshore/runtime";

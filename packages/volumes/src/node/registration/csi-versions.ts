@@ -1,4 +1,4 @@
-/** Which of the versions that a driver offers is used. Source: spec csi-plugin.md §14. */
+/** Which of the versions that a driver offers is used. Source: docs/behaviour/csi-plugin.md 14. */
 
 /** The driver cannot be used with any version that it offers. */
 export class DriverVersionError extends Error {

@@ -4,7 +4,7 @@
  *   socket appears ──▶ GetInfo ▶ validate ▶ [registered] ▶ handler.register ▶ notify(true)
  *   socket goes or is made anew ──▶ [not registered] ▶ handler.deRegister ──▶ (register again)
  *
- * Source: spec node-agent.md §1.
+ * Source: docs/behaviour/node-agent.md 1.
  *
  * Invariants
  *  - One operation for each socket path at a time; the old plugin of a socket made anew is

@@ -1,6 +1,6 @@
 /**
  * Which registration sockets there are: everything below the registration directory, found by
- * reading it; watching only says when to look again. Source: spec node-agent.md §1.2.
+ * reading it; watching only says when to look again. Source: docs/behaviour/node-agent.md 1.2.
  */
 import type { Host } from "@longshore/runtime";
 

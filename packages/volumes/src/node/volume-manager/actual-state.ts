@@ -1,5 +1,5 @@
 /**
- * What is mounted, or may be. Source: spec node-agent.md §5.
+ * What is mounted, or may be. Source: docs/behaviour/node-agent.md 5.
  *
  *   device and pod mount:   not mounted ──uncertain error──▶ uncertain ──success──▶ mounted
  *                                ◀────────final error──────────┘
@@ -51,7 +51,7 @@ interface Entry extends Omit<ActualVolume, "attachVerified" | "devicePath" | "de
   readonly pods: Map<string, ActualPod>;
 }
 
-/** The state after a failed mount, by the table in spec node-agent.md §5. */
+/** The state after a failed mount, by the table in docs/behaviour/node-agent.md 5. */
 export function stateAfterError(current: MountState, kind: NodeErrorKind): MountState {
   if (kind === "final" && current === "uncertain") return "notMounted";
   if (kind === "uncertain" && current === "notMounted") return "uncertain";

@@ -1,6 +1,6 @@
 /**
  * What should be mounted: for each volume the pods that use it. Filled by the populator, emptied
- * when pods end. Source: spec node-agent.md §4.
+ * when pods end. Source: docs/behaviour/node-agent.md 4.
  */
 import type { Pod, Stored } from "@longshore/kube";
 import type { UniqueVolumeName } from "../../framework/names.ts";

@@ -1,6 +1,6 @@
 /**
  * The operations on one volume, each a sequence of plugin calls whose outcome goes into the actual
- * state. Source: spec node-agent.md §7.
+ * state. Source: docs/behaviour/node-agent.md 7.
  */
 import {
   type EventRecorder,

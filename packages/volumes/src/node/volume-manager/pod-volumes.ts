@@ -1,6 +1,6 @@
 /**
  * From a pod's volume to the spec that plugins take: claim and PersistentVolume are read live, and
- * the spec is translated when its plugin has changed over to CSI. Source: spec node-agent.md §4.2.
+ * the spec is translated when its plugin has changed over to CSI. Source: docs/behaviour/node-agent.md 4.2.
  */
 import {
   isDeleting,

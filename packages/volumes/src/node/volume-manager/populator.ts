@@ -1,6 +1,6 @@
 /**
  * Keeps the desired state equal to what the pods of this node need.
- * Source: spec node-agent.md §4.1.
+ * Source: docs/behaviour/node-agent.md 4.1.
  *
  * Invariants
  *  - A pod that could not be resolved completely is undecided: nothing of it is unmounted meanwhile.

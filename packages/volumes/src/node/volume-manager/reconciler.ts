@@ -1,7 +1,7 @@
 /**
  * One pass of the reconciler: compares what is desired with what is, and starts what is missing.
  * Unmounts come before mounts, so that a volume that moves between pods is released first; devices
- * come last. Source: spec node-agent.md §6.
+ * come last. Source: docs/behaviour/node-agent.md 6.
  */
 import { type EventRecorder, involvedObject, type Node, resources } from "@longshore/kube";
 import { errorChain, type RuntimeEnv, StoppedError } from "@longshore/runtime";

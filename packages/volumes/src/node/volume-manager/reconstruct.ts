@@ -1,7 +1,7 @@
 /**
  * What an earlier agent left mounted, found again from disk alone. Everything found counts as
  * "may be mounted": what is desired is mounted again (which changes nothing if it is there), what
- * is not is unmounted. Source: spec node-agent.md §9, in the way of its "later releases".
+ * is not is unmounted. Source: docs/behaviour/node-agent.md 9, in the way of its "later releases".
  */
 import { errorChain, type Host, type Logger } from "@longshore/runtime";
 import { uniqueNameOf } from "../../framework/names.ts";

@@ -1,6 +1,6 @@
 /**
  * Which volumes stand in the `volumesInUse` that the API server has of this node, for certain and
- * for as long as no newer list without them may be on its way. Source: spec node-agent.md §8.
+ * for as long as no newer list without them may be on its way. Source: docs/behaviour/node-agent.md 8.
  */
 export class ReportedInUse {
   #reported: ReadonlySet<string> = new Set();

@@ -6,7 +6,7 @@
  *   disk ──reconstruct (once)──────────┘         ▲──────────────┘
  *
  * Passes are run when something changed or a retry is due, never on a fixed beat.
- * Source: spec node-agent.md §3-9.
+ * Source: docs/behaviour/node-agent.md 3-9.
  *
  * Invariants
  *  - Nothing is mounted before the controller has confirmed the attachment and the posted

@@ -1,4 +1,4 @@
-/** What a VolumeAttachment says to who waits for it. Source: spec csi-plugin.md §5. */
+/** What a VolumeAttachment says to who waits for it. Source: docs/behaviour/csi-plugin.md 5. */
 import { isDeleting, type Stored, type VolumeAttachment } from "@longshore/kube";
 
 /** The verdict of one look at a VolumeAttachment. */

@@ -1,6 +1,6 @@
 /**
  * The controller half of the CSI plugin: attaching and detaching by VolumeAttachment objects, which
- * the driver's attacher serves. Source: spec csi-plugin.md §4-7.
+ * the driver's attacher serves. Source: docs/behaviour/csi-plugin.md 4-7.
  *
  * Invariants
  *  - Existence of the object is the intent, deletion is the detach; an existing object is never changed.

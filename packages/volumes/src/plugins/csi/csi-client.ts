@@ -1,6 +1,6 @@
 /**
  * Calls to a registered CSI driver's node service, and what their failures say about the volume.
- * Source: spec csi-plugin.md §12.
+ * Source: docs/behaviour/csi-plugin.md 12.
  */
 import {
   CsiCallError,

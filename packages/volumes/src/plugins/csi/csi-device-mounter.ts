@@ -1,5 +1,5 @@
 /**
- * Staging: a volume is mounted once on the node, for all its pods. Source: spec csi-plugin.md §8.
+ * Staging: a volume is mounted once on the node, for all its pods. Source: docs/behaviour/csi-plugin.md 8.
  *
  * Invariants
  *  - `vol_data.json` is on disk before NodeStageVolume is first called, and goes only after the

@@ -1,5 +1,5 @@
 /**
- * Publishing: a staged volume is made visible in one pod. Source: spec csi-plugin.md §9.
+ * Publishing: a staged volume is made visible in one pod. Source: docs/behaviour/csi-plugin.md 9.
  *
  * Invariants
  *  - The pod's `vol_data.json` is on disk before NodePublishVolume is first called, so unpublishing
@@ -135,7 +135,7 @@ async function publish(
   });
 }
 
-/** Whether the group of the volume's files is to be changed. Source: spec csi-plugin.md §9.6. */
+/** Whether the group of the volume's files is to be changed. Source: docs/behaviour/csi-plugin.md 9.6. */
 export function fsGroupApplies(
   policy: string,
   volume: {

@@ -7,7 +7,7 @@ import type { KubeletVolumeHost, VolumeHost } from "../../framework/volume-host.
 import { csiSourceOf } from "./csi-names.ts";
 import type { RegisteredCsiDrivers } from "./registered-csi-drivers.ts";
 
-/** One deadline for each plugin method, shared by all calls that it makes. Source: spec csi-plugin.md §1. */
+/** One deadline for each plugin method, shared by all calls that it makes. Source: docs/behaviour/csi-plugin.md 1. */
 export const csiTimeoutMs = 120_000;
 
 /** Shared by mounters and device mounters. */
@@ -39,7 +39,7 @@ export interface CsiDriverPolicy {
   readonly fsGroupPolicy: string;
 }
 
-/** The policy of a driver from its CSIDriver object. Source: spec csi-plugin.md §3. */
+/** The policy of a driver from its CSIDriver object. Source: docs/behaviour/csi-plugin.md 3. */
 export async function csiDriverPolicy(
   context: CsiNodeContext,
   driverName: string,

@@ -1,4 +1,4 @@
-/** Growing what is on a CSI volume. Source: spec csi-plugin.md §11. */
+/** Growing what is on a CSI volume. Source: docs/behaviour/csi-plugin.md 11. */
 import { CsiCallError, NodeServiceCapability_RPC_Type } from "@longshore/csi";
 import { FailedPreconditionError } from "../../framework/node-errors.ts";
 import type { NodeExpandOptions } from "../../framework/plugin.ts";

@@ -1,6 +1,6 @@
 /**
  * The node's half of the CSI plugin: mounters, device mounters and reconstruction. `csi-plugin.ts`
- * joins it with the controller's half. Source: spec csi-plugin.md §8, §9, §12, §13, §15.
+ * joins it with the controller's half. Source: docs/behaviour/csi-plugin.md 8, 9, 12, 13, 15.
  */
 import type { CsiConnector } from "@longshore/csi";
 import { invariant } from "@longshore/runtime";

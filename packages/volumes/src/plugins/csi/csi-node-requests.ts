@@ -52,7 +52,7 @@ export async function secretsOf(
   );
 }
 
-/** Facts of the pod for the volume context, where the driver asks for them. Source: spec csi-plugin.md §9.4. */
+/** Facts of the pod for the volume context, where the driver asks for them. Source: docs/behaviour/csi-plugin.md 9.4. */
 export function podInfoAttributes(pod: Pod): Record<string, string> {
   return {
     "csi.storage.k8s.io/pod.name": pod.metadata?.name ?? "",

@@ -1,7 +1,7 @@
 /**
  * The CSI volume plugin `kubernetes.io/csi`, assembled from its halves: attaching (csi-attacher.ts)
  * for the controller, mounting (csi-node-half.ts) for the node. It neither provisions, deletes nor
- * expands: sidecars do. Source: spec csi-plugin.md.
+ * expands: sidecars do. Source: docs/behaviour/csi-plugin.md.
  */
 import type { CsiConnector } from "@longshore/csi";
 import { invariant } from "@longshore/runtime";

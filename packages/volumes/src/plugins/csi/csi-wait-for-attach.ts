@@ -1,6 +1,6 @@
 /**
  * The node's wait for a VolumeAttachment. It polls with single GETs: the node authorizer allows a
- * kubelet nothing else on VolumeAttachments. Source: spec csi-plugin.md §5.
+ * kubelet nothing else on VolumeAttachments. Source: docs/behaviour/csi-plugin.md 5.
  */
 import { type CSIPersistentVolumeSource, resources } from "@longshore/kube";
 import { backoffMs } from "@longshore/runtime";

@@ -1,6 +1,6 @@
 /**
  * `vol_data.json`: what the CSI plugin remembers of a volume on disk, so that it can be unpublished
- * and unstaged after a restart from this file alone. Source: spec csi-plugin.md §9.2.
+ * and unstaged after a restart from this file alone. Source: docs/behaviour/csi-plugin.md 9.2.
  */
 import { type Host, HostError } from "@longshore/runtime";
 
@@ -69,7 +69,7 @@ export async function removeUnmountedDirectory(host: Host, mountPath: string): P
 /**
  * Removes a mount directory that is no longer mounted, the data file beside it and their common
  * parent. A directory that is still a mount point stays, and so does everything beside it.
- * Source: spec csi-plugin.md §8.3, `removeMountDir`.
+ * Source: docs/behaviour/csi-plugin.md 8.3, `removeMountDir`.
  */
 export async function removeMountDirectory(host: Host, mountPath: string): Promise<void> {
   if (await host.isMountPoint(mountPath)) return;
