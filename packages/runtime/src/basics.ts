@@ -3,7 +3,7 @@
  * and an entry of its own for programs that start faster without hosts and virtual forms.
  */
 export { type BackoffPolicy, backoffMs } from "./backoff.ts";
-export { abortable, type Clock, DeadlineError, type Timer, withDeadline } from "./clock.ts";
+export { abortable, type Clock, DeadlineError, type Timer, withAnyOf, withDeadline } from "./clock.ts";
 export {
   type Component,
   type PeriodicOptions,

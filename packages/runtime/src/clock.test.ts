@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { clockContract } from "./clock.contract.ts";
+import { withAnyOf } from "./clock.ts";
 import { systemClock } from "./system-clock.ts";
 import { VirtualClock, VirtualTimeError } from "./virtual-clock.ts";
 
@@ -77,5 +78,23 @@ describe("virtual clock", () => {
     for (const ms of due) clock.timer(ms, () => fired.push(ms));
     await clock.advance(10_007);
     expect(fired).toEqual([...due].sort((a, b) => a - b));
+  });
+});
+
+describe("a signal of several", () => {
+  test("aborts with the first of them, and is not waited for once the work is done", async () => {
+    const [one, other] = [new AbortController(), new AbortController()];
+    const reason = new Error("other");
+    const ended = withAnyOf(
+      [one.signal, other.signal],
+      (signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    );
+    other.abort(reason);
+    await expect(ended).rejects.toBe(reason);
+    await expect(withAnyOf([one.signal, other.signal], async () => 1)).rejects.toBe(reason);
+    let inner: AbortSignal | undefined;
+    expect(await withAnyOf([one.signal], async (signal) => (inner = signal) && 2)).toBe(2);
+    one.abort();
+    expect(inner?.aborted).toBe(false);
   });
 });

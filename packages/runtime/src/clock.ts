@@ -63,6 +63,29 @@ export async function withDeadline<T>(
   }
 }
 
+/**
+ * Runs `work` with a signal that aborts as soon as one of `parents` does. It listens to them only while `work` runs;
+ * `AbortSignal.any` keeps all that listens to it in memory as long as none of them aborts.
+ */
+export async function withAnyOf<T>(
+  parents: readonly AbortSignal[],
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  for (const parent of parents) parent.throwIfAborted();
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal); // One listener a call under way: many are no leak.
+  const listeners = parents.map((parent) => {
+    const onAbort = () => controller.abort(parent.reason);
+    parent.addEventListener("abort", onAbort, { once: true });
+    return () => parent.removeEventListener("abort", onAbort);
+  });
+  try {
+    return await work(controller.signal);
+  } finally {
+    for (const unsubscribe of listeners) unsubscribe();
+  }
+}
+
 /** Settles like `promise`, or rejects with the signal's reason if that comes first. */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) {

@@ -16,7 +16,7 @@ import {
   type Stored,
   settled,
 } from "@longshore/kube";
-import { backoffMs, type RuntimeEnv, StoppedError, withDeadline } from "@longshore/runtime";
+import { backoffMs, type RuntimeEnv, StoppedError, withAnyOf, withDeadline } from "@longshore/runtime";
 import type { NodeVolumes } from "@longshore/volumes";
 import type { PodRuntime, PodState } from "../containers/pod-runtime.ts";
 import { sandboxOf } from "./pod-sandbox.ts";
@@ -121,8 +121,10 @@ export class PodWorker {
     const controller = new AbortController();
     this.#waits.set(podUID, controller);
     try {
-      await withDeadline(this.#env.clock, mountWaitMs, AbortSignal.any([signal, controller.signal]), (s) =>
-        this.#parts.volumes.waitForAttachAndMount(pod, s),
+      await withAnyOf([signal, controller.signal], (either) =>
+        withDeadline(this.#env.clock, mountWaitMs, either, (s) =>
+          this.#parts.volumes.waitForAttachAndMount(pod, s),
+        ),
       );
       return true;
     } catch (error) {

@@ -9,7 +9,7 @@ import {
   nodeSelectorMatches,
   resources,
 } from "@longshore/kube";
-import { type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import { type Host, type RuntimeEnv, withAnyOf, withDeadline } from "@longshore/runtime";
 import { UncertainProgressError } from "../../framework/node-errors.ts";
 import { isAttachable, isDeviceMountable } from "../../framework/plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/spec.ts";
@@ -133,7 +133,7 @@ function waitForAttach(
   if (!attachable || !isAttachable(plugin)) return Promise.resolve(reported);
   const attacher = plugin.newAttacher();
   return withDeadline(env.clock, waitForAttachTimeoutMs, signal, (waitSignal) =>
-    attacher.waitForAttach(spec, reported, AbortSignal.any([waitSignal, giveUp])),
+    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either)),
   );
 }
 
