@@ -1,4 +1,5 @@
 /** The embedded API server: registry, store and the server's own small controllers, put together. */
+
 import type { KubeClient, KubeObject } from "@longshore/kube";
 import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { admissionChain } from "./admission/admission.ts";
@@ -11,6 +12,7 @@ import { priority } from "./admission/priority.ts";
 import { rbacEscalation } from "./admission/rbac-escalation.ts";
 import { serviceAccount } from "./admission/service-account.ts";
 import { storageObjectInUseProtection } from "./admission/storage-protection.ts";
+import { workMsDefault } from "./api/work-time.ts";
 import { ServiceAccountTokens } from "./authentication/service-account-tokens.ts";
 import { anyToken, type StaticToken, staticTokens } from "./authentication/tokens.ts";
 import type { Authorizer } from "./authorization/authorizer.ts";
@@ -63,6 +65,8 @@ export interface ApiServerOptions {
   readonly serviceAccountKey?: string;
   /** Who issues those tokens, a URL; also the audience of the API itself. */
   readonly serviceAccountIssuer?: string;
+  /** Most milliseconds of work for one request, which then ends with 504 and changes nothing; default 5,000. */
+  readonly workMsMax?: number;
 }
 
 /** The issuer that clusters have by convention. */
@@ -111,6 +115,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
   const access = createAccess(store, version, options.authorizationModes ?? ["Node", "RBAC"]);
   const registry = new Registry({
     clock,
+    workMsMax: options.workMsMax ?? workMsDefault,
     random,
     store,
     authorizer: access.authorizer,

@@ -3,6 +3,7 @@
  * small as text and huge as a tree (YAML aliases, the copy operation of a JSON patch); and on what an answer tells
  * of all that is wrong.
  */
+import { spendTime } from "./work-time.ts";
 
 /** Deepest nesting of lists and objects. Objects of the API have about twenty levels. */
 export const depthMax = 500;
@@ -29,6 +30,7 @@ export function excessOf(value: unknown): string | undefined {
     for (const item of level) {
       if (typeof item !== "object" || item === null) continue;
       for (const member of Array.isArray(item) ? item : Object.values(item)) {
+        spendTime();
         if (++seen > valuesMax) return `it holds more than ${valuesMax} values`;
         if (typeof member === "object" && member !== null) next.push(member);
       }

@@ -4,6 +4,7 @@
  * before: those are kept by reference, so an update copies what changed and nothing else.
  */
 import { setMember } from "./set-member.ts";
+import { spendTime } from "./work-time.ts";
 
 /**
  * The value as the server keeps it: deeply frozen, without members that are undefined or null
@@ -11,6 +12,7 @@ import { setMember } from "./set-member.ts";
  */
 export function own<T>(value: T): T {
   if (typeof value !== "object" || value === null || isOwn(value)) return value;
+  spendTime();
   const copy: object = Array.isArray(value) ? value.map(own) : ownObject(value as Record<string, unknown>);
   return Object.freeze(copy) as T;
 }
@@ -21,6 +23,7 @@ export function own<T>(value: T): T {
  */
 function isOwn(value: object): boolean {
   if (!Object.isFrozen(value)) return false;
+  spendTime();
   if (Array.isArray(value)) return value.every(isOwnMember) || meansNull.has(value);
   for (const key in value) {
     if (!isOwnMember((value as Record<string, unknown>)[key])) return meansNull.has(value);
@@ -63,6 +66,7 @@ function freezeParsed(value: unknown): boolean {
 function keepNulls(value: unknown): { readonly value: unknown; readonly hasNull: boolean } {
   if (typeof value !== "object" || value === null) return { value, hasNull: value === null };
   if (isOwn(value)) return { value, hasNull: meansNull.has(value) };
+  spendTime();
   let hasNull = false;
   const kept = (member: unknown): unknown => {
     const inner = keepNulls(member);
@@ -94,6 +98,7 @@ function ownObject(value: Record<string, unknown>): object {
 export function sameJson(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  spendTime();
   if (Array.isArray(a) || Array.isArray(b)) {
     if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
     return a.every((item, i) => sameJson(item, b[i]));

@@ -1,4 +1,5 @@
 /** The fields that an applied configuration names (structured-merge-diff, typed/tofieldset.go). */
+import { spendTime } from "../api/work-time.ts";
 import type { FieldType } from "../schema/field-types.ts";
 import { itemsOf } from "./compare.ts";
 import { type FieldSet, leaf, nodeOf } from "./field-set.ts";
@@ -27,6 +28,7 @@ function fieldsIn(
   value: unknown,
   options: AppliedSetOptions,
 ): Map<PathElement, FieldSet> | "whole" {
+  spendTime();
   const type = deduced(given, value);
   if (isWhole(type)) return "whole";
   const children = new Map<PathElement, FieldSet>();

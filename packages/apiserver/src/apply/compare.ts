@@ -2,7 +2,9 @@
  * Which fields a write has added, changed and taken away (structured-merge-diff, typed/compare.go). A field with
  * others in it is itself added, or taken away, only when it was not there at all.
  */
+
 import { sameJson } from "../api/own.ts";
+import { spendTime } from "../api/work-time.ts";
 import type { FieldType, ListType } from "../schema/field-types.ts";
 import { emptySet, type FieldSet, leaf, nodeOf } from "./field-set.ts";
 import { itemElement, memberElement, NoPath, type PathElement } from "./path-element.ts";
@@ -25,6 +27,7 @@ export function compareObjects(type: FieldType, before: unknown, after: unknown)
 
 function compareAt(given: FieldType, before: unknown, after: unknown): Comparison | undefined {
   if (before === after) return undefined;
+  spendTime();
   const type = deduced(given, after ?? before);
   if (type.form === "scalar") return sameJson(before, after) ? undefined : modifiedLeaf;
   if (isWhole(type) || (isEmptyValue(before) && isEmptyValue(after))) {
@@ -96,6 +99,7 @@ class Parts {
 function compareMembers(type: FieldType, before: Json, after: Json): Comparison | undefined {
   const differences = new Differences();
   const look = (name: string, left: unknown, right: unknown) => {
+    spendTime();
     if (left === right) return;
     differences.add(memberElement(name), memberType(type, name), left, right);
   };
@@ -124,6 +128,7 @@ function compareItems(type: ListType, before: readonly unknown[], after: readonl
 export function itemsOf(type: ListType, list: readonly unknown[]): Map<PathElement, unknown> {
   const items = new Map<PathElement, unknown>();
   for (const [i, item] of list.entries()) {
+    spendTime();
     try {
       const element = itemElement(type, item, i);
       if (!items.has(element)) items.set(element, item);
@@ -137,6 +142,7 @@ export function itemsOf(type: ListType, list: readonly unknown[]): Map<PathEleme
 
 /** Every path of a value that is there on one side only, the value's own included. */
 function wholeSet(given: FieldType, value: unknown): FieldSet {
+  spendTime();
   const type = deduced(given, value);
   if (isWhole(type) || value === null || typeof value !== "object") return leaf;
   let children: Map<PathElement, FieldSet> | undefined;

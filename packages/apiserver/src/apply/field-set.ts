@@ -4,6 +4,7 @@
  *
  * FieldsV1 is the same as JSON: `{}` for a member with nothing below it, `".": {}` for one that has something.
  */
+import { spendTime } from "../api/work-time.ts";
 import type { FieldType } from "../schema/field-types.ts";
 import { compareElements, memberName, type PathElement, readElement, shownElement } from "./path-element.ts";
 import { childType, fieldOf } from "./type-steps.ts";
@@ -50,6 +51,7 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
   if (isEmpty(a)) return b;
   let children: Children | undefined;
   for (const [element, theirs] of b.children) {
+    spendTime();
     const ours = a.children.get(element);
     const both = ours === undefined ? theirs : union(ours, theirs);
     if (both === ours) continue;
@@ -75,6 +77,7 @@ export function pathCount(set: FieldSet): number {
   let count = pathCounts.get(set);
   if (count === undefined) {
     count = set.children.size;
+    spendTime(count);
     for (const child of set.children.values()) count += pathCount(child);
     pathCounts.set(set, count);
   }
@@ -86,6 +89,7 @@ export function intersection(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b) return a;
   const children: Children = new Map();
   for (const [element, ours] of a.children) {
+    spendTime();
     const theirs = b.children.get(element);
     if (theirs !== undefined) put(children, element, intersection(ours, theirs));
   }
@@ -99,6 +103,7 @@ export function difference(a: FieldSet, b: FieldSet): FieldSet {
   let changed = a.member && b.member;
   const children: Children = new Map();
   for (const [element, ours] of a.children) {
+    spendTime();
     const theirs = b.children.get(element);
     const left = theirs === undefined ? ours : difference(ours, theirs);
     changed ||= left !== ours;
@@ -113,6 +118,7 @@ export function recursiveDifference(a: FieldSet, b: FieldSet): FieldSet {
   if (isEmpty(b)) return a;
   const children: Children = new Map();
   for (const [element, ours] of a.children) {
+    spendTime();
     const theirs = b.children.get(element);
     put(children, element, theirs === undefined ? ours : recursiveDifference(ours, theirs));
   }
@@ -123,6 +129,7 @@ export function recursiveDifference(a: FieldSet, b: FieldSet): FieldSet {
 export function leaves(set: FieldSet): FieldSet {
   if (set.children.size === 0) return set;
   const children: Children = new Map();
+  spendTime(set.children.size);
   for (const [element, child] of set.children) put(children, element, leaves(child));
   return nodeOf(false, children);
 }
@@ -132,6 +139,7 @@ export function sameSet(a: FieldSet, b: FieldSet): boolean {
   if (a === b) return true;
   if (a.member !== b.member || a.children.size !== b.children.size) return false;
   for (const [element, ours] of a.children) {
+    spendTime();
     const theirs = b.children.get(element);
     if (theirs === undefined || !sameSet(ours, theirs)) return false;
   }
@@ -153,6 +161,7 @@ export function withNamedFields(set: FieldSet, type: FieldType): FieldSet {
 function namedChildren(set: FieldSet, type: FieldType): Children {
   const children: Children = new Map();
   for (const [element, child] of set.children) {
+    spendTime();
     const name = memberName(element);
     const isNamed = name !== undefined && fieldOf(type, name) !== undefined;
     const below = child.children.size === 0 ? noChildren : namedChildren(child, childType(type, element));
@@ -165,6 +174,7 @@ function namedChildren(set: FieldSet, type: FieldType): Children {
 export function shownPaths(set: FieldSet): readonly string[] {
   const found: string[] = [];
   const walk = (node: FieldSet, at: string) => {
+    spendTime(1 + node.children.size);
     const sorted = [...node.children].sort(([a], [b]) => compareElements(a, b));
     for (const [element, child] of sorted) if (child.member) found.push(at + shownElement(element));
     for (const [element, child] of sorted) walk(child, at + shownElement(element));
@@ -181,6 +191,7 @@ const nothingBelow: FieldsV1 = Object.freeze({});
 /** The set as FieldsV1, its parts in their order. */
 export function toFieldsV1(set: FieldSet): FieldsV1 {
   if (set.children.size === 0) return nothingBelow;
+  spendTime(set.children.size);
   const result: Record<string, FieldsV1> = {};
   if (set.member) result["."] = nothingBelow;
   for (const element of [...set.children.keys()].sort(compareElements)) {
@@ -215,6 +226,7 @@ function readNode(fields: FieldsV1): FieldSet {
   let count = 0;
   for (const [text, below] of Object.entries(fields)) {
     count++;
+    spendTime();
     if (text === ".") {
       member = true;
       continue;

@@ -2,7 +2,9 @@
  * Who manages which fields of an object: `metadata.managedFields`, read and written. Managers never change; one that
  * a write does not concern keeps its entry, so that stored objects share it (apiserver, fieldmanager/internal).
  */
+
 import { own, ownParsed } from "../api/own.ts";
+import { spendTime } from "../api/work-time.ts";
 import {
   emptySet,
   type FieldSet,
@@ -67,6 +69,7 @@ export function readManagers(entries: readonly ManagedFieldsEntry[] | undefined)
   if (entries === undefined || entries.length === 0) return noManagers;
   const managers = new Map<string, Manager>();
   for (const entry of entries) {
+    spendTime();
     const manager = readManager(entry);
     if (manager === undefined) return undefined;
     managers.set(identityText(manager), manager);

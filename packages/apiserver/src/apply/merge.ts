@@ -3,6 +3,7 @@
  * (structured-merge-diff, typed/merge.go and typed/remove.go).
  */
 import { ownMember, setMember } from "../api/set-member.ts";
+import { spendTime } from "../api/work-time.ts";
 import type { FieldType, ListType } from "../schema/field-types.ts";
 import { itemsOf } from "./compare.ts";
 import type { FieldSet } from "./field-set.ts";
@@ -22,6 +23,7 @@ export function mergeApplied(
   applied: unknown,
   options: MergeOptions,
 ): unknown {
+  spendTime();
   if (applied === undefined) return live;
   if (live === undefined || live === null) return applied;
   const type = deduced(given, applied ?? live);
@@ -73,6 +75,7 @@ function inAppliedOrder(live: readonly PathElement[], applied: readonly PathElem
     placed.add(element);
   };
   while (l < live.length || r < applied.length) {
+    spendTime();
     const left = live[l];
     const right = applied[r];
     while (nextShared < shared.length && placed.has(shared[nextShared] as PathElement)) nextShared++;
@@ -112,6 +115,7 @@ export function removeFields(given: FieldType, value: unknown, gone: FieldSet): 
   if (type.form === "list") {
     if (!Array.isArray(value)) return value;
     const left = value.flatMap((item: unknown, i) => {
+      spendTime();
       const below = belowOf(type, item, i, gone);
       if (below === undefined) return [item];
       return below.member ? [] : [removeFields(type.of, item, below)];
@@ -121,6 +125,7 @@ export function removeFields(given: FieldType, value: unknown, gone: FieldSet): 
   const result: Record<string, unknown> = {};
   let count = 0;
   for (const [name, member] of Object.entries(value as Json)) {
+    spendTime();
     const below = gone.children.get(memberElement(name));
     if (below?.member === true) continue;
     const left = below === undefined ? member : removeFields(memberType(type, name), member, below);

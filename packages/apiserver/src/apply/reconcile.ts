@@ -3,6 +3,7 @@
  * and who manages the whole of something that is not atomic manages what is in it (structured-merge-diff,
  * typed/reconcile_schema.go). The latter also befalls those of whose map or list nothing but itself is left.
  */
+import { spendTime } from "../api/work-time.ts";
 import type { FieldType } from "../schema/field-types.ts";
 import { type FieldSet, leaf, nodeOf } from "./field-set.ts";
 import { memberName, type PathElement } from "./path-element.ts";
@@ -20,6 +21,7 @@ const settled = new WeakMap<FieldSet, FieldType>();
 function isSettled(set: FieldSet, type: FieldType): boolean {
   if (settled.get(set) === type) return true;
   for (const [element, child] of set.children) {
+    spendTime();
     if (!isKnown(type, element)) continue;
     const below = childType(type, element);
     if (changeOf(child, below) !== "none" || !isSettled(child, below)) return false;
@@ -42,6 +44,7 @@ function changeOf(set: FieldSet, type: FieldType): Change {
 function withChildren(set: FieldSet, type: FieldType, live: FieldSet | undefined): FieldSet {
   let children: Map<PathElement, FieldSet> | undefined;
   for (const [element, child] of set.children) {
+    spendTime();
     if (!isKnown(type, element)) continue;
     const next = reconciledAt(child, childType(type, element), live?.children.get(element));
     if (next === child) continue;

@@ -2,7 +2,9 @@
  * Rules of schemas in CEL, `x-kubernetes-validations`: what an object breaks (apiextensions-apiserver schema/cel). A
  * rule that asks for `oldSelf` holds for changes only.
  */
+
 import { type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../api/errors.ts";
+import { spendTime } from "../api/work-time.ts";
 import { compileExpression, type Expression, optionalValue } from "./cel.ts";
 import { CostMeter, callCostMax, objectCostMax } from "./cel-cost.ts";
 import { isEmbedded, RuleValues } from "./cel-values.ts";
@@ -52,6 +54,7 @@ class Rules {
 
   look(value: unknown, old: unknown, schema: CustomSchema, at: string, isRoot: boolean): void {
     if (value === undefined || this.#hasEnded || !hasRules(schema)) return;
+    spendTime();
     this.#holds(value, old, schema, at, isRoot);
     if (Array.isArray(value)) {
       if (schema.items === undefined) return;
@@ -143,6 +146,8 @@ class Rules {
     } catch (error) {
       outcome = { why: ((error as Error).message.split("\n")[0] ?? "").slice(0, reasonMax) };
     }
+    // Within it nobody looks at the clock, for an expression catches errors; it takes a tenth of a second at most.
+    spendTime(Math.ceil(meter.used));
     this.#left -= meter.used;
     if (!meter.isExceeded) return outcome;
     this.#left = -1;

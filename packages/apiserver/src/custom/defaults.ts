@@ -2,7 +2,9 @@
  * Fills in the defaults of a structural schema, on every write and every read (apiextensions-apiserver
  * schema/defaulting). A null where the schema allows none counts as not given.
  */
+
 import { apiError } from "../api/errors.ts";
+import { spendTime } from "../api/work-time.ts";
 import type { CustomSchema } from "./custom-schema.ts";
 import { mapList, mapObject, own } from "./prune.ts";
 
@@ -71,6 +73,7 @@ class Filling {
     const others = typeof additionalProperties === "object" ? additionalProperties : undefined;
     const missing: [string, unknown][] = [];
     for (const [key, property] of defaultedOf(properties)) {
+      spendTime();
       if (!Object.hasOwn(value, key)) missing.push([key, this.#add(key, property)]);
     }
     const filled = mapObject(value as Json, (key, member) => {

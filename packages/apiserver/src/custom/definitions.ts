@@ -196,6 +196,8 @@ export class Definitions {
         definition: metadata.name,
         error,
       });
+      // They are too many for the time of one request: the others are deleted when those who wait have had their turn.
+      if (error.code === 504) this.#env.clock.timer(0, () => this.#wake());
     }
   }
 

@@ -2,6 +2,7 @@
  * Drops members that a structural schema does not have (apiextensions-apiserver schema/pruning). The metadata of a
  * resource, its apiVersion and its kind are nobody's to drop.
  */
+import { spendTime } from "../api/work-time.ts";
 import type { CustomSchema } from "./custom-schema.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -68,6 +69,7 @@ export function mapList(
 ): readonly unknown[] {
   let result: unknown[] | undefined;
   for (const [i, item] of list.entries()) {
+    spendTime();
     const next = change(item, i);
     if (next !== item) {
       result ??= [...list];
@@ -81,6 +83,7 @@ export function mapList(
 export function mapObject(object: Json, change: (key: string, member: unknown) => unknown): Json {
   let result: Record<string, unknown> | undefined;
   for (const [key, member] of Object.entries(object)) {
+    spendTime();
     const next = change(key, member);
     if (next === member) continue;
     result ??= { ...object };

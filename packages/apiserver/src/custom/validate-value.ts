@@ -3,7 +3,9 @@
  * validation/validate, apiextensions-apiserver pkg/apiserver/validation). The checks run in the reference's order:
  * type, combinations, then what belongs to the value's own type, then the list of known values, then members.
  */
+
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../api/errors.ts";
+import { spendTime } from "../api/work-time.ts";
 import type { CustomSchema } from "./custom-schema.ts";
 import { hasFormat } from "./formats.ts";
 import { patternMatches, patternSteps } from "./pattern.ts";
@@ -74,6 +76,7 @@ class Validation {
 
   /** @throws TooMuchWorkError when there is not so much left to spend */
   #spend(work: number): void {
+    spendTime(Math.ceil(work));
     this.#work.left -= work;
     if (this.#work.left < 0) throw new TooMuchWorkError();
   }

@@ -1,5 +1,5 @@
 /** Takes a request for a resource to the registry: its verb, its body, and the form of the answer. */
-import type { KubeObject } from "@longshore/kube";
+import { KubeApiError, type KubeObject } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { excessOf } from "../api/bounded.ts";
 import { apiError, badRequest, unsupportedMediaType } from "../api/errors.ts";
@@ -51,18 +51,27 @@ export async function answerResource(env: RuntimeEnv, call: ResourceCall): Promi
   const deprecation = of.custom?.deprecation(version) ?? emulated.deprecation(of.group, version, of.kind);
   if (deprecation !== undefined) warnings.add(deprecation);
   const validation = isWrite(verb) ? fieldValidationOf(params, emulated) : "Ignore";
-  const asked = await withBody(base, of, request, emulated, { validation, inText: [], warn: warnings.add });
+  const body = await bodyOf(base, request);
   if (!server.running) throw apiError(503, "ServiceUnavailable", "the API server is stopping");
-  const answer = server.registry.handle(asked);
-  await server.registry.context.store.durable();
+  const { registry } = server;
+  const checks = { validation, inText: [], warn: warnings.add };
+  // What the body holds is found out in the same time.
+  const answer =
+    body === undefined
+      ? registry.handle(base)
+      : registry.inTime(() => registry.handle(withBody(base, of, body, emulated, checks)));
+  await registry.context.store.durable();
   warnings.announce(response);
   const context = { kind: of, version, emulated, form, includeObject };
   if (answer.type === "watch") {
     return respondWithWatch(response, answer.stream, context, () => env.clock.now());
   }
   const rendering = { ...context, now: env.clock.now() };
-  if (answer.type === "list") await sendRendered(request, response, 200, renderList(answer, rendering));
-  else await sendRendered(request, response, answer.code, renderObject(answer.object, rendering));
+  const render = () =>
+    answer.type === "list" ? renderList(answer, rendering) : renderObject(answer.object, rendering);
+  // What is done is told, however long that takes.
+  const rendered = isRead(verb) ? registry.inTime(render) : render();
+  await sendRendered(request, response, answer.type === "list" ? 200 : answer.code, rendered);
 }
 
 /** A watch over HTTP ends after 30 to 60 minutes unless it asks for another time (`--min-request-timeout`). */
@@ -82,21 +91,33 @@ const patchTypes: Readonly<Record<string, PatchType>> = {
   "application/apply-patch+yaml": "apply",
 };
 
+/** A body that has been read. */
+interface Body {
+  readonly bytes: Buffer;
+  readonly type: string;
+  /** Of the body of a patch. */
+  readonly patchType: PatchType | undefined;
+}
+
+/** The body of the request; undefined where none is read. @throws KubeApiError 413, 415 */
+async function bodyOf({ verb }: ApiRequest, request: Request): Promise<Body | undefined> {
+  if (isRead(verb) || verb === "watch") return undefined;
+  const type = mediaType(header(request, "content-type"));
+  const patchType = patchTypes[type];
+  if (verb === "patch" && patchType === undefined)
+    throw apiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {});
+  return { bytes: await readBody(request), type, patchType };
+}
+
 /** The request with what its body holds. */
-async function withBody(
+function withBody(
   base: ApiRequest,
   of: Kind,
-  request: Request,
+  { bytes, type, patchType }: Body,
   version: EmulatedVersion,
   checks: FieldChecks,
-): Promise<ApiRequest> {
-  if (base.verb === "get" || base.verb === "list" || base.verb === "watch") return base;
-  const type = mediaType(header(request, "content-type"));
-  if (base.verb === "patch") {
-    const patchType = patchTypes[type];
-    if (patchType === undefined)
-      throw apiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {});
-    const bytes = await readBody(request);
+): ApiRequest {
+  if (base.verb === "patch" && patchType !== undefined) {
     const isApply = patchType === "apply";
     if (patchType === "strategic" && of.custom !== undefined) throw unsupportedMediaType(customPatchTypes);
     const body = isApply ? parseBody(bytes, "application/yaml") : parsePatch(bytes, patchType);
@@ -107,12 +128,12 @@ async function withBody(
     if (problem !== undefined) throw badRequest(`error strict decoding YAML: ${problem}`);
     return { ...base, patchType, body };
   }
-  const bytes = await readBody(request);
   if (base.verb === "delete" || base.verb === "deletecollection") {
     if (bytes.length === 0) return base;
     try {
       return { ...base, body: decodeObject("meta", "DeleteOptions", parseBody(bytes, type)) };
     } catch (error) {
+      if (error instanceof KubeApiError && error.code === 504) throw error;
       throw apiError(500, "", `cannot read the DeleteOptions: ${(error as Error).message}`);
     }
   }
@@ -132,6 +153,7 @@ function withText(checks: FieldChecks, bytes: Buffer, type: string, value: unkno
   return { ...checks, inText: problemsOfText(bytes, type, value) };
 }
 
+const isRead = (verb: Verb) => verb === "get" || verb === "list";
 const isWrite = (verb: Verb) => verb === "create" || verb === "update" || verb === "patch";
 
 function parsePatch(bytes: Buffer, type: PatchType): unknown {

@@ -5,7 +5,9 @@
  * A patch costs time in proportion to the document and to itself, not to the one times the other: see
  * working-document.ts. What it copies is bounded in sum.
  */
+
 import { apiError, badRequest } from "../api/errors.ts";
+import { spendTime } from "../api/work-time.ts";
 import {
   type Container,
   isOpen,
@@ -55,6 +57,7 @@ export function applyJsonPatch(target: unknown, patch: unknown): unknown {
   const document = new Document(target);
   for (const [index, operation] of patch.entries()) {
     try {
+      spendTime();
       document.apply(operation);
     } catch (error) {
       if (!(error instanceof Inapplicable)) throw error;

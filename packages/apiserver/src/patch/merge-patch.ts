@@ -1,5 +1,6 @@
 /** JSON merge patch (RFC 7386). */
 import { ownMember, setMember } from "../api/set-member.ts";
+import { spendTime } from "../api/work-time.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -11,6 +12,7 @@ export function applyMergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   const result: Record<string, unknown> = isObject(target) ? { ...target } : {};
   for (const [key, value] of Object.entries(patch)) {
+    spendTime();
     if (value === null) delete result[key];
     else setMember(result, key, isObject(value) ? applyMergePatch(ownMember(result, key), value) : value);
   }

@@ -3,9 +3,11 @@
  * are merged by a key, with the directives `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`
  * and `$setElementOrder/…` (apimachinery util/strategicpatch; design proposal "strategic merge patch").
  */
+
 import { ByJson } from "../api/by-json.ts";
 import { apiError, badRequest } from "../api/errors.ts";
 import { ownMember, setMember } from "../api/set-member.ts";
+import { spendTime } from "../api/work-time.ts";
 import { mergeRules } from "../schema/merge-rules.ts";
 import { structNameOf, structOf, type TypeRef } from "../schema/schema.ts";
 
@@ -43,6 +45,7 @@ class Work {
 
   /** @throws KubeApiError 413 */
   spend(steps: number): void {
+    spendTime(1 + steps);
     this.#left -= steps;
     if (this.#left >= 0) return;
     const message = `Request entity too large: the patch merges more than ${stepsMax} members and items: name each item once, or split the patch`;
@@ -69,6 +72,7 @@ function mergeMap(original: Json, patch: Json, type: TypeRef, work: Work): Json 
   const result = work.openFor(original);
   if (patch.$retainKeys !== undefined) retainKeys(result, patch);
   for (const [key, value] of Object.entries(patch)) {
+    spendTime();
     if (key === "$patch" || key === "$retainKeys") continue;
     if (key.startsWith(deletePrefix)) {
       const field = key.slice(deletePrefix.length);
@@ -160,6 +164,7 @@ function mergeItems(
   }
   const added: unknown[] = [];
   for (const item of patch) {
+    spendTime();
     if (!isMap(item)) throw badRequest(`a list merged by ${mergeKey} holds objects only`);
     const key = item[mergeKey];
     if (key === undefined) {
@@ -187,6 +192,7 @@ function checkOrder(
 ): void {
   const keyOf = (item: unknown) => (mergeKey !== undefined && isMap(item) ? item[mergeKey] : item);
   const named = new ByJson<true>();
+  spendTime(order.length + patch.length);
   for (const item of order) named.set(keyOf(item), true);
   for (const item of patch) {
     if (isMap(item) && item.$patch !== undefined) continue;
@@ -204,6 +210,7 @@ function listOf(value: unknown, directive: string): readonly unknown[] {
 /** Keeps of the original only the members that the patch names. */
 function retainKeys(result: Record<string, unknown>, patch: Json): void {
   const keys = new Set(asList(patch.$retainKeys));
+  spendTime(keys.size);
   for (const key of Object.keys(patch)) {
     if (key.startsWith("$") || patch[key] === null || keys.has(key)) continue;
     throw badRequest("the $retainKeys list must name every member that the patch sets");
@@ -228,6 +235,7 @@ function ordered(
     for (const [place, item] of list.entries()) places.getOr(keyOf(item), () => place);
     return (item: unknown) => places.get(keyOf(item)) ?? -1;
   };
+  spendTime(items.length + order.length + original.length);
   const inOrder = placeIn(order);
   const before = placeIn(original);
   const placed = items.map((item) => ({ item, inOrder: inOrder(item), before: before(item) }));
@@ -250,6 +258,7 @@ function ordered(
 function withoutItems(items: readonly unknown[], gone: readonly unknown[]): readonly unknown[] {
   if (gone.length === 0) return items;
   const named = new ByJson<true>();
+  spendTime(items.length + gone.length);
   for (const item of gone) named.set(item, true);
   return items.filter((item) => !named.has(item));
 }

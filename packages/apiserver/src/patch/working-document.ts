@@ -2,7 +2,9 @@
  * A JSON document that many operations change, one after the other: what an operation changes is opened for changes
  * once, and everything else stays the value that it was. No operation costs time in proportion to the document.
  */
+
 import { depthMax } from "../api/bounded.ts";
+import { spendTime } from "../api/work-time.ts";
 import { WorkingList } from "./working-list.ts";
 
 /** An object that is open for changes: its members in their order. */
@@ -22,6 +24,7 @@ export function isOpen(value: unknown): value is WorkingContainer {
 /** The value, open for changes; what it was made from is not changed by them. */
 export function opened(value: Container): WorkingContainer {
   if (isOpen(value)) return value;
+  spendTime();
   return Array.isArray(value) ? new WorkingList(value) : new Map(Object.entries(value));
 }
 
@@ -31,6 +34,7 @@ export function opened(value: Container): WorkingContainer {
  */
 export function plain(value: unknown, depth = 0): unknown {
   if (!isOpen(value)) return value;
+  spendTime(1 + (value instanceof Map ? value.size : value.length));
   if (depth > depthMax) throw new RangeError(`it is nested more than ${depthMax} levels deep`);
   if (value instanceof WorkingList) return value.toArray().map((item) => plain(item, depth + 1));
   return Object.fromEntries(Array.from(value, ([key, member]) => [key, plain(member, depth + 1)]));
@@ -44,6 +48,7 @@ export class MemberCounts {
     let count = this.#known.get(value);
     if (count === undefined) {
       count = Object.keys(value).length;
+      spendTime(count);
       this.#known.set(value, count);
     }
     return count;
@@ -52,6 +57,7 @@ export class MemberCounts {
 
 /** True when a part of the document is the JSON value `other`. Costs no more than `other` is long. */
 export function sameValue(value: unknown, other: unknown, counts: MemberCounts): boolean {
+  spendTime();
   if (typeof other !== "object" || other === null) return value === other;
   if (typeof value !== "object" || value === null) return false;
   const isList = value instanceof WorkingList || Array.isArray(value);

@@ -21,6 +21,8 @@ import { storable } from "./stored-size.ts";
 /** What all parts of the registry share. */
 export interface RegistryContext {
   readonly clock: Clock;
+  /** Most milliseconds of work for one request, see `api/work-time.ts`. */
+  readonly workMsMax: number;
   readonly random: Random;
   readonly store: Store;
   readonly kinds: KindTable;

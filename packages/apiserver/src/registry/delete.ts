@@ -2,9 +2,11 @@
  * Deleting: at once, or marked first while finalizers or a grace period hold the object
  * (apiserver registry/rest BeforeDelete and registry/generic Store.Delete).
  */
+
 import type { KubeObject, Stored } from "@longshore/kube";
 import { apiError, conflict, invalid, invalidValue, unsupportedValue } from "../api/errors.ts";
 import { own } from "../api/own.ts";
+import { betweenCommits, commitWork } from "../api/work-time.ts";
 import { commitOne, existing, isDryRun, type KindRequest, type RegistryContext } from "./context.ts";
 import type { Kind } from "./kind.ts";
 import { apiTime } from "./metadata.ts";
@@ -36,6 +38,7 @@ export function deleteCollection(context: RegistryContext, request: KindRequest)
   const options = deleteOptions(request);
   const chosen = selectedObjects(request);
   for (const object of chosen) {
+    betweenCommits();
     const one: KindRequest = {
       ...request,
       name: object.metadata.name,
@@ -44,6 +47,7 @@ export function deleteCollection(context: RegistryContext, request: KindRequest)
     if (request.table.get(object.metadata.namespace ?? "", object.metadata.name) === undefined) continue;
     removeObject(context, one, object, options, isDry(request, options));
   }
+  commitWork();
   return { type: "list", items: chosen, resourceVersion: String(context.store.revision) };
 }
 

@@ -1,4 +1,5 @@
 /** The rules of `metadata`, the same for every kind (apiserver registry/rest BeforeCreate and BeforeUpdate). */
+
 import type { KubeObject, ObjectMeta, OwnerReference, Stored } from "@longshore/kube";
 import type { Clock, Random } from "@longshore/runtime";
 import { problemsMax } from "../api/bounded.ts";
@@ -11,6 +12,7 @@ import {
   requiredValue,
 } from "../api/errors.ts";
 import { sameJson } from "../api/own.ts";
+import { spendTime } from "../api/work-time.ts";
 import type { Kind } from "./kind.ts";
 import {
   generatedName,
@@ -133,12 +135,14 @@ export function metadataProblems(kind: Kind, meta: ObjectMeta): FieldProblem[] {
     problems.push(...why.map((p) => invalidValue(`${at}.name`, meta.name, p)));
   }
   for (const [key, value] of Object.entries(meta.labels ?? {})) {
+    spendTime();
     if (problems.length > problemsMax) break;
     problems.push(...qualifiedNameProblems(key).map((p) => invalidValue(`${at}.labels`, key, p)));
     problems.push(...labelValueProblems(String(value)).map((p) => invalidValue(`${at}.labels`, value, p)));
   }
   let bytes = 0;
   for (const [key, value] of Object.entries(meta.annotations ?? {})) {
+    spendTime();
     if (problems.length <= problemsMax) {
       problems.push(
         ...qualifiedNameProblems(key.toLowerCase()).map((p) => invalidValue(`${at}.annotations`, key, p)),
@@ -151,10 +155,12 @@ export function metadataProblems(kind: Kind, meta: ObjectMeta): FieldProblem[] {
     problems.push({ reason: "FieldValueTooLong", message, field: `${at}.annotations` });
   }
   for (const [i, owner] of (meta.ownerReferences ?? []).entries()) {
+    spendTime();
     if (problems.length > problemsMax) break;
     problems.push(...ownerProblems(owner, `${at}.ownerReferences[${i}]`));
   }
   for (const [i, finalizer] of (meta.finalizers ?? []).entries()) {
+    spendTime();
     if (problems.length > problemsMax) break;
     problems.push(...finalizerProblems(finalizer, `${at}.finalizers[${i}]`, `${at}.finalizers`));
   }

@@ -1,5 +1,7 @@
 /** Rules for names, labels and other words of the API (apimachinery util/validation). */
+
 import type { Random } from "@longshore/runtime";
+import { spendTime } from "../api/work-time.ts";
 
 const label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const dnsLabel = new RegExp(`^${label}$`);
@@ -19,6 +21,7 @@ const labelValueRule =
 
 /** Why `name` is no DNS label (at most 63 characters). */
 export function labelProblems(name: string): string[] {
+  spendTime();
   const problems: string[] = [];
   if (name.length > 63) problems.push("must be no more than 63 characters");
   if (!dnsLabel.test(name)) problems.push(labelRule);
@@ -27,6 +30,7 @@ export function labelProblems(name: string): string[] {
 
 /** Why `name` is no DNS label that begins with a letter, as the names of kinds are (RFC 1035). */
 export function dns1035LabelProblems(name: string): string[] {
+  spendTime();
   const problems: string[] = [];
   if (name.length > 63) problems.push("must be no more than 63 characters");
   if (!/^[a-z]([-a-z0-9]*[a-z0-9])?$/.test(name)) problems.push(dns1035Rule);
@@ -35,6 +39,7 @@ export function dns1035LabelProblems(name: string): string[] {
 
 /** Why `name` is no DNS subdomain (at most 253 characters). */
 export function subdomainProblems(name: string): string[] {
+  spendTime();
   const problems: string[] = [];
   if (name.length > 253) problems.push("must be no more than 253 characters");
   if (!dnsSubdomain.test(name)) problems.push(subdomainRule);
@@ -49,6 +54,7 @@ export function pathSegmentProblems(name: string): string[] {
 
 /** Why `key` is no qualified name: `name` or `prefix/name`, the form of label keys. */
 export function qualifiedNameProblems(key: string): string[] {
+  spendTime();
   const parts = key.split("/");
   const name = parts.at(-1) ?? "";
   const problems: string[] = [];
@@ -70,6 +76,7 @@ export function qualifiedNameProblems(key: string): string[] {
 
 /** Why `value` is no label value. */
 export function labelValueProblems(value: string): string[] {
+  spendTime();
   const problems: string[] = [];
   if (value.length > 63) problems.push("must be no more than 63 characters");
   if (value !== "" && !qualifiedName.test(value)) problems.push(labelValueRule);

@@ -5,9 +5,11 @@
  * Invariants
  *  - Nothing is awaited: what a request has read is still true when it commits.
  *  - Every answer is frozen and shared with the store.
+ *  - A request takes this thread for a time that is bounded, and changes nothing when it runs out (api/work-time.ts).
  */
 import type { Stored } from "@longshore/kube";
 import { methodNotSupported, unknownResource } from "../api/errors.ts";
+import { withinWorkTime } from "../api/work-time.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
 import { servedAnswer } from "./conversion.ts";
 import { deleteCollection, deleteObject } from "./delete.ts";
@@ -31,8 +33,18 @@ export class Registry {
     this.context = context;
   }
 
-  /** The answer. @throws KubeApiError with the Status that the client is to see */
+  /** The answer. @throws KubeApiError with the Status that the client is to see; 504 when it takes too long */
   handle(request: ApiRequest): ApiAnswer {
+    // A watch lasts, and its beginning is short.
+    return request.verb === "watch" ? this.#answer(request) : this.inTime(() => this.#answer(request));
+  }
+
+  /** Does the work of one request, or a part of it, in the time that one may take. @throws KubeApiError 504 */
+  inTime<T>(work: () => T): T {
+    return withinWorkTime(this.context.clock, this.context.workMsMax, work);
+  }
+
+  #answer(request: ApiRequest): ApiAnswer {
     const { kinds, store } = this.context;
     const found = kinds.find(request.group, request.resource);
     if (found === undefined || !found.versions.includes(request.version)) throw unknownResource();

@@ -1,6 +1,8 @@
 /** What a request's selectors choose. */
+
 import type { KubeObject, Stored } from "@longshore/kube";
 import { badRequest } from "../api/errors.ts";
+import { spendTime } from "../api/work-time.ts";
 import type { KindRequest } from "./context.ts";
 import type { Kind } from "./kind.ts";
 import type { ApiQuery } from "./request.ts";
@@ -28,7 +30,10 @@ export function selection(
     tests.push((o) => selector.matches(fieldsOf(of, o)));
   }
   if (tests.length === 0) return undefined;
-  return (object) => tests.every((test) => test(object));
+  return (object) => {
+    spendTime(tests.length);
+    return tests.every((test) => test(object));
+  };
 }
 
 /** @throws KubeApiError 400 for a field that selectors of the kind may not use */

@@ -1,6 +1,8 @@
 /** How much room an object takes in the store: as much as etcd takes in one request, and no more. */
+
 import type { KubeObject } from "@longshore/kube";
 import { apiError } from "../api/errors.ts";
+import { spendTime } from "../api/work-time.ts";
 import { messageBytes } from "../schema/encode.ts";
 import { hasMessage } from "../schema/messages.ts";
 import type { Kind } from "./kind.ts";
@@ -53,6 +55,7 @@ function storedBytes(of: Kind, object: KubeObject): number {
 function jsonLength(value: unknown): number {
   if (typeof value === "string") return value.length + 3;
   if (typeof value !== "object" || value === null) return 6;
+  spendTime();
   let length = 2;
   if (Array.isArray(value)) {
     for (const item of value) length += jsonLength(item);

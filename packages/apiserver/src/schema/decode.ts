@@ -6,6 +6,7 @@
 import { parseQuantity } from "@longshore/kube/basics";
 import { badRequest } from "../api/errors.ts";
 import { setMember } from "../api/set-member.ts";
+import { spendTime } from "../api/work-time.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { isEmptyList, isOmitted } from "./go-forms.ts";
 import { structNameOf, structOf, type TypeRef } from "./schema.ts";
@@ -58,6 +59,7 @@ const quantityPattern = /^[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?
 const timePattern = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
 
 function decode(type: TypeRef, value: unknown, at: string, version?: EmulatedVersion): unknown {
+  spendTime();
   if (value === null || value === undefined) return undefined;
   const given = Array.isArray(value) ? "list" : typeof value;
   const expect = (what: string): never => {

@@ -4,7 +4,9 @@
  *
  * Messages are written from their end to their beginning, so that the length of each is known when it is due.
  */
+
 import type { KubeObject } from "@longshore/kube";
+import { spendTime } from "../api/work-time.ts";
 import { hasMessage, type MessageField, messageFields, messageOfKind } from "./messages.ts";
 
 /** The media type. */
@@ -142,6 +144,7 @@ function writeField(to: BackwardWriter, number: number, content: () => void, dro
 }
 
 function writeValue(to: BackwardWriter, number: number, type: string, value: unknown): void {
+  spendTime();
   if (type === "bool") writeNumber(to, number, value === true ? 1 : 0);
   else if (type === "int32" || type === "int64") writeNumber(to, number, Number(value));
   else writeField(to, number, () => writeContent(to, type, value));

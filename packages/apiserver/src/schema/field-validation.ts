@@ -2,7 +2,9 @@
  * What a strict decoder objects to: members that the type does not have, and members that are there twice. It is
  * told as an error or as a warning, as the client asks (`fieldValidation`; apimachinery's strict decoding errors).
  */
+
 import type { KubeObject } from "@longshore/kube";
+import { spendTime } from "../api/work-time.ts";
 import type { Kind } from "../registry/kind.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { structNameOf, structOf, type TypeRef } from "./schema.ts";
@@ -63,6 +65,7 @@ export function unknownFields(
 }
 
 function lookAt(type: TypeRef, value: unknown, at: string, emulated: EmulatedVersion, found: string[]): void {
+  spendTime();
   if (typeof value !== "object" || value === null || found.length >= problemsMax) return;
   switch (type.form) {
     case "list":
@@ -105,6 +108,7 @@ export function duplicateFields(text: string, value: unknown): readonly string[]
 function membersIn(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   const members = Object.values(value);
+  spendTime(1 + members.length);
   let count = Array.isArray(value) ? 0 : members.length;
   for (const member of members) if (typeof member === "object") count += membersIn(member);
   return count;
@@ -119,6 +123,7 @@ const space = 32;
 function membersOfText(text: string): number {
   let count = 0;
   for (let at = text.indexOf('"'); at >= 0; ) {
+    spendTime();
     let end = endOfString(text, at);
     while (text.charCodeAt(end) <= space) end++;
     if (text.charCodeAt(end) === colon) count++;
@@ -149,6 +154,7 @@ class Scanner {
   }
 
   value(path: string): void {
+    spendTime();
     const first = this.#next();
     if (first === quote) this.#string();
     else if (first === 123) this.#object(path);

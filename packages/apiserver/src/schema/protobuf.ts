@@ -6,6 +6,7 @@
 import { KubeApiError } from "@longshore/kube/basics";
 import { badRequest } from "../api/errors.ts";
 import { setMember } from "../api/set-member.ts";
+import { spendTime } from "../api/work-time.ts";
 import { type MessageField, messageFields, messageOfKind } from "./messages.ts";
 
 const byNumber = new Map<string, ReadonlyMap<number, MessageField>>();
@@ -42,6 +43,7 @@ function* read(bytes: Uint8Array): Generator<readonly [number, Value]> {
     return length === 0 ? nothing : bytes.subarray(at - length, at);
   };
   while (at < bytes.length) {
+    spendTime();
     const key = Number(varint());
     const kind = key & 7;
     if (kind === 0) yield [key >> 3, varint()];

@@ -1,6 +1,8 @@
 /** The store that both forms share: tables in memory, with or without something durable behind. */
+
 import type { KubeObject, Stored } from "@longshore/kube";
 import { own, ownParsed } from "../api/own.ts";
+import { commitWork } from "../api/work-time.ts";
 import type { BaseContents, BaseRecord } from "./disk/base-file.ts";
 import type { StoredRecord } from "./disk/records.ts";
 import { type HistoryLimits, ResourceTable } from "./resource-table.ts";
@@ -91,6 +93,7 @@ export class ObjectStore implements Store {
 
   commit(changes: readonly Change[]): Commit {
     if (this.#closed) throw new StoreError("the store is closed");
+    commitWork();
     const revision = ++this.#revision;
     const old = this.#age?.oldRevision(revision);
     if (old !== undefined) for (const table of this.#tables.values()) table.trim(old, historyMin);

@@ -1,5 +1,7 @@
 /** The objects of one resource in key order, and the log of their latest changes. */
+
 import type { Stored } from "@longshore/kube";
+import { spendTime } from "../api/work-time.ts";
 import { OrderedIndex } from "./ordered-index.ts";
 import { keyOf, type LogEntry, type ObjectTable, type Page, type PageQuery } from "./store.ts";
 
@@ -77,6 +79,7 @@ export class ResourceTable implements ObjectTable {
     for (let i = this.#log.length - 1; i >= 0; i--) {
       const { revision: at, namespace, name, previous } = this.#log[i] as LogEntry;
       if (at <= revision) break;
+      spendTime();
       changed ??= new Map();
       changed.set(keyOf(namespace, name), previous);
     }
@@ -95,6 +98,7 @@ export class ResourceTable implements ObjectTable {
     let next: string | undefined;
     let taken = 0;
     const take = (key: string, object: Stored | undefined): boolean => {
+      spendTime();
       if (object === undefined || (selects !== undefined && !selects(object))) return true;
       if (items.length >= limit) {
         next = key;

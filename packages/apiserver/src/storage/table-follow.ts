@@ -2,7 +2,9 @@
  * Follows one table for an index that is brought up to date when it is asked, and at no other time: catching up
  * costs the changes since, and nothing where there are none.
  */
+
 import type { Stored } from "@longshore/kube";
+import { uninterrupted } from "../api/work-time.ts";
 import { keyOf, type ObjectTable, type Store } from "./store.ts";
 
 /** Told of each object: what it was and what it is; undefined where it was, or is, not there. */
@@ -25,6 +27,12 @@ export class FollowedTable {
 
   /** Tells everything that has changed since the last time. */
   catchUp(): void {
+    if (this.#position !== undefined && this.#table.entry(this.#position) === undefined) return;
+    // Other requests read what is made of it: one that runs out of time leaves nothing out.
+    uninterrupted(() => this.#readOn());
+  }
+
+  #readOn(): void {
     if (this.#position === undefined) {
       this.#tellAll();
       return;

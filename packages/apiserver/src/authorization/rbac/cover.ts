@@ -3,6 +3,7 @@
  * how kube-apiserver decides (component-helpers auth/rbac/validation). A rule stands for the product of its lists, so
  * its rights are never written out one by one: values of which the same held rules speak are looked at together. Pure.
  */
+import { spendTime } from "../../api/work-time.ts";
 import { type PolicyRule, urlPrefix } from "./policy.ts";
 
 /** What is not covered. */
@@ -121,6 +122,7 @@ class Covering {
 
   /** @throws TooManyRightsError */
   #step(count: number): void {
+    spendTime(count);
     this.steps += count;
     if (this.steps > stepsMax) throw new TooManyRightsError();
   }

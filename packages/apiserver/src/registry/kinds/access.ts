@@ -1,7 +1,9 @@
 /** The kinds of access: roles and their bindings, which are stored, and reviews, which are answered at once. */
+
 import type { KubeObject, Stored } from "@longshore/kube";
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
+import { spendTime } from "../../api/work-time.ts";
 import {
   type BindingObject,
   type PolicyRule,
@@ -113,6 +115,7 @@ function bindingProblems(object: KubeObject, roleKinds: readonly string[]): Fiel
 const subjectKinds = ["ServiceAccount", "User", "Group"] as const;
 
 function subjectProblems(subject: Subject, at: string, isNamespaced: boolean): FieldProblem[] {
+  spendTime();
   const problems: FieldProblem[] = [];
   const { kind, name = "", apiGroup = "", namespace = "" } = subject;
   if (name === "") problems.push(requiredValue(`${at}.name`));

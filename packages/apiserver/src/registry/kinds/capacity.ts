@@ -1,7 +1,9 @@
 /** CSIStorageCapacity and VolumeAttributesClass (kubernetes pkg/apis/storage/validation). */
+
 import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
 import { type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
+import { spendTime } from "../../api/work-time.ts";
 import type { Kind } from "../kind.ts";
 import { subdomainProblems } from "../names.ts";
 import { immutable, type LooseObject } from "./shaping.ts";
@@ -58,6 +60,7 @@ function classProblems(object: KubeObject): FieldProblem[] {
   }
   let bytes = 0;
   for (const [key, value] of entries) {
+    spendTime();
     if (key === "") problems.push(invalidValue("parameters", key, "field can not be empty"));
     bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
   }

@@ -1,4 +1,5 @@
 /** What must hold of a container in a pod or template (pkg/apis/core/validation validateContainers and what it calls). */
+
 import { parseQuantity } from "@longshore/kube/basics";
 import {
   duplicateValue,
@@ -9,6 +10,7 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
+import { spendTime } from "../../api/work-time.ts";
 import { labelProblems, qualifiedNameProblems } from "../names.ts";
 import { envFromProblems, envProblems } from "./env-rules.ts";
 import type { Loose } from "./shaping.ts";
@@ -47,6 +49,7 @@ export function portNumberProblems(port: unknown, at: string): FieldProblem[] {
 }
 
 function portProblems(port: Loose, at: string, names: Set<string>): FieldProblem[] {
+  spendTime();
   const problems: FieldProblem[] = [];
   if (port.name) {
     const wrong = portNameProblems(port.name, `${at}.name`);
@@ -75,6 +78,7 @@ function httpProblems({ path, port, scheme = "", httpHeaders = [] }: Loose, at: 
   );
   if (!schemes.includes(scheme)) problems.push(unsupportedValue(`${at}.scheme`, scheme, schemes));
   for (const { name = "" } of httpHeaders as readonly Loose[]) {
+    spendTime();
     if (/^[-A-Za-z0-9]+$/.test(name)) continue;
     const why =
       "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
@@ -135,6 +139,7 @@ function mountProblems(container: Loose, at: string, { volumes }: ContainerConte
   for (const [i, mount] of ((container.volumeMounts ?? []) as readonly Loose[]).entries()) {
     const here = `${at}[${i}]`;
     const { name = "", mountPath = "", subPath, subPathExpr, mountPropagation } = mount;
+    spendTime();
     if (name === "") problems.push(requiredValue(`${here}.name`));
     if (!volumes.has(name)) problems.push(notFoundValue(`${here}.name`, name));
     if (mountPath === "") problems.push(requiredValue(`${here}.mountPath`));
@@ -186,6 +191,7 @@ function deviceProblems(container: Loose, at: string, { volumes }: ContainerCont
   for (const [i, { name = "", devicePath = "" }] of ((container.volumeDevices ?? []) as Loose[]).entries()) {
     const here = `${at}[${i}]`;
     if (name === "") problems.push(requiredValue(`${here}.name`));
+    spendTime();
     if (seen.names.has(name)) problems.push(invalidValue(`${here}.name`, name, "must be unique"));
     const volume = volumes.get(name);
     if (volume === undefined) problems.push(notFoundValue(`${here}.name`, name));
@@ -226,6 +232,7 @@ export function resourceProblems(resources: Loose | undefined, at: string): Fiel
   const { limits = {}, requests = {} } = resources ?? {};
   const amounts = (map: Loose, here: string): FieldProblem[] =>
     Object.entries(map).flatMap(([name, value]) => {
+      spendTime();
       const field = `${here}[${name}]`;
       const negative = parseQuantity(String(value)).sign() < 0;
       return [
@@ -236,6 +243,7 @@ export function resourceProblems(resources: Loose | undefined, at: string): Fiel
   const problems = amounts(limits, `${at}.limits`);
   problems.push(...amounts(requests, `${at}.requests`));
   for (const [name, value] of Object.entries(requests as Loose)) {
+    spendTime();
     const limit = limits[name];
     if (limit === undefined) continue;
     const [asked, most] = [parseQuantity(String(value)), parseQuantity(String(limit))];

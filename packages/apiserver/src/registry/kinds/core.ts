@@ -1,8 +1,10 @@
 /** The smaller kinds of the core group, and leases and budgets. */
+
 import type { KubeObject, Stored } from "@longshore/kube";
 import { problemsMax } from "../../api/bounded.ts";
 import { type FieldProblem, invalidValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
+import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
 import { namespaceFinalizerProblems } from "../metadata.ts";
@@ -87,6 +89,7 @@ function dataProblems(object: KubeObject): FieldProblem[] {
     [binaryData, "binaryData"],
   ] as const) {
     for (const [key, value] of Object.entries(map as Record<string, string>)) {
+      spendTime();
       if (problems.length <= problemsMax && !keyPattern.test(key)) {
         problems.push(invalidValue(`${name}[${key}]`, key, keyRule));
       }
@@ -95,6 +98,7 @@ function dataProblems(object: KubeObject): FieldProblem[] {
     }
   }
   for (const key of Object.keys(data)) {
+    spendTime();
     if (problems.length <= problemsMax && Object.hasOwn(binaryData, key)) {
       problems.push(invalidValue(`data[${key}]`, key, "duplicate of key present in binaryData"));
     }

@@ -1,4 +1,5 @@
 /** Endpoints and EndpointSlice (kubernetes pkg/apis/core/validation ValidateEndpoints, pkg/apis/discovery/validation). */
+
 import type { KubeObject, Stored } from "@longshore/kube";
 import {
   type FieldProblem,
@@ -7,6 +8,7 @@ import {
   tooManyItems,
   unsupportedValue,
 } from "../../api/errors.ts";
+import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
 import { labelProblems } from "../names.ts";
@@ -33,6 +35,7 @@ function endpointsDefaults(object: KubeObject): KubeObject {
 }
 
 function portProblems(port: Loose, at: string, requireName: boolean): FieldProblem[] {
+  spendTime();
   const problems: FieldProblem[] = [];
   if (requireName && !port.name) problems.push(requiredValue(`${at}.name`));
   else if (port.name)
@@ -73,6 +76,7 @@ const ipPattern = /^(\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*)$/;
 
 /** True for a text that is an IP address. */
 export function isAddress(ip: unknown): boolean {
+  spendTime();
   if (typeof ip !== "string" || !ipPattern.test(ip)) return false;
   return ip.includes(":") || ip.split(".").every((part) => Number(part) <= 255 && !/^0\d/.test(part));
 }
@@ -126,6 +130,7 @@ function validateSlice(object: KubeObject): FieldProblem[] {
   }
   if (list.length > endpointsMax) problems.push(tooManyItems("endpoints", list.length, endpointsMax));
   for (const [i, endpoint] of (list as readonly Loose[]).entries()) {
+    spendTime();
     if ((endpoint.addresses ?? []).length === 0) {
       problems.push(requiredValue(`endpoints[${i}].addresses`, "must contain at least 1 address"));
     }

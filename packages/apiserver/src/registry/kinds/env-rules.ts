@@ -1,5 +1,7 @@
 /** Environment variables, and what of the pod they and downward volumes may show (pkg/apis/core/validation ValidateEnv). */
+
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../../api/errors.ts";
+import { spendTime } from "../../api/work-time.ts";
 import { qualifiedNameProblems, subdomainProblems } from "../names.ts";
 import type { Loose } from "./shaping.ts";
 
@@ -15,6 +17,7 @@ function upwardProblems(name: string): string[] {
 }
 
 function envNameProblems(name: string, at: string): FieldProblem[] {
+  spendTime();
   const form = /^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name) ? [] : [nameRule];
   return [...form, ...upwardProblems(name)].map((why) => invalidValue(at, name, why));
 }
@@ -158,6 +161,7 @@ export function envProblems(variables: readonly Loose[], at: string): FieldProbl
 /** Problems of `envFrom`. */
 export function envFromProblems(sources: readonly Loose[], at: string): FieldProblem[] {
   return sources.flatMap((source, i) => {
+    spendTime();
     const here = `${at}[${i}]`;
     const problems = source.prefix ? envNameProblems(source.prefix, `${here}.prefix`) : [];
     const refs = ["configMapRef", "secretRef"].filter((key) => source[key] !== undefined);

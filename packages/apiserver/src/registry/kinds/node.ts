@@ -1,7 +1,9 @@
 /** Node (kubernetes pkg/registry/core/node, pkg/apis/core/validation ValidateNode and ValidateNodeUpdate). */
+
 import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
 import { type FieldProblem, forbiddenValue, invalidValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
+import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
 import { isAddress } from "./endpoints.ts";
@@ -49,6 +51,7 @@ function nodeProblems(object: KubeObject): FieldProblem[] {
   const problems = taintProblems(taints, "metadata.taints");
   const networks = podCIDRs as readonly string[];
   for (const [i, network] of networks.entries()) {
+    spendTime();
     if (!isNetwork(network))
       problems.push(invalidValue(`spec.podCIDRs[${i}]`, network, "must be valid CIDR"));
   }

@@ -1,4 +1,5 @@
 /** PersistentVolumeClaim (kubernetes pkg/registry/core/persistentvolumeclaim, pkg/apis/core/validation). */
+
 import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
 import {
   type FieldProblem,
@@ -8,6 +9,7 @@ import {
   unsupportedValue,
 } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
+import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
 import { qualifiedNameProblems, subdomainProblems } from "../names.ts";
@@ -220,6 +222,7 @@ function statusProblems(next: KubeObject, version: EmulatedVersion): FieldProble
   } = (next as LooseObject).status ?? {};
   const problems: FieldProblem[] = [];
   for (const [key, value] of Object.entries(capacity as Loose)) {
+    spendTime();
     if (parseQuantity(String(value)).sign() >= 0) continue;
     problems.push(
       invalidValue(

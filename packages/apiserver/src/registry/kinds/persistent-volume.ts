@@ -1,4 +1,5 @@
 /** PersistentVolume (kubernetes pkg/registry/core/persistentvolume, pkg/apis/core/validation). */
+
 import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
 import { problemsMax } from "../../api/bounded.ts";
 import {
@@ -9,6 +10,7 @@ import {
   unsupportedValue,
 } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
+import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
 import { subdomainProblems } from "../names.ts";
@@ -168,6 +170,7 @@ function capacityProblems(capacity: Loose, at: string): FieldProblem[] {
     problems.push(unsupportedValue(at, capacity, ["storage"]));
   }
   for (const [key, value] of Object.entries(capacity)) {
+    spendTime();
     problems.push(...positiveProblems(value, `${at}[${key}]`));
   }
   return problems;

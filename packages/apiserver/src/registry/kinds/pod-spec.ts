@@ -1,4 +1,5 @@
 /** The spec of a pod or a pod template: what is filled in, and what must hold (core/v1 defaults.go, validation.go). */
+
 import {
   duplicateValue,
   type FieldProblem,
@@ -6,6 +7,7 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
+import { spendTime } from "../../api/work-time.ts";
 import { labelProblems, subdomainProblems } from "../names.ts";
 import { containerProblems, hostPortConflicts, identityProblems } from "./container-rules.ts";
 import { isAddress } from "./endpoints.ts";
@@ -138,6 +140,7 @@ function volumesOf(
   const sound = new Map<string, Loose>();
   const problems: FieldProblem[] = [];
   for (const [i, volume] of ((spec.volumes ?? []) as readonly Loose[]).entries()) {
+    spendTime();
     const here = `${at}[${i}]`;
     const { name = "" } = volume;
     const context = { persistent: false, name, secretsAreSubdomains: true };
@@ -159,6 +162,7 @@ export function podSpecProblems(spec: Loose, at: string): FieldProblem[] {
   const names = new Set<string>();
   const context = { volumes, init: false };
   for (const [i, container] of containers.entries()) {
+    spendTime();
     problems.push(...containerProblems(container, `${at}.containers[${i}]`, names, context));
   }
   problems.push(...hostPortConflicts(containers, `${at}.containers`));
@@ -205,6 +209,7 @@ function podSecurityProblems(context: Loose, at: string): FieldProblem[] {
   problems.push(...identityProblems(context.runAsUser, `${at}.runAsUser`));
   problems.push(...identityProblems(context.runAsGroup, `${at}.runAsGroup`));
   for (const [i, group] of ((context.supplementalGroups ?? []) as readonly number[]).entries()) {
+    spendTime();
     problems.push(...identityProblems(group, `${at}.supplementalGroups[${i}]`));
   }
   const { fsGroupChangePolicy: policy } = context;

@@ -1,7 +1,9 @@
 /** ResourceQuota and LimitRange (kubernetes pkg/apis/core/validation ValidateResourceQuota, ValidateLimitRange). */
+
 import { type KubeObject, parseQuantity } from "@longshore/kube/basics";
 import { duplicateValue, type FieldProblem, forbiddenValue, invalidValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
+import { spendTime } from "../../api/work-time.ts";
 import type { Kind } from "../kind.ts";
 import { qualifiedNameProblems } from "../names.ts";
 import {
@@ -74,6 +76,7 @@ const scopes = [
 function validateQuota(object: KubeObject): FieldProblem[] {
   const { hard = {}, scopes: given = [] } = spec(object);
   const problems = Object.entries(hard as Loose).flatMap(([name, value]) => {
+    spendTime();
     const at = `spec.hard[${name}]`;
     return [...quotaNameProblems(name, at), ...amountProblems(value, at), ...wholeProblems(name, value, at)];
   });
@@ -90,6 +93,7 @@ function scopeProblems(given: readonly string[], names: readonly string[]): Fiel
   const isBeyond = (allowed: readonly string[]) => names.some((name) => !allowed.includes(name));
   const [beyondPods, beyondBestEffort] = [isBeyond(podResources), isBeyond(["pods"])];
   for (const scope of given) {
+    spendTime();
     if (!scopes.includes(scope)) problems.push(unknown);
     if (scope === "BestEffort" ? beyondBestEffort : beyondPods) problems.push(unfit);
   }
@@ -148,6 +152,7 @@ function limitDefaults(limit: Loose): Loose {
   const limits = { ...result.max, ...result.default };
   const requests = { ...result.min, ...limits, ...result.min, ...result.defaultRequest };
   for (const key of Object.keys(limits)) {
+    spendTime();
     if (result.defaultRequest?.[key] === undefined)
       requests[key] = result.default?.[key] ?? result.min?.[key] ?? limits[key];
   }
@@ -162,6 +167,7 @@ function validateLimits(object: KubeObject): FieldProblem[] {
   const limits: readonly Loose[] = spec(object).limits ?? [];
   const seen = new Set<string>();
   return limits.flatMap((limit, i) => {
+    spendTime();
     const at = `spec.limits[${i}]`;
     const problems: FieldProblem[] = [];
     if (seen.has(limit.type)) problems.push(duplicateValue(`${at}.type`, limit.type));

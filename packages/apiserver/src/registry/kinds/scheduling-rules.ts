@@ -1,4 +1,5 @@
 /** Where a pod may run: affinity, tolerations, taints and spread (pkg/apis/core/validation). */
+
 import {
   duplicateValue,
   type FieldProblem,
@@ -6,6 +7,7 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
+import { spendTime } from "../../api/work-time.ts";
 import { labelProblems, labelValueProblems, qualifiedNameProblems } from "../names.ts";
 import { labelSelectorProblems, nodeSelectorProblems, nodeSelectorTermProblems } from "./selector-rules.ts";
 import type { Loose } from "./shaping.ts";
@@ -51,6 +53,7 @@ function oneTolerationProblems(toleration: Loose, at: string): FieldProblem[] {
 export function taintProblems(taints: readonly Loose[], at: string): FieldProblem[] {
   const seen = new Set<string>();
   return taints.flatMap(({ key = "", value = "", effect = "" }, i) => {
+    spendTime();
     const here = `${at}[${i}]`;
     const problems = qualifiedNameProblems(key).map((why) => invalidValue(`${here}.key`, key, why));
     const wrong = labelValueProblems(value).join(";");
@@ -82,6 +85,7 @@ export function affinityProblems(affinity: Loose | undefined, at: string): Field
     problems.push(...nodeSelectorProblems(node[required], `${at}.nodeAffinity.${required}`));
   }
   for (const [i, term] of ((node?.[preferred] ?? []) as readonly Loose[]).entries()) {
+    spendTime();
     const here = `${at}.nodeAffinity.${preferred}[${i}]`;
     problems.push(...weightProblems(term.weight, here));
     problems.push(...nodeSelectorTermProblems(term.preference ?? {}, `${here}.preference`));

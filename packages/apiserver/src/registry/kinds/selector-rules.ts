@@ -1,5 +1,7 @@
 /** Rules of selectors: of labels (apimachinery meta/v1/validation) and of nodes (pkg/apis/core/validation). */
+
 import { type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../../api/errors.ts";
+import { spendTime } from "../../api/work-time.ts";
 import { labelValueProblems, qualifiedNameProblems, subdomainProblems } from "../names.ts";
 import type { Loose } from "./shaping.ts";
 
@@ -19,6 +21,7 @@ export function labelSelectorProblems(selector: Loose | undefined, at: string): 
   if (selector === undefined) return [];
   const problems = labelsProblems(selector.matchLabels, `${at}.matchLabels`);
   for (const [i, expression] of ((selector.matchExpressions ?? []) as readonly Loose[]).entries()) {
+    spendTime();
     const here = `${at}.matchExpressions[${i}]`;
     const { operator = "", values = [], key } = expression;
     if (operator === "In" || operator === "NotIn") {
@@ -97,6 +100,7 @@ function nodeFieldProblems({ operator = "", values = [], key = "" }: Loose, at: 
     return [...problems, invalidValue(`${at}.key`, key, "not a valid field selector key")];
   }
   for (const [i, value] of (values as readonly string[]).entries()) {
+    spendTime();
     problems.push(...subdomainProblems(value).map((why) => invalidValue(`${at}.values[${i}]`, value, why)));
   }
   return problems;

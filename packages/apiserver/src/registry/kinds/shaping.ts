@@ -1,6 +1,8 @@
 /** Helpers of the kinds' rules: filling defaults and canonical forms without copying what stays. */
+
 import { type KubeObject, parseQuantity } from "@longshore/kube/basics";
 import { type FieldProblem, invalidValue } from "../../api/errors.ts";
+import { spendTime } from "../../api/work-time.ts";
 import { subdomainProblems } from "../names.ts";
 
 /** An object of any kind, seen loosely: rules look into what clients send. */
@@ -41,6 +43,7 @@ export function mapItems(items: Loose, change: (item: Loose) => Loose): Loose {
   if (!Array.isArray(items)) return items;
   let changed = false;
   const result = items.map((item) => {
+    spendTime();
     const next = change(item);
     changed ||= next !== item;
     return next;
@@ -59,6 +62,7 @@ export function without<T extends Loose>(object: T, member: string): T {
 export function canonicalQuantities(map: Loose): Loose {
   let result: Loose | undefined;
   for (const [key, value] of Object.entries(map)) {
+    spendTime();
     const canonical = canonicalQuantity(value);
     if (canonical === value) continue;
     result ??= { ...map };

@@ -3,6 +3,7 @@
  * validate…VolumeSource functions). Sources are in the order in which the reference looks at them: of two, the later
  * is the one too many.
  */
+
 import {
   type FieldProblem,
   forbiddenValue,
@@ -10,6 +11,7 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
+import { spendTime } from "../../api/work-time.ts";
 import { labelProblems, subdomainProblems } from "../names.ts";
 import { fieldRefProblems, fileFields, resourceRefProblems } from "./env-rules.ts";
 import type { Loose } from "./shaping.ts";
@@ -309,6 +311,7 @@ function exactlyOne(
 
 const itemsProblems = (items: readonly Loose[] | undefined, at: string): FieldProblem[] =>
   (items ?? []).flatMap((item, i) => {
+    spendTime();
     const here = `${at}.items[${i}]`;
     const problems = item.key ? [] : [requiredValue(`${here}.key`)];
     if (!item.path) problems.push(requiredValue(`${here}.path`));
@@ -366,6 +369,7 @@ const emptyDir: Rule = ({ sizeLimit }, at) =>
 /** Files that show the pod; the reference leaves their index out. */
 const filesProblems = (files: readonly Loose[] | undefined, at: string): FieldProblem[] =>
   (files ?? []).flatMap((file) => {
+    spendTime();
     const { path = "", fieldRef, resourceFieldRef } = file;
     const problems = path === "" ? [requiredValue(`${at}.path`)] : [];
     problems.push(...localPathProblems(path, `${at}.path`));
@@ -407,6 +411,7 @@ function tokenProblems({ expirationSeconds: seconds }: Loose, at: string): Field
 const projected: Rule = (source, at) => {
   const problems = modeProblems(source.defaultMode, at);
   for (const [i, projection] of ((source.sources ?? []) as readonly Loose[]).entries()) {
+    spendTime();
     const here = `${at}.sources[${i}]`;
     for (const key of ["secret", "configMap"]) {
       if (projection[key] === undefined) continue;

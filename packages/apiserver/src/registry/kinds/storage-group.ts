@@ -1,4 +1,5 @@
 /** The kinds of storage.k8s.io (kubernetes pkg/registry/storage, pkg/apis/storage/validation). */
+
 import type { KubeObject, Stored } from "@longshore/kube";
 import { ByJson } from "../../api/by-json.ts";
 import {
@@ -11,6 +12,7 @@ import {
   unsupportedValue,
 } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";
+import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import type { Kind } from "../kind.ts";
 import { qualifiedNameProblems, subdomainProblems } from "../names.ts";
@@ -58,6 +60,7 @@ function topologyProblems(terms: readonly Loose[]): FieldProblem[] {
   const problems: FieldProblem[] = [];
   const seen = new ByJson<true>();
   for (const [i, term] of terms.entries()) {
+    spendTime();
     const at = `allowedTopologies[${i}].matchLabelExpressions`;
     const keys: Record<string, readonly string[]> = {};
     for (const [j, { key = "", values = [] }] of ((term.matchLabelExpressions ?? []) as Loose[]).entries()) {
@@ -202,6 +205,7 @@ function driverProblems(driver: Loose, at: string): FieldProblem[] {
   const seen = new Set<string>();
   let shown: string | undefined;
   for (const key of keys) {
+    spendTime();
     if (key === "") problems.push(requiredValue(at));
     if (seen.has(key)) problems.push(duplicateValue(at, key));
     seen.add(key);
@@ -217,6 +221,7 @@ function csiNodeProblems(object: KubeObject, version: EmulatedVersion): readonly
   const drivers: readonly Loose[] = spec(object).drivers ?? [];
   const names = new Set<unknown>();
   const problems = drivers.flatMap((driver, i) => {
+    spendTime();
     const at = `spec.drivers[${i}]`;
     const repeated = names.has(driver.name);
     names.add(driver.name);
@@ -295,6 +300,7 @@ const tokenSecondsMax = 2 ** 32;
 function tokenRequestProblems(requests: readonly Loose[]): FieldProblem[] {
   const audiences = new Set<string>();
   return requests.flatMap(({ audience = "", expirationSeconds: seconds }, i) => {
+    spendTime();
     const problems: FieldProblem[] = [];
     if (audiences.has(audience)) problems.push(duplicateValue(`spec.tokenRequests[${i}].audience`, audience));
     audiences.add(audience);
