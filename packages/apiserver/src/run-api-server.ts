@@ -46,6 +46,8 @@ export interface RunApiServerOptions {
   /** See {@link ApiServerOptions}; here the default is true. */
   readonly serviceAccounts?: boolean;
   readonly limits?: Partial<RequestLimits>;
+  /** See {@link ApiServerOptions}. */
+  readonly workMsMax?: number;
   /** Files, or directories of files, with CustomResourceDefinitions in YAML or JSON that are there from the start. */
   readonly definitionPaths?: readonly string[];
   /** Called when an answer has gone out, watches excepted until they end: whoever waited for it waits no longer. */
@@ -106,6 +108,7 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
       ...(options.authorizationModes === undefined ? {} : { authorizationModes: options.authorizationModes }),
       ...(options.emulatedVersion === undefined ? {} : { emulatedVersion: options.emulatedVersion }),
       ...(options.featureGates === undefined ? {} : { featureGates: options.featureGates }),
+      ...(options.workMsMax === undefined ? {} : { workMsMax: options.workMsMax }),
     });
     for (const gate of server.registry.context.version.unknownGates) {
       env.logger.warn("a feature gate that this server does not know has no effect", { gate });

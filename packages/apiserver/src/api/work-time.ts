@@ -1,6 +1,6 @@
 /**
  * The time that one request may take the server's only thread. The work of a request is synchronous, so there is one
- * request at a time, and a variable of this module says which: it costs a request two readings of the clock, and a
+ * request at a time, and a variable of this module says which: it costs a request one reading of the clock, and a
  * loop one subtraction a step. Limits on sizes and steps are in their places; this bounds what is left.
  *
  * Loops over what a client has sent, or over what is stored, call {@link spendTime}. From the point of commit on there

@@ -70,7 +70,7 @@ export async function answerResource(env: RuntimeEnv, call: ResourceCall): Promi
   const render = () =>
     answer.type === "list" ? renderList(answer, rendering) : renderObject(answer.object, rendering);
   // What is done is told, however long that takes.
-  const rendered = isRead(verb) ? registry.inTime(render) : render();
+  const rendered = verb === "list" ? registry.inTime(render) : render();
   await sendRendered(request, response, answer.type === "list" ? 200 : answer.code, rendered);
 }
 

@@ -35,8 +35,9 @@ export class Registry {
 
   /** The answer. @throws KubeApiError with the Status that the client is to see; 504 when it takes too long */
   handle(request: ApiRequest): ApiAnswer {
-    // A watch lasts, and its beginning is short.
-    return request.verb === "watch" ? this.#answer(request) : this.inTime(() => this.#answer(request));
+    // Reading one object is short, and so is the beginning of a watch, which lasts.
+    const isShort = request.verb === "get" || request.verb === "watch";
+    return isShort ? this.#answer(request) : this.inTime(() => this.#answer(request));
   }
 
   /** Does the work of one request, or a part of it, in the time that one may take. @throws KubeApiError 504 */
