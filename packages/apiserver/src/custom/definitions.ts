@@ -36,6 +36,8 @@ export class Definitions {
   readonly #waiting = new Map<string, () => void>();
   readonly #unsubscribe: () => void;
   #isWoken = false;
+  /** Requests that wait go first, see #letOthersGoFirst. */
+  #isWaiting = false;
   #isStopped = false;
 
   constructor(env: RuntimeEnv, registry: Registry) {
@@ -88,6 +90,7 @@ export class Definitions {
   }
 
   #pass(): void {
+    if (this.#isWaiting) return;
     try {
       for (const { metadata } of this.#all()) this.#settle(metadata.name);
       this.#serve();
@@ -196,9 +199,17 @@ export class Definitions {
         definition: metadata.name,
         error,
       });
-      // They are too many for the time of one request: the others are deleted when those who wait have had their turn.
-      if (error.code === 504) this.#env.clock.timer(0, () => this.#wake());
+      if (error.code === 504) this.#letOthersGoFirst();
     }
+  }
+
+  /** They are too many for the time of one request: the rest is deleted when requests that wait have had their turn. */
+  #letOthersGoFirst(): void {
+    this.#isWaiting = true;
+    this.#env.clock.timer(0, () => {
+      this.#isWaiting = false;
+      this.#wake();
+    });
   }
 
   /** Brings the kinds that are served in line with the definitions. */

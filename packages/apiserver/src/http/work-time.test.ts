@@ -2,6 +2,7 @@
 import { resources } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
 import { objectToProtobuf } from "../schema/encode.ts";
+import { aCustomKind } from "../testing/custom-kinds.ts";
 import { corePath, many, members } from "../testing/heavy-requests/heavy-request.ts";
 import { slowServer } from "../testing/slow-server.ts";
 
@@ -141,6 +142,30 @@ it("a deletion of many ends between two of them, and goes on when it is asked fo
   expect(store.revision - revision).toBe(3);
   expect((await send("DELETE", maps)).status).toBe(200);
   expect(store.table("configmaps").list("default")).toEqual([]);
+});
+
+it("what a definition leaves behind is deleted in as many turns as it takes", async () => {
+  const { clock, logger, store, send } = slowServer();
+  const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  const things = "/apis/x.example.com/v1/namespaces/default/things";
+  await send("POST", definitions, aCustomKind("things", "Thing", "Namespaced"));
+  await clock.advance(10);
+  for (let i = 0; i < 9; i++) {
+    const thing = { apiVersion: "x.example.com/v1", kind: "Thing", metadata: { name: `t${i}` } };
+    expect((await send("POST", things, thing)).status).toBe(201);
+  }
+  clock.jumpEach(4);
+  expect((await send("DELETE", `${definitions}/things.x.example.com`)).status).toBe(200);
+  await new Promise(setImmediate);
+  const warnings = () => logger.lines.filter(({ level }) => level === "warn").length;
+  const table = store.table("things.x.example.com");
+  expect(table.size).toBeGreaterThan(0);
+  expect(warnings()).toBe(1);
+  await clock.advance(10);
+  clock.jumpAfter(Number.POSITIVE_INFINITY);
+  expect(table.size).toBe(0);
+  expect(warnings()).toBeGreaterThan(2);
+  expect((await send("GET", `${definitions}/things.x.example.com`)).status).toBe(404);
 });
 
 it("a client in the same process is held to it, too", async () => {

@@ -9,18 +9,33 @@ export class SlowClock implements Clock {
   readonly #clock = new VirtualClock();
   #jumpedMs = 0;
   #readingsLeft = Number.POSITIVE_INFINITY;
+  #everyReadings = Number.POSITIVE_INFINITY;
   /** How often it has been read. */
   readings = 0;
 
   /** The clock jumps at the reading after so many; the first of a request is its beginning. */
   jumpAfter(readings: number): void {
     this.#readingsLeft = readings;
+    this.#everyReadings = Number.POSITIVE_INFINITY;
+  }
+
+  /** The clock jumps again and again, with so many readings in between. */
+  jumpEach(readings: number): void {
+    this.#readingsLeft = this.#everyReadings = readings;
   }
 
   monotonicMs(): number {
     this.readings++;
-    if (this.#readingsLeft-- === 0) this.#jumpedMs += jumpMs;
+    if (this.#readingsLeft-- === 0) {
+      this.#jumpedMs += jumpMs;
+      this.#readingsLeft = this.#everyReadings;
+    }
     return this.#clock.monotonicMs() + this.#jumpedMs;
+  }
+
+  /** Lets so many milliseconds go by, and what is due then happen. */
+  advance(ms: number): Promise<void> {
+    return this.#clock.advance(ms);
   }
 
   readonly now: Clock["now"] = () => this.#clock.now();
