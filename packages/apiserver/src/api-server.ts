@@ -1,5 +1,4 @@
 /** The embedded API server: registry, store and the server's own small controllers, put together. */
-
 import type { KubeClient, KubeObject } from "@longshore/kube";
 import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { admissionChain } from "./admission/admission.ts";

@@ -2,7 +2,6 @@
  * Which fields a write has added, changed and taken away (structured-merge-diff, typed/compare.go). A field with
  * others in it is itself added, or taken away, only when it was not there at all.
  */
-
 import { sameJson } from "../api/own.ts";
 import { spendTime } from "../api/work-time.ts";
 import type { FieldType, ListType } from "../schema/field-types.ts";

@@ -2,7 +2,6 @@
  * Who manages which fields of an object: `metadata.managedFields`, read and written. Managers never change; one that
  * a write does not concern keeps its entry, so that stored objects share it (apiserver, fieldmanager/internal).
  */
-
 import { own, ownParsed } from "../api/own.ts";
 import { spendTime } from "../api/work-time.ts";
 import {

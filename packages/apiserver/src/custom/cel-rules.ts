@@ -2,7 +2,6 @@
  * Rules of schemas in CEL, `x-kubernetes-validations`: what an object breaks (apiextensions-apiserver schema/cel). A
  * rule that asks for `oldSelf` holds for changes only.
  */
-
 import { type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../api/errors.ts";
 import { spendTime } from "../api/work-time.ts";
 import { compileExpression, type Expression, optionalValue } from "./cel.ts";

@@ -2,7 +2,6 @@
  * Fills in the defaults of a structural schema, on every write and every read (apiextensions-apiserver
  * schema/defaulting). A null where the schema allows none counts as not given.
  */
-
 import { apiError } from "../api/errors.ts";
 import { spendTime } from "../api/work-time.ts";
 import type { CustomSchema } from "./custom-schema.ts";

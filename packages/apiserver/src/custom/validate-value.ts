@@ -3,7 +3,6 @@
  * validation/validate, apiextensions-apiserver pkg/apiserver/validation). The checks run in the reference's order:
  * type, combinations, then what belongs to the value's own type, then the list of known values, then members.
  */
-
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../api/errors.ts";
 import { spendTime } from "../api/work-time.ts";
 import type { CustomSchema } from "./custom-schema.ts";

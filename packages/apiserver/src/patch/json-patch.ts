@@ -5,7 +5,6 @@
  * A patch costs time in proportion to the document and to itself, not to the one times the other: see
  * working-document.ts. What it copies is bounded in sum.
  */
-
 import { apiError, badRequest } from "../api/errors.ts";
 import { spendTime } from "../api/work-time.ts";
 import {

@@ -3,7 +3,6 @@
  * are merged by a key, with the directives `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`
  * and `$setElementOrder/…` (apimachinery util/strategicpatch; design proposal "strategic merge patch").
  */
-
 import { ByJson } from "../api/by-json.ts";
 import { apiError, badRequest } from "../api/errors.ts";
 import { ownMember, setMember } from "../api/set-member.ts";

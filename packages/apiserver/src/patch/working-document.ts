@@ -2,7 +2,6 @@
  * A JSON document that many operations change, one after the other: what an operation changes is opened for changes
  * once, and everything else stays the value that it was. No operation costs time in proportion to the document.
  */
-
 import { depthMax } from "../api/bounded.ts";
 import { spendTime } from "../api/work-time.ts";
 import { WorkingList } from "./working-list.ts";

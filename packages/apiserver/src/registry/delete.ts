@@ -2,7 +2,6 @@
  * Deleting: at once, or marked first while finalizers or a grace period hold the object
  * (apiserver registry/rest BeforeDelete and registry/generic Store.Delete).
  */
-
 import type { KubeObject, Stored } from "@longshore/kube";
 import { apiError, conflict, invalid, invalidValue, unsupportedValue } from "../api/errors.ts";
 import { own } from "../api/own.ts";

@@ -1,5 +1,4 @@
 /** The rules of `metadata`, the same for every kind (apiserver registry/rest BeforeCreate and BeforeUpdate). */
-
 import type { KubeObject, ObjectMeta, OwnerReference, Stored } from "@longshore/kube";
 import type { Clock, Random } from "@longshore/runtime";
 import { problemsMax } from "../api/bounded.ts";

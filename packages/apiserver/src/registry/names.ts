@@ -1,5 +1,4 @@
 /** Rules for names, labels and other words of the API (apimachinery util/validation). */
-
 import type { Random } from "@longshore/runtime";
 import { spendTime } from "../api/work-time.ts";
 

@@ -1,5 +1,4 @@
 /** What a request's selectors choose. */
-
 import type { KubeObject, Stored } from "@longshore/kube";
 import { badRequest } from "../api/errors.ts";
 import { spendTime } from "../api/work-time.ts";

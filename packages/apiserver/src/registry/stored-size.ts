@@ -1,5 +1,4 @@
 /** How much room an object takes in the store: as much as etcd takes in one request, and no more. */
-
 import type { KubeObject } from "@longshore/kube";
 import { apiError } from "../api/errors.ts";
 import { spendTime } from "../api/work-time.ts";

@@ -4,7 +4,6 @@
  *
  * Messages are written from their end to their beginning, so that the length of each is known when it is due.
  */
-
 import type { KubeObject } from "@longshore/kube";
 import { spendTime } from "../api/work-time.ts";
 import { hasMessage, type MessageField, messageFields, messageOfKind } from "./messages.ts";

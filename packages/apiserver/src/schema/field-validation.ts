@@ -2,7 +2,6 @@
  * What a strict decoder objects to: members that the type does not have, and members that are there twice. It is
  * told as an error or as a warning, as the client asks (`fieldValidation`; apimachinery's strict decoding errors).
  */
-
 import type { KubeObject } from "@longshore/kube";
 import { spendTime } from "../api/work-time.ts";
 import type { Kind } from "../registry/kind.ts";

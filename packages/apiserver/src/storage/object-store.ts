@@ -1,5 +1,4 @@
 /** The store that both forms share: tables in memory, with or without something durable behind. */
-
 import type { KubeObject, Stored } from "@longshore/kube";
 import { own, ownParsed } from "../api/own.ts";
 import { commitWork } from "../api/work-time.ts";

@@ -1,5 +1,4 @@
 /** The objects of one resource in key order, and the log of their latest changes. */
-
 import type { Stored } from "@longshore/kube";
 import { spendTime } from "../api/work-time.ts";
 import { OrderedIndex } from "./ordered-index.ts";

@@ -2,7 +2,6 @@
  * Follows one table for an index that is brought up to date when it is asked, and at no other time: catching up
  * costs the changes since, and nothing where there are none.
  */
-
 import type { Stored } from "@longshore/kube";
 import { uninterrupted } from "../api/work-time.ts";
 import { keyOf, type ObjectTable, type Store } from "./store.ts";

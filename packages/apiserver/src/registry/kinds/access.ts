@@ -1,5 +1,4 @@
 /** The kinds of access: roles and their bindings, which are stored, and reviews, which are answered at once. */
-
 import type { KubeObject, Stored } from "@longshore/kube";
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";

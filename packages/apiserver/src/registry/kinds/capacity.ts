@@ -1,5 +1,4 @@
 /** CSIStorageCapacity and VolumeAttributesClass (kubernetes pkg/apis/storage/validation). */
-
 import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
 import { type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";

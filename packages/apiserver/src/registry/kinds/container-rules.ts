@@ -1,5 +1,4 @@
 /** What must hold of a container in a pod or template (pkg/apis/core/validation validateContainers and what it calls). */
-
 import { parseQuantity } from "@longshore/kube/basics";
 import {
   duplicateValue,

@@ -1,5 +1,4 @@
 /** The smaller kinds of the core group, and leases and budgets. */
-
 import type { KubeObject, Stored } from "@longshore/kube";
 import { problemsMax } from "../../api/bounded.ts";
 import { type FieldProblem, invalidValue } from "../../api/errors.ts";

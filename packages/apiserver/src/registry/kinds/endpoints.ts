@@ -1,5 +1,4 @@
 /** Endpoints and EndpointSlice (kubernetes pkg/apis/core/validation ValidateEndpoints, pkg/apis/discovery/validation). */
-
 import type { KubeObject, Stored } from "@longshore/kube";
 import {
   type FieldProblem,

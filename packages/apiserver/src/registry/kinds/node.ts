@@ -1,5 +1,4 @@
 /** Node (kubernetes pkg/registry/core/node, pkg/apis/core/validation ValidateNode and ValidateNodeUpdate). */
-
 import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
 import { type FieldProblem, forbiddenValue, invalidValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";

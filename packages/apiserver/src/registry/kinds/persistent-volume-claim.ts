@@ -1,5 +1,4 @@
 /** PersistentVolumeClaim (kubernetes pkg/registry/core/persistentvolumeclaim, pkg/apis/core/validation). */
-
 import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
 import {
   type FieldProblem,

@@ -1,5 +1,4 @@
 /** PersistentVolume (kubernetes pkg/registry/core/persistentvolume, pkg/apis/core/validation). */
-
 import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
 import { problemsMax } from "../../api/bounded.ts";
 import {

@@ -1,5 +1,4 @@
 /** The spec of a pod or a pod template: what is filled in, and what must hold (core/v1 defaults.go, validation.go). */
-
 import {
   duplicateValue,
   type FieldProblem,

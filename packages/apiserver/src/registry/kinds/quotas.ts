@@ -1,5 +1,4 @@
 /** ResourceQuota and LimitRange (kubernetes pkg/apis/core/validation ValidateResourceQuota, ValidateLimitRange). */
-
 import { type KubeObject, parseQuantity } from "@longshore/kube/basics";
 import { duplicateValue, type FieldProblem, forbiddenValue, invalidValue } from "../../api/errors.ts";
 import { sameJson } from "../../api/own.ts";

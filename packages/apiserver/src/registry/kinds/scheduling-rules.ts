@@ -1,5 +1,4 @@
 /** Where a pod may run: affinity, tolerations, taints and spread (pkg/apis/core/validation). */
-
 import {
   duplicateValue,
   type FieldProblem,

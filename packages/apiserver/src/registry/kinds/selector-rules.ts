@@ -1,5 +1,4 @@
 /** Rules of selectors: of labels (apimachinery meta/v1/validation) and of nodes (pkg/apis/core/validation). */
-
 import { type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../../api/errors.ts";
 import { spendTime } from "../../api/work-time.ts";
 import { labelValueProblems, qualifiedNameProblems, subdomainProblems } from "../names.ts";

@@ -1,5 +1,4 @@
 /** Helpers of the kinds' rules: filling defaults and canonical forms without copying what stays. */
-
 import { type KubeObject, parseQuantity } from "@longshore/kube/basics";
 import { type FieldProblem, invalidValue } from "../../api/errors.ts";
 import { spendTime } from "../../api/work-time.ts";

@@ -3,7 +3,6 @@
  * validate…VolumeSource functions). Sources are in the order in which the reference looks at them: of two, the later
  * is the one too many.
  */
-
 import {
   type FieldProblem,
   forbiddenValue,

@@ -1,5 +1,4 @@
 /** The kinds of storage.k8s.io (kubernetes pkg/registry/storage, pkg/apis/storage/validation). */
-
 import type { KubeObject, Stored } from "@longshore/kube";
 import { ByJson } from "../../api/by-json.ts";
 import {
