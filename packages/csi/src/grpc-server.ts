@@ -15,7 +15,7 @@ import {
   type sendUnaryData,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import type { RuntimeEnv } from "@longshore/runtime";
+import { type RuntimeEnv, underUmask } from "@longshore/runtime";
 import type { CsiHandlers, CsiListener, CsiServer } from "./connection.ts";
 import { CsiEndpointError, socketPathOf } from "./endpoint.ts";
 import { grpcCodes } from "./errors.ts";
@@ -79,21 +79,18 @@ async function serve(
 
 /** Binds with mode 0600 from the first moment on, where the umask can be set (not in a worker thread). */
 function listen(net: NetServer, path: string): Promise<void> {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   return new Promise((resolve, reject) => {
-    const before = isMainThread ? process.umask(0o177) : undefined;
     try {
       net.once("error", (cause) =>
         reject(
           new CsiEndpointError(`cannot listen on ${path}: check the directory and its rights`, { cause }),
         ),
       );
-      net.listen(path, () => resolve());
-      if (before === undefined) chmodSync(path, 0o600);
+      underUmask(0o177, () => net.listen(path, () => resolve()));
+      if (!isMainThread) chmodSync(path, 0o600);
     } catch (error) {
       reject(error);
-    } finally {
-      if (before !== undefined) process.umask(before);
     }
   });
 }

@@ -55,6 +55,7 @@ export {
   startStandaloneDriver,
 } from "./driver/index.ts";
 export { createEmbeddedPlatform, type GateControl } from "./platform/embedded-platform.ts";
+export { childEnvironment } from "./processes/child-environment.ts";
 export {
   type ProcessKind,
   type ProcessOptions,

@@ -42,6 +42,7 @@ export {
   PathLockedError,
   PathLockLostError,
 } from "./node-path-lock.ts";
+export { underUmask } from "./node-umask.ts";
 export { type Random, SeededRandom, systemRandom } from "./random.ts";
 export { systemClock } from "./system-clock.ts";
 export { TimeLimit } from "./time-limit.ts";

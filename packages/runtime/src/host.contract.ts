@@ -155,6 +155,9 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         await host.makeDirectory(`${dir}/a/b`);
         expect((await host.stat(`${dir}/a`))?.mode).toBe(0o711);
         expect((await host.stat(`${dir}/a/b/c`))?.mode).toBe(0o711);
+        await host.makeDirectory(`${dir}/a/own/below`);
+        expect((await host.stat(`${dir}/a/own`))?.mode).toBe(0o700);
+        expect((await host.stat(`${dir}/a/own/below`))?.mode).toBe(0o700);
         await host.writeFileAtomic(`${dir}/f`, "");
         expect(await codeOf(host.makeDirectory(`${dir}/f`))).toBe("EEXIST");
         expect(await codeOf(host.readDirectory(`${dir}/f`))).toBe("ENOTDIR");

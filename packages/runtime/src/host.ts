@@ -14,7 +14,7 @@ export type FileKind = "file" | "directory" | "symlink" | "socket" | "blockDevic
 /** Facts about a path. */
 export interface FileStat {
   readonly kind: FileKind;
-  /** Permission bits, e.g. 0o750. */
+  /** Permission bits, e.g. 0o700. */
   readonly mode: number;
   /** Size in bytes (a file's, or a block device's capacity). */
   readonly sizeBytes: number;
@@ -128,7 +128,7 @@ export interface Host {
    * (Unprivileged: without the room, which who writes to a disk's files is refused by itself.)
    */
   allocateFile(path: string, sizeBytes: number): Promise<void>;
-  /** Makes the directory and its missing parents (mode of each new one; default 0o750). */
+  /** Makes the directory and its missing parents (mode of each new one, whatever the umask; default 0o700: ours alone). */
   makeDirectory(path: string, mode?: number): Promise<void>;
   /** Names in the directory, sorted; undefined when it does not exist. */
   readDirectory(path: string): Promise<readonly string[] | undefined>;

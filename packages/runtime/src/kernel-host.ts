@@ -86,7 +86,7 @@ class KernelHost implements Host {
     await allocate(checkedPath("allocateFile", path), sizeBytes);
   }
 
-  async makeDirectory(path: string, mode = 0o750): Promise<void> {
+  async makeDirectory(path: string, mode = 0o700): Promise<void> {
     const checked = checkedPath("makeDirectory", path);
     await hostStep("makeDirectory", path, () => files.makeDirectories(checked, mode));
   }

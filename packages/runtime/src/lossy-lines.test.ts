@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -178,5 +178,6 @@ setTimeout(() => process.exit(7), 50);\n`,
     logger.info("a");
     logger.info("b");
     expect(readFileSync(file, "utf8").split("\n")).toHaveLength(3);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 });

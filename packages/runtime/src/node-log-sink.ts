@@ -18,11 +18,11 @@ export function writeToStandardError(): WriteSome {
   };
 }
 
-/** Appends to a file, made with mode 0640 when there is none; opened with the first line, and again where that failed. */
+/** Appends to a file, made with mode 0600 when there is none; opened with the first line, and again where that failed. */
 export function appendToFile(path: string): WriteSome {
   let file: number | undefined;
   return (bytes) => {
-    file ??= openSync(path, "a", 0o640);
+    file ??= openSync(path, "a", 0o600);
     return writeSync(file, bytes);
   };
 }

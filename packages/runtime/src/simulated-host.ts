@@ -162,7 +162,7 @@ export class SimulatedHost implements Host {
     mount.fileSystem.commit();
   }
 
-  async makeDirectory(path: string, mode = 0o750): Promise<void> {
+  async makeDirectory(path: string, mode = 0o700): Promise<void> {
     if (this.#lostBefore("makeDirectory", path)) return never();
     this.#makeDirectory(checkedPath("makeDirectory", path), mode);
   }

@@ -70,7 +70,7 @@ class UnprivilegedHost implements Host {
     if (present === undefined || present.sizeBytes < sizeBytes) await files.setFileSize(checked, sizeBytes);
   }
 
-  async makeDirectory(path: string, mode = 0o750): Promise<void> {
+  async makeDirectory(path: string, mode = 0o700): Promise<void> {
     const checked = checkedPath("makeDirectory", path);
     await hostStep("makeDirectory", path, async () => {
       if ((await files.statFile("makeDirectory", checked)) !== undefined) {

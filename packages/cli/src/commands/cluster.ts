@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import {
   agentProcess,
+  childEnvironment,
   clusterConfig,
   clusterLayout,
   downCluster,
@@ -205,6 +206,7 @@ async function runDetached(
     return value === undefined ? [] : [`--${name}`, value];
   });
   const child = spawn(program, [...first, "cluster", verb, "--dir", dir, "--log-in-dir", ...given], {
+    env: childEnvironment(),
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
     cwd: "/",

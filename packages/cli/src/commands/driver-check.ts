@@ -210,7 +210,7 @@ function makeDirectories(flags: CheckFlags) {
     }
     const path = named === undefined ? join(own ?? "", name) : absolute(named);
     try {
-      const first = mkdirSync(path, { recursive: true, mode: 0o750 });
+      const first = mkdirSync(path, { recursive: true, mode: 0o700 });
       if (first !== undefined)
         for (let dir = path; dir.length >= first.length; dir = dirname(dir)) made.push(dir);
       return realpathSync(path);

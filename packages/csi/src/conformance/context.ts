@@ -99,7 +99,7 @@ export class CheckContext {
   }
 
   async #makeDirectory(path: string): Promise<void> {
-    await this.host.makeDirectory(path, 0o750);
+    await this.host.makeDirectory(path);
     this.#parts.ledger.add({ kind: "directory", path });
   }
 

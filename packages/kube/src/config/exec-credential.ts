@@ -1,6 +1,7 @@
 /**
  * Credentials from a program that the kubeconfig names (Kubernetes documentation, "client-go
- * credential plugins"). Its output is secret and appears in no error.
+ * credential plugins"). Its output is secret and appears in no error. It inherits this process's whole environment, as in
+ * every client of Kubernetes: it is the user's own program, and finds there what it identifies the user by.
  */
 import { posix } from "node:path";
 import { abortable, withDeadline } from "@longshore/runtime";

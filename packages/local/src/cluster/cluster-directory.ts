@@ -1,7 +1,7 @@
 /** The directory of a cluster: who has it, by a lock of the kernel, and what may become one. */
 
 import { type Host, HostError, lockDirectory, type PathLock, PathLockedError } from "@longshore/runtime";
-import { unsafeOwner } from "../processes/machine.ts";
+import { keepFromOthers, unsafeOwner } from "../processes/machine.ts";
 import { identifyThisProcess, isAlive } from "../processes/process-identity.ts";
 import { type CleanupEnv, supervisorName } from "./cleanup.ts";
 import { identityOf } from "./cluster-processes.ts";
@@ -82,7 +82,8 @@ export async function claimDirectory(
       `${layout.dir} ${unsafe}, who could change what runs there: choose a directory of your own`,
     );
   }
-  await env.host.makeDirectory(layout.dir, 0o700);
+  await env.host.makeDirectory(layout.dir);
+  await keepFromOthers(layout.dir);
   return lockAsOwner(env, layout, true);
 }
 
@@ -108,7 +109,7 @@ async function lockAsOwner(env: CleanupEnv, layout: ClusterLayout, isNew: boolea
 }
 
 async function writeOwnPid(env: CleanupEnv, layout: ClusterLayout): Promise<void> {
-  await env.host.makeDirectory(layout.runDir, 0o700);
+  await env.host.makeDirectory(layout.runDir);
   const identity = identifyThisProcess();
   await env.host.writeFileAtomic(
     layout.pidFile(supervisorName),

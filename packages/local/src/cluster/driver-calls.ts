@@ -20,7 +20,7 @@ export function driverCallWriter(
   let isMade = false;
   return (call) =>
     lock.run(file, async () => {
-      if (!isMade) await env.host.makeDirectory(file.slice(0, file.lastIndexOf("/")), 0o750);
+      if (!isMade) await env.host.makeDirectory(file.slice(0, file.lastIndexOf("/")));
       isMade = true;
       const line: DriverCall = { place, atMs: env.clock.now().getTime(), ...call };
       await env.host.appendFileDurable(file, `${JSON.stringify(line)}\n`);

@@ -51,7 +51,7 @@ export async function writeGates(
   name: string,
   values: GateValues,
 ): Promise<void> {
-  await host.makeDirectory(`${layout.dir}/gates`, 0o750);
+  await host.makeDirectory(`${layout.dir}/gates`);
   await host.writeFileAtomic(layout.gatesFile(name), `${JSON.stringify(values)}\n`);
 }
 

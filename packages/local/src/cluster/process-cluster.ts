@@ -274,11 +274,11 @@ async function prepare(env: ClusterEnv, layout: ClusterLayout, asked: ClusterCon
   const config = { ...asked, port: await requirePort(asked.port) };
   if (config.hostForm === "kernel") await makeSharedMount(layout.dir);
   for (const dir of [layout.logDir, layout.podLogDir, layout.apiDir, layout.cloudDir, layout.ownDriverDir]) {
-    await env.host.makeDirectory(dir, 0o750);
+    await env.host.makeDirectory(dir);
   }
   for (const node of config.nodes) {
-    await env.host.makeDirectory(layout.nodeDir(node.name), 0o750);
-    await env.host.makeDirectory(layout.podStateDir(node.name), 0o750);
+    await env.host.makeDirectory(layout.nodeDir(node.name));
+    await env.host.makeDirectory(layout.podStateDir(node.name));
     await writeGates(env.host, layout, node.name, initialGates);
   }
   await writeGates(env.host, layout, controlPlane, initialGates);

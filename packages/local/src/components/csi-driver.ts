@@ -75,8 +75,8 @@ export async function startCsiDriverOnNode(
 ): Promise<EndingComponent> {
   const { driverName, nodeName, rootDir } = options;
   const socket = kubeletPaths.csiSocket(rootDir, driverName);
-  await env.host.makeDirectory(socket.slice(0, socket.lastIndexOf("/")), 0o750);
-  await env.host.makeDirectory(kubeletPaths.registrationDir(rootDir), 0o755);
+  await env.host.makeDirectory(socket.slice(0, socket.lastIndexOf("/")));
+  await env.host.makeDirectory(kubeletPaths.registrationDir(rootDir));
   const driver = await answering(env, options, () =>
     createReferenceDriver(
       { ...env, cloud: env.cloudFor({ path: "csi", component: driverName }) },

@@ -8,6 +8,7 @@
  */
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { backoffMs, systemClock } from "@longshore/runtime/basics";
 import { writeFileAtomicSync } from "../processes/atomic-file.ts";
@@ -39,6 +40,9 @@ const systemDirectories = [
 /** Those that programs must be able to write to. */
 const deviceDirectories = ["/proc", "/dev"];
 
+/** The usual umask of containers. That of the node agent would keep a pod's own users out of its root. */
+const containerUmask = 0o022;
+
 /** Exit code of a pod whose root could not be made: its program never began. */
 const rootFailed = 128;
 const never = new AbortController().signal;
@@ -50,10 +54,13 @@ async function main(sandboxFile: string): Promise<void> {
   // Taken away meanwhile: the pod has been told to end before it began. Looked at after the claim,
   // as whoever ends a pod takes the file away before looking for a claim: one of the two is seen.
   if (!existsSync(sandboxFile)) return;
-  mkdirSync(dirname(sandbox.logFile), { recursive: true, mode: 0o750 });
-  const log = openSync(sandbox.logFile, "a", 0o640);
+  mkdirSync(dirname(sandbox.logFile), { recursive: true, mode: 0o700 });
+  const log = openSync(sandbox.logFile, "a", 0o600);
+  process.umask(containerUmask);
   const env: Record<string, string> = {
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    HOSTNAME: sandbox.podName,
+    HOME: homeDirectory(),
   };
   for (const mount of sandbox.mounts) {
     env[mountVariable(mount.volumeName)] = isolated ? mount.mountPath : mount.hostPath;
@@ -91,6 +98,15 @@ async function main(sandboxFile: string): Promise<void> {
   if (!(await writeRecord(join(podDir, "state.json"), state, isWanted))) kill(-child.pid, "SIGKILL");
 }
 
+/** As container runtimes set it: that of the user in the machine's list of users, not in who starts the cluster's environment. */
+function homeDirectory(): string {
+  try {
+    return userInfo().homedir;
+  } catch {
+    return "/"; // The user is not in the list.
+  }
+}
+
 /**
  * Makes this shim the only one of its pod: a node agent that was killed right after it had started one
  * is followed by an agent that starts another. False when a shim has been there before.
@@ -113,7 +129,7 @@ function claimPod(podDir: string): boolean {
 function buildRoot(podDir: string, sandbox: PodSandbox): string {
   const base = join(podDir, "rootfs");
   const root = join(base, "root");
-  mkdirSync(base, { recursive: true, mode: 0o755 });
+  mkdirSync(base, { recursive: true, mode: 0o700 });
   run("mount", ["-t", "tmpfs", "-o", "mode=755,size=64m", "tmpfs", base]);
   for (const part of ["upper", "work", "root"]) mkdirSync(join(base, part), { mode: 0o755 });
   try {

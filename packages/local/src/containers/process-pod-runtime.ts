@@ -9,6 +9,7 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Clock, Host } from "@longshore/runtime";
+import { childEnvironment } from "../processes/child-environment.ts";
 import { isAlive, type ProcessIdentity, signalProcess } from "../processes/process-identity.ts";
 import type { PodRuntime, PodSandbox, PodState } from "./pod-runtime.ts";
 import type { ShimFile } from "./pod-shim.ts";
@@ -81,7 +82,7 @@ export function createProcessPodRuntime(
       if ((await state(sandbox.podUID)).kind === "running") return;
       const dir = dirOf(sandbox.podUID);
       const file: ShimFile = { sandbox, isolated };
-      await host.makeDirectory(dir, 0o750);
+      await host.makeDirectory(dir);
       // A shim of an earlier agent, or of an earlier attempt, may be about to start the container.
       if (!(await isStarting(sandbox.podUID))) {
         if ((await state(sandbox.podUID)).kind === "ended") {
@@ -160,7 +161,12 @@ function spawnShim(isolated: boolean, sandboxFile: string): void {
   // keep other pods' file systems, and with them their loop devices, alive).
   const argv = isolated ? ["unshare", "--mount", "--propagation", "slave", ...command] : command;
   const [program = "", ...args] = argv;
-  const child = spawn(program, args, { detached: true, stdio: "ignore", cwd: "/" });
+  const child = spawn(program, args, {
+    env: childEnvironment(),
+    detached: true,
+    stdio: "ignore",
+    cwd: "/",
+  });
   child.on("error", () => {});
   child.unref();
 }

@@ -78,7 +78,7 @@ export async function createDiskCloud(
 ): Promise<DiskCloudService> {
   const { host } = env;
   const { stateDir } = options;
-  await host.makeDirectory(`${stateDir}/disks`, 0o700);
+  await host.makeDirectory(`${stateDir}/disks`);
   const file = await openStateFile(host, `${stateDir}/state.json`);
   const callsMax = options.callsMax === undefined ? {} : { callsMax: options.callsMax };
   const log = await openCallLog(env, { path: `${stateDir}/calls.jsonl`, ...callsMax });

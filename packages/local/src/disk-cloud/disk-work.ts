@@ -242,7 +242,7 @@ export class DiskWork {
     if (host.form !== "kernel") return device;
     const name = this.#deviceName(diskId);
     if ((await host.readLink(name)) === device) return name;
-    await host.makeDirectory(`${stateDir}/devices`, 0o755);
+    await host.makeDirectory(`${stateDir}/devices`);
     await host.removeFile(name);
     await host.symlink(device, name);
     return name;

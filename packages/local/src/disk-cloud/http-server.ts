@@ -2,7 +2,7 @@
 import { chmodSync, rmSync } from "node:fs";
 import { connect, type Server } from "node:net";
 import { isMainThread } from "node:worker_threads";
-import type { Component } from "@longshore/runtime";
+import { type Component, underUmask } from "@longshore/runtime";
 import { CloudError, type Instance } from "@longshore/volumes";
 import Fastify from "fastify";
 import { type CloudOp, cloudOps } from "./call-log.ts";
@@ -184,15 +184,12 @@ function listen(server: Server, socketPath: string): Promise<void> {
           { cause },
         ),
       );
-    const before = isMainThread ? process.umask(0o177) : undefined;
     try {
       server.once("error", failed);
-      server.listen(socketPath, () => resolve());
-      if (before === undefined) chmodSync(socketPath, 0o600);
+      underUmask(0o177, () => server.listen(socketPath, () => resolve()));
+      if (!isMainThread) chmodSync(socketPath, 0o600);
     } catch (error) {
       failed(error);
-    } finally {
-      if (before !== undefined) process.umask(before);
     }
   });
 }

@@ -14,7 +14,7 @@ export async function startDiskCloud(
   options: DiskCloudOptions,
   socketPath: string,
 ): Promise<{ readonly service: DiskCloudService; readonly component: Component }> {
-  await env.host.makeDirectory(options.stateDir, 0o700);
+  await env.host.makeDirectory(options.stateDir);
   const lock = lockState(options.stateDir);
   try {
     const service = await createDiskCloud(env, options);

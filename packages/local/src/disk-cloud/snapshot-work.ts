@@ -164,7 +164,7 @@ export class SnapshotWork {
   async #finish(planned: readonly SnapshotRecord[]): Promise<void> {
     const { file, host, clock } = this.#options;
     try {
-      await host.makeDirectory(`${this.#options.stateDir}/snapshots`, 0o700);
+      await host.makeDirectory(`${this.#options.stateDir}/snapshots`);
       await host.copyDisks(
         planned.map(({ id, diskId }) => {
           return { source: this.#options.backingFile(diskId), target: this.fileOf(id) };

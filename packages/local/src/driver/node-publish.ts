@@ -171,7 +171,7 @@ async function publishMount(
   const gid = mountGroupOf(capability);
   // Before anyone sees it at the target; a volume that may only be read keeps what it has.
   if (gid !== undefined && !readOnly) await host.chownTree(staging, gid);
-  await host.makeDirectory(target, 0o750);
+  await host.makeDirectory(target);
   await host.bindMount(staging, target, { readOnly });
 }
 

@@ -71,7 +71,7 @@ export function nodeRecords(host: Host, path: string | undefined): NodeRecords {
         const isEmpty = [next.stagings, next.publications].every((map) => Object.keys(map).length === 0);
         const changed = isEmpty ? others : { ...others, [volumeId]: next };
         if (path !== undefined) {
-          await host.makeDirectory(path.slice(0, path.lastIndexOf("/")), 0o700);
+          await host.makeDirectory(path.slice(0, path.lastIndexOf("/")));
           await host.writeFileAtomic(path, `${JSON.stringify({ volumes: changed }, undefined, 1)}\n`);
         }
         records = changed;

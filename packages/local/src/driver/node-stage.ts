@@ -87,7 +87,7 @@ async function mountStaged(
   } else if (!readOnly) {
     await host.checkFileSystem(devicePath);
   }
-  await host.makeDirectory(path, 0o750);
+  await host.makeDirectory(path);
   const mount = () => host.mountDevice(devicePath, path, { fsType, flags, readOnly });
   try {
     await mount();

@@ -63,7 +63,7 @@ export async function startStandaloneDriver(
     region: "local",
     attachLimit: options.maxVolumes ?? 39,
   };
-  await host.makeDirectory(stateDir, 0o700);
+  await host.makeDirectory(stateDir);
   const { cloud, component } =
     services === "node"
       ? joinCloud(env, stateDir, caller, node)

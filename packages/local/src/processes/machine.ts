@@ -1,10 +1,11 @@
 /** What only the supervising process does to its machine. Real form. */
 import { execFile, execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { lstat, statfs } from "node:fs/promises";
+import { constants, existsSync, readFileSync } from "node:fs";
+import { lstat, open, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { childEnvironment } from "./child-environment.ts";
 
 const run = promisify(execFile);
 
@@ -21,7 +22,11 @@ export function mayMount(): boolean {
   const isThere = (program: string) => path.some((dir) => existsSync(join(dir, program)));
   if (!existsSync("/dev/loop-control") || !mountingPrograms.every(isThere)) return false;
   try {
-    execFileSync("unshare", ["--mount", "true"], { stdio: "ignore", timeout: 10_000 });
+    execFileSync("unshare", ["--mount", "true"], {
+      env: childEnvironment(),
+      stdio: "ignore",
+      timeout: 10_000,
+    });
     return true;
   } catch {
     return false;
@@ -47,8 +52,9 @@ const capSysResource = 1n << 24n;
  * they let go of what the node unmounts; without it, they would keep loop devices busy.
  */
 export async function makeSharedMount(dir: string): Promise<void> {
-  await run("mount", ["--bind", dir, dir]);
-  await run("mount", ["--make-shared", dir]);
+  const options = { env: childEnvironment() };
+  await run("mount", ["--bind", dir, dir], options);
+  await run("mount", ["--make-shared", dir], options);
 }
 
 /** The port of the loopback interface that was asked for, or any for 0, if it is free now; else undefined. */
@@ -88,4 +94,14 @@ export async function unsafeOwner(dir: string): Promise<string | undefined> {
   const uid = process.getuid?.();
   if (uid !== undefined && stat.uid !== uid) return `belongs to another user (uid ${stat.uid})`;
   return (stat.mode & 0o022) === 0 ? undefined : "may be written by other users";
+}
+
+/** Gives a directory of ours mode 0700, also one that was there before. A link is not followed (ELOOP or ENOTDIR). */
+export async function keepFromOthers(dir: string): Promise<void> {
+  const directory = await open(dir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    await directory.chmod(0o700);
+  } finally {
+    await directory.close();
+  }
 }

@@ -4,6 +4,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
+import { childEnvironment } from "./child-environment.ts";
 
 /** A process, for good. */
 export interface ProcessIdentity {
@@ -95,7 +96,10 @@ function statFields(pid: number): string[] | undefined {
 
 function identifyByPs(pid: number): ProcessIdentity | undefined {
   try {
-    const startedAt = execFileSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" }).trim();
+    const startedAt = execFileSync("ps", ["-o", "lstart=", "-p", String(pid)], {
+      encoding: "utf8",
+      env: childEnvironment(),
+    }).trim();
     return startedAt === "" ? undefined : { pid, startedAt };
   } catch {
     return undefined;

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLogger, systemClock } from "@longshore/runtime";
@@ -48,6 +48,19 @@ describe("a supervised process", () => {
     await supervisor.stop();
     expect(isAlive(second)).toBe(false);
     expect(existsSync(file("run/p.json"))).toBe(false);
+  });
+
+  it("has of this process's environment what is listed, and a log that is its user's alone", async () => {
+    process.env.LONGSHORE_TEST_PASSWORD = "planted";
+    try {
+      supervise("env; echo done; exec sleep 60");
+      await until(() => text("p.log").endsWith("done\n"));
+    } finally {
+      delete process.env.LONGSHORE_TEST_PASSWORD;
+    }
+    expect(text("p.log")).not.toContain("planted");
+    expect(text("p.log")).toContain(`PATH=${process.env.PATH}\n`);
+    expect(statSync(file("p.log")).mode & 0o777).toBe(0o600);
   });
 
   it("is not started again before the programs have ended that it had run", async () => {

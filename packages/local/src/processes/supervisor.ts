@@ -5,7 +5,7 @@
  * Real form. Every process has a pid file with its start time, so that `cluster down` can clean up
  * after a supervisor that was killed itself.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { closeSync, openSync, rmSync } from "node:fs";
 import {
   backoffMs,
@@ -14,8 +14,10 @@ import {
   errorChain,
   type Logger,
   TaskGroup,
+  underUmask,
 } from "@longshore/runtime";
 import { writeFileAtomicSync } from "./atomic-file.ts";
+import { childEnvironment } from "./child-environment.ts";
 import {
   identifyProcess,
   isAlive,
@@ -123,9 +125,11 @@ async function keepRunning(
 }
 
 function startProcess(spec: ProcessSpec, restarts: number): ChildProcess {
-  const log = openSync(spec.logFile, "a", 0o640);
+  const log = openSync(spec.logFile, "a", 0o600);
   const [program = "", ...args] = spec.argv;
-  const child = spawn(program, args, { detached: true, stdio: ["ignore", log, log] });
+  const options: SpawnOptions = { env: childEnvironment(), detached: true, stdio: ["ignore", log, log] };
+  // Also what a driver of one's own makes, which knows nothing of our modes, is for nobody else.
+  const child = underUmask(0o077, () => spawn(program, args, options));
   closeSync(log);
   child.on("error", () => {}); // Seen as an exit below.
   const identity = child.pid === undefined ? undefined : identifyProcess(child.pid);

@@ -29,7 +29,7 @@ const attemptsMax = 5;
  */
 export async function backupStore(dataDir: string, file: string): Promise<BackupSummary> {
   const contents = readWhileOpen(storeDirectory(dataDir));
-  mkdirSync(dirname(file), { recursive: true });
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   await writeBase(file, backupNumber, contentsOf(contents));
   return summaryOf(contents);
 }

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { systemClock, withDeadline } from "@longshore/runtime";
 
 /**
- * Runs the command to its end. What it starts in the background goes on, also when this process gets a Ctrl-C.
+ * Runs the command to its end, with this process's whole environment: it is the user's own command, and restarts the driver
+ * as the user would. What it starts in the background goes on, also when this process gets a Ctrl-C.
  * @throws Error with what the command wrote when it fails, and when it does not end
  */
 export async function runRestartCommand(

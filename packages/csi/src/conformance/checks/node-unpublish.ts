@@ -93,7 +93,7 @@ export const nodeUnpublishChecks: readonly Check[] = [
     async run(context) {
       const { volumeId } = await makeStagedVolume(context);
       const targetPath = await context.targetPath();
-      await context.host.makeDirectory(targetPath, 0o750);
+      await context.host.makeDirectory(targetPath);
       const what = "NodeUnpublishVolume of a target_path that is a directory with nothing mounted on it";
       await unpublish(context, { volumeId, targetPath }, what);
       must(

@@ -288,7 +288,7 @@ export const nodeFaults = {
       async ({ request, next, context: { host } }) => {
         const wasThere = (await host.stat(request.targetPath).catch(() => undefined)) !== undefined;
         const answer = await next();
-        if (wasThere) await host.makeDirectory(request.targetPath, 0o750);
+        if (wasThere) await host.makeDirectory(request.targetPath);
         return answer;
       },
   ),

@@ -148,7 +148,7 @@ export function startPluginRegistration(env: Env, options: PluginRegistrationOpt
       backoff: { initialMs: 1000, maximumMs: 30_000 },
     };
     await periodically(env, loop, signal, async () => {
-      await env.host.makeDirectory(directory, 0o755);
+      await env.host.makeDirectory(directory);
       // The watch begins before the look, so that nothing that comes in between is missed.
       const pause = startPause(env, directory, signal);
       desired = await findPluginSockets(env.host, directory).catch((error) => {

@@ -86,7 +86,7 @@ function deviceMounter(kubelet: KubeletVolumeHost): DeviceMounter {
       if (await host.isMountPoint(deviceMountPath)) return;
       const source = ebsSourceOf(spec);
       const fsType = source.fsType === "" ? defaultFsType : source.fsType;
-      await host.makeDirectory(deviceMountPath, 0o750);
+      await host.makeDirectory(deviceMountPath);
       try {
         if (!source.readOnly) await formatOrCheck(host, devicePath, fsType);
         await host.mountDevice(devicePath, deviceMountPath, {
@@ -135,7 +135,7 @@ function podMounter(kubelet: KubeletVolumeHost, spec: VolumeSpec, pod: Pod): Mou
     async setUp(args) {
       const { host } = kubelet;
       if (!(await host.isMountPoint(path))) {
-        await host.makeDirectory(path, 0o750);
+        await host.makeDirectory(path);
         try {
           const globalPath = globalMountPath(kubelet.rootDir, source.volumeID);
           if (!source.readOnly) await refuseReadOnly(host, globalPath, source.volumeID);

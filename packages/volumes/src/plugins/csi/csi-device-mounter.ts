@@ -86,7 +86,7 @@ async function prepareStaging(
   source: { readonly volumeHandle: string; readonly driver: string },
 ): Promise<void> {
   const { host } = context.kubelet;
-  await host.makeDirectory(deviceMountPath, 0o750);
+  await host.makeDirectory(deviceMountPath);
   try {
     await writeVolData(host, parentOf(deviceMountPath), {
       volumeHandle: source.volumeHandle,

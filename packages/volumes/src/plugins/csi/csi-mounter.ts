@@ -109,7 +109,7 @@ async function publish(
     );
     const podInfo = policy.podInfoOnMount ? podInfoAttributes(pod) : {};
     const directory = path.slice(0, path.lastIndexOf("/"));
-    await host.makeDirectory(directory, 0o750);
+    await host.makeDirectory(directory);
     await writeVolData(host, directory, data);
     try {
       await classified(`NodePublishVolume of ${handle} may be in progress`, () =>

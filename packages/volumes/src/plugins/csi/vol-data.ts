@@ -24,9 +24,7 @@ export class VolDataError extends Error {
 
 /** Writes the file into `directory`, all or nothing. */
 export function writeVolData(host: Host, directory: string, data: VolData): Promise<void> {
-  return host.writeFileAtomic(`${directory}/${volDataFileName}`, `${JSON.stringify(data)}\n`, {
-    mode: 0o644,
-  });
+  return host.writeFileAtomic(`${directory}/${volDataFileName}`, `${JSON.stringify(data)}\n`);
 }
 
 /** Reads the file of `directory`; undefined when there is none. @throws VolDataError when it is damaged */
