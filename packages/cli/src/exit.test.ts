@@ -17,7 +17,7 @@ test.each([
   expect(String(write.mock.calls[0]?.[0])).toMatch(/^longshore: [^\n]*\n$/);
 });
 
-test("a failure steers no terminal, whoever wrote it", () => {
+test("the text of a failure sends no control characters to the terminal", () => {
   const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   reportFailure(new Error("first\nsecond", { cause: new Error("driver\x1b]0;title\x07 says \u202eno") }));
   expect(write.mock.calls[0]?.[0]).toBe(

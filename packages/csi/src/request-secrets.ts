@@ -28,7 +28,7 @@ export function isSecretField(field: DescField): boolean {
 
 const credentialNames = /(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|key|credentials?)\d*$/;
 
-/** Whether what has this name lets whoever knows it in: `password`, `userKey`, `secret-access-key`, not `publicKey` or `keyId`. */
+/** Whether a value of this name gives access to those who know it: `password`, `userKey`, `secret-access-key`, not `publicKey` or `keyId`. */
 export function isCredentialName(name: string): boolean {
   const plain = name.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
   return credentialNames.test(plain) && !plain.includes("public");

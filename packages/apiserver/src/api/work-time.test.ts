@@ -111,7 +111,7 @@ describe("the commit of a request", () => {
     expect(answer).toBe("answer");
   });
 
-  it("is refused when time was over before, though somebody has caught the error", () => {
+  it("is refused when time was over before, even if the error was caught", () => {
     const error = thrown(() =>
       withinWorkTime(late(), 10, () => {
         expect(thrown(() => spendTime(5000))).toEqual(timeout);

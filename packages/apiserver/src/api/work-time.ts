@@ -24,7 +24,7 @@ interface Work {
   readonly end: number;
   /** The request has changed the store. */
   isCommitted: boolean;
-  /** Its time was over at a check: it changes nothing any more, whoever has caught the error. */
+  /** Its time was over at a check: it may change nothing more, even if the error was caught. */
   isOver: boolean;
 }
 

@@ -60,7 +60,7 @@ const looksMax = 10_000;
 
 /**
  * The first value that the path leads to; undefined when there is none, when the text is no path, or when too much of
- * the value would have to be looked at. @param looks is told of each value that is looked at
+ * the value would have to be looked at. @param looks counts each value that is looked at
  */
 export function firstValueAt(value: unknown, text: string, looks = () => {}): unknown {
   const path = parsed(text);

@@ -63,7 +63,7 @@ export class Registry {
   }
 }
 
-/** Nothing is done but what is served there, whoever asks and by which way. @throws KubeApiError 404, 405 */
+/** Only what is served there is done, for every caller and every way in. @throws KubeApiError 404, 405 */
 function checkServed(of: Kind, request: ApiRequest): void {
   const verbs = servedVerbs(of, request);
   if (verbs.includes(request.verb)) return;

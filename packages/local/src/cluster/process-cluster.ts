@@ -231,7 +231,7 @@ export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenClu
 }
 
 /**
- * Stops a cluster, whoever supervises it: its processes end, its volumes are unmounted, and all that it holds stays.
+ * Stops a cluster, supervised by this process or another: its processes end, its volumes are unmounted, and all that it holds stays.
  * @throws ClusterDirectoryError when there is none
  */
 export async function stopCluster(env: ClusterEnv, dir: string, signal: AbortSignal): Promise<void> {
@@ -243,7 +243,7 @@ export async function stopCluster(env: ClusterEnv, dir: string, signal: AbortSig
   await settleCluster(ofCluster, layout, "stop", signal);
 }
 
-/** Takes a cluster down, whoever supervises it, and deletes all that it holds. @returns false when there was none */
+/** Takes a cluster down, supervised by this process or another, and deletes all that it holds. @returns false when there was none */
 export async function downCluster(env: ClusterEnv, dir: string, signal: AbortSignal): Promise<boolean> {
   const layout = clusterLayout(dir);
   if ((await env.host.readDirectory(dir)) === undefined) return false;

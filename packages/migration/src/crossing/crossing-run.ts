@@ -206,7 +206,7 @@ export class CrossingRun {
     return this.#told(place, () => this.#patiently(place, work));
   }
 
-  /** Tells of the step's beginning and end. */
+  /** Reports the step's beginning and end. */
   async #told(place: Place, work: () => Promise<void>): Promise<void> {
     const { name: step, nodeName } = place;
     const node = nodeName === undefined ? {} : { nodeName };

@@ -71,7 +71,7 @@ function stuck(pod: Stored<Pod>, failure: Stored<Event> | undefined, now: Date):
         object,
         field: "metadata.deletionTimestamp",
         reason: `it should have ended at ${ends}${held}${failureWords(failure)}`,
-        remedy: `see the agent of node ${pod.spec?.nodeName} and whoever owns the finalizers; a drain waits until it is gone`,
+        remedy: `see the agent of node ${pod.spec?.nodeName} and the owners of the finalizers; a drain waits until it is gone`,
       },
     ];
   }

@@ -190,7 +190,7 @@ test.each<Row>([
     /being deleted since .*; wait until it is gone; its finalizers x\/y hold it/,
   ],
   [
-    "a node that somebody else has cordoned",
+    "a node that another has cordoned",
     { nodes: [aNode({ spec: { unschedulable: true } })] },
     "warning",
     "Node n1",

@@ -1,4 +1,4 @@
-/** What a step tells of its waits, and when: on the virtual clock. */
+/** What a step reports of its waits, and when: on the virtual clock. */
 import { VirtualClock } from "@longshore/runtime";
 import { expect, test } from "vitest";
 import { StepTimeoutError, watchStep } from "./step-watch.ts";

@@ -2,32 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { manyRights } from "../../testing/heavy-requests/custom.ts";
 import { many } from "../../testing/heavy-requests/heavy-request.ts";
+import { ask, paths, rule, user } from "../../testing/policy-words.ts";
 import type { Attributes } from "../authorizer.ts";
 import { TooManyRightsError, uncovered } from "./cover.ts";
 import { compacted, type PolicyRule, ruleAllows, shownRule } from "./policy.ts";
-
-const user = { name: "u", groups: [] };
-const rule = (verbs: string, resources: string, groups = "", names?: string): PolicyRule => ({
-  verbs: verbs.split(","),
-  apiGroups: groups.split(","),
-  resources: resources.split(","),
-  ...(names === undefined ? {} : { resourceNames: names.split(",") }),
-});
-const paths = (verbs: string, urls: string): PolicyRule => ({
-  verbs: verbs.split(","),
-  nonResourceURLs: urls.split(","),
-});
-const ask = (verb: string, what: string, name?: string, group = ""): Attributes => {
-  const [resource = "", subresource] = what.split("/");
-  return {
-    user,
-    verb,
-    group,
-    resource,
-    ...(subresource === undefined ? {} : { subresource }),
-    ...(name === undefined ? {} : { name }),
-  };
-};
 
 describe("what rules do not cover", () => {
   it.each<[string, PolicyRule[], PolicyRule[], string[]]>([

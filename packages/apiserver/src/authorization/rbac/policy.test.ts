@@ -1,29 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { ask, paths, rule, user } from "../../testing/policy-words.ts";
 import type { Attributes } from "../authorizer.ts";
 import { type PolicyRule, ruleAllows } from "./policy.ts";
-
-const user = { name: "u", groups: [] };
-const rule = (verbs: string, resources: string, groups = "", names?: string): PolicyRule => ({
-  verbs: verbs.split(","),
-  apiGroups: groups.split(","),
-  resources: resources.split(","),
-  ...(names === undefined ? {} : { resourceNames: names.split(",") }),
-});
-const paths = (verbs: string, urls: string): PolicyRule => ({
-  verbs: verbs.split(","),
-  nonResourceURLs: urls.split(","),
-});
-const ask = (verb: string, what: string, name?: string, group = ""): Attributes => {
-  const [resource = "", subresource] = what.split("/");
-  return {
-    user,
-    verb,
-    group,
-    resource,
-    ...(subresource === undefined ? {} : { subresource }),
-    ...(name === undefined ? {} : { name }),
-  };
-};
 
 describe("a rule", () => {
   it.each<[PolicyRule, Attributes, boolean]>([
