@@ -44,7 +44,7 @@ export async function endClusterProcesses(
       | ProcessIdentity
       | undefined;
     if (identity !== undefined && isAlive(identity)) {
-      // A supervisor that is told to end cleans up by itself and may take its time.
+      // A supervisor cleans up by itself on SIGTERM and may take its time.
       const graceMs = name === supervisorName ? 30_000 : 3000;
       await endProcess(env, identity, { graceMs, signal: options.signal });
     }

@@ -1,6 +1,6 @@
 /**
- * As whom the cluster's own components ask the API server, and what they may do: each as a user of its own, with the
- * rights that it uses. Nodes have theirs from the node authorizer; the administrator's are the user's alone.
+ * The users under which the cluster's own components call the API server, and their rights: each has its own user, with
+ * the rights that it uses. Nodes get theirs from the node authorizer; the administrator's belong to the user alone.
  */
 import type { UserInfo } from "@longshore/apiserver";
 import { isAlreadyExists, type KubeClient, type KubeObject, type Resource } from "@longshore/kube";
@@ -13,7 +13,7 @@ export const controllerManagerUser: UserInfo = {
   name: "longshore:controller-manager",
   groups: ["system:authenticated"],
 };
-/** The sidecars beside the driver's controller. */
+/** The user of the sidecars next to the driver's controller. */
 export const csiControllerUser: UserInfo = {
   name: "longshore:csi-controller",
   groups: ["system:authenticated"],
@@ -123,7 +123,7 @@ export function controlPlaneRoles({ driverName }: Pick<ClusterConfig, "driverNam
     ]),
     ...roleFor(controllerManagerUser, "kube-system", controllerManagerSystemRules),
     ...roleFor(controllerManagerUser, "kube-node-lease", nodeLeaseRules),
-    // Its secrets may be anywhere: whoever tries a driver here says where.
+    // The driver's secrets may be in any namespace: the user who tries a driver here chooses it.
     ...roleFor(
       csiControllerUser,
       undefined,
@@ -132,7 +132,7 @@ export function controlPlaneRoles({ driverName }: Pick<ClusterConfig, "driverNam
   ];
 }
 
-/** Gives both users their rights. Roles that are there are brought up to date. */
+/** Grants both users their rights. Existing roles are brought up to date. */
 export async function grantControlPlane(
   kube: KubeClient,
   config: Pick<ClusterConfig, "driverName">,

@@ -10,7 +10,7 @@ export interface DriverCall extends ServedCall {
   readonly atMs: number;
 }
 
-/** Writes calls of one place, one line each, in the order in which they are told. */
+/** Returns a function that appends calls of one place to the file, one line each, in the order of its calls. */
 export function driverCallWriter(
   env: { readonly clock: Clock; readonly host: Host },
   file: string,

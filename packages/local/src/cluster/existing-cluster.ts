@@ -39,8 +39,8 @@ export function checkAsked(layout: ClusterLayout, present: ClusterConfig, asked:
 }
 
 /**
- * Ends what an earlier supervisor has left running (pods go on), and removes what is of that time alone: sockets that
- * nobody serves, and names of devices that may be another's by now.
+ * Ends what an earlier supervisor has left running (pods go on), and removes what belongs to that run alone: sockets
+ * without a server, and names of devices that may be another's by now.
  */
 export async function clearEarlierRun(
   env: CleanupEnv,

@@ -62,7 +62,7 @@ export interface InProcessClusterOptions {
   readonly onMark?: (mark: CrossingMark, signal: AbortSignal) => Promise<void>;
   /** CustomResourceDefinitions of snapshots; with them, snapshots are made. */
   readonly snapshotDefinitions?: readonly KubeObject[];
-  /** Told of every call that the driver has answered: at `controller`, or at a node. */
+  /** Called for every call that the driver has answered: at `controller`, or at a node. */
   readonly onDriverCall?: (place: string, call: ServedCall) => void;
 }
 
@@ -90,7 +90,7 @@ export interface InProcessCluster extends Component {
   restart(componentName: string): Promise<void>;
   /** True while the component runs. */
   isRunning(componentName: string): boolean;
-  /** The API server starts anew on the same store: every watch breaks. */
+  /** Restarts the API server on the same store: every watch breaks. */
   restartApiServer(): void;
 }
 

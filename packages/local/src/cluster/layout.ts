@@ -72,7 +72,7 @@ export function clusterLayout(dir: string): ClusterLayout {
     driverCallsFile: (place) => `${dir}/driver-calls/${place}.jsonl`,
     gatesFile: (name) => `${dir}/gates/${name}.json`,
     nodeKubeconfig: (nodeName) => `${dir}/kubeconfigs/${nodeName}`,
-    // Beside those of nodes, whose names do not begin with a dot.
+    // In the directory of the nodes' kubeconfigs; names of nodes do not begin with a dot.
     componentKubeconfig: (componentName) => `${dir}/kubeconfigs/.${componentName}`,
     nodeDir: (nodeName) => `${dir}/n/${nodeName}`,
     podStateDir: (nodeName) => `${dir}/p/${nodeName}`,

@@ -159,7 +159,7 @@ export async function upCluster(base: ClusterEnv, options: UpOptions): Promise<S
     });
     return { ...cluster, stop, remove };
   } catch (error) {
-    // Why it did not come up is what matters; what could not be cleaned up is said beside it.
+    // The caller needs the error of the start; a failed clean-up is only logged.
     await (present === undefined ? remove() : stop()).catch((failure) =>
       env.logger.error(errorChain(failure)),
     );

@@ -1,5 +1,5 @@
 /**
- * Gives in-process servers a socket file on a simulated host, so that what looks for sockets there
+ * Makes socket files for in-process servers on a simulated host, so that code which looks for sockets there
  * (plugin registration above all) finds them as it would on a real machine.
  */
 import type { CsiListener, CsiServer } from "@longshore/csi";

@@ -36,7 +36,7 @@ export interface StartWait {
   readonly verb?: "up" | "start";
 }
 
-/** Waits for `work`; gives up as soon as a process turns out unable to run. @throws ClusterStartError */
+/** Waits for `work`; stops as soon as a process turns out unable to run. @throws ClusterStartError */
 export async function whileStarting<T>(
   env: { readonly clock: Clock; readonly host: Host },
   supervisor: Supervisor,

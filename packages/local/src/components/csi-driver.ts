@@ -26,11 +26,11 @@ export interface CsiDriverEnv extends RuntimeEnv {
   cloudFor(caller: CloudCaller): ProviderCloud;
 }
 
-/** Which driver answers, and who is told. */
+/** Which driver answers, and the observer of its calls. */
 export interface DriverSource {
   /** Socket of a driver that runs elsewhere, to which every call is passed on; the reference driver when left out. */
   readonly endpoint?: string;
-  /** Told of every call that the driver has answered, before the answer leaves. */
+  /** Called for every call that the driver has answered, before the answer leaves. */
   readonly onCall?: (call: ServedCall) => Promise<void> | void;
 }
 
@@ -104,9 +104,9 @@ export interface CsiDriverControllerOptions extends DriverSource {
   readonly driverName: string;
   /** Where the controller's socket is made. */
   readonly socket: string;
-  /** The sidecars beside it; default {@link defaultSidecars}, of which those run that the driver has a use for. */
+  /** Sidecars to run with the driver; default {@link defaultSidecars}. Those that the driver has no use for do not run. */
   readonly sidecars?: SidecarsOptions["sidecars"];
-  /** With the snapshotter beside them: where the kinds of snapshots are installed; default false. */
+  /** Runs the snapshotter as well: where the CRDs of snapshots are installed; default false. */
   readonly snapshots?: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Where the control plane says which gates it runs with, for whoever has changed them and waits:
- * the ConfigMap `kube-system/longshore-control-plane`. Nodes say it in an annotation of their own.
+ * Where the control plane publishes the gates it runs with, for a program that changed them and waits:
+ * the ConfigMap `kube-system/longshore-control-plane`. Each node publishes its gates in an annotation.
  */
 import {
   type ConfigMap,

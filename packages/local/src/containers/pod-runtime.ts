@@ -37,7 +37,7 @@ export type PodState =
 
 /** Runs pods, one container each. */
 export interface PodRuntime extends ContainerRuntime {
-  /** Starts the pod, or finds it running. Idempotent; an ended pod is started anew. */
+  /** Starts the pod, or finds it running. Idempotent; an ended pod is started again. */
   ensureRunning(sandbox: PodSandbox, signal: AbortSignal): Promise<void>;
   state(podUID: string, signal: AbortSignal): Promise<PodState>;
   /** Ends the pod (SIGTERM, SIGKILL after `graceMs`); resolves when nothing of it runs or holds a mount. */
@@ -46,7 +46,7 @@ export interface PodRuntime extends ContainerRuntime {
   list(signal: AbortSignal): Promise<readonly string[]>;
 }
 
-/** The environment variable that tells a container where it finds a volume. */
+/** The environment variable that holds the path of a volume for a container. */
 export function mountVariable(volumeName: string): string {
   return `LONGSHORE_MOUNT_${volumeName.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_")}`;
 }

@@ -51,8 +51,8 @@ async function main(sandboxFile: string): Promise<void> {
   const podDir = dirname(sandboxFile);
   const { sandbox, isolated } = JSON.parse(readFileSync(sandboxFile, "utf8")) as ShimFile;
   if (!claimPod(podDir)) return;
-  // Taken away meanwhile: the pod has been told to end before it began. Looked at after the claim,
-  // as whoever ends a pod takes the file away before looking for a claim: one of the two is seen.
+  // The sandbox file is gone: the pod was ended before it began. The check comes after the claim, because
+  // the ending side removes the file before it looks for a claim: one side always sees the other.
   if (!existsSync(sandboxFile)) return;
   mkdirSync(dirname(sandbox.logFile), { recursive: true, mode: 0o700 });
   const log = openSync(sandbox.logFile, "a", 0o600);
@@ -94,7 +94,7 @@ async function main(sandboxFile: string): Promise<void> {
   }
   if (child.pid === undefined) return;
   const state = { shim: identifyProcess(process.pid), container: identifyProcess(child.pid) };
-  // A container that nobody can be told of must not outlive the wish for it.
+  // Without the record the container cannot be found later, so it is killed.
   if (!(await writeRecord(join(podDir, "state.json"), state, isWanted))) kill(-child.pid, "SIGKILL");
 }
 
@@ -125,7 +125,7 @@ function claimPod(podDir: string): boolean {
   }
 }
 
-/** Builds the pod's root directory inside this mount namespace and gives its path. */
+/** Builds the pod's root directory inside this mount namespace and returns its path. */
 function buildRoot(podDir: string, sandbox: PodSandbox): string {
   const base = join(podDir, "rootfs");
   const root = join(base, "root");
@@ -185,8 +185,8 @@ function say(log: number, text: string): void {
 }
 
 /**
- * Writes the record; where the disk is full, as soon as it has room: nobody else knows what it says. False when it could
- * not be written and is not wanted any more.
+ * Writes the record. Retries after a failure (a full disk, say), because nothing else stores its content. False when
+ * it could not be written and is not wanted any more.
  */
 async function writeRecord(path: string, record: object, isWanted: () => boolean): Promise<boolean> {
   for (let attempt = 1; ; attempt++) {

@@ -1,6 +1,6 @@
 /**
  * Runs each pod as a child process below a shim, in a mount namespace and root of its own where the
- * machine permits it (root on Linux); elsewhere the container is told its volumes' paths in the
+ * machine permits it (root on Linux); elsewhere the container gets its volumes' paths in the
  * environment. Real form of {@link PodRuntime}.
  *
  * State lies in `<stateDir>/<podUID>/`: `sandbox.json` (what was asked), `state.json` (pids with
@@ -59,7 +59,7 @@ export function createProcessPodRuntime(
     const exit = await readRecord<{ exitCode: number }>(podUID, "exit.json");
     if (exit !== undefined) return { kind: "ended", exitCode: exit.exitCode };
     if (shim === undefined || (hasShim && shim.starting === true)) return { kind: "absent" };
-    // It may be about to write how the container ended; once it is gone too, nobody has seen it.
+    // A live shim is about to write how the container ended. Without a shim the exit code is lost: 255.
     return hasShim ? { kind: "running" } : { kind: "ended", exitCode: 255 };
   };
 

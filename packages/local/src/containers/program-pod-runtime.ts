@@ -12,7 +12,7 @@ import {
   type PodState,
 } from "./pod-runtime.ts";
 
-/** A program: runs until it is done or told to stop; gives its exit code. */
+/** A program: runs until it is done or `signal` aborts; returns its exit code. */
 export type Program = (run: ProgramRun) => Promise<number>;
 
 /** What a program is given. */
@@ -21,7 +21,7 @@ export interface ProgramRun {
   readonly args: readonly string[];
   /** Directory of a volume on the node. */
   readonly env: Readonly<Record<string, string>>;
-  /** Aborts when the pod is told to end. */
+  /** Aborts when the pod has to end. */
   readonly signal: AbortSignal;
 }
 

@@ -1,4 +1,4 @@
-/** Paths inside a directory that is to become somebody's root. Real form. */
+/** Paths inside a directory that becomes the root of a process. Real form. */
 import { lstatSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 

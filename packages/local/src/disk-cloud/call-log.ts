@@ -59,7 +59,7 @@ export interface CallCount extends CloudCaller {
 /** Counters since the cloud's directory was made, as far as its log goes back, and onwards. */
 export interface CallCounters {
   readonly total: number;
-  /** Calls that `calls` no longer gives, because there were too many since. */
+  /** Number of calls that `calls` no longer returns, because there were too many since. */
   readonly dropped: number;
   readonly byCaller: readonly CallCount[];
 }
@@ -179,7 +179,7 @@ class FileCallLog implements CallLog {
       await this.#env.host.appendFileDurable(this.#path, batch.join(""));
       this.#linesInFile += batch.length;
     } catch (error) {
-      // What is in the file now is not known: the next write begins it anew from memory.
+      // The file's content is unknown now: the next write rewrites it from memory.
       this.#linesInFile = Number.POSITIVE_INFINITY;
       throw error;
     }

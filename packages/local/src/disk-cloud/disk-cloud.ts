@@ -235,7 +235,7 @@ class LocalDiskCloud implements DiskCloudService {
     let seq: number | undefined;
     try {
       seq = await this.#log.begin({ path, component, op, diskId, instanceId }, changing.has(op));
-      // The work goes on when the caller has gone: half a change would help nobody.
+      // The work continues after the caller has gone: half a change would be of no use.
       const result = await abortable(
         this.#faults.around(op, signal, async () => work()),
         signal,

@@ -82,7 +82,7 @@ export function checkRoom(
   }
 }
 
-/** What a zone seems to have room for when nobody says how much it has. */
+/** Room of a zone without a configured limit. */
 const unlimitedBytes = 2n ** 50n;
 
 /** Room for disks in the zone, in bytes. */

@@ -54,7 +54,7 @@ export class DiskWork {
       const present = record.existingDisk(this.#options.file.state, request);
       const disk = present ?? newDisk(this.#newDiskId(request.name), request);
       if (disk.state === "creating") {
-        // Nobody changes or deletes the source meanwhile.
+        // The source cannot change or be deleted meanwhile.
         await this.#holdingSource(disk, async () => {
           if (present === undefined) await this.#planCreate(disk);
           await this.#finishCreateOrTakeBack(disk);
@@ -91,7 +91,7 @@ export class DiskWork {
       : snapshots.readySnapshot(state, source.id);
   }
 
-  /** A disk that could not be made leaves nothing behind: whoever asked may not ask again. */
+  /** A disk that could not be made leaves nothing behind: the caller may not ask again. */
   async #finishCreateOrTakeBack(disk: DiskRecord): Promise<void> {
     try {
       await this.#finishCreate(disk);
@@ -288,7 +288,7 @@ export class DiskWork {
     await this.#options.file.update((state) => record.withoutDisk(state, disk.id));
   }
 
-  /** Makes it if need be, and gives it room for all of the disk. Never makes a file smaller. */
+  /** Makes the file if necessary, and reserves room for the whole disk. Never makes a file smaller. */
   async #makeBackingFile(disk: DiskRecord): Promise<void> {
     await this.#options.host.allocateFile(this.backingFile(disk.id), Number(disk.sizeBytes));
   }

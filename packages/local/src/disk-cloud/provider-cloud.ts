@@ -99,8 +99,8 @@ export interface DiskCondition {
 /** The disk API as one caller sees it. All calls are idempotent and may be slow or fail. */
 export interface ProviderCloud extends DiskCloud {
   /**
-   * Makes a disk, or gives the one of that name; AlreadyExists when that was asked for otherwise; NotFound without
-   * its source; LimitExceeded when the zone has no room. A failure but Unavailable leaves nothing behind.
+   * Makes a disk, or returns the one of that name; AlreadyExists when that one was requested differently; NotFound
+   * without its source; LimitExceeded when the zone has no room. A failure but Unavailable leaves nothing behind.
    */
   createDisk(request: CreateDiskRequest, signal: AbortSignal): Promise<ProviderDisk>;
   /** As in {@link DiskCloud}; AlreadyExists when it is attached there for another use. */
@@ -130,7 +130,7 @@ export interface ProviderCloud extends DiskCloud {
     zone: string,
     signal: AbortSignal,
   ): Promise<{ readonly availableBytes: bigint; readonly largestBytes: bigint }>;
-  /** Cuts a snapshot, or gives the one of that name; AlreadyExists when it is of another disk. */
+  /** Cuts a snapshot, or returns the one of that name; AlreadyExists when it is of another disk. */
   createSnapshot(
     request: { readonly name: string; readonly diskId: string },
     signal: AbortSignal,
@@ -144,7 +144,10 @@ export interface ProviderCloud extends DiskCloud {
    * disks, or the base is the later one. Source of the form: EBS direct APIs, ListSnapshotBlocks, ListChangedBlocks.
    */
   snapshotBlocks(request: SnapshotBlocksRequest, signal: AbortSignal): Promise<SnapshotBlocks>;
-  /** Cuts snapshots of all these disks at one instant, or gives the group of that name; AlreadyExists when it is of others. */
+  /**
+  * Cuts snapshots of all these disks at one instant, or returns the group of that name; AlreadyExists when it is of
+  * others.
+  */
   createSnapshotGroup(
     request: { readonly name: string; readonly diskIds: readonly string[] },
     signal: AbortSignal,

@@ -47,14 +47,14 @@ export class SnapshotWork {
     return `${this.#options.stateDir}/snapshots/${snapshotId}`;
   }
 
-  /** After a start: what was interrupted comes to its end, or is taken back. Gives the failures. */
+  /** After a start: completes interrupted work, or takes it back. @returns the failures */
   async resume(): Promise<readonly unknown[]> {
     const { file } = this.#options;
     const failures: unknown[] = [];
     const going = record.snapshotsOf(file.state).filter(({ state }) => state === "deleting");
     if (going.length > 0) await this.#takeBack(going.map(({ id }) => id));
     for (const members of this.#unfinished()) {
-      // The copy is made anew, which also ends what a killed copy left behind.
+      // The copy is made again, which also replaces the rest of a killed copy.
       await this.#finish(members).catch((error: unknown) => failures.push(error));
     }
     for (const group of record.groupsOf(file.state)) {
@@ -142,7 +142,7 @@ export class SnapshotWork {
     return [...sets.values()];
   }
 
-  /** Plans and copies while nobody changes the disks. The snapshots are ready when it resolves, or gone when it fails. */
+  /** Plans and copies; the disks cannot change meanwhile. Resolves when the snapshots are ready; on failure none is left. */
   async #cut(
     snapshots: readonly Omit<SnapshotRecord, "sizeBytes" | "state">[],
     group?: GroupRecord,

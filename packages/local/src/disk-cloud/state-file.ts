@@ -1,7 +1,7 @@
 /**
  * The cloud's state on disk: one JSON file, replaced as a whole.
  *
- * Invariant: what `state` gives is what the file holds; a write that fails changes neither.
+ * Invariant: `state` equals what the file holds; a write that fails changes neither.
  */
 import { type Host, KeyedLock } from "@longshore/runtime";
 import { type CloudState, emptyState } from "./cloud-state.ts";

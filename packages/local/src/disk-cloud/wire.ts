@@ -15,7 +15,7 @@ export type WireAnswer =
   | { readonly result: unknown }
   | { readonly error: { readonly code: CloudErrorCode; readonly message: string } };
 
-/** HTTP status of each failure, for whoever looks at the traffic; the client reads the body. */
+/** HTTP status of each failure, for readers of the traffic; the client reads the body. */
 export const statusOf: Readonly<Record<CloudErrorCode, number>> = {
   NotFound: 404,
   InUse: 409,

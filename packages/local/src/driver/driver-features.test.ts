@@ -115,7 +115,7 @@ describe.each(hostForms)("the reference driver on the %s host", (form, make) => 
       const clone = await create("clone", {
         volumeContentSource: { type: { case: "volume", value: { volumeId: original } } },
       });
-      // The copies are used beside their original.
+      // The copies are used at the same time as their original.
       const [inRestored, inClone] = [await use(restored, mounted), await use(clone, mounted)];
       expect(await host.readFile(`${inRestored.targetPath}/data`)).toBe("one");
       expect(await host.readFile(`${inClone.targetPath}/data`)).toBe("two");

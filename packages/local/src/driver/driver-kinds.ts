@@ -1,7 +1,7 @@
 /**
  * The eight drivers that in-tree plugins migrate to, as far as the reference driver stands in for
- * them: form of their volume and node ids, and their topology key. A volume id is what translating
- * an in-tree volume gives, so that it names the very disk that the in-tree plugin made.
+ * them: form of their volume and node ids, and their topology key. A volume id has the form that translating
+ * an in-tree volume produces, so that it names the very disk that the in-tree plugin made.
  * Source: docs/behaviour/volume-plugins.md 8.2 and 8.3.
  */
 import type { Disk, Instance } from "@longshore/volumes";
@@ -11,7 +11,7 @@ export interface DriverKind {
   /** Undefined: the driver has no topology. */
   readonly topologyKey: string | undefined;
   volumeIdOf(disk: Pick<Disk, "id" | "name" | "zone">): string;
-  /** Whether a volume id means this disk; more forms may than `volumeIdOf` gives. */
+  /** Whether a volume id means this disk; accepts more forms than `volumeIdOf` returns. */
   isVolumeId(volumeId: string, disk: Pick<Disk, "id" | "name" | "zone">): boolean;
   nodeIdOf(instance: Pick<Instance, "instanceId" | "nodeName" | "zone">): string;
   /** True when volume and node ids are the cloud's own: no list is needed to find one. */

@@ -138,7 +138,7 @@ async function isPublished(
   if (top === undefined) return false;
   const present = record.publications[target];
   const isOther = present !== undefined && present.arguments !== publication.arguments;
-  // What the source of a bound device is called depends on the host; a record tells whose it is.
+  // The source name of a bound device depends on the host, so for block volumes the record decides.
   const isForeign = publication.isBlock
     ? present === undefined && top.readOnly !== shown.readOnly
     : top.source !== shown.source || top.readOnly !== shown.readOnly;
@@ -193,7 +193,7 @@ async function publishBlock(context: {
   await host.bindMount(attachment.devicePath, target, { readOnly });
 }
 
-/** A bind mount does not keep anyone from writing to a device: the device refuses when nobody may write. */
+/** A bind mount does not prevent writes to a device: the device itself is set read-only when no target is writable. */
 async function setWritable({ host, records }: NodeMachine, volumeId: string, device: string): Promise<void> {
   const all = Object.values((await records.of(volumeId)).publications);
   if (all.some(({ isAttachedReadOnly }) => isAttachedReadOnly)) return;

@@ -1,7 +1,7 @@
 /**
  * With what arguments volumes were staged and published on a node: one JSON file. What is mounted is the
- * truth about whether they are; this tells only how it was asked for, so that a repeat can be told from a call
- * that asks for something else, and a block volume, which leaves no mount when it is staged, is known.
+ * truth about whether they are. This file only holds the arguments, which distinguish a repeat from a call
+ * that asks for something else, and identify a block volume, which leaves no mount when it is staged.
  *
  * Invariant: written before the machine is touched, and taken out after it is as it was. No secret is in it:
  * arguments are kept as digests.

@@ -103,7 +103,7 @@ async function mountStaged(
   if (mayBeSmaller && !readOnly) await growStaged(host, devicePath, path, mount);
 }
 
-/** While nobody uses it yet, it may also be grown unmounted, where this process may not do it otherwise. */
+/** While it is not in use, it may also be grown unmounted, where this process may not do it otherwise. */
 async function growStaged(
   host: Host,
   devicePath: string,

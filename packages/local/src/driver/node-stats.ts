@@ -89,7 +89,7 @@ async function volumeAt(
   if (mount !== undefined && isRecorded) return mount;
   await node.existing(volumeId, signal);
   if (mount !== undefined) {
-    // Not staged in the life of these records: the device tells.
+    // These records have no staging of the volume: find the device through the node's attachment.
     const { devicePath } = await node.attachment(volumeId, signal);
     const isBlock = (await node.host.stat(path))?.kind !== "directory";
     if (isBlock || mount.source === devicePath) return mount;

@@ -11,7 +11,7 @@ export interface Page<T> {
 /**
  * The page that follows the token.
  * @param maxEntries 0: all that are left @param isId whether a text can be an id
- * @throws CsiStatusError ABORTED for a token that is none of ours: begin anew
+ * @throws CsiStatusError ABORTED for a token that this driver did not issue: the caller starts again
  */
 export function pageOf<T extends { readonly id: string }>(
   all: readonly T[],

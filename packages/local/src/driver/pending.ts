@@ -1,4 +1,4 @@
-/** One call at a time for each volume: the second is told to come again (CSI, ABORTED: operation pending). */
+/** One call at a time for each volume: a second one fails with ABORTED (CSI: operation pending), to be retried. */
 import { CsiStatusError } from "@longshore/csi";
 
 /** The volumes (or names of volumes to be) that are being worked on. Lost in a crash, as the work is. */

@@ -278,7 +278,7 @@ describe.each(worlds)("reference driver on the %s host, %s", (_form, transport, 
     expect(await codeOf(driver.node.nodePublishVolume({ ...stage, targetPath: target }, call))).toBe(
       "ALREADY_EXISTS",
     );
-    // Kubernetes gives one volume to several pods of a node.
+    // Kubernetes publishes one volume to several pods of a node.
     await driver.node.nodePublishVolume({ ...stage, targetPath: `${target}2` }, call);
     await host.writeFileAtomic(`${target}2/data`, "x");
     expect(await host.readFile(`${target}/data`)).toBe("x");

@@ -34,7 +34,7 @@ export interface ReferenceDriverOptions {
   /** Key of the topology, whose values are the cloud's zones; default the driver's own. */
   readonly topologyKey?: string;
   /**
-   * File in which the node service keeps how volumes were staged and published, so that it tells a repeat from
+   * File in which the node service keeps how volumes were staged and published, so that it distinguishes a repeat from
    * another request after a restart, too; default in memory.
    */
   readonly recordsFile?: string;

@@ -40,7 +40,7 @@ export function snapshotMetadataService(
   };
 }
 
-/** The blocks from the one that holds `startingOffset` on. A stream without any tells type and capacity all the same. */
+/** The blocks from the one that holds `startingOffset` on. A stream without blocks still has type and capacity. */
 async function* metadataOf(
   cloud: ProviderCloud,
   wanted: { readonly snapshotId: string; readonly baseSnapshotId?: string },

@@ -47,7 +47,7 @@ export function snapshotHandlers(context: SnapshotContext): Required<Pick<Contro
         if (disk === undefined && present === undefined) {
           throw new CsiStatusError("NOT_FOUND", `volume ${request.sourceVolumeId} does not exist`);
         }
-        // The volume may be gone since; an id of the cloud's own still tells whether it was this one.
+        // The volume may be deleted by now. An id of the cloud's own still identifies the snapshot's source.
         const diskId = disk?.id ?? request.sourceVolumeId;
         const snapshot = await cloud.createSnapshot({ name: request.name, diskId }, signal);
         return { snapshot: await shown(context, snapshot, signal) };

@@ -7,7 +7,7 @@ export const volumeBytesMax = 64n * 1024n ** 4n;
 /** Volumes have whole GiB. */
 export const volumeBytesMin = gibibyte;
 
-/** The driver of EBS makes gp3 volumes unless it is told otherwise. */
+/** The driver of EBS makes gp3 volumes unless the request has another type. */
 const defaultType = "gp3";
 
 type Range = { readonly requiredBytes: bigint; readonly limitBytes: bigint } | undefined;

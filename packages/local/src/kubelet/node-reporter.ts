@@ -27,7 +27,7 @@ const leasePeriodMs = 10_000;
 
 /**
  * One pass of the status reporter: makes or updates the Node, posts its status where it differs,
- * and tells the volume manager which volumes the posted status names.
+ * and passes to the volume manager which volumes the posted status names.
  */
 export async function reportNodeStatus(
   env: ReporterEnv,

@@ -158,7 +158,7 @@ export class PodWorker {
         });
       return settled;
     }
-    // Somebody else has said that it is over: what still runs would keep its volumes for ever.
+    // The pod's status was set to a final phase by another client: a running container would keep its volumes for ever.
     if (state.kind === "running") await runtime.terminate(podUID, graceMs, signal);
     return settled;
   }

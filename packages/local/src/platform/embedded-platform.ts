@@ -27,7 +27,7 @@ export interface EmbeddedPlatformEnv {
   readonly control: GateControl;
   /** What of the cluster's own processes stands in the way of a crossing. */
   readonly findings?: NonNullable<Platform["findings"]>;
-  /** Told of the crossing's marks. */
+  /** Called for each mark of the crossing. */
   readonly onMark?: (mark: CrossingMark, signal: AbortSignal) => Promise<void>;
 }
 

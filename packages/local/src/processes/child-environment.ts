@@ -2,7 +2,7 @@
  * What the programs of a local cluster inherit from the environment of who starts it: its components, drivers, the shims of
  * its pods. A terminal holds credentials of other things, and whatever runs here could read them: only what is listed passes.
  *
- * Not here: pods get what Kubernetes gives them (`pod-shim.ts`), programs of the node what their `Host` sets. A credential
+ * Not here: pods get what Kubernetes sets for them (`pod-shim.ts`), programs of the node what their `Host` sets. A credential
  * plugin of a kubeconfig inherits everything, as Kubernetes has it, and so does the `--restart-cmd` of `driver check`: both
  * are the user's own commands, run in the user's name.
  */

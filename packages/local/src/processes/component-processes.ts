@@ -40,7 +40,7 @@ export const processKinds = [
 /** A kind of process. */
 export type ProcessKind = (typeof processKinds)[number];
 
-/** What a process is told. */
+/** Options of a component's process. */
 export interface ProcessOptions {
   /** The cluster directory. */
   readonly dir: string;

@@ -96,7 +96,7 @@ export async function unsafeOwner(dir: string): Promise<string | undefined> {
   return (stat.mode & 0o022) === 0 ? undefined : "may be written by other users";
 }
 
-/** Gives a directory of ours mode 0700, also one that was there before. A link is not followed (ELOOP or ENOTDIR). */
+/** Sets mode 0700 on a directory of ours, also on an existing one. Does not follow a link (ELOOP or ENOTDIR). */
 export async function keepFromOthers(dir: string): Promise<void> {
   const directory = await open(dir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {

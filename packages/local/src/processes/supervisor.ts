@@ -93,7 +93,7 @@ interface Health {
   ended: string;
 }
 
-/** How a process ends that was told to. */
+/** How a process ends after it was asked to end. */
 const endedWell = "exit code 0";
 
 async function keepRunning(
@@ -128,7 +128,7 @@ function startProcess(spec: ProcessSpec, restarts: number): ChildProcess {
   const log = openSync(spec.logFile, "a", 0o600);
   const [program = "", ...args] = spec.argv;
   const options: SpawnOptions = { env: childEnvironment(), detached: true, stdio: ["ignore", log, log] };
-  // Also what a driver of one's own makes, which knows nothing of our modes, is for nobody else.
+  // Files that an external driver makes are for this user alone as well.
   const child = underUmask(0o077, () => spawn(program, args, options));
   closeSync(log);
   child.on("error", () => {}); // Seen as an exit below.
@@ -138,7 +138,7 @@ function startProcess(spec: ProcessSpec, restarts: number): ChildProcess {
     try {
       writeFileAtomicSync(spec.pidFile, JSON.stringify(record));
     } catch (error) {
-      child.kill("SIGKILL"); // Nobody would find it to end it.
+      child.kill("SIGKILL"); // Without a record of it, it could not be found and ended later.
       throw error;
     }
   }

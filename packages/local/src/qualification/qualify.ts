@@ -302,7 +302,7 @@ class Gate {
     return ready as Stored<Pod>;
   }
 
-  /** Reads through a new pod what the writer of this name acknowledged; gives how many records that were. */
+  /** Reads through a new pod what the writer of this name acknowledged; returns the number of records. */
   async #readBack(
     writer: string,
     name: string,

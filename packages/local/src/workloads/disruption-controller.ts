@@ -147,8 +147,8 @@ async function writeStatus(
     was.observedGeneration === generation &&
     (Object.keys(counts) as (keyof DisruptionStatus)[]).every((key) => (was[key] ?? 0) === counts[key]);
   if (same) return;
-  // The evicting side spends disruptions and notes in disruptedPods whom it has let go. Counts made
-  // before an eviction must not be written after it: what was looked at must be what is there.
+  // The evicting side uses up disruptions and writes evicted pods to disruptedPods. Counts made
+  // before an eviction must not be written after it: the write requires the version that was read.
   const disruptedPods = Object.fromEntries(seen.map((name) => [name, null]));
   const body = {
     metadata: { resourceVersion: budget.metadata.resourceVersion },

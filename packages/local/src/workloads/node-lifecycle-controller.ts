@@ -105,7 +105,7 @@ async function checkLease(env: WorkloadsEnv, node: Stored<Node>, signal: AbortSi
   await env.kube
     .patch(resources.nodes, { name }, { type: "merge", body }, { subresource: "status", signal })
     .catch((error) => {
-      // The node has just reported, or is gone: the next look tells. The others are not to wait for it.
+      // The node has just reported, or is gone: the next check decides. The check of other nodes goes on.
       if (!isConflict(error) && !isNotFound(error)) throw error;
     });
 }

@@ -36,7 +36,7 @@ test("makes each pod once, however late its cache shows what it made", async () 
   await base.clock.advance(1000);
   await server.create(resources.statefulSets, aSet, { signal });
   await base.clock.advance(500);
-  // Told when the pod has been made, and before the cache shows it.
+  // Sent when the pod has been made, and before the cache shows it.
   const body = { metadata: { labels: { touched: "yes" } } };
   const ref = { name: "db", namespace: "default" };
   await server.patch(resources.statefulSets, ref, { type: "merge", body }, { signal });

@@ -23,7 +23,7 @@ export interface OperationKey {
   readonly nodeName?: string | undefined;
 }
 
-/** What became of the wish to start. */
+/** Outcome of a request to start an operation. */
 export type StartResult =
   | { readonly kind: "started" /** Settles when it ended; never rejects. */; readonly done: Promise<void> }
   /** An operation in the way is running. */
@@ -64,7 +64,7 @@ export interface OperationExecutor extends Component {
 export interface OperationExecutorOptions {
   /** Default 500 ms doubling to 2 min 2 s. */
   readonly backoff?: BackoffPolicy;
-  /** Told of every end; must not throw. */
+  /** Called at every end of an operation; must not throw. */
   readonly onEnd?: (end: OperationEnd) => void;
 }
 
@@ -130,7 +130,7 @@ class Executor implements OperationExecutor {
     if (check.kind !== "free") return check;
     const matching = this.#matching(key);
     const same = matching.find((operation) => operation.name === operationName);
-    // Whatever else failed on this volume is a different wish: it starts afresh.
+    // A failure of another operation on this volume does not delay this one: its back-off is dropped.
     for (const other of matching) if (other !== same) this.#drop(other);
     const operation = same ?? { key, name: operationName, running: false, failures: 0, retryAtMs: 0 };
     if (same === undefined) this.#keep(operation);
@@ -203,7 +203,7 @@ class Executor implements OperationExecutor {
     else this.#byVolume.set(operation.key.volumeName, rest);
   }
 
-  /** Forgets failures that nobody came back for. */
+  /** Drops failed operations that were not retried for longer than the maximum back-off. */
   #prune(nowMs: number): void {
     if (nowMs - this.#lastPruneMs < this.#backoff.maximumMs) return;
     this.#lastPruneMs = nowMs;

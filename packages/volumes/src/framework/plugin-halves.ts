@@ -8,7 +8,7 @@ import type { DeviceMounter, DeviceUnmounter, Mounter, NodeExpandOptions, Unmoun
 import type { VolumeSpec } from "./spec.ts";
 import type { VolumeHost } from "./volume-host.ts";
 
-/** What the node half gives to the plugin. */
+/** The part of the plugin that the node half provides. */
 export interface PluginNodeHalf {
   newMounter(spec: VolumeSpec, pod: Pod): Promise<Mounter>;
   newUnmounter(volumeName: string, podUID: string): Promise<Unmounter>;

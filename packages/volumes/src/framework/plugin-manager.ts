@@ -49,7 +49,7 @@ export interface VolumePluginManager {
   listVolumePluginsWithLimits(): readonly VolumePluginWithAttachLimits[];
 }
 
-/** Initialises the plugins and gives their manager. A plugin that fails is left out and reported. */
+/** Initialises the plugins and returns their manager. A plugin that fails is left out and reported. */
 export async function createVolumePluginManager(
   host: VolumeHost,
   plugins: readonly VolumePlugin[],

@@ -52,7 +52,7 @@ export interface DeletableVolumePlugin extends VolumePlugin {
 
 /** How the expand controller grows volumes. */
 export interface ExpandableVolumePlugin extends VolumePlugin {
-  /** Grows the device; gives its new size in bytes. */
+  /** Grows the device; returns its new size in bytes. */
   expandVolumeDevice(
     spec: VolumeSpec,
     newSizeBytes: bigint,
@@ -119,7 +119,7 @@ export type AllowedTopologies = readonly {
 }[];
 
 export interface Provisioner {
-  /** Makes the volume and gives a PV that is not stored yet. Idempotent by `pvName`. */
+  /** Makes the volume and returns a PV that is not stored yet. Idempotent by `pvName`. */
   provision(
     selectedNode: { readonly name: string; readonly labels: Readonly<Record<string, string>> } | undefined,
     allowedTopologies: AllowedTopologies,
@@ -132,7 +132,7 @@ export interface Deleter {
   delete(signal: AbortSignal): Promise<void>;
 }
 
-/** Ownership and size wishes of a mount. */
+/** Ownership and size requested for a mount. */
 export interface MounterArgs {
   readonly fsGroup?: number;
   readonly fsGroupChangePolicy?: "OnRootMismatch" | "Always";
@@ -164,7 +164,7 @@ export interface DeviceMounter {
 }
 
 export interface Attacher extends DeviceMounter {
-  /** Attaches and gives the device path (empty where the plugin has none). Idempotent. */
+  /** Attaches and returns the device path (empty where the plugin has none). Idempotent. */
   attach(spec: VolumeSpec, nodeName: string, signal: AbortSignal): Promise<string>;
   /** For each spec, by plugin volume name, whether it is still attached. */
   volumesAreAttached(
@@ -172,7 +172,7 @@ export interface Attacher extends DeviceMounter {
     nodeName: string,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<VolumeSpec, boolean>>;
-  /** On the node: waits until the device is usable; gives its path (for CSI: the attachment's name). */
+  /** On the node: waits until the device is usable; returns its path (for CSI: the attachment's name). */
   waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal): Promise<string>;
 }
 

@@ -62,7 +62,7 @@ export class CloudError extends Error {
 
 /** A provider's disk API, as one caller sees it. All calls are idempotent and may be slow or fail. */
 export interface DiskCloud {
-  /** Makes a disk, or gives the one of that name; AlreadyExists when it differs in zone, size or type. */
+  /** Makes a disk, or returns the one of that name; AlreadyExists when it differs in zone, size or type. */
   createDisk(
     request: {
       readonly name: string;
@@ -79,7 +79,7 @@ export interface DiskCloud {
   attachDisk(diskId: string, instanceId: string, signal: AbortSignal): Promise<DiskAttachment>;
   /** Detaches; fine when the disk is not attached there or gone. */
   detachDisk(diskId: string, instanceId: string, signal: AbortSignal): Promise<void>;
-  /** Grows to at least this size; gives the new size in bytes. */
+  /** Grows to at least this size; returns the new size in bytes. */
   resizeDisk(diskId: string, sizeBytes: bigint, signal: AbortSignal): Promise<bigint>;
   describeDisk(diskId: string, signal: AbortSignal): Promise<Disk | undefined>;
   listDisks(signal: AbortSignal): Promise<readonly Disk[]>;

@@ -26,7 +26,7 @@ function lostAnswer(call: string): Error | undefined {
   return /^(get|list|create|update|patch|delete)$/.test(call) ? new KubeTransportError("reset") : undefined;
 }
 
-/** Runs the crossing; gives the calls that the agents made. */
+/** Runs the crossing; returns the calls that the agents made. */
 async function crossing(
   from: Readonly<Record<string, boolean>>,
   to: Readonly<Record<string, boolean>>,

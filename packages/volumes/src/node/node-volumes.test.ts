@@ -617,7 +617,7 @@ describe("registration", () => {
     await world.until("initialised", () => agent.volumes.kubeletError() === undefined);
     const csiNode = await world.kube.get(resources.csiNodes, { name: nodeName }, world);
     expect(csiNode?.spec.drivers).toEqual([]);
-    // Not tried again by itself: the registrar makes its socket anew.
+    // The agent does not retry: the registrar has to recreate its socket.
     await world.clock.advance(60_000);
     expect(world.registrations).toHaveLength(1);
     await world.placeRegistration();

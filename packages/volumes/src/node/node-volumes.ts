@@ -241,7 +241,7 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#statusChanged();
   }
 
-  /** Tells the shell in a turn of its own; several changes at once are told once. */
+  /** Calls the shell's `onStatusChanged` in a microtask; several changes at once make one call. */
   #statusChanged(): void {
     if (!this.#statusTold || this.#options.onStatusChanged === undefined) return;
     this.#statusTold = false;

@@ -1,6 +1,6 @@
 /**
- * A driver gives every secret back that the node agent sends it, also in calls that bring none: nothing of it is in a log, an
- * event, an object or a metric. The RPCs come from the protocol's descriptors.
+ * A driver that repeats every secret the node agent sends it, also in answers to calls without secrets: no secret
+ * gets into a log, an event, an object or a metric. The RPCs come from the protocol's descriptors.
  */
 import { type CsiServices, NodeServiceCapability_RPC_Type } from "@longshore/csi";
 import { interceptWrites, resources } from "@longshore/kube";
@@ -32,7 +32,7 @@ test("no secret that a driver gives back to the node agent is anywhere", async (
   const leaky = leakyServices(expanding(driver.services));
   await world.serveDriver({ ...driver, services: leaky.services });
   const data = { password: Buffer.from(password).toString("base64") };
-  // Beside the watched client: what a secret holds is its own.
+  // Written with a client that is not watched: the Secret object itself may hold the secret.
   await world.api.client().create(resources.secrets, { metadata: login, data }, world);
   await world.volume("vol-1", {
     capacity: { storage: "2Mi" },

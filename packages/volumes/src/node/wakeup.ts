@@ -1,4 +1,4 @@
-/** A loop's alarm: set off by whoever changed something, or by the time that was asked for. Coalesces. */
+/** A loop's alarm: set off by a change, or at the requested time. Several signals become one wake-up. */
 import type { Clock } from "@longshore/runtime";
 
 /** Wakes one loop. */

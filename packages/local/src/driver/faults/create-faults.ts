@@ -46,7 +46,7 @@ function isSame(a: unknown, b: unknown): boolean {
 
 type Part = "capacityRange" | "volumeContentSource" | "parameters";
 
-/** Gives the volume there is when a repeat differs in this part alone. */
+/** Returns the existing volume when a repeat differs in this part alone. */
 function ignoresOther(part: Part): Fault {
   return around(service, "createVolume", () => {
     const made = new Map<string, { readonly request: CreateVolumeRequest; readonly answer: Answer }>();

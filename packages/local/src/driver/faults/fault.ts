@@ -10,7 +10,7 @@ export interface FaultContext {
   readonly host: Host;
 }
 
-/** Gives services that break a rule. */
+/** Returns services that break a rule. */
 export type Fault = (services: CsiServices, context: FaultContext) => CsiServices;
 
 /** A service of a driver. */

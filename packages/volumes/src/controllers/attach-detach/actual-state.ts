@@ -6,7 +6,7 @@
  *        ▲                         │                               │
  *        └────────── detached ─────┴───────────────────────────────┘
  *
- * Only confirmed attachments are reported in the node's status; both kinds are detached when nobody
+ * Only confirmed attachments are reported in the node's status. Both kinds are detached when no pod
  * wants them.
  *
  * Invariant: what is not reported and may be attached all the same is in the node's record of uncertain
@@ -158,7 +158,7 @@ export class ActualState {
   }
 }
 
-/** Whether the node tells of the attachment: in its status, or in its record of uncertain volumes. */
+/** Whether an object records the attachment: the node's status, or the node's record of uncertain volumes. */
 function isWritten({ reported, identity }: Attachment): boolean {
   return reported || inTreePluginOfIdentity(identity) !== undefined;
 }

@@ -251,7 +251,7 @@ async function simulate(seed: number): Promise<readonly string[]> {
     const dice = world.below(100, "action");
     if (dice < 12) await world.movePod(disks[world.below(disks.length, "disk")] as string);
     else if (dice < 15) {
-      // The pod goes while nobody watches.
+      // The pod is deleted while no controller runs.
       world.killController();
       await world.movePod(disks[world.below(disks.length, "disk")] as string);
       await plane.pass(world.below(2_000, "down"));

@@ -271,7 +271,7 @@ describe("who attaches", () => {
     const [event] = await plane.eventsOn("Pod", "p");
     expect(event).toContain("Warning FailedAttachVolume");
     expect(event).toContain(`in-tree plugin ${ebs} is migrated on node n1`);
-    // The node goes back: decided anew at once.
+    // The node goes back to in-tree: the volume is decided again at once.
     await plane.merge(
       resources.csiNodes,
       { name: "n1" },

@@ -2,7 +2,7 @@
  * The attach/detach controller: attaches what scheduled pods need to their nodes and detaches what
  * no pod needs, in-tree or by CSI. Source: docs/behaviour/controllers.md Part A.
  *
- *     object changes ──► dirty pods ──► wishes (desired state) ─┐
+ *     object changes ──► dirty pods ──► desired state ──────────┐
  *     operation ends, deadlines ────────────────────────────────┼──► pass: detach, attach, report
  *     node statuses, VolumeAttachments (at start) ──► actual ───┘
  *
@@ -255,7 +255,7 @@ class AttachDetachController implements Component {
     };
   }
 
-  /** Looks at every dirty pod and replaces its wishes. */
+  /** Decides every dirty pod and replaces its part of the desired state. */
   async #decidePods(context: AttachDetachContext, signal: AbortSignal): Promise<void> {
     const keys = [...this.#dirtyPods];
     this.#dirtyPods.clear();
@@ -299,7 +299,7 @@ class AttachDetachController implements Component {
     }
   }
 
-  /** Whether the pod's volumes are ours to attach. A node that vanished keeps the wishes it had. */
+  /** Whether this controller attaches the pod's volumes. A node that vanished keeps its desired volumes. */
   #counts(context: AttachDetachContext, key: string, pod: Stored<Pod>, nodeName: string): boolean {
     const node = this.#caches.nodes.get(nodeName);
     const annotations = node?.metadata.annotations;
@@ -346,7 +346,7 @@ class AttachDetachController implements Component {
     const managed = (node: Stored<Node> | undefined) =>
       `${node?.metadata.annotations?.[managedNodeAnnotation] !== undefined} ${node?.metadata.annotations?.[keepTerminatedAnnotation]}`;
     if (before === undefined || managed(before) !== managed(after)) this.#dirtyNode(name);
-    // Also mends what another writer of the status (or a node made anew) has lost.
+    // Also restores what another writer of the status, or a node object that was recreated, has lost.
     if (!statusMatchesReport(after, context.actual)) context.actual.markDirty(name);
     this.#wake();
   }

@@ -5,8 +5,8 @@
  * Invariants
  *  - Before a detach starts, the node's status no longer lists the volume (its write has succeeded); what
  *    then fails is listed again.
- *  - Before an in-tree attach starts, the node's record of uncertain volumes has it, as a VolumeAttachment has
- *    what CSI attaches: whoever dies then leaves a trace.
+ *  - Before an in-tree attach starts, it is in the node's record of uncertain volumes, as a CSI attach is in a
+ *    VolumeAttachment: a controller that dies during the attach leaves a trace.
  *  - CSI attaches nothing of a plugin while it is not known what the in-tree code has attached.
  */
 import type { Node, Stored } from "@longshore/kube";
@@ -178,7 +178,7 @@ interface AttachToRecord {
   readonly intent: Attachment | undefined;
 }
 
-/** Starts what can start at once; gives what has to be recorded first. */
+/** Starts the attaches that can start at once. @returns those that have to be recorded first */
 function startAttaches(context: AttachDetachContext): readonly AttachToRecord[] {
   const toRecord: AttachToRecord[] = [];
   for (const volume of context.desired.volumes()) {
@@ -202,7 +202,7 @@ function mayAttach(context: AttachDetachContext, volume: DesiredVolume): boolean
   if (present?.confirmed === true) return false;
   if (managedNode(context, nodeName) === undefined) return false;
   const others = actual.ofIdentity(identity).filter((other) => other !== present);
-  // Under another name on the same node: first whoever attached it takes it off.
+  // Attached to this node under another name: that attachment is detached first.
   if (others.some((other) => other.nodeName === nodeName)) return false;
   const check = executor.check(operationKey(identity, nodeName, spec), operationNames.attach);
   if (check.kind === "pending") return false;
@@ -220,7 +220,7 @@ function mayAttach(context: AttachDetachContext, volume: DesiredVolume): boolean
 
 /**
  * Whether the in-tree code may have attached the disk without a trace: then CSI does not attach it, unless
- * it has a VolumeAttachment already. The pods are told once what is waited for.
+ * it has a VolumeAttachment already. The pods get one event that says what the attach waits for.
  */
 function isInTreeUnknown(context: AttachDetachContext, volume: DesiredVolume): boolean {
   const { nodeName, identity, inTreePlugin, pluginName, spec } = volume;

@@ -8,7 +8,7 @@
  *     exists    yes                on                   CSI; error while the driver is not on the node
  *     exists    yes                off                  error
  *
- * With the plugin's Complete gate the node is not asked: CSI. `compat` gives what Kubernetes 1.20 does:
+ * With the plugin's Complete gate the node is not asked: CSI. `compat` behaves like Kubernetes 1.20:
  * gates off is in-tree without asking the node, a missing CSINode is an error.
  */
 import type { CSINode } from "@longshore/kube";

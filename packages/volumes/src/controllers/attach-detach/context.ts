@@ -74,7 +74,7 @@ export interface AttachDetachContext {
   wake(): void;
   /** Runs a pass after `ms`. */
   wakeIn(ms: number): void;
-  /** The attachment is gone: pods that still want the volume are decided anew. */
+  /** The attachment is gone: pods that still want the volume are decided again. */
   onDetached(attachment: Attachment): void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What pods want attached, by node. Filled pod by pod; a pod's wishes replace those it had.
+ * Which volumes pods want attached, by node. Filled pod by pod; new entries of a pod replace its old ones.
  * Source: docs/behaviour/controllers.md A3.
  */
 import type { Pod, Stored } from "@longshore/kube";
@@ -56,17 +56,17 @@ export interface DesiredVolume {
   readonly inTreePlugin: string | undefined;
   readonly pods: Map<string, Stored<Pod>>;
   multiAttachErrorReported: boolean;
-  /** The pods were told what the attach waits for. */
+  /** The pods have an event that says what the attach waits for. */
   waitReported: boolean;
 }
 
-/** The wishes of all pods. */
+/** The volumes that all pods want. */
 export class DesiredState {
   readonly #pods = new Map<string, PodWishes>();
   readonly #nodes = new Map<string, Map<UniqueVolumeName, DesiredVolume>>();
   readonly #podsByNode = new Map<string, Set<string>>();
 
-  /** Replaces the wishes of a pod; undefined: it has none any more. */
+  /** Replaces the volumes that a pod wants; undefined: none any more. */
   setPod(key: string, wishes: PodWishes | undefined): void {
     const before = this.#pods.get(key);
     const kept = new Map<string, DesiredVolume>();

@@ -2,7 +2,7 @@
 import type { Pod } from "@longshore/kube";
 import { specName, type VolumeSpec } from "../../framework/spec.ts";
 
-/** What the user of `pod` is told about a volume that other pods hold elsewhere. */
+/** The event message for `pod` about a volume that other pods use on other nodes. */
 export function multiAttachMessage(spec: VolumeSpec, pod: Pod, otherPods: readonly Pod[]): string {
   const prefix = `Multi-Attach error for volume "${specName(spec)}"`;
   if (otherPods.length === 0) {

@@ -54,7 +54,7 @@ export function attachmentOf(
 /**
  * Attaches and records the outcome.
  * @param intent what stands in the actual state for this very attach, and goes when nothing was asked of the plugin
- * @throws AttachRefusedError, or the plugin's failure, after it was recorded and told
+ * @throws AttachRefusedError, or the plugin's failure, after it was recorded and reported
  */
 export async function attachVolume(
   context: AttachDetachContext,
@@ -131,7 +131,7 @@ async function assertInTreeMayAttach(
     throw new AttachRefusedError(`node ${nodeName} has handed ${inTreePlugin} over to CSI meanwhile`);
   }
   if (attachment !== undefined) {
-    recoverAttachment(context, attachment); // Whoever made it is gone: it is detached when no pod wants it.
+    recoverAttachment(context, attachment); // Its maker is gone: it is detached when no pod wants it.
     throw new AttachRefusedError(
       `VolumeAttachment ${attachment.metadata.name} says that CSI has the disk on node ${nodeName}`,
     );
@@ -161,8 +161,8 @@ async function attachablePlugin(
 }
 
 /**
- * The disk is on another node. Unless somebody there answers for it (an attachment known under any
- * name, or a VolumeAttachment), it is recorded as uncertain there, and detached if no pod wants it.
+ * The disk is on another node. Unless that node is known to have it (an attachment under any name, or a
+ * VolumeAttachment), it is recorded as uncertain there, and detached if no pod wants it.
  */
 function recordDangling(
   context: AttachDetachContext,
@@ -279,7 +279,7 @@ async function deleteMigratedAttachment(
   await context.env.kube.delete(resources.volumeAttachments, { name }, { signal });
 }
 
-/** Tells every pod that waits for the volume. */
+/** Records an event for every pod that waits for the volume. */
 export function podEvent(
   context: AttachDetachContext,
   volume: DesiredVolume,

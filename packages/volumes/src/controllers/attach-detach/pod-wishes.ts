@@ -3,7 +3,7 @@
  * decides who attaches them. Source: docs/behaviour/controllers.md A3-A5; docs/contract.md.
  *
  * Invariants
- *  - C1: while the node uses the disk in the form in which it is attached, whoever attached it stays
+ *  - C1: while the node uses the disk in the form in which it is attached, the path that attached it stays
  *    responsible; nothing is decided.
  *  - Otherwise each pod's volume is decided on one live GET of the CSINode; the decision stands until the
  *    disk has been detached, or the CSINode changes. Where it turns out other than the form attached (the
@@ -36,7 +36,7 @@ export interface WishHistory {
   wasDetached(identity: VolumeIdentity): boolean;
 }
 
-/** One volume of a pod, on its way to a wish. */
+/** One volume of a pod whose backend is being decided. */
 interface Question {
   readonly pod: Stored<Pod>;
   readonly nodeName: string;
@@ -207,7 +207,7 @@ export async function driverIsAtWork(
   return items.some(({ spec }) => spec.attacher === driver && spec.nodeName === nodeName);
 }
 
-/** Tells the user; as in Kubernetes 1.20, compat only logs. */
+/** Logs the message and records it as an event of the pod; as in Kubernetes 1.20, compat only logs. */
 function surface(context: AttachDetachContext, question: Question, message: string): void {
   const { pod, volume, built } = question;
   const what =

@@ -1,8 +1,8 @@
 /**
- * Finds in-tree attachments that no API object tells of. This controller records what it attaches in-tree
- * (`uncertain-volumes.ts` of storage), others do not: an attach or a detach that was in flight when one of those
- * died leaves neither a VolumeAttachment nor an entry in a node's status, and if its pod is gone as well, nobody
- * would ever detach it; CSI would take the disk over on that node, and on another it could never attach it.
+ * Finds in-tree attachments that no API object records. This controller records its in-tree attaches
+ * (`uncertain-volumes.ts` of storage), other controllers do not: when one of those dies during an attach or a
+ * detach, neither a VolumeAttachment nor a node's status has an entry. If the pod is gone as well, the disk would
+ * never be detached. CSI would take the disk over on that node, and could never attach it on another.
  *
  * While a provider has not answered, its plugin is in `unlisted` and CSI attaches nothing of it. Only disks of PersistentVolumes count, on managed nodes. The provider is not asked once every node is
  * migrated and every volume of the plugin is attached by CSI: then nothing in-tree can be left (C5).
@@ -27,7 +27,7 @@ export function expectListing(context: AttachDetachContext): void {
   }
 }
 
-/** Asks the plugins and records as uncertain what nothing else tells of. False: a provider did not answer. */
+/** Asks the plugins; records as uncertain what no API object records. False: a provider did not answer. */
 export async function recoverUnreported(context: AttachDetachContext, signal: AbortSignal): Promise<boolean> {
   let complete = true;
   for (const plugin of context.plugins.plugins) {

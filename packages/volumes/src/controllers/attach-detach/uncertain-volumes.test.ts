@@ -1,5 +1,5 @@
 /**
- * What the attach/detach controller tells of attachments that are under way, and what it takes for evidence that
+ * What the attach/detach controller records of attachments that are under way, and what it takes for evidence that
  * nothing is attached: no path takes over a disk that the other may still hold (C1). docs/contract.md; decision 0003.
  */
 import { type KubeClient, KubeTransportError, resources } from "@longshore/kube";
@@ -173,7 +173,7 @@ describe("the node's record of uncertain volumes", () => {
     world.start();
     await world.aPod();
     await plane.pass(2_000);
-    // The caller is told of a failure; half a minute later the cloud has done it all the same.
+    // The call fails for the caller; half a minute later the cloud has done it all the same.
     let isDone = false;
     cloud.before = (call) => {
       if (call.startsWith("detach") && !isDone) throw new CloudError("Unavailable", "timed out");

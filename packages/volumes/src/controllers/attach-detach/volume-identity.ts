@@ -1,7 +1,7 @@
 /**
- * One disk may go by two unique names: the in-tree one and that of its CSI twin. Its identity is the
+ * One disk may have two unique names: the in-tree one and that of its CSI equivalent. Its identity is the
  * CSI name where there is one, so that the two are never taken for different disks: an operation, a
- * pod's wish or a mount under one name also counts for the other. Pure. Source: docs/contract.md C1 and C2.
+ * pod's demand or a mount under one name also counts for the other. Pure. Source: docs/contract.md C1 and C2.
  */
 import type { PersistentVolume } from "@longshore/kube";
 import { migrationGates } from "@longshore/translation";
@@ -26,7 +26,7 @@ const sourceOfName: Readonly<Record<string, (name: string) => PersistentVolume["
   "kubernetes.io/portworx-volume": (volumeID) => ({ portworxVolume: { volumeID } }),
 };
 
-/** The unique name of the CSI twin of a translated spec, or undefined when it has no CSI source. */
+/** The unique name of the CSI equivalent of a translated spec, or undefined when it has no CSI source. */
 export function csiNameOfSpec(spec: VolumeSpec): UniqueVolumeName | undefined {
   const csi = spec.persistentVolume?.spec?.csi;
   return csi == null ? undefined : uniqueNameOf(csiPluginName, csiVolumeName(csi.driver, csi.volumeHandle));
@@ -47,7 +47,7 @@ export function csiSpecOf(
   }
 }
 
-/** The identity behind a unique name, as far as the name alone tells. */
+/** The identity behind a unique name, as far as the name alone shows it. */
 export function identityOfName(
   migration: Pick<MigratedPluginManager, "inTreePluginOf" | "translateInTreeSpecToCSI">,
   uniqueName: UniqueVolumeName,

@@ -37,7 +37,7 @@ export interface PersistentVolumeContext {
 /** Index of pods by the claims that they use, `namespace/name`. */
 export const podsByClaimIndex = "claim";
 
-/** Writes an object unless nothing changed, and gives what is stored. */
+/** Writes an object unless nothing changed. @returns the stored object */
 export async function save<T extends KubeObject>(
   context: PersistentVolumeContext,
   resource: Resource<T>,

@@ -124,7 +124,7 @@ describe("binding", () => {
     await plane.pass(5_000);
     await plane.create(resources.persistentVolumeClaims, aClaim("c", "manual"));
     await plane.pass(500);
-    // Told half a second after the controller has bound, and half a second before its cache shows that.
+    // Sent half a second after the controller has bound, and half a second before its cache shows that.
     const body = { metadata: { labels: { touched: "yes" } } };
     const ref = { name: "manual" };
     await plane.kube.patch(resources.storageClasses, ref, { type: "merge", body }, { signal: plane.signal });
@@ -234,7 +234,7 @@ describe("provisioning in-tree", () => {
     };
     start();
     await plane.pass(5_000);
-    // Nobody knows whether the disk was made: the same place is asked again.
+    // It is not known whether the disk was made: the same place is asked again.
     expect((await claimOf(plane, "c"))?.metadata.annotations).toMatchObject(selected);
     failWith = new CloudError("LimitExceeded", "quota");
     await plane.pass(130_000);

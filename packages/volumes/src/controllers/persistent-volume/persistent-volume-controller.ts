@@ -159,7 +159,7 @@ async function run(
   parts.push(events, executor, queues.volumes, queues.claims, subscription(watchObjects(context)));
 }
 
-/** Which objects' changes wake which keys; gives the way to end it. */
+/** Subscribes to the caches: a changed object enqueues its keys. @returns functions that unsubscribe */
 function watchObjects(context: PersistentVolumeContext): readonly (() => void)[] {
   const { claims, volumes, classes, pods } = context;
   const onClaim = (claim: PersistentVolumeClaim) => {

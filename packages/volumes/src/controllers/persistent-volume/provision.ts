@@ -359,7 +359,7 @@ async function abandon(
   await kube.update(resources.persistentVolumeClaims, withoutFinalizer(claim), { signal });
 }
 
-/** The scheduler is to choose anew. */
+/** Removes the selected node from the claim, so that the scheduler chooses again. */
 async function unselectNode(
   context: PersistentVolumeContext,
   claim: Stored<PersistentVolumeClaim>,

@@ -101,7 +101,7 @@ async function syncWithClaim(
   const annotations = volume.metadata.annotations ?? {};
   const policy = volume.spec?.persistentVolumeReclaimPolicy;
   if (annotations[provisionedByAnnotation] !== undefined && policy === "Delete") {
-    // Made for this claim, which took another: nobody will ever use it.
+    // Provisioned for this claim, which is bound to another volume: no claim will ever use it.
     await release(context, volume, signal);
     return;
   }

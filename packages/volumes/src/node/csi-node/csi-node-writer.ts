@@ -130,7 +130,7 @@ function withoutDriver(node: CSINode, name: string): CSINode {
   return { ...node, spec: { ...node.spec, drivers } };
 }
 
-/** A Kubernetes API server gives an empty list of drivers as null, whatever the type says. */
+/** A Kubernetes API server returns an empty list of drivers as null, although the type does not allow it. */
 function driversOf(node: CSINode): readonly CSINodeDriver[] {
   return node.spec.drivers ?? [];
 }

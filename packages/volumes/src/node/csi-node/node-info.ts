@@ -116,7 +116,7 @@ function nodeIDsOf(node: Node): Readonly<Record<string, string>> {
       return value as Record<string, string>;
     }
   } catch {
-    // Told below, together with JSON of another shape.
+    // Reported below, together with JSON of another shape.
   }
   throw new NodeInfoError(
     `Node ${node.metadata?.name}: annotation ${nodeIDAnnotation} is not a JSON object; remove it`,

@@ -46,7 +46,7 @@ export interface VolumesInHand {
   ): boolean;
   /** Unique names of the plugin's volumes that are desired, or are or may be mounted. */
   namesOf(inTreeName: string): readonly string[];
-  /** The plugin's way changed (or is about to): what is wanted but not there must be decided anew. */
+  /** The plugin's path changed (or is about to): volumes that are wanted but not present must be decided again. */
   redecide(): void;
 }
 
@@ -221,7 +221,7 @@ export class NodeMigration {
     return stepFor(await this.#announce([...this.#announced].sort().join(","), signal));
   }
 
-  /** Tells the controller which plugins are about to change over to CSI. Gives the node as it is with that. */
+  /** Announces to the controller which plugins are about to change over to CSI. @returns the updated node */
   #announce(value: string | null, signal: AbortSignal): Promise<Stored<Node>> {
     const name = this.#options.nodeName;
     const body = { metadata: { annotations: { [changingOverAnnotation]: value } } };

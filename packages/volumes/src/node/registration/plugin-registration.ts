@@ -2,16 +2,16 @@
  * Keeps what is registered equal to the registration sockets that exist.
  *
  *   socket appears ──▶ GetInfo ▶ validate ▶ [registered] ▶ handler.register ▶ notify(true)
- *   socket goes or is made anew ──▶ [not registered] ▶ handler.deRegister ──▶ (register again)
+ *   socket removed or recreated ──▶ [not registered] ▶ handler.deRegister ──▶ (register again)
  *
  * Source: docs/behaviour/node-agent.md 1.
  *
  * Invariants
- *  - One operation for each socket path at a time; the old plugin of a socket made anew is
+ *  - One operation for each socket path at a time; the old plugin of a recreated socket is
  *    deregistered before the new one is registered.
  *  - A plugin is registered only while it may be: the node agent waits for its own Node.
  *  - A registration that failed after the plugin entered the table is not retried here: the
- *    registrar, told so, makes its socket anew.
+ *    registrar receives the failure and recreates its socket.
  */
 import type { CsiConnector, PluginRegistrationClient } from "@longshore/csi";
 import {

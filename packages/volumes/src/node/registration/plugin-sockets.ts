@@ -4,7 +4,7 @@
  */
 import type { Host } from "@longshore/runtime";
 
-/** Sockets by path, each with the identity that changes when the socket is made anew. */
+/** Sockets by path, each with an identity that changes when the socket is recreated. */
 export type PluginSockets = ReadonlyMap<string, string>;
 
 /** Finds the sockets below `directory`; names that begin with a dot are not looked at. */

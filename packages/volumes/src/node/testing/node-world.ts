@@ -60,7 +60,7 @@ export class NodeWorld {
   /** Every `volumesInUse` as posted. */
   readonly postedInUse: string[][] = [];
   driver: TestDriver = testDriver(this.host);
-  /** True: a registrar that is told of a failure makes its socket anew, as a restarted one does. */
+  /** True: a registrar recreates its socket after a reported failure, as a restarted registrar does. */
   registrarRestarts = false;
   /** False: the shell does not post the node's status. */
   posting = true;
@@ -104,7 +104,7 @@ export class NodeWorld {
 
   /**
    * Starts the agent with a shell that posts its status and follows the pods.
-   * @param onCall told of each call that the agent makes to API server, host and drivers, before it
+   * @param onCall called for each call that the agent makes to API server, host and drivers, before it
    *   is made and after it took effect; may crash the agent
    */
   start(
@@ -232,7 +232,7 @@ export class NodeWorld {
     await this.placeRegistration();
   }
 
-  /** Makes the registration socket (anew). */
+  /** Makes the registration socket, or recreates it. */
   async placeRegistration(versions: readonly string[] = ["1.0.0"]): Promise<void> {
     await this.removeRegistration();
     await this.csi.serveRegistration(registrationSocket, {
@@ -258,7 +258,7 @@ export class NodeWorld {
     await this.host.removeFile(registrationSocket);
   }
 
-  /** Makes a disk with a device; gives the device's path. */
+  /** Makes a disk with a device; returns the device's path. */
   async disk(id: string): Promise<string> {
     await this.host.truncateFile(`/disks/${id}`, 1 << 20);
     // A provider's disks outlive a loss of power.

@@ -97,7 +97,7 @@ export class ActualState {
     entry.devicePath = devicePath;
   }
 
-  /** Found on disk at start: it may be mounted, and nobody has confirmed that it is attached. */
+  /** Adds a volume found on disk at start: it may be mounted, and its attachment is not confirmed. */
   restore(
     volume: Pick<ActualVolume, "uniqueName" | "spec" | "plugin" | "attachable">,
     found: {

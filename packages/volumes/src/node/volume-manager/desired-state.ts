@@ -7,15 +7,15 @@ import type { UniqueVolumeName } from "../../framework/names.ts";
 import type { VolumePlugin } from "../../framework/plugin.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
 
-/** One pod's wish for a volume. */
+/** One pod that wants a volume. */
 export interface DesiredPod {
   readonly pod: Stored<Pod>;
   readonly spec: VolumeSpec;
-  /** The names that the pod's spec gives to the volume; usually one. */
+  /** The names of the volume in the pod's spec; usually one. */
   readonly outerNames: ReadonlySet<string>;
 }
 
-/** A volume that pods wish for. */
+/** A volume that at least one pod wants. */
 export interface DesiredVolume {
   readonly uniqueName: UniqueVolumeName;
   readonly plugin: VolumePlugin;
@@ -37,7 +37,7 @@ interface Entry extends DesiredVolume {
 export class DesiredState {
   readonly #volumes = new Map<UniqueVolumeName, Entry>();
 
-  /** Adds or replaces the pod's wish; the first pod fixes what the volume is capable of. */
+  /** Adds or replaces the pod's entry; the first pod fixes what the volume is capable of. */
   add({ pod, spec, outerNames, ...volume }: ResolvedVolume): void {
     const entry = this.#volumes.get(volume.uniqueName) ?? { ...volume, pods: new Map() };
     this.#volumes.set(volume.uniqueName, entry);
@@ -60,19 +60,19 @@ export class DesiredState {
     return [...this.#volumes.values()].filter((volume) => volume.pods.has(podUID));
   }
 
-  /** Takes the pod's wish out, and the volume with its last pod. */
+  /** Removes the pod's entry, and the volume with its last pod. */
   delete(uniqueName: UniqueVolumeName, podUID: string): void {
     const entry = this.#volumes.get(uniqueName);
     entry?.pods.delete(podUID);
     if (entry?.pods.size === 0) this.#volumes.delete(uniqueName);
   }
 
-  /** Takes the volume out with all wishes for it. */
+  /** Removes the volume with the entries of all its pods. */
   deleteVolume(uniqueName: UniqueVolumeName): void {
     this.#volumes.delete(uniqueName);
   }
 
-  /** Every pod that wishes for something. */
+  /** Every pod that wants at least one volume. */
   podUIDs(): ReadonlySet<string> {
     return new Set([...this.#volumes.values()].flatMap((volume) => [...volume.pods.keys()]));
   }

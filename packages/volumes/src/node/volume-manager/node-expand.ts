@@ -1,6 +1,6 @@
 /**
- * Growing a file system on the node after its volume was expanded, when the volume is mounted. What has grown is
- * told in the claim's status. Source: docs/behaviour/node-agent.md 7.6.
+ * Growing a file system on the node after its volume was expanded, when the volume is mounted. The new size
+ * is written to the claim's status. Source: docs/behaviour/node-agent.md 7.6.
  */
 import {
   type EventRecorder,

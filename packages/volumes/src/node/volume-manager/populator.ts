@@ -4,7 +4,7 @@
  *
  * Invariants
  *  - A pod that could not be resolved completely is undecided: nothing of it is unmounted meanwhile.
- *  - A pod's wishes go only when the pod is gone or ended and the runtime has no container of it.
+ *  - A pod's volumes stay desired until the pod is gone or ended and the runtime has no container of it.
  */
 
 import { isDeleting, type KubeClient, type Pod, type Stored } from "@longshore/kube";
@@ -202,7 +202,7 @@ export class Populator {
     return migration.isDecided(origin) && migration.manager.isMigrationEnabledForPlugin(origin) === onCsi;
   }
 
-  /** Takes wishes of ended pods out. @returns whether the runtime has to be asked again later */
+  /** Removes the entries of ended pods. @returns whether the runtime has to be asked again later */
   async #removeEnded(signal: AbortSignal): Promise<boolean> {
     const { desired, actual, runtime, leftoverPods } = this.#env;
     const isEnded = (uid: string): boolean => {
@@ -239,7 +239,7 @@ export function hasEnded(pod: Pod): boolean {
   return phase === "Failed" || phase === "Succeeded" || isDeleting(pod);
 }
 
-/** A pod may use one volume under several names: that is one wish. */
+/** A pod may use one volume under several names: they become one entry. */
 function mergedByName(volumes: readonly ResolvedVolume[]): readonly ResolvedVolume[] {
   const merged = new Map<string, ResolvedVolume>();
   for (const volume of volumes) {

@@ -17,7 +17,7 @@ import { specOfVolData } from "../../plugins/csi/csi-node-half.ts";
 import { readVolData, removeMountDirectory } from "../../plugins/csi/vol-data.ts";
 import type { ActualState } from "./actual-state.ts";
 
-/** A pod's volume directory that tells nothing of its volume; it can still be unmounted by name. */
+/** A pod's volume directory that does not identify its volume; it can still be unmounted by name. */
 export interface LeftoverDirectory {
   readonly plugin: VolumePlugin;
   readonly podUID: string;

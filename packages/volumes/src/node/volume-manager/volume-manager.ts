@@ -187,7 +187,7 @@ export class VolumeManager implements VolumesInHand {
 
   mountedVolumes(podUID: string): ReadonlyMap<string, { readonly path: string; readonly readOnly: boolean }> {
     const mounted = new Map<string, { readonly path: string; readonly readOnly: boolean }>();
-    // From the moment a pod is known to end, no container of it may start: whoever read the mounts
+    // From the moment a pod is known to end, no container of it may start. A caller that read the mounts
     // before that counts in the runtime, which is asked after it.
     if (!this.#populator.mayStart(podUID)) return mounted;
     for (const volume of this.#desired.volumesOf(podUID)) {
@@ -292,7 +292,7 @@ export class VolumeManager implements VolumesInHand {
 
   // Change notification
 
-  /** Tells everyone who waits for a change of state. */
+  /** Wakes everyone who waits for a change of state. */
   #changed(): void {
     const waiters = [...this.#waiters];
     this.#waiters.clear();

@@ -24,7 +24,7 @@ export type AwsEbsNodeHalfOptions = PluginNodeHalfOptions;
 
 /** The node's half. */
 export interface AwsEbsNodeHalf extends PluginNodeHalf {
-  /** Waits until the device is there; gives its path. */
+  /** Waits until the device is there; returns its path. */
   waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal): Promise<string>;
 }
 

@@ -5,7 +5,7 @@ import { CloudError, type DiskCloud, type Instance } from "../../framework/ports
 import type { VolumeSpec } from "../../framework/spec.ts";
 import { diskIdOf, EbsVolumeError, ebsSourceOf, ebsVolumeID } from "./volume-id.ts";
 
-/** Attaches, and gives the device's path on the instance. Idempotent. */
+/** Attaches, and returns the device's path on the instance. Idempotent. */
 export async function attachEbs(
   cloud: DiskCloud,
   spec: VolumeSpec,

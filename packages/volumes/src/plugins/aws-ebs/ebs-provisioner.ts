@@ -19,7 +19,7 @@ interface EbsParameters {
 }
 
 /**
- * Makes the disk named after the PV (so that asking again finds it) and gives the PV, not stored
+ * Makes the disk named after the PV (so that asking again finds it) and returns the PV, not stored
  * yet, with zone and region as labels and node affinity.
  */
 export async function provisionEbs(

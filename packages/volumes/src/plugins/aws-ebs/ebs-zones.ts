@@ -23,7 +23,7 @@ export interface ZoneWishes {
   readonly claimName: string;
 }
 
-/** The zone for a new volume. @throws EbsVolumeError when the wishes contradict each other or nothing is left */
+/** The zone for a new volume. @throws EbsVolumeError when the requests contradict each other or no zone is left */
 export function chooseZone(wishes: ZoneWishes): string {
   const allowed = allowedZones(wishes.allowedTopologies);
   if (wishes.parameterZones !== undefined && allowed !== undefined) {

@@ -37,7 +37,7 @@ async function anAttachment(
 const setStatus = (plane: ControlPlane, status: object) =>
   plane.merge(resources.volumeAttachments, { name }, { status }, "status");
 
-/** Runs until it settles or `ms` have passed; gives the outcome in one word. */
+/** Runs until it settles or `ms` have passed; returns the outcome in one word. */
 async function outcome(plane: ControlPlane, work: Promise<unknown>, ms: number): Promise<string> {
   let settled = "waits";
   work.then(

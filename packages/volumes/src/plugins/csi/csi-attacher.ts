@@ -30,7 +30,7 @@ export class AttachmentError extends Error {
   override readonly name = "AttachmentError";
 }
 
-/** Attaches and detaches; `host` gives the host that the plugin was initialised with. */
+/** Attaches and detaches; `host` returns the host that the plugin was initialised with. */
 export class CsiAttacher {
   readonly #host: () => VolumeHost;
   readonly #skipAttach: (driver: string, signal: AbortSignal) => Promise<boolean>;

@@ -79,7 +79,7 @@ export function csiDeviceMounter(context: CsiNodeContext): DeviceMounter {
   };
 }
 
-/** Makes the staging directory and the data file beside it; leaves neither when the file cannot be written. */
+/** Makes the staging directory and the data file in its parent; leaves neither when the write fails. */
 async function prepareStaging(
   context: CsiNodeContext,
   deviceMountPath: string,

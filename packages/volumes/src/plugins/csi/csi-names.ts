@@ -1,4 +1,4 @@
-/** Names that the CSI plugin gives. Source: docs/behaviour/csi-plugin.md 1 and 2. */
+/** Names that the CSI plugin generates. Source: docs/behaviour/csi-plugin.md 1 and 2. */
 import { createHash } from "node:crypto";
 import type { CSIPersistentVolumeSource } from "@longshore/kube";
 import { specName, type VolumeSpec } from "../../framework/spec.ts";

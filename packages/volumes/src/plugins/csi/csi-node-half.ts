@@ -21,7 +21,7 @@ export interface CsiNodeHalfOptions extends PluginNodeHalfOptions {
 
 /** The node's half. The agent's registration handler fills `csiDrivers`. */
 export interface CsiNodeHalf extends PluginNodeHalf, HasCsiDrivers {
-  /** Waits until the VolumeAttachment says attached; gives its name. */
+  /** Waits until the VolumeAttachment says attached; returns its name. */
   waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal): Promise<string>;
 }
 

@@ -13,7 +13,7 @@ export class NotAttachedError extends Error {
   override readonly name = "NotAttachedError";
 }
 
-/** Waits until the volume is attached to this node; gives the attachment's name. @throws NotAttachedError */
+/** Waits until the volume is attached to this node; returns the attachment's name. @throws NotAttachedError */
 export async function waitForVolumeAttachment(
   context: CsiNodeContext,
   source: CSIPersistentVolumeSource,

@@ -17,7 +17,7 @@ export interface RegisteredCsiDrivers {
   set(driverName: string, driver: RegisteredCsiDriver): void;
   delete(driverName: string): void;
   names(): readonly string[];
-  /** Calls `listener` after each change; gives the function that ends it. */
+  /** Calls `listener` after each change; returns a function that unsubscribes. */
   onChange(listener: () => void): () => void;
 }
 

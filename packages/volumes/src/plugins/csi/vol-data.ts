@@ -4,7 +4,7 @@
  */
 import { type Host, HostError } from "@longshore/runtime";
 
-/** The file's name, beside the mount directory. */
+/** The file's name; it lies in the parent of the mount directory. */
 export const volDataFileName = "vol_data.json";
 
 /** The file's content; the pod's file has all keys, the staging file only handle and driver. */
@@ -65,8 +65,8 @@ export async function removeUnmountedDirectory(host: Host, mountPath: string): P
 }
 
 /**
- * Removes a mount directory that is no longer mounted, the data file beside it and their common
- * parent. A directory that is still a mount point stays, and so does everything beside it.
+ * Removes a mount directory that is no longer mounted, the data file next to it and their common
+ * parent. When the directory is still a mount point, nothing is removed.
  * Source: docs/behaviour/csi-plugin.md 8.3, `removeMountDir`.
  */
 export async function removeMountDirectory(host: Host, mountPath: string): Promise<void> {
