@@ -3,7 +3,7 @@
  * begin with a dash are handed on to each.
  *
  * The scripts of a benchmark are bundled first and run by plain Node, so that what is measured is what is shipped
- * and not the loader of the sources; they find one another as `<script>.mjs` beside themselves.
+ * and not the loader of the sources; they find one another as `<script>.mjs` in their own directory.
  */
 
 import { spawn } from "node:child_process";
@@ -37,7 +37,7 @@ async function bundle(name: string, directory: string): Promise<void> {
   });
 }
 
-/** Runs one benchmark; gives its exit code. */
+/** Runs one benchmark; returns its exit code. */
 async function runBenchmark(name: string, args: readonly string[]): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), "longshore-bench-"));
   try {

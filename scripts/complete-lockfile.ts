@@ -57,7 +57,7 @@ function isLocked(packages: Packages, parent: string, name: string): boolean {
   }
 }
 
-/** The platform that a platform package's name tells, e.g. `@swc/core-linux-x64-musl`. */
+/** The platform in a platform package's name, e.g. `@swc/core-linux-x64-musl`. */
 function platformOf(name: string): Pick<LockedPackage, "os" | "cpu" | "libc"> {
   const words = name.split(/[/\-_.]/).map((word) => synonyms[word] ?? word);
   const os = words.filter((word) => systems.includes(word));

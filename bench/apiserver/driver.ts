@@ -1,4 +1,4 @@
-/** The load driver's process: takes jobs over IPC, gives what it measured. */
+/** The load driver's process: takes jobs over IPC, returns what it measured. */
 
 import { type Job, measure } from "./load.ts";
 import type { Target } from "./raw-http.ts";

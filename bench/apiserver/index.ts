@@ -1,5 +1,5 @@
 /**
- * The API server beside the real kube-apiserver with etcd, under one and the same load, over TLS, every write
+ * The API server compared with the real kube-apiserver and etcd, under one and the same load, over TLS, every write
  * durable. The real pair takes part when KUBEBUILDER_ASSETS names it (`scripts/kubernetes-assets.sh`); ours is the
  * built command, so build first.
  *

@@ -25,7 +25,7 @@ export interface Measured {
 
 const volumes = "/api/v1/persistentvolumes";
 
-/** Does one job. @throws Error when the server gives another answer than it should */
+/** Does one job. @throws Error when the server's answer is not the expected one */
 export async function measure(target: Target, job: Job): Promise<Measured> {
   const cpu = process.cpuUsage();
   const start = performance.now();

@@ -5,7 +5,7 @@
 
 import { connect, type TLSSocket } from "node:tls";
 
-/** Where requests go, and as whom. */
+/** Where requests go, and the user they are sent as. */
 export interface Target {
   readonly host: string;
   readonly port: number;

@@ -45,5 +45,5 @@ export function volumeName(index: number): string {
   return `pvc-8e1f5c1a-77b2-4c3d-9f00-${index.toString(16).padStart(12, "0")}`;
 }
 
-/** Headers of whoever makes the volumes; the first part of its agent becomes the manager of their fields. */
+/** User agent of the client that makes the volumes; its first part becomes the manager of their fields. */
 export const agent = `${manager}/v3.1.0`;

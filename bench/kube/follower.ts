@@ -1,7 +1,7 @@
 /**
  * Follows the server once and prints what it cost: `bare` only reads and parses, `kept` also keeps what it parsed (so
- * that the collector of garbage has the same to do), `paged` and `streamed` are informers. `memory` only tells what an
- * object takes in an informer's cache: whoever calls the collector in between changes what the collector does later.
+ * that the collector of garbage has the same to do), `paged` and `streamed` are informers. `memory` only prints what an
+ * object takes in an informer's cache: a call of the collector in between changes what the collector does later.
  * Arguments: mode, where the server is (JSON), objects, events. `memory` needs --expose-gc.
  */
 import type { IncomingMessage } from "node:http";

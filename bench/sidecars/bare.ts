@@ -119,7 +119,7 @@ function pump(): void {
   }
 }
 
-/** Keeps what the collection holds in `cache`, and tells of every object that is there or has changed. */
+/** Keeps what the collection holds in `cache`, and reports every object that is there or has changed. */
 async function follow(
   path: string,
   cache: Map<string, Thing>,

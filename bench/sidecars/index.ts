@@ -1,10 +1,10 @@
 /**
  * The sidecars under load: attaching, detaching, provisioning and expanding many volumes at once, with a driver that
- * costs little. Against the real kube-apiserver where KUBEBUILDER_ASSETS names it, else against the embedded one; beside
- * the libraries alone (`bare.ts`), and the reference sidecars where REFERENCE_SIDECARS names a directory with csi-attacher,
- * csi-provisioner and csi-resizer. Ours are the built command, so build first.
+ * costs little. Against the real kube-apiserver where KUBEBUILDER_ASSETS names it, else against the embedded one;
+ * compared with the libraries alone (`bare.ts`), and with the reference sidecars where REFERENCE_SIDECARS names a
+ * directory with csi-attacher, csi-provisioner and csi-resizer. Ours are the built command, so build first.
  *
- * The marks were set beside figures of the reference on one machine, and machines differ and change: where the reference
+ * The marks were set from figures of the reference on one machine, and machines differ and change: where the reference
  * runs along, a mark is the same share of what the reference needs here, else its plain figure. "CPU s of the
  * server", "driver" and "bench" is what API server and etcd, the CSI driver and this program used meanwhile: their sum,
  * divided by the cores, is a time that no sidecar can be faster than.
@@ -15,7 +15,7 @@
  * `--rounds`: so many times in turns, and the median of each figure, since a machine's speed changes by the minute;
  * `--warm`: everything is done once before it is timed, as in a process that has run for a while; `--quick`: no
  * libraries alone, no count of requests; `--attacher`: our attacher and the reference's by themselves, which attach and
- * detach; `--defaults`: also with default flags; `--big`: also the memory beside 10,000 volumes with attachments and
+ * detach; `--defaults`: also with default flags; `--big`: also the memory with 10,000 volumes with attachments and
  * 20,000 pods.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -314,7 +314,7 @@ async function countRequests(contender: Contender, stage: Stage): Promise<void> 
   proxy.close();
 }
 
-/** Memory beside many objects that are all as they should be. */
+/** Memory with many objects that are all in their desired state. */
 async function measureBig(contenders: readonly Contender[]): Promise<void> {
   const [volumes, pods] = [option("big-volumes", 10_000), option("big-pods", 20_000)];
   const stage = await setUp();

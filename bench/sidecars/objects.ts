@@ -86,12 +86,12 @@ export async function following(
       );
     }
   })();
-  end.catch(() => {}); // Told to whoever waits for it.
+  end.catch(() => {}); // Callers that wait for `end` get the error.
   await new Promise((resolve) => setTimeout(resolve, 200));
   return { end };
 }
 
-/** Gives each line to `take` until it is enough, or the server ends the watch. */
+/** Passes each line to `take` until it is enough, or the server ends the watch. */
 async function watchOnce(
   target: Target,
   path: string,

@@ -1,6 +1,7 @@
 /**
- * Translation, in process and from JSON lines to JSON lines, beside what JavaScript itself needs to copy the same
- * objects. `--volumes=N` for another number than a million. Marks: 1 µs a volume in process, 100,000 volumes a second and 150 MB on the command line.
+ * Translation, in process and from JSON lines to JSON lines, compared with what JavaScript itself needs to copy the
+ * same objects. `--volumes=N` for another number than a million. Marks: 1 µs a volume in process, 100,000 volumes a
+ * second and 150 MB on the command line.
  */
 
 import { spawn } from "node:child_process";
@@ -131,7 +132,7 @@ async function runNode(args: readonly string[]): Promise<Usage> {
   return { seconds, cpuSeconds: (userCPUTime + systemCPUTime) / 1e6, rssMb: maxRSS / 1024 };
 }
 
-/** A script of this benchmark, bundled beside this one. */
+/** A script of this benchmark, bundled into the same directory. */
 function scriptPath(name: string): string {
   return fileURLToPath(new URL(`./${name}.mjs`, import.meta.url));
 }

@@ -9,7 +9,7 @@ interface Declaration {
   readonly needsDocs: boolean;
 }
 
-/** Undocumented exports reachable from a package's root. `load` gives a file by its path, if it is one of ours. */
+/** Undocumented exports reachable from a package's root. `load` returns a file by its path, if it is one of ours. */
 export function undocumentedExports(rootPath: string, load: (path: string) => Source | undefined): Finding[] {
   const findings: Finding[] = [];
   for (const [name, { source, statement, needsDocs }] of exportsOf(rootPath, load, new Set())) {

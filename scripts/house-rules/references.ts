@@ -7,7 +7,7 @@
  *     docs/contract.md C1
  *     decision 0018                           a record of docs/decisions, by its number
  *
- * Beside a document, its name alone does. Within a document of `docs/behaviour`, `§5` is a section of its own.
+ * In a document's own directory, its name alone does. Within a document of `docs/behaviour`, `§5` is its own section.
  */
 import { basename, dirname, join } from "node:path/posix";
 import type { Finding } from "./source.ts";

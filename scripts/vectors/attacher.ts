@@ -1,6 +1,6 @@
 /**
  * Vectors of the attacher. The texts of errors are ours, so a case is compared by what each request leaves
- * behind; a case that agrees gives the recorded answer back.
+ * behind; a case that agrees returns the recorded answer.
  */
 import { isDeepStrictEqual } from "node:util";
 import { type CsiServices, CsiStatusError, grpcCodes, inProcessCsi, toJson, VolumeCapabilitySchema } from "@longshore/csi";

@@ -1,4 +1,4 @@
-/** Where recorded answers are: in the repository, compressed. Nothing beside the checkout is read. */
+/** Where recorded answers are: in the repository, compressed. Nothing outside the checkout is read. */
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -21,7 +21,7 @@ export interface VectorCase {
 /** Answers one case; throwing means refusing. */
 export type VectorHandler = (input: never, vector: VectorCase) => unknown;
 
-/** A group of operations. Groups are told apart by their operations, which are unique over all groups. */
+/** A group of operations. Groups are distinguished by their operations, which are unique over all groups. */
 export interface VectorGroup {
   readonly name: string;
   readonly handlers: { readonly [op: string]: VectorHandler };

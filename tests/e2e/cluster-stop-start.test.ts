@@ -19,7 +19,7 @@ import { shortDirectory, writerScript } from "./support/test-cluster.ts";
 
 const never = new AbortController().signal;
 
-/** `longshore cluster …`; must succeed, and gives what it says on stdout. */
+/** Runs `longshore cluster …`, which must succeed; returns its stdout. */
 async function cluster(dir: string, ...args: string[]): Promise<string> {
   const { code, out, err } = await longshore("cluster", ...args, "--dir", dir);
   expect({ code, err: code === 0 ? "" : err }).toEqual({ code: 0, err: "" });

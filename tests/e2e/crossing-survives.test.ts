@@ -44,7 +44,7 @@ describe("a crossing survives", () => {
 
   /**
    * Over and back, the writer running after each part, with something done at the beginning of some
-   * steps: the first part of it at once, before the step goes on, the rest beside the crossing.
+   * steps: its first part at once, before the step goes on, the rest in parallel with the crossing.
    */
   async function overAndBack(
     deeds: Partial<Record<"migrate" | "rollback", Readonly<Record<string, () => unknown>>>>,
@@ -85,7 +85,7 @@ describe("a crossing survives", () => {
 
   it("kill -9 of the node agent between unmount and detach", async () => {
     const betweenUnmountAndDetach = () => {
-      // Nobody detaches while the controllers stand still.
+      // No detach happens while the controllers stand still.
       test.signal("controller-manager", "SIGSTOP");
       return test
         .until("the volume is unmounted", async () => {

@@ -1,5 +1,5 @@
 /**
- * A crossing that cannot go on says so: before it begins, or while it waits, or when it gives up; and what it leaves.
+ * A crossing that cannot go on says so: before it begins, while it waits, or when it stops; and what it leaves.
  * Real processes, and a command without a terminal.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -151,7 +151,7 @@ test("Ctrl-C says what is left, and gives the node back where that was asked for
 test("one that was killed shows as gone; with the obstacle removed, running it again ends well", async () => {
   const { child, ended, said } = start(...migrate());
   await said("node-1: drain waits for Pod default/writer-0");
-  // The note of the step is written beside the run: it may come to the disk a moment after the line.
+  // The step's note is written in parallel with the run: it may come to the disk a moment after the line.
   await expect.poll(async () => (await status()).crossing?.step?.name, { timeout: 20_000 }).toBe("drain");
   child.kill("SIGKILL");
   await ended;

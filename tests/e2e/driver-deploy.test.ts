@@ -1,7 +1,7 @@
 /**
  * `longshore driver deploy | kubectl apply -f -`, as a user has it: kubectl validates every member of every object against
  * the server's schema and the server takes them; a second apply changes nothing, and `kubectl delete` finds them all. The
- * token of the controller's account may what it must and nothing beside it.
+ * token of the controller's account has the rights that it must have and no others.
  */
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

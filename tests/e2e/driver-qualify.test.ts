@@ -11,7 +11,7 @@ afterAll(() => rmSync(base, { recursive: true, force: true }));
 
 const topologyKey = "topology.ebs.csi.aws.com/zone";
 const zones = ["{zone}", "us-east-1a", "us-east-1b", "us-east-1c"];
-/** The reference driver as somebody's own: it knows nothing of the cluster but what its command says. */
+/** The reference driver as a user's own driver: it knows nothing of the cluster but what its command says. */
 const ownDriver = [
   ...longshoreCommand.map((word) => `"${word}"`),
   "run reference-driver --mode directory --name ebs.csi.aws.com --endpoint {endpoint} --services {services}",

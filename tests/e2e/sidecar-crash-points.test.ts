@@ -18,7 +18,7 @@ let companion: Component;
 
 beforeAll(async () => {
   [cluster, processes] = await Promise.all([startCrashCluster(), MortalSidecars.prepare()]);
-  // Beside the snapshotter; the others have nothing to do with it.
+  // Runs together with the snapshotter; the other sidecars do not need it.
   companion = startSnapshotController({ ...realEnv, kube: cluster.kube });
 });
 afterAll(async () => {

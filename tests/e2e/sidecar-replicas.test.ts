@@ -1,4 +1,4 @@
-/** Two real processes of the same sidecars: one is killed, stopped, told to end, or loses its driver; the work goes on. */
+/** Two real processes of the same sidecars: one is killed, stopped, ended, or loses its driver; the work goes on. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { resources } from "@longshore/kube";
 import { systemClock } from "@longshore/runtime";

@@ -44,7 +44,7 @@ describe("a local cluster", () => {
       { signal: never },
     );
 
-  /** Runs a program on the claim's volume, to its end; gives what it said. */
+  /** Runs a program on the claim's volume, to its end; returns its output. */
   async function onVolume(podName: string, claimName: string, script: string): Promise<string> {
     const pod: Pod = {
       metadata: { name: podName, namespace },

@@ -1,5 +1,5 @@
 /**
- * The unprivileged host as a user without any right: the test gives its own away for as long as it runs.
+ * The unprivileged host as a user without any right: the test drops its own rights for as long as it runs.
  * Where it has none to begin with, the contract's ordinary run says the same.
  */
 import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";

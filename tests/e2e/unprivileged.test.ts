@@ -1,6 +1,6 @@
 /**
  * The whole demo as a user without any right: nothing is lost there either, and nothing stays
- * behind. As root the test gives its rights away for it; else it runs as who it is.
+ * behind. As root the test drops its rights for it; else it runs as the current user.
  */
 import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -25,14 +25,14 @@ const asNobody = isRoot
   : [];
 const checkout = fileURLToPath(new URL("../..", import.meta.url));
 const base = shortDirectory();
-/** Where nobody finds the build. */
+/** Where the user `nobody` can read the build. */
 let build = checkout;
 
 beforeAll(() => {
   if (!isRoot) return;
   chownSync(base, nobody, nobody);
   if (mayRead(join(checkout, "packages/cli/dist/main.js")) && mayRead(process.execPath)) return;
-  // A checkout below a home directory is nobody's business: take a copy of what has been built.
+  // The user `nobody` cannot read a checkout below a home directory: copy the build.
   build = join(base, "build");
   mkdirSync(build);
   chmodSync(base, 0o755);
@@ -41,7 +41,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
-/** Whether nobody may read the file. */
+/** Whether the user `nobody` may read the file. */
 function mayRead(path: string): boolean {
   try {
     execFileSync(asNobody[0] ?? "", [...asNobody.slice(1), "test", "-r", path], { stdio: "ignore" });

@@ -34,7 +34,7 @@ afterAll(async () => {
 });
 
 const keyOf = ({ metadata }: AccessObject) => `${metadata.namespace ?? ""}/${metadata.name}`;
-/** Everything but the rules, which may be written in other ways, and what each server gives by itself. */
+/** Everything but the rules, which may be written in other ways, and what each server sets by itself. */
 const identityOf = ({ metadata, aggregationRule, roleRef, subjects }: AccessObject) => ({
   labels: metadata.labels,
   annotations: metadata.annotations,
@@ -53,7 +53,7 @@ describe.each(["clusterroles", "clusterrolebindings", "roles", "rolebindings"])(
     for (const theirOne of theirs) {
       const ourOne = ours.find((one) => keyOf(one) === keyOf(theirOne)) as AccessObject;
       expect(identityOf(ourOne), keyOf(ourOne)).toEqual(identityOf(theirOne));
-      // Aggregated rules are the work of a controller, which does not run beside the real server here.
+      // Aggregated rules are the work of a controller, which does not run with the real server here.
       if (theirOne.aggregationRule !== undefined) continue;
       const [a, b] = [ourOne.rules ?? [], theirOne.rules ?? []];
       expect([...uncovered(a, b).rules, ...uncovered(b, a).rules], keyOf(ourOne)).toEqual([]);

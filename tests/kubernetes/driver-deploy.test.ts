@@ -1,7 +1,7 @@
 /**
  * Deployments on the real API server: every form that `longshore driver deploy` renders is taken as it is, and every
  * component goes through a cycle of its work under the token of its own service account, with the rights that the
- * deployment gives it. One refusal fails the test.
+ * deployment grants. One refusal fails the test.
  */
 import { fileURLToPath } from "node:url";
 import { inProcessCsi } from "@longshore/csi";
@@ -122,7 +122,7 @@ test("upgrade brings a deployment up, changes it, finds nothing to do, and remov
     const name = "disk.csi.example.com";
     const env = { ...realEnv, kube };
     const asked = { name, image: "registry.example.com/disk:v1", attach: true, resize: true, replicas: 2 };
-    // Nobody else plays the controllers and the kubelets.
+    // Plays the controllers and the kubelets while `work` runs.
     const drive = async <T>(work: Promise<T>): Promise<T> => {
       let done = false;
       const ended = work.finally(() => {
@@ -247,7 +247,7 @@ const cycleKinds: readonly Resource<KubeObject>[] = [
   resources.leases,
 ];
 
-/** Takes everything away again that a cycle has made, whoever holds it. */
+/** Removes everything that a cycle has made, also what finalizers hold. */
 async function cleanUp(admin: HttpKubeClient): Promise<void> {
   for (const resource of cycleKinds) {
     if ((await admin.servedVersion(resource, { signal })) === undefined) continue;

@@ -1,6 +1,6 @@
 /**
- * The embedded API server beside the real kube-apiserver: random writes of several managers (applies, updates, patches,
- * status, dry runs) leave the same objects, the same managed fields and the same failures.
+ * The embedded API server compared with the real kube-apiserver: random writes of several managers (applies, updates,
+ * patches, status, dry runs) leave the same objects, the same managed fields and the same failures.
  */
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

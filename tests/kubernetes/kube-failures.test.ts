@@ -246,7 +246,7 @@ describe("an informer", () => {
 
 describe("of the candidates for a lease", () => {
   const retryPeriodMs = 200;
-  /** Long enough that a machine under load loses no lease, and short ones for those that shall be lost. */
+  /** Long enough that a machine under load loses no lease, and short ones for those that have to be lost. */
   const patient = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs };
   const impatient = { leaseDurationMs: 2000, renewDeadlineMs: 1400, retryPeriodMs };
 

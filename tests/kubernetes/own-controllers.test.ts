@@ -1,6 +1,6 @@
 /**
  * Our volume controllers in the place of Kubernetes' own, against the real API server: each with the
- * rights that Kubernetes gives to the controller it replaces.
+ * rights that Kubernetes grants to the controller it replaces.
  */
 import type { HttpKubeClient } from "@longshore/kube";
 import { type Component, featureGates, stopAll } from "@longshore/runtime";

@@ -1,5 +1,5 @@
 /**
- * Kubernetes' own persistent-volume controller with our provisioner beside each of four drivers that in-tree plugins
+ * Kubernetes' own persistent-volume controller with our provisioner for each of four drivers that in-tree plugins
  * migrate to, over gRPC, and with no more than the rights that the reference deployment grants: claims of in-tree
  * classes, of the drivers' own classes, clones, delayed binding, deletion, and claims from before the migration.
  */
@@ -156,7 +156,7 @@ const getClaim = (name: string) =>
   kube.get(resources.persistentVolumeClaims, { name, namespace }, { signal });
 const getVolume = (name: string) => kube.get(resources.persistentVolumes, { name }, { signal });
 
-/** The claim's volume, once both say that they are bound and nobody owes the claim anything. */
+/** The claim's volume, once both are bound and the claim has one finalizer left. */
 async function boundVolume(name: string): Promise<Stored<PersistentVolume>> {
   return eventually(`${name} is bound`, async () => {
     const claim = await getClaim(name);

@@ -1,5 +1,5 @@
 /**
- * The snapshot controller, and a snapshotter and a provisioner beside the reference driver over gRPC, against the real
+ * The snapshot controller, and a snapshotter and a provisioner with the reference driver over gRPC, against the real
  * API server and Kubernetes' own persistent-volume controller, each with no more than the rights that the reference
  * deployments grant: snapshots of volumes of the driver and of its in-tree plugin, restored, protected, deleted, and
  * found at the driver.
@@ -120,7 +120,7 @@ const snapshotOf = (name: string) => kube.get(volumeSnapshots, { name, namespace
 const contents = async () => (await kube.list(volumeSnapshotContents, { signal })).items;
 const atProvider = () => provider.cloud.forCaller({ path: "csi", component: "test" }).listSnapshots(signal);
 
-/** A claim of the class; gives the handle of its volume once it is bound. */
+/** Makes a claim of the class; returns the handle of its volume once it is bound. */
 async function aBoundClaim(name: string, dataSource?: object): Promise<string> {
   await kube.create(
     resources.persistentVolumeClaims,
@@ -195,7 +195,7 @@ describe("snapshots on the real API server", () => {
     await aBoundClaim("source");
     await aSnapshot("busy", { persistentVolumeClaimName: "source" });
     await isReady("busy");
-    // A claim that nobody serves stays pending.
+    // A claim without a provisioner stays pending.
     await kube.create(
       resources.persistentVolumeClaims,
       {

@@ -54,7 +54,7 @@ function realPath(path: string): string {
   try {
     return realpathSync(path);
   } catch (error) {
-    // Of anything else, whoever uses the path will say what is wrong with it.
+    // Any other error is reported by the code that uses the path.
     if ((error as NodeJS.ErrnoException).code !== "ENOENT" || path === dirname(path)) return path;
     return join(realPath(dirname(path)), basename(path));
   }

@@ -33,7 +33,7 @@ const timeoutErrors: ReadonlySet<string> = new Set(["StepTimeoutError"]);
 let outputIsOptional = false;
 
 /**
- * What runs until it is told to end goes on when its output can no longer be written: the reader has gone, or the disk
+ * A long-running command continues when its output can no longer be written: the reader has gone, or the disk
  * is full.
  */
 export function makeOutputOptional(): void {
@@ -45,7 +45,7 @@ export function isOutputOptional(): boolean {
   return outputIsOptional;
 }
 
-/** Writes one sentence to stderr and gives the exit code. LONGSHORE_DEBUG=1 adds the stack. */
+/** Writes one sentence to stderr and returns the exit code. LONGSHORE_DEBUG=1 adds the stack. */
 export function reportFailure(error: unknown): number {
   if (error instanceof InterruptedError) return exitCodes.interrupted;
   // Drivers, servers and programs have a say in it.

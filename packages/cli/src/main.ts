@@ -59,7 +59,7 @@ function verbOf(argv: readonly string[]): string | undefined {
   return word !== "completion" && verbs.some(({ names }) => names.includes(word ?? "")) ? word : undefined;
 }
 
-/** Whoever reads the output may stop doing so (`longshore … | head`): that is the end, and no failure. */
+/** The reader of the output may stop reading (`longshore … | head`): the command ends, without a failure. */
 function onOutputError(error: NodeJS.ErrnoException): void {
   if (isOutputOptional()) return;
   if (error.code === "EPIPE") process.exit(process.exitCode ?? exitCodes.done);

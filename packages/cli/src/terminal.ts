@@ -10,7 +10,7 @@ export interface Progress {
   line(text: string): void;
   /**
    * What is being waited for now; replaced by the next, and shown on a terminal only. With `sinceMs`, how long it has
-   * gone on already, the seconds are counted beside it.
+   * gone on already, the seconds are counted next to it.
    */
   status(text: string, sinceMs?: number): void;
   /** Takes the status away. */
@@ -63,7 +63,7 @@ const lastingMs = 25_000;
 
 /**
  * Shows a crossing's events. What is waited for is a status on a terminal and a line elsewhere; where it lasts, it is
- * a line everywhere, as often as the crossing tells it.
+ * a line everywhere, as often as the crossing reports it.
  */
 export function showCrossing(progress: Progress): (event: CrossingEvent) => void {
   const name = (event: { readonly step: string; readonly nodeName?: string }) =>

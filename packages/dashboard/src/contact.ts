@@ -32,7 +32,7 @@ const askMs = 5000;
 const askAgainMs = 1000;
 const answersWithinMs = 5000;
 
-/** Starts following; `changed` is told when a source goes stale or is fresh again. */
+/** Starts following; `changed` is called when a source becomes stale or fresh again. */
 export function followContact(env: KubeEnv, changed: () => void): Contact {
   const lost = new Map<string, StaleSource>();
   let heardAt = env.clock.now();

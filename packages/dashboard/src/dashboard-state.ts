@@ -25,7 +25,7 @@ export interface DashboardObjects {
   readonly events: readonly Stored<Event>[];
 }
 
-/** What is known beside the objects. */
+/** Facts for the picture that are not in the objects. */
 export interface DashboardFacts {
   /** Every list has come in. */
   readonly complete: boolean;

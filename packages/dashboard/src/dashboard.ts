@@ -9,7 +9,7 @@ import { type ReadCrossing, startStateFeed } from "./state-feed.ts";
 export interface DashboardOptions {
   /** 0 or left out: any free port. */
   readonly port?: number;
-  /** Default: 127.0.0.1, so that nobody but this machine's users can connect. */
+  /** Default: 127.0.0.1, so that only users of this machine can connect. */
   readonly host?: string;
   /** How the crossing goes, asked every second; none is shown where this is left out. */
   readonly crossing?: ReadCrossing;
@@ -17,7 +17,7 @@ export interface DashboardOptions {
 
 /** A running dashboard. */
 export interface Dashboard extends Component {
-  /** The page's address, with the token that opens it: whoever has it can look. */
+  /** The page's address with the token that opens it: everyone who has the address can look. */
   readonly url: string;
 }
 

@@ -10,7 +10,7 @@ import type { PageFile } from "./http-page-files.ts";
 import { latestWins } from "./latest-wins.ts";
 import type { StateFeed } from "./state-feed.ts";
 
-/** What the server shows, and to whom. */
+/** What the server shows, and the token that it requires. */
 export interface DashboardServerOptions {
   readonly clock: Clock;
   readonly feed: StateFeed;
@@ -25,7 +25,7 @@ const heartbeatMs = 15_000;
 /** A watcher that has not read for so long is given up. */
 const stalledMs = 60_000;
 
-/** Nothing from elsewhere, nothing inline, no frame around it, and nobody is told where it was. */
+/** Nothing from other origins, nothing inline, no frame around the page, and no Referer header to other servers. */
 const headers: Readonly<Record<string, string>> = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -78,7 +78,7 @@ function tokenCheck(token: string): (given: string) => boolean {
   return (given) => timingSafeEqual(digest(given), wanted);
 }
 
-/** Streams pictures until the watcher leaves; gives the way to end it. */
+/** Streams pictures until the watcher leaves. @returns a function that ends the stream */
 function stream(
   response: ServerResponse,
   { clock, feed }: DashboardServerOptions,

@@ -3,7 +3,7 @@
  * queue: at most one waits, and a newer one takes its place.
  */
 
-/** Where the text goes; a `false` from `write` means: full, `onDrain` tells when there is room again. */
+/** Where the text goes. `write` returns false when the buffer is full; `onDrain` fires when there is room again. */
 export interface TextSink {
   write(text: string): boolean;
   onDrain(listener: () => void): void;

@@ -1,6 +1,6 @@
 /**
- * Follows a cluster and tells its picture whenever it has changed: at once at first, then not more
- * often than every {@link pauseMs}, however much happens.
+ * Follows a cluster and publishes its picture after each change: the first change at once, then at most
+ * one picture every {@link pauseMs}.
  */
 import {
   type Event,
@@ -25,7 +25,7 @@ import type { CrossingState, DashboardState } from "./state.ts";
 export interface StateFeed extends Component {
   /** The newest picture, as JSON. */
   latest(): string;
-  /** Tells every new picture from now on; gives the way to end it. */
+  /** Calls `listener` with every new picture; returns a function that unsubscribes. */
   subscribe(listener: (json: string) => void): () => void;
 }
 
@@ -34,7 +34,7 @@ const pauseMs = 100;
 /** What passes with time alone (a node that falls silent, a crossing that goes on) is looked at so often. */
 const lookMs = 1000;
 
-/** How the crossing goes, as its journal tells; undefined where none is known of. */
+/** The state of the crossing, from its journal; undefined where no crossing is known. */
 export type ReadCrossing = () => Promise<CrossingStatus | undefined>;
 
 /** Starts following. */
@@ -111,7 +111,7 @@ export function startStateFeed(env: KubeEnv, readCrossing: ReadCrossing = async 
   for (const informer of Object.values(lists)) {
     informer.onChange({ added: changed, updated: changed, deleted: changed });
   }
-  // A list that comes in empty tells nothing, but it completes the picture.
+  // An empty list causes no change event, but it completes the picture.
   informers.synced(new AbortController().signal).then(changed, () => {});
 
   return {
@@ -163,7 +163,7 @@ function shrinkLease(lease: Stored<Lease>): Stored<Lease> {
   return { ...lease, spec: renewTime === undefined ? {} : { renewTime } };
 }
 
-/** Containers and their environments are no part of the picture and may hold what nobody should see. */
+/** Containers and their environments are not part of the picture and may hold secrets. */
 function shrinkPod(pod: Stored<Pod>): Stored<Pod> {
   const { containers: _containers, initContainers: _initContainers, ...spec } = pod.spec ?? {};
   return { ...pod, spec: { ...spec, containers: [] } };

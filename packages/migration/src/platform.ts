@@ -27,15 +27,18 @@ export interface Platform {
   /** Gates that the node's agent will run with once it is next started; those it runs with where this is left out. */
   configuredNodeGates?(nodeName: string, signal: AbortSignal): Promise<GateValues | undefined>;
   /**
-   * What of the platform itself stands in the way of a crossing, found in the preflight; `onWaiting` is told what it
+   * What of the platform itself stands in the way of a crossing, found in the preflight; `onWaiting` receives what it
    * waits for meanwhile. Optional.
    */
   findings?(signal: AbortSignal, onWaiting?: (wait: Wait) => void): Promise<readonly Finding[]>;
-  /** Told when a crossing begins or ends the part for which a node (or the cluster) must show no in-tree calls. Optional. */
+  /**
+   * Called when a crossing begins or ends the part for which a node (or the cluster) must show no in-tree calls.
+   * Optional.
+   */
   noteMark?(mark: CrossingMark, signal: AbortSignal): Promise<void>;
 }
 
-/** A moment of a crossing, for whoever keeps the books (the disk cloud's call log, a dashboard). */
+/** A moment of a crossing, for records of it (the disk cloud's call log, a dashboard). */
 export type CrossingMark =
   | { readonly kind: "nodeMigrated" | "nodeReturning"; readonly plugin: string; readonly nodeName: string }
   | { readonly kind: "clusterMigrated" | "clusterReturning" | "clusterReturned"; readonly plugin: string };

@@ -1,7 +1,7 @@
 /**
  * How a provider misbehaves, by a seed: lists that are throttled, most of all when a controller manager asks for
- * the first time; attaches and detaches that take long, and go on although the caller has died; those whose caller
- * is told of a failure while the cloud is still at it.
+ * the first time; attaches and detaches that take long, and go on although the caller has died; those that fail for
+ * the caller while the cloud is still at work on them.
  *
  * Invariant, as with every provider: changes of one disk's attachment take effect one after another, in the order
  * in which the cloud received them.
@@ -16,7 +16,7 @@ export interface CloudFaultRates {
   readonly throttledList: number;
   /** An attach or a detach that takes longer. */
   readonly slowChange: number;
-  /** One that the caller is told has failed, and that takes effect later. */
+  /** One that fails for the caller, and that takes effect later. */
   readonly lateChange: number;
   /** Longest time of both, in milliseconds. */
   readonly changeMsMax: number;
@@ -33,7 +33,7 @@ export const badCloudDay: CloudFaultRates = {
   deathAtChange: 60,
 };
 
-/** What the faulty cloud needs and whom it tells. */
+/** What the faulty cloud needs, and its observers. */
 export interface FaultyCloudEnv {
   readonly clock: Clock;
   readonly random: Pick<Random, "below">;

@@ -41,7 +41,10 @@ export class ContractWatch {
   readonly #onChange: (call: AttachmentCall) => void;
   readonly #onViolation: (violation: string) => void;
 
-  /** @param onChange told of every attach and detach that took effect, `onViolation` of each kind of violation once */
+  /**
+   * @param onChange called for every attach and detach that took effect
+   * @param onViolation called once for each kind of violation
+   */
   constructor(
     onChange: (call: AttachmentCall) => void = () => {},
     onViolation: (violation: string) => void = () => {},
@@ -57,12 +60,12 @@ export class ContractWatch {
     this.#onViolation(text);
   }
 
-  /** To be told of every such call right before it takes effect. */
+  /** Must be called for every such call right before it takes effect. */
   asked(call: AttachmentCall): void {
     this.#asked.set(`${call.op} ${call.diskId}@${call.nodeName}`, call.path);
   }
 
-  /** To be told of every attach that was answered with success. */
+  /** Must be called for every attach that was answered with success. */
   attachAnswered(call: AttachmentCall, world: WorldView): void {
     this.check(world);
     const key = `${call.diskId}@${call.nodeName}`;

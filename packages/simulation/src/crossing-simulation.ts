@@ -3,7 +3,7 @@
  * moments, requests and replies get lost, calls take their time. The contract is checked at every
  * step; once the faults end, everything must come to rest in the right state.
  *
- * Invariant: the same seed gives the same trace, line by line.
+ * Invariant: the same seed produces the same trace, line by line.
  */
 import { resources } from "@longshore/kube";
 import {
@@ -47,7 +47,7 @@ export interface SimulationOptions {
   readonly cloud?: CloudFaultRates | "calm";
   /** Whether components crash; default true. */
   readonly crashes?: boolean;
-  /** Told of every line of the trace. */
+  /** Called for every line of the trace. */
   readonly onTrace?: (line: string) => void;
   readonly logger?: Logger;
 }

@@ -28,7 +28,7 @@ export class Life {
     this.#gate = gate;
   }
 
-  /** Ends the life at once. Gives the endpoints that it served, whose connections break now. */
+  /** Ends the life at once. Returns the endpoints that it served, whose connections break now. */
   cut(): readonly string[] {
     this.#cut = true;
     return [...this.#endpoints];

@@ -20,7 +20,7 @@ export interface FaultRates {
 /** The rates of an ordinary bad day. */
 export const badDay: FaultRates = { lostRequest: 8, lostReply: 8, delay: 120, delayMsMax: 400 };
 
-/** A gate that loses and delays calls by the random source; `onCall` is told after each that took effect. */
+/** A gate that loses and delays calls by the random source; `onCall` is called after each that took effect. */
 export function faultyGate(
   env: { readonly clock: Clock; readonly random: Random },
   rates: () => FaultRates | undefined,

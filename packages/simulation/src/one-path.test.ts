@@ -1,5 +1,5 @@
 /**
- * C1 where a crossing meets an attach or a detach whose end nobody has seen: neither path takes over a disk that
+ * C1 where a crossing meets an attach or a detach with an unknown outcome: neither path takes over a disk that
  * the other may still hold. Each scene is one cause, in the direction named; the contract is checked at every call.
  */
 import { describe, expect, it } from "vitest";
@@ -124,7 +124,7 @@ describe("over to CSI", () => {
       await scene.sleep(1_000);
       await scene.cluster.platform.setNodeGates(node, gatesOn, scene.signal);
       await scene.sleep(60_000);
-      // Nobody has confirmed the detach, so the node stays as it is.
+      // The detach is not confirmed, so the node stays as it is.
       expect(scene.isMigrated).toBe(false);
       expect(scene.attachments).toBe(1);
       scene.cloud({ throttledList: 1000 });

@@ -38,7 +38,7 @@ function mounts(dir: string): string[] {
     .filter((line) => line.includes(` ${dir}`));
 }
 
-/** Unix sockets that somebody listens on, by path. */
+/** Unix sockets that a process listens on, by path. */
 function sockets(dir: string): string[] {
   if (process.platform !== "linux") return [];
   const paths = readFileSync("/proc/net/unix", "utf8").matchAll(/ (\/.*)$/gm);

@@ -1,6 +1,6 @@
 /**
- * A controller sidecar in a process of its own, which kills itself (`kill -9`) at the point it is told. It is told over
- * the channel to its parent: where everything is, then to live, then to end; between lives it only waits.
+ * A controller sidecar in a process of its own, which kills itself (`kill -9`) at a given point. Its parent sends the
+ * orders over their channel: where everything is, then to live, then to end; between lives it only waits.
  */
 import { grpcConnector } from "@longshore/csi";
 import { createHttpClient, fixedCredential } from "@longshore/kube";

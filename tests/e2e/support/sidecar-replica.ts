@@ -1,5 +1,5 @@
 /**
- * One of several `longshore run …` processes beside a driver. Between it and the API server stands a recorder, between it
+ * One of several `longshore run …` processes of a driver. Between it and the API server stands a recorder, between it
  * and the driver a line of its own, which can be cut.
  */
 import { type ChildProcess, spawn } from "node:child_process";

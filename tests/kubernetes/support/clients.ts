@@ -1,4 +1,4 @@
-/** Clients of a test's control plane: our own, over HTTPS, from a kubeconfig, as whom the test wants. */
+/** Clients of a test's control plane: our own, over HTTPS, from a kubeconfig, as the user that the test chooses. */
 import { setMaxListeners } from "node:events";
 import { readFile } from "node:fs/promises";
 import {

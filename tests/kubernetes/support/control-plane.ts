@@ -37,7 +37,7 @@ export interface ControlPlaneOptions {
   readonly featureGates?: Readonly<Record<string, boolean>>;
   /** Feature gates of the controller manager (a shorthand for `controllerManager.featureGates`). */
   readonly kcmFeatureGates?: Readonly<Record<string, boolean>>;
-  /** Users beside the administrator; their tokens are in {@link ControlPlane.tokens}. */
+  /** Users in addition to the administrator; their tokens are in {@link ControlPlane.tokens}. */
   readonly users?: readonly TestUser[];
   /** Further arguments of the API server. */
   readonly apiServerArgs?: readonly string[];
@@ -66,7 +66,7 @@ export interface ControlPlane {
   readonly kubeconfigPath: string;
   /** Everything of this control plane on disk; removed by `stop`. */
   readonly directory: string;
-  /** Writes a kubeconfig for one of the users and gives its path. */
+  /** Writes a kubeconfig for one of the users and returns its path. */
   kubeconfigFor(user: string): Promise<string>;
   /** One API call, by default as administrator; a body is sent as JSON, or as `contentType` says. */
   call(
@@ -264,7 +264,7 @@ function apiServerArgs(
   etcdPort: number,
   port: number,
 ): string[] {
-  // With no controller manager nobody makes the service accounts that this plugin demands of every pod.
+  // Without a controller manager the service accounts that this plugin requires of every pod are not made.
   const withoutAccounts = !(options.requireServiceAccounts ?? (options.controllerManager ?? false) !== false);
   return [
     `--etcd-servers=http://127.0.0.1:${etcdPort}`,

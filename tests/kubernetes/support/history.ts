@@ -1,4 +1,4 @@
-/** What happened to objects, in the order of storing: one etcd gives all versions, so they can be compared. */
+/** What happened to objects, in the order of storing: one etcd issues all versions, so they can be compared. */
 import type { HttpKubeClient, KubeObject, Resource, Stored } from "@longshore/kube";
 import { signal } from "./clients.ts";
 import { eventually } from "./processes.ts";

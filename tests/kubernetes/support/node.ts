@@ -33,7 +33,7 @@ export interface TestNodeOptions {
   readonly provider: Provider;
   readonly machine: Machine;
   readonly driverName: string;
-  /** What containers can run beside {@link appenderProgram}, by name. */
+  /** What containers can run in addition to {@link appenderProgram}, by name. */
   readonly programs?: Readonly<Record<string, Program>>;
 }
 
@@ -43,7 +43,7 @@ export interface TestNode {
   /** Where the output of containers goes. */
   readonly logDir: string;
   readonly registrationSocket: string;
-  /** What kubelets told the registrar, in order; true: the driver is registered. */
+  /** What kubelets reported to the registrar, in order; true: the driver is registered. */
   readonly registrations: readonly boolean[];
   /** What the agent asked the API server for, and what of it was refused. */
   readonly access: AccessLog;

@@ -7,7 +7,7 @@ import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { promisify } from "node:util";
 
-/** Runs a program to its end and gives its standard output; rejects when it fails. */
+/** Runs a program to its end and returns its standard output; rejects when it fails. */
 export async function run(program: string, args: readonly string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(program, [...args]);
   return stdout;
@@ -56,7 +56,7 @@ export function startDaemon(name: string, program: string, args: readonly string
   };
 }
 
-/** Ports that nobody listens on at this moment, all different. */
+/** Ports that no process listens on at this moment, all different. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   const ports: number[] = [];
@@ -74,7 +74,7 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /**
- * Repeats `probe` until it gives something other than `undefined` or `false`, and gives that.
+ * Repeats `probe` until it returns something other than `undefined` or `false`, and returns that.
  * Rejects after `timeoutMs` naming `what` and the last error.
  */
 export async function eventually<T>(

@@ -1,5 +1,5 @@
 /**
- * What stands beside a control plane in the tests of volumes: the machines and disks of a provider,
+ * The provider that tests of volumes use with a control plane: its machines and disks,
  * in a temporary directory and without root (directories and links instead of devices and mounts).
  */
 import { mkdtemp, rm } from "node:fs/promises";
@@ -31,7 +31,7 @@ export interface Provider {
   readonly directory: string;
   readonly host: Host;
   readonly cloud: DiskCloudService;
-  /** Makes a disk of 1 GiB and gives its id. */
+  /** Makes a disk of 1 GiB and returns its id. */
   makeDisk(name: string): Promise<string>;
   /** Instances that the disk is attached to. */
   attachedTo(diskId: string): readonly string[];

@@ -105,7 +105,7 @@ const roles = {
 
 const rbac = "/apis/rbac.authorization.k8s.io/v1";
 
-/** Gives a user the rights of these sidecars. */
+/** Grants a user the rights of these sidecars. */
 export async function grant(
   kubernetes: ControlPlane,
   user: string,
@@ -118,7 +118,7 @@ export async function grant(
   }
 }
 
-/** Gives a user the rights of a cluster role that there is. */
+/** Grants a user the rights of an existing cluster role. */
 export async function bindRole(kubernetes: ControlPlane, user: string, role: string): Promise<void> {
   const apiGroup = "rbac.authorization.k8s.io";
   await create(kubernetes, "clusterrolebindings", {

@@ -1,5 +1,5 @@
 /**
- * The life of a migrated volume on a real API server, with our nodes and sidecars, whoever runs the
+ * The life of a migrated volume on a real API server, with our nodes and sidecars, and with either set of
  * volume controllers: Kubernetes' own or ours. One suite, so that ours are held to what the others do.
  */
 import { readFile } from "node:fs/promises";
@@ -37,7 +37,7 @@ export const gates = { CSIMigration: true, CSIMigrationAWS: true };
 
 /** What the suite is given. */
 export interface VolumeLifeOptions {
-  /** What the control plane needs beside the suite's own. */
+  /** What the control plane needs in addition to the suite's own. */
   readonly controlPlane: ControlPlaneOptions;
   /** Starts the controllers that the control plane does not bring itself. */
   readonly startControllers?: (kubernetes: ControlPlane, provider: Provider) => Promise<Component>;

@@ -1,4 +1,4 @@
-/** `longshore apiserver …`: what is done to an API server's data beside running it. */
+/** `longshore apiserver …`: work on an API server's data, apart from running the server. */
 import { type BackupSummary, backupStore, restoreStore } from "@longshore/apiserver";
 import type { Command } from "commander";
 

@@ -33,7 +33,7 @@ async function dashboard(flags: DashboardFlags, signal: AbortSignal): Promise<vo
   const env = commandEnv();
   const { kube, layout } = await openCluster(env, dir);
   try {
-    // An informer would wait for the cluster for ever; whoever gave the wrong directory should hear of it.
+    // An informer would wait for the cluster for ever; a wrong directory has to be reported.
     await withDeadline(env.clock, answersWithinMs, signal, (deadline) =>
       kube.list(resources.nodes, { limit: 1, signal: deadline }),
     ).catch((cause) => {

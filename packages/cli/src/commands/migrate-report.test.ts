@@ -77,7 +77,7 @@ test("a run that failed, for programs", () => {
   });
 });
 
-/** What is shown of a wait that is told after these times, in milliseconds. */
+/** What is shown of a wait that is reported after these times, in milliseconds. */
 function shown(live: boolean, ...times: readonly number[]): string[] {
   const said: string[] = [];
   const progress: Progress = {

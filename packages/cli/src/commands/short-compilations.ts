@@ -1,7 +1,7 @@
 /**
- * How much V8 compiles at a time. What has become hot is compiled beside the program, by a thread that Linux often puts on
- * the processor of the one that answers, though another is idle: an answer then waits for as long as a function takes,
- * 2 to 4 ms with what V8 builds into it by default.
+ * How much V8 compiles at a time. A hot function is compiled in parallel by a thread that Linux often puts on the
+ * processor of the thread that answers, though another is idle. An answer then waits for the time that one function
+ * takes, 2 to 4 ms with the amount of inlined code that V8 allows by default.
  */
 import { setFlagsFromString } from "node:v8";
 

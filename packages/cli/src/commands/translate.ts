@@ -66,7 +66,7 @@ export function registerTranslateCommand(program: Command, streams: TranslateStr
     )
     .exitOverride((error) => {
       process.exitCode = error.exitCode === 0 ? 0 : 2;
-      // Wrong usage is 2 for this command, whoever catches it.
+      // Wrong usage has exit code 2 for this command, in every handler.
       error.exitCode = process.exitCode;
       throw error;
     })
@@ -182,7 +182,7 @@ function unreadable(path: string, error: unknown): ManifestInputError {
 
 /** Writes to a stream and waits until it has room again, or has failed. */
 function writerTo(stream: NodeJS.WritableStream): ManifestWriter {
-  stream.on("error", () => {}); // The write that failed tells it, too.
+  stream.on("error", () => {}); // The write that failed reports it, too.
   return {
     write: (bytes) =>
       new Promise<void>((resolve, reject) => {

@@ -5,7 +5,7 @@ import type { DashboardState, StaleSource } from "../state.ts";
 export interface Freshness {
   readonly link: "live" | "waiting" | "stale" | "lost";
   readonly text: string;
-  /** What is shown as it was: ids of parts, `cluster` (what the API server tells) or `all`. */
+  /** Parts that show an old state: ids of parts, `cluster` (all that comes from the API server) or `all`. */
   readonly parts: readonly string[];
   readonly notes: readonly string[];
 }

@@ -5,7 +5,7 @@ import { element, keyedChildren } from "./dom.ts";
 import { clockTime } from "./freshness.ts";
 import { nodeCard, path, pendingPods, pluginRow } from "./node-card.ts";
 
-/** Gives the function that shows a picture. */
+/** Returns the function that shows a picture. */
 export function createRenderer(page: Document): (state: DashboardState) => void {
   const place = (id: string): HTMLElement => {
     const found = page.getElementById(id);
@@ -113,7 +113,7 @@ function eventRow(event: EventState): HTMLElement {
   );
 }
 
-/** Names of VolumeAttachments are `csi-` and a hash; its beginning tells them apart. */
+/** Names of VolumeAttachments are `csi-` and a hash; the beginning of the hash distinguishes them. */
 function shortened(name: string): string {
   return name.length <= 20 ? name : `${name.slice(0, 16)}…`;
 }

@@ -104,7 +104,7 @@ export interface CsiDriverControllerOptions extends DriverSource {
   readonly driverName: string;
   /** Where the controller's socket is made. */
   readonly socket: string;
-  /** Sidecars to run with the driver; default {@link defaultSidecars}. Those that the driver has no use for do not run. */
+  /** Sidecars to run with the driver; default {@link defaultSidecars}. Those the driver has no use for do not run. */
   readonly sidecars?: SidecarsOptions["sidecars"];
   /** Runs the snapshotter as well: where the CRDs of snapshots are installed; default false. */
   readonly snapshots?: boolean;

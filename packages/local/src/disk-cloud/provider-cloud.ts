@@ -145,9 +145,9 @@ export interface ProviderCloud extends DiskCloud {
    */
   snapshotBlocks(request: SnapshotBlocksRequest, signal: AbortSignal): Promise<SnapshotBlocks>;
   /**
-  * Cuts snapshots of all these disks at one instant, or returns the group of that name; AlreadyExists when it is of
-  * others.
-  */
+   * Cuts snapshots of all these disks at one instant, or returns the group of that name; AlreadyExists when it is of
+   * others.
+   */
   createSnapshotGroup(
     request: { readonly name: string; readonly diskIds: readonly string[] },
     signal: AbortSignal,

@@ -142,7 +142,7 @@ export class SnapshotWork {
     return [...sets.values()];
   }
 
-  /** Plans and copies; the disks cannot change meanwhile. Resolves when the snapshots are ready; on failure none is left. */
+  /** Plans and copies; the disks cannot change meanwhile. The snapshots are ready on success, and gone on failure. */
   async #cut(
     snapshots: readonly Omit<SnapshotRecord, "sizeBytes" | "state">[],
     group?: GroupRecord,

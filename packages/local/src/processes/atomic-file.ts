@@ -3,9 +3,9 @@ import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } fro
 import { dirname } from "node:path";
 
 /**
-* Replaces the file (mode 0600): writes a temporary file in its directory, syncs, renames, syncs the directory. A
-* failure leaves the old file unchanged.
-*/
+ * Replaces the file (mode 0600): writes a temporary file in its directory, syncs, renames, syncs the directory. A
+ * failure leaves the old file unchanged.
+ */
 export function writeFileAtomicSync(path: string, text: string): void {
   const temporary = `${path}.${process.pid}.new`;
   try {

@@ -2,9 +2,9 @@
  * What the programs of a local cluster inherit from the environment of who starts it: its components, drivers, the shims of
  * its pods. A terminal holds credentials of other things, and whatever runs here could read them: only what is listed passes.
  *
- * Not here: pods get what Kubernetes sets for them (`pod-shim.ts`), programs of the node what their `Host` sets. A credential
- * plugin of a kubeconfig inherits everything, as Kubernetes has it, and so does the `--restart-cmd` of `driver check`: both
- * are the user's own commands, run in the user's name.
+ * Not here: the environment of pods, which is as in Kubernetes (`pod-shim.ts`), and that of programs of the node, which
+ * their `Host` sets. A credential plugin of a kubeconfig inherits everything, as in Kubernetes, and so does the
+ * `--restart-cmd` of `driver check`: both are the user's own commands, run in the user's name.
  */
 
 /** Variables that pass, and why. */

@@ -7,7 +7,7 @@ export class CrossingUnderWayError extends Error {
   override readonly name = "CrossingUnderWayError";
 }
 
-/** Locks the cluster for a crossing of this process. @returns a function that unlocks it @throws CrossingUnderWayError */
+/** Locks the cluster for a crossing of this process; returns its release. @throws CrossingUnderWayError */
 export function takeCrossing(layout: ClusterLayout): () => void {
   try {
     return lockFile(`${layout.dir}/crossing.lock`).release;

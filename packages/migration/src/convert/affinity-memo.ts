@@ -6,12 +6,12 @@
 import { member } from "./kube-object.ts";
 
 const ENTRIES_MAX = 256;
-/** Longer texts seldom come twice, and shall not be kept. */
+/** Longer texts seldom come twice, and are not kept. */
 const LENGTH_MAX = 2048;
 
 /** An affinity as it was read. */
 export interface KnownAffinity {
-  /** Shared: nobody may change it. */
+  /** Shared: must not be changed. */
   readonly value: unknown;
   /** The rename that came last, and the text with it; there is one for each driver. */
   rename: RenamedKey | undefined;

@@ -1,4 +1,4 @@
-/** What a conversion tells about the objects it met. */
+/** Notes of a conversion about the objects it met. */
 
 import type { TraceStep } from "@longshore/translation";
 

@@ -232,7 +232,7 @@ class Conversion implements PieceSink {
     return end;
   }
 
-  /** An item with the kind that its list gives it; the first that is left without one is noted. */
+  /** An item with the kind from its list; the line of the first item without any kind is recorded. */
   #listItem(item: unknown, line: number): unknown {
     const typed = typedItem(item, this.#items);
     if (isObject(typed) && typed.kind === undefined) this.#untypedLine ??= line;

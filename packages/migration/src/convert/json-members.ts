@@ -2,9 +2,9 @@
  * Where some members are in one line of JSON, found without parsing it.
  *
  * One pass over the bytes checks the whole line against the grammar of JSON (RFC 8259) and notes the places of the
- * members that were asked for; everything between is neither decoded nor turned into objects. It never guesses: a
- * line that is not sound, names a wanted member twice, writes a name beside one with escapes or nests deeper
- * than volumes do is given up, and somebody else has to parse it.
+ * members that were asked for; everything between is neither decoded nor turned into objects. It never guesses. A
+ * line that is not sound, names a wanted member twice, writes a name both plainly and with escapes, or nests deeper
+ * than volumes do is given up, and the caller has to parse it.
  *
  * Precondition of all functions: a line feed follows, and the bytes are UTF-8. No value holds a raw line feed, so none of
  * the loops runs past it, and none needs to look where the line ends.
@@ -68,7 +68,7 @@ export class MemberScanner {
     return slot;
   }
 
-  /** Scans the object that begins at `start`; gives where it ends, or -1 for one that is given up. */
+  /** Scans the object that begins at `start`; returns where it ends, or -1 for one that is given up. */
   scan(bytes: Uint8Array, start: number): number {
     this.#places.fill(NOWHERE);
     return bytes[start] === OPEN_BRACE ? this.#members(bytes, start, this.#wanted) : -1;

@@ -26,7 +26,7 @@ export function textAt(value: unknown, ...path: readonly string[]): string {
   return typeof text === "string" ? text : "";
 }
 
-/** `object` with the value at the end of a path replaced; everything beside the path is shared. */
+/** `object` with the value at the end of a path replaced; everything outside the path is shared. */
 export function withMember(object: KubeObject, path: readonly string[], value: unknown): KubeObject {
   const [name, ...rest] = path;
   if (name === undefined) return object;

@@ -32,7 +32,7 @@ export function itemTypeOfHead(form: "json" | "yaml", head: string): ItemType | 
   }
 }
 
-/** `item` with the type that its list gives it; the very item where it has its own, or the list gives none. */
+/** `item` with the type from its list; the same object where it has its own type, or the list has none. */
 export function typedItem(item: unknown, type: ItemType | undefined): unknown {
   if (type === undefined || !isObject(item) || item.kind !== undefined) return item;
   const { kind, apiVersion } = type;

@@ -41,7 +41,7 @@ export class OutputBuffer {
     this.#length += bytes.copy(this.#bytes, this.#length, start, end);
   }
 
-  /** True when so much is waiting that it had better be written. */
+  /** True when enough output is waiting to be written. */
   get isFull(): boolean {
     return this.#length >= FLUSH_LENGTH;
   }

@@ -1,6 +1,6 @@
 /**
- * The text of a translated PersistentVolume made from the text it was read from: only the members that
- * changed are written anew, everything else stays as it was, to the byte.
+ * The text of a translated PersistentVolume, made from the text it was read from: only the members that
+ * changed are written again, everything else stays as it was, to the byte.
  */
 
 import { isObject, type KubeObject } from "./kube-object.ts";

@@ -1,6 +1,6 @@
 /**
- * Bytes without splitting a character, and where possible not a line either, so that whoever reads them seldom has to
- * keep a rest; and their text.
+ * Splits a byte stream without splitting a character, and where possible without splitting a line, so that the reader
+ * seldom has to keep a rest; and the text of the parts.
  */
 
 import { isAscii, isUtf8 } from "node:buffer";
@@ -8,7 +8,7 @@ import { isAscii, isUtf8 } from "node:buffer";
 const NEWLINE = 10;
 const NOTHING = Buffer.alloc(0);
 
-/** Cuts chunks of UTF-8 anew; each ends with a line where the chunk held one. */
+/** Cuts chunks of UTF-8 at other places; each part ends with a line where the chunk held one. */
 export class TextFeed {
   #rest: Buffer = NOTHING;
 

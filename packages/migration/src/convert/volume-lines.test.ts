@@ -35,7 +35,7 @@ async function convert(lines: readonly string[], chunkSize = 1 << 16): Promise<O
   return { text: Buffer.concat(written).toString(), notes, totals };
 }
 
-/** The same by the long way: the short one passes by a line that begins with a blank, which nobody writes. */
+/** The same by the long way: the short way passes by a line that begins with a blank. */
 const convertLong = (lines: readonly string[]) => convert(lines.map((line) => ` ${line}`));
 
 /** What the short way makes of one line, or `undefined` when it passes it by. */
@@ -88,7 +88,7 @@ describe("the short way and the long one", () => {
       expect(outcome.notes).toEqual(long.notes);
       const rows = long.text.split("\n").map((line) => line.trimStart());
       for (const [i, row] of outcome.text.split("\n").entries()) {
-        // The long way writes a line anew where it is not certain of the places; the short way is.
+        // The long way rewrites a line where it is not certain of the places; the short way is certain.
         if (row !== rows[i]) expect(JSON.parse(row)).toEqual(JSON.parse(rows[i] as string));
       }
     }

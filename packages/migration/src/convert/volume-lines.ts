@@ -5,8 +5,8 @@
  * alone is translated, and what changed is put in the place of what was there. All other bytes are copied.
  *
  * Invariants
- *  - It gives what the long way (parse, translate, write) gives, or passes the line by. Whatever is unusual is
- *    passed by: other kinds, two sources, a volume that cannot be translated, which the long way reports.
+ *  - The result equals that of the long way (parse, translate, write), or the line is passed by. Whatever is unusual
+ *    is passed by: other kinds, two sources, a volume that cannot be translated, which the long way reports.
  *  - Nothing of a line is written before all of it has been translated.
  */
 
@@ -52,7 +52,7 @@ export class VolumeLines {
   }
 
   /**
-   * Converts lines from `start` on, up to the first that it passes by; gives where that one begins, or `start` where
+   * Converts lines from `start` on, up to the first that it passes by. Returns where that line begins, or `start` where
    * the bytes, which are text in this encoding, do not end with a line feed.
    */
   convert(bytes: Buffer, start: number, encoding: "latin1" | "utf8"): number {

@@ -81,7 +81,7 @@ export class YamlLines {
     return kind === undefined || kind.endsWith("List");
   }
 
-  /** Behind `items:` the first line with content tells whether items follow, and how far they are indented. */
+  /** After `items:` the first line with content shows whether items follow, and how far they are indented. */
   #tryItems(line: string): void {
     if (NO_CONTENT.test(line)) return;
     const dash = DASH.exec(line);

@@ -1,5 +1,5 @@
 /**
- * Cordons for a crossing. The mark beside the cordon says that the crossing set it, so that a
+ * Cordons for a crossing. A mark on the node says that the crossing set the cordon, so that a
  * resumed run lifts its own cordons and leaves an administrator's alone.
  */
 import { type KubeClient, type Node, resources, type Stored, updateWithRetry } from "@longshore/kube";

@@ -1,4 +1,4 @@
-/** What a crossing tells while it runs. */
+/** Events that a crossing reports while it runs. */
 import type { Finding } from "./finding.ts";
 import type { WaitReport } from "./wait.ts";
 
@@ -9,5 +9,5 @@ export type CrossingEvent =
   | { readonly kind: "stepDone"; readonly step: string; readonly nodeName?: string; readonly ms: number }
   | ({ readonly kind: "waiting"; readonly step: string; readonly nodeName?: string } & WaitReport);
 
-/** Told of every event, in order. */
+/** Called for every event, in order. */
 export type CrossingListener = (event: CrossingEvent) => void;

@@ -15,7 +15,7 @@ import { gatesWait, volumesWait, waitFor } from "./waits.ts";
 
 const pollMs = 100;
 
-/** What a step does: it tells what it waits for, and ends when the signal aborts. */
+/** The work of a step: it reports what it waits for, and ends when the signal aborts. */
 type Work<T> = (onWaiting: OnWaiting, signal: AbortSignal) => Promise<T>;
 
 interface Place {

@@ -1,4 +1,4 @@
-/** How far a crossing is and who carries it, as its journal tells: what a view shows. Pure. */
+/** How far a crossing is and who runs it, from its journal: what a view shows. Pure. */
 import type { CrossingJournal, Runner, RunRecord } from "./journal.ts";
 import type { CrossingDirection } from "./subject.ts";
 import type { WaitSubject } from "./wait.ts";
@@ -28,7 +28,7 @@ export interface CrossingStatus {
 const silentMs = 90_000;
 
 /**
- * The status that the journal tells. `isAlive`: whether the process runs; undefined where that cannot be asked,
+ * The status from the journal. `isAlive`: whether the process runs; undefined where that cannot be asked,
  * as on another host.
  */
 export function crossingStatusOf(

@@ -1,4 +1,4 @@
-/** Each wait of a run: its words, that it is told every 30 s and has a limit, and what the journal says of it. */
+/** Each wait of a run: its words, its report every 30 s, its limit, and what the journal says of it. */
 import {
   KubeApiError,
   type KubeObject,
@@ -30,7 +30,7 @@ const budget = (status: object): Stored<PodDisruptionBudget> =>
     status: { observedGeneration: 1, disruptionsAllowed: 0, ...status },
   }) as unknown as Stored<PodDisruptionBudget>;
 
-/** Runs into the step's limit; gives the sentence, and when which words were told. */
+/** Runs into the step's limit; returns the sentence, and the reported words with their times. */
 async function waits(cluster: ReturnType<typeof aCluster>, fake: FakeCrossing = {}) {
   const clock = new VirtualClock();
   const told: string[] = [];

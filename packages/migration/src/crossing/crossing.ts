@@ -9,7 +9,7 @@
  *  - Going over, the control plane is first; going back, it is last.
  *  - Every step first looks whether it is done already: a run may be ended anywhere and begun again.
  *  - An API server that goes away once the run has begun is waited for; only the preflight fails at once.
- *  - Every step has a limit, and tells what it waits for (`step-watch.ts`).
+ *  - Every step has a limit, and reports what it waits for (`step-watch.ts`).
  *
  * Source: docs/behaviour/migration-controllers.md Part C.
  */

@@ -29,7 +29,7 @@ export interface DrainEnv {
 const pollMs = 100;
 const blockedBackoff = { initialMs: 250, maximumMs: 5000 };
 
-/** Evicts until nothing that a drain takes is left on the node; `onWaiting` is told what it waits for. */
+/** Evicts until no pod that a drain takes is left on the node; `onWaiting` receives what it waits for. */
 export async function drainNode(
   env: DrainEnv,
   nodeName: string,
@@ -60,7 +60,7 @@ async function podsToDrain(kube: KubeClient, nodeName: string, signal: AbortSign
   return items.filter((pod) => leftByDrain(pod) === undefined);
 }
 
-/** Asks for the eviction; gives the reason where the server does not allow it now. */
+/** Asks for the eviction; returns the reason where the server does not allow it now. */
 async function evict(
   kube: KubeClient,
   pod: Stored<Pod>,
@@ -81,7 +81,7 @@ async function evict(
     if (error instanceof KubeApiError && (isTooManyRequests(error) || error.code === 500)) {
       return error.status.details?.causes?.[0]?.message ?? error.message;
     }
-    // Gone, or another pod of that name by now: the next look at the node tells.
+    // Gone, or another pod of that name by now: the next listing of the node's pods decides.
     if (isNotFound(error) || isConflict(error)) return undefined;
     throw error;
   }

@@ -1,6 +1,6 @@
 /**
  * The journal of a crossing, a file that says what was begun, so that an interrupted run is resumed
- * and a second one beside it refused. It is a hint: what is observed in the cluster decides.
+ * and a second run at the same time is refused. It is a hint: what is observed in the cluster decides.
  */
 import type { Host } from "@longshore/runtime";
 import type { CrossingDirection } from "./subject.ts";

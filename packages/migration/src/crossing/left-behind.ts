@@ -1,6 +1,6 @@
 /**
- * What a run leaves when it does not come to its end: which nodes it keeps cordoned and which gates are set. Where it
- * is asked to, it gives nodes back that pods may safely run on.
+ * What a run leaves when it does not come to its end: which nodes it keeps cordoned and which gates are set. On
+ * request it uncordons the nodes that pods may safely run on.
  */
 import type { CSINode, KubeClient, Node, Stored } from "@longshore/kube";
 import { resources } from "@longshore/kube";
@@ -20,9 +20,9 @@ export interface LeftBehind {
     readonly served: Served;
     /** Cordoned by a crossing, and left so. */
     readonly cordoned: boolean;
-    /** Given back by this look. */
+    /** Uncordoned by this call. */
     readonly uncordoned: boolean;
-    /** Why it was not given back although that was asked for. */
+    /** Why it was not uncordoned although that was asked for. */
     readonly kept?: string;
   }[];
 }
@@ -33,7 +33,7 @@ export interface LeftBehindEnv {
   readonly platform: Platform;
 }
 
-/** Looks at what is left, and with `uncordon` gives back the nodes that are safe. @throws what the API server answers */
+/** Lists what is left; with `uncordon` it uncordons the nodes that are safe. @throws the API server's errors */
 export async function leaveBehind(
   env: LeftBehindEnv,
   subject: CrossingSubject,

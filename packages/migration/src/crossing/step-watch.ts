@@ -1,15 +1,15 @@
 /**
- * Watches over one step of a crossing: ends it at its limit, and tells what it waits for: at once, when that
+ * Watches over one step of a crossing: ends it at its limit, and reports what it waits for: at once, when that
  * changes, and every {@link repeatMs}, also while the step is inside a call that does not return.
  */
 import { type Clock, DeadlineError, withDeadline } from "@longshore/runtime";
 import { type Wait, type WaitReport, waitWords } from "./wait.ts";
 
-/** A wait that lasts is told again after this time, in milliseconds. */
+/** A wait that lasts is reported again after this time, in milliseconds. */
 export const repeatMs = 30_000;
-/** A step that has not said what it waits for is told of after this time, in milliseconds. */
+/** A step that has not said what it waits for is reported with its default wait after this time, in milliseconds. */
 const silentMs = 1000;
-/** Changes of what is waited for are told at most this often, in milliseconds. */
+/** Changes of what is waited for are reported at most this often, in milliseconds. */
 const changesMs = 1000;
 
 /** Which step, and how long it may take. */

@@ -4,7 +4,7 @@ import { parseQuantity } from "@longshore/kube";
 import { UsageError } from "../../exit.ts";
 import { duration, wholeNumber } from "../../flags.ts";
 
-/** The flags as commander gives them. */
+/** The flags as commander parses them. */
 export interface CheckFlags {
   readonly endpoint?: string;
   readonly controllerEndpoint?: string;

@@ -68,7 +68,7 @@ export function leaderHealth(leases: ReadonlyMap<string, LeaseState>): Answer {
   return { status: 500, body: `the lease lapsed long ago and work has not ended: ${names}` };
 }
 
-/** The node this process runs on. @throws UsageError when nobody said it */
+/** The node this process runs on. @throws UsageError when it is not specified */
 export function nodeName(): string {
   const { NODE_NAME: name = "" } = process.env;
   if (name === "") {

@@ -1,4 +1,4 @@
-/** The HTTP server beside a sidecar: metrics and health, and nothing else. Real form. */
+/** The HTTP server of a sidecar: metrics and health, and nothing else. Real form. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Component, Logger, PrometheusMeter } from "@longshore/runtime";
 import { UsageError } from "../../exit.ts";
@@ -10,7 +10,7 @@ export interface Answer {
   readonly contentType?: string;
 }
 
-/** Answers by path; looked at anew with each request. */
+/** Answers by path; looked up again for each request. */
 export type Routes = Map<string, (signal: AbortSignal) => Promise<Answer>>;
 
 /** Where the server listens, read from `host:port` as Go does: `:8080` is every address. */

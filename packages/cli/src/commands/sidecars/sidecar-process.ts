@@ -110,8 +110,8 @@ async function runUntil(
       parts.push(started);
       return started.failed;
     });
-    starting.catch(() => {}); // Told below, unless the process is on its way out already.
-    // Also while it starts: a program that gives credentials may take its time.
+    starting.catch(() => {}); // Reported below, unless the process is on its way out already.
+    // The signal also counts during the start: a program that provides credentials may take its time.
     failure = await Promise.race([starting, untilAborted(signal).then(() => undefined)]);
     if (failure === undefined) logger.info("stopping");
     else logger.error("cannot go on", { error: failure });
@@ -147,7 +147,7 @@ function httpAddress(
   return metrics === "" ? undefined : { flag: "metrics-address", text: metrics };
 }
 
-/** Says why, to the log and to Kubernetes; gives the exit code. */
+/** Writes the reason to the log and to Kubernetes; returns the exit code. */
 function ended(logger: Logger, values: ProcessValues, failure: unknown): number {
   logger.error("ended", { error: failure });
   const path = values["termination-log-path"];

@@ -66,7 +66,7 @@ async function oneByOne(
   }
 }
 
-/** What came of the seeds, told as it comes. */
+/** The results of the seeds, printed as they come. */
 class Sweep {
   readonly #range: SeedRange;
   readonly #nodes: number;
