@@ -29,7 +29,7 @@ interface FileFacts {
   }[];
 }
 
-/** Methods that answer with a stream; the facts give only request and response. */
+/** Methods that answer with a stream; the facts only contain request and response. */
 const serverStreams: ReadonlySet<string> = new Set(["GetMetadataAllocated", "GetMetadataDelta"]);
 
 const imports: readonly { readonly file: string; readonly names: RegExp }[] = [

@@ -1,6 +1,6 @@
 /**
  * What following the API server costs beyond reading and parsing: the first list and a steady stream of events, by an
- * informer over HTTPS, compared with a loop that only reads and parses the very same bytes.
+ * informer over HTTPS, compared with a loop that only reads and parses the same bytes.
  *
  *   npm run bench -- kube [--objects=100000] [--rounds=5]
  *

@@ -21,7 +21,7 @@ export interface Files {
   readonly documents: readonly string[];
 }
 
-/** Links of one Markdown file that lead nowhere. */
+/** Links of one Markdown file without a target. */
 export function brokenLinks(path: string, text: string, files: Files): Finding[] {
   const findings: Finding[] = [];
   for (const [index, line] of withoutCode(text).entries()) {

@@ -51,7 +51,7 @@ function outcomeOf(child: ChildProcess): Promise<Outcome> {
   });
 }
 
-/** One line for a person: no stack, no dump, and the words that tell what to do. */
+/** One line for a person: no stack, no dump, and the words that say what to do. */
 function expectOneSentence(outcome: Outcome, code: number, ...words: readonly (string | RegExp)[]): void {
   expect(outcome.err).toMatch(/^[^\n]{10,700}\n$/);
   expect(outcome.err).not.toMatch(/\bat .*:\d+:\d+|\[object |undefined/);

@@ -1,4 +1,4 @@
-/** `longshore driver qualify` as the author of a driver uses it: a driver of one's own, as a command. */
+/** `longshore driver qualify` as the author of a driver uses it: the author's own driver, as a command. */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";

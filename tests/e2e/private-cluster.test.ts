@@ -84,7 +84,7 @@ function leakedTo(pid: number): string[] {
 
 const recordIn = (file: string) => JSON.parse(readFileSync(file, "utf8"));
 
-/** The reference driver as a program of one's own. */
+/** The reference driver as a user's own program. */
 const ownDriver = [
   ...longshoreCommand,
   ...["run", "reference-driver", "--mode", "directory", "--name", driverName, "--endpoint", "{endpoint}"],
@@ -124,7 +124,7 @@ async function detached(dir: string, { form, umask }: Form): Promise<() => Promi
   return async () => expect(await run("down", "--dir", dir)).toMatchObject({ code: 0 });
 }
 
-/** As `driver qualify` does, with a driver of one's own. */
+/** As `driver qualify` does, with a user's own driver. */
 async function withOwnDriver(dir: string, { form, umask }: Form): Promise<() => Promise<void>> {
   const before = process.umask(umask);
   const kept = { ...process.env };

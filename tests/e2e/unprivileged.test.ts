@@ -62,7 +62,7 @@ test("the demo loses nothing, and leaves nothing behind", { timeout: 180_000 }, 
     PATH: process.env.PATH ?? "",
     HOME: home,
     TMPDIR: home,
-    // Who has no rights needs no telling.
+    // As `nobody` the command detects that it has no rights; another user may have some, so the mode is set.
     ...(isRoot ? {} : { LONGSHORE_UNPRIVILEGED: "1" }),
   };
   const { code, out, err } = await runProgram(

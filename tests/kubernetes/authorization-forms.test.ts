@@ -1,6 +1,6 @@
 /**
  * Requests in every form, the odd ones too, sent to the real kube-apiserver and to ours as users with different rights: both
- * give the same code, for the same reason. What differs on purpose is listed, and each entry of the list must be needed.
+ * answer with the same code, for the same reason. What differs on purpose is listed, and each entry must be needed.
  */
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

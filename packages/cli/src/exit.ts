@@ -27,7 +27,7 @@ const usageErrors: ReadonlySet<string> = new Set([
   "DriverCommandError",
 ]);
 
-/** Errors, by their names, that say that something did not come about in time; the command may be run again. */
+/** Names of errors which say that something did not happen in time; the command may be run again. */
 const timeoutErrors: ReadonlySet<string> = new Set(["StepTimeoutError"]);
 
 let outputIsOptional = false;

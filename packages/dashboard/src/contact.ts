@@ -1,7 +1,7 @@
 /**
- * Whether what is shown is still what is: when each list was last followed, and whether the API server answers. It looks
- * at what passes through the client, and asks the server itself every {@link askMs}: a peer that is gone without a
- * goodbye ends no watch.
+ * Whether the shown state is current: when each list was last followed, and whether the API server answers. It looks
+ * at what passes through the client, and asks the server itself every {@link askMs}: a watch does not end when its
+ * peer is gone without closing the connection.
  */
 import {
   isExpired,

@@ -25,7 +25,7 @@ const heartbeatMs = 15_000;
 /** A watcher that has not read for so long is given up. */
 const stalledMs = 60_000;
 
-/** Nothing from other origins, nothing inline, no frame around the page, and no Referer header to other servers. */
+/** Nothing from other origins, nothing inline, no frame around the page, and no Referer header. */
 const headers: Readonly<Record<string, string>> = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -96,7 +96,7 @@ function stream(
   let blockedMs = 0;
   const beat = () => {
     blockedMs = writer.blocked ? blockedMs + heartbeatMs : 0;
-    // An event and no comment: the page is to see that it has not been cut off without a goodbye.
+    // An event, not a comment: the page uses it to detect a connection that broke without being closed.
     if (!writer.blocked) writer.send("event: alive\ndata:\n\n");
     if (blockedMs < stalledMs) timer = clock.timer(heartbeatMs, beat);
     else response.destroy();

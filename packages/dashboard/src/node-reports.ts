@@ -35,7 +35,7 @@ export function nodeReports(clock: Pick<Clock, "now" | "monotonicMs">): NodeRepo
       const renewTime = spec?.renewTime;
       const before = seen.get(metadata.name);
       if (renewTime === undefined || before?.renewTime === renewTime) return;
-      // Of one that is new to us only the clocks tell how old it is.
+      // The age of a lease seen for the first time can only be computed from the clocks.
       const sinceMs = clock.monotonicMs() - (before === undefined ? ageMs(renewTime) : 0);
       seen.set(metadata.name, { renewTime, sinceMs });
     },

@@ -42,7 +42,7 @@ export interface FaultyCloudEnv {
   onFault(what: string): void;
   /** The call takes effect now. */
   onEffect(call: AttachmentCall): void;
-  /** It has taken effect, whether or not the caller lives to hear of it. */
+  /** It has taken effect, whether or not the caller still runs when the answer comes. */
   onAttached(call: AttachmentCall): void;
 }
 

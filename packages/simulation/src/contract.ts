@@ -1,5 +1,5 @@
 /**
- * The contract (C1 to C5), checked at every step of a simulation against the world itself: the disk
+ * The contract (C1 to C5), checked at every step of a simulation against the simulated state itself: the disk
  * cloud, the nodes' mounts and the API's objects, never against what a component believes.
  */
 import type { CSINode, PersistentVolume, Stored } from "@longshore/kube";
@@ -31,7 +31,7 @@ export interface WorldView {
 
 const plugin = "kubernetes.io/aws-ebs";
 
-/** Follows the world and collects what breaks the contract. */
+/** Follows the simulated state and collects what breaks the contract. */
 export class ContractWatch {
   readonly violations: string[] = [];
   /** Who attached what: `disk@node` → path. */
@@ -98,7 +98,7 @@ export class ContractWatch {
     }
   }
 
-  /** What must hold of the world as it is now. */
+  /** What must hold of the state as it is now. */
   check(world: WorldView): void {
     this.#followAttachments(world);
     this.#notDetachedUnderMounts(world);

@@ -135,7 +135,7 @@ class Simulation {
     };
   }
 
-  /** Where things stand, for a world that came to no end. */
+  /** The state of the cluster, for a simulation that did not come to its end. */
   standstill(): string {
     const cluster = this.#cluster;
     if (cluster === undefined) return "no cluster came up";
@@ -168,7 +168,7 @@ class Simulation {
     };
     const nodes = this.#options.nodes ?? 2;
     const config = clusterConfig(nodes, "unprivileged");
-    this.#healed = true; // The cluster comes up in peace.
+    this.#healed = true; // No faults while the cluster comes up.
     const faulty = faultyGate(
       { clock: this.#clock, random: this.#random.fork("faults") },
       () => (this.#healed ? undefined : (this.#options.rates ?? badDay)),

@@ -1,11 +1,11 @@
 /** The story of a seed that broke the contract: what led to the first violation, without the small faults. */
 import { type SimulationOptions, simulateCrossing } from "./crossing-simulation.ts";
 
-/** Lines of a trace that tell what happened, rather than which call was slow or lost. */
+/** Lines of a trace that say what happened, rather than which call was slow or lost. */
 const telling = /^\d+ (crossing: (migrate|rollback|step|ended)|crash |start |in-tree |csi |cloud: |broken: )/;
 const linesMax = 60;
 
-/** Plays the seed again; the lines up to its first violation, the last 60 of those that tell what happened. */
+/** Plays the seed again; the lines up to its first violation, the last 60 of those that say what happened. */
 export async function storyOf(options: SimulationOptions): Promise<readonly string[]> {
   const lines: string[] = [];
   let isBroken = false;

@@ -90,7 +90,7 @@ export class MortalSidecar {
     await Promise.race([this.answered("living"), this.killed]);
   }
 
-  /** Ends a life in peace; returns its calls. */
+  /** Ends a life without a kill; returns its calls. */
   async end(): Promise<readonly string[]> {
     this.#tell({ kind: "end" });
     const { calls } = await this.answered("ended");

@@ -52,7 +52,7 @@ function reconnect(): void {
   pictures = follow();
 }
 
-// A server that is gone without a goodbye ends no stream.
+// A stream does not end when the server is gone without closing the connection.
 setInterval(() => {
   if (Date.now() - heardAt.getTime() < silentMs || pictures.readyState !== EventSource.OPEN) return;
   tell(linkFreshness(heardAt, newest !== undefined));

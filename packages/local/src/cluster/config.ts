@@ -20,7 +20,7 @@ export interface ClusterConfig {
   readonly hostForm: "kernel" | "unprivileged";
   /** Port of the API server on the loopback interface; 0 chooses one. */
   readonly port: number;
-  /** Program and arguments of a driver of one's own, see `driver-command.ts`; the reference driver when left out. */
+  /** Program and arguments of the user's own driver, see `driver-command.ts`; the reference driver when left out. */
   readonly driverCommand?: readonly string[];
   /** Every call that the driver answers is written down, see `driver-calls.ts`. */
   readonly recordsDriverCalls?: true;

@@ -1,5 +1,5 @@
 /**
- * The command of a driver of one's own: one process for the controller and one on each node. What differs from place
+ * The command of the user's own driver: one process for the controller and one on each node. What differs from place
  * to place stands in braces and is filled in.
  */
 import type { ClusterConfig } from "./config.ts";

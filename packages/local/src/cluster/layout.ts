@@ -28,7 +28,7 @@ export interface ClusterLayout {
   readonly podLogDir: string;
   /** Socket of the driver's controller service. */
   readonly driverSocket: string;
-  /** Socket of a driver of one's own that runs at this place: `controller` or a node. */
+  /** Socket of the user's own driver at this place: `controller` or a node. */
   ownDriverSocket(place: string): string;
   /** State of such a driver, shared by its places. */
   readonly ownDriverDir: string;

@@ -308,7 +308,7 @@ function superviseWith(supervisor: Supervisor, layout: ClusterLayout, command: r
   };
 }
 
-/** Starts a driver of one's own at a place, where the cluster has one. */
+/** Starts the user's own driver at a place, where the cluster has one. */
 function superviseOwnDriver(supervisor: Supervisor, layout: ClusterLayout, config: ClusterConfig) {
   return (place: string) => {
     if (config.driverCommand === undefined) return;

@@ -1,5 +1,5 @@
 /**
- * The record of every call to the disk cloud: who asked for what, and what came of it. It proves that
+ * The record of every call to the disk cloud: who asked for what, and the outcome. It proves that
  * no in-tree code called after the crossing, so a call is in it before it takes effect.
  *
  * Invariants

@@ -219,7 +219,7 @@ export function withoutDisk(state: CloudState, diskId: string): CloudState {
   return { ...state, disks };
 }
 
-/** The state with these instances in it; the very same state when it knows them so already. */
+/** The state with these instances in it; the same object when it has them already. */
 export function withInstances(state: CloudState, instances: readonly Instance[]): CloudState {
   const changed = instances.filter(
     (instance) => !isSameInstance(state.instances[instance.instanceId], instance),

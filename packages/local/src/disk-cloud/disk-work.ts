@@ -140,7 +140,7 @@ export class DiskWork {
   async attach(diskId: string, instanceId: string, how: AttachOptions = {}): Promise<DiskAttachment> {
     return this.#options.lock.run(diskId, async () => {
       let disk: DiskRecord | undefined;
-      // Decided on the very state that the intent is written over: two disks may race for the last slot.
+      // Decided on the state that the intent is written over: two disks may race for the last slot.
       await this.#options.file.update((state) => {
         const decision = record.decideAttach(state, diskId, instanceId, how);
         disk = decision.disk;

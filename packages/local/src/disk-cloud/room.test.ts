@@ -1,4 +1,4 @@
-/** Disks have room for all of them, or are refused: what was written and synced must never lack room afterwards. */
+/** Disks have room for all their bytes, or are refused: what was written and synced must never lack room later. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";

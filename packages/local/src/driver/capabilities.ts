@@ -58,7 +58,7 @@ export function mountGroupOf(capability: VolumeCapability): number | undefined {
 
 /**
  * What a volume is attached for, in words to compare. SINGLE_NODE_WRITER and SINGLE_NODE_MULTI_WRITER are one: a CO
- * that learns of the second says so of volumes that it published with the first.
+ * that starts to use the second also sends it for volumes that it published with the first.
  */
 export function useOf(capability: VolumeCapability): string {
   const access = isReaderMode(capability) ? "reading" : isSingleWriter(capability) ? "one writer" : "writing";

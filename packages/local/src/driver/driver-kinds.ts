@@ -64,7 +64,7 @@ export const driverKinds: Readonly<Record<string, DriverKind>> = {
   }),
   "file.csi.azure.com": kind((disk) => `longshore#longshore#${disk.name}#`, {
     volumeIdBytesMax: 1024,
-    // Later fields (disk name, secret namespace) do not tell one share from another.
+    // Later fields (disk name, secret namespace) do not distinguish one share from another.
     isVolumeId: (volumeId, disk) =>
       volumeId.split("#").slice(0, 3).join("#") === `longshore#longshore#${disk.name}`,
   }),

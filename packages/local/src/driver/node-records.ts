@@ -87,7 +87,7 @@ function parse(text: string, path: string): Records {
   }
 }
 
-/** The record with this staging; the very same one when it has it. */
+/** The record with this staging; the same object when it has it already. */
 export function withStaging(record: VolumeRecord, path: string, staging: Staging): VolumeRecord {
   if (record.stagings[path]?.arguments === staging.arguments) return record;
   return { ...record, stagings: { ...record.stagings, [path]: staging } };
@@ -100,7 +100,7 @@ export function withoutStaging(record: VolumeRecord, path: string): VolumeRecord
   return { ...record, stagings };
 }
 
-/** The record with this publication; the very same one when it has it. */
+/** The record with this publication; the same object when it has it already. */
 export function withPublication(record: VolumeRecord, path: string, publication: Publication): VolumeRecord {
   if (record.publications[path]?.arguments === publication.arguments) return record;
   return { ...record, publications: { ...record.publications, [path]: publication } };
@@ -113,7 +113,7 @@ export function withoutPublication(record: VolumeRecord, path: string): VolumeRe
   return { ...record, publications };
 }
 
-/** Arguments as one short text to compare. Mount flags may be secret, so the text does not tell them. */
+/** Arguments as one short text to compare. Mount flags may be secret, so the text is a digest. */
 export function digestOf(args: unknown): string {
   return createHash("sha256").update(JSON.stringify(args)).digest("hex").slice(0, 32);
 }

@@ -117,7 +117,7 @@ export function nodeStatusOf(
   };
 }
 
-/** True when reporting `next` would tell readers something new (heartbeats aside). */
+/** True when reporting `next` would show readers something new (heartbeats aside). */
 export function statusDiffers(current: Stored<Node>, next: NodeStatusParts): boolean {
   const facts = (status: Partial<NodeStatusParts> | undefined) =>
     JSON.stringify([

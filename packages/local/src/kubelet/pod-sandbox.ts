@@ -4,7 +4,7 @@ import type { MountedVolume } from "@longshore/volumes";
 import { podLogFile } from "../containers/pod-logs.ts";
 import type { PodSandbox, SandboxMount } from "../containers/pod-runtime.ts";
 
-/** The pod asks for something that this node cannot give; the message names the field. */
+/** The pod asks for something that this node cannot provide; the message names the field. */
 export class PodSpecError extends Error {
   override readonly name = "PodSpecError";
 }

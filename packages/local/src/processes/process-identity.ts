@@ -45,7 +45,7 @@ export function isAlive(identity: ProcessIdentity): boolean {
   return identifyProcess(identity.pid)?.startedAt === identity.startedAt;
 }
 
-/** How long the process has run, in milliseconds; undefined where the machine does not tell. */
+/** How long the process has run, in milliseconds; undefined on machines other than Linux. */
 export function processAgeMs({ startedAt }: ProcessIdentity): number | undefined {
   if (process.platform !== "linux") return undefined;
   const [upSeconds] = readFileSync("/proc/uptime", "utf8").split(" ");

@@ -1,5 +1,5 @@
 /**
- * Whether a pod fits a node: small named rules, each giving a reason or `undefined`, asked in this
+ * Whether a pod fits a node: small named rules, each returning a reason or `undefined`, asked in this
  * order. The reasons are those kubectl users know. Source: docs/behaviour/controllers.md B7.
  */
 import {

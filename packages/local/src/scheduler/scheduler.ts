@@ -28,7 +28,7 @@ import type { WorkloadsEnv } from "../workloads/stateful-set-controller.ts";
 import type { ClusterView } from "./cluster-view.ts";
 import { claimsOfPod, isFullyBound, reasonAgainst } from "./node-filters.ts";
 
-/** How long a pod that fits nowhere, or waits for its claims, rests without any news. */
+/** Time until the next attempt for a pod that fits no node, or waits for its claims, without any change. */
 const retryMs = 5000;
 
 /** Options of {@link startScheduler}. */

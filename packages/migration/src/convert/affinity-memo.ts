@@ -55,7 +55,7 @@ interface RenamedKey {
 
 /**
  * The rename that is all the difference between two node affinities. What they share is known to be equal, and a
- * translation renames a key wherever it stands, so the two names tell the rest.
+ * translation renames a key wherever it stands, so the two names are the whole difference.
  */
 function renamedKey(before: unknown, after: unknown): RenamedKey | undefined {
   const termsBefore = member(before, "required", "nodeSelectorTerms");

@@ -2,7 +2,7 @@
 
 import type { TraceStep } from "@longshore/translation";
 
-/** Something to tell about an object. */
+/** A note about an object. */
 export interface ConversionNote {
   /**
    * `failed`: it could not be translated and was passed on as it is. `dropped`: it was translated, and something of it

@@ -37,7 +37,7 @@ const KIND_BEHIND = /^\s*,?\s*"?kind"?:\s*"?([A-Za-z0-9]+)/m;
 export interface ManifestOptions extends ConversionOptions {
   /** The form of the output; absent: that of the input, a `List` for JSON that is not one object a line. */
   readonly output?: OutputFormat | undefined;
-  /** Receives what there is to tell, in the order of the input. */
+  /** Receives the notes, in the order of the input. */
   readonly note: NoteSink;
 }
 

@@ -177,7 +177,7 @@ function skipSpace(bytes: Uint8Array, start: number): number {
   return at;
 }
 
-// The functions below give where what begins at `start` ends, or -1 when it is not what it should be.
+// The functions below return where the value that begins at `start` ends, or -1 when it is malformed.
 
 /** The first byte from `start` on that does not stand for itself. Four a turn: most of the time is spent here. */
 function skipPlain(bytes: Uint8Array, start: number): number {

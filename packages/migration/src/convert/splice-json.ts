@@ -38,8 +38,8 @@ export function splicedVolume(
 }
 
 /**
- * The differences of two specs as edits of the line that was scanned last, in the order of its text. What is new
- * stands where the one member was that is gone. `undefined`: the line alone does not tell where something stands.
+ * The differences of two specs as edits of the line that was scanned last, in the order of its text. A new member
+ * takes the place of the removed one. `undefined`: the line alone does not show where something stands.
  */
 export function specEdits(
   from: KubeObject,

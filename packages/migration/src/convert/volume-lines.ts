@@ -160,7 +160,7 @@ function editsOfLine(line: ScannedLine, affinities: AffinityMemo): readonly Edit
     checkInTreePV(before);
     after = translateInTreePVToCSI(before);
   } catch {
-    // The long way meets the same error and knows how to tell it.
+    // The long way meets the same error and reports it.
     return undefined;
   }
   if ((after.metadata as unknown) !== metadata) return undefined;

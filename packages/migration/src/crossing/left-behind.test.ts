@@ -1,4 +1,4 @@
-/** What a run leaves that did not come to its end, and which nodes may be given back. */
+/** What a run leaves that did not come to its end, and which nodes may be uncordoned. */
 import type { CSINode, KubeObject } from "@longshore/kube";
 import { expect, test } from "vitest";
 import type { GateValues } from "../platform.ts";

@@ -17,7 +17,7 @@ export interface Wait {
   readonly subjects: readonly WaitSubject[];
 }
 
-/** One telling of a wait. */
+/** One report of a wait. */
 export interface WaitReport {
   readonly wait: Wait;
   /** How long these objects have been waited for, in milliseconds. */

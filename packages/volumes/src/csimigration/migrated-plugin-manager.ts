@@ -24,7 +24,7 @@ export interface MigratedPluginManager {
   isMigrationEnabledForPlugin(inTreePluginName: string): boolean;
   /** Enabled, and the plugin's in-tree code is off. */
   isMigrationCompleteForPlugin(inTreePluginName: string): boolean;
-  /** Whether the gates give this volume to CSI. A spec whose source is CSI already is never migratable. */
+  /** Whether the gates assign this volume to CSI. A spec whose source is CSI already is never migratable. */
   isMigratable(spec: VolumeSpec): boolean;
   /** The in-tree plugin of the spec if it is one that can migrate, whatever the gates say. */
   inTreePluginOf(spec: VolumeSpec): string | undefined;

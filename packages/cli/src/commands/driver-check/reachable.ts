@@ -1,4 +1,4 @@
-/** Whether a driver can be reached, in words that tell what to do: asked before gRPC says it in its own. */
+/** Whether a driver can be reached, in words that say what to do: checked before gRPC reports it in its own words. */
 import { type Stats, statSync } from "node:fs";
 import { connect } from "node:net";
 import { socketPathOf } from "@longshore/csi";

@@ -227,7 +227,7 @@ async function clusterConfig({
   return master === "" ? config : { ...config, server: master };
 }
 
-/** What programs that give credentials are run with. */
+/** The environment of programs that provide credentials. */
 function environment(): Record<string, string> {
   return Object.fromEntries(
     Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),

@@ -9,7 +9,7 @@
  * Invariants
  *  - Event-driven: without a change, an ended operation or a due deadline nothing runs.
  *  - Passes never overlap; whatever is in flight may be dropped, and is found again at the next start.
- *  - It keeps nothing but what API objects and plugins can tell it again.
+ *  - It keeps only state that it can read again from API objects and plugins.
  */
 import {
   createEventRecorder,

@@ -14,7 +14,7 @@ export interface ClaimRef {
   readonly name: string;
 }
 
-/** What came of it. */
+/** The result: the volume's spec, or why it has none. */
 export type BuiltVolume =
   | { readonly kind: "spec"; readonly spec: VolumeSpec; readonly claim: ClaimRef | undefined }
   /** The volume cannot be named; what is known of it narrows down which attachment it could be. */

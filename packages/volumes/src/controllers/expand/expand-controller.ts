@@ -143,7 +143,7 @@ async function expand(context: ExpandContext, key: string, signal: AbortSignal):
   await expandInTree(context, claim, volume, spec, plugin, signal);
 }
 
-/** The plugin, or what to tell the user. */
+/** The plugin, or the message for the user. */
 function expandablePlugin(context: ExpandContext, spec: VolumeSpec): ExpandableVolumePlugin | string {
   const ignoring =
     "Ignoring the PVC: didn't find a plugin capable of expanding the volume; " +

@@ -1,6 +1,6 @@
 /**
  * The persistent-volume controller: binds claims and volumes, has volumes made and deleted, and keeps
- * the annotations that tell in-tree code and external provisioners apart. Source: docs/behaviour/controllers.md
+ * the annotations that separate in-tree code from external provisioners. Source: docs/behaviour/controllers.md
  * Part B.
  *
  * Invariants

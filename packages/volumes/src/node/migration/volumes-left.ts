@@ -1,6 +1,6 @@
 /**
- * Which volumes of a plugin are still on this node, on either way, as far as disk and API objects
- * tell. A node may not list VolumeAttachments, so the single one of each volume that it has heard of
+ * Which volumes of a plugin are still on this node, by either path, as far as disk and API objects
+ * show it. A node may not list VolumeAttachments, so the VolumeAttachment of each volume that it knows
  * is looked up by name.
  */
 import { KubeApiError, type KubeClient, type Node, resources, type Stored } from "@longshore/kube";

@@ -58,7 +58,7 @@ export function stateAfterError(current: MountState, kind: NodeErrorKind): Mount
   return current;
 }
 
-/** The actual state of the world. */
+/** The actual state of the node's volumes. */
 export class ActualState {
   readonly #volumes = new Map<UniqueVolumeName, Entry>();
 

@@ -33,7 +33,7 @@ interface Entry extends DesiredVolume {
   readonly pods: Map<string, DesiredPod>;
 }
 
-/** The desired state of the world. */
+/** The desired state of the node's volumes. */
 export class DesiredState {
   readonly #volumes = new Map<UniqueVolumeName, Entry>();
 

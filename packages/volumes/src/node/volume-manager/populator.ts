@@ -25,7 +25,7 @@ export interface PopulatorEnv extends RuntimeEnv {
   readonly migration: NodeMigration;
   readonly desired: DesiredState;
   readonly actual: ActualState;
-  /** Pods of directories found on disk that tell nothing of their volume. */
+  /** Pods of directories found on disk that do not identify their volume. */
   leftoverPods(): readonly string[];
 }
 
@@ -162,7 +162,7 @@ export class Populator {
         errors.push(`volume ${volume.name}: ${errorChain(error)}`);
       }
     }
-    // The world moved on while claims were read: a pod that went, or a plugin that is changing over.
+    // Something changed while claims were read: the pod is gone, or a plugin is changing over.
     if (this.#pods.get(pod.metadata.uid) !== state || this.#over.has(pod.metadata.uid)) return;
     for (const volume of mergedByName(resolved)) {
       if (this.#isOnPathInForce(volume)) this.#env.desired.add({ ...volume, pod: state.pod });

@@ -75,7 +75,7 @@ export class CsiAttacher {
         // Only a change seen after our DELETE says that this detach is done.
         if (attachment?.status?.attached === true) seenAttached = true;
         const verdict = detachVerdict(attachment, seenAttached);
-        // An error from before our DELETE is not the answer to it: give the attacher its turn.
+        // An error from before our DELETE is not the answer to it: wait for the attacher's next result.
         const stale = first && verdict.kind === "failed";
         first = false;
         return stale ? { kind: "wait" } : verdict;
