@@ -9,7 +9,7 @@ import { redact } from "./redact.ts";
 import { fieldValue, isText, type RequestSecret } from "./request-secrets.ts";
 import { formsOfSecret, holdsSecret, maskSecrets, type SecretForms, strippedSecret } from "./secret-mask.ts";
 
-/** Characters that a string of an answer may have; texts for people are cut instead. */
+/** Maximum characters of a string in an answer; texts for people are truncated instead. */
 const stringMax = 4096;
 /** Characters that keys and values of a map may have together. */
 const mapMax = 65_536;
@@ -38,9 +38,9 @@ type Message = Record<string, unknown>;
 type Step = (message: Message, at: string, to: Inspector) => void;
 
 /**
- * Checks an answer and makes its texts fit to be shown, in place.
- * @param clean what becomes of a text for people
- * @param isRefused whether a string that is used as it is must not be taken
+ * Checks an answer and cleans its texts in place.
+ * @param clean cleans a text for people
+ * @param isRefused whether to refuse a string that is used unchanged
  * @throws AnswerError when it cannot be used
  */
 export function checkAnswer(
@@ -61,8 +61,9 @@ export function checkAnswer(
 }
 
 /**
- * Finds a credential of the request: long enough to be told from chance, and not in the open in the request as well. Nothing
- * is prepared before the first string is looked at: most answers to calls with secrets have none.
+ * Returns a function that finds a credential of the request in a string. The credential must be long enough to exclude
+ * a match by chance, and must not also stand outside the secrets of the request. The search forms are computed at the
+ * first string: most answers to calls with secrets have none.
  */
 export function credentialFinder(
   schema: DescMessage,

@@ -62,9 +62,9 @@ export interface CsiConnection {
   readonly snapshotMetadata: CsiClient<typeof SnapshotMetadata>;
   readonly node: CsiClient<typeof Node>;
   /**
-   * Tells `listener` once when an established connection is lost: what answers from then on may be another driver
-   * (csi-lib-utils, connection.OnConnectionLoss). A driver that was never reached is not lost, nor one that `close`
-   * was called for. Gives what takes the listener off.
+   * Calls `listener` once when an established connection is lost: a different driver process may answer later calls
+   * (csi-lib-utils, connection.OnConnectionLoss). It is not called for a driver that was never reached, nor after
+   * `close`. Returns a function that unsubscribes.
    */
   onLost(listener: () => void): () => void;
   close(): void;
@@ -90,9 +90,9 @@ export interface PluginRegistrationClient {
 export interface CsiConnectOptions {
   /**
    * `checked`, which is the default: no status message and no message of a condition holds a secret value, or a control
-   * character, or is longer than some KiB; an answer that gives a credential back in an id, a context or topology, or with
-   * strings too large to keep, fails with INTERNAL and `answered: false`. `masked`: likewise, but such a credential is
-   * passed on, as the reference sidecars do. `raw`: all as it came, for those that judge a driver.
+   * character, or is longer than some KiB; an answer that contains a credential in an id, a context or topology, or
+   * with strings too large to keep, fails with INTERNAL and `answered: false`. `masked`: likewise, but such a
+   * credential is passed on, as the reference sidecars do. `raw`: answers unchanged, for tests of a driver.
    */
   readonly answers?: "checked" | "masked" | "raw";
 }

@@ -1,6 +1,6 @@
 /** Where a driver listens: a unix socket, by path or as `unix://` URL (docs/behaviour/csi-spec-notes.md 1, Endpoint). */
 
-/** Bytes that fit into `sockaddr_un.sun_path` beside its terminating zero. */
+/** Bytes that fit into `sockaddr_un.sun_path`, without its terminating zero. */
 const longestSocketPath = 107;
 
 /** The endpoint cannot be used. */

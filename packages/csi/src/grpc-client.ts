@@ -31,7 +31,7 @@ const channelOptions = {
   "grpc.max_reconnect_backoff_ms": 1000,
   "grpc.use_local_subchannel_pool": 1,
   "grpc.enable_http_proxy": 0,
-  // A connection that nobody uses is kept, so that its loss is noticed: for the longest time a timer can be set to.
+  // An idle connection stays open, so that its loss is noticed: for the longest time that a timer allows.
   "grpc.client_idle_timeout_ms": 2 ** 31 - 1,
   "grpc.enable_retries": 0,
   "grpc.max_receive_message_length": longestMessageBytes,

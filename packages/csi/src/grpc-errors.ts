@@ -3,7 +3,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { ServiceError } from "@grpc/grpc-js";
 import { CsiCallError, type GrpcCode, grpcCodes } from "./errors.ts";
 
-/** Codes that grpc-js gives itself when no status came from the server. */
+/** Codes that grpc-js sets itself when no status came from the server. */
 const localCodes: ReadonlySet<GrpcCode> = new Set<GrpcCode>([
   "CANCELLED",
   "UNKNOWN",

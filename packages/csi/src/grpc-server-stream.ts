@@ -8,7 +8,9 @@ import type { AnyMessage } from "./grpc-service.ts";
 import { dispatchStream } from "./streams.ts";
 import { statusOfFailure } from "./unary.ts";
 
-/** Sends what the handler gives, no faster than it is taken. Resolves when the handler has ended; never rejects. */
+/**
+ * Sends what the handler yields, no faster than the client reads. Resolves when the handler has ended; never rejects.
+ */
 export async function answerStream(
   env: Pick<RuntimeEnv, "logger">,
   method: DescMethodServerStreaming,
@@ -24,7 +26,7 @@ export async function answerStream(
     }
     call.end();
   } catch (error) {
-    if (cancel.signal.aborted) return; // Nobody is there to be told.
+    if (cancel.signal.aborted) return; // The client has gone.
     const { code, message, known } = statusOfFailure(error);
     if (!known) env.logger.error(`${method.name} failed`, { error });
     call.emit("error", { code: grpcCodes.indexOf(code), details: message });

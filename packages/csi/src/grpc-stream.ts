@@ -7,7 +7,10 @@ import { CsiCallError, type GrpcCode } from "./errors.ts";
 import { callErrorOf } from "./grpc-errors.ts";
 import { type AnyMessage, methodDefinition } from "./grpc-service.ts";
 
-/** The answers of one call; made when the first is asked for, cancelled when whoever asks goes before the end. */
+/**
+ * The answers of one call. The call starts when the first answer is requested; it is cancelled when the consumer stops
+ * early.
+ */
 export async function* serverStream(
   env: Pick<RuntimeEnv, "clock">,
   client: Client,
@@ -33,7 +36,7 @@ export async function* serverStream(
   call.on("metadata", () => {
     headersCame = true;
   });
-  // A call that is cancelled tells so after nobody listens to it any more.
+  // A cancelled call emits an error after the other listeners are gone; without one here it would be uncaught.
   call.on("error", () => {});
   try {
     for await (const answer of call) {

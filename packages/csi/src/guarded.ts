@@ -1,9 +1,9 @@
 /**
- * The door through which everything that a driver says comes in: no caller has to remember that it is another's text.
+ * Cleans everything that a driver says, in one place: no caller has to remember that the text is untrusted.
  *
  * Invariants
- *  - No message of a status or of a condition holds a secret value of the call, nor one of the last calls through the same
- *    connector: a driver may tell at NodeUnstageVolume what it was given at NodeStageVolume.
+ *  - No message of a status or of a condition holds a secret value of the call, nor one of the last calls through the
+ *    same connector: a driver may repeat at NodeUnstageVolume what it received at NodeStageVolume.
  *  - Texts are on one line, bounded, and without control characters.
  *  - A call without secrets costs one look at a table, an answer one look at its strings.
  */
@@ -32,7 +32,7 @@ export class RecentSecrets {
   /** Remembers the values, in the place of those that were used longest ago. */
   add(secrets: readonly RequestSecret[]): void {
     for (const { value, isCredential } of secrets) {
-      // A short word beside a credential (`admin`, `true`) would be taken out of all that comes after.
+      // A short value in the same secret as a credential (`admin`, `true`) would be masked in all later texts.
       if (!isCredential && value.length < rememberedLengthMin) continue;
       if (value.length > rememberedLengthMax) continue;
       const forms = this.#values.get(value);
@@ -150,7 +150,7 @@ class CallGuard {
     checkAnswer(this.#method.output, answer, this.#text, this.#isRefused);
   }
 
-  /** The failure without secrets and control characters. What became of a call with an unusable answer is not known. */
+  /** The failure without secrets and control characters. The outcome of a call with an unusable answer is unknown. */
   clean(error: unknown): unknown {
     const { name } = this.#method;
     if (error instanceof AnswerError) {
@@ -163,7 +163,7 @@ class CallGuard {
     const told = this.#text(detail);
     const chain = cause === undefined ? "" : errorChain(cause);
     if (told === detail && this.#text(chain) === chain) return error;
-    // A cause that tells more than may be told is left out.
+    // Leave out a cause that contains a secret.
     return new CsiCallError(rpc, code, told, {
       answered,
       hasDetails,

@@ -15,7 +15,7 @@ import { statusOfFailure } from "./unary.ts";
 
 /** Where a call goes, and what ends it besides itself. */
 export interface StreamPeer {
-  /** The driver's handlers; undefined when nobody listens. */
+  /** The driver's handlers; undefined when the endpoint is not served. */
   readonly served:
     | { readonly handlers: ReadonlyMap<string, CsiHandlers<DescService>>; readonly gone: AbortController }
     | undefined;
@@ -71,7 +71,7 @@ export async function* inProcessStream(
     timer.cancel();
     for (const { signal, end } of ends) signal.removeEventListener("abort", end);
     over.abort();
-    // It may be in the middle of an answer that nobody takes any more, and end when it likes.
+    // The handler may still be producing an answer, which is discarded; do not wait for its end.
     answers.return(undefined).catch(() => {});
   }
 }

@@ -51,9 +51,9 @@ export type InProcessHook = (
 
 /** Connector and listener in one, with its fault hooks. */
 export interface InProcessCsi extends CsiConnector, CsiListener {
-  /** Puts a hook around every unary call from now on (the last one is outermost); gives its removal. */
+  /** Wraps every later unary call in a hook (the last one is outermost). Returns a function that removes it. */
   intercept(hook: InProcessHook): () => void;
-  /** The server of the endpoint dies: calls in flight end without an answer, new ones find nobody. */
+  /** The server of the endpoint dies: calls in flight end without an answer, new ones find no server. */
   crash(endpoint: string): void;
   /** The endpoints that are being served, sorted. */
   endpoints(): readonly string[];

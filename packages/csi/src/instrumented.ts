@@ -10,11 +10,11 @@ import { secretsOfRequest } from "./request-secrets.ts";
 const operationBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
 
 /**
- * The same connection, with every unary call logged (debug; failures at info) without its secrets, and
- * its duration observed in `csi_sidecar_operations_seconds`. Streams go straight through. A driver that gives back, in
- * an id or a context, a value that came as a secret is warned of once for each field.
- * @param labels further labels of the metric, e.g. `driver_name`. `migrated`, where it is among them, is what a call says
- *   of itself, and else what stands here.
+ * The same connection, with every unary call logged (debug; failures at info) without its secrets, and its duration
+ * observed in `csi_sidecar_operations_seconds`. Streams go straight through. Logs one warning for each field (an id or
+ * a context) in which the driver returns a value of the secrets.
+ * @param labels further labels of the metric, e.g. `driver_name`. `migrated`, where it is among them, is what a call
+ *   says of itself, and else what stands here.
  */
 export function instrumentedConnection(
   env: Pick<RuntimeEnv, "clock" | "logger" | "meter">,

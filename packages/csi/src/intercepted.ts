@@ -10,7 +10,7 @@ import type { CsiCallOptions, CsiConnection } from "./connection.ts";
 import { Controller, GroupController, Identity, Node } from "./gen/csi_pb.ts";
 import { connectionOver } from "./unary.ts";
 
-/** Sends the call, or does not; gives its answer. Fails with `CsiCallError` only. */
+/** Sends the call, or does not, and returns its answer. Fails with `CsiCallError` only. */
 export type CallInterceptor = (
   method: DescMethodUnary,
   request: MessageShape<DescMessage>,

@@ -1,12 +1,12 @@
 /** Who wants to know that a connection was lost; what both forms of connection share. */
 
-/** Listeners that are told once. */
+/** Listeners that are called once, when a connection is lost. */
 export class LossListeners {
   readonly #listeners = new Set<() => void>();
   #lost = false;
   #closed = false;
 
-  /** Adds a listener, which is told at once where the connection has been lost already; gives its removal. */
+  /** Adds a listener; calls it at once when the connection is already lost. Returns a function that removes it. */
   add(listener: () => void): () => void {
     if (this.#lost && !this.#closed) {
       listener();
@@ -16,7 +16,7 @@ export class LossListeners {
     return () => this.#listeners.delete(listener);
   }
 
-  /** The connection is lost: tells everybody, the first time. */
+  /** The connection is lost: calls all listeners, the first time. */
   tell(): void {
     if (this.#closed) return;
     this.#lost = true;
@@ -25,7 +25,7 @@ export class LossListeners {
     for (const listener of told) listener();
   }
 
-  /** The connection was closed by its owner: nobody is told any more. */
+  /** The owner closed the connection: no listener is called any more. */
   clear(): void {
     this.#closed = true;
     this.#listeners.clear();

@@ -34,7 +34,7 @@ type StreamHandler = (
   signal: AbortSignal,
 ) => AsyncIterable<Record<string, unknown>>;
 
-/** What becomes of each handler of a driver; undefined: of this one, nothing is served. */
+/** Maps each handler of a driver; undefined: this handler is not served. */
 interface Mapping {
   unary(method: DescMethodUnary, handlers: Handlers, service: ServiceName): Handler | undefined;
   stream(
@@ -47,8 +47,8 @@ interface Mapping {
 type Handlers = Record<string, unknown>;
 
 /**
- * The same services; `onCall` is told of every call once it has been answered, before the answer leaves; of a
- * stream: before its end does. One that its caller left before the end is CANCELLED.
+ * The same services; `onCall` is called for every call once it has its answer, before the answer is sent; for a stream,
+ * before its end is sent. A stream that its caller left early counts as CANCELLED.
  */
 export function observedServices(
   services: CsiServices,
@@ -129,7 +129,7 @@ export function forwardingServices(connection: CsiConnection, timeoutMs: number)
   });
 }
 
-/** What became of an unanswered call is not known here either: the caller must not take it for an answer of the driver. */
+/** The outcome of an unanswered call is unknown here too: the caller must not take it as an answer of the driver. */
 function passedOn(error: unknown): unknown {
   if (!(error instanceof CsiCallError) || error.answered) return error;
   return new CsiStatusError("UNAVAILABLE", `the driver did not answer: ${error.message}`, { cause: error });

@@ -1,4 +1,4 @@
-/** Lists that a driver gives page by page, to their end: which a broken driver never comes to. */
+/** Reads paginated lists to their end, with a limit: a broken driver may return pages without end. */
 
 /** Most pages of one list. */
 const pagesMax = 100_000;

@@ -1,6 +1,6 @@
 /**
- * What a driver holds every request to before it looks at it: required fields, sizes of fields, no negative
- * numbers. Source: docs/behaviour/csi-spec-notes.md 2; spec.md, "Size Limits".
+ * The checks of every request before a driver handles it: required fields, sizes of fields, no negative numbers.
+ * Source: docs/behaviour/csi-spec-notes.md 2; spec.md, "Size Limits".
  */
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { CsiStatusError } from "./errors.ts";

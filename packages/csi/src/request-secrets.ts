@@ -15,9 +15,14 @@ import { csi_secret } from "./gen/csi_pb.ts";
 /** One secret value. */
 export interface RequestSecret {
   readonly value: string;
-  /** Whether its name says that it is one (`password`), not only something that stands beside one (`user`, `endpoint`). */
+  /**
+   * Whether its name says that it is a credential (`password`), not only an accompanying value (`user`, `endpoint`).
+   */
   readonly isCredential: boolean;
-  /** Whether its author has put it where everybody reads it: it is masked, and no answer is refused for it. */
+  /**
+   * Set when the value comes from a mount flag, which every reader of the class or volume sees: it is masked, but no
+   * answer is refused for it.
+   */
   readonly isOpen?: true;
 }
 
@@ -28,7 +33,9 @@ export function isSecretField(field: DescField): boolean {
 
 const credentialNames = /(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|key|credentials?)\d*$/;
 
-/** Whether a value of this name gives access to those who know it: `password`, `userKey`, `secret-access-key`, not `publicKey` or `keyId`. */
+/**
+ * Whether a value of this name grants access: `password`, `userKey`, `secret-access-key`, not `publicKey` or `keyId`.
+ */
 export function isCredentialName(name: string): boolean {
   const plain = name.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
   return credentialNames.test(plain) && !plain.includes("public");

@@ -22,14 +22,14 @@ const searchedMax = 65_536;
 /** What is searched for, as texts whose characters are bytes of UTF-8. */
 export interface SecretForms {
   readonly plain: readonly string[];
-  /** Without what the bytes beside a value would change. */
+  /** Without the characters that depend on the bytes next to the value. */
   readonly base64: readonly string[];
   readonly hex: readonly string[];
 }
 
 /** The forms of one value; none of a value that is shorter than `shortest` characters. */
 export function formsOfSecret(value: string, shortest = tellingSecretLength): SecretForms {
-  // Values come from files that end with a line end, which a driver may cut off.
+  // Values come from files that end with a line end, which a driver may strip.
   const plain = new Set([value, value.trim()].filter((each) => each.length >= shortest));
   if (/[\r\n]/.test(value)) {
     for (const line of value.split(/[\r\n]+/)) {
@@ -120,7 +120,7 @@ function spanOf({ start, end }: Span, origins: readonly number[]): Span {
   return { start: origins[start] ?? 0, end: origins[end] ?? 0 };
 }
 
-/** The characters beside it still tell some bits of the value. */
+/** Extends the span: the adjacent characters contain some bits of the value. */
 function wholeBase64(text: string, { start, end }: Span): Span {
   const isPart = (at: number) => /[A-Za-z0-9+/=]/.test(text.charAt(at));
   let [from, to] = [start, end];

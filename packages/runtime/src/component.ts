@@ -29,7 +29,7 @@ export class TaskGroup implements Component {
   readonly #running = new Set<Promise<void>>();
   readonly #onError: (error: unknown) => void;
 
-  /** @param onError told of a task that failed for another reason than being stopped */
+  /** @param onError called when a task fails for another reason than being stopped */
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError;
     setMaxListeners(0, this.#controller.signal); // One listener a running call: many are no leak.

@@ -13,7 +13,7 @@ const short: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t"
 
 /**
  * The text on one line, without characters that steer a terminal or hide what is written, and no longer than `max`.
- * @param max most characters (UTF-16) that are kept; what is cut off is told by its length
+ * @param max most characters (UTF-16) that are kept; for the rest, only its length is reported
  */
 export function foreignText(text: string, max = foreignTextMax): string {
   const visible = text.replace(unfit, escaped);

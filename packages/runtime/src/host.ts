@@ -18,7 +18,7 @@ export interface FileStat {
   readonly mode: number;
   /** Size in bytes (a file's, or a block device's capacity). */
   readonly sizeBytes: number;
-  /** Identity of the file within the host; changes when it is made anew. */
+  /** Identity of the file within the host; changes when the file is created again. */
   readonly inode: string;
 }
 
@@ -27,7 +27,7 @@ export interface Mount {
   /** The device, or for a bind mount the bound path where the host knows it. */
   readonly source: string;
   readonly target: string;
-  /** `ext4`, `xfs`, …, or `bind` where the host cannot tell. */
+  /** `ext4`, `xfs`, …, or `bind` where the host does not know. */
   readonly fsType: string;
   readonly readOnly: boolean;
 }
@@ -116,16 +116,19 @@ export interface Host {
   stat(path: string): Promise<FileStat | undefined>;
   /** The whole file as UTF-8 text, or undefined when it does not exist. */
   readFile(path: string): Promise<string | undefined>;
-  /** Replaces the file: written beside it, synced, renamed, directory synced. All or nothing, and durable. */
+  /**
+   * Replaces the file: writes a temporary file in the same directory, syncs and renames it, syncs the directory. Atomic
+   * and durable.
+   */
   writeFileAtomic(path: string, data: string, options?: WriteOptions): Promise<void>;
   /** Appends and syncs before it resolves; what a full disk refuses leaves the file as it was. */
   appendFileDurable(path: string, data: string): Promise<void>;
-  /** Makes the file if need be and gives it this size (sparse). */
+  /** Creates the file if it does not exist, and sets its size (sparse). */
   truncateFile(path: string, sizeBytes: number): Promise<void>;
   /**
-   * Makes the file if need be and gives it at least this size, with room on the disk for all of it, so that no later
-   * write into it fails for want of room; durable. ENOSPC when there is none, and the file is as it was.
-   * (Unprivileged: without the room, which who writes to a disk's files is refused by itself.)
+   * Creates the file if it does not exist, grows it to at least this size, and allocates disk space for all of it, so
+   * that no later write into it fails with ENOSPC; durable. ENOSPC when the disk has too little space; the file is then
+   * unchanged. (Unprivileged: allocates no space; a later write may fail with ENOSPC.)
    */
   allocateFile(path: string, sizeBytes: number): Promise<void>;
   /** Makes the directory and its missing parents (mode of each new one, whatever the umask; default 0o700: ours alone). */
@@ -142,9 +145,9 @@ export interface Host {
   symlink(target: string, path: string): Promise<void>;
   readLink(path: string): Promise<string | undefined>;
   /**
-   * Gives everything below `path`, then `path` itself, to the group: owner group `gid`, permission bits or-ed
-   * with 0o660 (0o440 when `readOnly`), directories also with set-gid and 0o110. Links are skipped, ELOOP when
-   * `path` is one; an entry that refuses is skipped too. A host without the right to do so does nothing.
+   * Changes the group of everything below `path`, then of `path` itself: owner group `gid`, permission bits or-ed with
+   * 0o660 (0o440 when `readOnly`), directories also with set-gid and 0o110. Links are skipped, ELOOP when `path` is
+   * one; an entry that refuses is skipped too. A host without the right to do so does nothing.
    * Source: docs/behaviour/volume-plugins.md 6.
    */
   chownTree(path: string, gid: number, options?: { readonly readOnly?: boolean }): Promise<void>;
@@ -168,10 +171,10 @@ export interface Host {
   /** Mounts at or below `prefix`, in mount order. */
   listMounts(prefix: string): Promise<readonly Mount[]>;
 
-  // Block devices (unprivileged: the "device" of a backing file is a directory beside it)
+  // Block devices (unprivileged: the "device" of a backing file is a directory next to it)
   /**
-   * Attaches a loop device to the backing file, or finds the one it has (and lets it see the file's
-   * present size); gives the device's path.
+   * Attaches a loop device to the backing file, or finds the one it has (and updates its size to that of the file).
+   * Returns the device's path.
    */
   attachLoop(backingFile: string): Promise<string>;
   /** Detaches the backing file's loop device; fine when there is none; EBUSY while it is in use. */
@@ -185,8 +188,8 @@ export interface Host {
   copyDisks(copies: readonly DiskCopy[]): Promise<void>;
   /**
    * The blocks of a backing file's disk that differ from those of another, or hold anything but zeros; a few may be
-   * among them that do not. Nobody may write to the disks meanwhile. ENOENT when a file is missing.
-   * (Unprivileged and simulated: the blocks in which the disk's files would lie one after the other.)
+   * among them that do not. The disks must not be written to meanwhile. ENOENT when a file is missing. (Unprivileged
+   * and simulated: the blocks in which the disk's files would lie one after the other.)
    */
   diskBlocks(backingFile: string, query: DiskBlocksQuery): Promise<DiskBlocks>;
   /** Makes the device refuse writes, or take them again. (Unprivileged: does nothing.) */
@@ -196,8 +199,8 @@ export interface Host {
   /** The file system on the device: `ext4`, `xfs`, …; undefined when it has none. */
   fileSystemOf(device: string): Promise<string | undefined>;
   /**
-   * Checks the file system on a device before it is mounted read-write, and corrects what is safe to correct; gives true
-   * when something was. EUCLEAN when errors are left. One that is mounted, or has none, is left as it is.
+   * Checks the file system on a device before it is mounted read-write, and corrects what is safe to correct. Returns
+   * true when it corrected something. EUCLEAN when errors are left. One that is mounted, or has none, is left as it is.
    * Source: upstream SafeFormatAndMount (`fsck -a`), e2fsck(8).
    */
   checkFileSystem(device: string): Promise<boolean>;

@@ -1,6 +1,6 @@
 /**
- * Which blocks of a backing file hold data, or differ from those of another. Holes are not read where the file
- * system tells of them; what it says is allocated is read, since it may hold nothing but zeros.
+ * Which blocks of a backing file hold data, or differ from those of another. Holes are not read where the file system
+ * reports them. Allocated ranges are read, since they may hold only zeros.
  */
 import * as fs from "node:fs/promises";
 import type { DiskBlocks, DiskBlocksQuery } from "./host.ts";
@@ -66,7 +66,10 @@ async function readBlock(file: fs.FileHandle, into: Buffer, block: number): Prom
 /** From the first to before the second byte; ascending. Undefined: not known. */
 type Ranges = readonly (readonly [begin: number, end: number])[] | undefined;
 
-/** Gives the first block at or after one that the file may have data in; to be asked with ascending numbers. */
+/**
+ * Returns a function that finds the first block, at or after the given one, that may hold data; call it with ascending
+ * numbers.
+ */
 async function firstWithData(path: string, blockBytes: number): Promise<(block: number) => number> {
   const ranges = await dataRanges(path);
   if (ranges === undefined) return (block) => block;
@@ -80,7 +83,7 @@ async function firstWithData(path: string, blockBytes: number): Promise<(block: 
 
 const sectorBytes = 512;
 
-/** What the file system has allocated for the file (filefrag(8), FIEMAP); undefined where it does not tell. */
+/** What the file system has allocated for the file (filefrag(8), FIEMAP); undefined where it does not report this. */
 async function dataRanges(path: string): Promise<Ranges> {
   let text: string;
   try {

@@ -1,9 +1,9 @@
 /**
- * Backing files whose room is theirs for good, and file systems that are sound before they are mounted.
+ * Backing files that keep their disk space, and checks of file systems before they are mounted.
  *
- * A loop device passes on that blocks are not needed any more (discard), or shall be zeros, by punching holes into its
- * backing file. What is written there later needs room again, which a full disk has not: a write that was acknowledged
- * would be lost. So such devices discard nothing, and make zeros by writing them.
+ * A loop device passes on that blocks are not needed any more (discard), or must be zeros, by punching holes into its
+ * backing file. A later write there needs new disk space, which a full disk does not have: an acknowledged write would
+ * be lost. So such devices discard nothing, and write zeros instead of punching holes.
  * Source: kernel, drivers/block/loop.c, lo_fallocate; Documentation/ABI/stable/sysfs-block.
  */
 import * as fs from "node:fs/promises";
@@ -100,7 +100,7 @@ export async function check(device: string, fsType: string | undefined): Promise
     );
     throw new HostError("checkFileSystem", device, "EUCLEAN", cause);
   }
-  // Any other failure says nothing of the file system, as that it is mounted: mounting will tell.
+  // Any other failure (e.g. it is mounted) says nothing about the file system; the mount shows whether it is sound.
   // Source: upstream SafeFormatAndMount, checkAndRepairFilesystem.
   return (code & ~(corrected | correctedRestart)) === 0 && code !== 0;
 }

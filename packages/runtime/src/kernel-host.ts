@@ -153,7 +153,7 @@ class KernelHost implements Host {
     const to = checkedPath("mountDevice", target);
     const isDevice = (await hostStep("mountDevice", device, () => fs.stat(from))).isBlockDevice();
     if (!isDevice) throw new HostError("mountDevice", device, "ENOTBLK");
-    // A copy of an xfs has the UUID of its original, and may be mounted beside it.
+    // A copy of an xfs has the UUID of its original, and may be mounted at the same time.
     const copyable = options.fsType === "xfs" ? ["nouuid"] : [];
     const flags = [...(options.flags ?? []), ...copyable, ...(options.readOnly === true ? ["ro"] : [])];
     const type = options.fsType === "" ? [] : ["-t", options.fsType];

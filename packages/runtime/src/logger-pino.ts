@@ -1,7 +1,7 @@
 /**
  * The real form of the {@link Logger} seam, on pino: JSON lines for machines, plain lines for people.
  *
- * Invariant: a line that cannot be written, as on a full disk, ends nobody and holds nobody up; see `lossy-lines.ts`.
+ * Invariant: a line that cannot be written (e.g. full disk) neither ends nor blocks the process; see `lossy-lines.ts`.
  */
 import { createRequire } from "node:module";
 import type { Logger as PinoLogger } from "pino";

@@ -15,7 +15,7 @@ export interface RecordingLogger extends Logger {
   readonly lines: readonly RecordedLine[];
 }
 
-/** Keeps every line. @param tap told of each line as it comes */
+/** Keeps every line. @param tap called with each line */
 export function recordingLogger(tap: (line: RecordedLine) => void = () => {}): RecordingLogger {
   const lines: RecordedLine[] = [];
   return Object.assign(recorder(lines, tap, {}), { lines });

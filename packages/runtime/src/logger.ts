@@ -5,7 +5,7 @@ export type LogFields = Readonly<Record<string, unknown>>;
 
 /** Writes structured log lines. */
 export interface Logger {
-  /** False where debug lines go nowhere, so that nobody need prepare one. */
+  /** False when debug lines are discarded, so that callers need not build them. */
   readonly debugs?: boolean;
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;

@@ -135,7 +135,7 @@ describe("a process that logs", () => {
   afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
   const index = new URL("./logger-pino.ts", import.meta.url).href;
-  /** A program that logs `count` lines and says on its exit code that it came to its end. */
+  /** A program that logs `count` lines and exits with a code that says it reached its end. */
   const program = (count: number) => {
     const script = join(dir, "program.ts");
     writeFileSync(

@@ -1,11 +1,11 @@
 /**
- * Lines that never end who writes them: what cannot be written is dropped and counted, and once there is room again a line
- * says how many were lost. What a reader takes slowly waits in a buffer of bounded size.
+ * Log lines whose write never fails for the caller: a line that cannot be written is dropped and counted, and once
+ * writing works again a line says how many were lost. For a slow reader, lines wait in a buffer of bounded size.
  */
 import { backoffMs } from "./backoff.ts";
 import type { Timer } from "./clock.ts";
 
-/** Writes some of the bytes and gives how many; throws an error with the code EAGAIN when none can be taken just now. */
+/** Writes some of the bytes and returns how many; throws an error with the code EAGAIN when none can be written now. */
 export type WriteSome = (bytes: Uint8Array) => number;
 
 /** Options of {@link LossyLines}. */
@@ -34,7 +34,7 @@ export class LossyLines {
   /** A line of which only a part could be written has no end yet. */
   #isTorn = false;
   #retry: Timer | undefined;
-  /** Attempts in a row to tell of lost lines. */
+  /** Attempts in a row to report lost lines. */
   #attempts = 0;
 
   constructor(options: LossyLinesOptions) {

@@ -24,7 +24,7 @@ export interface MetricOptions {
   readonly buckets?: readonly number[];
 }
 
-/** Makes metrics. Asking twice for one name gives the same metric. */
+/** Makes metrics. The same name always returns the same metric. */
 export interface Meter {
   counter(name: string, options: MetricOptions): Counter;
   gauge(name: string, options: MetricOptions): Gauge;

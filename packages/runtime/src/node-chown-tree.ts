@@ -1,6 +1,7 @@
 /**
- * Gives a tree to a group. Whoever writes to a volume may put links into it, and swap a directory for one while this
- * works: each entry is opened without following it, and only what was opened is looked at, changed and gone into.
+ * Changes the group of a tree. A workload that writes to a volume may create links in it, and replace a directory by a
+ * link while this runs. So each entry is opened without following links, and only what was opened is inspected, changed
+ * and entered.
  */
 import { constants } from "node:fs";
 import * as fs from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** Converts what Node and the mount programs report into a {@link HostError}; nobody else reads errnos. */
+/** Converts what Node and the mount programs report into a {@link HostError}; no other module reads errnos. */
 import { HostError } from "./host.ts";
 
 /** Runs one step of an operation; its failure becomes a HostError with the system's code. */

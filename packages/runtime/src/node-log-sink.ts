@@ -1,8 +1,8 @@
 /**
  * Where log lines go on the machine: standard error, or a file. Real form.
  *
- * A pipe or terminal that nobody reads would hold up who writes to it: it is opened a second time for writes that do not
- * wait, so that the description that other programs share stays as it is. A socket cannot be opened so, and may hold up.
+ * A pipe or terminal without a reader would block the writer. So it is opened a second time, non-blocking; the file
+ * description that other programs share stays unchanged. A socket cannot be opened this way, and may block.
  */
 import { closeSync, constants, fstatSync, openSync, writeSync } from "node:fs";
 import type { WriteSome } from "./lossy-lines.ts";

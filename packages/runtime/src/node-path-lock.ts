@@ -92,7 +92,7 @@ export function lockFile(path: string): PathLock {
 }
 
 /**
- * Locks a directory, and a file in it for other machines: a network file system tells those of locks on files only.
+ * Locks a directory, and a file in it: a network file system shows other machines only locks on files.
  * @throws as {@link lockDirectory} and {@link lockFile}
  */
 export function lockDirectoryWithFile(directory: string, file: string): PathLock {
@@ -141,8 +141,9 @@ function openLocked(path: string, flags: number): number {
 }
 
 /**
- * Locks the open file description; false when another one has the lock. A holder that has just let go, or was killed, may have
- * a child between fork and exec, with a copy of its descriptor: so the kernel is asked for a moment before that is believed.
+ * Locks the open file description; false when another one has the lock. A holder that has just released the lock, or
+ * was killed, may have a child between fork and exec with a copy of its descriptor. So this retries for a moment before
+ * it reports the lock as held.
  */
 function flock(descriptor: number, path: string): boolean {
   for (let attempt = 1; attempt <= asksMax; attempt++) {
@@ -206,6 +207,6 @@ function holderOf(path: string): string | undefined {
     if (host === hostname() && pidNamespace === ownPidNamespace()) return `process ${pid}`;
     return `process ${pid} of ${host}, which is another machine or container`;
   } catch {
-    return undefined; // A directory, or a holder that has not come to write it.
+    return undefined; // A directory, or the holder has not written it yet.
   }
 }

@@ -14,7 +14,7 @@ export interface ToolOptions {
   readonly okCodes?: readonly number[];
   /** Milliseconds that it may take; default two minutes. */
   readonly timeoutMs?: number;
-  /** Told the exit code of a success. */
+  /** Called with the exit code of a success. */
   readonly onCode?: (code: number) => void;
 }
 
@@ -45,7 +45,7 @@ export class ToolError extends Error {
   override readonly name = "ToolError";
 }
 
-/** Runs a system tool for `operation` on `path`; gives its output. @throws HostError unless it succeeds */
+/** Runs a system tool for `operation` on `path` and returns its output. @throws HostError unless it succeeds */
 export function runTool(
   operation: string,
   path: string,

@@ -280,7 +280,7 @@ describe.skipIf(!isRoot)("copies of disks of the kernel", () => {
     await fs.writeFile(device, "x");
     await host.setDeviceReadOnly(device, true);
     await host.detachLoop(backing());
-    // The kernel keeps the flag with the device: the next file may be written to all the same.
+    // The kernel keeps the flag with the device; still, the next file must be writable.
     await fs.writeFile(await host.attachLoop(backing()), "x");
   });
 

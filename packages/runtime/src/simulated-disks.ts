@@ -34,7 +34,7 @@ export class SimulatedDisks {
   readonly #onViolation: (violation: string) => void;
   #fileSystems = 0;
 
-  /** @param onViolation told at once of what {@link violations} collects */
+  /** @param onViolation called at once with each entry of {@link violations} */
   constructor(onViolation: (violation: string) => void = () => {}) {
     this.#onViolation = onViolation;
   }
@@ -58,7 +58,7 @@ export class SimulatedDisks {
     return [...this.#loops.values()].sort((a, b) => a.path.localeCompare(b.path));
   }
 
-  /** Gives the backing file the first free device, or the one it has with its size read anew. */
+  /** Attaches the backing file to the first free device, or returns the one it has with its current size. */
   attach(host: string, backingPath: string, backing: FileNode): SimulatedLoop {
     const present = this.find(backing);
     if (present !== undefined) {
@@ -99,7 +99,7 @@ export class SimulatedDisks {
     return new SimulatedFileSystem(`fs${++this.#fileSystems}`, type, sizeBytes);
   }
 
-  /** Counts a mount of a disk; gives what ends it. */
+  /** Counts a mount of a disk. Returns a function that ends it. */
   use(host: string, fileSystem: SimulatedFileSystem, readOnly: boolean, device: string): () => void {
     const use: DiskUse = { host, fileSystem, readOnly };
     const other = [...this.#uses].find(

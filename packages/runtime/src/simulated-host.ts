@@ -348,7 +348,7 @@ export class SimulatedHost implements Host {
     if (node !== mount.root || mount.parent === undefined) throw new HostError("unmount", target, "EINVAL");
     if (this.#mounts.list.some((m) => m.parent === mount)) throw new HostError("unmount", target, "EBUSY");
     this.#mounts.remove(mount);
-    // The kernel writes a file system back before it lets go of it.
+    // The kernel writes a file system back before it unmounts it.
     if (!this.#mounts.list.some((m) => m.fileSystem === mount.fileSystem)) mount.fileSystem.commit();
   }
 
@@ -605,7 +605,7 @@ function chownNode(fileSystem: SimulatedFileSystem, node: Place["node"], bits: n
   }
 }
 
-/** The outcome of an operation that the loss of power cut off. */
+/** The outcome of an operation that the power loss interrupted. */
 function never<T>(): Promise<T> {
   return new Promise(() => {});
 }

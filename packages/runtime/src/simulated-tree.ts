@@ -35,7 +35,7 @@ export interface FileNode {
   readonly disk: DiskContents;
 }
 
-/** A disk's content: at most one file system. It stays with the disk, whoever mounts it. */
+/** A disk's content: at most one file system. It stays with the disk, whichever host mounts it. */
 export interface DiskContents {
   fileSystem: SimulatedFileSystem | undefined;
 }
@@ -139,7 +139,7 @@ export class SimulatedFileSystem {
     }
   }
 
-  /** Gives `name` in `directory` a new meaning, or none. */
+  /** Sets the entry `name` of `directory`, or removes it. */
   setEntry(directory: DirectoryNode, name: string, node: TreeNode | undefined): void {
     const before = directory.entries.get(name);
     const put = (value: TreeNode | undefined) => {
@@ -164,7 +164,7 @@ export class SimulatedFileSystem {
     this.#putData(path, file, { data: file.data + padding + added, dataBytes, sizeBytes: dataBytes });
   }
 
-  /** Gives the file at least this size, and room for all of it. @throws HostError with ENOSPC */
+  /** Grows the file to at least this size, and allocates space for all of it. @throws HostError with ENOSPC */
   allocate(path: string, file: FileNode, sizeBytes: number): void {
     const { data, dataBytes } = file;
     this.#putData(path, file, { data, dataBytes, sizeBytes: Math.max(file.sizeBytes, sizeBytes) }, sizeBytes);

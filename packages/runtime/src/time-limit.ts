@@ -1,6 +1,6 @@
 /**
- * How long something may take that rarely waits for more than one thing. A signal with a deadline costs a controller, a
- * timer and a listener whether or not anybody waits; this costs a number until somebody does.
+ * A time limit for work that rarely waits for more than one thing. A signal with a deadline always costs a controller,
+ * a timer and a listener; this costs one number until something waits.
  */
 import { type Clock, DeadlineError, type Timer, withDeadline } from "./clock.ts";
 
@@ -38,7 +38,7 @@ export class TimeLimit {
 
   /**
    * Runs `work` with a signal that aborts when the time is over.
-   * @throws DeadlineError that tells the whole time, or the reason of the signal
+   * @throws DeadlineError that names the whole time, or the reason of the signal
    */
   within<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return withDeadline(this.#clock, this.leftMs, this.signal, work, () => this.#error());

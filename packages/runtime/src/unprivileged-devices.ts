@@ -25,7 +25,7 @@ export function backingFileOf(device: string): string | undefined {
   return device.endsWith(attachedSuffix) ? device.slice(0, -attachedSuffix.length) : undefined;
 }
 
-/** Whether a directory is a device, attached or not: its backing file lies beside it. */
+/** Whether a directory is a device, attached or not: its backing file is in the same directory. */
 export async function isDeviceDirectory(path: string): Promise<boolean> {
   for (const suffix of [attachedSuffix, detachedSuffix]) {
     if (path.endsWith(suffix) && (await isFile(path.slice(0, -suffix.length)))) return true;
@@ -76,7 +76,7 @@ export async function forgetDetached(backingFile: string): Promise<void> {
   await fs.rm(`${backingFile}${detachedSuffix}`, { recursive: true, force: true });
 }
 
-/** Gives `target`, a backing file without a device, a copy of what is on the device of `source`. */
+/** Copies what is on the device of `source` to `target`, a backing file without a device. */
 export async function copyContents(source: string, target: string): Promise<void> {
   const contents = (await isAttached(source)) ? deviceOf(source) : `${source}${detachedSuffix}`;
   const made = `${target}${detachedSuffix}`;
@@ -176,7 +176,7 @@ export async function addUser(device: string, target: string): Promise<void> {
   await writeAtomic(childOf(users, keyOf(target)), target, 0o600);
 }
 
-/** The mount points that lead to the device's files. Notes of mounts that never came to be are dropped. */
+/** The mount points that lead to the device's files. Records of mounts that were never completed are dropped. */
 export async function usersOf(device: string): Promise<readonly string[]> {
   const users = childOf(device, "users");
   const live: string[] = [];

@@ -1,7 +1,7 @@
 /**
- * Mounts without the right to mount: the mount point makes room for a symbolic link to what would be
- * mounted. Beside it lies a hidden record directory `.NAME.longshore-mount` with what the link
- * covers (`under`) and the stack of mounts (`mounts.json`), so that every process sees the same.
+ * Mounts without the right to mount: the mount point makes room for a symbolic link to what would be mounted. Next to
+ * it is a hidden record directory `.NAME.longshore-mount` with what the link covers (`under`) and the stack of mounts
+ * (`mounts.json`), so that every process sees the same.
  *
  * Life of a mount point, and what a crash between two steps leaves
  *
@@ -27,7 +27,7 @@ export interface StandInMount {
   readonly readOnly: boolean;
   /** The real path that the link leads to. */
   readonly link: string;
-  /** Gives the order among all mounts of the machine. */
+  /** Determines the order among all mounts of the machine. */
   readonly order: string;
 }
 

@@ -1,4 +1,6 @@
-/** A driver whose list does not end keeps no sidecar busy for ever: each round ends, says so, and the next comes in its time. */
+/**
+ * A driver with an endless list does not block a sidecar: each round ends with a log line, and the next starts on time.
+ */
 import { create, ListVolumesResponseSchema } from "@longshore/csi";
 import { recordingLogger } from "@longshore/runtime";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** What runs beside a CSI driver: attacher, provisioner, registrar. Each is one component on the seams. */
+/** The sidecars of a CSI driver: attacher, provisioner, registrar, … Each is one component on the seams. */
 export { type AttacherOptions, startAttacher } from "./attacher/index.ts";
 export {
   ClusterDriverRegistrarOptionError,

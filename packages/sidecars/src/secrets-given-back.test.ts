@@ -1,6 +1,7 @@
 /**
- * A driver gives every secret back that it gets, in statuses and in every field of its answers: nothing of it is in a log, an
- * event, an object or a metric. The RPCs and fields come from the protocol's descriptors, so a new one is in it.
+ * A driver returns every secret that it receives, in statuses and in every field of its answers: none of them appears
+ * in a log, an event, an object or a metric. The RPCs and fields come from the protocol's descriptors, so new ones are
+ * included.
  */
 import {
   ControllerServiceCapability_RPC_Type,
@@ -89,7 +90,7 @@ test.each([
     const places = placesOfText(output, "").map(({ path }) => path);
     expect(leaked.get(name), `places of ${name}`).toEqual(expect.arrayContaining(places));
   }
-  // What has no secrets of its own tells those of earlier calls.
+  // Calls without secrets of their own return those of earlier calls.
   for (const name of ["ControllerGetVolume", "ListVolumes"].filter((each) => leaked.has(each)))
     expect(leaked.get(name)?.some((where: string) => where.endsWith("message"))).toBe(true);
 });

@@ -5,7 +5,7 @@
  */
 import type { KubeObject, Resource } from "@longshore/kube";
 
-/** What becomes of a snapshot at the driver when its content is deleted. */
+/** What happens to a snapshot at the driver when its content is deleted. */
 export type SnapshotDeletionPolicy = "Delete" | "Retain";
 
 /** The last error in making a snapshot. */
@@ -25,7 +25,7 @@ export interface SnapshotReference {
   resourceVersion?: string;
 }
 
-/** A user's wish for a snapshot of a claim, or for the use of one that exists. */
+/** A user's request for a snapshot of a claim, or for the use of an existing snapshot. */
 export interface VolumeSnapshot extends KubeObject {
   spec: {
     /** Exactly one of the two. */
@@ -38,7 +38,7 @@ export interface VolumeSnapshot extends KubeObject {
 /** What has become of a {@link VolumeSnapshot}. Trust it only where the content points back. */
 export interface VolumeSnapshotStatus {
   boundVolumeSnapshotContentName?: string;
-  /** When it was cut, RFC 3339. */
+  /** When it was taken, RFC 3339. */
   creationTime?: string;
   readyToUse?: boolean;
   /** The least size of a volume made from it, a quantity. */
@@ -64,7 +64,7 @@ export interface VolumeSnapshotContent extends KubeObject {
 /** What the driver said of a {@link VolumeSnapshotContent}. */
 export interface VolumeSnapshotContentStatus {
   snapshotHandle?: string;
-  /** When it was cut, in nanoseconds since 1970. Numbers are exact to a microsecond only. */
+  /** When it was taken, in nanoseconds since 1970. Numbers are exact to a microsecond only. */
   creationTime?: number;
   /** In bytes. */
   restoreSize?: number;
@@ -86,7 +86,7 @@ export interface SnapshotSelector {
   matchExpressions?: { key: string; operator: string; values?: string[] }[];
 }
 
-/** A user's wish for snapshots of several claims, cut at one moment. */
+/** A user's request for snapshots of several claims, all taken at the same moment. */
 export interface VolumeGroupSnapshot extends KubeObject {
   spec: {
     /** Exactly one of the two. */

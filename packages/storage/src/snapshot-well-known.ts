@@ -9,13 +9,13 @@ export const snapshotSourceFinalizer = `${prefix}volumesnapshot-as-source-protec
 export const snapshotBoundFinalizer = `${prefix}volumesnapshot-bound-protection`;
 /** On a VolumeSnapshot that belongs to a group, until the group is gone. */
 export const snapshotInGroupFinalizer = `${prefix}volumesnapshot-in-group-protection`;
-/** On a VolumeSnapshotContent, until its snapshot at the driver is deleted or let go. */
+/** On a VolumeSnapshotContent, until its snapshot at the driver is deleted or released. */
 export const contentFinalizer = `${prefix}volumesnapshotcontent-bound-protection`;
 /** On a claim while a snapshot of it is being made. */
 export const snapshotClaimFinalizer = `${prefix}pvc-as-source-protection`;
-/** On a VolumeGroupSnapshot, until its content is gone or let go. */
+/** On a VolumeGroupSnapshot, until its content is gone or released. */
 export const groupSnapshotFinalizer = `${groupPrefix}volumegroupsnapshot-bound-protection`;
-/** On a VolumeGroupSnapshotContent, until its snapshots at the driver are deleted or let go. */
+/** On a VolumeGroupSnapshotContent, until its snapshots at the driver are deleted or released. */
 export const groupContentFinalizer = `${groupPrefix}volumegroupsnapshotcontent-bound-protection`;
 
 /** On a VolumeSnapshotContent: CreateSnapshot was called and its outcome is not known for certain. */

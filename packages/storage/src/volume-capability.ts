@@ -9,14 +9,14 @@ import type { PersistentVolumeSpec } from "@longshore/kube";
 /** A capability ready to be put into a request. */
 export type CapabilityInit = MessageInitShape<typeof VolumeCapabilitySchema>;
 
-/** The access modes of a volume cannot be told to a driver. */
+/** The access modes of a volume cannot be converted into a CSI access mode. */
 export class AccessModeError extends Error {
   override readonly name = "AccessModeError";
 }
 
 /** What a driver says about access modes. */
 export interface AccessModeSupport {
-  /** The driver has SINGLE_NODE_MULTI_WRITER, so that it tells one writer on a node from many. */
+  /** The driver has SINGLE_NODE_MULTI_WRITER: it distinguishes one writer on a node from several. */
   readonly singleNodeMultiWriter: boolean;
 }
 

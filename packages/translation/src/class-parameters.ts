@@ -13,7 +13,7 @@ import type { Draft, DraftMap, StorageClass, TopologySelectorTerm } from "./type
 /** The parameter by which a CSI provisioner learns the file system. */
 export const CSI_FSTYPE = "csi.storage.k8s.io/fstype";
 
-/** What becomes of one parameter: names and values to write, or nothing where it has no counterpart. */
+/** The result for one parameter: names and values to write, or nothing where it has no counterpart. */
 export type ParameterRule = (
   value: string,
   name: string,

@@ -38,7 +38,7 @@ export interface Fault {
   readonly remedy: string;
 }
 
-/** Tells a fault from the text that a parser returns when all is well. */
+/** True for a fault; on success a parser returns a text or a number. */
 export function isFault(value: string | number | Fault): value is Fault {
   return typeof value === "object";
 }

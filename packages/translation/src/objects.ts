@@ -14,10 +14,7 @@ export interface PersistentVolumeChanges {
   readonly accessModes?: readonly string[] | null | undefined;
 }
 
-/**
- * `pv` with the member `from` of its spec replaced by `to`, in the same place. A member `to` that was
- * already there gives way.
- */
+/** `pv` with the member `from` of its spec replaced by `to`, in the same place. An existing member `to` is replaced. */
 export function replaceSource(
   pv: PersistentVolume,
   from: InTreeSourceName | "csi",

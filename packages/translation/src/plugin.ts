@@ -23,7 +23,7 @@ export interface InTreePlugin {
   readonly source: InTreeSourceName;
   /** The members of that source. */
   readonly fields: SourceFields;
-  /** The node label by which the driver tells zones apart; absent when it has none. */
+  /** The node label that names the zone for this driver; absent when it has none. */
   readonly topologyKey?: string;
   /** Set when classes cross as they are, so that even a missing one does. */
   readonly classesUnchanged?: true;
@@ -32,8 +32,8 @@ export interface InTreePlugin {
   /** @throws TranslationError */
   pvToInTree(pv: PersistentVolume, trace: Trace | undefined): PersistentVolume;
   /**
-   * Puts into the in-tree form what the reference's translation leaves out though the CSI volume tells it. Absent:
-   * it leaves nothing out.
+   * Puts into the in-tree form what the reference's translation leaves out although the CSI volume has it. Absent: the
+   * reference leaves nothing out.
    */
   completeInTree?(inTree: PersistentVolume, csi: CSIPersistentVolumeSource, trace: Trace): PersistentVolume;
   /** @throws TranslationError */

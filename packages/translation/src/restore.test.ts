@@ -127,7 +127,7 @@ describe("the way back to in-tree form", () => {
         ),
         { numRuns: 2000 },
       );
-      // The monitors of a Ceph cluster cannot be had back from their hash.
+      // The monitors of a Ceph cluster cannot be recovered from their hash.
       if (source === "rbd") expect(restored).toBe(0);
     },
   );

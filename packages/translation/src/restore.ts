@@ -1,6 +1,6 @@
 /**
- * The way back to in-tree form for good: what it would lose is an error or is named, where the reference's
- * translation leaves a field empty.
+ * The permanent translation back to in-tree form: a loss is an error or is reported, where the reference's translation
+ * leaves a field empty.
  */
 
 import { objectLabel, TranslationError } from "./errors.ts";
@@ -12,7 +12,7 @@ import type { CSIPersistentVolumeSource, PersistentVolume, SecretReference } fro
 export interface DroppedField {
   /** Path in the CSI volume, such as `spec.csi.volumeAttributes[storage.kubernetes.io/csiProvisionerIdentity]`. */
   readonly field: string;
-  /** What becomes of it, as the rest of a sentence about the field. */
+  /** What happens to it, as the rest of a sentence about the field. */
   readonly text: string;
 }
 
@@ -25,10 +25,10 @@ const secretFields = [
 ] as const;
 
 /**
- * Holds the in-tree form `after` to the CSI volume `before` that it was made of.
+ * Checks that the in-tree form `after` keeps what the CSI volume `before` says; `after` was made from `before`.
  * @returns what is dropped, in the order of the input
- * @throws TranslationError naming what would be lost: the identity of the disk (the way back to CSI gives another
- *   handle, or none), the file system, read-only use, or a secret
+ * @throws TranslationError naming what would be lost: the identity of the disk (the translation back to CSI yields
+ *   another handle, or none), the file system, read-only use, or a secret
  */
 export function checkRestored(
   plugin: InTreePlugin,
@@ -99,7 +99,7 @@ function crossedAgain(
   }
 }
 
-/** A handle of which the in-tree form keeps less is completed as a node beside the disk completes it. */
+/** Where the in-tree form keeps only a part of the handle, completes it as a node in the disk's location would. */
 function namesSameDisk(plugin: InTreePlugin, handle: string, again: string): boolean {
   if (handle === again) return true;
   if (plugin.repairVolumeHandle === undefined) return false;

@@ -22,8 +22,8 @@ export const optionalText: SourceField = { type: "text" };
 export const commonFields: SourceFields = { fsType: optionalText, readOnly: { type: "boolean" } };
 
 /**
- * Holds `source` to the types of the API, since a manifest may hold anything (validation.go of core/v1: required
- * members; types.go: their types).
+ * Checks `source` against the types of the API, since a manifest may contain anything (validation.go of core/v1:
+ * required members; types.go: their types).
  * @param path path of the source in its object, such as `spec.cinder`
  * @throws TranslationError naming the first member that is missing or of another type
  */

@@ -24,13 +24,13 @@ export const BETA_REGION = "failure-domain.beta.kubernetes.io/region";
 /** Joins the zones of a regional volume in one label. */
 export const ZONE_DELIMITER = "__";
 
-/** Affinity and metadata as they shall be; the same objects where nothing changed. */
+/** The affinity and metadata after translation; the same objects where nothing changed. */
 export interface Placement {
   readonly nodeAffinity: VolumeNodeAffinity | null | undefined;
   readonly metadata: ObjectMeta | undefined;
 }
 
-/** Gives the region that a list of zones lies in. */
+/** Returns the region that contains all of the zones. */
 export type RegionOfZones = (zones: readonly string[]) => string | Fault;
 
 /** Rewrites the zones of an in-tree volume to the driver's key; labels serve where the affinity names none. */
@@ -277,7 +277,7 @@ function findKey(affinity: VolumeNodeAffinity | null | undefined, key: string, v
   return false;
 }
 
-/** The values that the affinity gives for `key` in any term, each once, in order. */
+/** The values that the affinity has for `key` in any term, each once, in order. */
 function valuesOf(affinity: VolumeNodeAffinity | null | undefined, key: string): readonly string[] {
   const values: string[] = [];
   for (const term of termsOf(affinity)) {

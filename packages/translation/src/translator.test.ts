@@ -140,7 +140,7 @@ describe("laws over generated volumes", () => {
   test("to CSI, back and to CSI again changes nothing more", () => {
     fc.assert(
       fc.property(volumes, (pv) => {
-        // A vSphere volume learns its path from the driver, which is not here to tell.
+        // A vSphere volume learns its path from the driver, which does not run here.
         fc.pre(!("vsphereVolume" in pv.spec));
         const once = translator.translateInTreePVToCSI(pv as PersistentVolume);
         const again = translator.translateInTreePVToCSI(translator.translateCSIPVToInTree(once));

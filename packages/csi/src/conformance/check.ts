@@ -6,7 +6,7 @@ import type { CheckContext } from "./context.ts";
 import type { CheckGroup } from "./result.ts";
 import type { DriverTarget } from "./target.ts";
 
-/** What must be so for a check to make sense. Gives the reason why it is not, or undefined when it is. */
+/** A precondition of a check. Returns the reason why it does not hold, or undefined when it holds. */
 export type Need = (target: DriverTarget) => string | undefined;
 
 /** One rule of the specification that can be seen from outside. */

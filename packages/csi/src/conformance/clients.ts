@@ -1,6 +1,6 @@
 /**
- * The calls that checks make: typed clients over the connections, with deadline and secrets filled in, every
- * call recorded and told to whoever watches (the ledger, the protocol's observations).
+ * The calls that checks make: typed clients over the connections, with deadline and secrets filled in, every call
+ * recorded and reported to the watchers (the ledger, the protocol's observations).
  */
 import {
   create,
@@ -40,7 +40,7 @@ export type ConformanceClient<S extends DescService> = {
     : never;
 };
 
-/** The calls of the service that streams: each gives all messages of its stream. */
+/** The calls of the service that streams: each returns all messages of its stream. */
 export interface SnapshotMetadataClient {
   getMetadataAllocated(
     request: MessageInitShape<typeof GetMetadataAllocatedRequestSchema>,
@@ -72,7 +72,7 @@ export interface CallOutcome {
   readonly error: CsiCallError | undefined;
 }
 
-/** Told of every call. */
+/** Receives every call. */
 export interface CallWatcher {
   /** Before it is made. */
   onStart?(rpc: string): void;
@@ -139,7 +139,7 @@ function recordingTransport(env: ConformanceClientOptions, client: object): Unar
   };
 }
 
-/** Makes the call and tells the watchers of it. */
+/** Makes the call and reports it to the watchers. */
 async function recorded<T extends { readonly response: MessageShape<DescMessage> }>(
   env: ConformanceClientOptions,
   method: Method,

@@ -10,7 +10,7 @@ import type { SettledOptions } from "./options.ts";
 import { CheckFailure, CheckSkipped } from "./result.ts";
 import type { DriverTarget } from "./target.ts";
 
-/** What the runner gives a context. */
+/** What the runner passes to a context. */
 export interface CheckContextParts {
   readonly clock: Clock;
   readonly random: Random;
@@ -108,7 +108,7 @@ export class CheckContext {
     await restarted(this.#parts, this.options);
   }
 
-  /** Repeats `look` until it gives something. @throws CheckFailure when that takes too long */
+  /** Repeats `look` until it returns a value. @throws CheckFailure when that takes too long */
   async eventually<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
     const { clock } = this.#parts;
     const untilMs = clock.monotonicMs() + this.options.patienceMs;

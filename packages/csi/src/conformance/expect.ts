@@ -1,4 +1,4 @@
-/** How checks say what must be so. Each failure tells what was seen and what must be. */
+/** Assertions of the checks. Each failure names the actual and the expected outcome. */
 import { CsiCallError, type GrpcCode } from "../errors.ts";
 import { CheckFailure } from "./result.ts";
 
@@ -35,7 +35,7 @@ export async function mustEnd<T>(
   return ending;
 }
 
-/** The call must be answered. Gives the answer. */
+/** The call must succeed. Returns its answer. */
 export async function mustAnswer<T>(what: string, call: Promise<T>): Promise<T> {
   const ending = await endingOf(call);
   if (ending.code !== "OK") throw new CheckFailure(`${what} ${described(ending)}; must be OK`);

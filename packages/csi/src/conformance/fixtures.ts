@@ -1,4 +1,4 @@
-/** Volumes, snapshots and mounts as checks need them. What is made is in the ledger by itself. */
+/** Volumes, snapshots and mounts for the checks. Everything created is recorded in the ledger. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   VolumeCapability_AccessMode_Mode as Mode,

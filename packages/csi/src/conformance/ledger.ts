@@ -36,7 +36,7 @@ export type Made =
     }
   | { readonly kind: "snapshot"; readonly snapshotId: string }
   | { readonly kind: "volume"; readonly volumeId: string }
-  /** A create that got no answer: only its repetition tells the id. */
+  /** A create without an answer: only repeating it returns the id. */
   | { readonly kind: "volumeOfRequest"; readonly request: CreateVolumeRequest }
   | { readonly kind: "snapshotOfRequest"; readonly request: CreateSnapshotRequest }
   | { readonly kind: "groupOfRequest"; readonly request: CreateVolumeGroupSnapshotRequest }

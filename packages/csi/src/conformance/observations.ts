@@ -1,6 +1,6 @@
 /**
- * What every answer must keep, whichever check asked for it: limits of sizes, messages of statuses, silence
- * about secrets. It is looked for in all calls of a run, and the checks of the group `protocol` tell.
+ * Rules for every answer, whichever check made the call: size limits, status messages, no secrets. All calls of a run
+ * are observed; the checks of the group `protocol` report violations.
  */
 import { type DescMessage, type MessageShape, ScalarType } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";

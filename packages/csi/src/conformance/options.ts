@@ -1,4 +1,4 @@
-/** What a run of the conformance suite is told, and the seams that it works through. */
+/** The options of a run of the conformance suite, and the seams that it uses. */
 import type { Clock, Host, Random } from "@longshore/runtime";
 import type { CsiConnector } from "../connection.ts";
 import type { CheckResult } from "./result.ts";

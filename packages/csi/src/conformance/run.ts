@@ -54,7 +54,7 @@ export class CleanupError extends Error {
   override readonly name = "CleanupError";
 }
 
-/** Calls of a failed check that are reported: the last ones, since those tell. */
+/** Calls of a failed check that are reported: the last ones, which are closest to the failure. */
 const callsMax = 20;
 /** Characters of what a driver says of itself that are reported. */
 const driverTextMax = 256;
@@ -232,7 +232,7 @@ export class ConformanceSession {
     return { options: this.#options, connection, controllerConnection };
   }
 
-  /** Waits for a driver that went away: by itself or restarted. */
+  /** Waits for a driver that is gone, after a crash or a restart. */
   async #awaitReturn(signal: AbortSignal): Promise<boolean> {
     const parts = { clock: this.#env.clock, clients: this.#clients(signal, undefined, []), signal };
     const patienceMs = this.#options.restartDriver === undefined ? returnMs : this.#options.patienceMs;

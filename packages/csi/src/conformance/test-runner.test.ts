@@ -17,7 +17,7 @@ describe("a driver that keeps the contract", () => {
   );
 });
 
-/** Declares the suite for a runner that only takes note, and runs its tests. */
+/** Declares the suite for a runner that only records, and runs its tests. */
 async function runTests(world: Awaited<ReturnType<typeof fakeWorld>>, select?: (id: string) => boolean) {
   const tests: { name: string; body: (this: unknown, context: unknown) => Promise<void> }[] = [];
   const groups: string[] = [];

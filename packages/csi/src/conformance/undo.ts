@@ -18,7 +18,7 @@ export interface UndoEnv {
 const passesMax = 5;
 const pauseMs = 500;
 
-/** Removes all that is in the ledger. Gives a sentence for each thing that is still there; never fails. */
+/** Removes all that is in the ledger. Returns a sentence for each thing that is still there; never fails. */
 export async function undoAll(env: UndoEnv, ledger: Ledger, signal: AbortSignal): Promise<readonly string[]> {
   let reasons = new Map<Made, string>();
   for (let pass = 0; pass < passesMax && ledger.size > 0 && !signal.aborted; pass++) {
@@ -62,7 +62,7 @@ async function undo({ clients, host }: UndoEnv, made: Made): Promise<void> {
     case "volume":
       await gone(controller.deleteVolume({ volumeId: made.volumeId }));
       return;
-    // Repeating the call tells the id, and the ledger takes note of it: the next pass removes it.
+    // Repeating the call returns the id, which the ledger records: the next pass removes it.
     case "volumeOfRequest":
       await madeOrRefused(controller.createVolume(made.request));
       return;
@@ -89,7 +89,7 @@ async function gone(call: Promise<unknown>): Promise<void> {
   }
 }
 
-/** A create that is refused for good has made nothing. */
+/** A create with a final refusal has created nothing. */
 async function madeOrRefused(call: Promise<unknown>): Promise<void> {
   try {
     await call;

@@ -1,4 +1,6 @@
-/** What becomes of what a driver says, in every form of the CSI seams: the half of the contract that `guarded.ts` keeps. */
+/**
+ * How a driver's answers are cleaned, in every form of the CSI seams: the half of the contract that `guarded.ts` keeps.
+ */
 import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { CsiCallError, type CsiConnection, type CsiConnectOptions, CsiStatusError } from "../index.ts";
@@ -67,7 +69,7 @@ export function answersContract(form: () => CsiForm): void {
         expect(place.path).toMatch(/message$/);
         expect(JSON.stringify(ended.answer, plain)).toContain("x-***stripped***-y");
       }
-      // As it comes, for those that judge a driver.
+      // Unchanged, for tests of a driver.
       const raw = await driverThat(form(), (asked) => place.plantIn(create(asked.output)), {
         answers: "raw",
       });
@@ -235,7 +237,7 @@ async function driverThat(
   const connection = connector.connect(at, connectOptions);
   return {
     connection,
-    /** Gives the answer, of a stream the first. */
+    /** Returns the answer; of a stream, the first one. */
     async call(method: Method, request: Message = create(method.input)): Promise<Message> {
       const client = connection[clients[method.parent.typeName] ?? "identity"] as unknown as Record<
         string,

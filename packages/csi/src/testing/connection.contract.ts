@@ -264,7 +264,7 @@ export function csiContract(name: string, form: () => CsiForm): void {
       await told;
 
       const second = await listener.serve(at, driver());
-      // Whoever asks too late hears of it at once.
+      // A listener that is added too late is called at once.
       connection.onLost(() => lost.push("late"));
       await connection.identity.probe({}, options);
       await second.close();
@@ -439,7 +439,7 @@ function hanging(told: () => void) {
     });
 }
 
-/** Repeats a call until somebody answers; the channel reconnects on its own, at most a second later. */
+/** Repeats a call until a server answers; the channel reconnects on its own, at most a second later. */
 async function untilAnswered<T>(call: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

@@ -1,4 +1,4 @@
-/** A driver that gives secrets back wherever the protocol has room for a text: what nobody may pass on. */
+/** A driver that returns secrets in every text field of the protocol; none of them may be passed on. */
 import {
   create,
   type DescMessage,
@@ -15,7 +15,7 @@ import { placesOfText } from "./planted-texts.ts";
 /** The services, and what they have done. */
 export interface LeakyServices {
   readonly services: CsiServices;
-  /** Where secrets were given back, by RPC: `INTERNAL`, `volume.volume_id`, … */
+  /** Where secrets were returned, by RPC: `INTERNAL`, `volume.volume_id`, … */
   readonly leaks: ReadonlyMap<string, readonly string[]>;
   /** RPCs that came with secrets. */
   readonly withSecrets: ReadonlySet<string>;
@@ -29,8 +29,9 @@ const services = { identity: Identity, controller: Controller, groupController: 
 const codes = ["INTERNAL", "UNAVAILABLE", "INVALID_ARGUMENT"] as const;
 
 /**
- * The same services, whose first calls of each RPC give back the secrets that the driver was ever given: first in a status
- * of each kind, then at each place of the answer, one call after the other; of an RPC without secrets, in its texts for people.
+ * The same services, whose first calls of each RPC return all secrets that the driver has ever received: first in a
+ * status of each kind, then at each place of the answer, one call after the other; of an RPC without secrets, in its
+ * texts for people.
  */
 export function leakyServices(given: CsiServices): LeakyServices {
   const leaks = new Map<string, string[]>();

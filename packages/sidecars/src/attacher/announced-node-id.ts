@@ -20,7 +20,10 @@ export function announcedNodeIdOf(node: Node | undefined, driver: string): strin
   }
 }
 
-/** Asks for it. Where the right to read Nodes is missing, as the reference's roles have it, nobody is asked again. */
+/**
+ * Returns a function that reads the id from the Node. After the first 403 it reads no more Nodes: the reference's roles
+ * do not grant this right.
+ */
 export function announcedNodeIds(
   env: Pick<SidecarEnv, "kube" | "logger">,
   driver: string,

@@ -58,7 +58,7 @@ export interface AttachContext {
   readonly timeoutMs: number;
   /** File system of a volume that names none. */
   readonly defaultFsType: string;
-  /** What the attacher of this driver puts on attachments and volumes. */
+  /** The finalizer that the attacher of this driver adds to attachments and volumes. */
   readonly finalizer: string;
 }
 
@@ -132,7 +132,7 @@ async function detach(context: AttachContext, va: Attachment, signal: AbortSigna
   await dropFinalizer(context, va, signal);
 }
 
-/** @param remembered the attachment, when its own annotation may tell: for detaching only */
+/** @param remembered the attachment, when its own annotation may name the node's id: for detaching only */
 async function nodeIdOfAttachment(
   { csiNodes, driver, announcedNodeId }: AttachContext,
   va: Attachment,
@@ -200,7 +200,7 @@ async function storeIntent(
   const isAnnotated = annotations?.[nodeIdAnnotation] === nodeId;
   if (isHeld && isAnnotated) return;
   const metadata = {
-    // With it the patch fails on an attachment that changed, so nobody's finalizer is dropped.
+    // With it the patch fails on an attachment that changed, so no finalizer of others is dropped.
     resourceVersion,
     ...(isHeld ? {} : { finalizers: [...finalizers, finalizer] }),
     ...(isAnnotated ? {} : { annotations: { [nodeIdAnnotation]: nodeId } }),
@@ -236,7 +236,7 @@ async function dropFinalizer(context: AttachContext, va: Attachment, signal: Abo
   }
 }
 
-/** Runs `work`; a failure is told in the status and in an event, then thrown again for the queue to back off. */
+/** Runs `work`; reports a failure in the status and in an event, then throws it again so that the queue backs off. */
 async function reporting(
   context: AttachContext,
   va: Attachment,
@@ -247,7 +247,7 @@ async function reporting(
   try {
     await work();
   } catch (error) {
-    // Somebody else was faster: nothing failed, the next pass looks anew.
+    // Conflict: not a failure; retry with the current state.
     if (signal.aborted || isConflict(error)) throw error;
     const message = errorChain(error);
     const reason = field === "attachError" ? "FailedAttachVolume" : "FailedDetachVolume";

@@ -47,7 +47,7 @@ function isEmpty(value: unknown): boolean {
 
 /**
  * Whether the change is the attacher's own intent and nothing else: its finalizer and the node id. The pass that wrote
- * it goes on by itself; woken by it, each attachment would be published twice.
+ * it continues anyway; a second pass would publish each attachment twice.
  */
 export function isOwnIntent(before: VolumeAttachment, after: VolumeAttachment, finalizer: string): boolean {
   const wasHeld = before.metadata?.finalizers?.includes(finalizer) ?? false;

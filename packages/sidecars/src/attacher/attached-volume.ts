@@ -1,4 +1,4 @@
-/** From a VolumeAttachment to what its driver must be told: the volume it names, and where it goes. */
+/** Converts a VolumeAttachment into the parameters of the driver's calls: the volume and the node. */
 import type {
   CSINode,
   CSIPersistentVolumeSource,
@@ -63,7 +63,7 @@ export function volumeOfSpec(
 /**
  * The id by which the driver knows the node.
  * @param remembered the attachment, whose annotation stands in when the node's CSINode is gone: for detaching only
- * @throws AttachmentError when nothing tells
+ * @throws AttachmentError when neither names it
  */
 export function nodeIdFor(
   csiNode: CSINode | undefined,

@@ -515,7 +515,7 @@ function countingWrites({ kube }: World, writes: string[]): KubeClient {
   });
 }
 
-/** Attaches an inline volume and gives what the driver was asked; `next` gives the request after it. */
+/** Attaches an inline volume and returns the driver's request; `next` returns the request after it. */
 async function publishOf(
   spec: Partial<PersistentVolumeSpec>,
   capabilities: readonly string[],

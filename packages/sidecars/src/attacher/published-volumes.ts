@@ -1,6 +1,6 @@
 /**
- * Compares what attachments say with what the driver lists as published (docs/behaviour/sidecars.md 3.4). A contradiction is
- * not written anywhere: the attachment is only looked at once more, with the call forced.
+ * Compares what attachments say with what the driver lists as published (docs/behaviour/sidecars.md 3.4). A
+ * contradiction is not stored: the attachment is only queued again, with the call forced.
  */
 import { type CsiCallOptions, entriesOfPages } from "@longshore/csi";
 import type { Stored, VolumeAttachment } from "@longshore/kube";

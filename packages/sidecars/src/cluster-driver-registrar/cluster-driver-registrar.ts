@@ -83,7 +83,7 @@ const serveCsiDriver: Serve<ClusterDriverRegistrarOptions> = async (sidecar, opt
   );
 };
 
-/** One pass. @returns the fields in which an object of somebody else is not as it should be */
+/** One pass. @returns the fields in which an object of another owner is not as it should be */
 async function ensureCsiDriver(
   env: SidecarEnv,
   wanted: CSIDriver,
@@ -114,7 +114,7 @@ async function create(env: SidecarEnv, wanted: CSIDriver, options: CallOptions):
     await env.kube.create(resources.csiDrivers, wanted, options);
     env.logger.info("CSIDriver object made", { driver: wanted.metadata?.name });
   } catch (error) {
-    // Somebody was faster: the next look compares.
+    // Another client created it first: the next pass compares.
     if (!isAlreadyExists(error)) throw error;
   }
 }

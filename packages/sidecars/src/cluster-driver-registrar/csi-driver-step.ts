@@ -9,9 +9,11 @@ export const clusterDriverRegistrar = "cluster-driver-registrar";
 export type CsiDriverStep =
   | { readonly kind: "none" }
   | { readonly kind: "create" }
-  /** Ours, from another life with other settings: most of its spec cannot be changed, so it is made anew. */
+  /**
+   * Ours, from an earlier run with other settings: most of its spec is immutable, so it is deleted and created again.
+   */
   | { readonly kind: "replace"; readonly fields: readonly string[] }
-  /** Somebody else's: left as it is, and told. */
+  /** Another owner's: left as it is, and reported. */
   | { readonly kind: "differs"; readonly fields: readonly string[] };
 
 const compared = ["attachRequired", "podInfoOnMount"] as const;

@@ -153,7 +153,7 @@ export function resync<T extends KubeObject>(
   });
 }
 
-/** All VolumeSnapshotContents, or those that one node looks after. */
+/** All VolumeSnapshotContents, or those that one node is responsible for. */
 export function cachedSnapshotContents(
   informers: SharedInformers,
   nodeName?: string,

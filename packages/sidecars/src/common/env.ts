@@ -40,7 +40,7 @@ export async function learnDriver(env: SidecarEnv, timeoutMs: number, signal: Ab
   }
 }
 
-/** A driver that does not come is told of this often (csi-lib-utils, connection). */
+/** Interval between log lines about a driver that is not there yet (csi-lib-utils, connection). */
 const tellMs = 30_000;
 
 function tellOfWaiting({ clock, logger }: Pick<SidecarEnv, "clock" | "logger">): Timer {

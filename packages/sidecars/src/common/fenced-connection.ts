@@ -1,6 +1,6 @@
 /**
  * A driver's connection for the term of a leader, as `fencedClient` is for the API server: no call begins once the
- * lease may have lapsed. A process that was stopped and goes on could otherwise detach what its successor attached.
+ * lease may have lapsed. Without this, a process that was paused and resumes could detach what its successor attached.
  */
 import { CsiCallError, type CsiConnection, interceptCalls } from "@longshore/csi";
 import { LeadershipLostError, type Term } from "@longshore/kube";

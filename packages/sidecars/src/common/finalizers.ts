@@ -1,6 +1,6 @@
 /**
- * Adding and removing one finalizer among those of others. Removing names the place, and tests it, so
- * that a list changed meanwhile makes the patch fail instead of dropping somebody else's.
+ * Adding and removing one finalizer among those of others. Removing names the place, and tests it, so that a list
+ * changed meanwhile makes the patch fail instead of dropping another finalizer.
  */
 
 /** One step of a JSON patch (RFC 6902). */

@@ -1,4 +1,4 @@
-/** What a health endpoint answers, decided without a server: whoever serves HTTP only writes it out. */
+/** What a health endpoint answers, decided without a server: the HTTP server only sends it. */
 
 /** One answer to `GET /healthz`. */
 export interface HealthAnswer {

@@ -4,9 +4,9 @@
  *     compete ──► lead: serve in a scope of its own ──► lease lost or stopped ──► scope.stop() ──► compete, or stop
  *
  * Invariants
- *  - What the leader starts lives in the scope of its term: nothing of it goes on in the next.
+ *  - What the leader starts lives in the scope of its term: nothing of it continues in the next.
  *  - API server and driver are written to through fences, which look at the clock before each call.
- *  - What was begun is not undone: whoever leads next finds it in API objects and driver, and goes on.
+ *  - What was begun is not undone: the next leader finds it in API objects and driver, and continues.
  */
 import {
   fencedClient,
@@ -30,7 +30,10 @@ export interface LeasePolicy {
   readonly renewDeadlineMs?: number;
   /** Pause between attempts, in milliseconds; default 5 s. */
   readonly retryPeriodMs?: number;
-  /** Whether whoever stops lets go, so that the next need not wait (ReleaseLeaderElectionOnExit); default false. */
+  /**
+   * Whether a leader that stops releases the lease, so that the next need not wait (ReleaseLeaderElectionOnExit);
+   * default false.
+   */
   readonly releaseOnStop?: boolean;
   /** Labels of the Lease. */
   readonly labels?: Readonly<Record<string, string>>;
@@ -66,7 +69,7 @@ export function startUnderLease(env: KubeEnv, policy: LeasePolicy, work: LedWork
             work.serve(fencedClient(env.kube, env.clock, term), term, scope),
           );
         } catch (error) {
-          // What came to a fence before the signal had told of the end: the election tells of it.
+          // A fence noticed the end of the term before the signal aborted: the election reports it.
           if (!(error instanceof LeadershipLostError)) work.onFailed(error);
         }
       },

@@ -1,7 +1,7 @@
 /** Reading the secret that a CSI call gets. Its values go into the request and nowhere else. */
 import { type KubeClient, resources, type SecretReference } from "@longshore/kube";
 
-/** A secret that a volume needs cannot be had. Never holds a value. */
+/** A secret that a volume needs does not exist. The error never contains a secret value. */
 export class SecretMissingError extends Error {
   override readonly name = "SecretMissingError";
 }

@@ -26,7 +26,7 @@ export class SidecarScope implements Component {
   readonly #tasks: TaskGroup;
   readonly #parts: Component[] = [];
 
-  /** @param onError told of a task that failed for another reason than being stopped */
+  /** @param onError called when a task fails for another reason than being stopped */
   constructor(onError: (error: unknown) => void) {
     this.#tasks = new TaskGroup(onError);
   }

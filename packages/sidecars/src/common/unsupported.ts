@@ -1,4 +1,4 @@
-/** What a sidecar finds when it is put beside a driver that has no use for it. */
+/** The error of a sidecar whose driver has no use for it. */
 
 /**
  * The driver lacks what the sidecar is for. Thrown by a `Serve` before it has begun anything: a process that runs

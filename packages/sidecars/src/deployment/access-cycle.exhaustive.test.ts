@@ -1,7 +1,7 @@
 /**
- * Every component under its own account, with exactly the rights that a deployment gives it, through a whole cycle of
- * its work on the embedded API server: nothing may be refused. Then once more for each single right, which is taken
- * away: something must be refused, or the right is not needed.
+ * Every component under its own account, with exactly the rights that a deployment grants it, through a whole cycle of
+ * its work on the embedded API server: nothing may be refused. Then once more without each single right: something must
+ * be refused, or the right is not needed.
  */
 import { fileURLToPath } from "node:url";
 import { inProcessCsi } from "@longshore/csi";
@@ -35,7 +35,7 @@ import { type AccessLog, watchedClient } from "./testing/watched-client.ts";
 const definitions = await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
 const socket = "/csi/csi.sock";
 
-/** The cycle met a refusal: it need not go on. */
+/** A request of the cycle was refused: it can stop. */
 class RefusedError extends Error {
   override readonly name = "RefusedError";
 }

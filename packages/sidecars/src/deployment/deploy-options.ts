@@ -27,7 +27,7 @@ export type ResourceAmounts = Readonly<Record<string, string>>;
  * asked for before.
  */
 export interface DeployOptions {
-  /** The driver's name, as GetPluginInfo gives it. */
+  /** The driver's name, as GetPluginInfo returns it. */
   readonly name: string;
   /** The driver's image. */
   readonly image: string;
@@ -55,7 +55,7 @@ export interface DeployOptions {
   readonly snapshotController?: boolean;
   /** The controller runs on nodes with these labels only. */
   readonly nodeSelector?: Readonly<Record<string, string>>;
-  /** Taints that the controller bears. */
+  /** Taints that the controller tolerates. */
   readonly tolerations?: readonly TolerationOptions[];
   /** Namespaces in which secrets of the driver are. */
   readonly secretNamespaces?: readonly string[];
@@ -69,7 +69,7 @@ export interface DeployOptions {
   /** Default `WaitForFirstConsumer` with topology, else `Immediate`. */
   readonly bindingMode?: "Immediate" | "WaitForFirstConsumer";
   readonly fsGroupPolicy?: "ReadWriteOnceWithFSType" | "File" | "None";
-  /** NodePublishVolume is told of the pod. */
+  /** NodePublishVolume receives information about the pod (`podInfoOnMount`). */
   readonly podInfo?: boolean;
   /** Pods may have volumes of the driver inline. */
   readonly ephemeral?: boolean;

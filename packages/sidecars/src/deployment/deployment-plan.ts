@@ -42,7 +42,7 @@ export interface DeploymentPlan {
   readonly controller: ControllerKind;
   readonly replicas: number;
   readonly leaderElection: boolean;
-  /** Sidecars beside the driver's controller; none of them: there is no controller part. */
+  /** Sidecars in the pod of the driver's controller; empty: there is no controller part. */
   readonly controllerSidecars: readonly ControllerSidecar[];
   readonly needs: AccessNeeds;
   readonly nodeDeployment: boolean;

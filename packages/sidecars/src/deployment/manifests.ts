@@ -26,7 +26,7 @@ export interface RenderedDeployment {
   readonly controller: readonly Rendered[];
 }
 
-/** Renders the objects of a plan; the same plan gives the same objects in the same order. */
+/** Renders the objects of a plan; the same plan yields the same objects in the same order. */
 export function renderDeployment(plan: DeploymentPlan): RenderedDeployment {
   return {
     shared: [

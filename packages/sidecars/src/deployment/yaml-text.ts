@@ -9,7 +9,7 @@ export class TemplateText {
   readonly #text: string;
   readonly #isBlock: boolean;
 
-  /** @param isBlock the text yields lines of its own below the member, and is told their indentation */
+  /** @param isBlock the text yields lines of its own below the member, and is piped through `nindent` */
   constructor(text: string, isBlock = false) {
     this.#text = text;
     this.#isBlock = isBlock;

@@ -89,7 +89,7 @@ describe.each(["list", "get"] as const)("the health monitor, asking by %s,", (wa
       "Warning c VolumeConditionAbnormal: the disk is slow",
     ];
     expect(await told(world)).toEqual(both);
-    // Told once, however long it stays well.
+    // Sent once, however long the volume stays healthy.
     await world.clock.advance(10 * period);
     const { items } = await world.kube.list(resources.events, { signal: world.signal });
     expect(items.find(({ type }) => type === "Normal")?.count).toBe(1);

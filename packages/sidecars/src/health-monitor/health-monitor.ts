@@ -1,6 +1,6 @@
 /**
- * The health monitor: tells on the claims how the driver says their volumes are (external-health-monitor, the
- * controller of CSI's volume health). It changes nothing but events.
+ * The health monitor: reports the conditions of volumes, as the driver states them, in events on their claims
+ * (external-health-monitor, the controller of CSI's volume health). It writes only events.
  */
 import { CsiCallError } from "@longshore/csi";
 import {
@@ -38,7 +38,7 @@ export interface HealthMonitorOptions {
   readonly listVolumesIntervalMs?: number;
   /** Volumes asked about at the same time (`--worker-threads`); default 10. */
   readonly workers?: number;
-  /** Also tells of claims whose pods are on a failed node (`--enable-node-watcher`); default false. */
+  /** Also reports claims whose pods are on a failed node (`--enable-node-watcher`); default false. */
   readonly enableNodeWatcher?: boolean;
 }
 
@@ -48,7 +48,7 @@ interface MonitorContext {
   readonly driver: Driver;
   readonly events: Pick<EventRecorder, "event">;
   readonly volumes: Pick<Informer<PersistentVolume>, "list">;
-  /** UIDs of claims that were last told to be abnormal. */
+  /** UIDs of claims that were last reported as abnormal. */
   readonly abnormal: Set<string>;
   readonly timeoutMs: number;
   readonly workers: number;
@@ -59,7 +59,7 @@ export function startHealthMonitor(env: SidecarEnv, options: HealthMonitorOption
   return startAlone(env, "health monitor", serveVolumeHealth, { timeoutMs: 15_000, ...options });
 }
 
-/** Monitors the volumes of the driver. @throws UnsupportedByDriverError when the driver tells no conditions */
+/** Monitors the volumes of the driver. @throws UnsupportedByDriverError when the driver reports no conditions */
 export const serveVolumeHealth: Serve<HealthMonitorOptions> = async (sidecar, options, scope) => {
   const { env, driver, informers } = sidecar;
   const { timeoutMs = 15_000, monitorIntervalMs = 60_000, listVolumesIntervalMs = 300_000 } = options;
@@ -121,7 +121,7 @@ async function lookAtEach(context: MonitorContext, signal: AbortSignal): Promise
         );
       } catch (error) {
         if (signal.aborted || !(error instanceof CsiCallError) || isUnreachable(error)) throw error;
-        // Nothing is known, so nothing is told; the next round asks again.
+        // The condition is unknown: report nothing; the next round asks again.
         context.env.logger.info("the condition of a volume cannot be had", {
           volume: volume.pvName,
           error,

@@ -1,4 +1,4 @@
-/** Which volumes the health monitor looks at, and what it tells about them. Pure. */
+/** Which volumes the health monitor checks, and what it reports about them. Pure. */
 import { isDeleting, type ObjectReference, type PersistentVolume } from "@longshore/kube";
 import { migratedToAnnotation } from "@longshore/storage";
 import { isPVMigratable, translateInTreePVToCSI } from "@longshore/translation";
@@ -48,7 +48,7 @@ function handleOf(pv: PersistentVolume, driver: string): string | undefined {
     try {
       csi = (translateInTreePVToCSI(pv) as PersistentVolume).spec?.csi;
     } catch {
-      // What has no form in CSI has no condition either; the attacher tells of it.
+      // A volume without a CSI form has no condition; the attacher reports the error.
       return undefined;
     }
   }
@@ -56,8 +56,8 @@ function handleOf(pv: PersistentVolume, driver: string): string | undefined {
 }
 
 /**
- * The event to send after a look at a volume. An abnormal condition is told at every look, so that its event does not
- * expire while it lasts; a normal one only after an abnormal one.
+ * The event to send after a look at a volume. An abnormal condition is reported at every look, so that its event does
+ * not expire while it lasts; a normal one only after an abnormal one.
  * @param health what the driver says; undefined: nothing
  */
 export function healthEvent(health: VolumeHealth | undefined, wasAbnormal: boolean): HealthEvent | undefined {

@@ -8,11 +8,11 @@ export const notReadyMs = 300_000;
 export interface NodeMemory {
   /** Since when it was seen not ready, by the monotonic clock; undefined: it was ready. */
   readonly notReadySinceMs?: number;
-  /** Its failure was told, its recovery not yet. */
+  /** Its failure was reported, its recovery not yet. */
   readonly failed: boolean;
 }
 
-/** One look at a node: what to tell, and what to remember. */
+/** One look at a node: what to report, and what to remember. */
 export interface NodeLook {
   readonly tell: "failed" | "recovered" | undefined;
   readonly memory: NodeMemory;

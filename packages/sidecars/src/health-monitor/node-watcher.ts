@@ -1,6 +1,6 @@
 /**
- * The node watcher of the health monitor: tells on the claims of a driver that the pods which use them are on a node
- * that failed, and that it came back.
+ * The node watcher of the health monitor: when a node fails or recovers, it sends events on the driver's claims whose
+ * pods are on it.
  */
 import type { EventRecorder, Informer, Node, PersistentVolume, Pod } from "@longshore/kube";
 import { periodically, type RuntimeEnv } from "@longshore/runtime";
@@ -36,7 +36,7 @@ function lookAtNodes(context: NodeWatcherContext, memory: Map<string, NodeMemory
     const node = context.nodes.get(name);
     const look = lookAtNode(node, memory.get(name), nowMs);
     if (look.tell !== undefined) tellClaims(context, name, look.tell);
-    // What is gone and told needs no memory; made anew, it is another node.
+    // A deleted node that was reported needs no memory; a new node of its name starts without one.
     if (node === undefined) memory.delete(name);
     else memory.set(name, look.memory);
   }

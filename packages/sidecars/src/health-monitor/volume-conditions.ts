@@ -3,7 +3,7 @@ import { type CsiCallOptions, entriesOfPages } from "@longshore/csi";
 import type { Driver } from "../common/env.ts";
 import type { VolumeHealth } from "./monitored-volume.ts";
 
-/** How a driver can be asked; undefined: it does not tell conditions. */
+/** How to ask a driver for conditions; undefined: it reports none. */
 export function waysToAsk({ capabilities }: Pick<Driver, "capabilities">): "list" | "get" | undefined {
   const { controller } = capabilities;
   if (!controller.has("VOLUME_CONDITION")) return undefined;

@@ -12,7 +12,7 @@ import {
   VirtualClock,
 } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-// Tests stand outside the floors: what the local cluster gives its in-process sockets.
+// Tests stand outside the floors: what the local cluster uses for its in-process sockets.
 import { withSocketFiles } from "../../../local/src/cluster/socket-files.ts";
 import {
   RegistrationError,

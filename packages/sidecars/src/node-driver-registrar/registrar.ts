@@ -1,10 +1,10 @@
 /**
- * The node-driver-registrar: tells the kubelet of a driver through a socket in its registration directory
+ * The node-driver-registrar: announces a driver to the kubelet through a socket in its registration directory
  * (docs/behaviour/sidecars.md 6). It writes no API object; the kubelet does.
  *
  *     learn the name ──► serve the socket ──► kubelet: GetInfo ──► registered: serve on
  *                              ▲                                └► refused: `failed`, the process exits with 1
- *                              └── socket gone (the directory was made anew): made anew
+ *                              └── socket gone (e.g. a new directory): create it again
  */
 import {
   type CsiConnection,
@@ -53,8 +53,8 @@ export interface RegistrarOptions {
 /** A running registrar. */
 export interface Registrar extends Component {
   /**
-   * Settles when the registrar can go no further: with the error, e.g. that of a kubelet which refused the driver.
-   * The process then exits with 1; started again it makes the socket anew, and the kubelet tries again.
+   * Settles when the registrar can go no further: with the error, e.g. that of a kubelet which refused the driver. The
+   * process then exits with 1; after a restart it creates the socket again, and the kubelet tries again.
    */
   readonly failed: Promise<RegistrationError>;
   /** The registration socket, once it is there. */
@@ -160,14 +160,14 @@ class RunningRegistrar implements Registrar {
     );
   }
 
-  /** Makes the socket anew when it is no longer there, as after a kubelet that was set up anew. */
+  /** Creates the socket again when it is gone, e.g. after the kubelet was reinstalled. */
   async #ensureSocket(path: string, signal: AbortSignal): Promise<void> {
     const inode = (await this.#env.host?.stat(path))?.inode;
     if (inode !== undefined && inode === this.#inode) return;
     if (inode === undefined) {
       this.#env.logger.warn("the registration socket was removed: it is made anew", { socket: path });
     } else {
-      // Somebody else's: two registrars that took it from each other would never end.
+      // Another registrar's socket: two registrars that replace each other's socket would never stop.
       this.#fail(new RegistrationError(`another registrar took the socket ${path}: run one for each driver`));
       return;
     }

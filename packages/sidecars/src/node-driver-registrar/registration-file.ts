@@ -1,7 +1,7 @@
 /**
- * The file `registration` beside the driver's socket: there while the kubelet has registered the driver, so that an
- * exec probe (`--mode=kubelet-registration-probe`) can see it from another process. Where the directory is not mounted
- * into the registrar's container there is no file, and nothing else depends on it.
+ * The file `registration` in the directory of the driver's socket. It exists while the kubelet has registered the
+ * driver, so that an exec probe (`--mode=kubelet-registration-probe`) can see it from another process. Where the
+ * directory is not mounted into the registrar's container there is no file, and nothing else depends on it.
  */
 import type { Host, Logger } from "@longshore/runtime";
 

@@ -1,4 +1,4 @@
-/** Volume attributes classes, and secrets: read for each call, never kept, never told. */
+/** Volume attributes classes, and secrets: read for each call, never stored, never logged. */
 import { type PersistentVolumeClaim, resources } from "@longshore/kube";
 import { recordingLogger } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";

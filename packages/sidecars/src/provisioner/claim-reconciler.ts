@@ -1,11 +1,11 @@
 /**
- * Brings one claim to its volume, or makes sure that none is left behind.
+ * Creates the volume of one claim, or makes sure that none is left behind.
  *
  * Invariants
- *  - The intent (`longshore.dev/provisioning` on the claim) is stored before CreateVolume is called and taken off
- *    only once the PersistentVolume is stored or the volume is certainly gone. At most two writes to a claim are made.
+ *  - The intent (`longshore.dev/provisioning` on the claim) is stored before CreateVolume is called and removed only
+ *    once the PersistentVolume is stored or the volume is certainly gone. At most two writes to a claim are made.
  *  - The volume's name is computed from the claim's uid, so that a repeated call finds the volume made before.
- *  - What this process remembers only spares work: a restart at any `await` reaches the same end.
+ *  - What this process remembers only saves work: a restart at any `await` leads to the same end state.
  *  - What decides over a disk's deletion is read from the server at that moment, never from a cache.
  */
 import {
@@ -78,11 +78,11 @@ export interface ClaimContext
   readonly attempts: Map<string, Attempt>;
   /** A request that can never succeed is tried again after this time, in milliseconds. */
   readonly infeasibleRetryMs: number;
-  /** Told the class whose volumes have become more or fewer, or whose room has run out. */
+  /** Called with the class that gained or lost a volume, or ran out of capacity. */
   readonly onCapacityChanged: (storageClassName: string) => void;
 }
 
-/** One pass over the claim of this key. Failures are told in an event and thrown, to be retried. */
+/** One pass over the claim of this key. Failures are reported in an event and thrown, to be retried. */
 export async function reconcileClaim(
   context: ClaimContext,
   key: string,
@@ -91,7 +91,7 @@ export async function reconcileClaim(
   const cached = context.claims.get(key);
   const attempt = context.attempts.get(key);
   if (attempt !== undefined && attempt.claim.metadata.uid !== cached?.metadata.uid) {
-    // The claim vanished in spite of the intent on it: somebody took it off by force.
+    // The claim is gone although its intent was set: the finalizer was removed by force.
     if (attempt.lastAnswer === "uncertain")
       await removeLeftover(context, attempt.claim, attempt.prepared, signal);
     forget(context, key, attempt.claim);
@@ -102,15 +102,15 @@ export async function reconcileClaim(
   try {
     return await step(context, key, claim, signal);
   } catch (error) {
-    // The volume is where it belongs, or gone: only a write is still owed.
+    // The volume is stored or deleted: only a write is still to be made.
     if (signal.aborted || isConflict(error) || error instanceof IntentError) throw error;
     return failed(context, claim, error, signal);
   }
 }
 
 /**
- * A claim whose intent an earlier process stored is read anew, since no write with its version will show whether the
- * cache was stale.
+ * A claim whose intent an earlier process stored is read from the server, since no write with its version will show
+ * whether the cache was stale.
  */
 async function firstSight(
   context: ClaimContext,
@@ -207,7 +207,7 @@ async function observe(
   };
 }
 
-/** A class of another provisioner is nobody's mistake to mend here; a missing one may come. */
+/** True also without the class, which may be created later. A claim with another provisioner's class is not ours. */
 function isKnownClass({ driver }: ClaimContext, storageClass: StorageClass | undefined): boolean {
   if (storageClass === undefined) return true;
   return storageClass.provisioner === driver.name || storageClass.provisioner === driver.inTreeName;
@@ -281,8 +281,8 @@ async function attemptProvision(
 }
 
 /**
- * Whatever CreateVolume did is accounted for: stored, deleted, or certainly not there. From here on a claim that vanishes
- * leaves nothing to be looked for, which would make the volume anew.
+ * Whatever CreateVolume did is accounted for: stored, deleted, or certainly not there. After this, a claim that
+ * vanishes needs no search for its volume; the search would create the volume again.
  */
 function settle({ attempts, topologies }: ClaimContext, key: string, claim: Claim, prepared: PreparedVolume) {
   attempts.set(key, { claim, prepared, lastAnswer: "final" });
@@ -308,13 +308,13 @@ async function prepare(
   }
 }
 
-/** As far as the cache tells; of a claim that is deleted a moment later, the volume is released and reclaimed. */
+/** According to the cache. If the claim is deleted a moment later, its volume is released and reclaimed. */
 function isStillWanted({ claims }: ClaimContext, key: string, claim: Claim): boolean {
   const now = claims.get(key);
   return now !== undefined && now.metadata.uid === claim.metadata.uid && !isDeleting(now);
 }
 
-/** Nothing is owed any more: neither to the driver nor to what the volume was copied from. */
+/** Everything is done, for the driver and for the source that the volume was copied from. */
 async function release(
   context: ClaimContext,
   key: string,
@@ -336,7 +336,7 @@ function forget({ attempts, topologies, contentions }: ClaimContext, key: string
   contentions.delete(claim.metadata.uid);
 }
 
-/** Tells of a failure; a claim that another node may serve is given back to the scheduler. */
+/** Reports a failure; a claim that another node may serve returns to the scheduler. */
 async function failed(
   context: ClaimContext,
   claim: Claim,

@@ -1,7 +1,7 @@
 /**
  * The provisioner's decision for one claim (docs/behaviour/sidecars.md 2.2; docs/contract.md C3, intent before creation). Pure.
  *
- *     wanted ─► intent stored ─► CreateVolume ─► PV stored ─► intent taken off
+ *     wanted ─► intent stored ─► CreateVolume ─► PV stored ─► intent removed
  *                                    │ uncertain: the same call again, also after a restart
  *                                    │ final:     again with back-off; the intent stays, to spare writes
  *     claim deleted, or bound elsewhere, with the intent on it: the volume is found by its name and deleted
@@ -18,7 +18,7 @@ export interface ObservedClaim {
   readonly intended: boolean;
   /** The PersistentVolume with this claim's name exists. */
   readonly pvStored: boolean;
-  /** It was made by somebody else, e.g. in-tree while the migration was switched. */
+  /** It was created by another provisioner, e.g. in-tree while the migration was switched. */
   readonly pvForeign: boolean;
   /** It is a volume of this driver, or of the plugin that migrates to it. */
   readonly pvOfDriver: boolean;
@@ -41,7 +41,7 @@ export type ClaimStep =
   | { readonly kind: "provision" }
   /** Make sure that no volume stays behind, then the rest. */
   | { readonly kind: "abandon"; readonly afterwards: "release" | "reschedule" }
-  /** Take the selected node off, so that another is chosen. */
+  /** Remove the selected node, so that another is chosen. */
   | { readonly kind: "reschedule" }
   | { readonly kind: "fail"; readonly message: string };
 
@@ -84,7 +84,7 @@ function decideIntended(claim: ObservedClaim): ClaimStep {
   return { kind: "provision" };
 }
 
-/** The node is taken off only after a final answer, so a claim that waits for one has no volume. */
+/** The node is removed only after a final answer, so a claim that waits for one has no volume. */
 function isCertainlyGone(claim: ObservedClaim): boolean {
   if (claim.lastAnswer === "final") return true;
   return (

@@ -4,8 +4,8 @@ import { provisioningFinalizer } from "@longshore/storage";
 import { isIntended } from "./claim-writes.ts";
 
 /**
- * Whether a changed claim is looked at again. The provisioner's own intent, put on or taken off, must not wake it,
- * or each claim that fails would be retried once without back-off.
+ * Whether a changed claim is looked at again. Adding or removing the provisioner's own intent must not wake it, or each
+ * claim that fails would be retried once without back-off.
  */
 export function shouldEnqueueClaim(before: PersistentVolumeClaim, after: PersistentVolumeClaim): boolean {
   if (before.metadata?.resourceVersion === after.metadata?.resourceVersion) return true; // A periodic resync.

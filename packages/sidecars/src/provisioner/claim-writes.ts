@@ -1,6 +1,6 @@
 /**
- * What the provisioner writes to claims: at most the intent, the node given back, and the intent taken off. Always with
- * `update` and the version that was read, since the reference's role may not patch claims.
+ * What the provisioner writes to claims: it adds the intent, removes the chosen node, and removes the intent. Always
+ * with `update` and the version that was read, since the reference's role may not patch claims.
  */
 import {
   compareResourceVersions,
@@ -19,7 +19,7 @@ import type { SidecarEnv } from "../common/env.ts";
 type Claim = Stored<PersistentVolumeClaim>;
 type Metadata = Claim["metadata"];
 
-/** The intent could not be taken off. What the volume is concerned is done. */
+/** The intent could not be removed. All work on the volume is done. */
 export class IntentError extends Error {
   override readonly name = "IntentError";
 }
@@ -72,18 +72,21 @@ export async function removeIntent(
   }
 }
 
-/** Takes the chosen node off, so that the scheduler chooses anew; the intent stays for the next attempt. */
+/** Removes the chosen node, so that the scheduler chooses again; the intent stays for the next attempt. */
 export function giveNodeBack(context: ClaimWriteContext, claim: Claim, signal: AbortSignal): Promise<void> {
   const refused = selectedNodeOf(claim);
   return changeClaim(context, claim, signal, (metadata) => {
-    // Chosen anew meanwhile: that node was not tried.
+    // The scheduler has chosen another node meanwhile, which was not tried.
     const { [selectedNodeAnnotation]: chosen, ...annotations } = metadata.annotations ?? {};
     if (chosen === undefined || chosen !== refused) return undefined;
     return { ...metadata, annotations };
   });
 }
 
-/** One request where nobody else wrote meanwhile: the newest version known here is tried before the server is asked. */
+/**
+ * Takes one request when no other client wrote meanwhile: tries the newest known version before it reads from the
+ * server.
+ */
 async function changeClaim(
   { env, claims }: ClaimWriteContext,
   claim: Claim,

@@ -14,8 +14,8 @@ export class DataSourceError extends Error {
 }
 
 /**
- * The source claim may be cloned into `claim`, as far as claims tell. A clone that was begun is brought to its end though
- * the source is being deleted meanwhile: its deletion waits for that.
+ * Checks on the two claims that the source may be cloned into `claim`. A clone that was begun is finished even when the
+ * source is being deleted: the deletion waits for the clone.
  * @throws DataSourceError
  */
 export function checkCloneClaims(claim: PersistentVolumeClaim, source: PersistentVolumeClaim): void {

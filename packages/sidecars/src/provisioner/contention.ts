@@ -109,7 +109,9 @@ function fitsHere(
   }
 }
 
-/** Asked as late as possible. A claim that cannot be asked for is taken all the same, so that somebody tells its user. */
+/**
+ * Asked as late as possible. When GetCapacity fails, the claim is taken anyway, so that its user gets an error report.
+ */
 async function hasRoom(
   context: ContentionContext,
   own: OwnNode,

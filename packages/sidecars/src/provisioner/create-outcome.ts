@@ -22,7 +22,7 @@ export const createMayBeInProgress: ReadonlySet<GrpcCode> = new Set<GrpcCode>([
 export class ProvisionError extends Error {
   override readonly name = "ProvisionError";
   readonly state: ProvisioningState;
-  /** The claim is somebody else's business: nothing to report. */
+  /** Another component handles the claim: nothing to report. */
   readonly ignored: boolean;
   constructor(
     state: ProvisioningState,

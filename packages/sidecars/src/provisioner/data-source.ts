@@ -19,7 +19,7 @@ export const dataSourceKinds = { clone: "PersistentVolumeClaim", snapshot: "Volu
  * The source of the claim's content; undefined: an empty volume is wanted.
  * @param crossNamespace the gate CrossNamespaceVolumeDataSource. Without it such a claim is refused: to read only
  * `spec.dataSource`, as the reference does, would make it an empty volume.
- * @throws ProvisionError `Finished`; `ignored` where somebody else fills the volume
+ * @throws ProvisionError `Finished`; `ignored` where another component fills the volume
  */
 export function dataSourceOf(claim: PersistentVolumeClaim, crossNamespace: boolean): DataSource | undefined {
   const source = claim.spec?.dataSourceRef ?? claim.spec?.dataSource;

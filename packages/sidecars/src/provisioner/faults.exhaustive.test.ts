@@ -1,6 +1,6 @@
 /**
  * Claims come and go while the API server, the driver and the provisioner itself fail at random. Once that is over,
- * every claim that is wanted has its disk, and there is no other disk. Each run is told by its seed.
+ * every claim that is wanted has its disk, and there is no other disk. The seed determines each run.
  */
 import {
   isDeleting,

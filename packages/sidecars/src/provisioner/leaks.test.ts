@@ -1,7 +1,7 @@
 /**
  * The ways in which provisioners are known to lose disks, each as a story that must end with none lost: every disk has
- * its PersistentVolume, every claim its volume or its peace. Each is told twice, with and without a restart of the
- * provisioner right after the fault.
+ * its PersistentVolume, and every claim has its volume or needs none. Each story runs twice, with and without a restart
+ * of the provisioner right after the fault.
  */
 import { resources } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
@@ -396,7 +396,7 @@ const stories: readonly Story[] = [
       await stage.deleteClaim();
       await stage.mayRestart();
       await stage.ends(0);
-      // What was stored is not looked for again, which would make it anew.
+      // A stored volume is not searched for again: the search would create it again.
       expect(stage.asked("CreateVolume")).toBe(1);
     },
   },

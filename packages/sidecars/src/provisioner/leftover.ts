@@ -1,8 +1,8 @@
 /**
  * What an uncertain CreateVolume may have left: found by asking for it again under its name, and deleted.
  *
- * Invariant: the intent is taken off a claim only after the driver said, asked as it was asked before, that there is
- * no volume of the name, or after it was deleted.
+ * Invariant: the intent is removed from a claim only after the driver said, in answer to the same request as before,
+ * that there is no volume of the name, or after the volume was deleted.
  */
 import {
   type EventRecorder,
@@ -31,7 +31,7 @@ export interface LeftoverContext extends RequestContext, AttemptContext {
   readonly events: Pick<EventRecorder, "event">;
 }
 
-/** Makes sure that nothing is left; failures are told in an event on the claim and thrown, to be retried. */
+/** Makes sure that nothing is left; failures are reported in an event on the claim and thrown, to be retried. */
 export async function removeLeftover(
   context: LeftoverContext,
   claim: Stored<PersistentVolumeClaim>,

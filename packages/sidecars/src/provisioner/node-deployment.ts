@@ -1,8 +1,8 @@
 /**
  * One provisioner a node, each for the volumes of its own node (docs/behaviour/sidecars.md 2.10). Pure.
  *
- * A claim goes with its selected node. One with immediate binding has none: whoever first writes its own node into the
- * claim has it, each after a pause of its own, so that they seldom meet.
+ * A claim goes with its selected node. One with immediate binding has none: the first provisioner that writes its own
+ * node into the claim gets it. Each first waits for a delay of its own, so that conflicts are rare.
  */
 import {
   isDeleting,
@@ -37,7 +37,7 @@ export interface OwnNode {
 }
 
 /**
- * Whose claim it is: this node's, another's, or nobody's yet.
+ * Whose claim it is: this node's, another's, or free.
  * @param own undefined: one provisioner serves the cluster
  * @param nodeExists whether the cluster has a node of this name
  */
@@ -49,7 +49,7 @@ export function shareOf(
 ): "mine" | "others" | "nobodys" {
   if (own === undefined) return "mine";
   const selected = selectedNodeOf(claim);
-  // Nobody is left on a node that is gone: anyone may give its claims back.
+  // A deleted node has no provisioner: every other one may return its claims to the scheduler.
   if (selected !== undefined) return selected === own.name || !nodeExists(selected) ? "mine" : "others";
   if (isDeleting(claim) || storageClass?.volumeBindingMode === "WaitForFirstConsumer") return "mine";
   if (storageClass === undefined) return "mine";

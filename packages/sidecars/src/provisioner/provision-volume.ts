@@ -138,7 +138,7 @@ export async function removeUnwanted(
 
 /**
  * Whether the stored object is that of the driver's volume. In-tree forms of a handle can say less than the driver's,
- * so both take the same way through translation; what cannot be told apart counts as the same.
+ * so both are translated the same way; forms without a difference count as the same.
  */
 export function standsFor(
   stored: PersistentVolume,

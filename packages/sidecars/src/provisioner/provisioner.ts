@@ -56,9 +56,9 @@ export interface ProvisionerOptions extends Partial<VolumeSettings> {
   readonly protectVolumes?: boolean;
   /** One provisioner a node (`--node-deployment`); left out: one serves the cluster. */
   readonly nodeDeployment?: NodeDeploymentOptions;
-  /** Schedulers are told of the driver's room (`--enable-capacity`); left out: they are not. */
+  /** Publishes the driver's capacity for schedulers (`--enable-capacity`); absent: does not. */
   readonly capacity?: CapacityOptions;
-  /** Claims that are let go as sources of clones at the same time (`--cloning-protection-threads`); default 1. */
+  /** Claims released as sources of clones at the same time (`--cloning-protection-threads`); default 1. */
   readonly cloningProtectionThreads?: number;
   /** How often left-over protection of snapshots is looked for (`--snapshot-orphan-sweep-interval`), in milliseconds; 0: never; default 5 min. */
   readonly snapshotSweepMs?: number;

@@ -1,4 +1,4 @@
-/** What a volume costs in requests, what users and operators are told, and clusters of an older Kubernetes. */
+/** What a volume costs in requests, what users and operators see, and clusters of an older Kubernetes. */
 import { type KubeClient, resources } from "@longshore/kube";
 import { recordingMeter } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
@@ -9,7 +9,7 @@ import { type ProvisionerOptions, startProvisioner } from "./provisioner.ts";
 const intent = "longshore.dev/provisioning";
 const reads = new Set(["list", "watch", "servedVersion"]);
 
-/** The client, with what is asked through it beside the caches. */
+/** The client, and the requests made through it, without those of the caches. */
 function counted(kube: KubeClient): { readonly kube: KubeClient; readonly requests: string[] } {
   const requests: string[] = [];
   const client = new Proxy(kube, {

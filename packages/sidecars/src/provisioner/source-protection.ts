@@ -3,7 +3,7 @@
  *
  * Invariants
  *  - The finalizer is on the source before CreateVolume is asked for a copy of it.
- *  - A claim's finalizer is taken off once the claim is being deleted and nothing is cloned from it any more; a
+ *  - A claim's finalizer is removed once the claim is being deleted and nothing is cloned from it any more; a
  *    snapshot's once no claim waits to be restored from it, at the latest by the sweep.
  *  - Who copies is read from the claims themselves, so that a restart needs nothing else.
  */
@@ -120,7 +120,7 @@ export async function reconcileCloneSource(
   const source = context.claims.get(key);
   if (source === undefined || !isDeleting(source)) return settled;
   if (!(source.metadata.finalizers ?? []).includes(cloningProtectionFinalizer)) return settled;
-  if (context.claims.byIndex("byCloneSource", key).some(isBeingCopied)) return settled; // The last one wakes us.
+  if (context.claims.byIndex("byCloneSource", key).some(isBeingCopied)) return settled; // The last one queues it.
   const { name, namespace = "" } = source.metadata;
   const asSource = { kind: "clone", name, namespace, crossesNamespaces: false } as const;
   await changeFinalizers(context, resources.persistentVolumeClaims, asSource, false, signal);

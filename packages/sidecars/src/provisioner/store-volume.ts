@@ -20,7 +20,7 @@ export interface StoreContext extends AttemptContext {
   readonly protectVolumes: boolean;
 }
 
-/** A volume at the driver, and its object as far as the driver's answer tells it. */
+/** A volume at the driver, and its object, as far as the driver's answer determines it. */
 export interface MadeVolume {
   readonly pv: PersistentVolume;
   readonly volumeId: string;

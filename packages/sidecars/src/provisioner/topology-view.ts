@@ -1,6 +1,6 @@
 /**
  * The topology of the cluster, gathered once and not for each claim: what it is stays until nodes or CSINodes change.
- * Only spares work: `accessibilityRequirements` comes to the same without it.
+ * Only saves work: `accessibilityRequirements` returns the same without it.
  */
 import type { CSINode, Informer, Node, Stored } from "@longshore/kube";
 import { type Segments, type TopologyMemory, topologyKeysOf } from "@longshore/storage";

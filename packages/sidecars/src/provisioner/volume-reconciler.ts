@@ -35,7 +35,7 @@ export interface VolumeContext extends DeleteContext {
   /** The only node whose volumes are served; undefined: all are. */
   readonly ownNode: OwnNode | undefined;
   readonly metrics: ProvisionerMetrics;
-  /** Told the class whose volumes have become fewer. */
+  /** Called with the class that lost a volume. */
   readonly onCapacityChanged: (storageClassName: string) => void;
 }
 
@@ -92,7 +92,10 @@ async function deleteReleased(
   return settled;
 }
 
-/** Adds or removes our finalizer on the version that was seen; another one makes the patch fail, and is looked at anew. */
+/**
+ * Adds or removes our finalizer on the version that was seen; with any other version the patch fails, and the next pass
+ * reads the current state.
+ */
 async function setProtection(
   context: VolumeContext,
   pv: Stored<PersistentVolume>,

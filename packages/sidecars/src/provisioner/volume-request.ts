@@ -32,7 +32,7 @@ import type { TopologyView } from "./topology-view.ts";
 
 /** Settings that decide what volumes look like; the defaults are in `provisioner.ts`. */
 export interface VolumeSettings {
-  /** Written into every volume's attributes, to tell who made it. */
+  /** Written into every volume's attributes, to identify the provisioner that created it. */
   readonly identity: string;
   readonly volumeNamePrefix: string;
   /** −1: the whole uid. */
@@ -40,7 +40,7 @@ export interface VolumeSettings {
   readonly strictTopology: boolean;
   readonly immediateTopology: boolean;
   readonly defaultFsType: string;
-  /** Tells the driver the names of claim and volume. */
+  /** Passes the names of claim and volume to the driver. */
   readonly extraCreateMetadata: boolean;
   /** A volume that is ReadOnlyMany only is published read-only. */
   readonly controllerPublishReadOnly: boolean;

@@ -10,8 +10,8 @@ export type VolumeStep = "none" | "protect" | "unprotect" | "delete";
 type DriverNames = Pick<Driver, "name" | "inTreeName">;
 
 /**
- * Whether this driver's provisioner answers for the volume. An in-tree one must say `migrated-to`, or that the driver
- * itself provisioned it: otherwise the persistent-volume controller deletes it, and two deleters are one too many.
+ * Whether this driver's provisioner is responsible for the volume. An in-tree one must say `migrated-to`, or that the
+ * driver itself provisioned it: otherwise the persistent-volume controller deletes it, and only one component may.
  */
 export function isVolumeOurs(driver: DriverNames, pv: PersistentVolume): boolean {
   const annotations = pv.metadata?.annotations;
@@ -24,7 +24,7 @@ export function isVolumeOurs(driver: DriverNames, pv: PersistentVolume): boolean
   return provisionedBy === undefined || provisionedBy === driver.name;
 }
 
-/** Whether the volume is the driver's by its source, whoever answers for it now. */
+/** Whether the volume is the driver's by its source, whichever plugin handles it now. */
 export function isOfDriver(driver: DriverNames, pv: PersistentVolume): boolean {
   return isPVMigratable(pv) ? isOfOurPlugin(driver, pv) : pv.spec?.csi?.driver === driver.name;
 }
@@ -41,14 +41,15 @@ export function decideVolumeStep(
 ): VolumeStep {
   const isProtected = (pv.metadata?.finalizers ?? []).includes(provisionerFinalizer);
   if (!isVolumeOurs(driver, pv)) {
-    // In-tree again, or still: what we left on it is taken off, so that a return to in-tree can end.
+    // In-tree again, or still: our finalizer on it is removed, so that a return to in-tree can complete.
     const isLeftOver = isProtected && isPVMigratable(pv) && isOfOurPlugin(driver, pv);
     return isLeftOver ? "unprotect" : "none";
   }
   const isToBeDeleted = pv.spec?.persistentVolumeReclaimPolicy === "Delete";
   if (isProtected && (!isToBeDeleted || !protectVolumes)) return "unprotect";
   const phase = pv.status?.phase;
-  // Failed: it was released, and in-tree code could not delete it before the migration. Nobody else will try again.
+  // Failed: it was released, and in-tree code could not delete it before the migration. Only this provisioner tries
+  // again.
   const isReleased = phase === "Released" || phase === "Failed";
   if (isToBeDeleted && isReleased && (!isDeleting(pv) || isProtected)) return "delete";
   if (isToBeDeleted && phase === "Bound" && protectVolumes && !isProtected && !isDeleting(pv))

@@ -4,7 +4,7 @@
  */
 import type { PersistentVolumeClaimCondition } from "@longshore/kube";
 
-/** The conditions that tell of a resize. */
+/** The conditions that report a resize. */
 export const resizeConditions: ReadonlySet<string> = new Set([
   "Resizing",
   "FileSystemResizePending",
@@ -12,7 +12,7 @@ export const resizeConditions: ReadonlySet<string> = new Set([
   "NodeResizeError",
 ]);
 
-/** The conditions that tell of a modification. */
+/** The conditions that report a modification. */
 export const modifyConditions: ReadonlySet<string> = new Set(["ModifyingVolume", "ModifyVolumeError"]);
 
 /** A condition that holds. */

@@ -1,15 +1,15 @@
 /**
- * What the resizer remembers about claims beside what is stored: how their last attempts ended. Lost in a restart, at
- * the cost of one more attempt.
+ * What the resizer keeps about claims in memory only: how their last attempts ended. A restart loses it, at the cost of
+ * one more attempt.
  */
 
 /** The last attempt to give a claim another size, or other attributes. */
 export interface Attempt {
   /** The server did not keep how far the expansion is: it is older than the field. */
   readonly classic?: boolean;
-  /** The driver refused for good, so that nothing is under way and another wish may be tried. */
+  /** The driver refused permanently, so that nothing is under way and another size or class may be tried. */
   readonly refused?: boolean;
-  /** The driver expands only what nobody uses. */
+  /** The driver expands only volumes that are not in use. */
   readonly inUse?: boolean;
   /** What was wanted can never be had; not tried again before the time, in milliseconds of the monotonic clock. */
   readonly infeasible?: { readonly wish: string; readonly untilMs: number };

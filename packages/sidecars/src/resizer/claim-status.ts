@@ -18,7 +18,7 @@ export interface ClaimPatch {
   readonly status: Readonly<Record<string, unknown>>;
 }
 
-/** What users are told while the node part is missing; the text is the reference's. */
+/** The message for users while the node part is missing; the text is the reference's. */
 const waitingForNode = "Waiting for user to (re-)start a pod to finish file system resize of volume on node.";
 
 /**
@@ -73,7 +73,7 @@ export function finishedPatch(claim: Claim, capacity: string): ClaimPatch {
   );
 }
 
-/** The driver refused, for now or for good; undefined when that is known already, or the server cannot keep it. */
+/** The driver refused, for now or permanently; undefined when that is known already, or the server cannot keep it. */
 export function refusedPatch(
   claim: Claim,
   refusal: { readonly infeasible: boolean; readonly message: string },
@@ -100,7 +100,7 @@ function conditionsWith(
   return { conditions: mergedConditions(claim.status?.conditions, wanted, resizeConditions, keep) };
 }
 
-/** @param notRequired the annotation that tells kubelets that there is nothing for them to do; undefined: none */
+/** @param notRequired the annotation that tells kubelets that they need do nothing; undefined: none */
 function patchOf(
   claim: Claim,
   status: Readonly<Record<string, unknown>>,

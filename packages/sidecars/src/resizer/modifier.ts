@@ -10,7 +10,7 @@ import { progressOf, shouldLookAtAttributes, wantsOther } from "./modify-step.ts
 /** What an administrator does where the kind is missing. */
 const kindRemedy = "nothing, unless volumes are to be modified: Kubernetes has it by default from 1.34 on";
 
-/** What the modifier is given beside the sidecar's own. */
+/** The modifier's settings, in addition to those of the sidecar. */
 export interface ModifierSettings extends Omit<ModifyContext, "classes" | "memory" | "driver"> {
   readonly workers: number;
   readonly backoff: { readonly initialMs: number; readonly maximumMs: number };
@@ -67,7 +67,7 @@ async function begin(
     }),
     classes.onChange({
       added: ({ metadata: { name } }, { initial }) => {
-        if (initial) return; // Whoever waits for it is looked at anyway.
+        if (initial) return; // The claims themselves are queued at the start anyway.
         for (const claim of claims.list()) {
           const named = [claim.spec?.volumeAttributesClassName, progressOf(claim).target];
           if (named.includes(name) && wantsOther(claim)) queue.add(keyOf(claim));

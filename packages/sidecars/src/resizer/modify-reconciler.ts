@@ -1,5 +1,5 @@
 /**
- * Gives the volume of one claim the attributes of the class that the claim names.
+ * Sets the attributes of one claim's volume to those of the class that the claim names.
  *
  * Invariants
  *  - Which class is under way is stored before the driver is called.
@@ -53,7 +53,7 @@ export interface ModifyContext {
   readonly timeoutMs: number;
   /** What is impossible is tried again after this time, in milliseconds. */
   readonly infeasibleRetryMs: number;
-  /** The driver is told the names of claim and volume. */
+  /** The driver receives the names of claim and volume. */
   readonly extraMetadata: boolean;
 }
 
@@ -136,7 +136,7 @@ async function modify(
     await storeClass(context, volume, className, signal);
     await patchClaim(context, claim, modifiedPatch(claim, className), signal);
   } catch (error) {
-    // Somebody else was faster: nothing failed, the next pass looks anew.
+    // Conflict: not a failure; retry with the current state.
     if (!signal.aborted && !isConflict(error) && !isNotFound(error)) {
       tell(context, claim, "Warning", "VolumeModifyFailed", errorChain(error));
     }
@@ -184,7 +184,10 @@ async function storeClass(
   await kube.patch(resources.persistentVolumes, refOf(volume), { type: "merge", body }, { signal });
 }
 
-/** Remembers and tells how the attempt failed; throws for the queue to back off, unless no retry helps for long. */
+/**
+ * Remembers and reports how the attempt failed. Throws so that the queue backs off, unless no retry can help for a long
+ * time.
+ */
 async function failed(
   context: ModifyContext,
   claim: Claim,

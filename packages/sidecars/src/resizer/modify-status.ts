@@ -18,7 +18,7 @@ export function modifyPendingPatch(claim: Claim, className: string): ClaimPatch 
   return { metadata: { resourceVersion }, status: progress(className, "Pending") };
 }
 
-/** The driver refused, for now or for good; undefined when the claim says so already. */
+/** The driver refused, for now or permanently; undefined when the claim says so already. */
 export function modifyFailedPatch(
   claim: Claim,
   failure: { readonly className: string; readonly infeasible: boolean; readonly message: string },

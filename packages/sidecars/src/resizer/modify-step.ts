@@ -7,8 +7,8 @@
  *                                                                └── uncertain: the same class again
  *
  * Invariants
- *  - Attributes that may have been set in part are set whole before others are tried, so that going back to the
- *    former class sets that one anew instead of hoping that nothing had happened.
+ *  - Attributes that may have been set in part are set whole before others are tried, so that going back to the former
+ *    class sets its attributes again instead of assuming that nothing changed.
  *  - That a modification is under way is stored; a claim found so after a restart counts as uncertain.
  *
  * Source: docs/behaviour/sidecars.md 4 "ModifyVolume", KEP-3751.

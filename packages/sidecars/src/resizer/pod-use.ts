@@ -12,13 +12,13 @@ const SYNC_MS = 30_000;
 
 /** Knows the claims that pods use, once it follows them. */
 export interface PodUse {
-  /** Resolves once what {@link isUsed} says can be relied on, or after a while without: then the driver is asked again. */
+  /** Resolves once {@link isUsed} is reliable, or after a timeout; then the driver is asked again. */
   follow(signal: AbortSignal): Promise<void>;
   /** Whether a pod that has not ended is known to use the claim of this key (`namespace/name`). */
   isUsed(claimKey: string): boolean;
 }
 
-/** Follows pods when first asked to. @param freed told of claims that a pod has ceased to use */
+/** Follows pods when first asked to. @param freed called with claims that a pod no longer uses */
 export function podUse(
   env: { readonly clock: Clock; readonly logger: Logger },
   informers: SharedInformers,
@@ -41,7 +41,7 @@ export function podUse(
       }
       const following = pods;
       try {
-        // The right to read pods may be missing: that must not hold a worker for ever.
+        // The right to read pods may be missing: that must not block a worker for ever.
         await withDeadline(env.clock, SYNC_MS, signal, (limited) =>
           abortable(following.synced(limited), limited),
         );

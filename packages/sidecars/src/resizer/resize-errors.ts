@@ -17,7 +17,10 @@ const resizeIsImpossible: ReadonlySet<GrpcCode> = new Set<GrpcCode>([
   "NOT_FOUND",
 ]);
 
-/** True once the call has surely ended without effect that is still to come. What is no answer of the driver never is. */
+/**
+ * True when the call has certainly ended and has no later effect. An error without an answer of the driver never is
+ * final.
+ */
 export function isFinal(error: unknown): boolean {
   return error instanceof CsiCallError && error.answered && !mayBeInProgress.has(error.code);
 }
@@ -32,7 +35,7 @@ export function isModifyInfeasible(error: unknown): boolean {
   return error instanceof CsiCallError && error.answered && error.code === "INVALID_ARGUMENT";
 }
 
-/** True when the driver expands volumes only while nobody uses them (CSI, ControllerExpandVolume errors). */
+/** True when the driver expands volumes only while they are not in use (CSI, ControllerExpandVolume errors). */
 export function isInUse(error: unknown): boolean {
   return error instanceof CsiCallError && error.answered && error.code === "FAILED_PRECONDITION";
 }

@@ -91,7 +91,7 @@ export async function reconcileResize(
       return { requeueAfterMs: step.delayMs };
     case "inUse":
       tellInUse(context, claim);
-      // The end of the last pod wakes the claim; this is for what is missed.
+      // The end of the last pod queues the claim; this covers a missed event.
       return { requeueAfterMs: context.infeasibleRetryMs };
     case "expand":
       return expand(context, claim, volume, step, signal);
@@ -124,7 +124,7 @@ async function expand(
     await storeCapacity(context, claim, volume, grown, signal);
     await settle(context, claim, grown, signal);
   } catch (error) {
-    // Somebody else was faster: nothing failed, the next pass looks anew.
+    // Conflict: not a failure; retry with the current state.
     if (!signal.aborted && !isConflict(error) && !isNotFound(error)) {
       tell(context, claim, "Warning", "VolumeResizeFailed", errorChain(error));
     }
@@ -179,7 +179,10 @@ async function settle(
   }
 }
 
-/** Remembers and tells how the attempt failed; throws for the queue to back off, unless no retry helps for long. */
+/**
+ * Remembers and reports how the attempt failed. Throws so that the queue backs off, unless no retry can help for a long
+ * time.
+ */
 async function refused(
   context: ResizeContext,
   claim: Claim,

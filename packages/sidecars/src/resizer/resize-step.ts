@@ -10,7 +10,7 @@
  *                 └────────► "" ◄───────┘   status.capacity is what was allocated
  *
  * Invariants
- *  - A size that may have been begun is finished before another is tried: nobody knows how far it came.
+ *  - A size that may have been begun is finished before another is tried: how far it got is unknown.
  *  - While it is the kubelet's turn, the driver is not called.
  *  - A server that does not keep `allocatedResources` takes the same path with an empty state: the classic sequence.
  *
@@ -47,7 +47,7 @@ export type ResizeStep =
   | { readonly kind: "none" }
   /** What is asked for is impossible; it is tried again later. */
   | { readonly kind: "wait"; readonly delayMs: number }
-  /** The driver expands only what nobody uses, and a pod does. */
+  /** The driver expands only volumes that are not in use, and a pod uses this one. */
   | { readonly kind: "inUse" }
   /** Let the driver expand; `begin`: store first that this size is under way. */
   | { readonly kind: "expand"; readonly size: string; readonly begin: boolean }
@@ -112,7 +112,7 @@ function sizeToReach({ claim, volume, attempt, trivial }: ResizeFacts): string |
     default:
       if (isSmaller(wanted)) return wanted;
       if (allocated !== undefined && quantity(allocated).compare(capacityOf(claim)) > 0) return allocated;
-      // The classic sequence: the volume has grown, and this condition tells whether that was noted.
+      // The classic sequence: the volume has grown, and this condition shows whether that was recorded.
       return holds(claim.status?.conditions, "FileSystemResizePending") ? undefined : wanted;
   }
 }

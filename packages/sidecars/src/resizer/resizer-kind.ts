@@ -30,7 +30,7 @@ export async function resizerKindOf(
   );
 }
 
-/** What the node service can do; a driver that serves none beside its controller does nothing there. */
+/** The RPCs of the driver's node service; empty when its controller endpoint serves no node service. */
 async function nodeRpcs(
   csi: CsiConnection,
   options: CsiCallOptions,

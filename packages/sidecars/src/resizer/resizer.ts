@@ -23,8 +23,8 @@ import { resizerKindOf } from "./resizer-kind.ts";
 
 /**
  * How long the expand controller has to name the resizer of an in-tree volume, in milliseconds. It does so at every
- * change of the request, also where the name stands already, and that of Kubernetes 1.20 crashes when a write of
- * somebody else comes between.
+ * change of the request, even where the name is already set. The expand controller of Kubernetes 1.20 crashes when
+ * another client writes in between.
  */
 const HAND_OVER_MS = 1000;
 
@@ -146,7 +146,7 @@ function wakeByVolumes(
   scope.onStop(
     cachedVolumes(informers).onChange({
       added: (volume, { initial }) => {
-        if (!initial) wake(volume); // Whoever waits for one of these is looked at anyway.
+        if (!initial) wake(volume); // The claims themselves are queued at the start anyway.
       },
       updated: (before, after) => {
         if (before.spec?.claimRef?.uid !== after.spec?.claimRef?.uid) wake(after);

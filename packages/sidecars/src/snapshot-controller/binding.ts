@@ -36,7 +36,7 @@ export function ownerGroup(
   );
 }
 
-/** Name of the content that a snapshot has or is to have; undefined: nothing tells yet. */
+/** Name of the content that a snapshot has or is to have; undefined: not known yet. */
 export function contentNameOf(snapshot: Stored<VolumeSnapshot>): string | undefined {
   const bound = snapshot.status?.boundVolumeSnapshotContentName;
   if (bound) return bound;

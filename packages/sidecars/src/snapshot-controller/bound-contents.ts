@@ -96,7 +96,7 @@ export async function reconcileBoundContent<C extends KubeObject>(
     }
     return settled;
   }
-  // Deleted by itself. While its snapshot is there, that one decides; afterwards nobody else would.
+  // Only the content was deleted. While its snapshot exists, the snapshot decides; afterwards nothing else would.
   if (!isHeld || annotations?.[kind.beingDeletedAnnotation] !== undefined) return settled;
   if (await isBoundToSomething(context, content, signal)) return settled;
   const announced = { [kind.beingDeletedAnnotation]: "yes" };

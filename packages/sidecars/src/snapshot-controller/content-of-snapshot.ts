@@ -16,7 +16,7 @@ import { SnapshotSourceError, type SourceVolume } from "./snapshot-source.ts";
 
 /** How contents are made. */
 export interface ContentSettings {
-  /** The content tells the mode of the volume, so that no volume of another mode is made from it. */
+  /** The content records the mode of the volume, so that no volume of another mode is made from it. */
   readonly preventVolumeModeConversion: boolean;
 }
 

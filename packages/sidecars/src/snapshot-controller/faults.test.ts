@@ -1,4 +1,4 @@
-/** Writes that are refused, and writes whose outcome nobody learns: it all ends in the right state. */
+/** Writes that are refused, and writes with an unknown outcome: all end in the right state. */
 import {
   interceptWrites,
   isNotFound,

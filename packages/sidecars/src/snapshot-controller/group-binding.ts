@@ -4,7 +4,7 @@ import type { Stored } from "@longshore/kube";
 import type { VolumeGroupSnapshot, VolumeGroupSnapshotContent, VolumeSnapshotInfo } from "@longshore/storage";
 import type { Mismatch } from "./binding.ts";
 
-/** Name of the content of a group snapshot that is made anew. */
+/** Name of the content of a new group snapshot. */
 export function groupContentName(groupUID: string): string {
   return `groupsnapcontent-${groupUID}`;
 }

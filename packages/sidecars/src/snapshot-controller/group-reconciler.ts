@@ -2,7 +2,7 @@
  * Brings one VolumeGroupSnapshot together with its VolumeGroupSnapshotContent, and makes the objects of its members.
  *
  *     selector ─► finalizer ─► content ─► bound ─► (the driver's snapshotter) ─► members ─► ready
- *     deleted ─► content told ─► content deleted, or kept ─► members deleted ─► finalizer off ─► gone
+ *     deleted ─► content marked ─► content deleted, or kept ─► members deleted ─► finalizer off ─► gone
  *
  * The invariants are those of `snapshot-reconciler.ts`.
  */
@@ -48,7 +48,7 @@ export interface GroupContext {
   readonly observe: (key: string) => ObservedGroup | undefined;
   readonly claims: () => readonly Stored<PersistentVolumeClaim>[];
   readonly classes: () => readonly Stored<VolumeGroupSnapshotClass>[];
-  /** What waits for something else is looked at again after this time, in milliseconds, should nothing wake it. */
+  /** What waits for something else is looked at again after this time, in milliseconds, if no event comes first. */
   readonly lookAgainMs: number;
 }
 
@@ -181,7 +181,7 @@ async function fail(
   if (step.reason === "GroupSnapshotContentMissing") {
     const ref = { name: contentNameOfGroup(group) };
     const stored = await context.env.kube.get(volumeGroupSnapshotContents, ref, { signal });
-    // The cache is behind, no more than that.
+    // Only the cache is behind.
     if (stored !== undefined) return { requeueAfterMs: 1000 };
   }
   return context.writes.fail(group, step, signal);
@@ -316,7 +316,7 @@ async function deleteMember(
   }
 }
 
-/** Writes a content, unless somebody else has changed it. */
+/** Writes a content, unless another client has changed it. */
 async function patchContent(
   { env }: GroupContext,
   content: Stored<VolumeGroupSnapshotContent>,

@@ -68,7 +68,7 @@ function stepOfNew(observed: ObservedGroup): GroupStep {
   const { group, content, groupClass } = observed;
   const className = group.spec.volumeGroupSnapshotClassName;
   if (content === undefined) {
-    // What was cut at that time is gone: another group of today would not be the one that was asked for.
+    // The group taken at that time is gone: a group taken now would not be the requested one.
     if (group.status?.creationTime !== undefined) return contentMissing;
     if (className === undefined) return { kind: "chooseClass" };
     if (groupClass === undefined) return classMissing(className);

@@ -141,7 +141,7 @@ export function observeGroup(caches: SnapshotCaches, key: string): ObservedGroup
   };
 }
 
-/** Whether the claim of a snapshot is there, is to stay, and is held by nobody. */
+/** Whether the claim of a snapshot exists, is not being deleted, and does not have the snapshot finalizer. */
 function isClaimFree({ claims }: SnapshotCaches, snapshot: VolumeSnapshot): boolean {
   const key = sourceClaimKey(snapshot);
   const claim = key === undefined ? undefined : claims.get(key);

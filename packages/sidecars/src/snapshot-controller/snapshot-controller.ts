@@ -42,7 +42,7 @@ export interface SnapshotControllerOptions {
   /** Every object is looked at again after this time, in milliseconds (`--resync-period`); default 15 min. */
   readonly resyncMs?: number;
   /**
-   * Contents tell the mode of their volume, so that none of another mode is made from them
+   * Contents record the mode of their volume, so that no volume of another mode is made from them
    * (`--prevent-volume-mode-conversion`); default true.
    */
   readonly preventVolumeModeConversion?: boolean;

@@ -3,13 +3,13 @@
  *
  *     claim ─► finalizers ─► claim held ─► content ─► bound ─► (the driver's snapshotter) ─► ready
  *     content that exists ─► finalizers ─► bound both ways ─► ready
- *     deleted ─► content told ─► content deleted, or kept ─► finalizers off ─► gone
+ *     deleted ─► content marked ─► content deleted, or kept ─► finalizers off ─► gone
  *
  * Invariants
  *  - A pass does one step, on caches that show every earlier one; the next pass takes the next.
  *  - Names follow from uids, so a content made by a pass that died is found, never made twice.
  *  - The snapshot has its finalizer before its content is made, so that the content cannot outlive it unnoticed.
- *  - A snapshot that was cut once is never cut anew under the same name.
+ *  - A snapshot that was taken once is never taken again under the same name.
  */
 import {
   isAlreadyExists,
@@ -59,7 +59,7 @@ export interface SnapshotContext {
   /** The node that looks after snapshots of the volume; undefined: one snapshotter looks after all. */
   readonly managedBy: (volume: SourceVolume) => string | undefined;
   readonly settings: ContentSettings;
-  /** What waits for something else is looked at again after this time, in milliseconds, should nothing wake it. */
+  /** What waits for something else is looked at again after this time, in milliseconds, if no event comes first. */
   readonly lookAgainMs: number;
 }
 
@@ -310,7 +310,7 @@ async function isGroupStillThere(
   return found !== undefined && (group.uid === undefined || found.metadata.uid === group.uid);
 }
 
-/** Writes a content, unless somebody else has changed it. */
+/** Writes a content, unless another client has changed it. */
 async function patchContent(
   { env }: SnapshotContext,
   content: Stored<VolumeSnapshotContent>,

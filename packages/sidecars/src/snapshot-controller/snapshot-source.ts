@@ -23,7 +23,7 @@ export interface SourceVolume {
 
 /**
  * The volume behind a claim. One of an in-tree plugin that has a CSI driver is translated: the driver can make
- * snapshots of it, whoever attaches it.
+ * snapshots of it, whichever plugin attaches it.
  * @throws SnapshotSourceError unless claim and volume are bound to each other and the volume has a CSI form
  */
 export async function sourceVolumeOf(

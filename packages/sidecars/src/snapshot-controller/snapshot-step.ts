@@ -36,7 +36,7 @@ export interface ObservedSnapshot {
 /** What one pass over a VolumeSnapshot has to do. */
 export type SnapshotStep =
   | { readonly kind: "none" }
-  /** Tell what is wrong, and look again later. `notReady`: the snapshot is of no use as it is. */
+  /** Report what is wrong, and look again later. `notReady`: the snapshot is not usable in this state. */
   | { readonly kind: "fail"; readonly reason: string; readonly message: string; readonly notReady: boolean }
   /** Something else must end first; it will wake the snapshot. */
   | { readonly kind: "wait"; readonly reason?: string; readonly message: string }
@@ -158,11 +158,11 @@ function stepOfNew(observed: ObservedSnapshot): SnapshotStep {
     if (mismatch !== undefined) return fail(mismatch.reason, mismatch.message);
     const lacking = lackingFinalizers(snapshot, content.spec.deletionPolicy);
     if (lacking.length > 0) return { kind: "protect", finalizers: lacking };
-    // Let go for the sake of another snapshot, which was ready just before this one was asked for.
+    // The claim was released for another snapshot, which became ready just before this one was requested.
     if (observed.isClaimFree && content.status?.readyToUse !== true) return { kind: "holdClaim" };
     return stepOfStatus(observed, content);
   }
-  // What was cut at that time is gone: another snapshot of today would not be the one that was asked for.
+  // The snapshot taken at that time is gone: one taken now would not be the requested one.
   if (snapshot.status?.creationTime !== undefined) return contentMissing;
   const className = snapshot.spec.volumeSnapshotClassName;
   if (className === undefined) return { kind: "chooseClass" };

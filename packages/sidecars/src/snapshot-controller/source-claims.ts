@@ -1,4 +1,4 @@
-/** Lets go of the claims of which snapshots were being made. */
+/** Removes the finalizer from source claims once their snapshots are finished. */
 import {
   isNotFound,
   type KubeEnv,
@@ -19,8 +19,8 @@ export interface SourceClaimContext {
 }
 
 /**
- * One pass over the claim of this key: its finalizer goes once no snapshot of it is unfinished. Whoever puts it there
- * has its snapshot in the caches before.
+ * One pass over the claim of this key: its finalizer goes once no snapshot of it is unfinished. A snapshot is in the
+ * caches before its pass adds the finalizer.
  */
 export async function reconcileSourceClaim(
   context: SourceClaimContext,

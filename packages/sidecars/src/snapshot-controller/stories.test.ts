@@ -453,7 +453,7 @@ describe("a snapshot that exists", () => {
     await kube.create(volumeSnapshotContents, lost, { signal });
     await world.eventually("held", async () => (await world.contents())[0]?.metadata.finalizers);
     await world.clock.advance(60_000);
-    // Nobody deletes it by himself: it may have come from a backup.
+    // It is not deleted automatically: it may have come from a backup.
     expect((await world.contents())[0]?.metadata.deletionTimestamp).toBeUndefined();
     await kube.delete(volumeSnapshotContents, { name: "by-hand" }, { signal });
     await world.eventually("gone", async () => (await world.contents()).length === 0);

@@ -24,11 +24,11 @@ export class SnapshotFailedError extends Error {
 /** Look at once: there may be more to do, and the caches show by then what was done. */
 export const again: ReconcileResult = { requeueAfterMs: 0 };
 
-/** How a failed step is told. */
+/** How a failed step is reported. */
 export interface FailedStep {
   readonly reason: string;
   readonly what: string;
-  /** The snapshot is of no use as it is. */
+  /** The snapshot is not usable in this state. */
   readonly notReady: boolean;
 }
 
@@ -53,12 +53,12 @@ export class SubjectWrites<T extends Subject> {
     this.#resource = resource;
   }
 
-  /** Tells users something about the object. */
+  /** Sends an event about the object. */
   event(subject: Stored<T>, type: "Normal" | "Warning", reason: string, message: string): void {
     this.#events.event(involvedObject(this.#resource, subject), type, reason, message);
   }
 
-  /** Changes metadata, and what else is given, unless somebody else has changed the object. */
+  /** Changes metadata, and what else is given, unless another client has changed the object. */
   async change(
     subject: Stored<T>,
     metadata: object,
@@ -101,13 +101,13 @@ export class SubjectWrites<T extends Subject> {
     await this.#env.kube.patch(this.#resource, refOf(subject), patch, { signal, subresource: "status" });
   }
 
-  /** Tells users what is wrong, once for as long as it stays the same, and throws it for the queue to back off. */
+  /** Reports what is wrong, once for as long as it stays the same, and throws it so that the queue backs off. */
   async fail(subject: Stored<T>, failure: Failure, signal: AbortSignal): Promise<never> {
     await this.#tellFailure(subject, failure, signal);
     throw new SnapshotFailedError(`${this.#resource.kind} "${keyOf(subject)}": ${failure.message}`);
   }
 
-  /** Runs a step. One that fails is told in the status and in an event, then thrown again for the queue to back off. */
+  /** Runs a step. Reports a failure in the status and in an event, then throws it again so that the queue backs off. */
   async reporting(
     subject: Stored<T>,
     step: FailedStep,
@@ -118,7 +118,7 @@ export class SubjectWrites<T extends Subject> {
       await work();
       return again;
     } catch (error) {
-      // Somebody else was faster: nothing failed, the next pass looks anew.
+      // Conflict or deleted: not a failure; retry with the current state.
       if (signal.aborted || isConflict(error) || isNotFound(error)) throw error;
       const { reason, what, notReady } = step;
       await this.#tellFailure(subject, { reason, message: `${what} ${errorChain(error)}`, notReady }, signal);

@@ -19,7 +19,7 @@ export interface ContentQueueOptions {
   readonly backoff: BackoffPolicy;
   /** Every content is looked at again after this time, in milliseconds. */
   readonly resyncMs: number;
-  /** The snapshotter's own mark on these contents, which wakes nobody. */
+  /** The snapshotter's own annotation on these contents; a change of it does not queue them. */
   readonly ownAnnotation: string;
   /** What is remembered of each content, by name; forgotten with it. */
   readonly polls: Map<string, number>;

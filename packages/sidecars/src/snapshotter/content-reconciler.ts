@@ -30,11 +30,13 @@ export interface ContentWork<C extends KubeObject, H, S extends { readonly ready
   decide(content: Stored<C>): ContentStep<H>;
   /** Its handle is known: nothing can be lost, and the call is repeated without further ado until it is ready. */
   isKnown(content: Stored<C>): boolean;
-  /** Gathers all that the driver is asked with, and gives the call, which may be made again and again. */
+  /** Collects the parameters of the driver's call, and returns the call, which may be repeated. */
   prepareCreation(content: Stored<C>, signal: AbortSignal): Promise<() => Promise<S>>;
   look(content: Stored<C>, handle: H, signal: AbortSignal): Promise<S>;
   delete(content: Stored<C>, handle: H, signal: AbortSignal): Promise<void>;
-  /** What is new of the status; undefined: nothing is. @param nowNs stands in for a time that the driver does not tell */
+  /**
+   * What is new of the status; undefined: nothing is. @param nowNs stands in for a time that the driver does not report
+   */
   statusPatch(
     content: Stored<C>,
     state: S,
@@ -55,7 +57,7 @@ export interface ContentContext<C extends ContentObject, H, S extends { readonly
   readonly backoff: BackoffPolicy;
 }
 
-/** One pass over the content of this name. Failures are told in its status and thrown, to be retried. */
+/** One pass over the content of this name. Failures are reported in its status and thrown, to be retried. */
 export async function reconcileContent<C extends ContentObject, H, S extends { readonly ready: boolean }>(
   context: ContentContext<C, H, S>,
   name: string,
@@ -77,7 +79,10 @@ export async function reconcileContent<C extends ContentObject, H, S extends { r
   return lookAgain(context, name);
 }
 
-/** The snapshotter's own mark wakes nobody when it goes, but a deletion, or a look, may have waited for that. */
+/**
+ * Removing the snapshotter's own annotation does not queue the content, but a deletion or a look may have waited for
+ * that.
+ */
 function isMoreToDo(content: KubeObject, { kind }: ContentStep<unknown>): boolean {
   return kind === "settleCreation" || (kind === "create" && isDeleting(content));
 }

@@ -46,7 +46,7 @@ export function isOfDriver(
 }
 
 /**
- * Creating is finished with before anything is deleted, so that no snapshot is left that nobody knows.
+ * A creation is finished before anything is deleted, so that no unknown snapshot is left at the driver.
  * @param canLook the driver can be asked how a snapshot is
  */
 export function decideContentStep(content: VolumeSnapshotContent, canLook: boolean): ContentStep<string> {

@@ -18,7 +18,7 @@ import { apiTime } from "../common/env.ts";
 /** A kind of content. */
 export interface ContentKind<C extends KubeObject> {
   readonly resource: Resource<C>;
-  /** Holds a content until its snapshots at the driver are deleted or let go. */
+  /** Holds a content until its snapshots at the driver are deleted or released. */
   readonly finalizer: string;
   /** Says that the driver was asked for snapshots and that it is not known what became of it. */
   readonly beingCreatedAnnotation: string;
@@ -28,7 +28,7 @@ export interface ContentKind<C extends KubeObject> {
   readonly reasonPrefix: "" | "Group";
 }
 
-/** How a failure is told to users. */
+/** How a failure is reported to users. */
 export interface ToldFailure {
   readonly reason: string;
   readonly what: string;
@@ -60,7 +60,7 @@ export class ContentWrites<C extends ContentObject> {
     const isHeld = finalizers.includes(finalizer) || isDeleting(content);
     if (isMarked && isHeld) return content;
     const metadata = {
-      // A content that was deleted meanwhile is looked at anew.
+      // With it the patch fails on a content that was deleted meanwhile; the next pass reads the current state.
       resourceVersion,
       annotations: { [beingCreatedAnnotation]: "yes" },
       ...(isHeld ? {} : { finalizers: [...finalizers, finalizer] }),
@@ -99,9 +99,9 @@ export class ContentWrites<C extends ContentObject> {
     }
   }
 
-  /** Tells users of a failure, once for as long as it stays the same. Never throws. */
+  /** Reports a failure to users, once for as long as it stays the same. Never throws. */
   async report(content: Stored<C>, failure: ToldFailure, error: unknown, signal: AbortSignal): Promise<void> {
-    // Somebody else was faster: nothing failed, the next pass looks anew.
+    // Conflict: not a failure; retry with the current state.
     if (signal.aborted || isConflict(error)) return;
     const message = `${failure.what}: ${errorChain(error)}`;
     if (failure.inStatus && content.status?.error?.message === message) return;

@@ -10,7 +10,7 @@ const mayBeInProgress: ReadonlySet<GrpcCode> = new Set<GrpcCode>([
   "ABORTED",
 ]);
 
-/** True once the driver surely does not make the snapshot. What is no answer of it tells nothing. */
+/** True once the driver surely does not make the snapshot. An error without an answer of the driver proves nothing. */
 export function isFinalCreateError(error: unknown): boolean {
   return error instanceof CsiCallError && error.answered && !mayBeInProgress.has(error.code);
 }

@@ -56,7 +56,7 @@ export async function createGroupRequest(
   };
 }
 
-/** Asks for the group; the same request gives the same group, however often it is made. */
+/** Asks for the group; the same request returns the same group, however often it is made. */
 export async function createGroup(
   calls: GroupCalls,
   request: Awaited<ReturnType<typeof createGroupRequest>>,

@@ -27,7 +27,7 @@ export interface SnapshotCalls {
   readonly timeoutMs: number;
   readonly snapshotNamePrefix: string;
   readonly snapshotNameUuidLength: number;
-  /** CreateSnapshot is told the names of the VolumeSnapshot and its content. */
+  /** CreateSnapshot receives the names of the VolumeSnapshot and its content. */
   readonly extraCreateMetadata: boolean;
   readonly classOf: (name: string) => VolumeSnapshotClass | undefined;
 }
@@ -60,7 +60,9 @@ export async function createRequest(
   };
 }
 
-/** Asks for the snapshot; the same request gives the same snapshot, however often it is made (CSI, CreateSnapshot). */
+/**
+ * Asks for the snapshot; the same request returns the same snapshot, however often it is made (CSI, CreateSnapshot).
+ */
 export async function createSnapshot(
   calls: SnapshotCalls,
   request: Awaited<ReturnType<typeof createRequest>>,

@@ -32,7 +32,7 @@ export function groupStateOf(group: DriverGroup): GroupState {
 }
 
 /**
- * What to write into the status of a content, so that it tells of the group; undefined: nothing.
+ * What to write into the status of a content, so that it describes the group; undefined: nothing.
  * @param withPairs the API is `v1beta1`, whose contents list pairs of handles instead of what is known of each
  */
 export function groupStatusPatch(

@@ -6,7 +6,7 @@ import type { VolumeSnapshotContentStatus } from "@longshore/storage";
 export interface SnapshotState {
   readonly handle: string;
   readonly ready: boolean;
-  /** When it was cut, in nanoseconds since 1970, exact to a microsecond; undefined: the driver did not say. */
+  /** When it was taken, in nanoseconds since 1970, exact to a microsecond; undefined: the driver did not say. */
   readonly creationTime: number | undefined;
   /** 0: the driver did not say. */
   readonly sizeBytes: number;
@@ -27,7 +27,7 @@ export function snapshotStateOf(snapshot: Snapshot): SnapshotState {
 
 type Timestamp = NonNullable<MessageShape<typeof SnapshotSchema>["creationTime"]>;
 
-/** A time of the protocol in nanoseconds: whole microseconds, which a number can tell apart. */
+/** A time of the protocol in nanoseconds: whole microseconds, which a number can represent distinctly. */
 export function nanoseconds(time: Timestamp | undefined): number | undefined {
   if (time === undefined || (time.seconds === 0n && time.nanos === 0)) return undefined;
   return Number((time.seconds * 1_000_000n + BigInt(Math.trunc(time.nanos / 1000))) * 1000n);
@@ -39,9 +39,9 @@ export function apiTimeOf(creationTimeNs: number): string {
 }
 
 /**
- * What to write into the status of a content, so that it tells of the snapshot; undefined: nothing. What is known
- * once does not change; that it is ready, does.
- * @param nowNs stands in for a creation time that the driver does not tell
+ * What to write into the status of a content, so that it describes the snapshot; undefined: nothing. What is known once
+ * does not change; that it is ready, does.
+ * @param nowNs stands in for a creation time that the driver does not report
  */
 export function statusPatch(
   status: VolumeSnapshotContentStatus | undefined,

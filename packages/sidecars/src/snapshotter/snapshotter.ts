@@ -49,7 +49,7 @@ export interface SnapshotterOptions {
   readonly groupSnapshotNamePrefix?: string;
   /** The same for groups (`--groupsnapshot-name-uuid-length`); default −1. */
   readonly groupSnapshotNameUuidLength?: number;
-  /** The driver is told the names of the VolumeSnapshot and its content (`--extra-create-metadata`); default false. */
+  /** The driver receives the names of the VolumeSnapshot and its content (`--extra-create-metadata`); default false. */
   readonly extraCreateMetadata?: boolean;
   /** Only snapshots of volumes that are local to this node (`--node-deployment`, with `NODE_NAME`); default all. */
   readonly nodeName?: string;

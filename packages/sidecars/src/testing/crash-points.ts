@@ -1,4 +1,4 @@
-/** Runs a work cycle once for each point at which its sidecar can die, and tells how many of them ended well. */
+/** Runs a work cycle once for each point at which its sidecar can die, and reports how many of them ended well. */
 import { type Component, SeededRandom } from "@longshore/runtime";
 import type { SidecarEnv } from "../common/env.ts";
 import { type CrashWorld, crashWorld } from "./crash-world.ts";
@@ -9,7 +9,7 @@ import type { WorkCycle } from "./work-cycles.ts";
 export interface CrashStory {
   readonly name: string;
   readonly start: (env: SidecarEnv) => Component;
-  /** Lives through it all, e.g. the snapshot controller beside the snapshotter. */
+  /** Runs during the whole story and does not crash, e.g. the snapshot controller for the snapshotter. */
   readonly companion?: (env: SidecarEnv) => Component;
   readonly cycle: WorkCycle;
 }
@@ -36,7 +36,7 @@ export interface CrashReport {
 
 /**
  * Kills the sidecar at every point of its cycle, one after the other, each in a world of its own.
- * @param awayMs how long nobody is there in its place, in virtual milliseconds: the world goes on meanwhile
+ * @param awayMs time until its restart, in virtual milliseconds: the world goes on meanwhile
  */
 export async function crashAtEveryPoint(story: CrashStory, awayMs: number): Promise<CrashReport> {
   const calm = await liveInPeace(story);
@@ -62,7 +62,7 @@ export async function crashAtEveryPoint(story: CrashStory, awayMs: number): Prom
   };
 }
 
-/** What a run of several deaths is made from; the same seed gives the same run. */
+/** What a run of several deaths is made from; the same seed yields the same run. */
 export interface SeededCrashes {
   readonly seed: number;
   /** How it ended, if badly. */
@@ -103,7 +103,7 @@ async function liveInPeace(story: CrashStory): Promise<Life> {
   return life;
 }
 
-/** A life, and how long nobody is there after it, in virtual milliseconds. */
+/** A life, and the time from its end to the restart, in virtual milliseconds. */
 interface LimitedLife {
   readonly life: Life;
   readonly awayMs: number;

@@ -1,6 +1,6 @@
 /**
  * A component that dies at a chosen point between its calls. A point lies before a call is sent, or after its answer:
- * what was asked has happened, and nobody remembers it.
+ * the request took effect, but the sidecar does not know it.
  */
 import type { CsiConnection } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
@@ -91,7 +91,7 @@ function mortalClient(kube: KubeClient, life: Life): KubeClient {
   });
 }
 
-/** Its opening is the call; a dead process hears nothing more of it. */
+/** Its opening is the call; a dead process receives nothing more from it. */
 async function* mortalStream(
   what: string,
   life: Life,

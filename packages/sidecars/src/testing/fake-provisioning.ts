@@ -15,11 +15,11 @@ export class FakeProvisioning {
   readonly room = new Map<string, bigint>();
   /** Zones of GetCapacity, in order; empty: everywhere. */
   readonly asked: string[] = [];
-  /** Answers tell nothing of the source that was copied. */
+  /** Answers do not name the source that was copied. */
   forgetsSource = false;
   /** Bytes that a new volume is said to have. */
   answeredBytes: bigint | undefined;
-  /** Zone of the node that NodeGetInfo tells of. */
+  /** Zone that NodeGetInfo returns. */
   nodeZone = "us-east-1a";
   /** Secrets without which calls are refused. */
   neededSecret: string | undefined;

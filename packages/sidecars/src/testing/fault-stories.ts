@@ -4,7 +4,7 @@ import { SeededRandom } from "@longshore/runtime";
 import type { CrashWorld } from "./crash-world.ts";
 import { type ApiFault, type FaultyRequest, noAnswer, refused } from "./faulty-client.ts";
 
-/** One story; `begin` makes its fault and gives what it does to API requests. `bites` says how often it did harm. */
+/** One story; `begin` starts its fault and returns what it does to API requests. `bites` says how often it did harm. */
 export interface FaultStory {
   readonly name: string;
   begin(world: CrashWorld): { readonly api?: ApiFault; bites(): number };
@@ -115,7 +115,7 @@ function restartingServer({ clock }: CrashWorld) {
   return { api, bites: () => bites };
 }
 
-/** Breaks off when it is told to; cannot be opened while the server is away. */
+/** A watch that `onDeath` can break; it cannot be opened while the server is away. */
 async function* breakable<T>(
   events: AsyncIterable<T>,
   isAway: () => boolean,
@@ -150,7 +150,9 @@ function slowServer({ clock }: CrashWorld) {
   return { api, bites: () => bites };
 }
 
-/** From the first write on nothing comes back: a client gives a request up after its 30 s, and hears of no change. */
+/**
+ * A half-open connection, from the first write on: a client gives up a request after its 30 s, and receives no change.
+ */
 function halfOpen({ clock }: CrashWorld) {
   let bites = 0;
   let untilMs: number | undefined;
@@ -207,7 +209,7 @@ function driverAnswersLost({ csi }: CrashWorld) {
   return { bites: () => bites };
 }
 
-/** The first calls of each kind are begun only after every deadline has passed, and done all the same. */
+/** The first calls of each kind are begun only after every deadline has passed, and still take effect. */
 function driverLate({ csi, clock, signal }: CrashWorld) {
   const seen = new Map<string, number>();
   let bites = 0;

@@ -1,4 +1,4 @@
-/** A cluster with a provisioner, on which the stories of lost disks are told. */
+/** A cluster with a provisioner, for the stories of lost disks. */
 import {
   isDeleting,
   KubeApiError,
@@ -98,7 +98,7 @@ export class Stage {
     await this.#dropFinalizer("kubernetes.io/pvc-protection");
   }
 
-  /** Somebody takes the intent off by hand. */
+  /** A user removes the intent by hand. */
   forceIntentOff(): Promise<void> {
     return this.#dropFinalizer(intent);
   }
@@ -132,7 +132,7 @@ export class Stage {
     return found.message ?? "";
   }
 
-  /** Nothing is lost, nothing is owed. @param disks how many there are to be */
+  /** No disk is lost, no work is left. @param disks the expected number */
   async ends(disks: number): Promise<void> {
     const { cloud, kube, signal } = this.world;
     await this.world.eventually(`${disks} disks, each with its volume`, async () => {

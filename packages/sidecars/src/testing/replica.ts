@@ -78,7 +78,7 @@ export class Replica {
       }
       const answer = await send(signal);
       const { spec } = answer as Lease;
-      // Let go of, a lease is nobody's until it is taken.
+      // A released lease has no holder until it is acquired again.
       if (key !== undefined && verb !== "delete") this.#holders.set(key, spec?.holderIdentity ?? "");
       return answer;
     });

@@ -270,7 +270,10 @@ async function release(world: CycleWorld, name: string): Promise<void> {
   if (isDeleting(pv)) await unprotect(world, resources.persistentVolumes, { name });
 }
 
-/** Deletes, and takes off what protects a volume or claim that is in use: nobody else is there to do it. */
+/**
+ * Deletes, and removes the protection finalizers of a volume or claim that is in use: no other component here does
+ * this.
+ */
 async function letGo<T extends KubeObject>(
   world: CycleWorld,
   resource: Resource<T>,

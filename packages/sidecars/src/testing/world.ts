@@ -25,19 +25,19 @@ export interface World {
   readonly signal: AbortSignal;
   /** Seams of one sidecar; `kube` may be wrapped. */
   env(kube?: KubeClient): SidecarEnv;
-  /** Lets time pass until `condition` gives something other than `undefined` or `false`. */
+  /** Advances the time until `condition` returns something other than `undefined` or `false`. */
   eventually<T>(what: string, condition: () => Promise<T | undefined | false>, withinMs?: number): Promise<T>;
 }
 
 /** What kind of world it is. */
 export interface WorldOptions {
-  /** Services of the driver in the place of its own, or beside them. */
+  /** Services that replace those of the driver, or add to them. */
   readonly extend?: (services: CsiServices, cloud: FakeCloud) => CsiServices;
   /** The version of Kubernetes, e.g. `1.20`; default the newest. */
   readonly emulatedVersion?: string;
   /** Feature gates of the server. */
   readonly featureGates?: Readonly<Record<string, boolean>>;
-  /** Custom resources that the server has, as `readDefinitions` gives them. */
+  /** Custom resources that the server has, as `readDefinitions` returns them. */
   readonly definitions?: Awaited<ReturnType<typeof readDefinitions>>;
 }
 

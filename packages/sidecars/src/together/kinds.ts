@@ -33,7 +33,7 @@ export interface SidecarKind<O> {
 /** All of them, in the order in which they are started. */
 export const sidecarKinds: { readonly [N in SidecarName]: SidecarKind<SidecarOptions[N]> } = {
   provisioner: { serve: serveClaims, useless: lacks("CREATE_DELETE_VOLUME") },
-  // Without PUBLISH_UNPUBLISH_VOLUME it says of each attachment that it is done, and somebody must.
+  // Never useless: without PUBLISH_UNPUBLISH_VOLUME the attacher must still mark each attachment as attached.
   attacher: { serve: serveAttachments, useless: () => undefined },
   resizer: {
     serve: serveResizes,

@@ -1,6 +1,6 @@
 /**
- * Two replicas of the sidecars, each with a lease of its own: whenever the one that works is stopped for a minute or killed,
- * the other finishes what was begun, and the one that wakes does nothing that the other's lease forbids.
+ * Two replicas of the sidecars, each with a lease of its own: whenever the working one is paused for a minute or
+ * killed, the other finishes what was begun, and the one that resumes does nothing that the other's lease forbids.
  */
 import { describe, expect, it } from "vitest";
 import { startSnapshotController } from "../snapshot-controller/index.ts";
@@ -27,7 +27,7 @@ async function run(name: CycleName, accident?: Accident) {
   await world.eventually("the first leads", async () => holders.size > 0);
   const waiting = start(second);
   await workCycles[name](world, "1");
-  // Whoever was stopped has woken by now, and the leases have changed hands as they will.
+  // All paused replicas have resumed by now, and the leases have their final holders.
   await world.clock.advance(2 * minute);
   const late = (sent: readonly Sent[], identity: string) => sent.filter(({ holder }) => holder !== identity);
   const seen = {

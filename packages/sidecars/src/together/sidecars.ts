@@ -34,7 +34,7 @@ export interface SidecarsOptions {
   readonly timeoutMs?: number;
   /**
    * What becomes of a sidecar that the driver has no use for: it is left out, and the log says why (default). With
-   * `fail` it starts all the same, as a single one of the reference does, and all of them fail where it cannot.
+   * `fail` it starts anyway, as a single sidecar of the reference does; when it cannot run, all of them fail.
    */
   readonly unsupported?: "leaveOut" | "fail";
   /** What becomes of a sidecar that lost its lease: it competes again (default), or all of them fail. */
@@ -44,8 +44,8 @@ export interface SidecarsOptions {
 /** Running sidecars. */
 export interface Sidecars extends Component {
   /**
-   * Settles when they cannot go on: the connection to the driver was lost, a sidecar failed. Whoever runs a process
-   * of them ends it, so that it is started anew against a driver that may be another. They go on until stopped.
+   * Settles when they cannot go on: the connection to the driver was lost, a sidecar failed. The process should then
+   * exit, so that a restart connects to the driver, which may be a different one. The sidecars go on until stopped.
    */
   readonly failed: Promise<SidecarsFailedError>;
   /** Where each of the leases stands, by sidecar. */
@@ -125,7 +125,7 @@ class RunningSidecars implements Sidecars {
   async stop(): Promise<void> {
     this.#offLost();
     await this.#tasks.stop();
-    // Together: each lets go of its lease when its own work has ended.
+    // In parallel: each releases its lease when its own work has ended.
     await Promise.all(this.#parts.map((part) => part.stop()));
     await stopAll([this.#informers]);
   }

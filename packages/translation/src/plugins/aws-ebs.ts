@@ -76,7 +76,8 @@ export const awsEbs: InTreePlugin = {
 
 const classRules = {
   fstype: fsTypeRule,
-  // The in-tree plugin raised an IOPS figure below the disk's minimum; the driver does so only when told.
+  // The in-tree plugin raised an IOPS figure below the disk's minimum; the driver does so only when a parameter asks
+  // for it.
   iopspergb: (value: string, name: string) =>
     [
       [name, value],
@@ -118,7 +119,7 @@ function traceBack(trace: Trace, csi: CSIPersistentVolumeSource, source: AWSElas
   traceCommon(trace, "spec.csi", to, csi);
 }
 
-/** `aws://<zone>/vol-<id>` gives the ID; anything that is no such URL is taken for the ID itself. */
+/** `aws://<zone>/vol-<id>` contains the ID; any other value is taken as the ID itself. */
 function volumeHandle(volumeID: string): string | Fault {
   if (!volumeID.startsWith(SCHEME)) return volumeID;
   const id = plainVolumeID(volumeID);

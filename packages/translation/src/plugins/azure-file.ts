@@ -125,7 +125,7 @@ interface Found {
   secretNamespace: string | undefined;
 }
 
-/** What attributes and secret reference tell; the reference wins. */
+/** What the attributes and the secret reference say; the reference has priority. */
 function fromAttributes(csi: CSIPersistentVolumeSource): Found {
   const found: Found = { shareName: "", secretName: "", secretNamespace: undefined };
   for (const [name, value] of Object.entries(csi.volumeAttributes ?? {})) {

@@ -73,7 +73,7 @@ export const rbd: InTreePlugin = {
   pvToInTree(pv, trace) {
     const csi = pv.spec?.csi as CSIPersistentVolumeSource;
     const attribute = (name: string) => entry(csi.volumeAttributes, name) ?? "";
-    // The monitors cannot be had back from their hash; the in-tree form is for the driver's eyes only.
+    // The monitors cannot be recovered from their hash; only the driver uses this in-tree form.
     const source: Draft<RBDSource> = { monitors: [""], image: attribute("imageName") };
     if (csi.fsType) source.fsType = csi.fsType;
     if (attribute("pool") !== "") source.pool = attribute("pool");

@@ -20,7 +20,7 @@ const driverName = "csi.vsphere.vmware.com";
 const zoneKey = "topology.csi.vmware.com/zone";
 const regionKey = "topology.csi.vmware.com/region";
 const POLICY = "storagepolicyname";
-/** Where the driver tells the path of a disk that it made for an in-tree class. */
+/** The attribute with the path of a disk that the driver created for an in-tree class. */
 const INITIAL_PATH = "initialvolumefilepath";
 
 /** vSphere virtual disk. */
@@ -97,7 +97,7 @@ export const vsphere: InTreePlugin = {
 
   storageClassToCSI(storageClass, trace) {
     const parameters = rewriteParameters(storageClass.parameters, classRules, trace, true);
-    // Tells the driver to report the path of the disk, which the in-tree form of the volume needs.
+    // Makes the driver report the path of the disk, which the in-tree form of the volume needs.
     parameters.csimigration = "true";
     trace?.({
       from: "",

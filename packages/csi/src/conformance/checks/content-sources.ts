@@ -58,7 +58,7 @@ export const contentSourceChecks: readonly Check[] = (["snapshot", "clone"] as c
       async run(context: CheckContext) {
         const volumeContentSource = await make(context, context.options.volumeSizeBytes);
         const volume = await makeVolume(context, { volumeContentSource }, `CreateVolume from ${word}`);
-        // A plugin that does not know the field ignores it: the answer alone tells.
+        // A plugin that does not know the field ignores it: only the answer shows this.
         must(
           volume.contentSource?.type.case === volumeContentSource.type?.case &&
             idIn(volume.contentSource) === idIn(volumeContentSource),

@@ -267,7 +267,7 @@ export const expandVolumeChecks: readonly Check[] = [
 ];
 
 const canModify = controllerCan("MODIFY_VOLUME");
-/** Parameters that the plugin knows must be told: what it refuses is its own affair. */
+/** The options must name parameters that the plugin knows: which ones it accepts is the plugin's choice. */
 const knowsParameters: Need = ({ options }) =>
   Object.keys(options.mutableParameters).length > 0
     ? undefined

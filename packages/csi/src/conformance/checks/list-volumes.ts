@@ -102,7 +102,7 @@ export const listVolumesChecks: readonly Check[] = [
       do {
         const call = context.controller.listVolumes({ maxEntries: 1, startingToken });
         const page = await call.catch((error: { readonly code?: string }) => {
-          if (error.code === "ABORTED") return undefined; // Begin anew, as the plugin may ask for.
+          if (error.code === "ABORTED") return undefined; // Start over: the plugin may ask for this.
           throw error;
         });
         if (page === undefined) return;

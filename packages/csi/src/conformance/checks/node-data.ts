@@ -43,7 +43,7 @@ async function unpublish(context: CheckContext, { volumeId, targetPath }: Publis
   await mustAnswer("NodeUnpublishVolume", context.node.nodeUnpublishVolume({ volumeId, targetPath }));
 }
 
-/** A file on a new volume that is taken off the node again, so that all of it is on the volume. */
+/** Writes a file to a new volume, then unpublishes the volume, so that the whole file is on it. */
 async function volumeWithFile(context: CheckContext, text: string): Promise<string> {
   const volume = await makePublishedVolume(context);
   await write(context, volume, text);

@@ -4,8 +4,8 @@ import type { CheckContext } from "../context.ts";
 import { mustEnd } from "../expect.ts";
 
 /**
- * Makes the call several times at once; each must end with one of the codes. Gives the answers of those that
- * ended with OK.
+ * Makes the call several times at once; each must end with one of the codes. Returns the answers of those that ended
+ * with OK.
  */
 export async function sideBySide<T>(
   context: CheckContext,

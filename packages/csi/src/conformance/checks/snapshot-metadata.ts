@@ -75,7 +75,7 @@ async function blankSnapshot(context: CheckContext): Promise<string> {
 interface Stream {
   readonly rpc: "GetMetadataAllocated" | "GetMetadataDelta";
   readonly slug: "allocated" | "delta";
-  /** What its ranges tell of. */
+  /** What its ranges describe. */
   readonly shows: string;
   read(context: CheckContext, snapshots: Snapshots, window: Window): Promise<readonly Message[]>;
 }

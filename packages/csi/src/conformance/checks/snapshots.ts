@@ -129,7 +129,7 @@ export const createSnapshotChecks: readonly Check[] = [
         return `${creationTime?.seconds}.${creationTime?.nanos}`;
       };
       const first = await timeOf();
-      // So that a driver which tells the present time is seen, also with a clock of whole seconds.
+      // Detects a driver that returns the current time, even with a clock of whole seconds.
       await context.clock.sleep(1100, context.signal);
       const again = await timeOf();
       must(first === again, `creation_time was ${first} s, and ${again} s when CreateSnapshot was repeated`);

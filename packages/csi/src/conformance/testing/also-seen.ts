@@ -1,4 +1,4 @@
-/** Checks that see a fault of `fault-table.ts` beside the one that it is for: one broken rule shows in several. */
+/** Further checks that detect a fault of `fault-table.ts`, in addition to its own check. */
 export const alsoSeen: Readonly<Record<string, readonly string[]>> = {
   "identity.plugin-capabilities.controller-service": [
     "identity.plugin-capabilities.offline-expansion",

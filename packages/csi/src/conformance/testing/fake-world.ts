@@ -22,7 +22,7 @@ export interface FakeWorld {
   starts(): number;
 }
 
-/** Serves a fake. `fault` is applied anew with each start, so that what it keeps in memory is lost in a crash. */
+/** Serves a fake. `fault` is applied again at each start, so that a crash loses what it keeps in memory. */
 export async function fakeWorld(
   given: Partial<FakeDriverOptions> & { readonly fault?: Fault } = {},
 ): Promise<FakeWorld> {

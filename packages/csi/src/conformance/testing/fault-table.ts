@@ -75,7 +75,7 @@ const delta = "getMetadataDelta";
 
 /** One planted fault. */
 export interface FaultCase {
-  /** Made anew for each run. */
+  /** Created for each run. */
   readonly fault: () => Fault;
   /** What goes wrong on the way, where no handler could do it. */
   readonly hook?: InProcessHook;
@@ -163,7 +163,7 @@ const serves = (rpc: string, when: (request: Loose) => boolean) =>
       throw error;
     }
   });
-/** Takes note of the volumes that a call was served for. */
+/** Records the volumes that a call was served for. */
 const volumesOf = (rpc: string) => (remember: (key: string) => void) =>
   notes(rpc, (request, answer) => remember(request.volumeId ?? answer.volume.volumeId));
 const namesOf = (rpc: string) => (remember: (key: string) => void) =>
@@ -660,7 +660,7 @@ export const faultTable: Readonly<Record<string, FaultCase>> = {
     fault: () => {
       const underWay = new Set<string>();
       return (services, host) => {
-        const locked = new Set(underWay); // Nobody takes these locks away again.
+        const locked = new Set(underWay); // These locks are never released.
         underWay.clear();
         return all(
           around("createVolume", (call) => async (request, signal) => {
@@ -1231,7 +1231,7 @@ export const faultTable: Readonly<Record<string, FaultCase>> = {
   "node.unpublish-volume.parallel": { fault: () => refusesCompany("nodeUnpublishVolume") },
   "node.lifecycle.whole": {
     fault: () => {
-      // A volume that was taken off a node in the right order cannot be deleted at the first try.
+      // The first deletion of a volume fails after it was removed from a node in the right order.
       const steps = new Map<string, number>();
       const step = (rpc: string, order: number) =>
         notes(rpc, ({ volumeId }) => {

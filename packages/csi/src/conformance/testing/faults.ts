@@ -145,7 +145,7 @@ export const inCompany = (
     };
   });
 
-/** Calls that come while one for something else is under way are put off, which they need not bear. */
+/** Answers ABORTED while a call for another object is in progress, which CSI does not allow. */
 export const abortsCompany = (rpc: string): Fault =>
   inCompany(rpc, async () => {
     throw new CsiStatusError("ABORTED", "planted: another call is under way");
@@ -161,7 +161,7 @@ export const afterwards =
       return answer;
     })(services, host);
 
-/** Takes note of calls that were served. */
+/** Records calls that were served. */
 export const notes = (rpc: string, note: (request: Loose, answer: Loose) => void): Fault =>
   alters(rpc, (answer, request) => {
     note(request, answer);
@@ -179,9 +179,9 @@ export function counting(): (key: string) => number {
 }
 
 /**
- * What a driver does wrong, once, with what it did before a crash.
- * @param remembers takes note of what is done, by a key
- * @param fault what goes wrong with a key of before the last crash
+ * A fault that appears once after a crash, for what the driver did before the crash.
+ * @param remembers records what was done, by a key
+ * @param fault what goes wrong with a key from before the last crash
  */
 export function afterCrash(
   remembers: (remember: (key: string) => void) => Fault,

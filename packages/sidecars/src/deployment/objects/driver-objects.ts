@@ -1,4 +1,4 @@
-/** What tells the cluster of the driver: CSIDriver, classes, the namespace. */
+/** The objects that announce the driver to the cluster: CSIDriver, classes, the namespace. */
 import type { KubeObject } from "@longshore/kube";
 import type { DeploymentPlan } from "../deployment-plan.ts";
 import { deployOptionsAnnotation, labelsOf } from "./labels.ts";
@@ -19,7 +19,10 @@ export function renderNamespace(plan: DeploymentPlan): readonly Rendered[] {
   ];
 }
 
-/** The CSIDriver. Without an attacher nobody may wait for one: pods would wait for ever (docs/behaviour/sidecars.md 9). */
+/**
+ * The CSIDriver. Without an attacher `attachRequired` must be false: pods would wait for ever
+ * (docs/behaviour/sidecars.md 9).
+ */
 export function renderCsiDriver(plan: DeploymentPlan): Rendered {
   const { needs, options } = plan;
   // The cluster may be another version by the next upgrade, which asks it.

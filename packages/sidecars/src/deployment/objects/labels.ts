@@ -12,7 +12,7 @@ export const managedByLongshore = "longshore";
 /** On the CSIDriver: what the deployment was asked for, as JSON, for the next upgrade. */
 export const deployOptionsAnnotation = "longshore.dev/deploy-options";
 
-/** Parts whose pods are told apart. */
+/** Parts whose pods have different labels. */
 export type DeployedPart = "controller" | "node" | "snapshot-controller";
 
 /** Labels of an object. */

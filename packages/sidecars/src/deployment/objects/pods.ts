@@ -16,13 +16,13 @@ import {
   socketPath,
 } from "./sidecar-args.ts";
 
-/** Members of a container, loosely: the API server of the tests holds them to its rules. */
+/** Members of a container, loosely typed: the API server of the tests validates them. */
 export type Container = Readonly<Record<string, unknown>> & { readonly name: string };
 
 /** User and group of containers that need no root: the one that distroless images call nonroot. */
 const unprivilegedId = 65_532;
 const socketDir = { name: "socket-dir", mountPath: "/csi" };
-/** Somebody else's driver may want to write somewhere, where its image is read-only. */
+/** A third-party driver may need a writable directory although its image is read-only. */
 const tmpDir = { name: "tmp-dir", mountPath: "/tmp" };
 
 /** The pod of the controller part: the driver and its sidecars share a socket, and a user who owns it. */

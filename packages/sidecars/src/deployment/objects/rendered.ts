@@ -1,4 +1,4 @@
-/** An object to deploy, and what a reader of the manifest is told about its parts. */
+/** An object to deploy, and the comments in its manifest. */
 import type { KubeObject } from "@longshore/kube";
 
 /** See the file's header. */

@@ -9,7 +9,7 @@ import { persistently, type Rollout } from "./rollout.ts";
 export interface Dependents {
   /** What they are, in the plural. */
   readonly what: string;
-  /** What becomes of them without the driver. */
+  /** What happens to them without the driver. */
   readonly consequence: string;
   readonly names: readonly string[];
 }

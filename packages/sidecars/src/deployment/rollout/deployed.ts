@@ -1,4 +1,4 @@
-/** What there is of a deployment: found by its label, whatever it was asked for. */
+/** The objects of a deployment in the cluster: found by their label, whatever options it was made with. */
 import { type KubeClient, type KubeObject, type Resource, resources, type Stored } from "@longshore/kube";
 import { DeployOptionError, type DeployOptions } from "../deploy-options.ts";
 import { deployedKinds } from "../deployed-kinds.ts";
@@ -97,7 +97,7 @@ export function mergedOptions(
 }
 
 /**
- * @param adopt what nobody says whose it is may be taken over; a namespace may always
+ * @param adopt objects without an owner label may be taken over; a namespace always may
  * @throws RolloutError for an object that is there but not of this deployment
  */
 export function assertOurs({ resource, object }: DeployedObject, driver: string, adopt = false): void {
@@ -105,7 +105,8 @@ export function assertOurs({ resource, object }: DeployedObject, driver: string,
   const what = `${resource.kind} "${namespace === undefined ? name : `${namespace}/${name}`}"`;
   const of = labels?.[driverLabel];
   if (of === undefined && !adopt && resource.kind !== resources.namespaces.kind) {
-    // Beside an older deployment of the driver ours would be a second controller that nobody elects.
+    // With an older deployment of the driver in the cluster, ours would be a second controller outside the leader
+    // election.
     throw new RolloutError(
       `${what} is there already and was not deployed by longshore: take away what made it, then take it over with --adopt`,
     );

@@ -1,6 +1,6 @@
 /**
  * Takes a deployment out of a cluster: the controller first, so that no volume is made while its nodes lose the driver,
- * then the node part, then what told the cluster of it.
+ * then the node part, then the objects that announce the driver.
  *
  * Invariants
  *  - Nothing is touched while something needs the driver, unless that is asked for; looked at again once no controller
@@ -71,7 +71,7 @@ async function removeAll(rollout: Rollout, driver: string, force: boolean): Prom
   return { removed: rest.length, stranded, namespaces };
 }
 
-/** @throws RolloutError when something needs the driver, unless forced; then it is told */
+/** @throws RolloutError when something needs the driver, unless forced; then it only reports it */
 async function assertUnused(
   rollout: Rollout,
   driver: string,
@@ -90,7 +90,7 @@ async function assertUnused(
   return dependents;
 }
 
-/** The sidecars' own Leases, which nobody would take away. */
+/** The sidecars' own Leases, which nothing else removes. */
 async function removeLeases(rollout: Rollout, driver: string, namespace: string): Promise<void> {
   const { kube } = rollout.env;
   for (const sidecar of electedSidecars) {

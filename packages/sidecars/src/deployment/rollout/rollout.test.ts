@@ -60,7 +60,7 @@ async function aCluster(emulatedVersion = "1.36", plane: FakePlaneOptions = {}) 
         return (...args: unknown[]) => {
           const [{ kind }, ref, patch] = args as [{ kind: string }, { name?: string }, { dryRun?: true }?];
           const isWrite = name === "delete" || (name === "patch" && patch?.dryRun !== true);
-          // The process is killed: the call has its effect, and nobody hears of it.
+          // The process is killed: the call has its effect, but its answer is lost.
           if (isWrite && ++life.calls === life.diesAt) life.controller.abort(new Error("killed"));
           if (isWrite) writes.push(`${name} ${kind} ${ref.name}`);
           return member.apply(target, args);

@@ -1,4 +1,4 @@
-/** What an upgrade and a removal share: their limits, how they tell what they do, how they wait. */
+/** What an upgrade and a removal share: limits, progress reports, waiting. */
 import { isTooManyRequests, KubeApiError, type KubeEnv, KubeTransportError } from "@longshore/kube";
 import { type BackoffPolicy, backoffMs, DeadlineError, errorChain, withDeadline } from "@longshore/runtime";
 
@@ -9,11 +9,11 @@ export interface RolloutOptions {
   readonly timeoutMs?: number;
   /** Says what would be done, and does nothing. */
   readonly dryRun?: boolean;
-  /** Told what is done, a line each, without an end. */
+  /** Called with each line of progress, without a line end. */
   readonly onProgress?: (line: string) => void;
 }
 
-/** The rollout cannot be, or did not come to its end. The message says what to do. */
+/** The rollout is not possible, or did not complete. The message says what to do. */
 export class RolloutError extends Error {
   override readonly name = "RolloutError";
 }
@@ -60,7 +60,9 @@ function isDeadline(error: unknown): boolean {
   return false;
 }
 
-/** Waits until `look` gives undefined; what it gives otherwise is what is still missing, which is told when it changes. */
+/**
+ * Waits until `look` returns undefined. Any other result says what is still missing; it is reported when it changes.
+ */
 export async function waitUntil(
   rollout: Rollout,
   look: (signal: AbortSignal) => Promise<string | undefined>,
@@ -77,7 +79,7 @@ export async function waitUntil(
   rollout.waitingFor = "";
 }
 
-/** Makes a call again while the server is away or asks to wait, until the rollout's deadline. */
+/** Retries a call while the server is unreachable or asks to wait, until the rollout's deadline. */
 export async function persistently<T>(
   rollout: Rollout,
   call: (signal: AbortSignal) => Promise<T>,

@@ -6,8 +6,8 @@
  * The controller comes last, since it makes volumes by what the nodes say of their topology.
  *
  * Invariants
- *  - Nothing is touched before the server has said of every object that it would take it.
- *  - What was done is what the cluster shows: an upgrade that was cut off goes on when it is run again.
+ *  - Nothing is changed before the server has accepted every object in a dry run.
+ *  - The cluster shows what was done: an interrupted upgrade continues when it is run again.
  *  - Labels of nodes, classes that are not asked for any more, and the namespace are left as they are.
  */
 import { type DaemonSet, type KubeEnv, type KubeObject, resources, type StatefulSet } from "@longshore/kube";
@@ -30,7 +30,7 @@ import { persistently, type Rollout, type RolloutOptions, runRollout, waitUntil 
 
 /** How an upgrade is done. */
 export interface UpgradeOptions extends RolloutOptions {
-  /** Objects of these names that somebody else has made are taken over. */
+  /** Objects of these names that other tools created are taken over. */
   readonly adopt?: boolean;
 }
 

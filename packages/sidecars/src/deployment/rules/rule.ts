@@ -51,7 +51,7 @@ export interface AccessNeeds {
   readonly owners: readonly { readonly resource: string; readonly name?: string }[];
 }
 
-/** Gives the rules of a component. */
+/** Returns the rules of a component. */
 export type ComponentRules = (needs: AccessNeeds) => readonly AccessRule[];
 
 /** An informer: one list, and a watch from there on. */

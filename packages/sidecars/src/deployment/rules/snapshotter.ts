@@ -1,4 +1,4 @@
-/** What the snapshotter beside a driver may do (docs/behaviour/sidecars.md 5). */
+/** What a driver's snapshotter may do (docs/behaviour/sidecars.md 5). */
 import { leaseName } from "@longshore/storage";
 import {
   type AccessRule,

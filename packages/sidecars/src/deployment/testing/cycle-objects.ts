@@ -56,7 +56,9 @@ export async function addNode({ admin, signal }: AccessWorld): Promise<void> {
   await admin.create(resources.csiNodes, { metadata: { name: "node-a" }, spec: { drivers } }, { signal });
 }
 
-/** Whether an event, of the reason if one is given, has been told more than once: it was made, and then counted up. */
+/**
+ * Whether an event (of this reason, if given) was sent more than once: it was created, and then its count increased.
+ */
 export async function toldAgain({ admin, signal }: AccessWorld, reason?: string): Promise<boolean> {
   const { items } = await admin.list(resources.events, { signal });
   return items.some((event) => (reason ?? event.reason) === event.reason && (event.count ?? 0) > 1);

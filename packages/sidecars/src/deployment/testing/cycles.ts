@@ -1,4 +1,4 @@
-/** All cycles: together they make use of every right that a deployment gives. */
+/** All cycles: together they use every right that a deployment grants. */
 import type { AccessCycle } from "./access-world.ts";
 import { attacherCycle } from "./attacher-cycle.ts";
 import { provisionerCycles } from "./provisioner-cycle.ts";

@@ -83,7 +83,7 @@ export const attributesCycle: AccessCycle = {
   },
 };
 
-/** Room is told, told anew, and not any more; the figures belong to the workload. */
+/** Capacity objects are created, updated and deleted; their owner is the workload. */
 function capacityCycle(
   name: string,
   deploy: AccessCycle["deploy"],
@@ -139,7 +139,7 @@ export const provisionerCycles: readonly AccessCycle[] = [
 function startProvisioner(world: AccessWorld, options: ProvisionerOptions = {}) {
   // What a deployment without snapshots says.
   const sidecars = { provisioner: { snapshotSweepMs: 0, ...options } };
-  // On nodes nobody is elected, and neither is a StatefulSet's only pod.
+  // There is no leader election on nodes, nor for a StatefulSet's only pod.
   const isElected = options.nodeDeployment === undefined && options.capacity?.ownerRefLevel !== 1;
   return world.start(startSidecars(world.env, isElected ? { sidecars, lease: aLease } : { sidecars }));
 }

@@ -27,7 +27,7 @@ const snapshotterCycle: AccessCycle = {
   deploy: { snapshot: true },
   services: (cloud) => snapshotDriver(cloud, new FakeSnapshots()),
   async run(world) {
-    // The same failure is told again only after another.
+    // The same failure is reported again only after a different one.
     world.cloud.next("CreateSnapshot", { code: "INTERNAL" }, { code: "ABORTED" }, { code: "INTERNAL" });
     world.start(startSnapshotController({ ...world.env, kube: world.admin }));
     const snapshotter = world.start(
@@ -202,7 +202,7 @@ async function snapshotAndDelete(world: AccessWorld): Promise<void> {
     const claim = await admin.get(resources.persistentVolumeClaims, { ...ref, name: "data" }, { signal });
     return !claim?.metadata.finalizers?.some((one) => one.startsWith("snapshot.storage.kubernetes.io"));
   });
-  // Somebody deletes the content by itself: its snapshot still decides.
+  // The content alone is deleted: its snapshot still decides.
   for (const { metadata } of (await admin.list(volumeSnapshotContents, { signal })).items) {
     await admin.delete(volumeSnapshotContents, { name: metadata.name }, { signal });
   }

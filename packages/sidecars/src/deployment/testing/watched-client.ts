@@ -9,7 +9,7 @@ export interface AccessLog {
   readonly refused: string[];
 }
 
-/** Wraps `kube`; `log` is told of every call. */
+/** Wraps `kube`; `log` receives every call. */
 export function watchedClient(kube: KubeClient, log: AccessLog): KubeClient {
   const note = (error: unknown) => {
     if (error instanceof KubeApiError && error.code === 403) log.refused.push(error.message);

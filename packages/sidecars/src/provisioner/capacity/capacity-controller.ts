@@ -1,5 +1,5 @@
 /**
- * Tells schedulers how much room the driver has, in CSIStorageCapacity objects (docs/behaviour/sidecars.md 2.9).
+ * Publishes the driver's free capacity for schedulers, in CSIStorageCapacity objects (docs/behaviour/sidecars.md 2.9).
  *
  *     nodes, classes, objects change ──► plan ──► item:   GetCapacity, then create or update its object
  *     every poll, volumes made or deleted ────────► │
@@ -9,7 +9,7 @@
  *  - One object for each part of the cluster and class of the driver, made by this provisioner (by its labels); what
  *    others made is never touched.
  *  - Nothing is remembered: what there is to be follows from nodes and classes, what there is from the objects.
- *  - A driver that cannot tell leaves the last figure as it is.
+ *  - When the driver cannot say, the last figure stays.
  */
 import {
   type CSINode,
@@ -52,7 +52,7 @@ export interface CapacityContext {
   readonly managedBy: string;
   /** Undefined: the objects outlive the provisioner's workload. */
   readonly owner: OwnerReference | undefined;
-  /** The one part of the cluster that is told of, where each node has a provisioner of its own. */
+  /** The only part of the cluster to publish, where each node has a provisioner of its own. */
   readonly fixedSegments: Segments | undefined;
   readonly forImmediateBinding: boolean;
   readonly pollIntervalMs: number;
@@ -66,7 +66,7 @@ export interface CapacityContext {
 
 /** A running controller. */
 export interface CapacityController {
-  /** Asks for the room of this class anew, in a moment. */
+  /** Asks for the capacity of this class again, after a short delay. */
   refresh(storageClassName: string): void;
 }
 
@@ -237,7 +237,7 @@ function sameAmount(a: string | undefined | null, b: string | undefined): boolea
   return parseQuantity(a).toBytes() === parseQuantity(b).toBytes();
 }
 
-/** With the version that was seen: whoever wrote meanwhile is looked at again. */
+/** Updates with the version that was seen; after a conflict the object is read again. */
 async function updateObject(
   { owner }: CapacityContext,
   kube: KubeClient,

@@ -60,7 +60,7 @@ export async function capacityOwner(
   }
 }
 
-/** Of kinds that nobody knows beforehand the plural is the usual one. */
+/** For unknown kinds this assumes the usual plural. */
 function resourceOf(apiVersion: string, kind: string): Resource<KubeObject> {
   if (kind === "Pod") return resources.pods;
   const slash = apiVersion.indexOf("/");

@@ -1,4 +1,4 @@
-/** The parts of the cluster for which a driver's free room is told (docs/behaviour/sidecars.md 2.9). Pure. */
+/** The parts of the cluster for which a driver's free capacity is published (docs/behaviour/sidecars.md 2.9). Pure. */
 import type { CSINode, Node } from "@longshore/kube";
 import { type Segments, topologyKeysOf } from "@longshore/storage";
 
@@ -10,7 +10,7 @@ export function segmentKey(segments: Segments): string {
 
 /**
  * The distinct segments of all nodes where the driver runs: of each its labels for the keys that its CSINode names. A
- * node without keys or that lacks the label of one tells nothing.
+ * node without keys, or without the label of one, is left out.
  */
 export function topologySegments(
   driverName: string,

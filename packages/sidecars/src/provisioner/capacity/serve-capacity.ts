@@ -1,6 +1,6 @@
 /**
- * Capacity tracking beside the provisioner: waits for what it needs, then starts the controller
- * (docs/behaviour/sidecars.md 2.9).
+ * Capacity tracking of the provisioner: waits for what it needs, then starts the controller (docs/behaviour/sidecars.md
+ * 2.9).
  */
 import { type FlowControl, type OwnerReference, resources } from "@longshore/kube";
 import { type BackoffPolicy, backoffMs } from "@longshore/runtime";
@@ -12,7 +12,7 @@ import { type CapacityController, startCapacity } from "./capacity-controller.ts
 import { capacityOwner } from "./capacity-owner.ts";
 import { driverNameLabel, managedBy, managedByLabel } from "./managed-by.ts";
 
-/** How room is told of (`--enable-capacity`). */
+/** How capacity is published (`--enable-capacity`). */
 export interface CapacityOptions {
   /** Where the objects are: the provisioner's own namespace (environment `NAMESPACE`). */
   readonly namespace: string;
@@ -33,16 +33,16 @@ export interface CapacityOptions {
   readonly writes?: FlowControl;
 }
 
-/** What the provisioner gives to capacity tracking. */
+/** What the provisioner passes to capacity tracking. */
 export interface CapacitySettings extends CapacityOptions {
   readonly env: SidecarEnv;
   readonly timeoutMs: number;
   readonly backoff: BackoffPolicy;
-  /** The node whose room alone is told of, and its topology; undefined: one provisioner serves the cluster. */
+  /** The only node whose capacity is published, and its topology; undefined: one provisioner serves the cluster. */
   readonly node: { readonly name: string; readonly segments: Segments } | undefined;
 }
 
-/** Tells capacity tracking, once it runs, that volumes were made or deleted. */
+/** Notifies capacity tracking, once it runs, of created or deleted volumes. */
 export interface CapacityTracking {
   refresh(storageClassName: string): void;
 }
