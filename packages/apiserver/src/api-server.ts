@@ -58,7 +58,7 @@ export interface ApiServerOptions {
   readonly tokens?: readonly StaticToken[];
   /** Whether requests without credentials are let in, as `system:anonymous`; default false. */
   readonly anonymousAuth?: boolean;
-  /** In which order who decides what somebody may do; default Node, then RBAC. */
+  /** The authorizers, in the order in which they decide; default Node, then RBAC. */
   readonly authorizationModes?: readonly AuthorizationMode[];
   /** The key that signs tokens of service accounts (EC P-256, PEM); default: one that is gone with the process. */
   readonly serviceAccountKey?: string;

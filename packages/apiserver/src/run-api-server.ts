@@ -35,9 +35,9 @@ export interface RunApiServerOptions {
   readonly featureGates?: string | Readonly<Record<string, boolean>>;
   /** A file with holders of tokens, a line each: `token,user,uid,"group1,group2"`. */
   readonly tokenAuthFile?: string;
-  /** Users beside the administrator who get a client certificate, in a kubeconfig of their own (mode 0600). */
+  /** Users in addition to the administrator who get a client certificate, each in a separate kubeconfig (mode 0600). */
   readonly clients?: readonly { readonly user: UserInfo; readonly kubeconfigOut: string }[];
-  /** Holders of tokens beside the administrator. */
+  /** Tokens of users in addition to the administrator. */
   readonly tokens?: readonly StaticToken[];
   /** See {@link ApiServerOptions}. */
   readonly anonymousAuth?: boolean;
@@ -50,7 +50,7 @@ export interface RunApiServerOptions {
   readonly workMsMax?: number;
   /** Files, or directories of files, with CustomResourceDefinitions in YAML or JSON that are there from the start. */
   readonly definitionPaths?: readonly string[];
-  /** Called when an answer has gone out, watches excepted until they end: whoever waited for it waits no longer. */
+  /** Called when an answer has been sent, for a watch when it ends. */
   readonly onAnswered?: () => void;
 }
 
@@ -70,8 +70,8 @@ export interface RunningApiServer extends Component {
 
 /**
  * Starts the server; it is ready when this resolves.
- * @throws StoreError when the directory is in use or cannot be written; KubeconfigInTheWayError when `kubeconfigOut` is
- *   somebody's own; Error when the port is taken
+ * @throws StoreError when the directory is in use or cannot be written; KubeconfigInTheWayError when `kubeconfigOut`
+ *   is a file that is not ours; Error when the port is in use
  */
 export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions): Promise<RunningApiServer> {
   /** What has been begun, to be ended in reverse. */

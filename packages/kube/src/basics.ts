@@ -1,6 +1,6 @@
 /**
- * What whoever serves the API shares with its clients: objects, failures, quantities, selectors. Part of the root, and an
- * entry of its own for programs that start faster without clients, caches and queues.
+ * What API servers and their clients share: objects, errors, quantities, selectors. The root entry exports all of it;
+ * this separate entry is for programs that start faster without clients, caches and queues.
  */
 export type * from "./api-types.ts";
 export * from "./client.ts";

@@ -1,6 +1,6 @@
 /**
  * The seam through which components talk to Kubernetes. Forms: HTTPS to any API server, and in
- * process to the embedded one. Every call takes a signal; a call without a deadline of its own
+ * process to the embedded one. Every call takes a signal; a call without its own deadline
  * gets the client's default (30 s).
  */
 import type { KubeObject, ObjectRef, Stored } from "./objects.ts";
@@ -67,7 +67,7 @@ export type WatchEvent<T extends KubeObject> =
   | {
       readonly type: "BOOKMARK";
       readonly resourceVersion: string;
-      /** What there was when the watch began has been told. */
+      /** The watch has delivered every object that existed when it began. */
       readonly initialEventsEnd?: true;
     };
 
@@ -135,7 +135,7 @@ export interface KubeClient {
     ref: ObjectRef,
     options: DeleteOptions,
   ): Promise<boolean>;
-  /** POSTs to a sub-resource such as `binding`, `eviction` or `token`, and gives the answer. */
+  /** POSTs to a sub-resource such as `binding`, `eviction` or `token`. Returns the response object. */
   createSubresource<T extends KubeObject>(
     resource: Resource<T>,
     ref: ObjectRef,

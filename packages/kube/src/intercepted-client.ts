@@ -17,7 +17,7 @@ export interface WriteRequest {
   readonly uid: string | undefined;
 }
 
-/** Sends the write, or does not; gives its answer. */
+/** Decides whether the write is sent, with `send`, and returns the answer. */
 export type WriteInterceptor = <R>(
   request: WriteRequest,
   signal: AbortSignal,

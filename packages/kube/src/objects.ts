@@ -11,7 +11,7 @@ export interface KubeObject {
   metadata?: ObjectMeta;
 }
 
-/** An object as the API server gives it: its identity is there. */
+/** An object as the API server returns it: name, UID and resource version are set. */
 export type Stored<T extends KubeObject = KubeObject> = T & {
   readonly metadata: ObjectMeta & {
     readonly name: string;

@@ -13,8 +13,8 @@ export interface UpdateWithRetryOptions {
 }
 
 /**
- * Reads the object, lets `change` make the new one out of it (undefined: nothing to do) and updates;
- * after a conflict from the start. Gives what is stored now, or undefined when there is no such object.
+ * Reads the object, computes the new one with `change` (undefined: nothing to do) and updates it; starts again
+ * after a conflict. Returns what is stored now, or undefined when there is no such object.
  * @throws what the client throws; the conflict itself once the attempts are used up
  */
 export async function updateWithRetry<T extends KubeObject>(

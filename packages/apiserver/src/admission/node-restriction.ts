@@ -1,6 +1,6 @@
 /**
- * NodeRestriction: a node writes only what is its own, and of that only what nodes know
- * (kubernetes plugin/pkg/admission/noderestriction). It limits nobody but nodes.
+ * NodeRestriction: a node writes only its own objects, and of those only the fields that nodes know
+ * (kubernetes plugin/pkg/admission/noderestriction). It limits only nodes.
  */
 import type { KubeObject, Pod, Stored } from "@longshore/kube";
 import { forbidden, notFound } from "../api/errors.ts";
@@ -48,12 +48,12 @@ function refuse(request: KindRequest, why: string): Error {
 const keyOf = ({ of, subresource }: KindRequest) =>
   subresource === undefined ? of.plural : `${of.plural}/${subresource}`;
 
-/** What can be told from the request and what is stored. */
+/** The checks that need only the request and the stored objects. */
 function whyNot(context: RegistryContext, request: KindRequest, node: string): string | undefined {
   const { verb, name = "", namespace = "" } = request;
   switch (keyOf(request)) {
     case "pods":
-      if (verb === "create") return undefined; // Told by the pod itself.
+      if (verb === "create") return undefined; // Checked later, with the pod itself.
       if (verb !== "delete") return `unexpected operation "${verb.toUpperCase()}"`;
       return podOf(context, namespace, name).spec?.nodeName === node
         ? undefined
@@ -205,7 +205,7 @@ function whyNotStatus({ of }: KindRequest, node: string, next: KubeObject, old: 
     : `node "${node}" is not allowed to update fields other than status.quantity and status.conditions`;
 }
 
-/** Labels of kubernetes.io and k8s.io that a node may give itself. */
+/** Labels of kubernetes.io and k8s.io that a node may set on itself. */
 const ownLabels: ReadonlySet<string> = new Set([
   "kubernetes.io/hostname",
   "kubernetes.io/os",

@@ -75,7 +75,7 @@ function withPriority(context: RegistryContext, pod: PodLike): PodLike {
   };
 }
 
-/** Of several that say they are the default, the lowest: nobody is to gain by chance. */
+/** Of several default classes, the one with the lowest value: a pod must not get a high priority by chance. */
 function defaultClass(all: readonly (Stored & PriorityClass)[]): (Stored & PriorityClass) | undefined {
   const [lowest] = all
     .filter(({ globalDefault }) => globalDefault === true)

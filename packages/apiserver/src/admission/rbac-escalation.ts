@@ -1,5 +1,5 @@
 /**
- * Nobody gives away rights that they do not have: who writes a role, or binds one, must hold all that it allows, or
+ * Prevents privilege escalation: a user who writes or binds a role must hold all rights of that role, or
  * be allowed to `escalate` or `bind` (kubernetes registry/rbac, policybased).
  */
 import type { KubeObject, Stored } from "@longshore/kube";
@@ -44,7 +44,7 @@ function check(
   else checkRole(context, request, next as RoleObject, old as RoleObject | undefined);
 }
 
-/** The garbage collector takes owners and finalizers off whatever the object gives. */
+/** True when only owners and finalizers change: the garbage collector may do that on any role or binding. */
 function changesOnlyOwnership(next: KubeObject, old: Stored): boolean {
   const rest = (object: KubeObject) => {
     const { ownerReferences: _o, finalizers: _f, resourceVersion: _r, ...metadata } = object.metadata ?? {};
@@ -117,7 +117,7 @@ function confirm(
   );
 }
 
-/** @throws KubeApiError 403 when it cannot be told in time */
+/** @throws KubeApiError 403 when the comparison takes too long */
 function missingOf(
   { of }: KindRequest,
   name: string,

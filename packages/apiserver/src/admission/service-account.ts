@@ -13,7 +13,7 @@ import type { AdmissionPlugin } from "./admission.ts";
 /** Where containers look for their token. */
 const mountPath = "/var/run/secrets/kubernetes.io/serviceaccount";
 const mirrorAnnotation = "kubernetes.io/config.mirror";
-/** Seconds; the odd number tells tokens that were asked for here from others. */
+/** Seconds; the odd number distinguishes tokens requested here from others. */
 const tokenLifetime = 3607;
 
 interface Account extends Stored {

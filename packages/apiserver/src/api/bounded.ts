@@ -1,7 +1,7 @@
 /**
- * Bounds on what a client may make us walk: nesting that would exhaust the stack, and values that are
- * small as text and huge as a tree (YAML aliases, the copy operation of a JSON patch); and on what an answer tells
- * of all that is wrong.
+ * Limits on client input: nesting that would exhaust the stack, and values that are
+ * small as text and huge as a tree (YAML aliases, the copy operation of a JSON patch). Also limits how many
+ * problems an answer reports.
  */
 import { spendTime } from "./work-time.ts";
 
@@ -11,7 +11,7 @@ export const depthMax = 500;
 /** Most values in one body; one of the longest allowed length has no more than this in honest JSON. */
 const valuesMax = 2_000_000;
 
-/** Most problems that one answer tells. */
+/** Maximum number of problems that one answer reports. */
 export const problemsMax = 1000;
 
 /** Most characters that they have together, but for the first. */

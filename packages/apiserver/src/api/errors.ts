@@ -131,7 +131,7 @@ export function invalid(
   });
 }
 
-/** The first problems, as many as an answer tells: an object can have millions. */
+/** The first problems, as many as an answer reports: an object can have millions. */
 function toldOf(problems: readonly FieldProblem[]): readonly FieldProblem[] {
   let length = 0;
   for (const [i, { field, message }] of problems.entries()) {

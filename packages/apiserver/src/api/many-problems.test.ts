@@ -1,4 +1,4 @@
-/** Answers to objects with more wrong in them than an answer can tell. */
+/** Answers to objects that have more problems than an answer reports. */
 import { describe, expect, it } from "vitest";
 import { applyConflict } from "../apply/conflict-error.ts";
 import { memberElement } from "../apply/path-element.ts";

@@ -1,7 +1,7 @@
 /**
- * The JSON of stored objects, made once: stored objects never change, so whoever is to see one gets the same bytes,
- * and a list or an event is put together from them. Kind and version are not part of the bytes, because a list leaves
- * them away and another version of the API says another one.
+ * The JSON of stored objects, made once. Stored objects never change, so every reader gets the same bytes,
+ * and lists and events are built from them. Kind and version are not part of the bytes: a list omits
+ * them, and another API version has another value.
  */
 import type { KubeObject } from "@longshore/kube";
 

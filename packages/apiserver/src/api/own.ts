@@ -1,6 +1,6 @@
 /**
- * Takes values into the server. Whatever the server stores or hands out is frozen to its leaves and
- * shared; what a caller gives is copied once, except for the parts that came from the server
+ * Takes values into the server. Every value that the server stores or returns is deeply frozen and
+ * shared. Input from a caller is copied once, except for the parts that came from the server
  * before: those are kept by reference, so an update copies what changed and nothing else.
  */
 import { setMember } from "./set-member.ts";
@@ -43,7 +43,7 @@ export function ownWithNulls<T>(value: T): T {
   return keepNulls(value).value as T;
 }
 
-/** As {@link ownWithNulls}, for what was parsed from our own JSON and nobody else has: it is frozen where it is. */
+/** As {@link ownWithNulls}, for values that were just parsed from our own JSON: frozen in place, without a copy. */
 export function ownParsed<T>(value: T): T {
   freezeParsed(value);
   return value;

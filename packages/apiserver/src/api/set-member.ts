@@ -3,7 +3,7 @@
  * defined instead. (Spreads, computed keys, Object.fromEntries and JSON.parse define members anyway.)
  */
 
-/** Gives the object a member, whatever it is called. */
+/** Sets a member of the object, whatever its name. */
 export function setMember(object: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== "__proto__") object[name] = value;
   else Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });

@@ -3,7 +3,7 @@ import type { FieldType, ListType } from "../schema/field-types.ts";
 import { itemElement, memberElement, NoPath, type PathElement, shownElement } from "./path-element.ts";
 import { deduced, isObject, type Json } from "./type-steps.ts";
 
-/** Most problems that are told. */
+/** Maximum number of problems reported. */
 const problemsMax = 100;
 
 /** One text for each problem, with the path that it is at; empty when the value is of the type. */

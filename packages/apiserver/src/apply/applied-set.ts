@@ -6,7 +6,7 @@ import { type FieldSet, leaf, nodeOf } from "./field-set.ts";
 import { memberElement, type PathElement } from "./path-element.ts";
 import { deduced, fieldOf, isObject, isWhole, memberType, memberValue, namesOf } from "./type-steps.ts";
 
-/** How the fields of a value are told. */
+/** Which members of a value count as fields. */
 export interface AppliedSetOptions {
   /** Members that are null or an empty map are fields; as they are since 1.21. */
   readonly emptyMembers: boolean;

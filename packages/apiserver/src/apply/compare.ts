@@ -123,7 +123,7 @@ function compareItems(type: ListType, before: readonly unknown[], after: readonl
   return differences.found();
 }
 
-/** The items by the parts of paths that lead to them; of two that are told apart by nothing, the first. */
+/** The items by their path elements; of two items with the same path element, the first. */
 export function itemsOf(type: ListType, list: readonly unknown[]): Map<PathElement, unknown> {
   const items = new Map<PathElement, unknown>();
   for (const [i, item] of list.entries()) {
@@ -132,7 +132,7 @@ export function itemsOf(type: ListType, list: readonly unknown[]): Map<PathEleme
       const element = itemElement(type, item, i);
       if (!items.has(element)) items.set(element, item);
     } catch (error) {
-      // What no path leads to belongs to nobody.
+      // An item without a path has no manager.
       if (!(error instanceof NoPath)) throw error;
     }
   }

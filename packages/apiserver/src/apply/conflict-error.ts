@@ -6,7 +6,7 @@ import type { FieldConflict } from "./field-manager.ts";
 import { shownPaths } from "./field-set.ts";
 import { identityText, type Manager } from "./managers.ts";
 
-/** 409 with one cause for each field that somebody else manages. */
+/** 409 with one cause for each field that another manager owns. */
 export function applyConflict(conflicts: readonly FieldConflict[]): KubeApiError {
   const sorted = [...conflicts].sort((a, b) => (identityText(a.manager) < identityText(b.manager) ? -1 : 1));
   const all = sorted.map(({ manager, set }) => ({
@@ -31,7 +31,7 @@ interface Conflict {
   readonly paths: readonly string[];
 }
 
-/** As many of the first as an answer tells: thousands of managers can have thousands of fields. */
+/** The first conflicts, as many as an answer reports: thousands of managers can have thousands of fields. */
 function toldOf(conflicts: readonly Conflict[]): readonly Conflict[] {
   let left = problemsMax;
   const told: Conflict[] = [];

@@ -18,7 +18,7 @@ const shapeLengthMax = 8192;
 
 const nothing: KubeObject = Object.freeze({});
 
-/** What somebody manages who has created the object: all of it that the view does not ignore. */
+/** The fields that the creator of the object manages: all that the view does not ignore. */
 export function createdSet(view: FieldView, object: KubeObject): FieldSet {
   const shape = shapeOf(view.type, object);
   if (shape.length > shapeLengthMax) return makeSet(view, object);

@@ -3,9 +3,9 @@
  * managers go in and come out (structured-merge-diff, merge/update.go; apiserver, fieldmanager).
  *
  * Invariants
- *  - Nobody manages what only the server sets: names, times, versions ({@link neverManaged}).
- *  - A field that somebody's write changes is theirs, and no longer that of those who had another value there; an
- *    apply must be told to take it (`force`).
+ *  - Fields that only the server sets have no manager: names, times, versions ({@link neverManaged}).
+ *  - A write that changes a field makes the writer its manager, and removes managers that had another value there; an
+ *    apply does this only with `force`.
  *  - A manager that an operation does not concern keeps its entry, time included.
  */
 import type { KubeObject } from "@longshore/kube";
@@ -102,7 +102,7 @@ function takeFromOthers(
     if (id === writer) continue;
     const change = compareIn(manager.apiVersion);
     if (change === undefined) {
-      // Nobody can write in that version any longer.
+      // That version is no longer served.
       result.delete(id);
       continue;
     }
@@ -258,8 +258,8 @@ export function applyConfiguration(
 }
 
 /**
- * Takes out of the merged object what the manager applied before and does not apply now, unless somebody else manages
- * it: members, and items of lists and maps, that nobody but it has put there.
+ * Removes from the merged object what the manager applied before and does not apply now (members, and items of lists
+ * and maps), unless another manager owns it too.
  */
 function pruned(
   view: FieldView,

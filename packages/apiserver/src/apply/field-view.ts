@@ -1,4 +1,4 @@
-/** How the objects of one kind, in one version and through one path, are looked at by whoever manages their fields. */
+/** How field management sees the objects of one kind, in one version and through one path. */
 import type { KubeObject } from "@longshore/kube";
 import type { FieldType } from "../schema/field-types.ts";
 import type { FieldSet } from "./field-set.ts";

@@ -12,7 +12,7 @@ import type { FieldView } from "./field-view.ts";
 /** Where kubectl keeps what it applied. */
 export const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** The manager for whom these rules are. */
+/** The manager that these rules apply to. */
 export const migratingManager = "kubectl";
 
 const annotationBytesMax = 256 * 1024;

@@ -30,11 +30,11 @@ export interface ManagedFieldsEntry {
   readonly subresource?: string;
 }
 
-/** What tells managers apart. */
+/** What identifies a manager. */
 export interface ManagerIdentity {
   readonly manager: string;
   readonly operation: Operation;
-  /** The version that the fields are of; it tells apart only those that update. */
+  /** The API version of the fields; part of the identity only for updates. */
   readonly apiVersion: string;
   readonly subresource: string;
 }
@@ -47,13 +47,13 @@ export interface Manager extends ManagerIdentity {
   readonly entry?: ManagedFieldsEntry;
 }
 
-/** Managers by what tells them apart, see {@link identityText}. */
+/** Managers by identity, see {@link identityText}. */
 export type Managers = ReadonlyMap<string, Manager>;
 
-/** Nobody. */
+/** No managers. */
 export const noManagers: Managers = new Map();
 
-/** The text that tells a manager apart, which is also how managers are sorted where nothing else does. */
+/** The text that identifies a manager; also the last sort key of managers. */
 export function identityText({ manager, operation, apiVersion, subresource }: ManagerIdentity): string {
   return JSON.stringify({
     ...(manager === "" ? {} : { manager }),
@@ -89,7 +89,7 @@ function readManager(entry: ManagedFieldsEntry): Manager | undefined {
   }
 }
 
-/** True for entries by which a client asks that nobody shall manage anything. */
+/** True for entries by which a client asks to remove all managers. */
 export function isReset(entries: readonly ManagedFieldsEntry[] | undefined): boolean {
   if (entries === undefined || entries.length > 1) return false;
   return entries[0] === undefined || Object.keys(entries[0]).length === 0;
@@ -154,7 +154,7 @@ const shortestPart = '"i:0":{}'.length;
 
 function shared(set: FieldSet): FieldsV1 {
   const fields = toFieldsV1(set);
-  // It is long: nobody else has it, and it was made just now.
+  // Too long to share with other objects. It was made just now, so freezing it in place is safe.
   if (pathCount(set) > knownLengthMax / shortestPart) return ownParsed(fields);
   const text = JSON.stringify(fields);
   if (text.length > knownLengthMax) return own(fields);
@@ -188,7 +188,7 @@ export function withSet(manager: Manager, set: FieldSet): Manager {
   return { ...rest, set };
 }
 
-/** Most managers that update, of which an object tells each by itself. */
+/** Maximum number of update managers that an object lists separately. */
 const updatersMax = 10;
 
 /** Under which name the oldest are put together. */

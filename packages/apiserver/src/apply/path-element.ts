@@ -72,7 +72,7 @@ function sortedKeys(keys: readonly string[]): readonly string[] {
   return sorted;
 }
 
-/** The canonical text of a part that somebody else wrote; undefined for one that cannot be read. */
+/** The canonical text of a path element from a client; undefined for one that cannot be read. */
 export function readElement(text: string): PathElement | undefined {
   const rest = text.slice(2);
   switch (text.slice(0, 2)) {

@@ -151,7 +151,7 @@ export class ServiceAccountTokens implements TokenAuthenticator {
       this.#isThere("serviceaccounts", namespace, serviceaccount) &&
       (pod === undefined || this.#isThere("pods", namespace, pod)) &&
       (secret === undefined || this.#isThere("secrets", namespace, secret)) &&
-      // Of a pod's node only the name is told; a token of its own needs the node itself.
+      // In a pod's token the node is only information; a token bound to a node needs the node to exist.
       (node === undefined || pod !== undefined || this.#isThere("nodes", "", node));
     if (!isThere || serviceaccount === undefined) return { problem: "Token has been invalidated" };
     const extra: Record<string, readonly string[]> = {};

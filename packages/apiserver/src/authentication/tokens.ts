@@ -1,4 +1,4 @@
-/** Bearer tokens: who holds one, and for whom it is meant. */
+/** Bearer tokens: the user of a token, and its audiences. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { UserInfo } from "../registry/request.ts";
 
@@ -19,7 +19,7 @@ export interface TokenAuthenticator {
   authenticateToken(token: string, audiences: readonly string[]): TokenIdentity | TokenProblem | undefined;
 }
 
-/** A token that is given out beforehand, and its holder. */
+/** A token that is configured at start, and its user. */
 export interface StaticToken {
   readonly token: string;
   readonly user: UserInfo;

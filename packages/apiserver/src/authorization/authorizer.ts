@@ -4,7 +4,7 @@ import { apiError, forbidden } from "../api/errors.ts";
 import { pathSegmentProblems } from "../registry/names.ts";
 import type { ApiRequest, Target, UserInfo } from "../registry/request.ts";
 
-/** Somebody wants to do something to a resource. */
+/** The attributes of a request for a resource. */
 export interface ResourceAttributes {
   readonly user: UserInfo;
   /** A verb of the API, or any other word (`use`, `bind`, `impersonate`). */
@@ -21,7 +21,7 @@ export interface ResourceAttributes {
   readonly path?: undefined;
 }
 
-/** Somebody wants to do something to a path that is no resource. */
+/** The attributes of a request for a non-resource path. */
 export interface PathAttributes {
   readonly user: UserInfo;
   /** The method of the request, in lower case. */
@@ -39,7 +39,7 @@ export interface Decision {
   readonly reason: string;
 }
 
-/** Answers whether somebody may do something. Synchronous: it works from what is in memory. */
+/** Decides whether a request is allowed. Synchronous: it uses only data in memory. */
 export interface Authorizer {
   authorize(attributes: Attributes): Decision;
 }
@@ -91,7 +91,7 @@ export function refusal(attributes: Attributes, reason: string): Error {
   );
 }
 
-/** The attributes of a request that is made in this process, where no path tells them. */
+/** The attributes of a request from this process, which has no URL path. */
 export function attributesOfRequest(request: ApiRequest): ResourceAttributes {
   return attributesOf(request.user, request, request.query.fieldSelector);
 }
@@ -105,7 +105,7 @@ export function attributesOf(
   const { verb, group, version, resource, subresource } = asked;
   const isRead = verb === "list" || verb === "watch";
   const fields = isRead || verb === "deletecollection" ? selectedFields(fieldSelector) : undefined;
-  // A list of one object is allowed to who may list that object; deletions of many are not told apart by names.
+  // The right to list one object by name covers a list that selects that name; for deletecollection names do not count.
   const name = asked.name ?? (isRead ? nameSelected(fields) : undefined);
   // A namespace is itself in that namespace.
   const namespace = asked.namespace ?? (resource === "namespaces" ? asked.name : undefined);

@@ -1,4 +1,4 @@
-/** The other ways to an object, and effects that a right of their own guards. */
+/** The other ways to an object, and effects that need a separate right. */
 import { describe, expect, it } from "vitest";
 import { adminUser } from "../registry/request.ts";
 import { asker } from "../testing/ask.ts";
@@ -282,7 +282,7 @@ describe("a path that is no resource", () => {
   });
 });
 
-/** A server with another way to tell who asks. */
+/** A server with another authenticator. */
 const serverParts = (server: ReturnType<typeof aServer>["server"]) => ({
   registry: server.registry,
   authorizer: server.authorizer,

@@ -1,10 +1,10 @@
 /**
- * Deletes what has lost its owners, and carries out the wishes of foreground and orphan deletion
+ * Deletes objects that have lost their owners, and carries out foreground and orphan deletion
  * (kubernetes pkg/controller/garbagecollector). Owners of kinds that are not served are left alone.
  *
  * Invariants
- *  - An event only says whom to look at; what is done follows from the objects as they are then.
- *  - Each pass may fail at any object: whatever was written meanwhile brings it back.
+ *  - An event only names the object to check; the action depends on the state of the objects at that time.
+ *  - Each pass may fail at any object: the write that caused the conflict queues the object again.
  */
 import type { KubeObject, OwnerReference, Stored } from "@longshore/kube";
 import { KubeApiError } from "@longshore/kube/basics";
@@ -23,7 +23,7 @@ interface Named {
 
 const collector = { ...adminUser, name: "system:serviceaccount:kube-system:generic-garbage-collector" };
 
-/** Begins to collect; gives the way to end it. */
+/** Starts the garbage collector. Returns a function that stops it. */
 export function startGarbageCollector(env: RuntimeEnv, registry: Registry): () => void {
   const { store, kinds } = registry.context;
   const wanted = (kind: Kind) => kind.storedAs === undefined;

@@ -10,7 +10,7 @@ import { followTables } from "./table-follower.ts";
 
 const controller = { ...adminUser, name: "system:serviceaccount:kube-system:namespace-controller" };
 
-/** Begins the work; gives the way to end it. */
+/** Starts the controller. Returns a function that stops it. */
 export function startNamespaceLifecycle(env: RuntimeEnv, registry: Registry): () => void {
   const { store, kinds } = registry.context;
   const leaving = new Set<string>();

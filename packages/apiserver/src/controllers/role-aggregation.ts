@@ -13,7 +13,7 @@ const controller = {
   name: "system:serviceaccount:kube-system:clusterrole-aggregation-controller",
 };
 
-/** Begins the work; gives the way to end it. */
+/** Starts the controller. Returns a function that stops it. */
 export function startRoleAggregation(env: RuntimeEnv, registry: Registry): () => void {
   const { store, kinds } = registry.context;
   const table = store.table(`clusterroles.${rbacGroup}`);

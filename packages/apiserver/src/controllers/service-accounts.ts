@@ -38,7 +38,7 @@ export interface ServiceAccountControllerOptions {
   readonly rootCa?: string;
 }
 
-/** Begins the work; gives the way to end it. */
+/** Starts the controller. Returns a function that stops it. */
 export function startServiceAccounts(
   env: RuntimeEnv,
   registry: Registry,
@@ -127,7 +127,7 @@ export function startServiceAccounts(
     };
   }
 
-  /** Gives an account a token Secret of its own, as versions before 1.24 do. */
+  /** Creates a token Secret for the account, as versions before 1.24 do. */
   function giveSecret(account: AccountLike): void {
     const { name: ofAccount, namespace = "", uid } = account.metadata;
     const has = (account.secrets ?? []).some((reference) => {
@@ -163,7 +163,7 @@ export function startServiceAccounts(
         try {
           tend(namespace);
         } catch (error) {
-          // Whoever changed it meanwhile brings us back.
+          // Conflict: the other write queues the namespace again.
           if (!(error instanceof KubeApiError)) throw error;
           env.logger.debug("service accounts are tended later", { namespace, error });
         }

@@ -4,11 +4,11 @@ import { type Kind, resourceKey } from "../registry/kind.ts";
 import type { KindTable } from "../registry/kind-table.ts";
 import type { LogEntry, ObjectTable, Store } from "../storage/store.ts";
 
-/** What a follower tells. */
+/** The callbacks of a follower. */
 export interface Followed {
   /** One change; an object that was there when following began comes as ADDED. */
   readonly onChange: (kind: Kind, entry: Pick<LogEntry, "type" | "object" | "previous">) => void;
-  /** All changes so far have been told. */
+  /** Called when all changes so far have been delivered. */
   readonly onIdle: () => void;
 }
 
@@ -20,8 +20,8 @@ interface Place {
 }
 
 /**
- * Begins to follow the tables of the kinds that are `wanted`, of those too that are served later; gives the way to
- * end it.
+ * Follows the tables of the kinds that are `wanted`, also of kinds that are served later. Returns a function that
+ * stops this.
  */
 export function followTables(
   clock: Clock,
@@ -75,7 +75,7 @@ function catchUp(place: Place, store: Store, followed: Followed): void {
     const entry = place.table.entry(place.position);
     if (entry === undefined) return;
     if (entry === "gone") {
-      // Far behind: what is there now is told anew, and what went meanwhile is found out by asking.
+      // Too far behind: report every current object as ADDED again. Deletions since then are not reported.
       place.position = place.table.positionAfter(store.readableRevision) ?? place.position + 1;
       for (const object of place.table.list()) {
         followed.onChange(place.kind, { type: "ADDED", object, previous: undefined });

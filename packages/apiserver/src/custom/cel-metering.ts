@@ -49,7 +49,7 @@ interface Comprehension {
   condition?: (accumulated: unknown) => boolean;
 }
 
-/** What a part costs by itself. Those that Kubernetes gives for nothing cost a little: they take time here. */
+/** The cost of a single node. Nodes that are free in Kubernetes cost a little: they take time here. */
 const nodeCosts: ReadonlyMap<string, number> = new Map([
   ["value", 0.25],
   ["?:", 0.25],

@@ -33,7 +33,7 @@ class RuleChecks {
   readonly problems: FieldProblem[] = [];
   #left = expressionsMax;
 
-  /** @param uncorrelated the list within which an item cannot be told from another, so that it has no old value */
+  /** @param uncorrelated the list whose items have no identity, so that an item has no old value */
   within(schema: CustomSchema, at: string, uncorrelated: string | undefined): void {
     const { items, additionalProperties } = schema;
     for (const [i, rule] of (schema["x-kubernetes-validations"] ?? []).entries()) {

@@ -26,7 +26,7 @@ export function ruleViolations(
   return problems;
 }
 
-/** Most problems that are told. */
+/** Maximum number of problems reported. */
 const problemsMax = 100;
 
 /** An evaluation costs this much before its first part is looked at. */
@@ -145,7 +145,7 @@ class Rules {
     } catch (error) {
       outcome = { why: ((error as Error).message.split("\n")[0] ?? "").slice(0, reasonMax) };
     }
-    // Within it nobody looks at the clock, for an expression catches errors; it takes a tenth of a second at most.
+    // The evaluation itself does not check the clock, since expressions catch errors; it takes at most 0.1 s.
     spendTime(Math.ceil(meter.used));
     this.#left -= meter.used;
     if (!meter.isExceeded) return outcome;

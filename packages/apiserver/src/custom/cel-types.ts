@@ -23,8 +23,8 @@ interface Registry {
 }
 
 /**
- * Makes the library tell types no deeper than `list<int>`, where a value is looked at and where an expression is
- * checked: it keeps each type that it meets for ever, and there is no end to what may be nested.
+ * Limits the types that the library derives to a depth of `list<int>`, for values and for checked expressions.
+ * The library caches each type forever, and nesting has no limit.
  */
 export function flattenTypes(evaluator: unknown): void {
   const { debugType, debugTypeDeep, registry } = evaluator as Partial<Evaluator>;

@@ -67,7 +67,7 @@ function environment(): Environment {
   return known;
 }
 
-/** The evaluator of an environment, which is told to the parts of an expression only. */
+/** The evaluator of an environment. The library passes it only to the nodes of an expression. */
 function evaluatorOf(of: Environment): unknown {
   const parsed = of.parse("self");
   let found: unknown;

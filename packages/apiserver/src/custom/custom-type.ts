@@ -1,4 +1,4 @@
-/** The types of custom resources for whoever walks objects by type: from the structural schema of a version. */
+/** The types of custom resources, for code that walks objects by type: from the structural schema of a version. */
 import {
   type FieldType,
   type ListType,

@@ -70,7 +70,7 @@ interface NameConflict {
   readonly message: string;
 }
 
-/** Each name that nobody else has is given; one that is taken stays what it was. */
+/** Accepts each requested name that no other kind uses; for a name in use, the old value stays. */
 function acceptNames(
   asked: DefinitionNames,
   had: DefinitionNames,

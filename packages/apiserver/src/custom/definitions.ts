@@ -1,6 +1,6 @@
 /**
- * Looks after the definitions: gives them their names, serves the kinds of those that are established, and lets a
- * definition go when the last of its objects is gone (apiextensions-apiserver controllers and finalizer).
+ * The controller of the definitions: accepts their names, serves the kinds of established definitions, and removes a
+ * deleted definition when its last object is gone (apiextensions-apiserver controllers and finalizer).
  *
  * Invariants
  *  - The kinds that are served follow from the stored definitions alone, so a restart serves the same ones before its
@@ -95,7 +95,7 @@ export class Definitions {
       for (const { metadata } of this.#all()) this.#settle(metadata.name);
       this.#serve();
     } catch (error) {
-      // The store has failed: whoever writes next is told so, and wakes us.
+      // The store has failed: the next write reports that, and starts this again.
       this.#env.logger.error("the definitions of custom resources could not be looked after", { error });
     }
   }
@@ -173,7 +173,7 @@ export class Definitions {
     const { kinds, store } = this.#registry.context;
     const kind = kinds.find(spec.group, spec.names.plural);
     if (kind === undefined) {
-      // Of a definition that was never served, or is no longer, nobody can be asked to delete an object.
+      // The kind was never served, or is no longer: its objects cannot be deleted by requests.
       for (const object of [...store.table(metadata.name).list()]) {
         const { namespace = "", name } = object.metadata;
         store.commit([{ resource: metadata.name, namespace, name }]);

@@ -15,7 +15,7 @@ import { validateValue, workMax } from "./validate-value.ts";
 
 const words = { typedCauses: true, itemPaths: true };
 
-/** The work that it is, and what is told. */
+/** The work that the validation takes, and the problems it reports. */
 function validated(value: unknown, schema: CustomSchema) {
   const work = { left: workMax };
   const problems = validateValue(value, schema, words, "v", work);

@@ -48,7 +48,7 @@ function* duplicates(list: readonly unknown[], schema: CustomSchema, at: string)
   }
 }
 
-/** The values of the keys that tell the items of a map apart; a key that is not given has its default. */
+/** The key values that identify the items of a map; a missing key has its default. */
 export function keysOf(item: unknown, schema: CustomSchema): Readonly<Record<string, unknown>> {
   const keys: Record<string, unknown> = {};
   if (typeof item !== "object" || item === null) return keys;

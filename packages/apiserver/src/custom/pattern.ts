@@ -29,7 +29,7 @@ interface Known {
 const known = new Map<string, Known>();
 let keptSize = 0;
 
-/** @param pay is told how many parts are to be compiled, before they are */
+/** @param pay called before compiling, with the number of parts to compile */
 function compiled(pattern: string, pay?: (size: number) => void): RE2JS | Error {
   const there = known.get(pattern);
   if (there !== undefined) return there.made;
@@ -124,7 +124,7 @@ function endOfClass(pattern: string, start: number): number {
   return i;
 }
 
-/** Why the text is no pattern, or undefined. @param pay is told how many parts are to be compiled, before they are */
+/** Why the text is not a pattern, or undefined. @param pay called before compiling, with the number of parts */
 export function patternProblem(pattern: string, pay?: (size: number) => void): string | undefined {
   const made = compiled(pattern, pay);
   return made instanceof Error ? made.message : undefined;
@@ -143,8 +143,8 @@ export function patternMatches(pattern: string, text: string): boolean {
 }
 
 /**
- * What the pattern finds in the text, one after the other. Each may be looked for up to the end of the text:
- * `before` is told how many characters that are. @throws Error when it is no pattern
+ * The matches of the pattern in the text, one after the other. The search for each may scan to the end of the text:
+ * `before` is called with that number of characters. @throws Error when it is not a pattern
  */
 export function* patternFinds(
   pattern: string,

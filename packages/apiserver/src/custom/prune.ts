@@ -1,6 +1,6 @@
 /**
  * Drops members that a structural schema does not have (apiextensions-apiserver schema/pruning). The metadata of a
- * resource, its apiVersion and its kind are nobody's to drop.
+ * resource, its apiVersion and its kind are always kept.
  */
 import { spendTime } from "../api/work-time.ts";
 import type { CustomSchema } from "./custom-schema.ts";
@@ -79,7 +79,7 @@ export function mapList(
   return result ?? list;
 }
 
-/** The object with each member changed, or dropped where `change` gives undefined; the same object when nothing was. */
+/** Maps each member with `change`; undefined drops it. Returns the same object when nothing changed. */
 export function mapObject(object: Json, change: (key: string, member: unknown) => unknown): Json {
   let result: Record<string, unknown> | undefined;
   for (const [key, member] of Object.entries(object)) {

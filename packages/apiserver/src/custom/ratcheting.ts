@@ -1,6 +1,6 @@
 /**
- * Ratcheting: what was wrong before, and has not been touched by an update, is let be (KEP-4008; from 1.30 on). Only
- * rules of the values themselves are: what a schema says of how members stand together is told always.
+ * Ratcheting: an update may keep invalid values that it does not change (KEP-4008; from 1.30 on). This applies only to
+ * rules for single values: violations of rules that combine members are always reported.
  */
 import type { FieldProblem } from "../api/errors.ts";
 import type { CustomSchema } from "./custom-schema.ts";
@@ -22,7 +22,7 @@ export function unchangedProblems(
   });
 }
 
-/** Most dots of a key of a map that is looked for: beyond, a problem is told in any case. */
+/** Maximum number of dots in a map key that is looked up: with more dots, a problem is always reported. */
 const dotsMax = 64;
 
 /** `spec.list[2].name` as steps; undefined for what is no path. */
@@ -32,8 +32,8 @@ function stepsOf(field: string): readonly string[] | undefined {
 }
 
 /**
- * Tells what of one object is as it was before. Each two values are compared once, and the items of a list are
- * looked up, however many ask.
+ * Finds the parts of one object that an update left unchanged. Each pair of values is compared only once, and the
+ * items of a list are indexed only once.
  */
 export class Correlation {
   readonly #same = new WeakMap<object, WeakMap<object, boolean>>();
@@ -75,7 +75,7 @@ export class Correlation {
     return keys.every((key) => Object.hasOwn(right, key) && this.isSame(left[key], right[key]));
   }
 
-  /** The item that it was: found by its keys in a map; items of other lists cannot be told apart. */
+  /** The old version of the item: found by its keys in a map; items of other lists have no identity. */
   itemOf(item: unknown, old: readonly unknown[], schema: CustomSchema | undefined): unknown {
     if (schema?.["x-kubernetes-list-type"] !== "map") return undefined;
     let items = this.#items.get(old);

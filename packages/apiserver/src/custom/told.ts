@@ -4,7 +4,7 @@ import type { FieldProblem } from "../api/errors.ts";
 /** Most problems of one object that are looked for. */
 export const problemsMax = 500;
 
-/** Longest path of a field that is told in full. */
+/** Maximum length of a field path that is reported in full. */
 const pathMax = 4096;
 
 /** Stands for what is left out of a path. */
@@ -22,7 +22,7 @@ export function memberPath(at: string, name: string): string {
   return pathWithin(at, at === "" ? name : `.${name}`);
 }
 
-/** True when the path was told in full, and can be followed. */
+/** True when the path was reported in full, and can be followed. */
 export function isWhole(path: string): boolean {
   return path.length <= pathMax && !path.includes(leftOut);
 }

@@ -1,5 +1,5 @@
 /**
- * Holds a custom resource to its schema and tells what is wrong in the words of the reference (kube-openapi
+ * Validates a custom resource against its schema and reports problems in the words of the reference (kube-openapi
  * validation/validate, apiextensions-apiserver pkg/apiserver/validation). The checks run in the reference's order:
  * type, combinations, then what belongs to the value's own type, then the list of known values, then members.
  */
@@ -11,11 +11,11 @@ import { patternMatches, patternSteps } from "./pattern.ts";
 import { own } from "./prune.ts";
 import { addProblems, memberPath, pathWithin } from "./told.ts";
 
-/** How problems are told. */
+/** How problems are reported. */
 export interface ValidationWords {
-  /** Types that are wrong, and lists and texts that are too long, have reasons of their own (behaviour `crdTypedCauses`). */
+  /** Wrong types, and lists and texts that are too long, have separate reasons (behaviour `crdTypedCauses`). */
   readonly typedCauses: boolean;
-  /** Paths tell which item of a list it is (behaviour `crdItemPaths`). */
+  /** Paths contain the index of a list item (behaviour `crdItemPaths`). */
   readonly itemPaths: boolean;
 }
 
@@ -46,7 +46,7 @@ export interface Work {
 /** Most work that one object may be; the longest that can be sent has a million values. */
 export const workMax = 4_000_000;
 
-/** Telling a problem. */
+/** Work of reporting one problem. */
 const problemWork = 25;
 
 /** Steps of patterns that are as much as one of ours. */
@@ -58,7 +58,7 @@ class TooMuchWorkError extends Error {
 
 interface Result {
   readonly problems: FieldProblem[];
-  /** Checks that the value has passed: of several alternatives, the one that fits best is told about. */
+  /** Number of checks that passed: of several alternatives, the best match is reported. */
   matches: number;
 }
 
@@ -171,7 +171,7 @@ class Validation {
     }
   }
 
-  /** The first of length and pattern that is wrong is told, and the format. */
+  /** Reports the first problem of length and pattern, and a problem of the format. */
   #text(
     value: string,
     schema: CustomSchema,
@@ -274,13 +274,13 @@ function inBody(at: string): string {
 
 interface KnownValues {
   readonly keys: ReadonlySet<unknown>;
-  /** As they are told, in one text. */
+  /** The values in one text, as in messages. */
   readonly told: string;
 }
 
 const enums = new WeakMap<readonly unknown[], KnownValues>();
 
-/** Most of the known values that are told. */
+/** Maximum number of known values in a message. */
 const toldValuesMax = 250;
 
 function knownValues(values: readonly unknown[]): KnownValues {

@@ -1,4 +1,4 @@
-/** Who asks: bearer tokens first, then client certificates, then, where that is allowed, nobody in particular. */
+/** Authentication: bearer tokens first, then client certificates, then, where that is allowed, the anonymous user. */
 import { apiError } from "../api/errors.ts";
 import { authenticated, type TokenIdentity, type TokenProblem } from "../authentication/tokens.ts";
 import type { UserInfo } from "../registry/request.ts";
@@ -15,7 +15,7 @@ export interface Credentials {
 /** Says who asks. @throws KubeApiError 401 for credentials that are not valid */
 export type Authenticator = (credentials: Credentials) => UserInfo;
 
-/** Somebody without credentials. */
+/** The user of requests without credentials. */
 export const anonymousUser: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
 
 /** Options of {@link createAuthenticator}. */

@@ -81,7 +81,7 @@ describe("every form of a request for every kind", () => {
     expect(forms.length).toBeGreaterThan(1500);
   });
 
-  /** Sends it as the user; gives what must not be, if it is. */
+  /** Sends the request as the user. Returns a description of the problem, if there is one. */
   async function problemOf(
     user: string,
     [of, form]: readonly [Kind, PathForm],

@@ -1,6 +1,6 @@
 /**
- * Documents about the kinds that are served, made when first asked for and kept until the kinds change: as text,
- * compressed, and with the tag by which a client that has one already is told so.
+ * Documents about the kinds that are served, made at the first request and cached until the kinds change: as text,
+ * compressed, and with an ETag, so that a client with the current document gets 304.
  */
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";

@@ -86,7 +86,7 @@ export class CertificateWriter {
     return new this.#asn1.Primitive({ idBlock: { tagClass: 3, tagNumber: place }, valueHex });
   }
 
-  /** An attribute of a name, a part of its own. */
+  /** An attribute of a name, as a separate relative distinguished name. */
   attribute(type: string, value: string): Element {
     const attribute = this.sequence(this.id(type), new this.#asn1.Utf8String({ value }));
     return new this.#asn1.Set({ value: [attribute] });
@@ -96,7 +96,7 @@ export class CertificateWriter {
     return this.sequence(this.id(id), this.octets(bytesOf(value)));
   }
 
-  /** One that whoever does not know it must not pass over. */
+  /** A critical extension: readers that do not know it must reject the certificate. */
   criticalExtension(id: string, value: Element): Element {
     return this.sequence(this.id(id), this.true(), this.octets(bytesOf(value)));
   }
@@ -107,7 +107,7 @@ export class CertificateWriter {
     return address === undefined ? this.implicit(2, Buffer.from(host)) : this.implicit(7, address);
   }
 
-  /** Organizations first, each a part of its own, as clients' groups are read from there. */
+  /** Organizations first, each as a separate attribute: the server reads a client's groups from them. */
   name(organizations: readonly string[], commonName: string): Element {
     return this.sequence(
       ...organizations.map((organization) => this.attribute(ids.organization, organization)),

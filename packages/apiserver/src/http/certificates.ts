@@ -26,7 +26,7 @@ export interface CertificateRequest {
 }
 
 const day = 24 * 60 * 60 * 1000;
-/** Certificates of a development cluster live long: nobody renews them. */
+/** Certificates of a development cluster live long: they are not renewed. */
 const lifetimeMs = 10 * 365 * day;
 
 /** A new authority. */

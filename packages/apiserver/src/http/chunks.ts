@@ -3,7 +3,7 @@
 /** Bytes of a chunk: enough to make the cost of each small, few enough to hold no one up for long. */
 export const chunkBytes = 128 * 1024;
 
-/** The bytes of `parts` in chunks of {@link chunkBytes}; a part that is longer than that is a chunk of its own. */
+/** The bytes of `parts` in chunks of {@link chunkBytes}; a longer part is a separate chunk. */
 export function* inChunks(parts: Iterable<Uint8Array>): Generator<Buffer, void> {
   let chunk: Buffer | undefined;
   let used = 0;

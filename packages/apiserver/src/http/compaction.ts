@@ -1,6 +1,6 @@
 /**
  * `POST /compact?revision=N`: the server forgets every version before N, as the reference does when its etcd is compacted:
- * lists and watches that begin there are answered 410. Nobody but administrators may, unless a role names the path.
+ * lists and watches that begin there are answered 410. Only administrators may do this, unless a role names the path.
  */
 import { badRequest, methodNotAllowed } from "../api/errors.ts";
 import type { PathCall, PathEndpoint } from "./path-endpoint.ts";

@@ -1,6 +1,6 @@
 /**
- * The data directory of a durable server: its authority, certificates and tokens (each file 0600)
- * beside the store. Made once, read again on every start.
+ * The data directory of a durable server: its authority, certificates and tokens (each file 0600), and the store.
+ * Created once, read on every start.
  */
 import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
 import { lstat, mkdir, open, readFile, rename, rm } from "node:fs/promises";
@@ -11,7 +11,7 @@ import type { StaticToken } from "../authentication/tokens.ts";
 import { syncDirectory } from "../storage/disk/durable-file.ts";
 import { createAuthority, issueCertificate, type KeyPair } from "./certificates.ts";
 
-/** What a data directory holds beside the store. */
+/** The content of a data directory except for the store. */
 export interface ClusterCredentials {
   readonly authority: KeyPair;
   readonly server: KeyPair;
@@ -156,8 +156,9 @@ export async function readTokenFile(path: string): Promise<readonly StaticToken[
 }
 
 /**
- * Writes a file that only its owner may read: beside its place, synced, then renamed. Never through a link: its name
- * cannot be guessed beforehand, it is made by this call or not at all, and the rename replaces a link by the file.
+ * Writes a file that only its owner may read: a temporary file in the same directory, synced, then renamed. Never
+ * follows a link: the temporary name cannot be guessed, the call fails if that file exists, and the rename replaces a
+ * link by the file.
  */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });

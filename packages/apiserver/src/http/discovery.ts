@@ -1,6 +1,6 @@
 /**
- * The documents in which clients find out what is served, each for one version of one group. Which kinds there are
- * is the kind table's to say; here is only how that is told.
+ * The discovery documents: they list what is served, each for one version of one group. The kind table knows
+ * the kinds; this file only formats them.
  */
 import { createHash } from "node:crypto";
 import { type Kind, storedApiVersion } from "../registry/kind.ts";
@@ -101,7 +101,7 @@ export function singularOf(kind: Kind): string {
   return kind.singular ?? kind.kind.toLowerCase();
 }
 
-/** Tells clients when the storage version of a kind has changed (apiserver discovery.StorageVersionHash). */
+/** The hash by which clients notice a new storage version of a kind (apiserver discovery.StorageVersionHash). */
 export function storageVersionHash(kind: Kind, emulated: EmulatedVersion): string {
   const once = emulated.storageVersion(kind.group, kind.kind);
   const stored = once === undefined ? storedApiVersion(kind) : `${kind.group}/${once}`;

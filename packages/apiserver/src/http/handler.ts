@@ -1,8 +1,8 @@
 /**
- * The pipeline that every HTTP request goes through: who asks, as whom, what for, whether there is room and whether they
- * may, and then to the one who answers.
- * What leave is asked for and what is then done are one value, read once; nobody after reads method or path again.
- * Nothing of a request is read beyond its head before it is known to be allowed.
+ * The pipeline that every HTTP request goes through: authentication, impersonation, parsing, limits, authorization,
+ * and then the endpoint.
+ * The same parsed value is authorized and carried out; later code never reads method or path again.
+ * The body of a request is read only after the request is allowed.
  */
 import type { RuntimeEnv } from "@longshore/runtime";
 import { apiError } from "../api/errors.ts";

@@ -23,7 +23,7 @@ export interface HttpsOptions {
   readonly key: string;
   readonly clientCa: string;
   readonly limits?: Partial<RequestLimits>;
-  /** Called when an answer has gone out, watches excepted until they end: whoever waited for it waits no longer. */
+  /** Called when an answer has been sent, for a watch when it ends. */
   readonly onAnswered?: () => void;
 }
 
@@ -102,7 +102,7 @@ export async function serveHttps(
     close: (drainMs = 0) =>
       new Promise((resolve) => {
         front.close(() => resolve());
-        // Tells clients of HTTP/2 to begin nothing new here.
+        // Sends GOAWAY: HTTP/2 clients begin no new requests here.
         if (drainMs > 0) for (const session of sessions) session.close();
         const cut = () => {
           limit.cancel();

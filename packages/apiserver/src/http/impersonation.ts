@@ -1,5 +1,5 @@
 /**
- * Acting as somebody else: the `Impersonate-…` headers of a request, each of which must be allowed by the verb
+ * Acting as another user: the `Impersonate-…` headers of a request, each of which must be allowed by the verb
  * `impersonate` (apiserver endpoints/filters/impersonation).
  */
 import { apiError } from "../api/errors.ts";

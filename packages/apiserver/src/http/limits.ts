@@ -54,7 +54,7 @@ export class InFlight {
     return this.#counts;
   }
 
-  /** Begins a request; gives what ends it, which may be called more than once. @throws KubeApiError 429 */
+  /** Begins a request. Returns a function that ends it; calling it again has no effect. @throws KubeApiError 429 */
   begin(request: LimitedRequest): () => void {
     const of = classOf(request);
     if (of === undefined) return () => {};

@@ -27,7 +27,7 @@ export interface Offered {
 
 const anything: Offered = { protobuf: true };
 
-/** The first form of `accept` that we can give. @throws KubeApiError 406 when there is none */
+/** The first form of `accept` that we support. @throws KubeApiError 406 when there is none */
 export function negotiate(accept: string | undefined, offered = anything): AnswerForm {
   if (accept === undefined || accept.trim() === "") return { encoding: "json", version: "v1" };
   const wanted = accept.split(",").map(parseOffer);

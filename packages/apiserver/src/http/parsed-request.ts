@@ -57,7 +57,7 @@ interface ResourcePath {
   readonly isOutside: boolean;
 }
 
-/** Reads the request. Pure; refusals are told only after authorization. */
+/** Parses the request. Pure; a malformed request is refused only after authorization. */
 export function parseRequest(method: string, to: RequestTarget, kinds: KindTable): ParsedRequest {
   const at = resourcePath(to.path);
   if (at === undefined) return { type: "path", method, path: to.path };

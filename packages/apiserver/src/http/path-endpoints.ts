@@ -9,7 +9,7 @@ import { checkReads, type PathCall, type PathEndpoint } from "./path-endpoint.ts
 import { send, sendJson, sendPageNotFound, sendText } from "./respond.ts";
 import { tokenKeyEndpoints } from "./token-keys.ts";
 
-/** Answers the request, whoever sent it. @throws KubeApiError 404, 405 */
+/** Answers a request for a non-resource path. @throws KubeApiError 404, 405 */
 export async function answerPath(call: Omit<PathCall, "context">): Promise<void> {
   const context = call.server.registry.context;
   const bare = call.path.length > 1 ? call.path.replace(/(?<=[^/])\/+$/, "") : call.path;

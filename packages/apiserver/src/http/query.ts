@@ -1,4 +1,4 @@
-/** Query parameters as the registry takes them. Those that nobody knows are passed over. */
+/** Query parameters as the registry takes them. Unknown parameters are ignored. */
 import { apiError, badRequest, invalid } from "../api/errors.ts";
 import type { ApiQuery } from "../registry/request.ts";
 import { type FieldValidation, fieldValidations } from "../schema/field-validation.ts";

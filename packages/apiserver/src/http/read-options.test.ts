@@ -1,6 +1,6 @@
 /**
- * What reads may ask for, over HTTP. The answers under 1.20 are those that kube-apiserver 1.20.2 gave to the same
- * requests (`<now>` stands for the version of the list, `<later>` for one that is still to come).
+ * Options of reads over HTTP. The answers under 1.20 are those that kube-apiserver 1.20.2 returned to the same
+ * requests (`<now>` stands for the version of the list, `<later>` for a future one).
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HttpsConnections } from "../testing/http.ts";

@@ -4,7 +4,7 @@ import type { Kind } from "../registry/kind.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { AnswerForm } from "./negotiate.ts";
 
-/** What the table of an answer needs to know beside its objects. */
+/** What rendering an answer as a table needs in addition to the objects. */
 export interface RenderContext {
   readonly kind: Kind;
   /** Version of the API in which the client asked. */

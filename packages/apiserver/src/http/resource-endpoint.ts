@@ -69,7 +69,7 @@ export async function answerResource(env: RuntimeEnv, call: ResourceCall): Promi
   const rendering = { ...context, now: env.clock.now() };
   const render = () =>
     answer.type === "list" ? renderList(answer, rendering) : renderObject(answer.object, rendering);
-  // What is done is told, however long that takes.
+  // Only lists have a time limit here: a write is already committed and must be answered.
   const rendered = verb === "list" ? registry.inTime(render) : render();
   await sendRendered(request, response, answer.type === "list" ? 200 : answer.code, rendered);
 }
@@ -181,7 +181,7 @@ function decodeBody(
   if (typeof body !== "object" || Array.isArray(body)) {
     throw badRequest(`the object provided is unrecognized (must be of type ${of.kind})`);
   }
-  // What is wrong with a custom resource is told by the registry, which knows its schema.
+  // The registry reports problems of a custom resource: it knows the schema.
   if (of.custom !== undefined) return body;
   const { kind } = body as KubeObject;
   if (kind !== undefined && kind !== of.kind) return body;

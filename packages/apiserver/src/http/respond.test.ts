@@ -16,7 +16,7 @@ afterEach(() => {
   server?.close();
 });
 
-/** Answers every request with `parts`; gives the answer to one, and when the server has done with it. */
+/** Answers every request with `parts`. Returns the answer to one, and a promise for the end of its handling. */
 async function answered(parts: () => Iterable<Uint8Array>, method = "GET", headers = {}) {
   let done: Promise<void> = Promise.resolve();
   server = createServer((asked, response) => {

@@ -149,7 +149,7 @@ export function respondWithFailure(
   const retry = status.details?.retryAfterSeconds;
   const form = safeForm(request);
   const headers = retry === undefined ? {} : { "retry-after": String(retry) };
-  // A body that nobody will read must not hold the connection.
+  // Discards the unread body, which would block the connection.
   request.resume();
   try {
     const { body, type } = statusBody(form, status);

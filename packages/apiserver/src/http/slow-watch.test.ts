@@ -18,7 +18,7 @@ afterEach(() => server.stop());
 const path = "/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=1";
 
 interface SlowClient {
-  /** Reads what there is to read; gives its length in bytes when the server has ended it. */
+  /** Reads until the server ends the response. Returns its length in bytes. */
   readAll(): Promise<number>;
 }
 

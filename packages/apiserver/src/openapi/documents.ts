@@ -194,7 +194,7 @@ function collect(
   return { paths, schemas };
 }
 
-/** Puts the kind into the schemas and gives its name there. */
+/** Adds the kind to the schemas. Returns its name there. */
 function addKind(schemas: TypeSchemas, kind: Kind, gvk: GroupVersionKind, openApi: "v2" | "v3"): string {
   if (kind.custom !== undefined) return addCustomKind(schemas, kind, gvk, openApi);
   const struct = structNameOf(kind.group, kind.kind, gvk.version);

@@ -11,9 +11,9 @@ import { wordsOf } from "./words.ts";
 export interface SchemaDialect {
   /** What stands before the name of a schema in a reference. */
   readonly refPrefix: string;
-  /** Nothing may stand beside a reference: it is wrapped where something has to. */
+  /** An object with `$ref` has no other members: a reference that needs some is wrapped. */
   readonly wrapsReferences: boolean;
-  /** Values of texts, and choices between types, are told. */
+  /** Enum values of strings, and alternatives between types, are included. */
   readonly tellsChoices: boolean;
 }
 
@@ -78,7 +78,7 @@ export class TypeSchemas {
     return { $ref: `${this.#dialect.refPrefix}${name}` };
   }
 
-  /** Puts a schema under a name of its own. */
+  /** Adds a schema under the name. */
   add(name: string, schema: Schema): void {
     this.#schemas.set(name, schema);
   }

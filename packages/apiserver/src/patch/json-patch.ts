@@ -160,7 +160,7 @@ class Document {
     put(container, key, value);
   }
 
-  /** Opens the containers on the path; gives the last one, and the place in it. */
+  /** Opens the containers on the path. Returns the last one, and the key in it. */
   #open(path: readonly string[]): { readonly container: WorkingContainer; readonly key: string } {
     let container = opened(containerOf(this.#root));
     this.#root = container;

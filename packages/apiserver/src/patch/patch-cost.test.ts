@@ -1,4 +1,4 @@
-/** Patches that are quick give what those give that are written as shortly as can be, and cost no more than they should. */
+/** The fast patches return the same results as the naive ones, and their cost stays within bounds. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { own } from "../api/own.ts";

@@ -1,4 +1,4 @@
-/** POST to a pod's `binding`: gives it its node (core/pod/storage BindingREST). */
+/** POST to a pod's `binding`: assigns the pod to a node (core/pod/storage BindingREST). */
 import type { KubeObject, Pod, Stored } from "@longshore/kube";
 import {
   apiError,

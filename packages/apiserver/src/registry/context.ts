@@ -32,7 +32,7 @@ export interface RegistryContext {
   readonly version: EmulatedVersion;
   /** Decides who may do what. */
   readonly authorizer: Authorizer;
-  /** Finds the rules that apply to somebody; those of RBAC, no other authorizer has any. */
+  /** Finds the RBAC rules that apply to a user; other authorizers have no rules. */
   readonly rules: RuleResolver;
   readonly tokens: TokenService;
 }
@@ -81,7 +81,7 @@ export function existing(request: KindRequest): Stored {
   return object;
 }
 
-/** Commits one object (or, with `undefined`, its removal) and gives it as stored; a dry run only shapes it. */
+/** Commits one object (or, with `undefined`, its removal) and returns it as stored; a dry run does not store it. */
 export function commitOne(
   context: RegistryContext,
   request: KindRequest,

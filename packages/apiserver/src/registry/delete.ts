@@ -90,7 +90,7 @@ type DeletionPlan =
   | Marked
   | { readonly kind: "keep" };
 
-/** Decides: remove at once, mark (or mark anew with a shorter grace period), or leave as it is marked. */
+/** Decides: remove at once, mark (or mark again with a shorter grace period), or leave it as it is marked. */
 export function planDeletion(of: Kind, old: Stored, options: DeleteOptions, now: Date): DeletionPlan {
   if (of.kind === "Namespace" && of.group === "") return planNamespaceDeletion(old, now);
   const graceSeconds = graceOf(of, old, options.gracePeriodSeconds);
@@ -157,7 +157,7 @@ function graceOf(of: Kind, old: Stored, asked: number | undefined): number {
   return Math.max(0, asked ?? pod.spec?.terminationGracePeriodSeconds ?? 30);
 }
 
-/** The finalizers after the wish for the dependents is added to them. */
+/** The finalizers, including the one for the requested treatment of dependents. */
 function finalizersFor(old: Stored, options: DeleteOptions): readonly string[] {
   const others = (old.metadata.finalizers ?? []).filter((f) => f !== "orphan" && f !== "foregroundDeletion");
   const policy = options.propagationPolicy ?? (options.orphanDependents === true ? "Orphan" : undefined);

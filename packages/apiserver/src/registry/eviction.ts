@@ -50,7 +50,7 @@ export function evictPod(context: RegistryContext, request: KindRequest): Object
   return { type: "object", code: 201, object: own(success as KubeObject) };
 }
 
-/** Pods that do not run, or are going already, disturb nobody. */
+/** Pods that do not run, or are already being deleted, may be evicted without a budget. */
 function needsNoBudget(pod: Stored<Pod>): boolean {
   const phase = pod.status?.phase;
   return (

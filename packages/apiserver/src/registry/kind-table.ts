@@ -48,7 +48,7 @@ export class KindTable {
     this.#tell({ removed: [old], added: [] });
   }
 
-  /** Calls `listener` after each change of the kinds; gives the function that ends this. */
+  /** Calls `listener` after each change of the kinds. Returns a function that unsubscribes. */
   onChange(listener: (change: KindChange) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -20,7 +20,7 @@ export interface Conversion {
   fromStored(object: Stored, version: string): KubeObject;
 }
 
-/** What a kind that a CustomResourceDefinition has made has beside the members of every kind. */
+/** The additional members of a kind that comes from a CustomResourceDefinition. */
 export interface CustomKind {
   /** The kind of its lists. */
   readonly listKind: string;
@@ -28,7 +28,7 @@ export interface CustomKind {
   inVersion(version: string): Kind;
   /** The structural schema of that version (a JSON schema of apiextensions.k8s.io/v1), if it has one. */
   schemaOf(version: string): CustomSchema | undefined;
-  /** What those are told who use that version; undefined when it is not deprecated. */
+  /** The warning for clients that use that version; undefined when it is not deprecated. */
   deprecation(version: string): string | undefined;
   /**
    * A new or changed object as the server takes it: with metadata of the right types, without members that the schema
@@ -104,7 +104,7 @@ export interface Kind {
   readonly columns?: (version: string) => readonly Column[];
   /** The type of its objects in a version, where they are not of the API's own structs (see schema/field-types). */
   readonly type?: (version: string) => FieldType;
-  /** Fields that selectors may use beside metadata.name and metadata.namespace. */
+  /** Fields that selectors may use in addition to metadata.name and metadata.namespace. */
   readonly fields?: (object: KubeObject) => Readonly<Record<string, string>>;
 }
 

@@ -39,7 +39,7 @@ export function withManagedFields(object: KubeObject, entries: Entries): KubeObj
   return { ...object, metadata: { ...metadata, managedFields: entries } as ObjectMeta };
 }
 
-/** Longest name of a manager that a user agent gives. */
+/** Maximum length of a manager name that is derived from the user agent. */
 const managerLengthMax = 128;
 
 /** The manager of those who do not say who they are. */
@@ -76,14 +76,14 @@ export function managedByUpdate(
   given: ObjectMeta | undefined,
 ): Entries {
   const before = entriesOf(old.metadata);
-  // The scale is an object of its own, which has no managed fields.
+  // The scale is a separate object without managed fields.
   if (request.subresource === "scale" && !context.version.has("managedFieldsSubresource")) return before;
   const wanted = entriesOf(given);
   if (isReset(wanted)) return undefined;
   const isAsBefore = wanted === undefined || sameJson(wanted, before);
   let managers = isAsBefore ? undefined : readManagers(wanted);
   if (managers === undefined || managers.size === 0) managers = readManagers(before);
-  // Where nobody manages anything, nobody begins to before the first apply.
+  // An object without managers gets none before the first apply.
   if (managers === undefined || managers.size === 0) return undefined;
   const view = viewOf(context, request);
   const writer = writerOf(context, request, "Update");

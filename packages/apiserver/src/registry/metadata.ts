@@ -115,7 +115,7 @@ const annotationBytesMax = 256 * 1024;
 /** Finalizers without a prefix that the API knows. */
 const plainFinalizers: ReadonlySet<string> = new Set(["orphan", "foregroundDeletion", "kubernetes"]);
 
-/** Problems of the metadata of any object; not many more than an answer tells. */
+/** Problems of the metadata of any object; not many more than an answer reports. */
 export function metadataProblems(kind: Kind, meta: ObjectMeta): FieldProblem[] {
   const at = "metadata";
   const problems: FieldProblem[] = [];

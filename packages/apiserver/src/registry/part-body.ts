@@ -1,4 +1,4 @@
-/** Bodies of requests to sub-resources that have a type of their own. */
+/** Bodies of requests to sub-resources that have a separate type. */
 import type { KubeObject } from "@longshore/kube";
 import { badRequest } from "../api/errors.ts";
 import type { KindRequest } from "./context.ts";

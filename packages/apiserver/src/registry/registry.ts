@@ -1,6 +1,6 @@
 /**
- * The heart of the server: takes one request after the other, each from its beginning to its
- * commit without a pause, and gives the answer or throws the failure.
+ * The heart of the server: handles one request after the other, each from its beginning to its
+ * commit without a pause, and returns the answer or throws the failure.
  *
  * Invariants
  *  - Nothing is awaited: what a request has read is still true when it commits.

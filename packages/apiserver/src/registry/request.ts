@@ -1,4 +1,4 @@
-/** What the registry is asked, whoever asks: the HTTP layer or the client in the same process. */
+/** The requests of the registry, from the HTTP layer or from the client in the same process. */
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { FieldChecks } from "../schema/field-validation.ts";
 
@@ -99,7 +99,7 @@ export interface WatchAnswer {
   readonly stream: WatchStream;
 }
 
-/** What the registry gives. Failures are thrown as KubeApiError. */
+/** The answer of the registry. Failures are thrown as KubeApiError. */
 export type ApiAnswer = ObjectAnswer | ListAnswer | WatchAnswer;
 
 /** One item of a watch. */
@@ -108,12 +108,12 @@ export type WatchItem =
   | {
       readonly type: "BOOKMARK";
       readonly resourceVersion: string;
-      /** The state, which the watch began with, has been told. */
+      /** The watch has delivered the initial state. */
       readonly initialEventsEnd?: true;
     }
   | { readonly type: "ERROR"; readonly status: KubeObject };
 
-/** The items of a watch, taken one by one. Holds nothing back: a reader that is too slow is told so by an ERROR. */
+/** The items of a watch, taken one by one. There is no buffer: a reader that is too slow gets an ERROR item. */
 export interface WatchStream {
   /** Called when the reader is so far behind that what comes next is forgotten, and it does not read. */
   onLost: () => void;

@@ -52,7 +52,7 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
   const { of } = request;
   if (of.namespaced) {
     const namespace = request.namespace ?? given.metadata?.namespace ?? "";
-    // One that is not said at all is told by the rules of metadata.
+    // The rules of metadata report a missing namespace.
     if (namespace !== "") requireNamespace(context, request, namespace, given.metadata?.name ?? "");
   }
   if (
@@ -92,7 +92,7 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
 /** Most names that are tried for an object that leaves its name to the server. */
 const generatedNamesMax = 8;
 
-/** A generated name that is taken is given up for another one, from 1.32 on (KEP-4420). */
+/** Replaces a generated name that is in use by another one, from 1.32 on (KEP-4420). */
 function withFreeName(
   { version, random }: RegistryContext,
   { table }: KindRequest,

@@ -52,7 +52,7 @@ function valuesOf(type: TypeRef, wireType: string, depth: number): fc.Arbitrary<
   }
 }
 
-/** A list may be a message of items, with a name of its own. */
+/** A list may be a separate, named message with items. */
 function itemType(wireType: string): string {
   return (
     messageFields(wireType).find((field) => field.name === "items" && field.form === "list")?.type ?? wireType

@@ -177,7 +177,7 @@ function writeContent(to: BackwardWriter, type: string, value: unknown): void {
       writeField(to, 1, () => to.text(JSON.stringify(value)));
       break;
     default:
-      // A list that has a name of its own in Go (Verbs, ExtraValue) is a message of items.
+      // A named list type in Go (Verbs, ExtraValue) is a message with items.
       if (Array.isArray(value)) writeMessage(to, type, { items: value });
       else if (typeof value === "object" && value !== null) writeMessage(to, type, value as Json);
   }

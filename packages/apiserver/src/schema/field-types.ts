@@ -1,6 +1,6 @@
 /**
- * One view of types for whoever walks objects by type: server-side apply, patches, validation of fields. Types of
- * built-in kinds are made from the API's structs and the rules of merging; kinds of custom resources bring their own.
+ * One view of types for all code that walks objects by type: server-side apply, patches, validation of fields. Types
+ * of built-in kinds come from the API's structs and the merge rules; types of custom resources from their schemas.
  */
 import { atomicStructs, defaultsOf } from "../openapi/known-values.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
@@ -37,7 +37,7 @@ export interface MapType {
   readonly of: FieldType;
 }
 
-/** A list: replaced as a whole, a set of scalars, or objects told apart by the values of their keys. */
+/** A list: replaced as a whole, a set of scalars, or objects identified by the values of their keys. */
 export interface ListType {
   readonly form: "list";
   readonly listType: "atomic" | "set" | "map";

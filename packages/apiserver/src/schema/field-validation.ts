@@ -1,6 +1,6 @@
 /**
- * What a strict decoder objects to: members that the type does not have, and members that are there twice. It is
- * told as an error or as a warning, as the client asks (`fieldValidation`; apimachinery's strict decoding errors).
+ * The problems that a strict decoder finds: members that the type does not have, and duplicate members. They are
+ * reported as an error or as a warning, as the client asks (`fieldValidation`; apimachinery's strict decoding errors).
  */
 import type { KubeObject } from "@longshore/kube";
 import { spendTime } from "../api/work-time.ts";
@@ -19,7 +19,7 @@ export interface FieldChecks {
   readonly validation: FieldValidation;
   /** Problems of the text itself: members that are there twice. */
   readonly inText: readonly string[];
-  /** Tells the client something beside the answer. */
+  /** Sends the client a warning in addition to the answer. */
   readonly warn: (text: string) => void;
 }
 
@@ -29,8 +29,8 @@ export function strictProblem(problems: readonly string[]): string {
 }
 
 /**
- * Warns of the problems, or gives the text of the error that they are; undefined when the request goes on.
- * @param unknown the problems that the fields have, made only when somebody wants to know
+ * Warns of the problems, or returns the text of the error; undefined when the request goes on.
+ * @param unknown computes the problems of the fields; called only when they are needed
  */
 export function fieldProblem(
   checks: FieldChecks | undefined,
@@ -44,7 +44,7 @@ export function fieldProblem(
   return undefined;
 }
 
-/** Most problems that are told: a body may hold any number. */
+/** Maximum number of problems reported: a body may hold any number. */
 const problemsMax = 100;
 
 /** `unknown field "spec.foo"` for each member of the object that its kind does not have in that version of its group. */

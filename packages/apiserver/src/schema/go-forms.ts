@@ -1,6 +1,6 @@
 /**
- * Which members of the API's types can tell "not given" from empty: in the reference they are pointers. Every other
- * optional member that is an empty text, zero, false, or an empty list or map, is the same as one that is not there,
+ * Which members of the API's types distinguish "missing" from empty: in the reference they are pointers. Every other
+ * optional member that is an empty text, zero, false, or an empty list or map, is the same as a missing one,
  * and is dropped (Go's `omitempty`). Source: the types of k8s.io/api.
  */
 
@@ -136,7 +136,7 @@ export function isOmitted(struct: string, member: string, value: unknown): boole
   return isEmpty && !kept.test(struct) && !pointerMembers.has(`${struct}.${member}`);
 }
 
-/** True for a list without items: what the reference stores cannot tell it from none, and gives it back as null. */
+/** True for an empty list: the reference stores it like a missing one, and returns it as null. */
 export function isEmptyList(struct: string, value: unknown): boolean {
   return Array.isArray(value) && value.length === 0 && !kept.test(struct);
 }

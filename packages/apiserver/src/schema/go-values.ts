@@ -4,7 +4,7 @@
  */
 import type { Struct, TypeRef } from "./schema.ts";
 
-/** Structs held by value whose members are optional, beside `metadata`, `spec` and `status` of kinds and templates. */
+/** Optional members that hold a struct by value, other than `metadata`, `spec` and `status` of kinds and templates. */
 const structValues: ReadonlySet<string> = new Set([
   "apps.v1.DaemonSetSpec.updateStrategy",
   "apps.v1.DeploymentSpec.strategy",
@@ -32,7 +32,7 @@ const structValues: ReadonlySet<string> = new Set([
 /** Optional members that JSON never leaves out, empty or not. */
 const neverOmitted: ReadonlySet<string> = new Set(["storage.v1.CSINodeDriver.topologyKeys"]);
 
-/** Types whose `metadata`, `spec` and `status` are held by value, beside the kinds themselves. */
+/** Types other than kinds whose `metadata`, `spec` and `status` are held by value. */
 const templates: ReadonlySet<string> = new Set([
   "batch.v1.JobTemplateSpec",
   "core.v1.PersistentVolumeClaimTemplate",

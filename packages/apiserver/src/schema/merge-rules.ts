@@ -5,7 +5,7 @@
 
 /** How one field is patched and applied. */
 export interface MergeRule {
-  /** Member that tells the items of a list of objects apart in a strategic merge patch. */
+  /** Member that identifies the items of a list of objects in a strategic merge patch. */
   readonly mergeKey?: string;
   /** `merge`, `retainKeys`, or both with a comma between. */
   readonly strategy?: string;

@@ -16,7 +16,7 @@ export interface MessageField {
 
 const messages = new Map<string, readonly MessageField[]>();
 
-/** The fields of a message (`core.v1.Pod`) in the order of their numbers; none for a message nobody knows. */
+/** The fields of a message (`core.v1.Pod`) in the order of their numbers; none for an unknown message. */
 export function messageFields(message: string): readonly MessageField[] {
   let fields = messages.get(message);
   if (fields === undefined) {

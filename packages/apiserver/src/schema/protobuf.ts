@@ -79,7 +79,7 @@ function scalarOrMessage(type: string, value: Value): unknown {
       return JSON.parse(text(firstOf(value, 1) ?? new Uint8Array()) || "{}");
     default: {
       const message = messageOf(type, value);
-      // A list that has a name of its own in Go is a message of items.
+      // A named list type in Go is a message with items.
       return isNamedList(type) ? (message.items ?? []) : message;
     }
   }

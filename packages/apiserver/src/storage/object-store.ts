@@ -18,7 +18,7 @@ import {
 export interface Persistence {
   /**
    * Resolves once all the commits are durable, all or none; called again only when it has settled.
-   * @param checkpoint gives at once everything that is durable before these commits
+   * @param checkpoint returns synchronously everything that is durable before these commits
    */
   persist(commits: readonly DurableCommit[], checkpoint: () => BaseContents): Promise<void>;
   close(): Promise<void>;
@@ -47,7 +47,7 @@ export interface StoreOptions {
   readonly historyLimit?: number;
   /** Memory that these changes of each resource may take, in bytes (about); default 32 MiB. */
   readonly historyBytesMax?: number;
-  /** Tells the time in milliseconds: changes older than five minutes are then forgotten, but for the latest few. */
+  /** The time in milliseconds. With it, changes older than five minutes are forgotten, except for the latest few. */
   readonly now?: () => number;
 }
 

@@ -33,7 +33,7 @@ export class OrderedIndex<V> {
     return found?.keys[at] === key ? found.values[at] : undefined;
   }
 
-  /** Puts a value in place of the one that is there, which is given back. */
+  /** Sets the value of a key. Returns the value that it replaces. */
   set(key: string, value: V): V | undefined {
     const place = this.#find(key);
     const piece = this.#pieces[place.piece] ?? this.#addPiece();
@@ -49,7 +49,7 @@ export class OrderedIndex<V> {
     return undefined;
   }
 
-  /** Takes a key away; gives its value. */
+  /** Removes a key. Returns its value. */
   delete(key: string): V | undefined {
     const place = this.#find(key);
     const piece = this.#pieces[place.piece];
@@ -69,7 +69,7 @@ export class OrderedIndex<V> {
     return count;
   }
 
-  /** Calls `visit` for the keys from `from` (with it) to `end` (without it) in order, until it gives false. */
+  /** Calls `visit` for the keys from `from` (inclusive) to `end` (exclusive) in order, until it returns false. */
   scan(from: string, end: string | undefined, visit: (key: string, value: V) => boolean): void {
     const start = this.#find(from);
     for (let i = start.piece; i < this.#pieces.length; i++) {

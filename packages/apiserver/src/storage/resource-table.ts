@@ -210,7 +210,7 @@ export class ResourceTable implements ObjectTable {
     if (this.#lists.size > 0) this.#lists.clear();
   }
 
-  /** Adds an entry that nobody may read yet. */
+  /** Adds an entry that is not readable yet. */
   append(entry: LogEntry): void {
     const bytes = entry.previous === undefined ? 0 : roughBytes(entry.previous);
     this.#log.push({ ...entry, bytes });
@@ -254,7 +254,7 @@ export class ResourceTable implements ObjectTable {
   #forgetBytes(most: number): void {
     let bytes = this.#bytes;
     let count = 0;
-    // The last one stays: what has just happened is told to whoever reads.
+    // The last entry stays: watches still have to read what has just happened.
     while (bytes > most && this.#first + count < this.#readable - 1) {
       bytes -= (this.#log[count++] as SizedEntry).bytes;
     }

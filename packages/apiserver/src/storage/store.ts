@@ -35,7 +35,7 @@ export function keyOf(namespace: string, name: string): string {
   return `${namespace}/${name}`;
 }
 
-/** What a commit gave. */
+/** The result of a commit. */
 export interface Commit {
   readonly revision: number;
   /** The objects as stored, in the order of the changes; for a removal the last state. */
@@ -78,7 +78,7 @@ export interface ObjectTable {
   positionAfter(revision: number): number | undefined;
   /** The entry at a place; undefined past the end; "gone" when it is no longer known. */
   entry(position: number): LogEntry | "gone" | undefined;
-  /** Calls `listener` whenever readable entries were added; gives the way to end that. */
+  /** Calls `listener` whenever readable entries were added. Returns a function that unsubscribes. */
   onAppend(listener: () => void): () => void;
 }
 

@@ -6,7 +6,7 @@ import type { Stored } from "@longshore/kube";
 import { uninterrupted } from "../api/work-time.ts";
 import { keyOf, type ObjectTable, type Store } from "./store.ts";
 
-/** Told of each object: what it was and what it is; undefined where it was, or is, not there. */
+/** Called for each object with its new and its previous state; undefined where it does not, or did not, exist. */
 export type OnObject = (key: string, object: Stored | undefined, previous: Stored | undefined) => void;
 
 /** See the file's header. */
@@ -14,7 +14,7 @@ export class FollowedTable {
   readonly #store: Store;
   readonly #table: ObjectTable;
   readonly #onObject: OnObject;
-  /** The objects as they were told last, by key. */
+  /** The last reported state of the objects, by key. */
   readonly #known = new Map<string, Stored>();
   #position: number | undefined;
 
@@ -24,7 +24,7 @@ export class FollowedTable {
     this.#onObject = onObject;
   }
 
-  /** Tells everything that has changed since the last time. */
+  /** Reports everything that has changed since the last call. */
   catchUp(): void {
     if (this.#position !== undefined && this.#table.entry(this.#position) === undefined) return;
     // Other requests read what is made of it: one that runs out of time leaves nothing out.

@@ -38,7 +38,7 @@ export const nameColumn: Column = {
 };
 export const ageColumn: Column = text("Age", (o, now) => age(o.metadata?.creationTimestamp, now));
 
-/** The columns of kinds that have none of their own. */
+/** The columns of kinds that define none. */
 export const plainColumns: readonly Column[] = [
   nameColumn,
   { name: "Created At", type: "date", cell: (o) => o.metadata?.creationTimestamp ?? "<unknown>" },

@@ -24,7 +24,7 @@ export function descriptionOf(kind: Kind, column: Column, emulated: EmulatedVers
 }
 
 /**
- * The columns that the kind has; a name and a time where it has none of its own.
+ * The columns of the kind; name and creation time where it defines none.
  * @param version of the kind's group, in which the objects are asked for
  */
 export function columnsOf(kind: Kind, version: string, emulated: EmulatedVersion): readonly Column[] {

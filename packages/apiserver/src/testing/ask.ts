@@ -1,4 +1,4 @@
-/** Asks the registry as somebody, as a request over HTTP would, but for the encoding. */
+/** Sends requests to the registry as a user, as over HTTP, but without the encoding. */
 import { KubeApiError, type KubeObject } from "@longshore/kube";
 import type { ApiServer } from "../api-server.ts";
 import { assertAllowed, attributesOfRequest } from "../authorization/authorizer.ts";

@@ -1,4 +1,4 @@
-/** Sends the same writes to two servers and tells where their answers differ. */
+/** Sends the same writes to two servers and reports where their answers differ. */
 import { mutationsOf } from "./mutations.ts";
 import { type SoundObject, soundObjects } from "./sound-objects.ts";
 
@@ -45,7 +45,7 @@ function same(reference: string, ours: string): boolean {
 function essence({ status, body }: Answer): string {
   if (typeof body !== "object" || body === null) return `${status} ${body}`;
   if (body.kind === "Status") {
-    // The reference tells some causes several times; once is enough to know them.
+    // The reference repeats some causes; each is compared once.
     const causes: string[] = (body.details?.causes ?? []).map(
       (c: Record<string, string>) => `${c.field}: ${c.message?.split("\n")[0]} (${c.reason})`,
     );
@@ -129,7 +129,7 @@ export async function* differences(
     }
     for (const call of [reference, ours]) {
       await call("DELETE", one, { gracePeriodSeconds: 0 });
-      // Nobody protects the object here, so nobody would let it go either.
+      // No controller runs here that would remove the finalizers.
       await call("PATCH", one, { metadata: { finalizers: null } }, "application/merge-patch+json");
     }
   }

@@ -12,7 +12,7 @@ export interface FakeAnswer {
   readonly body: string;
 }
 
-/** Sends one request; a watch loses its client when it has told what there is at once. */
+/** Sends one request. The client of a watch disconnects after the events that are available at once. */
 export type FakeSend = (
   method: string,
   url: string,

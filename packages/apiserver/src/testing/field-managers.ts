@@ -1,6 +1,6 @@
 /**
- * Sends the same random writes of several managers to two servers, and tells where they differ: in the object, in who
- * manages which of its fields, or in the failure. The writes are drawn from a seed.
+ * Sends the same random writes of several managers to two servers, and reports where they differ: in the object, in
+ * the managers of its fields, or in the failure. The writes are drawn from a seed.
  */
 import type { Call } from "./differences.ts";
 
@@ -381,7 +381,7 @@ export function shown({ status, body }: { readonly status: number; readonly body
 /** A field without what the reference adds to it. */
 const placeOf = (field: string) => (field.split(":")[0] ?? "").replaceAll(/\[\d+\]/g, "");
 
-/** The first parts of a path: of long ones the reference, in 1.20, tells some twice instead of others. */
+/** The first parts of a path: of long paths the reference, in 1.20, reports some twice instead of others. */
 const beginOf = (path: string) => (path.match(/\.[^.[]+|\[[^\]]*\]/g) ?? []).slice(0, 3).join("");
 
 function inOrder(value: unknown): unknown {

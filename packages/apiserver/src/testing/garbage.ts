@@ -1,6 +1,6 @@
 /**
- * Requests that nobody would send: paths, queries, headers and bodies put together at random from parts that mean
- * something, so that every answer that the server has comes up.
+ * Random requests: paths, queries, headers and bodies combined at random from meaningful parts, so that every kind of
+ * answer of the server occurs.
  */
 import type { Random } from "@longshore/runtime";
 

@@ -110,7 +110,7 @@ export function pathForms(kind: FormKind): readonly PathForm[] {
   ]);
   return [...inNamespace, ...inCluster, ...withEmptyNamespace, ...subresources].flatMap((template) => {
     const [path, { ns: namespace, name, sub, res = "RES", group = kind.group, verb }, where] = template;
-    // Of the core group `RES.GROUP` is no form of its own; `namespaces/a/nope` is the resource nope in a.
+    // For the core group `RES.GROUP` is not a separate form; `namespaces/a/nope` is the resource nope in a.
     if (kind.group === "" && path.includes("GROUP")) return [];
     if (
       kind.plural === "namespaces" &&

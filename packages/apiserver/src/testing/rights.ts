@@ -1,4 +1,4 @@
-/** Users who have exactly the rights that a test gives them, by roles and bindings as they are stored. */
+/** Users with exactly the rights that a test grants, through stored roles and bindings. */
 import type { KubeObject } from "@longshore/kube";
 import { type PolicyRule, rbacGroup } from "../authorization/rbac/policy.ts";
 import type { RegistryContext } from "../registry/context.ts";

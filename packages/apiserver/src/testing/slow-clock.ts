@@ -33,7 +33,7 @@ export class SlowClock implements Clock {
     return this.#clock.monotonicMs() + this.#jumpedMs;
   }
 
-  /** Lets so many milliseconds go by, and what is due then happen. */
+  /** Advances the clock by `ms` milliseconds and runs the timers that are due. */
   advance(ms: number): Promise<void> {
     return this.#clock.advance(ms);
   }

@@ -33,7 +33,7 @@ export const behaviours = {
   jobStatusColumn: { since: 30 },
   /** Tables of PriorityClasses show the preemption policy. */
   preemptionPolicyColumn: { since: 31 },
-  /** The schemas tell of every list how it is merged. */
+  /** The schemas contain the list type of every list. */
   listTypesOfAllLists: { since: 30 },
   /** Jobs count the changes of their spec. */
   jobGenerations: { since: 21 },
@@ -59,15 +59,15 @@ export const behaviours = {
   generateNameRetries: { since: 32 },
   /** Of several default storage classes the newest wins; before, a claim without class was refused. */
   newestDefaultStorageClass: { since: 26 },
-  /** A service account gets no token Secret of its own. */
+  /** A service account gets no token Secret. */
   noServiceAccountSecrets: { since: 24 },
   /** Rules of custom resources in CEL (`x-kubernetes-validations`). */
   crdValidationRules: { since: 25 },
   /** What is wrong with a custom resource, and is not touched by an update, is let be. */
   crdRatcheting: { since: 30 },
-  /** Problems of custom resources tell wrong types, and what is too long, by reasons of their own. */
+  /** Problems of custom resources have separate reasons for wrong types and for values that are too long. */
   crdTypedCauses: { since: 24 },
-  /** Problems of custom resources tell which item of a list they are of. */
+  /** Paths in problems of custom resources contain the index of the list item. */
   crdItemPaths: { since: 23 },
   /** Fields of custom resources that selectors may use. */
   crdSelectableFields: { since: 31 },
@@ -77,7 +77,7 @@ export const behaviours = {
   emptyBudgetSelectorMatchesAll: { since: 21 },
   /** Pods may be taken by a budget that allows it although they are unhealthy. */
   unhealthyPodEviction: { since: 26 },
-  /** Volumes of a pod that are claims of its own, made by a controller. */
+  /** Generic ephemeral volumes: a controller creates a claim for the volume of a pod. */
   genericEphemeralVolumes: { since: 21 },
   /** Pods of a Job carry its labels with the prefix batch.kubernetes.io too. */
   prefixedJobLabels: { since: 27 },
@@ -87,7 +87,7 @@ export const behaviours = {
   retroactiveStorageClass: { since: 26 },
   /** What a CSIDriver says of mounting may be changed. */
   csiDriverMountOptionsMutable: { since: 29 },
-  /** Addresses that are wrong are told how they should look. */
+  /** The message for a wrong address contains examples. */
   addressExamples: { since: 23 },
   /** Access mode ReadWriteOncePod. */
   readWriteOncePod: { since: 27 },
@@ -101,9 +101,9 @@ export const behaviours = {
   podResize: { since: 33 },
   /** `pods/ephemeralcontainers` takes a whole pod. */
   ephemeralContainersOfPod: { since: 22 },
-  /** The server checks objects of storage.k8s.io twice and tells each cause twice. */
+  /** The server checks objects of storage.k8s.io twice and reports each cause twice. */
   storageCausesTwice: { until: 21 },
-  /** Somebody can ask who they are (SelfSubjectReview). */
+  /** Users can ask who they are (SelfSubjectReview). */
   selfSubjectReviews: { since: 28 },
   /** Pods find their token in a projected volume rather than in a Secret. */
   projectedTokens: { since: 21 },

@@ -34,7 +34,7 @@ export interface EmulatedVersion {
   hasField(struct: string, member: string): boolean;
   /** The version in which the kind is stored, where that is not its first one. */
   storageVersion(group: string, kind: string): string | undefined;
-  /** What those are told who use the kind in that version; undefined when it is not deprecated. */
+  /** The warning for clients that use the kind in that version; undefined when it is not deprecated. */
   deprecation(group: string, version: string, kind: string): string | undefined;
   /** True when the kind is served in that version of its group. */
   serves(group: string, version: string, kind: string): boolean;

@@ -1,6 +1,6 @@
 /**
- * Lists and watches against a model that keeps every version of everything: whatever is written, in whatever order
- * pages are turned and watches read, they tell what the model knows, or say that it is too long ago.
+ * Lists and watches against a model that keeps every version of every object: for any writes, and any order of
+ * reading pages and watches, they return what the model knows, or answer that the version is too old.
  */
 import { type KubeApiError, type KubeObject, resources, type Stored } from "@longshore/kube";
 import fc from "fast-check";

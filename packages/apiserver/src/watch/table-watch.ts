@@ -14,17 +14,17 @@ export interface TableWatchOptions {
   readonly table: ObjectTable;
   /** First place in the log to be read. */
   readonly position: number;
-  /** The objects that are there already are told as ADDED first; left out: they are not. */
+  /** The existing objects are sent as ADDED first; not sent when left out. */
   readonly initial: InitialState | undefined;
   readonly selects: (object: Stored) => boolean;
   /** The revision that the watch has seen when it begins. */
   readonly revision: number;
 }
 
-/** What is told before the changes. */
+/** What is sent before the changes. */
 export interface InitialState {
   readonly namespace: string | undefined;
-  /** Whether a bookmark says that all of it has been told. */
+  /** Whether a bookmark marks the end of the initial state. */
   readonly marksEnd: boolean;
 }
 
@@ -42,13 +42,13 @@ export class TableWatch implements WatchStream {
   readonly #store: Store;
   readonly #table: ObjectTable;
   readonly #selects: (object: Stored) => boolean;
-  /** What is still to be told of the initial state: some objects in reverse, and where to look for more. */
+  /** The part of the initial state that is still to be sent: some objects in reverse order, and where to read more. */
   #initial: InitialReading | undefined;
   #position: number;
   #revision: number;
   #bookmarkDue = false;
   #ended = false;
-  /** The reader has been told why the watch ends. */
+  /** The reader has received the reason why the watch ends. */
   #failed = false;
   #waiter: ((item: WatchItem | undefined) => void) | undefined;
   readonly #unsubscribe: () => void;

@@ -12,10 +12,10 @@ export interface Credential {
   readonly certificate?: { readonly cert: string; readonly key: string };
 }
 
-/** Gives the credential of the moment, at once where it is known: files are read again, programs run again, when it is time. */
+/** Returns the current credential, synchronously when cached. Rereads files and reruns programs when it expires. */
 export interface CredentialSource {
   current(clock: Clock, signal: AbortSignal): Credential | Promise<Credential>;
-  /** The server refused the credential (401): do not give it again from a cache. */
+  /** The server refused the credential (401): do not return it from a cache again. */
   refused(): void;
 }
 

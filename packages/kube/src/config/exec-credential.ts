@@ -8,7 +8,7 @@ import { abortable, withDeadline } from "@longshore/runtime";
 import { ConfigError, type ConfigHost, type Credential, type CredentialSource } from "./cluster-config.ts";
 import type { Fields } from "./fields.ts";
 
-/** What the program is told and where it is found. */
+/** Input of the program, and where to find the program. */
 export interface ExecContext {
   /** Directory of the kubeconfig; a command with a slash is relative to it. */
   readonly directory: string;
@@ -30,7 +30,7 @@ interface ExecCredential {
 
 interface Cached {
   readonly credential: Credential;
-  /** Wall time, as the program gave it. */
+  /** Wall time, as the program returned it. */
   readonly expires: Date | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Reads a kubeconfig file (Kubernetes documentation, "Organizing Cluster Access Using kubeconfig
- * Files"): contexts, certificates inline or in files, tokens, token files, and programs that give
+ * Files"): contexts, certificates inline or in files, tokens, token files, and programs that return
  * credentials. What we do not support is refused by name, never ignored.
  */
 import { createRequire } from "node:module";
@@ -28,7 +28,7 @@ export interface KubeconfigSource {
   readonly text?: string;
   /** Context to use; the file's current one when left out. */
   readonly context?: string;
-  /** Environment for programs that give credentials. */
+  /** Environment variables of credential programs. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -151,7 +151,7 @@ async function credentialsOf(
       cluster,
     });
   }
-  // Once now, so that a mistake in the file is told before the first request.
+  // Read once now, so that a mistake in the file is reported before the first request.
   await files.credential(user);
   return rereadCredential(() => files.credential(user));
 }

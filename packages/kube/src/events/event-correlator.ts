@@ -1,5 +1,5 @@
 /**
- * Decides which events are told at all: bounds what one object can cause, and folds many messages
+ * Decides which events are written: limits the events of each object, and combines many messages
  * about one reason into one (the defaults of k8s.io/client-go/tools/record).
  */
 import type { Clock } from "@longshore/runtime";
@@ -17,9 +17,9 @@ export interface EventText {
 const BURST = 25;
 /** After the burst, one event of an object in this time. */
 const REFILL_MS = 300_000;
-/** So many different messages of one object and reason are told one by one. */
+/** This many different messages of one object and reason are written separately. */
 const SIMILAR_MAX = 10;
-/** A reason that was silent for this long starts anew. */
+/** The count of a reason restarts when no event has it for this time. */
 const SIMILAR_WINDOW_MS = 600_000;
 /** Objects and reasons remembered, the most recent ones. */
 const REMEMBERED_MAX = 4096;
@@ -44,7 +44,7 @@ export class EventCorrelator {
     this.#clock = clock;
   }
 
-  /** What to tell, perhaps with a common message for many similar ones; undefined: nothing. */
+  /** Returns the event to write, with a combined message when there are many similar ones; undefined: write nothing. */
   admit(text: EventText): EventText | undefined {
     const { kind, namespace, name, uid } = text.subject;
     const object = JSON.stringify([kind, namespace, name, uid]);

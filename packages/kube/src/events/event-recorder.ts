@@ -1,10 +1,10 @@
 /**
- * Tells users what happened to an object, as Events of the API.
+ * Records what happened to an object as API Events, for users to read.
  *
  * Invariants
  *  - Recording never waits, never throws and never fails its caller; an event can be lost, work cannot.
- *  - The same thing said again about the same object raises `count` of one Event instead of making another.
- *  - What one object can cause is bounded (25 at once, then one every five minutes), and so is the memory of it all.
+ *  - A repeated event about the same object raises `count` of the stored Event instead of creating another.
+ *  - The number of events of one object is bounded (25 at once, then one every five minutes), and so is the memory.
  */
 import {
   abortable,
@@ -36,7 +36,7 @@ export type EventSubject = KubeObject | ObjectReference;
 export interface EventRecorder extends Component {
   /** Says that `reason` (one word in CamelCase) happened to `subject`. Returns at once. */
   event(subject: EventSubject, type: "Normal" | "Warning", reason: string, message: string): void;
-  /** Resolves once everything recorded so far is stored or given up. */
+  /** Resolves once each event recorded so far is stored or dropped. */
   flush(signal: AbortSignal): Promise<void>;
 }
 

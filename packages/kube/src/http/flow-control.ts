@@ -28,7 +28,7 @@ export class TokenBucket {
     if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
   }
 
-  /** Takes a turn, and tells in how many milliseconds it comes. */
+  /** Reserves a token. Returns the time to wait for it, in milliseconds. */
   reserve(): number {
     const nowMs = this.#clock.monotonicMs();
     this.#emptyMs = Math.max(this.#emptyMs, nowMs - this.#fullMs) + 1000 / this.#limits.qps;

@@ -1,6 +1,6 @@
 /**
- * What becomes of an object between the parser and whoever asked for it. It is changed in place: nobody has seen it yet,
- * and a copy of each of a hundred thousand would cost as much as parsing them.
+ * Changes a parsed object before the caller gets it. The change is in place: no other code refers to the object yet,
+ * and copying a hundred thousand objects would cost as much as parsing them.
  */
 import type { KubeObject } from "../objects.ts";
 import type { SharedParts } from "./shared-parts.ts";

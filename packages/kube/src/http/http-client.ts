@@ -83,7 +83,7 @@ const patchTypes: Readonly<Record<Patch["type"], string>> = {
   apply: "application/apply-patch+yaml",
 };
 
-/** meta/v1 PartialObjectMetadata, and the whole object from a server that cannot give parts. */
+/** meta/v1 PartialObjectMetadata; the whole object from a server that does not support it. */
 const partialObject = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const partialList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
@@ -364,7 +364,7 @@ class HttpClient implements HttpKubeClient {
     }
   }
 
-  /** Sends the request, again where that is safe, and gives the parsed answer. */
+  /** Sends the request, retries where that is safe, and returns the parsed response. */
   async #call(
     request: HttpRequest,
     signal: AbortSignal,

@@ -39,7 +39,7 @@ export interface HttpAnswer {
   readonly body: Buffer;
 }
 
-/** Connections for calls; each watch has one of its own. */
+/** Maximum number of connections for calls; each watch uses a separate connection. */
 const CALL_CONNECTIONS = 32;
 const CONNECT_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 30_000;
@@ -69,7 +69,7 @@ export class HttpTransport {
     this.#prefix = url.pathname.replace(/\/+$/, "");
   }
 
-  /** Sends the request over a connection of its own. @throws KubeTransportError, or the signal's reason */
+  /** Sends the request over a separate connection. @throws KubeTransportError, or the signal's reason */
   async watch(request: HttpRequest, credential: Credential, signal: AbortSignal): Promise<HttpResponse> {
     signal.throwIfAborted();
     let response: Dispatcher.ResponseData;
@@ -82,7 +82,7 @@ export class HttpTransport {
       throw this.#failure(request, error, signal);
     }
     const { body } = response;
-    // A body that is dropped without being read ends with an error nobody waits for.
+    // Avoids an uncaught error when the body is discarded without being read.
     body.on("error", () => {});
     return {
       code: response.statusCode,
@@ -213,7 +213,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #onAbort = () => this.#fail(this.#limit.signal.reason);
   readonly #timer: Timer;
   readonly #chunks: Buffer[] = [];
-  /** Why nobody waits any more. */
+  /** Why the request was aborted. */
   #failed: { readonly reason: unknown } | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #code = 0;
@@ -228,7 +228,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    // Whoever does not get to wait for it is told of what went wrong before.
+    // Avoids an unhandled rejection when no caller awaits the answer.
     this.answer.catch(() => {});
     setMaxListeners(0, limit.signal); // One listener a call under way: many are no leak.
     limit.signal.addEventListener("abort", this.#onAbort, { once: true });

@@ -2,7 +2,7 @@
 
 const NEWLINE = 0x0a;
 
-/** Bytes of a line that is complete, valid until the piece that it came with is given back. */
+/** Bytes of a complete line, valid until the caller releases the chunk that completed it. */
 export interface Line {
   readonly bytes: Buffer;
   readonly start: number;
@@ -14,7 +14,7 @@ export class LineSplitter {
   /** Pieces of the line that is not complete yet. */
   #pieces: Uint8Array[] = [];
 
-  /** Adds a piece of the stream and gives the lines that it completes, empty ones left out. */
+  /** Adds a chunk of the stream and returns the lines that it completes, without empty lines. */
   push(chunk: Uint8Array): Line[] {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     const lines: Line[] = [];

@@ -1,4 +1,4 @@
-/** The law: leaving the text out gives what parsing everything and forgetting the member gives, whatever stands where. */
+/** Property: cutting the text out gives the same result as parsing everything and deleting the member. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parsePageWithoutManagedFields, parseWithoutManagedFields } from "./managed-fields-text.ts";
@@ -25,7 +25,7 @@ function withoutManagedFields(event: unknown): unknown {
   return copy;
 }
 
-/** Text that is awkward for whoever looks for the end of an array. */
+/** Text that makes the end of an array hard to find. */
 const awkward = fc.oneof(
   fc.string(),
   fc.constantFrom(

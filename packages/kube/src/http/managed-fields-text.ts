@@ -4,11 +4,11 @@
  *
  *     {"metadata":{"name":"a","managedFields":[{…}]},"spec":…   ──►   {"metadata":{"name":"a","managedFields":0},"spec":…
  *
- * Invariant: what comes out is what parsing everything and then forgetting `metadata.managedFields` gives. The cut is
- * a guess: from where the member stands first to the first `]`, since its entries hold no arrays. Whether the guess was
- * right is seen after parsing, by the mark left in its place; where it was not, everything is parsed after all. Inside
- * strings of the entries a `]` may be as well, but what follows such a cut is no JSON: names in fieldsV1 begin with a
- * letter or a dot, and the other members of an entry have fixed names.
+ * Invariant: the result equals parsing everything and then deleting `metadata.managedFields`. The cut is a guess: from
+ * the first place where the member stands to the first `]`, since its entries hold no arrays. After parsing, the mark
+ * left in its place shows whether the guess was right; if it was wrong, the whole text is parsed. A string in an entry
+ * may contain a `]` as well, but the text after such a cut is not valid JSON: names in fieldsV1 begin with a letter or
+ * a dot, and the other members of an entry have fixed names.
  */
 
 /** An opening quote in the bytes of JSON is never part of a string, so that this is a member's name. */

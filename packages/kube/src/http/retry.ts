@@ -12,7 +12,7 @@ export type FailedAttempt =
 /** What was asked for. */
 export interface RetriedRequest {
   readonly method: string;
-  /** True where 429 is an answer rather than a wish to wait: an eviction that a budget blocks. */
+  /** True where 429 is the final answer, not a request to retry later: an eviction that a disruption budget blocks. */
   readonly tooManyRequestsIsFinal: boolean;
 }
 

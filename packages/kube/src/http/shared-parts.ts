@@ -1,7 +1,7 @@
 /**
  * Parts that many objects of a kind have in common, kept once: volumes of one class have the same access modes, capacity,
  * finalizers and topology, pods of one set the same labels, owner and tolerations. An object that is read for a cache
- * gives its own copy of such a part away while that is young and costs nothing, so that a cache of volumes takes half.
+ * drops its own copy of such a part right after parsing, while that is cheap. A cache of volumes takes half the memory.
  *
  *     spec.capacity       recent: {"storage":"100Gi"}, {"storage":"8Gi"}
  *     spec.nodeAffinity   recent: {…us-east-1a…}, {…us-east-1b…}
@@ -18,9 +18,9 @@ const VALUES_MAX = 6;
 const VALUES_IN_TURN = 2;
 /** Members that are looked at; a schema has fewer, but what is under `spec` need not have one. */
 const MEMBERS_MAX = 64;
-/** A member whose values were not found so much more often than found is passed by … */
+/** A member whose values were not found this much more often than found is skipped … */
 const SCORE_MAX = 16;
-/** … but for one object in so many, from which on it may prove itself anew. */
+/** … and tried again after this many skipped objects. */
 const PASSED_BY = 64;
 const SCORE_TO_PROVE = 4;
 
@@ -65,7 +65,7 @@ export class SharedParts {
   readonly #recent = new Map<string, RecentValues>();
   readonly #status = new RecentValues();
 
-  /** Replaces parts of a fresh object, which nobody has seen yet, by equal ones of other objects. */
+  /** Replaces parts of a newly parsed object, which no other code refers to yet, by equal parts of other objects. */
   shareIn(fresh: object): void {
     const { metadata, spec, status } = fresh as Parts;
     this.#shareMembers(metadata);

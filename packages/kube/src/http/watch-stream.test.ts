@@ -1,4 +1,4 @@
-/** The law: what is read of an event is what parsing its whole line gives, however the line is written. */
+/** Property: reading an event gives the same result as parsing its whole line, however the line is written. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { KubeTransportError } from "../client.ts";

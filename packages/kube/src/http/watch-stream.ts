@@ -114,7 +114,7 @@ function toEvent<T extends KubeObject>(
   }
 }
 
-/** On a bookmark: what there was when the watch began has been told (meta/v1 InitialEventsAnnotationKey). */
+/** On a bookmark: all objects that existed when the watch began are delivered (meta/v1 InitialEventsAnnotationKey). */
 const initialEventsEndAnnotation = "k8s.io/initial-events-end";
 
 function bookmark({ resourceVersion, annotations }: Stored["metadata"]): WatchEvent<never> {

@@ -9,10 +9,16 @@ export interface CacheProgress {
   readonly lastListApplied: number;
   /** True when everything up to the version is in the cache. */
   hasSeen(version: string): boolean;
-  /** Whether changes of the object are told: its namespace is selected, and where objects are selected by label or field, it is in the cache. */
+  /**
+   * Whether the cache receives changes of the object: its namespace is selected, and with a label or field selector
+   * the object is already in the cache.
+   */
   selects(key: ObjectKey): boolean;
-  /** Calls `told` after each change, with its key, or without one when the whole cache moved on; gives the way to end it. */
+  /**
+   * Calls `told` after each change, with the key of the object, or without a key when the whole cache moved on.
+   * Returns a function that unsubscribes.
+   */
   onProgress(told: (key: ObjectKey | undefined) => void): () => void;
-  /** Has everything listed anew. */
+  /** Starts a new list of everything. */
   refresh(): void;
 }

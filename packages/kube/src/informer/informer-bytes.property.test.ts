@@ -50,7 +50,7 @@ async function run(seed: number, steps: readonly Step[], faultRate: number): Pro
     socket.faultRate = 0;
     const isQuiet = () =>
       informer.hasSynced() && `${versions(informer.list())}` === `${versions(server.objects.values())}`;
-    // A connection that fell silent is given up after minutes.
+    // The informer closes a silent connection only after minutes.
     await pass(env.clock, socket, 60 * 60_000, isQuiet);
     expect(informer.hasSynced()).toBe(true);
     expect(versions(informer.list())).toEqual(versions(server.objects.values()));

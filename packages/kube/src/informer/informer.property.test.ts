@@ -1,6 +1,6 @@
 /**
- * The laws of the informer, against a server that does its worst: once all is quiet the cache equals the
- * server, and what the handler was told, folded, equals the cache at every step.
+ * Properties of the informer, against a server that injects faults: once no events are pending, the cache equals the
+ * server; at every step the handler calls, folded, equal the cache.
  */
 import { SeededRandom } from "@longshore/runtime";
 import fc from "fast-check";
@@ -11,7 +11,7 @@ import { fold, type Step, step, take, versions } from "../testing/informer-story
 import { virtualEnv } from "../testing/test-env.ts";
 import { startInformer } from "./informer.ts";
 
-/** How the first list is asked for, and whether the server gives it so. */
+/** How the informer requests the first list, and whether the server supports it. */
 const lists = ["paged", "streamed", "streams refused"] as const;
 
 async function run(

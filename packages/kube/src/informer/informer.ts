@@ -1,10 +1,10 @@
 /**
- * A cache of one resource that follows the API server, and tells handlers what changed.
+ * A cache of one resource that follows the API server and calls handlers for each change.
  *
  * Invariants
  *  - The calls that a handler gets, folded in order, always equal the cache.
- *  - An object that was made anew under its old name is told as deleted and added, never as updated.
- *  - A deletion that happened while no watch was open is told as a tombstone, with the last known state.
+ *  - An object that was deleted and created again under its name is reported as deleted and added, never as updated.
+ *  - A deletion that happened while no watch was open is reported as a tombstone, with the last known state.
  *  - A handler that throws harms neither the cache nor the other handlers.
  */
 import { abortable, type Component, TaskGroup } from "@longshore/runtime";
@@ -32,17 +32,17 @@ export interface InformerOptions<T extends KubeObject> {
   readonly keepManagedFields?: boolean;
   /** Shrinks objects before they are kept, into new ones: parts of an object may belong to others as well. */
   readonly transform?: (object: Stored<T>) => Stored<T>;
-  /** Every object is told again as updated after this time, in milliseconds; never when left out. */
+  /** Interval at which every object is reported as updated again, in milliseconds; never when left out. */
   readonly resyncMs?: number;
 }
 
-/** Told of changes, in order and synchronously. Objects are shared: never change them. */
+/** Called for each change, in order and synchronously. Objects are shared: never change them. */
 export interface InformerHandler<T extends KubeObject> {
   /** `initial`: it was there when the handler came, or is part of a list, so nothing may have happened to it just now. */
   added?(object: Stored<T>, how: { readonly initial: boolean }): void;
-  /** A resync tells the same object as before and after. */
+  /** In a resync, `before` and `after` are the same object. */
   updated?(before: Stored<T>, after: Stored<T>): void;
-  /** `tombstone`: nobody saw it go, and `lastKnown` is what the cache held. */
+  /** `tombstone`: the watch missed the deletion, and `lastKnown` is what the cache held. */
   deleted?(lastKnown: Stored<T>, how: { readonly tombstone: boolean }): void;
 }
 
@@ -54,11 +54,11 @@ export interface Informer<T extends KubeObject> extends Component {
   byIndex(index: string, value: string): readonly Stored<T>[];
   /** Adds an index if there is none of that name. */
   addIndex(name: string, valuesOf: IndexFunction<T>): void;
-  /** True once the first complete list is in the cache and was told to the handlers. */
+  /** True once the first complete list is in the cache and the handlers were called for it. */
   hasSynced(): boolean;
   /** Resolves once synced; rejects with the signal's reason. */
   synced(signal: AbortSignal): Promise<void>;
-  /** Registers a handler, tells it what is already there as added, and gives the way to end it. */
+  /** Registers a handler and calls `added` for each object in the cache. Returns a function that unregisters it. */
   onChange(handler: InformerHandler<T>): () => void;
   /** How far the cache has followed the server. */
   readonly progress: CacheProgress;

@@ -1,12 +1,12 @@
 /**
  * The objects that an informer knows, by key and by index. Knows nothing of the server.
  *
- * Invariant: an object is in an index under exactly the values that the index function gave for it
+ * Invariant: an object is in an index under exactly the values that the index function returned for it
  * when it was stored, so removing it always finds it again.
  */
 import type { KubeObject, ObjectKey, Stored } from "../objects.ts";
 
-/** Gives the values under which an object is found in an index. */
+/** Returns the values under which an object is found in an index. */
 export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonly string[];
 
 interface Index<T extends KubeObject> {
@@ -21,7 +21,7 @@ const none: readonly never[] = [];
 export class ObjectCache<T extends KubeObject> {
   readonly #objects = new Map<ObjectKey, Stored<T>>();
   readonly #indexes = new Map<string, Index<T>>();
-  /** What `list` last gave, until something changes. */
+  /** The last result of `list`, until something changes. */
   #listed: readonly Stored<T>[] | undefined;
 
   get(key: ObjectKey): Stored<T> | undefined {
@@ -53,7 +53,7 @@ export class ObjectCache<T extends KubeObject> {
     for (const [key, object] of this.#objects) enter(index, key, object);
   }
 
-  /** Stores the object under its key and gives the one it replaces. */
+  /** Stores the object under its key and returns the one it replaces. */
   set(key: ObjectKey, object: Stored<T>): Stored<T> | undefined {
     const before = this.#objects.get(key);
     this.#objects.set(key, object);
@@ -65,7 +65,7 @@ export class ObjectCache<T extends KubeObject> {
     return before;
   }
 
-  /** Forgets the object and gives it. */
+  /** Removes the object and returns it. */
   delete(key: ObjectKey): Stored<T> | undefined {
     const before = this.#objects.get(key);
     if (before === undefined) return undefined;

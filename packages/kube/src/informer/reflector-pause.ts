@@ -1,8 +1,8 @@
 /**
- * How long a reflector rests after a failed pass: a pure function of what failed. A server that is being started
- * again, or the proxy before it, refuses or breaks connections for a while and is asked again soon, since asking costs
- * nobody much; only when that has gone on for the better part of a minute do the pauses grow long. A server that
- * answers with failures is left alone for longer (client-go begins with 800 ms to 1.6 s in every case).
+ * How long a reflector waits after a failed pass: a pure function of the failures. A server that restarts, or a proxy
+ * in front of it, refuses or breaks connections for a while. The reflector retries soon, since a retry is cheap; the
+ * pauses grow long only when that has lasted for most of a minute. After an error response the reflector waits longer
+ * (client-go begins with 800 ms to 1.6 s in every case).
  */
 import { type BackoffPolicy, backoffMs, type Random } from "@longshore/runtime";
 import { KubeTransportError } from "../client.ts";

@@ -10,11 +10,11 @@
  *  - Never dies: whatever list or watch throw, it goes on after a back-off, until its signal aborts.
  *  - At most one list is in flight.
  *  - A watch resumes from the last version seen. A watch that carries neither event nor bookmark for
- *    `idleMs` is given up: a peer that is gone without a goodbye never ends it.
+ *    `idleMs` is closed: a half-open connection never ends by itself.
  *  - Before a watch resumes, one item is listed: a server that was restored from a backup has an older
  *    version than ours, and would keep a watch from the future silent until its versions caught up.
- *    Then everything is listed anew. (A restored server that has already counted past our version
- *    when we come back cannot be told from the old one by its versions.)
+ *    In that case everything is listed again. (If the versions of a restored server have already passed
+ *    ours when we reconnect, versions do not show that it was restored.)
  */
 import { abortable, errorChain, withDeadline } from "@longshore/runtime";
 import { isExpired, KubeApiError, KubeTransportError, type ListPage, type WatchEvent } from "../client.ts";
@@ -64,7 +64,7 @@ interface PassProgress {
   healthy: boolean;
 }
 
-/** Items of a streamed list, until its end is told. */
+/** Items of a streamed list, until its final bookmark arrives. */
 type Streamed<T extends KubeObject> = Map<ObjectKey, Stored<T>>;
 
 /** Reflects one list into its target. */
@@ -93,7 +93,7 @@ export class Reflector<T extends KubeObject> {
     return this.#position;
   }
 
-  /** Lists everything anew, as soon as a list that is under way has ended. */
+  /** Starts a new list of everything, after a list that is in progress has ended. */
   refresh(): void {
     this.#refreshWanted = true;
     this.#watching?.abort(new WatchEndedError());

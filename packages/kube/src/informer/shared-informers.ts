@@ -9,7 +9,7 @@ import { type Informer, type InformerOptions, startInformer } from "./informer.t
 export interface SharedInformers extends Component {
   /**
    * The informer of this resource and selection, started at the first call. Indexes of later calls
-   * are added to it; a call with another `transform` or period gets an informer of its own.
+   * are added to it; a call with another `transform` or period gets a separate informer.
    */
   of<T extends KubeObject>(resource: Resource<T>, options?: InformerOptions<T>): Informer<T>;
   /** The informers of this resource that have been started, whatever they select. */

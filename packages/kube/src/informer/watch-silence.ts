@@ -1,7 +1,7 @@
-/** Notices that a watch has fallen silent: a peer that is gone without a goodbye ends nothing. */
+/** Detects a silent watch: a half-open connection does not end by itself. */
 import type { Clock } from "@longshore/runtime";
 
-/** A watch carried nothing for too long and was given up. */
+/** A watch carried nothing for too long and was closed. */
 class WatchIdleError extends Error {
   override readonly name = "WatchIdleError";
   constructor(ms: number) {

@@ -1,12 +1,11 @@
 /**
  * A client for the term of a leader: it writes only while the lease cannot have lapsed.
  *
- * The signal that ends a term is not enough: a process that was stopped for a minute and goes on may reach its next
- * write before its timers have told anybody. The fence looks at the clock itself, before each write and again in the
- * moment in which it is sent, and no write is left to travel longer than the lease surely lasts: its signal aborts
- * with the end of the lease. What was
- * already on its way when the process stopped can arrive late all the same; no client can take that back, and such a
- * write carries the resource version that it was made from.
+ * The signal that ends a term is not enough: a process that was suspended for a minute may reach its next write before
+ * its timers fire. The fence reads the clock itself, before each write and again at the moment of sending. No write
+ * stays in flight longer than the lease surely lasts: its signal aborts at the end of the lease. A write that was
+ * already in flight when the process was suspended can still arrive late. No client can prevent that; such a write
+ * carries the resource version that it was made from.
  */
 import { abortable, type Clock } from "@longshore/runtime";
 import type { KubeClient } from "../client.ts";

@@ -18,7 +18,7 @@ afterEach(async () => {
 const { signal } = new AbortController();
 const map = (name: string) => ({ metadata: { name, namespace: "default" } });
 
-/** A fenced client, a server that keeps what it is asked, and the end of the lease, of which no signal tells. */
+/** A fenced client, a server that records its requests, and a way to end the lease without aborting a signal. */
 async function world(
   options: HttpClientOptions & { readonly credentials?: CredentialSource; readonly env?: RuntimeEnv } = {},
 ) {

@@ -15,7 +15,7 @@ import { startLeaderElection } from "./leader-election.ts";
 
 const lease = { name: "test", namespace: "default" };
 
-/** Runs candidates that write all the time; gives the writes that were sent while another held the lease, and how many there were. */
+/** Runs candidates that write all the time. Returns the writes sent while another held the lease, and their count. */
 async function run(seed: number, count: number, fenced: boolean) {
   const env = virtualEnv(seed);
   const random = new SeededRandom(seed).fork("faults");

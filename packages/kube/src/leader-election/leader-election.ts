@@ -46,20 +46,20 @@ export interface LeaderElectionOptions {
   readonly identity: string;
   /** Others wait so long after the last renewal they saw, in milliseconds; default 15 s. */
   readonly leaseDurationMs?: number;
-  /** The leader gives up when it could not renew for so long, in milliseconds; default 10 s. */
+  /** The leader stops leading when it cannot renew the lease for this time, in milliseconds; default 10 s. */
   readonly renewDeadlineMs?: number;
   /** Pause between attempts, in milliseconds; default 2 s. */
   readonly retryPeriodMs?: number;
-  /** Whether whoever stops lets go of the lease, so that others need not wait until it lapses; default true. */
+  /** Whether a leader releases the lease on stop, so that others need not wait until it lapses; default true. */
   readonly releaseOnStop?: boolean;
   /** Labels of the Lease, where it is made or taken over. */
   readonly labels?: Readonly<Record<string, string>>;
   /**
-   * The work of the leader; ends when the signal aborts. It writes through the client it is given, which refuses
-   * to once the lease may have lapsed; `term` says until when that is, for a fence around what is no API server.
+   * The work of the leader; ends when the signal aborts. It writes through `kube`, which refuses writes once the
+   * lease may have lapsed; `term` says when that is, for fencing writes to other systems than the API server.
    */
   readonly lead: (signal: AbortSignal, kube: KubeClient, term: Term) => Promise<void>;
-  /** Told when leadership ended without `stop`, after `lead` has ended. */
+  /** Called when leadership ended without `stop`, after `lead` has ended. */
   readonly onLost?: () => void;
 }
 
@@ -68,8 +68,8 @@ export interface LeaderElection extends Component {
   /** True while `lead` may act. */
   isLeader(): boolean;
   /**
-   * For how long the lease of a term has lapsed, in milliseconds, although the term's `lead` has not ended; 0 where
-   * nothing is amiss. What grows here hangs, and only the end of its process helps.
+   * Milliseconds since the lease of a term lapsed while the term's `lead` has not ended. 0 normally; a growing value
+   * means that `lead` is stuck, and only restarting its process helps.
    */
   overdueMs(): number;
 }
@@ -212,7 +212,7 @@ class LeaseElection implements LeaderElection {
     }
   }
 
-  /** Takes or renews the lease; gives when the attempt began, or undefined when the lease is not ours. */
+  /** Takes or renews the lease. Returns when the attempt began, or undefined when the lease is not ours. */
   async #attempt(parent: AbortSignal): Promise<number | undefined> {
     const startedMs = this.#env.clock.monotonicMs();
     try {
@@ -288,7 +288,7 @@ class LeaseElection implements LeaderElection {
     return labels === undefined ? metadata : { ...metadata, labels: { ...metadata.labels, ...labels } };
   }
 
-  /** Lets go, if the lease is still ours; whoever cannot reach the server leaves it to lapse. */
+  /** Releases the lease if it is still ours. If the server cannot be reached, the lease lapses. */
   async #release(): Promise<void> {
     const held = this.#held;
     this.#held = undefined;

@@ -18,7 +18,7 @@ export interface ObservedLease {
   readonly sinceMs: number;
 }
 
-/** What tells one state of the lease from another; other people's clocks are compared, never believed. */
+/** Identifies one state of the lease. Times from other machines are only compared for equality, never trusted. */
 export function leaseFingerprint(lease: Lease): string {
   const { holderIdentity, renewTime, acquireTime, leaseTransitions } = lease.spec ?? {};
   return JSON.stringify([lease.metadata?.uid, holderIdentity, renewTime, acquireTime, leaseTransitions]);

@@ -22,7 +22,7 @@ const aConfigMap = (value: string, metadata: object = {}): ConfigMap => ({
   data: { value },
 });
 
-/** A controller's environment whose watches tell everything `lagMs` late. */
+/** A controller's environment whose watches deliver every event `lagMs` late. */
 async function world(lagMs: number) {
   const base = virtualEnv();
   const server = createApiServer(base, { store: memoryStore() });

@@ -1,11 +1,11 @@
 /**
- * Reading one's own writes: what a controller wrote is remembered, object by object, until its caches show it, and
- * no pass of its queues begins before.
+ * Read-your-own-writes for controllers: each write of a controller is remembered until its caches show it, and
+ * no pass of its queues begins before that.
  *
  * Invariants
  *  - A pass never sees a cache that is older than a write of this controller that ended before the pass began.
  *  - A write whose outcome is unknown is looked up before the next pass.
- *  - Nobody waits for ever: a cache that lags for long is filled anew, and a pass that waited in vain fails, to be
+ *  - No pass waits forever: a cache that lags for long is listed again, and a pass that waited too long fails and is
  *    retried like any other.
  *  - Without writes that are yet to be seen, a pass waits for nothing, and a write costs an entry in a map.
  *
@@ -33,7 +33,7 @@ export class StaleCacheError extends Error {
   override readonly name = "StaleCacheError";
 }
 
-/** A healthy watch tells of a write within milliseconds; after this time the cache is filled anew. */
+/** A healthy watch delivers a write within milliseconds; after this time the cache is listed again. */
 const REFRESH_AFTER_MS = 5_000;
 /** A pass waits no longer than this. */
 const WAIT_MAX_MS = 30_000;
@@ -125,7 +125,7 @@ class WriteRecord implements OwnWrites {
     const key = isOfResource ? keyOf(object) : request.key;
     if (key === undefined) return;
     const isDeletion = verb === "delete" || subresource === "eviction";
-    if (!isDeletion && !isOfResource) return; // A scale, a binding, a token: its answer tells no version.
+    if (!isDeletion && !isOfResource) return; // A scale, a binding, a token: the answer has no version of the object.
     if (isDeletion && answer === false) return;
     this.#uncertain.delete(uncertainKey(resource, key));
     this.#remember(resource, key, (cached) => {
@@ -148,7 +148,7 @@ class WriteRecord implements OwnWrites {
     for (const [id, uncertain] of [...this.#uncertain]) {
       const others = this.#lookUps.get(id);
       if (others !== undefined) await abortable(others, signal).catch(() => signal.throwIfAborted());
-      // Somebody else has learnt it meanwhile.
+      // Another pass has looked it up meanwhile.
       if (this.#uncertain.get(id) !== uncertain) continue;
       const lookUp = this.#lookUpOne(id, uncertain, signal).finally(() => this.#lookUps.delete(id));
       this.#lookUps.set(id, lookUp);
@@ -166,7 +166,7 @@ class WriteRecord implements OwnWrites {
       if (signal.aborted || !(error instanceof KubeApiError) || error.code >= 500 || error.code === 429) {
         throw error;
       }
-      // Whoever may not read the object has no way to know.
+      // Without permission to read the object, the outcome stays unknown.
       this.#env.logger.debug("outcome of a write not known", { key, error: errorChain(error) });
     }
     // Unless another write has failed meanwhile, of which this answer says nothing.

@@ -26,13 +26,13 @@ interface Pending extends OwnWrite {
   readonly listsBegun: number;
 }
 
-/** Somebody who waits until all writes up to a number have been seen. */
+/** A callback that waits until all writes up to a number have been seen. */
 interface Waiter {
   readonly upTo: number;
   readonly told: () => void;
 }
 
-/** What a cache offers to whom waits for it. */
+/** What waiting for a cache needs of the cache. */
 export interface FollowedCache {
   get(key: ObjectKey): Stored<KubeObject> | undefined;
   readonly progress: CacheProgress;
@@ -72,7 +72,7 @@ export class PendingWrites {
     this.#tell();
   }
 
-  /** Calls `told` once all that is pending now has been seen; gives the way to end that. */
+  /** Calls `told` once all writes that are pending now have been seen. Returns a function that cancels this. */
   whenSeen(told: () => void): () => void {
     const waiter: Waiter = { upTo: this.#written, told };
     this.#waiting.add(waiter);
@@ -80,7 +80,7 @@ export class PendingWrites {
     return () => this.#waiting.delete(waiter);
   }
 
-  /** Has the cache filled anew: its watch seems to carry nothing any more. */
+  /** Lists the cache again: its watch seems to deliver nothing any more. */
   refresh(): void {
     this.#cache.progress.refresh();
   }
@@ -99,7 +99,7 @@ export class PendingWrites {
     if (isAnySeen) this.#tell();
   }
 
-  /** Tells those who wait for nothing that is still pending: the first ones, since both are in order. */
+  /** Calls the waiters whose writes have all been seen. These are the first ones: both collections are in order. */
   #tell(): void {
     if (this.#waiting.size === 0) return;
     const [oldest] = this.#pending.values();

@@ -35,11 +35,11 @@ export interface CanonicalForm {
   readonly format: QuantityFormat;
 }
 
-/** A number with a unit. Values are immutable: `add` and `sub` give a new one. */
+/** A number with a unit. Values are immutable: `add` and `sub` return a new one. */
 export class Quantity {
   readonly format: QuantityFormat;
   readonly #amount: Amount;
-  /** The text it was read from, where the reference gives that back. */
+  /** The text it was parsed from, where the reference prints that text unchanged. */
   readonly #text: string | undefined;
 
   /** Use {@link parseQuantity} or {@link quantityOf}. */
@@ -187,8 +187,8 @@ export function formatBytes(bytes: bigint): string {
 }
 
 /**
- * True where the reference takes the text for canonical and gives it back as it was. Its test is quick
- * rather than exact: zeros and points that change nothing stay.
+ * True where the reference treats the text as canonical and prints it unchanged. Its check is quick
+ * rather than exact: redundant zeros and points stay.
  */
 function keepsItsText(parts: QuantityParts): boolean {
   const digits = parts.whole + parts.fraction;

@@ -23,7 +23,7 @@ const multiply = (a: bigint, b: bigint): Checked => {
   return { value: wrapInt64(a * b), ok: fitsInt64(a * b) };
 };
 
-/** `base × 10^scale` for `scale ≥ 0`. The steps in which the reference multiplies at once wrap; others give 0. */
+/** `base × 10^scale` for `scale ≥ 0`. On overflow, scales that the reference multiplies at once wrap; others are 0. */
 export function scaleUp(base: bigint, scale: number): Checked {
   if (scale === 0) return { value: base, ok: true };
   const product = multiply(base, 10n ** BigInt(Math.min(scale, 64)));

@@ -1,7 +1,7 @@
 /** The metrics of a work queue, under the names that Kubernetes' own controllers use. */
 import type { Meter } from "@longshore/runtime";
 
-/** Told of what a queue does. */
+/** Receives the events of a queue. */
 export interface QueueMetrics {
   added(): void;
   retried(): void;

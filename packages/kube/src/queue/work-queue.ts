@@ -66,7 +66,7 @@ export interface WorkQueueOptions {
 export interface WorkQueue extends Component {
   /** Runs the key as soon as a worker is free; in the background what no event asks for: a first list, a resync. */
   add(key: string, priority?: Priority): void;
-  /** Runs the key after `ms`; of several such wishes the earliest counts. */
+  /** Runs the key after `ms`; of several calls the earliest time counts. */
   addAfter(key: string, ms: number): void;
   /** Forgets the key's failures and its retry: its object is gone. */
   forget(key: string): void;
@@ -98,11 +98,11 @@ class KeyedWorkQueue implements WorkQueue {
   readonly #tasks: TaskGroup;
   readonly #waiting = new WaitingKeys();
   readonly #retryBucket: TokenBucket;
-  /** Each pass has a signal of its own: one for all would gather a listener from every call of every worker. */
+  /** Each pass has a separate signal: a shared one would collect a listener from every call of every worker. */
   readonly #running = new Map<string, AbortController>();
   /** Added while running: runs again. */
   readonly #again = new Map<string, Priority>();
-  /** Wishes of `addAfter`. */
+  /** Keys added by `addAfter`. */
   readonly #delayed = new Map<string, Delay>();
   /** What the last pass of the key asked for; void once the key runs again. */
   readonly #retries = new Map<string, Delay>();
@@ -238,7 +238,7 @@ class KeyedWorkQueue implements WorkQueue {
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
     const retryInMs = Math.max(backoffMs(backoff, failures, this.#env.random), this.#retryBucket.reserve());
-    // A lost race is part of normal work: the next pass reads anew.
+    // A conflict is part of normal work: the next pass reads the current state.
     const level = isConflict(error) ? "debug" : "warn";
     this.#env.logger[level](`${name}: ${key} failed`, { key, error, retryInMs: Math.round(retryInMs) });
     this.#metrics.retried();

@@ -132,7 +132,7 @@ class LabelSelectorParser {
     return this.#word("a value");
   }
 
-  /** `(a,b)`; between two commas, beside a bracket, and in `()`, stands an empty value. */
+  /** `(a,b)`. Two adjacent commas, a comma next to a bracket, and `()` each stand for an empty value. */
   #list(): readonly string[] {
     if (this.#take().kind !== "(") throw this.#unexpected("'('");
     const values: string[] = [];

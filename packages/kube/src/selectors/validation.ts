@@ -1,6 +1,6 @@
 /**
- * The rules for names and labels (k8s.io/apimachinery/pkg/util/validation). Each function gives a
- * list of complaints in the words that clients of the API know; an empty list means valid.
+ * The rules for names and labels (k8s.io/apimachinery/pkg/util/validation). Each function returns a
+ * list of problems in the words that API clients know; an empty list means valid.
  */
 
 const alphanumeric = "must start and end with an alphanumeric character";

@@ -60,7 +60,7 @@ export class AdversarialServer {
   /** Bumped by a restore: every open watch is of the old server, and never hears of the new one. */
   #generation = 0;
   #uids = 0;
-  /** After a restore: what is written before a client looks again could not be told from the past. */
+  /** After a restore: a write before the next client request would be indistinguishable from the old history. */
   #isFrozen = false;
   /** 0: no faults; otherwise one in so many steps goes wrong. */
   faultRate = 0;
@@ -194,7 +194,7 @@ export class AdversarialServer {
     while (this.#clock.monotonicMs() < endsMs) {
       await this.#clock.sleep(1 + this.#random.below(200, "watch step"), options.signal);
       if (generation !== this.#generation) {
-        // The old server is gone: half of the watches are told, the others hang.
+        // The old server is gone: half of the watches fail, the others hang.
         if (this.#random.below(2, "told of the restore") === 0) throw broken();
         await this.#clock.sleep(36_000_000, options.signal);
       }

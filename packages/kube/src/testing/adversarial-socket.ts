@@ -21,7 +21,7 @@ export interface AdversarialSocket {
   faultRate: number;
   /** Connections that were cut, or fell silent. */
   readonly faults: number;
-  /** Resolves when nothing is under way on the sockets, as far as anybody can tell. */
+  /** Resolves when no activity is visible on the sockets. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }
@@ -75,7 +75,7 @@ export async function serveAdversary(random: Random, client: KubeClient): Promis
     },
     async settled() {
       let before = -1;
-      // A handshake takes a few milliseconds, and may be given up without a word.
+      // A handshake takes a few milliseconds, and may be dropped without an event.
       for (let turns = 0; turns < 50 && (before !== activity || handshakes > 0); turns++) {
         before = activity;
         await new Promise((resolve) => setTimeout(resolve, 1));

@@ -1,6 +1,6 @@
 /**
- * What every KubeClient does, whatever lies behind it: run against the embedded API server in process
- * and over HTTPS, and against a real one. Uses only objects of its own.
+ * The contract of every KubeClient, for any server: run against the embedded API server in process
+ * and over HTTPS, and against a real one. Uses only objects that it creates.
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -30,7 +30,7 @@ export const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("compact", "compact", "snapshot", "restore") }) },
 );
 
-/** Folds what a handler is told, and refuses what cannot follow what was told before. */
+/** Folds the handler calls into a map, and fails on a call that contradicts the earlier ones. */
 export function fold(informer: Informer<ConfigMap>): ReadonlyMap<string, Stored<ConfigMap>> {
   const told = new Map<string, Stored<ConfigMap>>();
   informer.onChange({
@@ -51,7 +51,7 @@ export function fold(informer: Informer<ConfigMap>): ReadonlyMap<string, Stored<
   return told;
 }
 
-/** What tells one state of a cache from another. */
+/** Identifies one state of a cache. */
 export const versions = (objects: Iterable<Stored<ConfigMap>>) =>
   [...objects].map(({ metadata }) => `${metadata.name} ${metadata.uid} ${metadata.resourceVersion}`).sort();
 

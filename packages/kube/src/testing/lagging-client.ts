@@ -1,4 +1,4 @@
-/** A client whose watches tell late or nothing at all, and whose answers to writes may be lost: for tests of caches. */
+/** A client whose watches deliver late or never, and whose answers to writes may be lost: for tests of caches. */
 import type { Clock } from "@longshore/runtime";
 import { type KubeClient, KubeTransportError, type WatchEvent } from "../client.ts";
 import { interceptWrites } from "../intercepted-client.ts";
@@ -6,9 +6,9 @@ import type { KubeObject } from "../objects.ts";
 
 /** What the link does; may be changed at any time. */
 export interface Link {
-  /** Watches tell of a change so much later, in milliseconds. */
+  /** Delay of watch events, in milliseconds. */
   lagMs: number;
-  /** Watches that are open, and lists, carry nothing until they are given up. */
+  /** Open watches, and lists, deliver nothing until they are aborted. */
   isDead: boolean;
   /** Writes take effect, and fail. */
   losesAnswers?: boolean;
@@ -38,7 +38,7 @@ export function laggingClient(clock: Clock, kube: KubeClient, link: Link): KubeC
   };
 }
 
-/** The events with the time at which they may be told; read as they come, not as they are taken. */
+/** The events with the time at which they may be delivered. Reads them as they arrive, not when the consumer asks. */
 async function* stamped<T extends KubeObject>(watch: AsyncIterable<WatchEvent<T>>, clock: Clock, link: Link) {
   const arrived: { readonly event: WatchEvent<T>; readonly dueMs: number }[] = [];
   let wake = () => {};

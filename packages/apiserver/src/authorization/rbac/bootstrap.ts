@@ -28,7 +28,7 @@ const labelOf = (role: string) => `${rbacGroup}/aggregate-to-${role}`;
 /** Brings the store's roles and bindings up to the defaults, in one commit. */
 export function ensureDefaultRoles(context: RegistryContext): void {
   const { store, clock, random, version } = context;
-  // A stream of its own: whoever else draws is left as it was.
+  // A separate random stream: the numbers of other users stay the same.
   const own = random.fork("default-roles");
   const now = apiTime(clock.now());
   const changes: Change[] = [];

@@ -130,7 +130,7 @@ function* singleRules(of: PolicyRule): Iterable<PolicyRule> {
   }
 }
 
-/** Whether one rule gives all that a single one does, value by value. */
+/** Whether one rule covers a rule with single values, value by value. */
 function gives(held: PolicyRule, single: PolicyRule): boolean {
   const has = (list: readonly string[] | undefined, value: string | undefined) =>
     list?.some((one) => one === "*" || one === value) === true;

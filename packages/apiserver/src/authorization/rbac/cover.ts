@@ -1,7 +1,7 @@
 /**
- * Whether rules give no more than others do: each verb of each resource must be covered by one rule alone, which is
- * how kube-apiserver decides (component-helpers auth/rbac/validation). A rule stands for the product of its lists, so
- * its rights are never written out one by one: values of which the same held rules speak are looked at together. Pure.
+ * Whether some rules grant no more than others: each verb of each resource must be covered by a single rule, as
+ * kube-apiserver decides (component-helpers auth/rbac/validation). A rule stands for the product of its lists, so its
+ * rights are never enumerated one by one: values that occur in the same held rules are checked together. Pure.
  */
 import { spendTime } from "../../api/work-time.ts";
 import { type PolicyRule, urlPrefix } from "./policy.ts";
@@ -16,13 +16,13 @@ export interface Uncovered {
   readonly steps: number;
 }
 
-/** Most rights that are told as missing. */
+/** Maximum number of missing rights reported. */
 const toldMax = 500;
 
 /** Most steps, of some ten nanoseconds, that an answer may take. */
 const stepsMax = 10_000_000;
 
-/** The rules that are held, or those that are asked for, are too many to tell whether they are covered. */
+/** The held or requested rules are too many to compare. */
 export class TooManyRightsError extends Error {
   override readonly name = "TooManyRightsError";
   constructor() {
@@ -31,9 +31,9 @@ export class TooManyRightsError extends Error {
 }
 
 /**
- * What of `asked` the rules `held` do not give.
- * @param most how many missing rights are told
- * @throws TooManyRightsError when it cannot be told in time
+ * Returns the rights of `asked` that `held` does not cover.
+ * @param most maximum number of missing rights returned
+ * @throws TooManyRightsError when the comparison takes too long
  */
 export function uncovered(
   held: readonly PolicyRule[],
@@ -74,12 +74,12 @@ function pathRule([url, verb]: readonly Value[]): PolicyRule {
   return { verbs: [verb as string], nonResourceURLs: [url as string] };
 }
 
-/** One of the lists of held rules: which rules have a value. Rules go by their places. */
+/** One of the lists of held rules: which rules have a value. Rules are identified by index. */
 interface Side {
   readonly of: ReadonlyMap<string, readonly number[]>;
   /** Rules that have all values. */
   readonly all: ReadonlySet<number>;
-  /** The values of held rules that give this one. */
+  /** The values of held rules that cover this one. */
   readonly givers: (value: string) => readonly string[];
 }
 
@@ -149,7 +149,7 @@ class Covering {
     return { of, all, givers };
   }
 
-  /** Looks at all combinations of the values, and notes those that no held rule gives. */
+  /** Checks all combinations of the values, and records those that no held rule covers. */
   look(
     lists: readonly (readonly Value[])[],
     sides: readonly Side[],

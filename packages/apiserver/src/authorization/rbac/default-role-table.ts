@@ -3,8 +3,8 @@
  * it starts (auth/authorizer/rbac/bootstrappolicy), and the release notes for what came later.
  *
  * A rule is one line: verbs, then resources or paths, each list with commas; ` in GROUPS` where they are not of the
- * core group (which is called `core` beside others), ` named NAMES` for single objects, ` with BEHAVIOUR` for what
- * only some versions have. `read` stands for get, list and watch, `write` for the other five verbs of the API.
+ * core group (written `core` in a list with other groups), ` named NAMES` for single objects, ` with BEHAVIOUR` for
+ * rules of some versions only. `read` stands for get, list and watch, `write` for the other five verbs of the API.
  */
 
 const writeEvents = "create,patch,update events in core,events.k8s.io";

@@ -30,7 +30,7 @@ export interface Subject {
   readonly namespace?: string;
 }
 
-/** The role that a binding gives. */
+/** The role that a binding grants. */
 export interface RoleRef {
   readonly apiGroup: string;
   readonly kind: string;

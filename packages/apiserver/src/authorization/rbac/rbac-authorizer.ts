@@ -4,7 +4,7 @@
  *
  * Invariants
  *  - The bindings are indexed by subject; the index follows the store and is never rebuilt as a whole.
- *  - A binding whose role is missing gives nothing, and is named in the reason.
+ *  - A binding whose role is missing grants nothing, and is named in the reason.
  */
 import type { Stored } from "@longshore/kube";
 import type { UserInfo } from "../../registry/request.ts";
@@ -14,7 +14,7 @@ import type { Attributes, Authorizer, Decision } from "../authorizer.ts";
 import { type BindingObject, type PolicyRule, type RoleObject, rbacGroup, type Subject } from "./policy.ts";
 import { roleAllows } from "./role-index.ts";
 
-/** The rules that apply to somebody, and what could not be found out. */
+/** The rules that apply to a user, and the problems met while resolving them. */
 export interface UserRules {
   readonly rules: readonly PolicyRule[];
   readonly problems: readonly string[];
@@ -66,7 +66,7 @@ export class RbacAuthorizer implements Authorizer {
     return { rules, problems };
   }
 
-  /** The role that the binding gives, or undefined when there is none. */
+  /** The role that the binding grants, or undefined when there is none. */
   #roleOf({ roleRef, metadata }: BindingObject): RoleObject | undefined {
     const isOfCluster = roleRef.kind === "ClusterRole";
     const table = this.#store.table(`${isOfCluster ? "clusterroles" : "roles"}.${rbacGroup}`);

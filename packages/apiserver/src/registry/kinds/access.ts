@@ -144,7 +144,7 @@ function review(group: string, kind: string, plural: string, rest: Partial<Kind>
 
 const authorization = "authorization.k8s.io";
 
-/** The reviews: who may do what, and who somebody is. */
+/** The review kinds: what a user may do, and who the user is. */
 export const reviews: readonly Kind[] = [
   review("authentication.k8s.io", "TokenReview", "tokenreviews"),
   review("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", { versions: ["v1"] }),

@@ -149,7 +149,7 @@ function cronJobProblems(object: KubeObject): FieldProblem[] {
   return problems;
 }
 
-/** CronJob. The template's job has no selector of its own. */
+/** CronJob. The job template has no selector. */
 export const cronJob = (version: EmulatedVersion): Kind => ({
   group: "batch",
   versions: ["v1", "v1beta1"],

@@ -333,7 +333,7 @@ export function containerProblems(
   return problems;
 }
 
-/** Init containers that end have nothing that is for those that run; those that always restart run beside the others. */
+/** Init containers that end must not have fields for running containers; sidecars (restartPolicy Always) may. */
 function initProblems(container: Loose, at: string): FieldProblem[] {
   const { restartPolicy } = container;
   if (restartPolicy === "Always") return [];

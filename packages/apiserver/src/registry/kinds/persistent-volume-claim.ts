@@ -122,7 +122,7 @@ export function claimSpecProblems(spec: Loose, at: string, version: EmulatedVers
 const rule120 = "spec is immutable after creation except resources.requests for bound claims";
 const rule = `${rule120.replace(" for", " and volumeAttributesClassName for")}`;
 
-/** What of a claim's spec may be as it now is, beside what was. */
+/** The old spec of a claim with the changes that are allowed. */
 function allowedSpec(spec: Loose, before: Loose, bound: boolean, version: EmulatedVersion): Loose {
   let allowed: Loose = before;
   // A claim is bound by naming its volume once; a bound one may ask for more.

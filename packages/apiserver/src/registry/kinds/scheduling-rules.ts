@@ -131,7 +131,7 @@ export function spreadProblems(constraints: readonly Loose[], at: string): Field
     if (!whenUnsatisfiable.includes(when)) {
       problems.push(unsupportedValue(`${here}.whenUnsatisfiable`, when, whenUnsatisfiable));
     }
-    // Told of the first of two that are alike.
+    // Of two duplicates, the first is reported.
     if ((lastPlaces.get(pairs[i] as string) ?? i) > i) {
       problems.push(duplicateValue(`${here}.{topologyKey, whenUnsatisfiable}`, pairs[i]));
     }

@@ -12,7 +12,7 @@ import type { Kind } from "../kind.ts";
 import { labelProblems } from "../names.ts";
 import { immutable, type LooseObject, withDefaults } from "./shaping.ts";
 
-/** Highest value that users may give a class; those above are the system's. */
+/** Highest value of a user's class; higher values are reserved for the system. */
 export const userPriorityMax = 1_000_000_000;
 
 /** The classes that every cluster has, as they are when the server starts for the first time. */

@@ -4,7 +4,7 @@ import { spendTime } from "../../api/work-time.ts";
 import { labelValueProblems, qualifiedNameProblems, subdomainProblems } from "../names.ts";
 import type { Loose } from "./shaping.ts";
 
-/** A map of labels: keys are qualified names, values label values; told of the map as a whole. */
+/** A map of labels: keys are qualified names, values label values. Problems are reported at the path of the map. */
 export function labelsProblems(labels: Loose | undefined, at: string): FieldProblem[] {
   return Object.entries(labels ?? {}).flatMap(([key, value]) => [
     ...qualifiedNameProblems(key).map((why) => invalidValue(at, key, why)),

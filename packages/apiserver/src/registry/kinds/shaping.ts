@@ -25,7 +25,7 @@ export function withDefaults<T extends Loose>(object: T | undefined, defaults: L
   return object;
 }
 
-/** `object` with `member` changed by `change`; itself when that gives the same or the member is not there. */
+/** `object` with `member` changed by `change`; `object` itself when nothing changes or the member is missing. */
 export function withMember<T extends Loose>(
   object: T,
   member: keyof T & string,

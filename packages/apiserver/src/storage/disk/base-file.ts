@@ -18,7 +18,7 @@ export interface BaseContents extends AboutBase {
   readonly changes: Iterable<BaseRecord>;
 }
 
-/** Writes the file with the number `file`; it is durable, and whole, when this resolves. Gives its length in bytes. */
+/** Writes the file with the number `file`. Resolves to its length in bytes, when it is complete and durable. */
 export async function writeBase(path: string, file: number, contents: BaseContents): Promise<number> {
   let length = 0;
   await writeWholeFile(path, async (append) => {

@@ -14,7 +14,7 @@ export async function syncDirectory(path: string): Promise<void> {
 }
 
 /**
- * Makes a file (mode 0600) that is either there as a whole or not at all: written beside its place, synced, renamed.
+ * Creates a file (mode 0600) atomically: writes a temporary file in the same directory, syncs it and renames it.
  * @param write gets a function that appends
  */
 export async function writeWholeFile(

@@ -223,7 +223,7 @@ describe("the durable store", () => {
           historyLimit: 10,
           onBaseFailed,
         });
-        // More than half of the disk, so that a base finds no room beside what it is to replace.
+        // More than half of the disk, so that there is no room for a base while the old files exist.
         for (let i = 0; i < 80; i++) {
           store.commit([aConfigMap(`c${i}`, "x".repeat(20_000))]);
           await store.durable();

@@ -32,11 +32,11 @@ export interface JournalState {
 export interface JournalOptions {
   /** Length from which on a log may be replaced by a base, in bytes; it is replaced once it is longer than the base, too. */
   readonly logBytesMin?: number;
-  /** Given back at the end; without it nothing is written. */
+  /** Released on close; without it nothing is written. */
   readonly lock: DirectoryLock;
-  /** Hears of a base that could not be written; the store goes on with its logs. */
+  /** Called when a base could not be written; the store goes on with its logs. */
   readonly onBaseFailed?: (error: unknown) => void;
-  /** Hears that the disk has failed: nothing is written any more, and whoever has the store had better end. */
+  /** Called when the disk has failed: nothing is written any more, and the process that uses the store should exit. */
   readonly onFailed?: (error: StoreError) => void;
 }
 
@@ -132,7 +132,7 @@ export class Journal implements Persistence {
     try {
       await this.#log.datasync();
     } catch (cause) {
-      // Nobody knows what is on the disk now; to sync again would only say that nothing is left to be written.
+      // The state of the disk is unknown now; another sync would succeed without writing the lost data.
       throw this.#fail(cause);
     }
     // A server that has taken the directory meanwhile may have read it without this.
@@ -153,7 +153,7 @@ export class Journal implements Persistence {
     }
   }
 
-  /** Begins a new log, and beside it the base that makes the old ones needless. */
+  /** Begins a new log, and writes the base that replaces the old logs. */
   async #rotate(checkpoint: () => BaseContents): Promise<void> {
     const next = this.#file + 1;
     const path = join(this.#directory, fileName(next, "log"));
@@ -226,7 +226,7 @@ export class Journal implements Persistence {
   }
 }
 
-/** What must be free on the disk beside what is to be written, in bytes. */
+/** What must stay free on the disk after a write, in bytes. */
 const roomBytesMin = 1024 * 1024;
 
 /** Whether the disk has room for so many bytes, and for what else comes. */

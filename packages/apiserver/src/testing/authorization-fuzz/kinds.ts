@@ -9,7 +9,7 @@ export interface FuzzKind {
   readonly plural: string;
   readonly namespaced: boolean;
   readonly subresources: readonly string[];
-  /** What an object has beside its metadata. */
+  /** The members of an object other than its metadata. */
   readonly rest: object;
 }
 

@@ -97,7 +97,7 @@ function mayModify(right: FuzzRight, change: Change, members: readonly string[])
   const { of } = change;
   const ofStatus = members.some((member) => member.startsWith("status"));
   const isStatusApart = of.subresources.includes("status");
-  // What is not a status is for who may write the object, and the status only where it has no place of its own.
+  // A user who may write the object may write all but the status; the status too, where it is no sub-resource.
   if (!(ofStatus && isStatusApart) && allows(right, writes, change)) return true;
   if (deletesMany(right, change) && members.every((member) => deletion.test(member))) return true;
   return effects.some(

@@ -16,7 +16,7 @@ export interface HeavyRequest {
   readonly name: string;
   /** Makes what the request needs; others do not wait meanwhile. */
   prepare(send: SendJson): Promise<void>;
-  /** Sends the request; gives the status of its answer. */
+  /** Sends the request. Returns the status of its answer. */
   run(send: SendJson): Promise<number>;
 }
 

@@ -28,7 +28,7 @@ export function whyNotRecordable(): string | undefined {
   return status === 0 ? undefined : "strace may not trace processes here";
 }
 
-/** Runs a program under strace; gives the trace. */
+/** Runs a program under strace. Returns the trace. */
 export function record(command: readonly string[], traceFile: string): string {
   const flags = [
     "-f",
