@@ -1,4 +1,4 @@
-/** The embedded API server: registry, store and the server's own small controllers, put together. */
+/** The embedded API server: combines registry, store and the server's own small controllers. */
 import type { KubeClient, KubeObject } from "@longshore/kube";
 import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { admissionChain } from "./admission/admission.ts";
@@ -54,15 +54,15 @@ export interface ApiServerOptions {
   readonly serviceAccounts?: boolean;
   /** The certificate of the cluster's authority (PEM), which namespaces and tokens are given. */
   readonly rootCa?: string;
-  /** Who holds which token, from the start. */
+  /** Tokens that are valid from the start, and their users. */
   readonly tokens?: readonly StaticToken[];
   /** Whether requests without credentials are let in, as `system:anonymous`; default false. */
   readonly anonymousAuth?: boolean;
   /** The authorizers, in the order in which they decide; default Node, then RBAC. */
   readonly authorizationModes?: readonly AuthorizationMode[];
-  /** The key that signs tokens of service accounts (EC P-256, PEM); default: one that is gone with the process. */
+  /** The key that signs tokens of service accounts (EC P-256, PEM); default: a new key for each process. */
   readonly serviceAccountKey?: string;
-  /** Who issues those tokens, a URL; also the audience of the API itself. */
+  /** Issuer of those tokens, a URL; also the audience of the API itself. */
   readonly serviceAccountIssuer?: string;
   /** Most milliseconds of work for one request, which then ends with 504 and changes nothing; default 5,000. */
   readonly workMsMax?: number;
@@ -74,9 +74,9 @@ const issuerDefault = "https://kubernetes.default.svc";
 /** The server. Its clients work from the moment it is made. */
 export interface ApiServer extends Component {
   readonly registry: Registry;
-  /** Says who asks. */
+  /** Authenticates requests. */
   readonly authenticate: Authenticator;
-  /** Decides who may do what. */
+  /** Authorizes requests. */
   readonly authorizer: Authorizer;
   /** The tokens of service accounts. */
   readonly accounts: ServiceAccountTokens;

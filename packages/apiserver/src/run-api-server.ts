@@ -74,7 +74,7 @@ export interface RunningApiServer extends Component {
  *   is a file that is not ours; Error when the port is in use
  */
 export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions): Promise<RunningApiServer> {
-  /** What has been begun, to be ended in reverse. */
+  /** Functions that stop what was started, to be called in reverse order. */
   const ends: (() => Promise<void>)[] = [];
   const stop = async () => {
     for (const end of ends.splice(0).reverse()) await end();
@@ -131,12 +131,12 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
     const caCert = authority.certificate;
     for (const { user, kubeconfigOut: file } of options.clients ?? []) {
       const { name: commonName, groups } = user;
-      const organizations = groups.filter((group) => group !== "system:authenticated"); // Everybody's who is known.
+      const organizations = groups.filter((group) => group !== "system:authenticated"); // Implied.
       const request = { commonName, organizations, now: env.clock.now() };
       const client = await issueCertificate(authority, request);
       await writePrivateFile(file, kubeconfig({ url: front.url, caCert, user: user.name, client }));
     }
-    // The administrator's comes last: who finds it finds the others.
+    // The administrator's file is written last: when it exists, the others do too.
     if (kubeconfigOut !== undefined) {
       const text = kubeconfig({ url: front.url, caCert, user: "admin", token: adminToken });
       await writePrivateFile(kubeconfigOut, text);

@@ -16,7 +16,7 @@ const volume: PersistentVolume = {
 async function world() {
   const kube = createApiServer(virtualEnv(), { store: memoryStore() }).client();
   await kube.create(resources.persistentVolumes, volume, { signal });
-  /** Someone else, who is always faster. */
+  /** Another client, which always writes first. */
   const interfere = async (value: string) => {
     await kube.patch(
       resources.persistentVolumes,

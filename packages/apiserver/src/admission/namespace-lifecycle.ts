@@ -1,6 +1,6 @@
 /**
- * NamespaceLifecycle: the namespaces that a cluster cannot do without stay, and nothing is made in one that goes
- * (apiserver admission/plugin/namespace/lifecycle). Whole objects are looked at where they are created.
+ * NamespaceLifecycle: required namespaces cannot be deleted, and nothing can be created in a terminating namespace
+ * (apiserver admission/plugin/namespace/lifecycle). The create code itself checks new objects.
  */
 import { forbidden } from "../api/errors.ts";
 import { requireNamespace } from "../registry/namespace-life.ts";

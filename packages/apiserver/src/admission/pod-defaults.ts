@@ -10,7 +10,7 @@ export const defaultTolerationSeconds: AdmissionPlugin = {
   name: "DefaultTolerationSeconds",
   onCreate: (_context, { of }, object) =>
     of.group === "" && of.plural === "pods" ? withTolerations(object) : object,
-  // Who may write a part of a pod writes nothing else of it.
+  // A write to a sub-resource of a pod changes nothing else of it.
   onUpdate: (_context, { of, subresource }, next) =>
     of.group === "" && of.plural === "pods" && subresource === undefined ? withTolerations(next) : next,
 };

@@ -83,7 +83,7 @@ function defaultClass(all: readonly (Stored & PriorityClass)[]): (Stored & Prior
   return lowest;
 }
 
-/** Who writes a pod back without its priority does not take it away. */
+/** An update without the priority keeps the old one. */
 function keepingPriority(next: PodLike, old: PodLike): PodLike {
   const { priority: value, preemptionPolicy: policy } = old.spec ?? {};
   if (next.spec?.priority !== undefined && next.spec.preemptionPolicy !== undefined) return next;

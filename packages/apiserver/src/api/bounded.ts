@@ -14,7 +14,7 @@ const valuesMax = 2_000_000;
 /** Maximum number of problems that one answer reports. */
 export const problemsMax = 1000;
 
-/** Most characters that they have together, but for the first. */
+/** Maximum total number of their characters, except for the first problem. */
 export const problemLengthMax = 1024 * 1024;
 
 /** Most characters of a value that a problem shows. */

@@ -174,7 +174,7 @@ export function forbiddenValue(field: string, why: string): FieldProblem {
   return { reason: "FieldValueForbidden", message: `Forbidden: ${why}`, field };
 }
 
-/** The value is none of those that are known. */
+/** The value is not one of the supported values. */
 export function unsupportedValue(field: string, value: unknown, known: readonly string[]): FieldProblem {
   const list = known.map((k) => JSON.stringify(k)).join(", ");
   return {

@@ -1,4 +1,4 @@
-/** The failure of an apply that others stand against, as clients see it (apiserver, fieldmanager/conflict.go). */
+/** The error of an apply that conflicts with other managers, as clients see it (apiserver fieldmanager/conflict.go). */
 import type { KubeApiError } from "@longshore/kube";
 import { problemsMax } from "../api/bounded.ts";
 import { apiError } from "../api/errors.ts";

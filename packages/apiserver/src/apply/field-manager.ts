@@ -142,7 +142,7 @@ export interface Writer extends ManagerIdentity {
   readonly time: string;
 }
 
-/** The one who has created an object manages all of it that anybody can; the same set for objects of one shape. */
+/** The creator of an object manages all its fields that can have a manager; objects of one shape share one set. */
 export function managersAfterCreate(view: FieldView, object: KubeObject, writer: Writer): Managers {
   const created = createdSet(view, object);
   let set = withoutNever.get(created);

@@ -10,7 +10,7 @@ export interface FieldView {
   readonly type: FieldType;
   /** The object in another version of the kind; undefined when it is not served. */
   convert(object: KubeObject, apiVersion: string): KubeObject | undefined;
-  /** Fields that a write through this path does not change, whatever it says; undefined when there are none. */
+  /** Fields that a write through this path cannot change; undefined when there are none. */
   readonly ignored: FieldSet | undefined;
   readonly appliedOrder: boolean;
   readonly emptyMembers: boolean;

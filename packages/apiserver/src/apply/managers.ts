@@ -191,10 +191,10 @@ export function withSet(manager: Manager, set: FieldSet): Manager {
 /** Maximum number of update managers that an object lists separately. */
 const updatersMax = 10;
 
-/** Under which name the oldest are put together. */
+/** The name of the entry that combines the oldest managers. */
 const ancientChanges = "ancient-changes";
 
-/** The managers with the oldest of too many that update put together, those of each version by themselves. */
+/** Limits the update managers to {@link updatersMax}: combines the oldest ones into one entry for each API version. */
 export function capUpdaters(managers: Managers): Managers {
   const updaters = [...managers].filter(([, { operation }]) => operation === "Update");
   if (updaters.length <= updatersMax) return managers;
@@ -220,7 +220,7 @@ export function capUpdaters(managers: Managers): Managers {
   return result;
 }
 
-/** Without those who manage nothing. */
+/** Without managers that have no fields. */
 export function withoutIdle(managers: Managers): Managers {
   for (const { set } of managers.values()) {
     if (isEmpty(set)) return new Map([...managers].filter(([, manager]) => !isEmpty(manager.set)));

@@ -37,7 +37,7 @@ export interface ServiceAccountTokenEnv {
   readonly random: Random;
   readonly store: Store;
   readonly version: EmulatedVersion;
-  /** Private key, PEM; without, one is made when the first token is, and is gone with the process. */
+  /** Private key, PEM; default: a key that is made with the first token and exists only in this process. */
   readonly key?: string;
   readonly issuer: string;
 }
@@ -65,7 +65,7 @@ interface Claims {
 }
 
 const legacyIssuer = "kubernetes/serviceaccount";
-/** How long a token is still good for after its object has been marked for deletion. */
+/** How long a token stays valid after its object has been marked for deletion. */
 const deletionLeewayMs = 60_000;
 /** Most tokens whose signature is remembered as good. */
 const rememberedMax = 4096;
@@ -81,7 +81,7 @@ export class ServiceAccountTokens implements TokenAuthenticator {
     this.#env = env;
   }
 
-  /** The URL that names who issues the tokens; also the audience of the API itself. */
+  /** The issuer URL of the tokens; also the audience of the API itself. */
   get issuer(): string {
     return this.#env.issuer;
   }

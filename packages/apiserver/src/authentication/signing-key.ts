@@ -25,7 +25,7 @@ export function generateSigningKey(): string {
   return privateKey.export({ type: "pkcs8", format: "pem" }) as string;
 }
 
-/** Longest token that is looked at, in characters. */
+/** Maximum length of a token, in characters; longer ones are refused without parsing. */
 const tokenLengthMax = 16 * 1024;
 
 /** The key of a PEM text. @throws Error when it is no EC P-256 private key */
@@ -47,7 +47,7 @@ export function signingKey(pem: string): SigningKey {
     },
     verify(token) {
       const parts = token.length > tokenLengthMax ? [] : token.split(".");
-      // Only our own header: other algorithms, `none` among them, are not even looked at.
+      // Only our own header is accepted: other algorithms, `none` among them, are refused.
       if (parts.length !== 3 || parts[0] !== header) return undefined;
       const signature = Buffer.from(parts[2] as string, "base64url");
       // Node skips what is not base64url, and bits that say nothing: one token would have many texts (RFC 7515, 2 and 7.1).

@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { UserInfo } from "../registry/request.ts";
 
-/** Who holds a token, and which of the asked audiences it is good for. */
+/** The user of a token, and the requested audiences for which it is valid. */
 export interface TokenIdentity {
   readonly user: UserInfo;
   readonly audiences: readonly string[];
@@ -15,7 +15,7 @@ export interface TokenProblem {
 
 /** Knows tokens of one sort. Synchronous: what a token is bound to is looked up in the store at each use. */
 export interface TokenAuthenticator {
-  /** Who holds the token; undefined when it is none of this sort. */
+  /** The identity of the token; undefined when it is not a token of this sort. */
   authenticateToken(token: string, audiences: readonly string[]): TokenIdentity | TokenProblem | undefined;
 }
 
@@ -25,12 +25,12 @@ export interface StaticToken {
   readonly user: UserInfo;
 }
 
-/** An authenticator of a fixed set of tokens, all of which are good for `audience`. */
+/** An authenticator of a fixed set of tokens, all of which are valid for `audience`. */
 export function staticTokens(tokens: readonly StaticToken[], audience: string): TokenAuthenticator {
   const known = tokens.map(({ token, user }) => ({ digest: digest(token), user }));
   return {
     authenticateToken(token, audiences) {
-      // Every token is compared, each in the same time whatever was sent.
+      // Compares every token, each in constant time.
       const given = digest(token);
       const matching = known.filter((entry) => timingSafeEqual(entry.digest, given));
       if (matching[0] === undefined || !audiences.includes(audience)) return undefined;

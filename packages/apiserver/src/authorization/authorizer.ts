@@ -1,4 +1,4 @@
-/** Who may do what: the question, the answer, and how several authorizers answer as one. */
+/** Authorization: the attributes, the decision, and how several authorizers are combined. */
 import { type FieldRequirement, parseFieldSelector, SelectorError } from "@longshore/kube/basics";
 import { apiError, forbidden } from "../api/errors.ts";
 import { pathSegmentProblems } from "../registry/names.ts";
@@ -29,7 +29,7 @@ export interface PathAttributes {
   readonly path: string;
 }
 
-/** What an authorizer is asked. */
+/** The input of an authorizer. */
 export type Attributes = ResourceAttributes | PathAttributes;
 
 /** The answer: allowed, or that this authorizer sees no ground for it. */
@@ -52,7 +52,7 @@ export const mastersAuthorizer: Authorizer = {
   authorize: ({ user }) => ({ allowed: user.groups.includes(mastersGroup), reason: "" }),
 };
 
-/** Allowed where one of `authorizers` allows it, in order; the reasons of refusals are put together. */
+/** Allowed when one of `authorizers` allows it, in order; the reasons of refusals are joined. */
 export function anyOf(authorizers: readonly Authorizer[]): Authorizer {
   return {
     authorize(attributes) {
@@ -96,7 +96,7 @@ export function attributesOfRequest(request: ApiRequest): ResourceAttributes {
   return attributesOf(request.user, request, request.query.fieldSelector);
 }
 
-/** What is asked leave for by who wants to do `asked` (apiserver endpoints/request RequestInfo). */
+/** The attributes that a request for `asked` is authorized with (apiserver endpoints/request RequestInfo). */
 export function attributesOf(
   user: UserInfo,
   asked: Omit<Target, "verb"> & { readonly verb: string },

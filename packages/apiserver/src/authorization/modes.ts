@@ -1,4 +1,4 @@
-/** The authorizers of a server, put together from the modes that are asked for (`--authorization-mode`). */
+/** The authorizers of a server, built from the requested modes (`--authorization-mode`). */
 
 import type { UserInfo } from "../registry/request.ts";
 import type { Store } from "../storage/store.ts";
@@ -14,7 +14,7 @@ export const authorizationModes = ["Node", "RBAC", "AlwaysAllow", "AlwaysDeny"] 
 /** One of {@link authorizationModes}. */
 export type AuthorizationMode = (typeof authorizationModes)[number];
 
-/** Who may do what on one server. */
+/** Authorization of one server. */
 export interface Access {
   readonly authorizer: Authorizer;
   readonly rules: { rulesFor(user: UserInfo, namespace: string): UserRules };

@@ -35,7 +35,7 @@ const ownersOf = (object: KubeObject | undefined): readonly OwnerReference[] =>
   object?.metadata?.ownerReferences ?? [];
 const target = ({ namespace, name }: Named) => ({ ...(namespace === "" ? {} : { namespace }), name });
 
-/** The finalizers that say what is to become of the dependents. */
+/** The finalizers that select the treatment of dependents. */
 const isPolicy = (finalizer: string) => finalizer === "orphan" || finalizer === "foregroundDeletion";
 
 class GarbageCollector implements Followed {
@@ -102,7 +102,7 @@ class GarbageCollector implements Followed {
     return found?.metadata.uid === owner.uid;
   }
 
-  /** Takes off the owners that are gone; an object that has none left goes too. */
+  /** Removes references to owners that no longer exist; deletes an object that has no owner left. */
   #examine(suspect: Named): void {
     const object = this.#current(suspect);
     const owners = ownersOf(object);
@@ -114,7 +114,7 @@ class GarbageCollector implements Followed {
     else this.#delete(suspect, object, "Background");
   }
 
-  /** Does to the dependents of an owner that is going what it asks for, and lets it go once that is done. */
+  /** Deletes or orphans the dependents of an owner that is being deleted, then removes the owner's finalizer. */
   #finishOwner(leaving: Named): void {
     const owner = this.#current(leaving);
     const finalizers = owner?.metadata.finalizers ?? [];
@@ -132,7 +132,7 @@ class GarbageCollector implements Followed {
     this.#call({ verb: "patch", patchType: "merge", body, ...target(leaving) }, leaving.kind);
   }
 
-  /** Its dependents stay, and forget it. */
+  /** The dependents stay, without the reference to this owner. */
   #orphan({ metadata: { uid } }: Stored): false {
     for (const [dependent, object] of this.#dependentsOf(uid)) {
       this.#setOwners(
@@ -144,7 +144,7 @@ class GarbageCollector implements Followed {
     return false;
   }
 
-  /** Its dependents go first; true while one is there that it waits for. */
+  /** Deletes the dependents first; true while one exists that the owner waits for. */
   #deleteDependents({ metadata: { uid } }: Stored): boolean {
     let waits = false;
     for (const [dependent, object] of this.#dependentsOf(uid)) {
@@ -182,7 +182,7 @@ class GarbageCollector implements Followed {
     try {
       this.#registry.handle({ ...request, ...where, user: collector, query: {} });
     } catch (error) {
-      // Gone or changed meanwhile: the change itself brings us back.
+      // Deleted or changed meanwhile: that change queues the object again.
       if (!(error instanceof KubeApiError)) this.#env.logger.error("garbage collection failed", { error });
     }
   }

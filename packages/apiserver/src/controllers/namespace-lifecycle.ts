@@ -18,7 +18,7 @@ export function startNamespaceLifecycle(env: RuntimeEnv, registry: Registry): ()
 
   const contentOf = (kind: Kind, namespace: string) => store.table(resourceKey(kind)).list(namespace);
 
-  /** Deletes what there is of the kind, one by one where it cannot be deleted as a whole. */
+  /** Deletes all objects of the kind, one by one where deletecollection is not supported. */
   function deleteAll(kind: Kind, namespace: string): void {
     const { group, plural, versions } = kind;
     const request = { group, resource: plural, version: versions[0], namespace, query: {}, user: controller };

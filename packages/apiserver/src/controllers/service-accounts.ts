@@ -97,7 +97,7 @@ export function startServiceAccounts(
     }
   }
 
-  /** Fills a token Secret, or takes it away when its account is gone. */
+  /** Fills a token Secret, or deletes it when its account no longer exists. */
   function tendSecret(secret: SecretLike): void {
     if (secret.type !== tokenSecretType || secret.metadata.deletionTimestamp !== undefined) return;
     const { name, namespace = "", annotations = {} } = secret.metadata;

@@ -131,7 +131,7 @@ function variablesOf({ op, args, meta }: Node): Variables | undefined {
   return op === "comprehension" ? (args as Comprehension).iterCtx : meta.macro?.bindCtx;
 }
 
-/** Lets go of the values of an evaluation, which the parts would keep until the next one. */
+/** Drops the values of an evaluation, which the parts would keep until the next one. */
 export function releaseValues(nodes: readonly Node[]): void {
   for (const node of nodes) {
     const variables = variablesOf(node);

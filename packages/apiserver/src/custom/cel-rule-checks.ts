@@ -19,7 +19,7 @@ const reasons = ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid
 /** Most characters of all expressions of one schema: each is compiled before the definition is answered. */
 const expressionsMax = 250_000;
 
-/** An expression, be it ever so short, counts as so many more. */
+/** Added for each expression, even a short one. */
 const expressionLength = 100;
 
 /** Problems of the rules of a structural schema. Pure. */

@@ -87,7 +87,7 @@ class Rules {
       const expression = compileExpression(rule.rule);
       // A rule that cannot be compiled was let in under another version, or before this check was: it says nothing.
       if (expression instanceof Error) continue;
-      // What is as it was is let be, except by rules about the change itself.
+      // Unchanged values are not checked, except by rules about the change itself.
       if (isUnchanged && !expression.usesOldSelf) continue;
       const isOptional = rule.optionalOldSelf === true;
       if (expression.usesOldSelf && !isOptional && oldSelf === undefined) continue;
@@ -175,7 +175,7 @@ class Rules {
 
 type Scope = Parameters<Expression["run"]>[0];
 
-/** What came of an expression: its value, or why it has none; and of which limit it went over. */
+/** The result of an expression: its value, or why it has none, and which limit it exceeded. */
 interface Outcome {
   readonly value?: unknown;
   readonly why?: string;

@@ -301,7 +301,7 @@ function namesProblems(names: DefinitionNames | undefined): FieldProblem[] {
   return problems;
 }
 
-/** Webhooks that convert are none of this server's: a definition that needs one is refused. */
+/** Conversion webhooks are not supported: a definition that needs one is refused. */
 function conversionProblems({ conversion }: Definition["spec"]): FieldProblem[] {
   if (conversion === undefined) return [];
   const at = "spec.conversion";

@@ -51,7 +51,7 @@ export interface DefinitionCondition {
   readonly message?: string;
 }
 
-/** What has become of a definition. */
+/** The status of a definition. */
 export interface DefinitionStatus {
   readonly conditions: readonly DefinitionCondition[] | null;
   readonly acceptedNames: DefinitionNames;

@@ -5,7 +5,7 @@
  * Invariants
  *  - The kinds that are served follow from the stored definitions alone, so a restart serves the same ones before its
  *    first request.
- *  - Woken by a change of any definition, or of an object of one that is going; each pass looks at all of them.
+ *  - Runs after a change of any definition, or of an object of one that is being deleted; each pass checks all.
  */
 import type { KubeObject } from "@longshore/kube";
 import { KubeApiError } from "@longshore/kube/basics";
@@ -32,7 +32,7 @@ export class Definitions {
   readonly #registry: Registry;
   /** The definition from which each kind that is served was made. */
   readonly #served = new Map<string, StoredDefinition>();
-  /** What wakes us for the objects of definitions that are going. */
+  /** Subscriptions to the objects of definitions that are being deleted. */
   readonly #waiting = new Map<string, () => void>();
   readonly #unsubscribe: () => void;
   #isWoken = false;
@@ -49,7 +49,7 @@ export class Definitions {
     if (table.size > 0) this.#wake();
   }
 
-  /** Looks after them no longer. */
+  /** Stops the controller. */
   stop(): void {
     this.#isStopped = true;
     this.#unsubscribe();
@@ -125,7 +125,7 @@ export class Definitions {
     this.#commit(definition, { ...definition, status });
   }
 
-  /** Deletes the objects of a definition that is going, and lets it go when there are none. */
+  /** Deletes the objects of a definition that is being deleted, and removes its finalizer when none is left. */
   #cleanUp(definition: StoredDefinition): void {
     const { name } = definition.metadata;
     const { store } = this.#registry.context;
@@ -203,7 +203,7 @@ export class Definitions {
     }
   }
 
-  /** They are too many for the time of one request: the rest is deleted when requests that wait have had their turn. */
+  /** Too many objects for the time of one request: the rest is deleted after the requests that wait. */
   #letOthersGoFirst(): void {
     this.#isWaiting = true;
     this.#env.clock.timer(0, () => {

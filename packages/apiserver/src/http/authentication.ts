@@ -3,7 +3,7 @@ import { apiError } from "../api/errors.ts";
 import { authenticated, type TokenIdentity, type TokenProblem } from "../authentication/tokens.ts";
 import type { UserInfo } from "../registry/request.ts";
 
-/** What a request carries to prove who sent it. */
+/** The credentials of a request. */
 export interface Credentials {
   readonly authorization: string | undefined;
   /** Subject of a client certificate that our own authority has signed. */
@@ -12,7 +12,7 @@ export interface Credentials {
     | undefined;
 }
 
-/** Says who asks. @throws KubeApiError 401 for credentials that are not valid */
+/** Returns the user of a request. @throws KubeApiError 401 for credentials that are not valid */
 export type Authenticator = (credentials: Credentials) => UserInfo;
 
 /** The user of requests without credentials. */
@@ -20,7 +20,7 @@ export const anonymousUser: UserInfo = { name: "system:anonymous", groups: ["sys
 
 /** Options of {@link createAuthenticator}. */
 export interface AuthenticatorOptions {
-  /** Says who holds a token. */
+  /** Authenticates a bearer token. */
   readonly authenticateToken: (token: string) => TokenIdentity | TokenProblem;
   /** Requests without credentials are let in as anonymous rather than refused; default false. */
   readonly anonymousAuth?: boolean;

@@ -1,4 +1,4 @@
-/** Whatever form a request has: it takes the right that the form asks for, and does no more than that right is for. */
+/** For every form of request path: the request needs the right that the form implies, and does nothing beyond it. */
 import type { KubeObject } from "@longshore/kube";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createApiServer } from "../api-server.ts";
@@ -18,7 +18,7 @@ import {
 import { rightsOf } from "../testing/rights.ts";
 import { aServer } from "../testing/world.ts";
 
-/** What is in every object of the store, and in no answer to who may not see it. */
+/** Text in every stored object; it must not be in an answer to a user without the right to read the object. */
 const mark = "a-mark-that-is-nowhere-else";
 const verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "proxy"];
 

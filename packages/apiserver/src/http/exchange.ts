@@ -2,13 +2,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
-/** What came in. */
+/** An incoming request. */
 export type Request = IncomingMessage | Http2ServerRequest;
 
-/** What goes out. */
+/** An outgoing response. */
 export type Response = ServerResponse | Http2ServerResponse;
 
-/** The value of a header (its name in lower case); several values are put together. */
+/** The value of a header (its name in lower case); several values are joined. */
 export function header(request: Request, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value.join(",") : value;

@@ -1,4 +1,4 @@
-/** Whatever comes in over HTTP, the server has an answer for it, and goes on as before. */
+/** The server answers any HTTP input, and keeps working. */
 import { recordingLogger, SeededRandom } from "@longshore/runtime";
 import { expect, it } from "vitest";
 import { createApiServer } from "../api-server.ts";

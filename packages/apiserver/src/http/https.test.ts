@@ -1,4 +1,4 @@
-/** The front over real TLS: who gets in, in which protocol, with how much, and how it ends. */
+/** The server over real TLS: authentication, protocols, limits and shutdown. */
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { connect as connectTls } from "node:tls";

@@ -24,7 +24,7 @@ function accountOf(user: string): readonly [namespace: string, name: string] | u
   return [namespace, name];
 }
 
-/** Who the request is to be treated as coming from: `user` unless it asks for another. @throws KubeApiError 403, 500 */
+/** The user that the request acts as: `user` unless it asks for another. @throws KubeApiError 403, 500 */
 export function impersonated(
   authorizer: Authorizer,
   version: EmulatedVersion,
@@ -55,7 +55,7 @@ export function impersonated(
   };
 }
 
-/** The headers, taken as they came: a list put together would hide which commas are part of a name. */
+/** The headers as received: in a joined list, commas in names would look like separators. */
 function wishOf({ headers, rawHeaders }: Request, version: EmulatedVersion): Wish | undefined {
   let isWish = false;
   for (const name in headers) if (name.startsWith("impersonate-")) isWish = true;

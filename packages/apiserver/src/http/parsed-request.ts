@@ -78,7 +78,7 @@ export function parseRequest(method: string, to: RequestTarget, kinds: KindTable
   return { type: "resource", asked, fieldSelector, outcome: outcomeOf(method, at, asked, kinds) };
 }
 
-/** What the request asks leave for. */
+/** The attributes that the request is authorized with. */
 export function attributesOfParsed(user: UserInfo, request: ParsedRequest): Attributes {
   if (request.type === "path") return { user, verb: request.method.toLowerCase(), path: request.path };
   return attributesOf(user, request.asked, request.fieldSelector);

@@ -11,7 +11,7 @@ export interface PathCall {
   readonly context: RegistryContext;
   readonly user: UserInfo;
   readonly method: string;
-  /** The path that leave was asked for; of endpoints that take them, without slashes at its end. */
+  /** The authorized path; for endpoints that accept them, without slashes at its end. */
   readonly path: string;
   readonly params: URLSearchParams;
   readonly request: Request;

@@ -21,7 +21,7 @@ import { sendRendered } from "./respond.ts";
 import { Warnings } from "./warnings.ts";
 import { respondWithWatch } from "./watch-response.ts";
 
-/** An operation that is to be done for a user who may. */
+/** An authorized operation of a user. */
 export interface ResourceCall {
   readonly server: ApiServer;
   readonly user: UserInfo;
@@ -31,7 +31,7 @@ export interface ResourceCall {
   readonly response: Response;
 }
 
-/** Does it, and answers. @throws KubeApiError */
+/** Carries out the operation and sends the answer. @throws KubeApiError */
 export async function answerResource(env: RuntimeEnv, call: ResourceCall): Promise<void> {
   const { server, user, operation, params, request, response } = call;
   const { of, target } = operation;

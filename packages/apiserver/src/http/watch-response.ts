@@ -12,7 +12,7 @@ type Response = ServerResponse | Http2ServerResponse;
 /** Most bytes written in one piece. */
 const pieceBytesMax = 64 * 1024;
 
-/** Writes the stream's events until it ends or the client goes away. */
+/** Writes the stream's events until it ends or the client disconnects. */
 export async function respondWithWatch(
   response: Response,
   stream: WatchStream,

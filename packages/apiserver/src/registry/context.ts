@@ -30,7 +30,7 @@ export interface RegistryContext {
   readonly watches: WatchHub;
   /** The version of Kubernetes whose behaviour is shown. */
   readonly version: EmulatedVersion;
-  /** Decides who may do what. */
+  /** Authorizes requests. */
   readonly authorizer: Authorizer;
   /** Finds the RBAC rules that apply to a user; other authorizers have no rules. */
   readonly rules: RuleResolver;
@@ -43,7 +43,7 @@ export interface RuleResolver {
   rulesFor(user: UserInfo, namespace: string): UserRules;
 }
 
-/** Knows who holds a token, and makes those of service accounts. */
+/** Authenticates tokens, and issues those of service accounts. */
 export interface TokenService {
   /** The audience of the API itself. */
   readonly audience: string;
@@ -95,7 +95,7 @@ export function commitOne(
   return objects[0] as Stored;
 }
 
-/** True when the request must leave no trace. */
+/** True for a dry run: the request changes nothing. */
 export function isDryRun(request: ApiRequest): boolean {
   return request.query.dryRun?.includes("All") ?? false;
 }

@@ -62,7 +62,7 @@ function read(request: KindRequest, object: KubeObject, refused: (problem: strin
   return ownWithNulls({ ...custom.read(object, version), apiVersion: storedApiVersion(of), kind: of.kind });
 }
 
-/** 405: no new objects are made of a kind that goes away. */
+/** 405: no new objects of a kind whose definition is being deleted. */
 export function definitionTerminating({ of }: KindRequest): Error {
   const message = "create not allowed while custom resource definition is terminating";
   return apiError(405, "MethodNotAllowed", message, { group: of.group, kind: of.plural });

@@ -85,7 +85,7 @@ interface Marked {
 /** What deleting an object comes to. */
 type DeletionPlan =
   | { readonly kind: "remove" }
-  /** A pod that ends at once: watchers see its mark before it goes. */
+  /** A pod that ends at once: watchers see the deletion mark before the removal. */
   | { readonly kind: "markAndRemove"; readonly object: KubeObject }
   | Marked
   | { readonly kind: "keep" };
@@ -115,7 +115,7 @@ export function planDeletion(of: Kind, old: Stored, options: DeleteOptions, now:
   return isGraceful(of) ? { kind: "markAndRemove", object: marked.object } : { kind: "remove" };
 }
 
-/** A namespace goes when its content is gone: until then its own finalizers, in the spec, hold it. */
+/** A namespace is removed after its content: until then its finalizers, in the spec, hold it. */
 function planNamespaceDeletion(old: Stored, now: Date): DeletionPlan {
   const held = hasSpecFinalizers(old) || (old.metadata.finalizers ?? []).length > 0;
   if (old.metadata.deletionTimestamp !== undefined) return { kind: held ? "keep" : "remove" };

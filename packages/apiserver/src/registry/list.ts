@@ -1,4 +1,4 @@
-/** Lists, in pages where that is asked. */
+/** Lists, in pages when requested. */
 import { badRequest, expired } from "../api/errors.ts";
 import type { KindRequest, RegistryContext } from "./context.ts";
 import { type ContinueToken, decodeContinue, encodeContinue } from "./continue-token.ts";

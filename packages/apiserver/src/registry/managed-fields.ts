@@ -1,4 +1,4 @@
-/** Keeps `metadata.managedFields` for every write: who wrote, through what, and which fields are theirs since. */
+/** Updates `metadata.managedFields` on every write: the manager, the operation, and the fields that it manages now. */
 import type { KubeObject, ObjectMeta, Stored } from "@longshore/kube";
 import { apiError, badRequest } from "../api/errors.ts";
 import { sameJson } from "../api/own.ts";
@@ -42,10 +42,10 @@ export function withManagedFields(object: KubeObject, entries: Entries): KubeObj
 /** Maximum length of a manager name that is derived from the user agent. */
 const managerLengthMax = 128;
 
-/** The manager of those who do not say who they are. */
+/** The manager name of clients that send none. */
 const nobody = "unknown";
 
-/** The manager of what was there before anybody managed fields. */
+/** The manager of fields that were set before managed fields existed. */
 const beforeFirstApply = "before-first-apply";
 
 const emptyObject: KubeObject = Object.freeze({});

@@ -3,7 +3,7 @@ import type { KubeObject } from "@longshore/kube";
 import { badRequest } from "../api/errors.ts";
 import type { KindRequest } from "./context.ts";
 
-/** The body, which may leave its kind away but not be of another. @throws KubeApiError 400 */
+/** The body; its kind may be missing, but not wrong. @throws KubeApiError 400 */
 export function bodyOfKind({ body }: KindRequest, expected: string): KubeObject {
   const object = body ?? {};
   if (typeof object !== "object" || Array.isArray(object)) {

@@ -2,7 +2,7 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { FieldChecks } from "../schema/field-validation.ts";
 
-/** Who asks. */
+/** The user of a request. */
 export interface UserInfo {
   readonly name: string;
   readonly groups: readonly string[];
@@ -22,7 +22,7 @@ export function nodeUser(name: string): UserInfo {
   return { name: `system:node:${name}`, groups: ["system:nodes", "system:authenticated"] };
 }
 
-/** What is asked for. */
+/** The verb of a request. */
 export type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "deletecollection";
 
 /** Query parameters that the registry understands, as given. */
@@ -48,7 +48,7 @@ export interface ApiQuery {
 /** The kind of a patch. */
 export type PatchType = "json" | "merge" | "strategic" | "apply";
 
-/** What a request does, and to what: it is this that leave is asked for, and this that is done. */
+/** What a request does, and to what: this value is both authorized and carried out. */
 export interface Target {
   readonly verb: Verb;
   readonly group: string;

@@ -25,7 +25,7 @@ export function startWatch(context: RegistryContext, request: KindRequest): Watc
   const from = withState || version === 0 ? store.readableRevision : version;
   const position = table.positionAfter(from);
   if (position === undefined) {
-    // The stream opens all the same, and says so in its one event.
+    // The stream opens nevertheless, with this error as its only event.
     const error = expired(`too old resource version: ${from} (${store.revision})`);
     return { type: "watch", stream: failedStream(error.status as KubeObject) };
   }

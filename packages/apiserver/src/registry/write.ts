@@ -157,7 +157,7 @@ export function patchObject(context: RegistryContext, request: KindRequest, stat
   return putPatched(context, request, old, patched, status);
 }
 
-/** Of what kind the result of a patch is: a strategic patch cannot say so, others may leave it away. */
+/** The kind of the result of a patch: a strategic patch cannot set it, others may omit it. */
 function withKind({ patchType }: KindRequest, patched: unknown, { kind, apiVersion }: Stored): unknown {
   if (!isObject(patched)) return patched;
   if (patchType === "strategic") return { ...patched, apiVersion, kind };

@@ -97,7 +97,7 @@ function writeMessage(to: BackwardWriter, message: string, value: Json): void {
   for (let i = fields.length - 1; i >= 0; i--) {
     const field = fields[i] as MessageField;
     if (field.inlined) {
-      // An embedded struct of which nothing is set is left away.
+      // Omits an embedded struct without members.
       writeField(to, field.number, () => writeMessage(to, field.type, value), true);
       continue;
     }

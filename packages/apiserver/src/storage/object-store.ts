@@ -30,7 +30,7 @@ export interface DurableCommit {
   readonly changes: readonly (Change & { readonly object?: Stored })[];
 }
 
-/** What was there when the store was opened. */
+/** The content of the store when it was opened. */
 export interface StoredState {
   readonly revision: number;
   /** The newest revision of which the changes are forgotten, by resource; under "" for all resources. */
@@ -248,7 +248,7 @@ class Group {
       this.resolve = resolve;
       this.reject = reject;
     });
-    this.done.catch(() => {}); // Someone who does not wait need not hear of it.
+    this.done.catch(() => {}); // Avoids an unhandled rejection when no caller waits.
   }
 }
 

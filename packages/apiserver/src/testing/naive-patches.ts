@@ -1,4 +1,4 @@
-/** Patches by the shortest way to write them, whatever they cost: what the quick ones are compared with. */
+/** The simplest implementations of patches, at any cost: the reference for the fast ones. */
 
 import { sameJson } from "../api/own.ts";
 
@@ -24,7 +24,7 @@ export function naiveJsonPatch(target: unknown, patch: readonly JsonOperation[])
   }
 }
 
-/** A copy no two parts of which are one. */
+/** A copy whose parts are all distinct objects. */
 const clone = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
 const namesIn = (path: string) =>

@@ -2,7 +2,7 @@
 import type { Attributes } from "../authorization/authorizer.ts";
 import type { PolicyRule } from "../authorization/rbac/policy.ts";
 
-/** Who asks. */
+/** The user of a request. */
 export const user = { name: "u", groups: [] };
 /** A rule about resources; lists are separated by commas. */
 export const rule = (verbs: string, resources: string, groups = "", names?: string): PolicyRule => ({

@@ -63,7 +63,7 @@ export const behaviours = {
   noServiceAccountSecrets: { since: 24 },
   /** Rules of custom resources in CEL (`x-kubernetes-validations`). */
   crdValidationRules: { since: 25 },
-  /** What is wrong with a custom resource, and is not touched by an update, is let be. */
+  /** An update of a custom resource may keep invalid values that it does not change. */
   crdRatcheting: { since: 30 },
   /** Problems of custom resources have separate reasons for wrong types and for values that are too long. */
   crdTypedCauses: { since: 24 },

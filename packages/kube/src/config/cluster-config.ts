@@ -1,10 +1,10 @@
-/** How to reach one API server and who to be there, wherever that was read from. */
+/** The address and credentials for one API server, from any source. */
 import type { Clock, Host } from "@longshore/runtime";
 
 /** What reading a configuration needs of the machine. */
 export type ConfigHost = Pick<Host, "readFile" | "runProgram">;
 
-/** What proves who we are. Secret: never logged, never in an error. */
+/** The credentials of the client. Secret: never in a log or an error. */
 export interface Credential {
   /** The value of the Authorization header. */
   readonly authorization?: string;

@@ -52,7 +52,7 @@ export function execCredential(host: ConfigHost, exec: Fields, context: ExecCont
     command.includes("/") && !command.startsWith("/") ? posix.join(context.directory, command) : command;
   const hint = exec.text("installHint");
   let cached: Cached | undefined;
-  /** One run serves all who wait for it. */
+  /** Concurrent callers share one run. */
   let running: Promise<Cached> | undefined;
   const never = new AbortController().signal;
 

@@ -267,7 +267,7 @@ function timestamp(date: Date): string {
   return `${date.toISOString().slice(0, 19)}Z`;
 }
 
-/** The server will not take this event, ever: it is invalid or forbidden, or its namespace is gone or going. */
+/** The server will never accept this event: it is invalid or forbidden, or its namespace is deleted or terminating. */
 function isRefused(error: unknown): boolean {
   return error instanceof KubeApiError && error.code >= 400 && error.code < 500 && error.code !== 429;
 }

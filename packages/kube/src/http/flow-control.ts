@@ -9,7 +9,7 @@ export interface FlowControl {
   readonly burst: number;
 }
 
-/** Hands out turns in the order they are asked for. */
+/** Grants tokens in the order of the calls. */
 export class TokenBucket {
   readonly #clock: Clock;
   readonly #limits: FlowControl;

@@ -57,13 +57,16 @@ export interface HttpClientOptions {
   readonly callTimeoutMs?: number;
   /** Lets the server compress answers: for slow links, where a list takes longer to travel than to compress; default off. */
   readonly compression?: boolean;
-  /** Objects come without `metadata.managedFields`, a third of most of them: for controllers, which never look at these; default off. */
+  /**
+   * Returns objects without `metadata.managedFields`, a third of the size of most objects: for controllers, which never
+   * read them; default off.
+   */
   readonly dropManagedFields?: boolean;
 }
 
 /** A client that holds connections. */
 export interface HttpKubeClient extends KubeClient {
-  /** Drops all connections; calls under way fail. */
+  /** Closes all connections; calls in progress fail. */
   close(): Promise<void>;
 }
 
@@ -346,7 +349,7 @@ class HttpClient implements HttpKubeClient {
     return this.#discovery.servedVersion(resource, signal);
   }
 
-  /** A resource with one version needs no discovery; one that is not served is asked for all the same, and refused. */
+  /** A resource with one version needs no discovery: if it is not served, the server refuses the request. */
   async #versionOf(resource: Resource<KubeObject>, signal: AbortSignal): Promise<string> {
     if (resource.versions.length === 1) return resource.versions[0];
     return (await this.#discovery.servedVersion(resource, signal)) ?? resource.versions[0];

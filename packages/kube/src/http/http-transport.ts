@@ -230,7 +230,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     });
     // Avoids an unhandled rejection when no caller awaits the answer.
     this.answer.catch(() => {});
-    setMaxListeners(0, limit.signal); // One listener a call under way: many are no leak.
+    setMaxListeners(0, limit.signal); // One listener for each call in progress: many are no leak.
     limit.signal.addEventListener("abort", this.#onAbort, { once: true });
     this.#timer = limit.onEnd((error) => this.#fail(error));
   }
@@ -271,7 +271,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#reject(error);
   }
 
-  /** To be called at the end, whatever became of the request. */
+  /** Must be called at the end, also after a failure. */
   release(): void {
     this.#timer.cancel();
     this.#limit.signal.removeEventListener("abort", this.#onAbort);

@@ -1,6 +1,5 @@
 /**
- * Reading JSON that may be a third `managedFields`, for those who do not want them: their text is left out before the
- * parser sees it.
+ * Parses JSON without `managedFields`, which can be a third of the text: they are cut out before parsing.
  *
  *     {"metadata":{"name":"a","managedFields":[{…}]},"spec":…   ──►   {"metadata":{"name":"a","managedFields":0},"spec":…
  *
@@ -16,7 +15,7 @@ const memberStart = Buffer.from('"managedFields":[');
 
 const CLOSING_BRACKET = 0x5d;
 
-/** Stands in the place of what was cut; no array of managed fields equals it. */
+/** Replaces the text that was cut; no array of managed fields equals it. */
 const MARK = "0";
 
 interface Unread {

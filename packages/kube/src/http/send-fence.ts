@@ -1,15 +1,15 @@
 /**
- * A last look before a request is written to its connection. Between the decision to write and the writing a request
- * may wait: for a credential, for its turn, for a free connection, for a retry. A process that was stopped while it
- * waited goes on with what came in meanwhile before any of its timers, so an aborted signal comes too late; only a
- * look at the clock in the last moment does not.
+ * A last check before a request is written to its connection. After the decision to send it, a request may still wait
+ * for a credential, for the rate limit, for a free connection or for a retry. If the process is suspended meanwhile, it
+ * handles pending I/O before its timers when it resumes, so the signal aborts too late. Only reading the clock right
+ * before sending is safe.
  *
- * The fence rides on the signal of the call, which every layer between passes on as it is.
+ * The fence is attached to the signal of the call, which every layer passes on unchanged.
  */
 
 const fences = new WeakMap<AbortSignal, () => void>();
 
-/** Lets `look` be called right before each attempt of the calls with this signal; what it throws ends the call, unsent. */
+/** Calls `look` right before each attempt of calls with this signal. If it throws, the call fails and is not sent. */
 export function fenceSignal(signal: AbortSignal, look: () => void): void {
   fences.set(signal, look);
 }

@@ -27,7 +27,7 @@ const SCORE_TO_PROVE = 4;
 type Json = Record<string, unknown>;
 type Parts = { metadata?: unknown; spec?: unknown; status?: unknown };
 
-/** The values of one member that were seen of late. */
+/** The recent values of one member. */
 class RecentValues {
   readonly #values: unknown[] = [];
   #turn = 0;
@@ -110,7 +110,7 @@ function isEqual(a: unknown, b: unknown): boolean {
   if (Array.isArray(b)) return false;
   let left = 0;
   for (const name in a) {
-    // A member that is missing is undefined or a method, which no JSON value equals, but for this one.
+    // A missing member reads as undefined or as a method, which no JSON value equals, except `__proto__`.
     if (name === "__proto__" || !isEqual((a as Json)[name], (b as Json)[name])) return false;
     left++;
   }

@@ -84,7 +84,10 @@ const itself = (object: KubeObject) => object;
 
 const CLOSING_BRACE = 0x7d;
 
-/** What stands before the object of an event, which then needs no parsing: if what is between it and the last brace is JSON, it is the object. */
+/**
+ * The text before the object of an event. If the text between it and the last brace is valid JSON, that is the object,
+ * and the rest of the event needs no parsing.
+ */
 const frames = ["MODIFIED", "ADDED", "DELETED"].map((type) => ({
   type,
   opening: Buffer.from(`{"type":"${type}","object":`),

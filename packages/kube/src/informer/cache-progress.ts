@@ -1,9 +1,9 @@
-/** How far a cache has followed the server: what those look at who wait for it to show something. */
+/** How far a cache has followed the server: for code that waits until the cache shows a change. */
 import type { ObjectKey } from "../objects.ts";
 
 /** The progress of one cache. */
 export interface CacheProgress {
-  /** Complete lists that were begun so far. */
+  /** Number of complete lists started so far. */
   readonly listsBegun: number;
   /** Of these, the last one that filled the cache, counted from one; 0 before the first. */
   readonly lastListApplied: number;

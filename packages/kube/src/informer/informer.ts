@@ -158,7 +158,7 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
   }
 
   onChange(handler: InformerHandler<T>): () => void {
-    // Registered for changes to come only: a notification under way was begun without it.
+    // Registered after the loop, for later changes only: a notification in progress does not include this handler.
     for (const object of this.#cache.list()) this.#tell(handler, { kind: "added", object, initial: true });
     this.#handlers.add(handler);
     return () => {
@@ -278,7 +278,7 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
   }
 }
 
-/** Who set which field, a third of a small object's size and of no use to us. */
+/** Removes the managed fields: a third of a small object's size, and not used here. */
 function withoutManagedFields<T extends KubeObject>(object: Stored<T>): Stored<T> {
   const { metadata } = object;
   if (metadata.managedFields === undefined) return object;

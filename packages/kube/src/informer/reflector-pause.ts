@@ -16,7 +16,7 @@ const goneForLong: BackoffPolicy = { initialMs: 2_000, maximumMs: 30_000, jitter
 /** The server answered with a failure, or ended a watch at once. */
 const failed: BackoffPolicy = { initialMs: 500, maximumMs: 30_000, jitter: 0.5 };
 
-/** Milliseconds to rest after `failures` failures in a row, of which `problem` was the last. */
+/** Milliseconds to wait after `failures` failures in a row, of which `problem` was the last. */
 export function reflectorPauseMs(problem: unknown, failures: number, random: Random): number {
   if (!(problem instanceof KubeTransportError)) return backoffMs(failed, failures, random);
   if (failures <= AWAY_FAILURES) return backoffMs(away, failures, random);

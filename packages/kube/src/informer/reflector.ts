@@ -7,7 +7,7 @@
  *     └────────────── probe ◄── back-off ◄── closed, broken or idle
  *
  * Invariants
- *  - Never dies: whatever list or watch throw, it goes on after a back-off, until its signal aborts.
+ *  - Never stops on an error: whatever list or watch throw, it retries after a back-off, until its signal aborts.
  *  - At most one list is in flight.
  *  - A watch resumes from the last version seen. A watch that carries neither event nor bookmark for
  *    `idleMs` is closed: a half-open connection never ends by itself.
@@ -163,7 +163,7 @@ export class Reflector<T extends KubeObject> {
     this.#target.replace(listed.items);
   }
 
-  /** One watch that begins with the list. A server that does not offer that is asked for pages from now on. */
+  /** One watch that begins with the list. If the server does not support that, later lists use pages. */
   async #listAndWatch(progress: PassProgress, signal: AbortSignal): Promise<void> {
     this.#beginList();
     const streamed: Streamed<T> = new Map();

@@ -1,6 +1,6 @@
 /**
- * The law of the fence: nothing is sent by one whose lease another may have taken, whatever its clock shows, however
- * long its process was stopped, and at whichever await.
+ * Property of the fence: a candidate sends nothing once another may have taken its lease, for any clock skew, and for
+ * any suspension of its process, at any await.
  */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { SeededRandom } from "@longshore/runtime";

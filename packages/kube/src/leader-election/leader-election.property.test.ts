@@ -1,4 +1,4 @@
-/** The law of the election: never two leaders, whatever the network does; and one in the end. */
+/** Property of the election: never two leaders, whatever the network does, and eventually one. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { type Random, SeededRandom } from "@longshore/runtime";
 import fc from "fast-check";
@@ -9,7 +9,7 @@ import { startLeaderElection } from "./leader-election.ts";
 
 const never = () => new AbortController().signal;
 
-/** A network that delays requests and answers by up to 25 s, loses both, and does not care who still waits. */
+/** A network that delays requests and answers by up to 25 s, loses both, and delivers even after the caller gave up. */
 function badNetwork(
   kube: KubeClient,
   env: ReturnType<typeof virtualEnv>,

@@ -1,14 +1,14 @@
 /**
  * Leader election on a Lease: of several candidates at most one leads.
  *
- *     compete ──acquired──► lead ──lease may lapse, or lead() ended──► let go ──► compete
+ *     compete ──acquired──► lead ──lease may lapse, or lead() ended──► release ──► compete
  *
  * Invariants
- *  - The signal given to `lead` aborts `renewDeadlineMs` after the beginning of the last renewal that
+ *  - The signal of `lead` aborts `renewDeadlineMs` after the beginning of the last renewal that
  *    succeeded; others wait `leaseDurationMs` from when they saw it. So two never lead at once, as
  *    long as `lead` ends promptly when its signal aborts.
- *  - The client given to `lead` writes nothing after that, even where the signal comes late because the process was
- *    stopped in between.
+ *  - The client of `lead` writes nothing after that, even when the signal is late because the process was
+ *    suspended.
  *  - Durations are measured on the monotonic clock; the times in the Lease are only compared for change.
  *  - The lease is released only after `lead` has ended.
  */
@@ -152,7 +152,7 @@ class LeaseElection implements LeaderElection {
   async #leadUntilLost(acquiredMs: number, parent: AbortSignal): Promise<void> {
     const { logger, clock } = this.#env;
     const term = new AbortController();
-    setMaxListeners(0, term.signal); // One listener a write under way: many are no leak.
+    setMaxListeners(0, term.signal); // One listener for each write in progress: many are no leak.
     const onParentAbort = () => term.abort(parent.reason);
     parent.addEventListener("abort", onParentAbort, { once: true });
     if (parent.aborted) onParentAbort();
@@ -303,7 +303,7 @@ class LeaseElection implements LeaderElection {
     }
   }
 
-  /** A renewal that was under way at the end of the term may have come after all: what is there then is looked at again. */
+  /** A renewal in flight at the end of the term may still succeed: on a conflict, reads the lease and tries again. */
   async #writeReleased(held: Stored<Lease>, signal: AbortSignal): Promise<void> {
     let lease: Stored<Lease> | undefined = held;
     for (let attempt = 1; lease?.spec?.holderIdentity === this.#candidate.identity; attempt++) {
@@ -314,7 +314,7 @@ class LeaseElection implements LeaderElection {
       } catch (error) {
         if (!isConflict(error) || attempt === releaseAttemptsMax) throw error;
       }
-      // Later than that, the lease may be ours again: it would be let go in the midst of the next term.
+      // After the deadline the next term may have begun: a release would end it.
       signal.throwIfAborted();
       const { name, namespace } = this.#candidate;
       lease = await this.#env.kube.get(resources.leases, { name, namespace }, { signal });

@@ -52,7 +52,7 @@ export function heldSpec(candidate: Candidate, previous: LeaseSpec | undefined, 
   };
 }
 
-/** The record with which we let go, so that the next candidate need not wait. */
+/** The record that releases the lease, so that the next candidate need not wait. */
 export function releasedSpec(previous: LeaseSpec | undefined, now: Date): LeaseSpec {
   const at = microTime(now);
   return {

@@ -143,7 +143,7 @@ class WriteRecord implements OwnWrites {
     this.#uncertain.set(uncertainKey(resource, key), { resource, key });
   }
 
-  /** Asks what became of writes of unknown outcome: once each, however many passes wait for it. */
+  /** Reads the objects of writes with unknown outcome: once each, also when several passes wait for it. */
   async #lookUp(signal: AbortSignal): Promise<void> {
     for (const [id, uncertain] of [...this.#uncertain]) {
       const others = this.#lookUps.get(id);
@@ -169,7 +169,7 @@ class WriteRecord implements OwnWrites {
       // Without permission to read the object, the outcome stays unknown.
       this.#env.logger.debug("outcome of a write not known", { key, error: errorChain(error) });
     }
-    // Unless another write has failed meanwhile, of which this answer says nothing.
+    // Keep the entry if another write has failed meanwhile: this answer says nothing about that one.
     if (this.#uncertain.get(id) === uncertain) this.#uncertain.delete(id);
     this.#remember(resource, key, (cached) => ({
       version: live?.metadata.resourceVersion,
@@ -207,7 +207,7 @@ function asStored(answer: unknown): Stored<KubeObject> | undefined {
     : undefined;
 }
 
-/** The write took off what still kept a deleted object, which is gone with it. */
+/** The write removed the last finalizer of a deleted object, and so removed the object. */
 function hasLastFinalizerGone(object: Stored<KubeObject>): boolean {
   const { finalizers = [], deletionGracePeriodSeconds = 0 } = object.metadata;
   return isDeleting(object) && finalizers.length === 0 && deletionGracePeriodSeconds === 0;

@@ -71,7 +71,7 @@ export class Quantity {
     return a === b ? 0 : a < b ? -1 : 1;
   }
 
-  /** True when both mean the same number, whatever their units. */
+  /** True when both mean the same number, even in different units. */
   equals(other: Quantity): boolean {
     return this.compare(other) === 0;
   }

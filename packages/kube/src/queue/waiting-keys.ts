@@ -1,5 +1,5 @@
 /**
- * Keys that wait for a worker, in two lanes: what has just changed, and what is merely looked at again (the first
+ * Keys that wait for a worker, in two lanes: changed keys, and background keys (the first
  * list, a resync). Each lane is served in the order of arrival; while both have keys, three of four turns go to the
  * fresh one, so that a hundred thousand objects of a first list delay no event, and no stream of events starves them.
  */

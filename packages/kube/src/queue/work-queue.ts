@@ -9,7 +9,7 @@
  * Invariants
  *  - A key waits at most once and runs at most once at a time; a key added while it runs, runs again.
  *  - No key is lost: a failed one comes back with growing delays, unless no retry can help.
- *  - What has just changed does not wait behind what is merely looked at again, nor the other way round for ever.
+ *  - Changed keys do not wait behind keys of a first list or resync, and those do not starve either.
  *  - Memory is bounded by the number of keys, not by the number of events.
  */
 import {
@@ -30,7 +30,7 @@ import { type Priority, WaitingKeys } from "./waiting-keys.ts";
 
 /** What a reconcile asks for; nothing: the next event will wake the key. */
 export interface ReconcileResult {
-  /** Run the key again after this time, in milliseconds, whatever happens. */
+  /** Run the key again after this time, in milliseconds, even without an event. */
   readonly requeueAfterMs?: number;
 }
 
@@ -42,7 +42,7 @@ export class TerminalError extends Error {
   override readonly name: string = "TerminalError";
 }
 
-/** Brings the object of one key to the state that is asked for. */
+/** Brings the object of one key to its desired state. */
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
 
 /** How a queue works. */

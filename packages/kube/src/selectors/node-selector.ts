@@ -47,7 +47,7 @@ function isEmptyTerm(term: NodeSelectorTerm): boolean {
   return (term.matchExpressions ?? []).length === 0 && (term.matchFields ?? []).length === 0;
 }
 
-/** Reads the term wholly, so that a mistake is found whatever the node. */
+/** Parses the whole term, so that a mistake is found for every node. */
 function termMatcher(term: NodeSelectorTerm, where: string): (labels: Labels, name: string) => boolean {
   const labelMatcher = new LabelMatcher(
     (term.matchExpressions ?? []).map(({ key, operator, values }) => {

@@ -57,7 +57,7 @@ export class AdversarialServer {
   #state: State = { version: 10, objects: new Map(), log: [] };
   /** Versions at or before this one have been compacted away. */
   #compacted = 0;
-  /** Bumped by a restore: every open watch is of the old server, and never hears of the new one. */
+  /** Incremented by a restore: open watches belong to the old server, and get no events of the new one. */
   #generation = 0;
   #uids = 0;
   /** After a restore: a write before the next client request would be indistinguishable from the old history. */

@@ -17,7 +17,7 @@ import { resources } from "../resources.ts";
 export interface AdversarialSocket {
   readonly url: string;
   readonly ca: string;
-  /** One in so many connections meets its end at some byte; 0: none. */
+  /** One in this many connections fails at some byte; 0: none. */
   faultRate: number;
   /** Connections that were cut, or fell silent. */
   readonly faults: number;
@@ -26,7 +26,7 @@ export interface AdversarialSocket {
   close(): Promise<void>;
 }
 
-/** A connection carries at most so many bytes before it meets its end. */
+/** Maximum number of bytes that a connection carries before it fails. */
 const BYTES_MAX = 6_000;
 
 /** Serves `client` on a free port of the loopback. */
@@ -91,7 +91,7 @@ export async function serveAdversary(random: Random, client: KubeClient): Promis
 
 type Write = (chunk: Uint8Array | string, ...rest: unknown[]) => boolean;
 
-/** After so many bytes the connection is cut, or nothing more is ever sent on it. */
+/** After this many bytes the connection is cut or falls silent. */
 function spoil(socket: TLSSocket, bytes: number, isSilent: boolean): void {
   const write = socket.write.bind(socket) as Write;
   let left = bytes;

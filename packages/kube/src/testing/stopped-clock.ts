@@ -9,7 +9,7 @@ export interface ClockSkew {
   readonly wallOffsetMs: number;
 }
 
-/** A view of `base`. While the process is stopped time goes on, but nothing of it runs: what fell due comes after. */
+/** A view of `base`. While the process is stopped, time passes but no timer fires; due timers fire afterwards. */
 export class ProcessClock implements Clock {
   readonly #base: Clock;
   readonly #skew: ClockSkew;

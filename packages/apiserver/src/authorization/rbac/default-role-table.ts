@@ -363,7 +363,7 @@ export const roleTable: Readonly<Record<string, Readonly<Record<string, readonly
   },
 };
 
-/** ClusterRoles that are put together from all roles with the label `aggregate-to-…`, and where they go themselves. */
+/** ClusterRoles that aggregate all roles with the label `aggregate-to-…`, and the roles they are aggregated into. */
 export const aggregatedRoleTable: Readonly<Record<string, { readonly into?: string }>> = {
   admin: {},
   edit: { into: "admin" },

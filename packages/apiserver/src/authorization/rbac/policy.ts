@@ -22,7 +22,7 @@ export interface RoleObject extends KubeObject {
   readonly aggregationRule?: { readonly clusterRoleSelectors?: readonly object[] };
 }
 
-/** Who is given a role. */
+/** The subject of a binding. */
 export interface Subject {
   readonly kind: string;
   readonly name: string;

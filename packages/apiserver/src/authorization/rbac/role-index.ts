@@ -1,4 +1,4 @@
-/** The rules of a role, arranged so that a question is answered by a few look-ups however many rules there are. */
+/** An index of the rules of a role: a request needs only a few look-ups, for any number of rules. */
 import type { Attributes } from "../authorizer.ts";
 import { type PolicyRule, type RoleObject, ruleAllows } from "./policy.ts";
 

@@ -19,7 +19,7 @@ export interface BackupSummary {
   readonly objects: number;
 }
 
-/** How often the reading of files that a server replaces meanwhile is begun again. */
+/** How often to restart reading when a server replaces the files meanwhile. */
 const attemptsMax = 5;
 
 /**

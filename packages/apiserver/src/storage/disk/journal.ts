@@ -1,6 +1,6 @@
 /**
  * Makes commits durable: each group is one frame at the end of the newest log, synced before it is
- * acknowledged. A log that has grown is left behind for a new one and a base that makes it needless.
+ * acknowledged. A log that has grown is replaced by a new log and a base.
  *
  * Invariants
  *  - Nothing is acknowledged before fdatasync has come back for it; a sync that failed is never tried again.
@@ -107,7 +107,7 @@ export class Journal implements Persistence {
 
   async close(): Promise<void> {
     await this.#base;
-    // Says to the next who opens it that this is the end, and not what a loss of power has left.
+    // Marks the end for the next reader: the log was closed, not cut by a loss of power.
     if (this.#failure === undefined) await this.#append(frameKinds.end, []).catch(() => {});
     await this.#log.close();
     closeSync(this.#marks);
@@ -247,7 +247,7 @@ function partsOf(object: KubeObject): string | readonly Buffer[] {
   return objectParts(object, apiVersion);
 }
 
-/** Removes what the newest base has made needless, and files that were never finished. */
+/** Removes the files that the newest base replaces, and unfinished files. */
 async function removeLeftovers(directory: string): Promise<void> {
   const newest = filesOf(directory, "base").at(-1) ?? 1;
   const names = (["log", "base"] as const).flatMap((type) => [

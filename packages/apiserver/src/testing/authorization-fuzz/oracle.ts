@@ -46,7 +46,7 @@ function allows(
   return right.name === undefined || right.verb === "create" || right.name === spot.name;
 }
 
-/** Why the change was not for who has that right alone; undefined when it was. */
+/** Why that right alone does not allow the change; undefined when it does. */
 export function whyNotChange(right: FuzzRight, change: Change): string | undefined {
   const { of, before, after } = change;
   const what = `${tableOf(of)} ${change.namespace}/${change.name}`;
@@ -64,7 +64,7 @@ export function whyNotChange(right: FuzzRight, change: Change): string | undefin
 function mayRemove(right: FuzzRight, change: Change, before: KubeObject): boolean {
   if (allows(right, ["delete"], change) || deletesMany(right, change)) return true;
   if (isPod(change.of) && allows(right, ["create"], change, ["eviction"])) return true;
-  // Who takes the last finalizer off an object that is going removes it.
+  // Removing the last finalizer of an object that is being deleted removes the object.
   const isGoing = before.metadata?.deletionTimestamp !== undefined;
   return isGoing && allows(right, ["update", "patch"], change, ["", "status", "finalize"]);
 }
@@ -145,7 +145,7 @@ function changedMembers(before: KubeObject, after: KubeObject): readonly string[
   return members;
 }
 
-/** Why an object that an answer shows was not for who has that right alone. */
+/** Why that right alone does not allow reading an object that an answer shows. */
 export function whyNotShown(
   right: FuzzRight,
   spot: Spot,
@@ -158,7 +158,7 @@ export function whyNotShown(
   return allows(right, ["get", "update", "patch", "delete"], spot, parts) ? undefined : what;
 }
 
-/** Why a token was not for who has that right alone. */
+/** Why that right alone does not allow a token. */
 export function whyNotToken(right: FuzzRight, account: Spot): string | undefined {
   if (allows(right, ["create"], account, ["token"])) return undefined;
   return `hands out a token of ${account.namespace}/${account.name}`;

@@ -40,7 +40,7 @@ export function aRight(random: Random): FuzzRight {
   };
 }
 
-/** One request of who has the right. */
+/** One request of a user with the right. */
 export function aRequest(random: Random, right: FuzzRight, stored: Stored): FuzzRequest {
   const [plural = "", part] = right.resource.split("/");
   const meant = fuzzKinds.find((kind) => kind.plural === plural && kind.group === right.group);

@@ -85,7 +85,7 @@ function* judged(
     : /"kind":\s*"[A-Za-z]*List"/.test(body.slice(0, 200))
       ? "list"
       : "object";
-  // A table may be of a list or of one object: who may see it either way may.
+  // A table may show a list or one object: the right to either is enough.
   const forms = body.includes('"kind":"Table"') ? (["list", "object", "watch"] as const) : ([form] as const);
   for (const spot of seen) {
     const refusals = forms.map((one) => whyNotShown(right, spot, one));
