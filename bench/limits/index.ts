@@ -49,7 +49,14 @@ function sender(target: Target): SendJson {
     try {
       const bytes = body === undefined ? undefined : bytesOf(body);
       const answer = await connection.send(method, path, bytes, { keep: true, type: contentType });
-      return { status: answer.status, body: answer.body };
+      const { status, body: text } = answer;
+      // Read only where it is asked for: a large one would cost the others time here.
+      return {
+        status,
+        get body() {
+          return JSON.parse(String(text)) as unknown;
+        },
+      };
     } finally {
       connection.close();
     }
