@@ -242,7 +242,7 @@ function bodyOf(of: Tested, form: PathForm, method: string): unknown {
 const needed = new Set<string>();
 
 describe.each(kinds)("$plural", (of) => {
-  it("are answered as by the real server, whatever the form of the request and whoever asks", async () => {
+  it("are answered as by the real server, for every form of request and every user", async () => {
     const found: string[] = [];
     let turn = 0;
     for (const form of pathForms(of)) {

@@ -172,6 +172,23 @@ describe("the way back to in-tree form", () => {
     expect(gce.dropped[0]?.text).toContain("the rest comes from the node");
   });
 
+  test("an attribute is not kept because another member has the same text", () => {
+    const volumeAttributes = { encrypted: "true", tier: "xfs", partition: "1" };
+    const members = { readOnly: true, fsType: "xfs", volumeAttributes };
+    const { dropped } = restoreInTreePV(
+      csiVolume({ driver: "ebs.csi.aws.com", volumeHandle: "vol-1", ...members }),
+    );
+    expect(dropped.map(({ field }) => field)).toEqual([
+      "spec.csi.volumeAttributes[encrypted]",
+      "spec.csi.volumeAttributes[tier]",
+    ]);
+    const path = { initialvolumefilepath: "[ds] a.vmdk", cachingMode: "ReadOnly" };
+    const vsphere = { driver: "csi.vsphere.vmware.com", volumeHandle: "[ds] a.vmdk", volumeAttributes: path };
+    expect(restoreInTreePV(csiVolume(vsphere)).dropped.map(({ field }) => field)).toEqual([
+      "spec.csi.volumeAttributes[cachingMode]",
+    ]);
+  });
+
   test.each([
     ["csi.vsphere.vmware.com", { volumeHandle: "8e8c" }, "spec.csi.volumeHandle", "vsphereVolume.volumePath"],
     ["rbd.csi.ceph.com", { volumeHandle: "0001-0009" }, "spec.csi.volumeHandle", "rbd.monitors"],

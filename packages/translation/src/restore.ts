@@ -6,7 +6,7 @@
 import { objectLabel, TranslationError } from "./errors.ts";
 import type { InTreePlugin } from "./plugin.ts";
 import { checkSource } from "./source-fields.ts";
-import type { CSIPersistentVolumeSource, PersistentVolume, SecretReference } from "./types.ts";
+import type { CSIPersistentVolumeSource, PersistentVolume, SecretReference, StringMap } from "./types.ts";
 
 /** A member of a CSI source that its in-tree form has no room for, and that the disk can be found without. */
 export interface DroppedField {
@@ -60,7 +60,7 @@ export function checkRestored(
   }
   return [
     ...droppedOfHandle(csi.volumeHandle, again.volumeHandle),
-    ...droppedAttributes(plugin, csi, again, source),
+    ...droppedAttributes(plugin, before, csi, again),
   ];
 }
 
@@ -72,12 +72,15 @@ function droppedOfHandle(handle: string, again: string): readonly DroppedField[]
 
 function droppedAttributes(
   plugin: InTreePlugin,
+  before: PersistentVolume,
   csi: CSIPersistentVolumeSource,
   again: CSIPersistentVolumeSource,
-  source: { readonly [member: string]: unknown },
 ): readonly DroppedField[] {
+  const without = inTreeTextOf(plugin, before, {});
   return Object.entries(csi.volumeAttributes ?? {}).flatMap(([name, value]) => {
-    if (again.volumeAttributes?.[name] === value || isKept(source, value)) return [];
+    if (value === "" || again.volumeAttributes?.[name] === value) return [];
+    // By itself, so that the cost grows with the number of attributes and not with its square.
+    if (inTreeTextOf(plugin, before, { [name]: value }) !== without) return [];
     const text = `${JSON.stringify(value)} is dropped: ${plugin.source} has no room for it`;
     return [{ field: `spec.csi.volumeAttributes[${name}]`, text }];
   });
@@ -119,9 +122,16 @@ function isSameSecret(
   return (before.name ?? "") === (after?.name ?? "") && (before.namespace ?? "") === (after?.namespace ?? "");
 }
 
-/** True when a member of the source holds the value, such as a path or a caching mode. */
-function isKept(source: { readonly [member: string]: unknown }, value: string): boolean {
-  return value === "" || Object.values(source).some((member) => String(member) === value);
+/** The in-tree form of the volume if these were its attributes, as text to compare; "" where there is none. */
+function inTreeTextOf(plugin: InTreePlugin, pv: PersistentVolume, volumeAttributes: StringMap): string {
+  const csi = { ...(pv.spec?.csi as CSIPersistentVolumeSource), volumeAttributes };
+  try {
+    const { metadata, spec } = plugin.pvToInTree({ metadata: pv.metadata, spec: { csi } }, undefined);
+    return JSON.stringify([metadata?.annotations, spec]);
+  } catch (error) {
+    if (error instanceof TranslationError) return "";
+    throw error;
+  }
 }
 
 function lost(label: () => string, plugin: InTreePlugin, member: string, value: unknown): TranslationError {

@@ -37,7 +37,7 @@ test("a wait is told at once and every 30 s, however often the step looks", asyn
   ]);
 });
 
-test("a step inside one long call is told of too, after a second and every 30 s", async () => {
+test("a step inside one long call is reported too, after a second and every 30 s", async () => {
   const clock = new VirtualClock();
   const told: string[] = [];
   const watched = watchStep(clock, about(65_000, told, clock), never, (_, signal) =>

@@ -153,7 +153,7 @@ describe("the node's record of uncertain volumes", () => {
     expect(await plane.volumesAttached("n1")).toEqual([inTreeName]);
   });
 
-  it("is put right when somebody else has changed it", async () => {
+  it("is written back when another client has changed it", async () => {
     const { plane, cloud, record } = bound(await World.create());
     cloud.before = (call) => (call.startsWith("detach") ? hang() : undefined);
     world.start();
