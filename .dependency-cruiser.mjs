@@ -8,11 +8,13 @@ import { packageEntries } from "./scripts/lib/package-entries.mjs";
 const floors = [
   ["runtime", "translation"],
   ["kube", "csi"],
-  ["storage", "apiserver"],
+  ["conformance", "storage", "apiserver"],
   ["volumes", "sidecars", "migration"],
+  ["reference-driver"],
   ["local"],
   ["simulation", "dashboard"],
   ["cli"],
+  ["testing"],
 ];
 
 const tests = "(\\.(test|contract|bench)\\.ts$|/testing/)";

@@ -13,7 +13,7 @@ before=$(generated)
 npm run --silent generate
 after=$(generated)
 [ "$before" = "$after" ] || {
-  echo "generated files were stale; they are generated anew now, commit them:"
+  echo "generated files were stale; they are regenerated now, commit them:"
   diff <(printf '%s\n' "$before") <(printf '%s\n' "$after") | sed -n 's/^[<>] [0-9a-f]*  /  /p' | sort -u
   exit 1
 }

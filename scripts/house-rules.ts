@@ -1,13 +1,18 @@
 /**
  * Checks the rules of the house that no linter knows: the world outside is reached through the seams alone,
- * exported names are documented, no package host and no machine path stands in a file, references lead somewhere.
+ * folders import each other in no circle, no package reaches into another's sources, exported names are documented,
+ * members are called, no package host, no machine path and no refused word stands in a file, references lead somewhere.
  *
  *   tsx scripts/house-rules.ts      prints `path:line message` for each finding; exits 1 if there is one
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { relative } from "node:path";
+import { deadMembers } from "./house-rules/dead-members.ts";
 import { undocumentedExports } from "./house-rules/documented.ts";
+import { folderCircles } from "./house-rules/folder-circles.ts";
+import { foreignSources, type KnownReach, knownReaches } from "./house-rules/foreign-sources.ts";
+import { type KnownCircle, knownCircles } from "./house-rules/known-circles.ts";
 import { permissions } from "./house-rules/permissions.ts";
 import { type ExportsOf, privateImports } from "./house-rules/public-entries.ts";
 import { brokenLinks, brokenReferences, type Files } from "./house-rules/references.ts";
@@ -29,10 +34,11 @@ const isText = (path: string) =>
   /(\.(ts|tsx|js|mjs|json|jsonc|md|sh|ya?ml|proto|html|css|txt)|\/run|\.npmrc)$/.test(path) &&
   !/(^|\/)vectors\//.test(path);
 
+const read = (path: string) => readFileSync(path, "utf8");
 const sources = new Map<string, Source>();
 const load = (path: string): Source | undefined => {
   if (!isProduct(path) || !existsSync(path)) return undefined;
-  const source = sources.get(path) ?? parse(path, readFileSync(path, "utf8"));
+  const source = sources.get(path) ?? parse(path, read(path));
   sources.set(path, source);
   return source;
 };
@@ -56,10 +62,36 @@ for (const permission of permissions.filter((candidate) => !used.has(candidate))
     message: `nothing needs the permission for ${permission.because} (${permission.files.source}): remove it`,
   });
 }
+const circles = new Set<KnownCircle>();
+findings.push(...folderCircles(sources.values(), knownCircles, circles));
+for (const { folder, parts } of knownCircles.filter((candidate) => !circles.has(candidate))) {
+  findings.push({
+    path: "scripts/house-rules/known-circles.ts",
+    line: 1,
+    message: `${parts.join(", ")} of ${folder} import each other in no circle: remove the entry`,
+  });
+}
+const readers = files
+  .filter((path) => /\.tsx?$/.test(path))
+  .map((path) => load(path) ?? parse(path, read(path)));
+findings.push(
+  ...deadMembers(
+    readers.filter(({ path }) => isProduct(path)),
+    readers,
+  ),
+);
 for (const { source } of packageEntries) {
   findings.push(...undocumentedExports(relative(process.cwd(), source), load));
 }
-const read = (path: string) => readFileSync(path, "utf8");
+const reaches = new Set<KnownReach>();
+for (const reader of readers) findings.push(...foreignSources(reader, knownReaches, reaches));
+for (const { folder } of knownReaches.filter((candidate) => !reaches.has(candidate))) {
+  findings.push({
+    path: "scripts/house-rules/foreign-sources.ts",
+    line: 1,
+    message: `${folder} reaches into no package: remove the entry`,
+  });
+}
 const documents = files.filter((path) => /^docs\/((behaviour|decisions)\/)?[^/]+\.md$/.test(path));
 const repository: Files = { exists: existsSync, read, documents };
 // The rule of references and its tests name what they refuse.

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { sidecarVerbs } from "../packages/cli/src/commands/sidecars/verbs.ts";
 import { flagTables, guide, narrow, withTables } from "./sidecar-flags.ts";
 
-test("the guide tells of every flag as the command reads it", () => {
+test("the guide lists every flag as the command reads it", () => {
   const text = readFileSync(guide, "utf8");
   expect(narrow(withTables(text))).toBe(narrow(text)); // Else: tsx scripts/sidecar-flags.ts
 });

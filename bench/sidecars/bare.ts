@@ -8,9 +8,9 @@
 import { readFileSync } from "node:fs";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { Agent, type Dispatcher } from "undici";
+import { clientOver } from "../../packages/csi/src/calls/unary.ts";
 import { Controller } from "../../packages/csi/src/gen/csi_pb.ts";
-import { methodDefinition } from "../../packages/csi/src/grpc-service.ts";
-import { clientOver } from "../../packages/csi/src/unary.ts";
+import { methodDefinition } from "../../packages/csi/src/grpc/grpc-service.ts";
 import { driverName, finalizer, paths } from "./objects.ts";
 
 interface Metadatum {
@@ -191,7 +191,7 @@ async function detach({ metadata, spec }: Thing): Promise<void> {
 }
 
 /** An event about a claim: the reference writes two for each piece of work, and so do ours. */
-async function tell({ metadata: { name, uid } }: Thing, reason: string): Promise<void> {
+async function recordEvent({ metadata: { name, uid } }: Thing, reason: string): Promise<void> {
   const time = new Date().toISOString();
   await send("POST", "/api/v1/namespaces/default/events", {
     metadata: { generateName: `${name}.` },
@@ -209,7 +209,7 @@ async function tell({ metadata: { name, uid } }: Thing, reason: string): Promise
 async function provision(claim: Thing): Promise<void> {
   const { name, uid } = claim.metadata;
   const path = `${paths.claims}/${name}`;
-  await tell(claim, "Provisioning");
+  await recordEvent(claim, "Provisioning");
   await send("PATCH", path, { metadata: { annotations: { intent: "stored" } } });
   const volume = `pvc-${uid}`;
   await controller.createVolume(
@@ -231,14 +231,14 @@ async function provision(claim: Thing): Promise<void> {
     },
   });
   await send("PATCH", path, { metadata: { annotations: { intent: null } } });
-  await tell(claim, "ProvisioningSucceeded");
+  await recordEvent(claim, "ProvisioningSucceeded");
 }
 
 async function expand(claim: Thing): Promise<void> {
   const { metadata, spec } = claim;
   const path = `${paths.claims}/${metadata.name}/status`;
   const storage = spec.resources?.requests.storage ?? "";
-  await tell(claim, "Resizing");
+  await recordEvent(claim, "Resizing");
   await send("PATCH", path, { status: { conditions: [{ type: "Resizing", status: "True" }] } });
   await controller.controllerExpandVolume(
     {
@@ -249,7 +249,7 @@ async function expand(claim: Thing): Promise<void> {
   );
   await send("PATCH", `${paths.volumes}/${spec.volumeName}`, { spec: { capacity: { storage } } });
   await send("PATCH", path, { status: { conditions: null, capacity: { storage } } });
-  await tell(claim, "VolumeResizeSuccessful");
+  await recordEvent(claim, "VolumeResizeSuccessful");
 }
 
 await follow(paths.volumes, volumes, () => {});

@@ -1,8 +1,8 @@
 /** The driver under the conformance suite: in memory, on this machine without root, and with mounts where root is. */
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
+import { conformanceSuite } from "@longshore/conformance";
 import { grpcConnector, grpcListener, inProcessCsi, VolumeCapability_AccessMode_Mode } from "@longshore/csi";
-import { conformanceSuite } from "@longshore/csi/conformance";
 import {
   type Host,
   kernelHost,
@@ -101,7 +101,7 @@ test("a volume that a crash left half made is made by the repeat, and gone when 
   }
 });
 
-test("the manifest is what driver deploy renders (npx vitest run examples/driver --update writes it anew)", async () => {
+test("the manifest is what driver deploy renders (npx vitest run examples/driver --update regenerates it)", async () => {
   const plan = planDeployment({
     name: own.name,
     image: "registry.example.com/directories:v1",

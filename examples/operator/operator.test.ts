@@ -62,7 +62,7 @@ test("a workspace takes its claim with it", async () => {
   await operator.stop();
 });
 
-test("a claim of someone else is left alone", async () => {
+test("a claim of another owner is left alone, and no longer in the way once it is deleted", async () => {
   const theirs = {
     metadata: ref,
     spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "5Gi" } } },
@@ -73,10 +73,15 @@ test("a claim of someone else is left alone", async () => {
   await clock.advance(60_000);
   expect((await claim())?.spec?.resources?.requests).toEqual({ storage: "5Gi" });
   expect(await status()).toBeUndefined();
+  await kube.delete(resources.persistentVolumeClaims, ref, { signal });
+  const released = { metadata: { finalizers: null } };
+  await kube.patch(resources.persistentVolumeClaims, ref, { type: "merge", body: released }, { signal });
+  await clock.advance(1_000);
+  expect((await claim())?.spec?.resources?.requests).toEqual({ storage: "9Gi" });
   await operator.stop();
 });
 
-test("what is asked for while the operator is away is done when it is back", async () => {
+test("a workspace that changes while no operator runs is reconciled by the next one", async () => {
   await kube.create(workspaces, aWorkspace("1Gi"), { signal });
   const first = startWorkspaceOperator(env);
   await first.stop(); // Before it could do anything.

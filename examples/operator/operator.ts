@@ -1,27 +1,30 @@
 /**
- * The operator of workspaces: each gets a claim of its size, which goes with it, and says when that is bound.
+ * The operator of workspaces: each gets a claim of its size, which is deleted with it, and reports when that is bound.
+ * It observes (the caches), decides (`workspace-step.ts`, pure) and acts (one small action a step).
  *
  * Invariants
- *  - Woken by a key: each pass looks at the caches, which show at least what the operator itself has written.
+ *  - Woken by a key: each pass reads the caches, which show at least what the operator itself has written.
  *  - A pass may stop at any `await` and begin again; a second pass changes nothing more.
  */
 import {
-  isAlreadyExists,
+  type Actions,
+  forResource,
+  type KubeClient,
   type KubeEnv,
   keyOf,
-  type PersistentVolumeClaim,
-  parseQuantity,
-  type ReconcileResult,
+  observeAgain,
   refOf,
   resources,
-  type Stored,
   settled,
   sharedInformers,
-  startWorkQueue,
+  startController,
+  TerminalError,
   trackWrites,
+  watches,
 } from "@longshore/kube";
 import { type Component, stopAll } from "@longshore/runtime";
-import { type Workspace, workspaces } from "./workspace.ts";
+import { workspaces } from "./workspace.ts";
+import { decideWorkspaceStep, type ObservedWorkspace, type WorkspaceStep } from "./workspace-step.ts";
 
 /** Starts the operator; it works in the background until it is stopped. */
 export function startWorkspaceOperator(given: KubeEnv): Component {
@@ -29,76 +32,46 @@ export function startWorkspaceOperator(given: KubeEnv): Component {
   const env = trackWrites(given, informers);
   const cache = informers.of(workspaces);
   const claims = informers.of(resources.persistentVolumeClaims);
-  const queue = startWorkQueue(env, {
+  const controller = startController<ObservedWorkspace, WorkspaceStep>(env, {
     name: "workspaces",
     workers: 4,
-    reconcileTimeoutMs: 60_000,
-    reconcile: async (key, signal) => {
-      await informers.synced(signal);
+    passTimeoutMs: 60_000,
+    // A claim has the name of its workspace, also one of another owner that is in the way.
+    sources: [forResource(cache), watches(claims, (claim) => [keyOf(claim)])],
+    observe: (key) => {
       const workspace = cache.get(key);
-      return workspace === undefined ? settled : reconcile(env, workspace, claims.get(key), signal);
+      return workspace && { workspace, claim: claims.get(key) };
     },
+    decide: decideWorkspaceStep,
+    actions: workspaceActions(env.kube),
   });
-  cache.onChange({
-    added: (workspace, { initial }) => queue.add(keyOf(workspace), initial ? "background" : "fresh"),
-    updated: (_, workspace) => queue.add(keyOf(workspace)),
-    deleted: (workspace) => queue.forget(keyOf(workspace)),
-  });
-  // A claim has its workspace's name.
-  const wake = (claim: Stored<PersistentVolumeClaim>) => queue.add(keyOf(claim));
-  claims.onChange({ added: wake, updated: (_, claim) => wake(claim), deleted: wake });
-  return { stop: () => stopAll([queue, informers]) };
+  return { stop: () => stopAll([informers, controller]) };
 }
 
-async function reconcile(
-  { kube }: KubeEnv,
-  workspace: Stored<Workspace>,
-  claim: Stored<PersistentVolumeClaim> | undefined,
-  signal: AbortSignal,
-): Promise<ReconcileResult> {
-  if (workspace.metadata.deletionTimestamp !== undefined) return settled; // The claim goes with its owner.
-  if (claim === undefined) {
-    await kube
-      .create(resources.persistentVolumeClaims, claimOf(workspace), { signal })
-      .catch((error: unknown) => {
-        if (!isAlreadyExists(error)) throw error;
-      });
-  } else if (claim.metadata.ownerReferences?.some(({ uid }) => uid === workspace.metadata.uid) !== true) {
-    throw new Error(`claim ${keyOf(claim)} belongs to someone else: delete it, or rename the workspace`);
-  } else if (isLarger(workspace.spec.size, claim)) {
-    const body = { spec: { resources: { requests: { storage: workspace.spec.size } } } };
-    await kube.patch(resources.persistentVolumeClaims, refOf(claim), { type: "merge", body }, { signal });
-  }
-  const status: Workspace["status"] = {
-    phase: claim?.status?.phase === "Bound" ? "Ready" : "Pending",
-    claimName: workspace.metadata.name,
-    observedGeneration: workspace.metadata.generation ?? 1,
-  };
-  if (!isSame(status, workspace.status)) {
-    await kube.updateStatus(workspaces, { ...workspace, status }, { signal });
-  }
-  return settled;
-}
-
-function claimOf({ metadata, spec }: Stored<Workspace>): PersistentVolumeClaim {
-  const { name, namespace = "default", uid } = metadata;
-  const owner = { apiVersion: "example.longshore.dev/v1", kind: "Workspace", name, uid, controller: true };
+/** One small action for each step. A failure is retried with growing delays; a terminal one when an object changes. */
+function workspaceActions(kube: KubeClient): Actions<ObservedWorkspace, WorkspaceStep> {
   return {
-    metadata: { name, namespace, ownerReferences: [owner] },
-    spec: {
-      accessModes: ["ReadWriteOnce"],
-      resources: { requests: { storage: spec.size } },
-      ...(spec.storageClassName === undefined ? {} : { storageClassName: spec.storageClassName }),
+    async createClaim({ claim }, _observed, { signal }) {
+      await kube.create(resources.persistentVolumeClaims, claim, { signal });
+      return observeAgain;
     },
+    refuseForeignClaim({ reason }) {
+      throw new TerminalError(reason);
+    },
+    async growClaim({ size }, { workspace }, { signal }) {
+      const body = { spec: { resources: { requests: { storage: size } } } };
+      await kube.patch(
+        resources.persistentVolumeClaims,
+        refOf(workspace),
+        { type: "merge", body },
+        { signal },
+      );
+      return observeAgain;
+    },
+    async reportStatus({ status }, { workspace }, { signal }) {
+      await kube.updateStatus(workspaces, { ...workspace, status }, { signal });
+      return settled;
+    },
+    done: () => settled,
   };
-}
-
-function isLarger(size: string, claim: PersistentVolumeClaim): boolean {
-  return parseQuantity(size).compare(parseQuantity(claim.spec?.resources?.requests?.storage ?? "0")) > 0;
-}
-
-function isSame(a: Workspace["status"], b: Workspace["status"]): boolean {
-  return (
-    a?.phase === b?.phase && a?.claimName === b?.claimName && a?.observedGeneration === b?.observedGeneration
-  );
 }

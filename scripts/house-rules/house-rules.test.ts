@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { deadMembers } from "./dead-members.ts";
 import { undocumentedExports } from "./documented.ts";
 import { privateImports } from "./public-entries.ts";
 import { brokenLinks, brokenReferences, type Files } from "./references.ts";
@@ -80,11 +81,12 @@ describe("documented exports", () => {
     expect(
       undocumented({
         "p/index.ts": 'export * from "./all.ts";\nexport { named, type Shape as Form } from "./some.ts";',
-        "p/all.ts": "/** Says so. */\nexport function told() {}\nexport class Untold {}\nfunction inner() {}",
+        "p/all.ts":
+          "/** Says so. */\nexport function documented() {}\nexport class Undocumented {}\nfunction inner() {}",
         "p/some.ts":
           "/* not a doc */\nexport const named = () => 1;\ninterface Shape {}\nexport type { Shape };\nexport function unreachable() {}",
       }),
-    ).toEqual(["p/all.ts:3 Untold", "p/some.ts:2 named", "p/some.ts:3 Form"]);
+    ).toEqual(["p/all.ts:3 Undocumented", "p/some.ts:2 named", "p/some.ts:3 Form"]);
   });
 
   test("is content with docs above overloads and lint comments, and with bare constants and aliases", () => {
@@ -128,6 +130,37 @@ describe("texts", () => {
   test("leaves ordinary paths alone", () => {
     expect(found("/var/lib/kubelet/root/x and $HOME/work/y and ./work/z")).toBe(0);
     expect(found("https://kubernetes.io/docs/")).toBe(0);
+  });
+  test.each([
+    `the driver is ${"to"}ld the name`,
+    `${"Te"}lls which volume it is`,
+    `function ${"te"}llOfLoss() {}`,
+    `class A { #${"te"}ll() {} }`,
+    `const is${"Wi"}sh = true;`,
+    `import "./${"to"}ld.ts";`,
+    `a ${"wi"}sh for storage`,
+    `it lists ${"a"}new`,
+    `"${"no"}body listens"`,
+    `where ${"no"}body's disk is`,
+    `the secret is ${"gi"}ven back`,
+    `the server ${"is aw"}ay`,
+    `the ${"tw"}in of the volume`,
+  ])("refuses words that are not plain: %s", (text) => {
+    expect(found(text)).toBe(1);
+    expect(forbiddenTexts("packages/csi/src/a.ts", text)).toHaveLength(1);
+  });
+  test("leaves other words alone", () => {
+    expect(found("indeed, we recommend a satellite; a new way is always between; amended")).toBe(0);
+    expect(found(`as the user \`${"no"}body\`, whose name is "${"no"}body"`)).toBe(0);
+  });
+  test("leaves the words of generated and recorded data alone", () => {
+    const text = `it ${"te"}lls`;
+    for (const path of ["a.json", "packages/csi/src/gen/a.ts"]) {
+      expect(forbiddenTexts(path, text)).toEqual([]);
+    }
+    for (const path of ["packages/volumes/src/a.ts", "CHANGELOG.md"]) {
+      expect(forbiddenTexts(path, text)).toHaveLength(1);
+    }
   });
 });
 
@@ -269,5 +302,38 @@ describe("references", () => {
     ["packages/a.ts", "// decision 0004", "1 docs/decisions has no record 0004"],
   ])("a reference of %s that leads nowhere: %s", (from, text, message) => {
     expect(references(from, text)).toEqual([message]);
+  });
+});
+
+describe("members that nothing calls", () => {
+  const dead = (declared: string, reader = "") => {
+    const source = parse("packages/a/src/a.ts", declared);
+    return deadMembers([source], [source, parse("packages/a/src/b.ts", reader)]).map(
+      ({ message }) => message.split(" ")[0],
+    );
+  };
+
+  test.each([
+    ["a method of an interface", "interface A { run(): void }"],
+    ["a function of an interface", "interface A { readonly run: () => void }"],
+    ["a method of a class", "class A { run() {} }"],
+    ["a getter", "class A { get run() { return 1; } }"],
+    ["what is only written", "interface A { run(): void } const a: A = { run: () => {} };"],
+  ])("are found: %s", (_what, text) => {
+    expect(dead(text)).toEqual(["run"]);
+  });
+
+  test.each([
+    ["by a call", "a.run();"],
+    ["by an optional call", "a?.run?.();"],
+    ["by taking the object apart", "const { run } = a;"],
+    ["in a parameter that takes it apart", "function f({ run: go }) {}"],
+    ["by its name in a text", 'a["run"](); type Run = A["run"];'],
+  ])("are alive where another file reads them %s", (_how, reader) => {
+    expect(dead("interface A { run(): void }", reader)).toEqual([]);
+  });
+
+  test("are no data, and nothing that Node calls", () => {
+    expect(dead("interface A { name: string } class B { toJSON() {} _write() {} #own() {} }")).toEqual([]);
   });
 });

@@ -7,12 +7,12 @@ import type { Permission } from "./seams.ts";
 /** The real forms of the seams, and the composition roots. */
 export const permissions: readonly Permission[] = [
   {
-    files: /^packages\/runtime\/src\/(system-[a-z-]+|random)\.ts$/,
+    files: /^packages\/runtime\/src\/(clock\/system-[a-z-]+|random)\.ts$/,
     may: ["time", "timers", "random"],
     because: "the real Clock and Random",
   },
   {
-    files: /^packages\/runtime\/src\/virtual-clock\.ts$/,
+    files: /^packages\/runtime\/src\/clock\/virtual-clock\.ts$/,
     may: ["timers"],
     because: "virtual time moves only once real input and output that is under way has been delivered",
   },
@@ -72,9 +72,14 @@ export const permissions: readonly Permission[] = [
     because: "the dashboard's page, which runs in a browser",
   },
   {
-    files: /^packages\/local\/src\/((containers|processes)\/|(.*\/)?(http|process)[a-z-]*\.ts$)/,
+    files: /^packages\/local\/src\/((containers|processes|programs)\/|(.*\/)?(http|process)[a-z-]*\.ts$)/,
     may: ["network", "files", "programs", "process"],
-    because: "the processes of the local cluster, its pods, and the disk cloud's server",
+    because: "the processes of the local cluster, and its pods",
+  },
+  {
+    files: /^packages\/reference-driver\/src\/disk-cloud\/http-[a-z]+\.ts$/,
+    may: ["network", "files", "programs"],
+    because: "the disk cloud's server, whose socket is a file with a mode, and its client",
   },
   {
     files: /^packages\/local\/src\/(.*\/)?[a-z-]+-program\.ts$/,

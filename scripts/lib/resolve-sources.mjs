@@ -1,4 +1,4 @@
-/** Tells dependency-cruiser that what one package imports of another is its source, built or not. */
+/** Resolves imports between packages to their sources for dependency-cruiser, built or not. */
 import { packageEntries } from "./package-entries.mjs";
 
 export default {

@@ -4,14 +4,16 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { type CsiServices, CsiStatusError, grpcCodes, inProcessCsi, toJson, VolumeCapabilitySchema } from "@longshore/csi";
-import { resources, type VolumeAttachment } from "@longshore/kube";
+import { resources, type VolumeAttachment, walkSteps } from "@longshore/kube";
 import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
-import { attacherFinalizer } from "@longshore/storage";
 import { getInTreeNameFromCSIName, isMigratedCSIDriverByName } from "@longshore/translation";
-import { type AttachContext, reconcileAttachment } from "../../packages/sidecars/src/attacher/attach-reconciler.ts";
+import type { AttachContext } from "../../packages/sidecars/src/attacher/attach-context.ts";
+import { attachSteps } from "../../packages/sidecars/src/attacher/attach-steps.ts";
 import { shouldEnqueue } from "../../packages/sidecars/src/attacher/attach-triggers.ts";
+import { attachRules } from "../../packages/sidecars/src/attacher/attach-rules.ts";
 import { contradicted } from "../../packages/sidecars/src/attacher/published-volumes.ts";
-import { reconcileVolumeFinalizer } from "../../packages/sidecars/src/attacher/volume-finalizer.ts";
+import { volumeFinalizerSteps } from "../../packages/sidecars/src/attacher/volume-finalizer.ts";
+import { VolumeReleases } from "../../packages/sidecars/src/attacher/volume-releases.ts";
 import { volumeNameOf } from "../../packages/sidecars/src/common/attachments.ts";
 import { addFinalizerPatch, removeFinalizerPatch } from "../../packages/sidecars/src/common/finalizers.ts";
 import { type CaseObject, type RecordedAction, RecordedCluster } from "./recorded-cluster.ts";
@@ -102,28 +104,34 @@ async function sync(input: SyncInput, vector: VectorCase): Promise<unknown> {
   if (input.supportsPublishReadOnly) controller.add("PUBLISH_READONLY");
   if (input.supportsSingleNodeMultiWriter) controller.add("SINGLE_NODE_MULTI_WRITER");
   const name = input.driverName;
-  const context: AttachContext & { attachmentsOf(pvName: string): readonly unknown[] } = {
+  const driver = {
+    name,
+    inTreeName: isMigratedCSIDriverByName(name) ? getInTreeNameFromCSIName(name) : undefined,
+    capabilities: { plugin: new Set<string>(), controller },
+    csi: connection,
+  };
+  const context: AttachContext = {
     env: { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter, kube, csi: connection },
-    driver: {
-      name,
-      inTreeName: isMigratedCSIDriverByName(name) ? getInTreeNameFromCSIName(name) : undefined,
-      capabilities: { plugin: new Set(), controller },
-      csi: connection,
-    },
+    driver,
     events: { event() {} },
-    attachments,
+    attachments: {
+      ...attachments,
+      byIndex: (_, pvName) => attachments.list().filter((va) => volumeNameOf(va) === pvName),
+    },
     volumes: cluster.cache(resources.persistentVolumes),
     csiNodes: cluster.cache(resources.csiNodes),
-    attachmentsOf: (pvName) => attachments.list().filter((va) => volumeNameOf(va) === pvName),
+    rules: attachRules(driver, input.defaultFSType, false),
     forced: new Set(),
+    releases: new VolumeReleases(),
     timeoutMs: 15_000,
-    defaultFsType: input.defaultFSType,
-    finalizer: attacherFinalizer(name),
   };
   const requeued: string[] = [];
   const pass = async (kind: "VolumeAttachment" | "PersistentVolume", key: string) => {
-    const reconcile = kind === "VolumeAttachment" ? reconcileAttachment : reconcileVolumeFinalizer;
-    await reconcile(context, key, signal).catch(() => requeued.push(`${kind}/${key}`));
+    const walked =
+      kind === "VolumeAttachment"
+        ? walkSteps(attachSteps(context), { key, signal })
+        : walkSteps(volumeFinalizerSteps(context), { key, signal });
+    await walked.catch(() => requeued.push(`${kind}/${key}`));
   };
   const { event } = input;
   if (event === null) {

@@ -14,10 +14,16 @@ import {
 import { type PersistentVolume, type PersistentVolumeClaim, resources, type StorageClass, type Stored } from "@longshore/kube";
 import { VirtualClock } from "@longshore/runtime";
 import { ProvisionError } from "../../packages/sidecars/src/provisioner/create-outcome.ts";
-import { deleteVolume } from "../../packages/sidecars/src/provisioner/delete-volume.ts";
 import { isClaimOurs } from "../../packages/sidecars/src/provisioner/claim-owner.ts";
-import { createVolume, provisioningSecrets } from "../../packages/sidecars/src/provisioner/provision-volume.ts";
-import { prepareVolume } from "../../packages/sidecars/src/provisioner/volume-request.ts";
+import { readVolumeAnswer, type UnfitVolume } from "../../packages/sidecars/src/provisioner/volume-answer.ts";
+import {
+  askForVolume,
+  deleteDisk,
+  provisioningSecrets,
+  secretsUnlessGone,
+} from "../../packages/sidecars/src/provisioner/volume-calls.ts";
+import { deletionOf } from "../../packages/sidecars/src/provisioner/volume-deletion.ts";
+import { type PreparedVolume, prepareVolume } from "../../packages/sidecars/src/provisioner/volume-request.ts";
 import { type CaseObject, RecordedCluster } from "./recorded-cluster.ts";
 import type { VectorCase, VectorGroup } from "./types.ts";
 
@@ -138,6 +144,21 @@ async function contextOf(input: AttemptInput, calls: unknown[]) {
 const recordedError = (vector: VectorCase): string =>
   (vector.output as { readonly error?: string } | undefined)?.error ?? "refused";
 
+/** The end of an attempt whose volume must not stay. */
+async function withoutVolume(
+  context: Awaited<ReturnType<typeof contextOf>>,
+  prepared: PreparedVolume,
+  { volumeId, error }: UnfitVolume,
+): Promise<never> {
+  try {
+    const secrets = await secretsUnlessGone(context, prepared.deletionSecret, signal);
+    await deleteDisk(context, { volumeId, migrated: prepared.migrated }, secrets, signal);
+  } catch (cause) {
+    throw new ProvisionError("Background", error.message, { cause });
+  }
+  throw error;
+}
+
 async function provision(input: AttemptInput, vector: VectorCase): Promise<unknown> {
   const csiCalls: unknown[] = [];
   const context = await contextOf(input, csiCalls);
@@ -148,7 +169,10 @@ async function provision(input: AttemptInput, vector: VectorCase): Promise<unkno
     const selectedNode = input.selectedNode || undefined;
     const prepared = await prepareVolume(context, input.pvc, input.storageClass, selectedNode, signal);
     const secrets = await provisioningSecrets(context, prepared, signal);
-    const { pv } = await createVolume(context, prepared, secrets, input.pvc, signal);
+    const volume = await askForVolume(context, prepared, secrets, signal);
+    const answer = readVolumeAnswer(context, prepared, input.pvc, volume);
+    if ("unfit" in answer) return await withoutVolume(context, prepared, answer.unfit);
+    const { pv } = answer.made;
     const { apiVersion: _, kind: __, ...rest } = pv;
     return { csiCalls, pv: asStored(rest), state: "Finished" };
   } catch (error) {
@@ -174,7 +198,11 @@ async function remove(input: AttemptInput, vector: VectorCase): Promise<unknown>
   const csiCalls: unknown[] = [];
   const context = await contextOf(input, csiCalls);
   try {
-    await deleteVolume(context, input.pv, signal);
+    const deletion = deletionOf(context, input.pv);
+    const secrets = await secretsUnlessGone(context, deletion.secret, signal);
+    const [node] = context.attachedTo(input.pv.metadata?.name ?? "");
+    if (node !== undefined) return { csiCalls, error: recordedError(vector) };
+    await deleteDisk(context, deletion, secrets, signal);
     return { csiCalls };
   } catch {
     return { csiCalls, error: recordedError(vector) };

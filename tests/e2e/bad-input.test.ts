@@ -278,7 +278,7 @@ describe("a cluster that runs", () => {
     ["no YAML", () => "{ nope", /not valid YAML/],
     ["no kubeconfig", () => "a: 1\n", /kubeconfig/],
     [
-      "one of nobody",
+      "one whose server does not run",
       (text: string) => text.replace(/127\.0\.0\.1:\d+/, "127.0.0.1:1"),
       /refused.*is the API server running/,
     ],

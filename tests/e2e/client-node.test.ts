@@ -89,7 +89,7 @@ it("lists in pages and by labels", async () => {
   expect(second.items.map((item) => item.metadata?.name)).toEqual(["page-3"]);
 });
 
-it("is told why it is refused, as a Status", async () => {
+it("gets the reason of a refusal, as a Status", async () => {
   const code = async (doing: Promise<unknown>) => {
     const error = await doing.then(() => undefined).catch((e: unknown) => e);
     expect(error).toBeInstanceOf(ApiException);
@@ -97,7 +97,7 @@ it("is told why it is refused, as a Status", async () => {
     const { reason } = typeof body === "string" ? JSON.parse(body) : (body as { reason: string });
     return [code, reason];
   };
-  expect(await code(core.readPersistentVolume({ name: "nobody" }))).toEqual([404, "NotFound"]);
+  expect(await code(core.readPersistentVolume({ name: "missing" }))).toEqual([404, "NotFound"]);
   await core.createPersistentVolume({ body: volume("twice") });
   expect(await code(core.createPersistentVolume({ body: volume("twice") }))).toEqual([409, "AlreadyExists"]);
   const stale = { ...volume("twice"), metadata: { name: "twice", resourceVersion: "1" } };

@@ -47,7 +47,7 @@ describe("a crossing survives", () => {
    * steps: its first part at once, before the step goes on, the rest in parallel with the crossing.
    */
   async function overAndBack(
-    deeds: Partial<Record<"migrate" | "rollback", Readonly<Record<string, () => unknown>>>>,
+    actions: Partial<Record<"migrate" | "rollback", Readonly<Record<string, () => unknown>>>>,
     mayStillCall: readonly string[] = [],
   ): Promise<void> {
     let migratedAt = 0;
@@ -56,12 +56,12 @@ describe("a crossing survives", () => {
         const calls = await test.inTreeCallsSince(migratedAt);
         expect(calls.filter((op) => !mayStillCall.includes(op))).toEqual([]);
       }
-      const left = new Map(Object.entries(deeds[direction] ?? {}));
+      const left = new Map(Object.entries(actions[direction] ?? {}));
       const done: unknown[] = [];
       const crossing = test.cross(direction, (step) => {
-        const deed = left.get(step);
+        const action = left.get(step);
         left.delete(step);
-        if (deed !== undefined) done.push(deed());
+        if (action !== undefined) done.push(action());
       });
       await crossing;
       migratedAt = await test.lastCloudCall();
@@ -107,11 +107,11 @@ describe("a crossing survives", () => {
 
   it("kill -9 of the controller manager in the middle", async () => {
     const kill = () => test.signal("controller-manager", "SIGKILL");
-    // What the one that died had begun to detach, its successor ends before the node changes over. It also asks
+    // The detaches that the killed process had begun, its successor finishes before the node changes over. It also asks
     // the provider what is attached, for controllers that keep no record.
     const mayStillCall = ["listDisks", "listInstances"];
-    const deeds = { migrate: { "volumes gone": kill }, rollback: { drain: kill, uncordon: kill } };
-    await overAndBack(deeds, mayStillCall);
+    const actions = { migrate: { "volumes gone": kill }, rollback: { drain: kill, uncordon: kill } };
+    await overAndBack(actions, mayStillCall);
   });
 
   it("kill -9 of the controller manager in slow detaches, while the cloud throttles the list of disks", async () => {
@@ -138,7 +138,7 @@ describe("a crossing survives", () => {
     await cloud.setKnobs("detachDisk", {}, never);
     test.signal("controller-manager", "SIGKILL");
     await crossing;
-    await test.until("the pod is told what its volume waits for", async () => {
+    await test.until("an event on the pod says what its volume waits for", async () => {
       const events = await test.kube.list(resources.events, { signal: never });
       return events.items.some(
         ({ message }) => message?.includes("is not attached to node node-1 yet") === true,

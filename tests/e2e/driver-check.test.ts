@@ -183,7 +183,7 @@ describe("a driver that breaks a rule", () => {
     ]);
   });
 
-  test("a table tells what was seen", async () => {
+  test("a table shows what was observed", async () => {
     await startDriver("delete-missing-volume-not-found");
     const { code, out } = await check("--focus", "delete-volume.unknown", "--quiet");
     expect(code).toBe(1);
@@ -249,13 +249,13 @@ test.each([
   expect({ code, out }).toEqual({ code: 2, out: "" });
 });
 
-test("a socket that nobody listens on is told from none", async () => {
+test("a socket without a listener is distinguished from a missing one", async () => {
   const driver = await startDriver();
   driver.kill("SIGKILL");
   await until("the driver's end", () => driver.exitCode !== null || driver.signalCode !== null);
   const { code, out, err } = await check();
   expect(err).toBe(
-    `longshore: --endpoint: nobody listens on ${socket}, though the socket is there: the driver has ended, start it\n`,
+    `longshore: --endpoint: no process listens on ${socket}, though the socket exists: the driver has ended, start it\n`,
   );
   expect({ code, out }).toEqual({ code: 2, out: "" });
 });

@@ -25,7 +25,7 @@ function qualify(...args: readonly string[]): Promise<Outcome> {
   return runProgram([...longshoreCommand, "driver", "qualify", "--plugin", "aws-ebs", ...args], { env });
 }
 
-test("a driver of one's own is tried, and refused only for what nobody can verify here", {
+test("the user's own driver is tried, and refused only for what cannot be verified here", {
   timeout: 240_000,
 }, async () => {
   const file = join(base, "report.json");

@@ -70,11 +70,11 @@ for (const [version, emulated] of kubectlVersions) {
       expect(await names("configmap/settings")).toEqual(["kubectl Apply"]);
     });
 
-    it("tells of a conflict, and takes the field by force", async () => {
+    it("reports a conflict, and takes the field by force", async () => {
       await apply(settings('{a: "1"}', "disputed"), "--server-side", "--field-manager=one");
-      const told = await refused(settings('{a: "2"}', "disputed"), "--server-side", "--field-manager=two");
-      expect(told).toContain('conflict with "one"');
-      expect(told).toContain(".data.a");
+      const output = await refused(settings('{a: "2"}', "disputed"), "--server-side", "--field-manager=two");
+      expect(output).toContain('conflict with "one"');
+      expect(output).toContain(".data.a");
       await apply(
         settings('{a: "2"}', "disputed"),
         "--server-side",
@@ -85,8 +85,8 @@ for (const [version, emulated] of kubectlVersions) {
     });
 
     it("leaves no trace of a dry run", async () => {
-      const told = await apply(settings('{a: "1"}', "dry"), "--server-side", "--dry-run=server");
-      expect(told).toContain("configmap/dry serverside-applied (server dry run)");
+      const output = await apply(settings('{a: "1"}', "dry"), "--server-side", "--dry-run=server");
+      expect(output).toContain("configmap/dry serverside-applied (server dry run)");
       expect(await kubectl.refused("get", "configmap/dry")).toContain("not found");
     });
 

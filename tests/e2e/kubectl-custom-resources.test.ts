@@ -119,7 +119,7 @@ for (const [version, emulated] of kubectlVersions) {
       expect(shown).toBe("7 away 3");
     });
 
-    it("is told what is wrong", async () => {
+    it("gets the validation error", async () => {
       const file = await kubectl.file("bad.yaml", boat(0).replace("anna", "bad"));
       await expect(kubectl.run("create", "-f", file)).rejects.toThrow(
         "spec.length in body should be greater than or equal to 1",

@@ -183,8 +183,8 @@ for (const [version, emulated] of kubectlVersions) {
       });
 
       it("what is not there", async () => {
-        expect(await kubectl.refused("get", "pod", "nobody", "-n", "shop")).toBe(
-          'Error from server (NotFound): pods "nobody" not found\n',
+        expect(await kubectl.refused("get", "pod", "missing", "-n", "shop")).toBe(
+          'Error from server (NotFound): pods "missing" not found\n',
         );
         expect(await kubectl.refused("get", "nonsense")).toContain("doesn't have a resource type");
       });
@@ -259,7 +259,7 @@ for (const [version, emulated] of kubectlVersions) {
         expect(metadata.generation).toBe(3);
       });
 
-      it("refuses a manifest with a member that nobody knows", async () => {
+      it("refuses a manifest with an unknown member", async () => {
         const wrong = await kubectl.file("wrong.yaml", volume("1Gi", "pv-2").replace("fsType", "fsKind"));
         const refusal = await kubectl.refused("apply", "-f", wrong);
         expect(refusal).toMatch(
@@ -280,7 +280,7 @@ for (const [version, emulated] of kubectlVersions) {
         expect(await kubectl.refused("apply", "-f", file)).toMatch(/spec\.persistentvolumesource: Forbidden/);
       });
 
-      it("applies on the server, and tells who else has set what", async () => {
+      it("applies on the server, and reports which other manager has set what", async () => {
         const file = await kubectl.file("cm.yaml", configMap("blue"));
         const apply = (...more: readonly string[]) =>
           kubectl.ran(["apply", "--server-side", "-f", file, ...more]);
@@ -411,7 +411,7 @@ for (const [version, emulated] of kubectlVersions) {
         expect(await kubectl.run(...args.split(" "))).toMatch(out);
       });
 
-      it("and is told that others may not", async () => {
+      it("and reports that others may not", async () => {
         const asked = ["auth", "can-i", "delete", "persistentvolumes", "--as=jane"];
         expect(await kubectl.ran(asked)).toMatchObject({ out: "no\n", code: 1 });
       });

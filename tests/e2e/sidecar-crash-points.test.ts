@@ -113,8 +113,11 @@ test.each<[CycleName, readonly string[]]>([
       }
     }
     const all = done === points.length ? "" : ` of ${points.length}, for want of time`;
-    const told = [`${sidecar}: ${done - badEnds.length}/${done} crash points${all}, by kill -9`, ...badEnds];
-    console.log(told.join("\n  "));
+    const report = [
+      `${sidecar}: ${done - badEnds.length}/${done} crash points${all}, by kill -9`,
+      ...badEnds,
+    ];
+    console.log(report.join("\n  "));
     expect(badEnds).toEqual([]);
   },
   300_000,

@@ -48,13 +48,13 @@ test("the liveness probe answers for the driver, and stays when that goes", asyn
   await healthy(probe, 200);
   probe.cutDriver();
   await healthy(probe, 500);
-  await probe.mendDriver();
+  await probe.restoreDriver();
   await healthy(probe, 200);
   probe.signal("SIGTERM");
   expect(await probe.ended()).toBe(0);
 });
 
-test("the node-driver-registrar registers; refused, it ends with 1; told to end, it leaves no socket", async () => {
+test("the node-driver-registrar registers; refused, it ends with 1; after SIGTERM, it leaves no socket", async () => {
   const argv = [
     "node-driver-registrar",
     `--kubelet-registration-path=${directory}/csi.sock`,
@@ -82,9 +82,9 @@ test("the node-driver-registrar registers; refused, it ends with 1; told to end,
       supportedVersions: ["1.0.0"],
     });
     const status = { pluginRegistered: !refused, error: refused ? "no such driver here" : "" };
-    const told = kubelet.notifyRegistrationStatus(status, options);
+    const notified = kubelet.notifyRegistrationStatus(status, options);
     // Refused, the process may end before it has answered.
-    await (refused ? told.catch(() => {}) : told);
+    await (refused ? notified.catch(() => {}) : notified);
     kubelet.close();
     if (refused) {
       expect(await registrar.ended()).toBe(1);

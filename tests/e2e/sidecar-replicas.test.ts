@@ -133,7 +133,7 @@ test("without its driver it ends with 1 and says why, and with SIGTERM with 0; i
   expect(await holder("attacher")).toBe("second");
 });
 
-test("metrics and health are served, and what cannot be served at is told", async () => {
+test("metrics and health are served, and an address that cannot be served at is an error", async () => {
   const replica = await start("first", "sidecars", "--http-endpoint=127.0.0.1:0", "--metrics-path=/m");
   await heldBy("first", ...all);
   await workCycles.attacher(cluster, "a");

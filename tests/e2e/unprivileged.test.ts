@@ -11,13 +11,13 @@ import { machineStateBelow, nothing } from "./support/machine-state.ts";
 import { runProgram } from "./support/run-command.ts";
 import { shortDirectory } from "./support/test-cluster.ts";
 
-const nobody = 65534;
+const unprivilegedId = 65534;
 const isRoot = process.getuid?.() === 0;
-const asNobody = isRoot
+const asUnprivileged = isRoot
   ? [
       "setpriv",
-      `--reuid=${nobody}`,
-      `--regid=${nobody}`,
+      `--reuid=${unprivilegedId}`,
+      `--regid=${unprivilegedId}`,
       "--clear-groups",
       "--inh-caps=-all",
       "--no-new-privs",
@@ -30,7 +30,7 @@ let build = checkout;
 
 beforeAll(() => {
   if (!isRoot) return;
-  chownSync(base, nobody, nobody);
+  chownSync(base, unprivilegedId, unprivilegedId);
   if (mayRead(join(checkout, "packages/cli/dist/main.js")) && mayRead(process.execPath)) return;
   // The user `nobody` cannot read a checkout below a home directory: copy the build.
   build = join(base, "build");
@@ -44,7 +44,9 @@ afterAll(() => rmSync(base, { recursive: true, force: true }));
 /** Whether the user `nobody` may read the file. */
 function mayRead(path: string): boolean {
   try {
-    execFileSync(asNobody[0] ?? "", [...asNobody.slice(1), "test", "-r", path], { stdio: "ignore" });
+    execFileSync(asUnprivileged[0] ?? "", [...asUnprivileged.slice(1), "test", "-r", path], {
+      stdio: "ignore",
+    });
     return true;
   } catch {
     return false;
@@ -54,7 +56,7 @@ function mayRead(path: string): boolean {
 test("the demo loses nothing, and leaves nothing behind", { timeout: 180_000 }, async () => {
   const home = join(base, "home");
   mkdirSync(home);
-  if (isRoot) chownSync(home, nobody, nobody);
+  if (isRoot) chownSync(home, unprivilegedId, unprivilegedId);
   const report = join(home, "report.json");
   const dir = join(home, "c");
   const command = [process.execPath, join(build, "packages/cli/bin/longshore.js")];
@@ -66,7 +68,7 @@ test("the demo loses nothing, and leaves nothing behind", { timeout: 180_000 }, 
     ...(isRoot ? {} : { LONGSHORE_UNPRIVILEGED: "1" }),
   };
   const { code, out, err } = await runProgram(
-    [...asNobody, ...command, "demo", "--dir", dir, "--json", report],
+    [...asUnprivileged, ...command, "demo", "--dir", dir, "--json", report],
     { cwd: home, env },
   );
   expect({ code, err: code === 0 ? "" : err }).toEqual({ code: 0, err: "" });

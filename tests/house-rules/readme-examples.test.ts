@@ -7,24 +7,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
+import { examplesOf } from "../../scripts/lib/readme-examples.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-
-interface Example {
-  readonly line: number;
-  readonly code: string;
-}
-
-/** The runnable `ts` blocks of one Markdown text, with the line on which each begins. */
-function examplesOf(markdown: string): Example[] {
-  const examples: Example[] = [];
-  for (const block of markdown.matchAll(/^```(?:ts|typescript)[ \t]*\n(.*?)^```/gms)) {
-    const code = block[1] ?? "";
-    const line = markdown.slice(0, block.index).split("\n").length;
-    if (/from "@longshore\//.test(code)) examples.push({ line, code });
-  }
-  return examples;
-}
 
 test("runnable blocks are found, others are not", () => {
   const block = (info: string, code: string) => `\`\`\`${info}\n${code}\n\`\`\`\n`;

@@ -13,8 +13,8 @@ import {
 import { startAttacher } from "@longshore/sidecars";
 import { attachmentName } from "@longshore/volumes";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { driverKind } from "../../packages/local/src/driver/driver-kinds.ts";
-import { createReferenceDriver } from "../../packages/local/src/driver/index.ts";
+import { driverKind } from "../../packages/reference-driver/src/driver/driver-kinds.ts";
+import { createReferenceDriver } from "../../packages/reference-driver/src/driver/index.ts";
 import {
   type ControlPlane,
   connectAs,

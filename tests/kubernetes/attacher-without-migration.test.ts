@@ -12,7 +12,7 @@ import {
 } from "@longshore/kube";
 import { startAttacher } from "@longshore/sidecars";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createReferenceDriver } from "../../packages/local/src/driver/index.ts";
+import { createReferenceDriver } from "../../packages/reference-driver/src/driver/index.ts";
 import {
   type ControlPlane,
   connectAs,

@@ -13,7 +13,7 @@ import {
 } from "@longshore/kube";
 import { startAttacher } from "@longshore/sidecars";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createReferenceDriver } from "../../packages/local/src/driver/index.ts";
+import { createReferenceDriver } from "../../packages/reference-driver/src/driver/index.ts";
 import {
   type ControlPlane,
   connectAs,
@@ -213,7 +213,7 @@ test("a failure stands in the status until it has passed", async () => {
   expect(provider.attachedTo(disk)).toEqual([node2.instanceId]);
   await detach("va-busy-2");
   // The events that the CSI design asks for.
-  await eventually("the failure is told in an event", async () => {
+  await eventually("the failure is reported in an event", async () => {
     const { items } = await kube.list(resources.events, { signal });
     return items.some(
       (event) => event.involvedObject.name === "va-busy-2" && event.reason === "FailedAttachVolume",

@@ -6,9 +6,8 @@ import { grpcConnector, grpcListener } from "@longshore/csi";
 import { type HttpKubeClient, resources } from "@longshore/kube";
 import type { GateValues } from "@longshore/migration";
 import type { Component, SimulatedHost } from "@longshore/runtime";
+import { type AccessLog, watchedClient } from "@longshore/testing/deployment";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { clusterConfig, initialGates } from "../../packages/local/src/cluster/config.ts";
-import { controllerManagerUser } from "../../packages/local/src/cluster/control-plane-access.ts";
 import { bootstrap, nodesReady } from "../../packages/local/src/cluster/process-cluster.ts";
 import { startControllerManager } from "../../packages/local/src/components/controller-manager.ts";
 import { startCsiDriverController } from "../../packages/local/src/components/csi-driver.ts";
@@ -19,11 +18,9 @@ import {
   readerProgram,
   writerProgram,
 } from "../../packages/local/src/demo/in-process-programs.ts";
+import { clusterConfig, initialGates } from "../../packages/local/src/layout/config.ts";
+import { controllerManagerUser } from "../../packages/local/src/layout/control-plane-access.ts";
 import { controlPlane, createEmbeddedPlatform } from "../../packages/local/src/platform/embedded-platform.ts";
-import {
-  type AccessLog,
-  watchedClient,
-} from "../../packages/sidecars/src/deployment/testing/watched-client.ts";
 import {
   type ControlPlane,
   connectAs,

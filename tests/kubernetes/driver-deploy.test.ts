@@ -23,6 +23,7 @@ import {
   upgradeDeployment,
 } from "@longshore/sidecars/deployment";
 import { snapshotResources } from "@longshore/storage";
+import { type AccessLog, deployForms, watchedClient } from "@longshore/testing/deployment";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { readDefinitions } from "../../packages/apiserver/src/http/definition-files.ts";
 import { deployedKinds } from "../../packages/sidecars/src/deployment/deployed-kinds.ts";
@@ -32,12 +33,7 @@ import {
 } from "../../packages/sidecars/src/deployment/testing/access-world.ts";
 import { accessCycles } from "../../packages/sidecars/src/deployment/testing/cycles.ts";
 import { stepControlPlane } from "../../packages/sidecars/src/deployment/testing/fake-control-plane.ts";
-import { deployForms } from "../../packages/sidecars/src/deployment/testing/forms.ts";
 import { granteeOf, rolesWithout } from "../../packages/sidecars/src/deployment/testing/grants.ts";
-import {
-  type AccessLog,
-  watchedClient,
-} from "../../packages/sidecars/src/deployment/testing/watched-client.ts";
 import { FakeCloud, fakeDriver } from "../../packages/sidecars/src/testing/fake-driver.ts";
 import {
   type ControlPlane,

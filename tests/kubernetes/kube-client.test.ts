@@ -14,9 +14,9 @@ import {
   startLeaderElection,
 } from "@longshore/kube";
 import type { Host } from "@longshore/runtime";
+import { realEnv } from "@longshore/testing/kube";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { kubeClientContract } from "../../packages/kube/src/testing/client.contract.ts";
-import { realEnv } from "../../packages/kube/src/testing/test-env.ts";
 import { type ControlPlane, eventually, startControlPlane } from "./support/index.ts";
 
 const signal = new AbortController().signal;

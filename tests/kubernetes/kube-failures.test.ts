@@ -74,7 +74,7 @@ describe("refusals", () => {
     );
   });
 
-  test("of an unknown token and of a stranger's certificate are told apart, and tell no token", async () => {
+  test("of an unknown token and of a stranger's certificate are distinguished, and the errors contain no token", async () => {
     const token = "not-a-token-of-this-server";
     const credentials = fixedCredential({ authorization: `Bearer ${token}` });
     const config = { server: kubernetes.url, credentials };
@@ -152,7 +152,7 @@ test("the token of a paged list expires with its version", async () => {
 });
 
 describe("an informer", () => {
-  test("that was cut off longer than versions are kept lists anew, in pages, and tells what it missed", async () => {
+  test("that was cut off longer than versions are kept lists again, in pages, and emits what it missed", async () => {
     const namespace = await makeNamespace("cut-off");
     const count = 1100;
     const names = Array.from({ length: count }, (_, i) => `map-${String(i).padStart(4, "0")}`);
@@ -164,14 +164,14 @@ describe("an informer", () => {
     const informer = startInformer({ ...realEnv, kube: client }, resources.configMaps, { namespace });
     await informer.synced(signal);
     expect(informer.list()).toHaveLength(count);
-    const told: string[] = [];
+    const emitted: string[] = [];
     informer.onChange({
       added: ({ metadata }) => {
-        if (metadata.name === "new") told.push("added new");
+        if (metadata.name === "new") emitted.push("added new");
       },
-      updated: (_, { metadata }) => told.push(`updated ${metadata.name}`),
+      updated: (_, { metadata }) => emitted.push(`updated ${metadata.name}`),
       deleted: ({ metadata }, { tombstone }) =>
-        told.push(`deleted ${metadata.name}${tombstone ? ", unseen" : ""}`),
+        emitted.push(`deleted ${metadata.name}${tombstone ? ", unseen" : ""}`),
     });
 
     link.cut();
@@ -186,11 +186,11 @@ describe("an informer", () => {
     // Neither etcd nor the server's own cache remembers what the informer has seen last.
     await kubernetes.compact();
     await kubernetes.restartApiServer();
-    expect(told).toEqual([]);
-    link.mend();
+    expect(emitted).toEqual([]);
+    link.restore();
 
-    await eventually("the informer has caught up", async () => told.length >= 3);
-    expect(told.sort()).toEqual(["added new", "deleted map-0000, unseen", "updated map-0001"]);
+    await eventually("the informer has caught up", async () => emitted.length >= 3);
+    expect(emitted.sort()).toEqual(["added new", "deleted map-0000, unseen", "updated map-0001"]);
     // And it watches again.
     await kube.create(resources.configMaps, configMap(namespace, "later"), { signal });
     await eventually("a later change arrives", async () => informer.get(`${namespace}/later`));
@@ -221,7 +221,7 @@ describe("an informer", () => {
           },
           () => kube.delete(resources.configMaps, ref, { signal }),
         ];
-        // Many fail, as they must: the server is away, the object is there or not.
+        // Many fail, as they must: the server is unreachable, the object is there or not.
         await steps[i % steps.length]?.().catch(() => {});
       }
     });
@@ -321,7 +321,7 @@ describe("of the candidates for a lease", () => {
       expect(a.isLeader()).toBe(false);
       expect(terms.map(({ identity }) => identity)).toEqual(["a", "b"]);
       expect(terms[0]?.endedMs).toBeLessThan(terms[1]?.beganMs ?? 0);
-      link.mend();
+      link.restore();
       // Back again, it sees that another leads.
       await eventually("b renews", async () => {
         const { renewTime = "", holderIdentity } = (await getLease(lease)) ?? {};
@@ -348,7 +348,7 @@ describe("of the candidates for a lease", () => {
       const { renewTime = "" } = (await getLease("kept")) ?? {};
       return Date.now() - Date.parse(renewTime) > 2 * retryPeriodMs;
     });
-    link.mend();
+    link.restore();
     await eventually("the lease is renewed", async () => {
       const { renewTime = "" } = (await getLease("kept")) ?? {};
       return Date.parse(renewTime) > Date.now() - retryPeriodMs;

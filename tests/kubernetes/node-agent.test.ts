@@ -102,10 +102,10 @@ test("a driver that registers is in CSINode and Node", async () => {
   expect(existsSync(node1.registrationSocket)).toBe(true);
 });
 
-test("an agent that starts again finds the driver by its socket and writes nothing anew", async () => {
+test("an agent that starts again finds the driver by its socket and writes nothing again", async () => {
   const before = await csiNodeOf(one.nodeName);
   await node1.startAgent(gatesOn);
-  await eventually("the registrar is told again", async () => node1.registrations.length === 2);
+  await eventually("the registrar is notified again", async () => node1.registrations.length === 2);
   expect(node1.registrations).toEqual([true, true]);
   const after = await csiNodeOf(one.nodeName);
   expect(after?.spec).toEqual(before?.spec);

@@ -15,8 +15,8 @@ import {
 import type { Component } from "@longshore/runtime";
 import { startProvisioner } from "@longshore/sidecars";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { driverKind } from "../../packages/local/src/driver/driver-kinds.ts";
-import { createReferenceDriver } from "../../packages/local/src/driver/index.ts";
+import { driverKind } from "../../packages/reference-driver/src/driver/driver-kinds.ts";
+import { createReferenceDriver } from "../../packages/reference-driver/src/driver/index.ts";
 import {
   type ControlPlane,
   connectAs,

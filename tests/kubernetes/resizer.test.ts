@@ -230,7 +230,7 @@ describe.each(migrated)("a migrated volume: %s", (key, driverName, handle, sourc
     expect(volume?.spec).toMatchObject({ ...source, capacity: { storage: "3Gi" } });
     expect(volume?.spec?.csi).toBeUndefined();
     expect(driverOf(key).calls).toEqual([`${handle} 3Gi`]);
-    await eventually("what happened is told", async () => {
+    await eventually("the events are written", async () => {
       const reasons = await reasonsOf(key);
       return ["ExternalExpanding", "Resizing", "FileSystemResizeRequired"].every((one) =>
         reasons.includes(one),
@@ -252,7 +252,7 @@ describe.each(migrated)("a migrated volume: %s", (key, driverName, handle, sourc
     });
     expect(await conditionsOf(name)).toEqual([]);
     expect(driver.calls.slice(1)).toEqual([`${handle} 5Gi`, `${handle} 5Gi`]);
-    await eventually("what happened is told", async () => {
+    await eventually("the events are written", async () => {
       const reasons = await reasonsOf(name);
       return ["VolumeResizeFailed", "VolumeResizeSuccessful"].every((one) => reasons.includes(one));
     });

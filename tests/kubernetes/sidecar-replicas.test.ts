@@ -8,7 +8,7 @@ import { type HttpKubeClient, resources } from "@longshore/kube";
 import { systemClock } from "@longshore/runtime";
 import { leaseName } from "@longshore/storage";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createReferenceDriver } from "../../packages/local/src/driver/index.ts";
+import { createReferenceDriver } from "../../packages/reference-driver/src/driver/index.ts";
 import { type CycleWorld, workCycles } from "../../packages/sidecars/src/testing/work-cycles.ts";
 import { SidecarReplica } from "../e2e/support/sidecar-replica.ts";
 import {

@@ -13,7 +13,7 @@ import { startSnapshotController } from "@longshore/sidecars/snapshot-controller
 import { snapshotCrdsUrl, snapshotResources, type VolumeSnapshot } from "@longshore/storage";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readDefinitions } from "../../packages/apiserver/src/http/definition-files.ts";
-import { createReferenceDriver } from "../../packages/local/src/driver/index.ts";
+import { createReferenceDriver } from "../../packages/reference-driver/src/driver/index.ts";
 import {
   type ControlPlane,
   connectAs,
@@ -202,7 +202,7 @@ describe("snapshots on the real API server", () => {
         metadata: { name: "pending", namespace },
         spec: {
           accessModes: ["ReadWriteOnce"],
-          storageClassName: "nobody",
+          storageClassName: "unserved",
           resources: { requests: { storage: "1Gi" } },
           dataSource: { apiGroup: "snapshot.storage.k8s.io", kind: "VolumeSnapshot", name: "busy" },
         },
@@ -211,7 +211,7 @@ describe("snapshots on the real API server", () => {
     );
     // The controller has seen it once it says so.
     await remove("busy");
-    await eventually("told", async () => {
+    await eventually("the event is written", async () => {
       const { items } = await kube.list(resources.events, { signal, namespace });
       return items.some(({ reason, involvedObject }) => {
         return reason === "SnapshotDeletePending" && involvedObject.name === "busy";

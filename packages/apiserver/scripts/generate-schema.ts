@@ -34,7 +34,7 @@ const sources: readonly (readonly [file: string, prefix: string])[] = [
   ["apiextensions/v1.d.ts", "apiextensions.v1"],
 ];
 
-/** Types that the declarations lack, and members, where the wire facts do not tell how JSON has them. */
+/** Types that the declarations lack, and members, where the wire facts do not say how JSON has them. */
 const byHand: Readonly<Record<string, string>> = {
   // Messages that JSON merges into their parent.
   "core.v1.Volume": "image:core.v1.ImageVolumeSource",
@@ -59,7 +59,7 @@ const inlined: ReadonlySet<string> = new Set([
   "handler",
 ]);
 
-/** Messages that are no types of their own in JSON, and the form that they have there. */
+/** Messages that are not separate types in JSON, and the form that they have there. */
 const forms: Readonly<Record<string, string>> = {
   "k8s.io.apimachinery.pkg.api.resource.Quantity": "quantity",
   "k8s.io.apimachinery.pkg.util.intstr.IntOrString": "intOrString",

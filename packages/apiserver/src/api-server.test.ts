@@ -94,7 +94,7 @@ describe("the embedded API server, in process", () => {
     expect((await kube.get(resources.pods, ref, { signal }))?.status?.phase).toBe("Running");
   });
 
-  it("tells a watch what happens after the version it names", async () => {
+  it("sends a watch the changes after the version it names", async () => {
     const { kube, server } = world();
     await kube.create(resources.pods, aPod("a"), { signal });
     const { resourceVersion } = await kube.list(resources.pods, { signal });

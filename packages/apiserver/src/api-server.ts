@@ -11,25 +11,25 @@ import { priority } from "./admission/priority.ts";
 import { rbacEscalation } from "./admission/rbac-escalation.ts";
 import { serviceAccount } from "./admission/service-account.ts";
 import { storageObjectInUseProtection } from "./admission/storage-protection.ts";
+import { apiTime } from "./api/api-time.ts";
+import { KindTable } from "./api/kind-table.ts";
+import { adminUser, type UserInfo } from "./api/request.ts";
 import { workMsDefault } from "./api/work-time.ts";
+import { type Authenticator, createAuthenticator } from "./authentication/authenticator.ts";
 import { ServiceAccountTokens } from "./authentication/service-account-tokens.ts";
 import { anyToken, type StaticToken, staticTokens } from "./authentication/tokens.ts";
 import type { Authorizer } from "./authorization/authorizer.ts";
 import { type AuthorizationMode, createAccess } from "./authorization/modes.ts";
 import { ensureDefaultRoles } from "./authorization/rbac/bootstrap.ts";
 import { InProcessClient } from "./client/in-process-client.ts";
+import { Definitions } from "./controllers/definitions.ts";
 import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
 import { startRoleAggregation } from "./controllers/role-aggregation.ts";
 import { startServiceAccounts } from "./controllers/service-accounts.ts";
-import { Definitions } from "./custom/definitions.ts";
-import { type Authenticator, createAuthenticator } from "./http/authentication.ts";
-import { KindTable } from "./registry/kind-table.ts";
 import { builtInKinds } from "./registry/kinds/index.ts";
 import { systemPriorityClasses } from "./registry/kinds/scheduling.ts";
-import { apiTime } from "./registry/metadata.ts";
 import { Registry } from "./registry/registry.ts";
-import { adminUser, type UserInfo } from "./registry/request.ts";
 import type { Store } from "./storage/store.ts";
 import { emulatedVersion } from "./versions/emulated-version.ts";
 import { WatchHub } from "./watch/watch-hub.ts";
@@ -71,7 +71,11 @@ export interface ApiServerOptions {
 /** The issuer that clusters have by convention. */
 const issuerDefault = "https://kubernetes.default.svc";
 
-/** The server. Its clients work from the moment it is made. */
+/**
+ * The API server without a network: its clients work from the moment it is made. `start` runs its own controllers
+ * (garbage collection, namespaces, aggregated roles, service accounts); `stop` ends these and all watches, and `running` is
+ * false from then on. `runApiServer` serves it over HTTPS.
+ */
 export interface ApiServer extends Component {
   readonly registry: Registry;
   /** Authenticates requests. */
@@ -122,7 +126,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     tokens: {
       audience: issuer,
       authenticateToken: (token, audiences) => known.authenticateToken(token, audiences),
-      issue: (wish) => accounts.issue(wish),
+      issue: (parameters) => accounts.issue(parameters),
     },
     kinds: new KindTable(builtInKinds(version)),
     version,

@@ -1,4 +1,6 @@
 /** An embedded Kubernetes API server: in memory or durable, in process or over HTTPS. */
+
+export { adminUser, nodeUser, type UserInfo } from "./api/request.ts";
 export { type ApiServer, type ApiServerOptions, createApiServer } from "./api-server.ts";
 export { parseTokenFile, TokenFileError } from "./authentication/token-file.ts";
 export type { StaticToken } from "./authentication/tokens.ts";
@@ -13,7 +15,6 @@ export { type ClusterCredentials, ensureCredentials, kubeconfig, writePrivateFil
 export { DefinitionFileError, readDefinitions } from "./http/definition-files.ts";
 export { type HttpsOptions, type HttpsServer, serveHttps } from "./http/https.ts";
 export type { RequestLimits } from "./http/limits.ts";
-export { adminUser, nodeUser, type UserInfo } from "./registry/request.ts";
 export { type RunApiServerOptions, type RunningApiServer, runApiServer } from "./run-api-server.ts";
 export { type BackupSummary, backupStore, restoreStore } from "./storage/disk/backup.ts";
 export { type DurableStoreOptions, openDurableStore } from "./storage/disk/durable-store.ts";

@@ -52,17 +52,17 @@ it("has after a restart the same authority, token and objects, so that clients g
   await second.stop();
 });
 
-it("tells when an answer has gone out, and not while a watch is open", async () => {
+it("calls onAnswered after an answer is sent, and not while a watch is open", async () => {
   let answers = 0;
-  let told = () => {};
+  let resolveAnswered = () => {};
   const answered = new Promise<void>((resolve) => {
-    told = resolve;
+    resolveAnswered = resolve;
   });
   const server = await runApiServer(realEnv, {
     port: 0,
     onAnswered: () => {
       answers++;
-      told();
+      resolveAnswered();
     },
   });
   const headers = { authorization: `Bearer ${server.adminToken}` };

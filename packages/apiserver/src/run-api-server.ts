@@ -1,5 +1,6 @@
 /** A whole durable API server, as `longshore run apiserver` starts it. */
 import type { Component, RuntimeEnv } from "@longshore/runtime";
+import { adminUser, type UserInfo } from "./api/request.ts";
 import { type ApiServerOptions, createApiServer } from "./api-server.ts";
 import type { StaticToken } from "./authentication/tokens.ts";
 import type { AuthorizationMode } from "./authorization/modes.ts";
@@ -15,7 +16,6 @@ import {
 import { readDefinitions } from "./http/definition-files.ts";
 import { serveHttps } from "./http/https.ts";
 import type { RequestLimits } from "./http/limits.ts";
-import { adminUser, type UserInfo } from "./registry/request.ts";
 import { type DurableStoreOptions, openDurableStore } from "./storage/disk/durable-store.ts";
 import { memoryStore } from "./storage/object-store.ts";
 import type { Store } from "./storage/store.ts";

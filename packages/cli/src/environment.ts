@@ -32,7 +32,7 @@ export function clusterDir(named: string | undefined): string {
 }
 
 /**
- * The directory of a cluster that lives no longer than the command: the one that was named, or a new one. `release`
+ * The directory of a cluster that exists no longer than the command: the one that was named, or a new one. `release`
  * takes the new one away where no cluster came to be in it.
  */
 export function passingClusterDir(named: string | undefined): { readonly dir: string; release(): void } {

@@ -1,6 +1,6 @@
 /**
  * The `longshore` command: the composition root. Verbs parse their flags, put the real forms of the
- * seams together and call a library; no rule lives here.
+ * seams together and call a library; no rule is here.
  */
 import { Command, CommanderError } from "commander";
 import { exitCodes, isOutputOptional, reportFailure } from "./exit.ts";

@@ -2,7 +2,10 @@
 import { type CrossingEvent, findingWords, waitWords } from "@longshore/migration";
 import pc from "picocolors";
 
-/** Shows what is going on. */
+/**
+ * Shows the progress of a command on stderr, so that stdout holds results only. A status is one line that the next one
+ * replaces; `line` clears it first. The command calls `clear` before it ends. Nothing here throws.
+ */
 export interface Progress {
   /** A status can be shown: it is a terminal. */
   readonly live: boolean;

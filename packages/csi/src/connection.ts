@@ -54,7 +54,11 @@ export interface CsiServices {
   readonly node?: CsiHandlers<typeof Node>;
 }
 
-/** A connection to one driver. Opening it does no I/O; each call connects as needed. */
+/**
+ * A connection to one driver. Opening it does no I/O; each call connects as needed, and calls run at the same time and in
+ * any order. A failure is a `CsiCallError`: `answered: false` (a deadline, a lost connection) says that the driver may have
+ * done the work all the same, so the caller repeats the call or undoes it. The owner that opened it closes it.
+ */
 export interface CsiConnection {
   readonly identity: CsiClient<typeof Identity>;
   readonly controller: CsiClient<typeof Controller>;
@@ -70,7 +74,11 @@ export interface CsiConnection {
   close(): void;
 }
 
-/** Where a kubelet finds a plugin registrar behind a registration socket (pluginregistration.v1). */
+/**
+ * A kubelet's side of a registration socket (pluginregistration.v1): `getInfo` names the plugin and its socket, and
+ * `notifyRegistrationStatus` reports once whether the kubelet accepted it. Failures are `CsiCallError`. Called by the node
+ * agent's plugin registration, in this order.
+ */
 export interface PluginRegistrationClient {
   getInfo(options: CsiCallOptions): Promise<{
     readonly type: string;
@@ -97,19 +105,29 @@ export interface CsiConnectOptions {
   readonly answers?: "checked" | "masked" | "raw";
 }
 
-/** Opens connections. `endpoint` is a socket's absolute path, or `unix://` and the path. */
+/**
+ * Opens connections. `endpoint` is a socket's absolute path, or `unix://` and the path. Does no I/O: a socket without a
+ * server is an UNAVAILABLE of each call. Called by sidecars, the node agent and the driver checks; the
+ * caller closes the connection.
+ */
 export interface CsiConnector {
   connect(endpoint: string, options?: CsiConnectOptions): CsiConnection;
   connectRegistration(socketPath: string): PluginRegistrationClient;
 }
 
-/** A server that listens until it is closed; closing removes its socket. */
+/**
+ * A server that listens until it is closed. `close` removes its socket and aborts the signals of the calls in flight,
+ * whose callers get UNAVAILABLE; over a socket it resolves once the handlers have ended.
+ */
 export interface CsiServer {
   readonly endpoint: string;
   close(): Promise<void>;
 }
 
-/** What a registrar serves on its registration socket. */
+/**
+ * What a registrar serves on its registration socket. The kubelet calls `getInfo` first, again whenever the socket is
+ * recreated, and then reports the result; an error of either is answered to it as a gRPC status.
+ */
 export interface PluginRegistrationHandlers {
   getInfo(): Promise<{
     readonly type: string;
@@ -123,7 +141,10 @@ export interface PluginRegistrationHandlers {
   }): Promise<void>;
 }
 
-/** Makes sockets: a stale one is removed first, a new one has mode 0600. */
+/**
+ * Makes sockets: a stale one is removed first, a new one has mode 0600. The promise resolves once the server accepts calls.
+ * Called by drivers, forwarders and the node-driver-registrar.
+ */
 export interface CsiListener {
   /** @throws when the path is longer than a unix socket allows, or taken by a live server */
   serve(endpoint: string, services: CsiServices): Promise<CsiServer>;

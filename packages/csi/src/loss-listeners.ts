@@ -1,4 +1,4 @@
-/** Who wants to know that a connection was lost; what both forms of connection share. */
+/** Listeners for the loss of a connection; both forms of connection share them. */
 
 /** Listeners that are called once, when a connection is lost. */
 export class LossListeners {
@@ -17,12 +17,12 @@ export class LossListeners {
   }
 
   /** The connection is lost: calls all listeners, the first time. */
-  tell(): void {
+  notify(): void {
     if (this.#closed) return;
     this.#lost = true;
-    const told = [...this.#listeners];
+    const notified = [...this.#listeners];
     this.#listeners.clear();
-    for (const listener of told) listener();
+    for (const listener of notified) listener();
   }
 
   /** The owner closed the connection: no listener is called any more. */

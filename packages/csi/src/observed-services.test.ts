@@ -1,7 +1,7 @@
 import { systemClock } from "@longshore/runtime";
 import { expect, test } from "vitest";
 import { CsiStatusError } from "./errors.ts";
-import { inProcessCsi } from "./in-process.ts";
+import { inProcessCsi } from "./in-process/in-process.ts";
 import { forwardingServices, observedServices, type ServedCall } from "./observed-services.ts";
 
 const options = { signal: new AbortController().signal, timeoutMs: 1000 };
@@ -41,9 +41,9 @@ test("what passes through a forwarder is answered as by the driver, and seen", a
   ]);
 });
 
-test("a driver that is away is unavailable", async () => {
+test("a driver that is not running is UNAVAILABLE", async () => {
   const csi = inProcessCsi({ clock: systemClock });
-  await csi.serve("/front.sock", forwardingServices(csi.connect("/nobody.sock"), 1000));
+  await csi.serve("/front.sock", forwardingServices(csi.connect("/no-server.sock"), 1000));
   const deletion = csi.connect("/front.sock").controller.deleteVolume({ volumeId: "v" }, options);
   await expect(deletion).rejects.toMatchObject({ code: "UNAVAILABLE" });
 });
@@ -66,16 +66,16 @@ test("streams pass through a forwarder too, and are seen when they end", async (
     },
   });
   const calls: ServedCall[] = [];
-  let tellLeft: () => void = () => {};
+  let resolveLeft: () => void = () => {};
   const left = new Promise<void>((resolve) => {
-    tellLeft = resolve;
+    resolveLeft = resolve;
   });
   const behind = forwardingServices(csi.connect("/driver.sock"), 1000);
   await csi.serve(
     "/front.sock",
     observedServices(behind, (call) => {
       calls.push(call);
-      if (call.code === "CANCELLED") tellLeft();
+      if (call.code === "CANCELLED") resolveLeft();
     }),
   );
   const { snapshotMetadata } = csi.connect("/front.sock");

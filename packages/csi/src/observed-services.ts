@@ -6,10 +6,10 @@ import type {
   DescService,
   MessageShape,
 } from "@bufbuild/protobuf";
+import { statusOfFailure } from "./calls/unary.ts";
 import type { CsiConnection, CsiServices } from "./connection.ts";
 import { CsiCallError, CsiStatusError, type GrpcCode } from "./errors.ts";
 import { Controller, GroupController, Identity, Node, SnapshotMetadata } from "./gen/csi_pb.ts";
-import { statusOfFailure } from "./unary.ts";
 
 /** One call that a driver has answered. Carries no secret: ids and names only. */
 export interface ServedCall {

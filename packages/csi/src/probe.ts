@@ -41,7 +41,8 @@ export async function waitUntilReady(
 /** The driver's name. @throws when it is empty */
 export async function driverNameOf(connection: CsiConnection, options: CsiCallOptions): Promise<string> {
   const { name } = await connection.identity.getPluginInfo({}, options);
-  if (name === "") throw new Error("GetPluginInfo of the driver gives no name: the driver must be mended");
+  if (name === "")
+    throw new Error("GetPluginInfo of the driver returns an empty name: the driver must be fixed");
   return name;
 }
 

@@ -139,7 +139,7 @@ test("a node whose Lease is not renewed is said to be silent, and no longer once
   });
 });
 
-test("a node that was silent stays so in the picture of a server that is away", async () => {
+test("a node that was silent stays so in the picture of a server that is unreachable", async () => {
   await inCluster(async ({ clock, kube, cut, now }) => {
     const { spec } = lease(clock);
     await kube.create(resources.leases, lease(clock), { signal });
@@ -153,7 +153,7 @@ test("a node that was silent stays so in the picture of a server that is away", 
   });
 });
 
-test("while the server is away, and just after, nothing is said of the nodes", async () => {
+test("while the server is unreachable, and just after, no node is reported silent", async () => {
   await inCluster(async ({ clock, kube, cut, now }) => {
     await kube.create(resources.leases, lease(clock), { signal });
     await clock.sleep(1000, signal);

@@ -32,7 +32,7 @@ test("many changes make few pictures, and the last one is right", async () => {
   );
 });
 
-test("what a container is told, and what a driver keeps to itself, is not in the picture", async () => {
+test("the environment of a container, and the private values of a driver, are not in the picture", async () => {
   const clock = new VirtualClock();
   await clock.run(
     (async () => {

@@ -54,7 +54,7 @@ export function startStateFeed(env: KubeEnv, readCrossing: ReadCrossing = async 
   const lists = listsOf(informers);
   const listeners = new Set<(json: string) => void>();
   let crossing: CrossingState | undefined;
-  /** Since when nodes have been silent; while the server is away, as it was before. */
+  /** Since when nodes have been silent; while the server is unreachable, as it was before. */
   let silent: ReadonlyMap<string, string> = new Map();
   const picture = () =>
     JSON.stringify(

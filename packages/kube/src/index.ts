@@ -11,7 +11,35 @@ export {
 } from "./config/cluster-config.ts";
 export { inClusterConfig } from "./config/in-cluster.ts";
 export { type KubeconfigSource, loadKubeconfig } from "./config/kubeconfig.ts";
-export type { KubeEnv } from "./env.ts";
+export {
+  type Controller,
+  type ControllerOptions,
+  startController,
+} from "./controller/controller.ts";
+export {
+  type Actions,
+  type Next,
+  type ObserveAgain,
+  observeAgain,
+  type Pass,
+  type Step,
+  type Steps,
+  type WalkOptions,
+  walkSteps,
+} from "./controller/pass.ts";
+export {
+  forResource,
+  owns,
+  type ResourceOptions,
+  type Source,
+  type SourceQueue,
+  type SyncedCache,
+  source,
+  type Wake,
+  type WatchOptions,
+  watches,
+} from "./controller/sources.ts";
+export type { KubeEnv, OwnWrites } from "./env.ts";
 export {
   createEventRecorder,
   type EventRecorder,
@@ -44,7 +72,6 @@ export {
   StaleCacheError,
   trackWrites,
 } from "./own-writes/own-writes.ts";
-export type { OwnWrites } from "./own-writes/seen.ts";
 export type { Priority } from "./queue/waiting-keys.ts";
 export {
   type QueueEnv,
@@ -56,4 +83,6 @@ export {
   type WorkQueue,
   type WorkQueueOptions,
 } from "./queue/work-queue.ts";
+export { ComponentScope } from "./scope/component-scope.ts";
+export { type LeasePolicy, type LedWork, startUnderLease } from "./scope/start-under-lease.ts";
 export { type UpdateWithRetryOptions, updateWithRetry } from "./update-with-retry.ts";

@@ -1,9 +1,9 @@
 import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test } from "vitest";
 import type { PersistentVolume } from "./api-types.ts";
 import { isConflict } from "./client.ts";
 import { resources } from "./resources.ts";
-import { virtualEnv } from "./testing/test-env.ts";
 import { updateWithRetry } from "./update-with-retry.ts";
 
 const signal = new AbortController().signal;

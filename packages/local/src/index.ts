@@ -1,4 +1,4 @@
-/** A whole cluster on one machine: disk cloud, reference driver, nodes, workloads, supervisor, demo. */
+/** A whole cluster on one machine: nodes, workloads, supervisor, demo. */
 
 export {
   agentProcess,
@@ -6,16 +6,12 @@ export {
   processesOf,
   signalClusterProcess,
 } from "./cluster/cluster-processes.ts";
-export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from "./cluster/config.ts";
-export { commandWords, DriverCommandError, driverPlaceholders } from "./cluster/driver-command.ts";
-export { ClusterDirectoryError, readClusterConfig } from "./cluster/files.ts";
 export {
   createInProcessCluster,
   type InProcessCluster,
   type InProcessClusterOptions,
   type Seams,
 } from "./cluster/in-process-cluster.ts";
-export { type ClusterLayout, clusterLayout } from "./cluster/layout.ts";
 export {
   type ClusterEnv,
   downCluster,
@@ -28,7 +24,6 @@ export {
 } from "./cluster/process-cluster.ts";
 export { type ProcessHealth, processHealth } from "./cluster/process-health.ts";
 export { type ClusterStatus, statusOfCluster } from "./cluster/status.ts";
-export { formatFeatureGates } from "./components/effective-gates.ts";
 export { readPodLogs } from "./containers/pod-logs.ts";
 export type { PodRuntime, PodSandbox } from "./containers/pod-runtime.ts";
 export type { Program, ProgramRun } from "./containers/program-pod-runtime.ts";
@@ -37,25 +32,16 @@ export { demoPrograms, readerProgram, writerProgram } from "./demo/in-process-pr
 export { type ProcessDemoOptions, runProcessDemo, writerCommand } from "./demo/process-demo.ts";
 export {
   acknowledgedRecords,
-  lastRecord,
   lostRecords,
-  recordLine,
   rewrittenRecords,
 } from "./demo/records.ts";
 export { type DemoReport, isProof } from "./demo/report.ts";
-export { inTreeStorageClass, writerBudget, writerLabels, writerSet } from "./demo/workload.ts";
-export type { ProviderCloud } from "./disk-cloud/index.ts";
-export {
-  createReferenceDriver,
-  type FaultName,
-  faultDescriptions,
-  faultNames,
-  isFaultName,
-  type StandaloneDriverOptions,
-  startStandaloneDriver,
-} from "./driver/index.ts";
+export { writerBudget, writerSet } from "./demo/workload.ts";
+export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from "./layout/config.ts";
+export { commandWords, DriverCommandError, driverPlaceholders } from "./layout/driver-command.ts";
+export { ClusterDirectoryError, readClusterConfig } from "./layout/files.ts";
+export { type ClusterLayout, clusterLayout } from "./layout/layout.ts";
 export { createEmbeddedPlatform, type GateControl } from "./platform/embedded-platform.ts";
-export { childEnvironment } from "./processes/child-environment.ts";
 export {
   type ProcessKind,
   type ProcessOptions,
@@ -67,6 +53,7 @@ export { CrossingUnderWayError, takeCrossing } from "./processes/crossing-lock.t
 export { readCrossingStatus, thisRunner } from "./processes/crossing-runner.ts";
 export { processEnv, processHost } from "./processes/environment.ts";
 export { mayGrowMounted, mayMount } from "./processes/machine.ts";
+export { childEnvironment } from "./programs/child-environment.ts";
 export {
   NotQualifiableError,
   type ProcessQualificationOptions,

@@ -20,6 +20,7 @@ export {
 export { type LeftBehind, leaveBehind, type Served } from "./crossing/left-behind.ts";
 export { csiNodeLacks, migratedPluginsOf, volumesLeft } from "./crossing/node-state.ts";
 export type { CrossingObservation } from "./crossing/observation.ts";
+export * from "./crossing/platform.ts";
 export { preflightFindings } from "./crossing/preflight.ts";
 export { StepTimeoutError } from "./crossing/step-watch.ts";
 export {
@@ -30,4 +31,3 @@ export {
 } from "./crossing/subject.ts";
 export { type VolumeForm, volumeFormOf } from "./crossing/volume-form.ts";
 export { subjectName, type Wait, type WaitReport, type WaitSubject, waitWords } from "./crossing/wait.ts";
-export * from "./platform.ts";

@@ -3,7 +3,18 @@
  * and an entry of its own for programs that start faster without hosts and virtual forms.
  */
 export { type BackoffPolicy, backoffMs } from "./backoff.ts";
-export { abortable, type Clock, DeadlineError, type Timer, withAnyOf, withDeadline } from "./clock.ts";
+export {
+  abortable,
+  type Clock,
+  DeadlineError,
+  deadlineOn,
+  sleepOn,
+  type Timer,
+  withAnyOf,
+  withDeadline,
+} from "./clock/clock.ts";
+export { systemClock } from "./clock/system-clock.ts";
+export { TimeLimit } from "./clock/time-limit.ts";
 export {
   type Component,
   type PeriodicOptions,
@@ -22,9 +33,17 @@ export {
 } from "./feature-gates.ts";
 export { foreignLines, foreignText, hasUnfitCharacters } from "./foreign-text.ts";
 export { assertNever, InvariantError, invariant } from "./invariant.ts";
-export { KeyedLock } from "./keyed-lock.ts";
-export { errorChain, type LogFields, type Logger, silentLogger } from "./logger.ts";
-export { createLogger, type LoggerOptions, type LogLevel } from "./logger-pino.ts";
+export { KeyedLock } from "./locks/keyed-lock.ts";
+export {
+  lockDirectory,
+  lockDirectoryWithFile,
+  lockFile,
+  type PathLock,
+  PathLockedError,
+  PathLockLostError,
+} from "./locks/node-path-lock.ts";
+export { errorChain, type LogFields, type Logger, silentLogger } from "./logger/logger.ts";
+export { createLogger, type LoggerOptions, type LogLevel } from "./logger/logger-pino.ts";
 export {
   type Counter,
   type Gauge,
@@ -33,16 +52,6 @@ export {
   type MetricLabels,
   type MetricOptions,
   noMeter,
-} from "./meter.ts";
-export {
-  lockDirectory,
-  lockDirectoryWithFile,
-  lockFile,
-  type PathLock,
-  PathLockedError,
-  PathLockLostError,
-} from "./node-path-lock.ts";
+} from "./meter/meter.ts";
 export { underUmask } from "./node-umask.ts";
 export { type Random, SeededRandom, systemRandom } from "./random.ts";
-export { systemClock } from "./system-clock.ts";
-export { TimeLimit } from "./time-limit.ts";

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { backoffMs } from "./backoff.ts";
+import { systemClock } from "./clock/system-clock.ts";
+import { VirtualClock } from "./clock/virtual-clock.ts";
 import { type Component, periodically, StoppedError, stopAll, TaskGroup } from "./component.ts";
-import { recordingLogger } from "./logger-recording.ts";
+import { recordingLogger } from "./logger/logger-recording.ts";
 import { SeededRandom } from "./random.ts";
-import { systemClock } from "./system-clock.ts";
-import { VirtualClock } from "./virtual-clock.ts";
 
 function env(clock = new VirtualClock()) {
   return { clock, random: new SeededRandom(1), logger: recordingLogger() };
@@ -126,16 +126,16 @@ function startConnector(
   seams: ReturnType<typeof env>,
   connect: (signal: AbortSignal) => Promise<void>,
 ): Component & { readonly connected: Promise<void> } {
-  let tell: () => void = () => {};
+  let resolveStarted: () => void = () => {};
   const connected = new Promise<void>((resolve) => {
-    tell = resolve;
+    resolveStarted = resolve;
   });
   const group = new TaskGroup((error) => seams.logger.error("connector died", { error }));
   group.spawn(async (signal) => {
     for (let failures = 1; ; failures++) {
       try {
         await connect(signal);
-        return tell();
+        return resolveStarted();
       } catch (error) {
         seams.logger.info("not connected", { error });
         await seams.clock.sleep(backoffMs({ initialMs: 500, maximumMs: 122_000 }, failures), signal);

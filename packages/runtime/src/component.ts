@@ -4,9 +4,9 @@
  */
 import { setMaxListeners } from "node:events";
 import { type BackoffPolicy, backoffMs } from "./backoff.ts";
-import type { Clock } from "./clock.ts";
-import type { Logger } from "./logger.ts";
-import type { Meter } from "./meter.ts";
+import type { Clock } from "./clock/clock.ts";
+import type { Logger } from "./logger/logger.ts";
+import type { Meter } from "./meter/meter.ts";
 import type { Random } from "./random.ts";
 
 /** Something that runs until it is stopped. */

@@ -15,7 +15,7 @@ test("a long text is cut, between characters", () => {
   expect(foreignText("😀😀😀", 3)).toBe("😀… (4 more characters)");
 });
 
-test("texts that would be changed can be told", () => {
+test("a text that would be changed is recognised", () => {
   expect(hasUnfitCharacters("plain")).toBe(false);
   // A pattern that remembers where it was would miss every other one.
   for (let i = 0; i < 3; i++) expect(hasUnfitCharacters("a\u2028")).toBe(true);

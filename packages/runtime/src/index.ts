@@ -1,5 +1,6 @@
 /** The seams of Longshore, each with its real and its virtual form. */
 export * from "./basics.ts";
+export { VirtualClock, type VirtualRunOptions, VirtualTimeError } from "./clock/virtual-clock.ts";
 export {
   type DiskCopy,
   type FileKind,
@@ -11,12 +12,11 @@ export {
   type ProgramOptions,
   type ProgramResult,
   type WriteOptions,
-} from "./host.ts";
-export { kernelHost } from "./kernel-host.ts";
-export { type RecordedLine, type RecordingLogger, recordingLogger } from "./logger-recording.ts";
-export { createMeter, type PrometheusMeter } from "./meter-prometheus.ts";
-export { type RecordingMeter, recordingMeter } from "./meter-recording.ts";
-export { SimulatedDisks, type SimulatedLoop } from "./simulated-disks.ts";
-export { SimulatedHost, type SimulatedHostOptions } from "./simulated-host.ts";
-export { unprivilegedHost } from "./unprivileged-host.ts";
-export { VirtualClock, type VirtualRunOptions, VirtualTimeError } from "./virtual-clock.ts";
+} from "./host/host.ts";
+export { kernelHost } from "./host/kernel-host.ts";
+export { SimulatedDisks, type SimulatedLoop } from "./host/simulated-disks.ts";
+export { SimulatedHost, type SimulatedHostOptions } from "./host/simulated-host.ts";
+export { unprivilegedHost } from "./host/unprivileged-host.ts";
+export { type RecordedLine, type RecordingLogger, recordingLogger } from "./logger/logger-recording.ts";
+export { createMeter, type PrometheusMeter } from "./meter/meter-prometheus.ts";
+export { type RecordingMeter, recordingMeter } from "./meter/meter-recording.ts";

@@ -30,8 +30,8 @@ test.each([
   const sidecar = start({ ...world.env(), logger });
   await world.clock.advance(6 * 60_000);
   await sidecar.stop();
-  const told = logger.lines.filter(({ fields }) => String(fields.error).includes("does not end"));
-  expect(told.length).toBeGreaterThan(0);
+  const reports = logger.lines.filter(({ fields }) => String(fields.error).includes("does not end"));
+  expect(reports.length).toBeGreaterThan(0);
   expect(calls).toBeGreaterThan(1);
   expect(calls).toBeLessThanOrEqual(callsMax);
 });

@@ -7,7 +7,6 @@ export {
 } from "./cluster-driver-registrar/index.ts";
 export type { Driver, SidecarEnv } from "./common/env.ts";
 export type { HealthAnswer } from "./common/health-answer.ts";
-export { type LeasePolicy, startUnderLease } from "./common/leadership.ts";
 export { UnsupportedByDriverError } from "./common/unsupported.ts";
 export {
   type HealthMonitorOptions,

@@ -6,7 +6,7 @@
  * Invariant, as with every provider: changes of one disk's attachment take effect one after another, in the order
  * in which the cloud received them.
  */
-import type { ProviderCloud } from "@longshore/local";
+import type { ProviderCloud } from "@longshore/reference-driver";
 import { abortable, type Clock, KeyedLock, type Random } from "@longshore/runtime";
 import { CloudError } from "@longshore/volumes";
 import type { AttachmentCall } from "./contract.ts";

@@ -41,7 +41,7 @@ describe("found by their seeds", () => {
 
 describe("over to CSI", () => {
   it.each(["before its detach leaves", "while the cloud detaches"])(
-    "the controller manager dies %s, and the next one is not told what is attached",
+    "the controller manager crashes %s, and the next one has no record of what is attached",
     (when) =>
       Scene.play(async (scene) => {
         const flips: string[] = [];
@@ -70,14 +70,14 @@ describe("over to CSI", () => {
       }),
   );
 
-  it("a detach that was told to have failed takes effect later", () =>
+  it("a detach that was reported as failed takes effect later", () =>
     Scene.play(async (scene) => {
       const flips: string[] = [];
       scene.cloud(late);
       const crossing = scene.cross("migrate", (step) => {
         if (step === "flip") flips.push(`${step} with ${scene.attachments} attached`);
       });
-      await scene.until("a detach was told to have failed", () => scene.faults.length > 0);
+      await scene.until("a detach was reported as failed", () => scene.faults.length > 0);
       await scene.sleep(15_000);
       expect(flips).toEqual([]);
       scene.cloud({});
@@ -160,7 +160,7 @@ describe("back to the in-tree code", () => {
     }),
   );
 
-  it("a ControllerUnpublish that was told to have failed takes effect later", () =>
+  it("a ControllerUnpublish that was reported as failed takes effect later", () =>
     Scene.play(async (scene) => {
       await overToCsi(scene);
       scene.cloud(late);
@@ -168,7 +168,7 @@ describe("back to the in-tree code", () => {
       const crossing = scene.cross("rollback", (step) => {
         if (step === "flip") flips.push(`${step} with ${scene.attachments} attached`);
       });
-      await scene.until("a detach was told to have failed", () => scene.faults.length > 0);
+      await scene.until("a detach was reported as failed", () => scene.faults.length > 0);
       await scene.sleep(15_000);
       expect(flips).toEqual([]);
       scene.cloud({});

@@ -2,7 +2,8 @@
 import { type SimulationOptions, simulateCrossing } from "./crossing-simulation.ts";
 
 /** Lines of a trace that say what happened, rather than which call was slow or lost. */
-const telling = /^\d+ (crossing: (migrate|rollback|step|ended)|crash |start |in-tree |csi |cloud: |broken: )/;
+const eventLine =
+  /^\d+ (crossing: (migrate|rollback|step|ended)|crash |start |in-tree |csi |cloud: |broken: )/;
 const linesMax = 60;
 
 /** Plays the seed again; the lines up to its first violation, the last 60 of those that say what happened. */
@@ -12,7 +13,7 @@ export async function storyOf(options: SimulationOptions): Promise<readonly stri
   await simulateCrossing({
     ...options,
     onTrace(line) {
-      if (!isBroken && telling.test(line)) lines.push(line);
+      if (!isBroken && eventLine.test(line)) lines.push(line);
       isBroken ||= line.includes(" broken: ");
     },
   });

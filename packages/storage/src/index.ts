@@ -1,14 +1,118 @@
 /** Where Kubernetes and CSI meet: capabilities, secrets, names, topology. Pure functions, no controller. */
-export * from "./csi-node.ts";
-export * from "./names.ts";
-export * from "./node-affinity.ts";
-export * from "./secrets.ts";
+export { migratedPluginsOf, nodeIdOf, topologyKeysOf } from "./csi-node.ts";
+export {
+  attacherFinalizer,
+  attachmentName,
+  attachmentNameByPV,
+  csiDriverNameErrors,
+  csiUniqueVolumeName,
+  type ElectedSidecar,
+  generateVolumeName,
+  inlineVolumeHandle,
+  isDns1123Label,
+  isDns1123Subdomain,
+  leaseName,
+  NameError,
+  snapshotContentName,
+  snapshotName,
+  volumeName,
+} from "./names.ts";
+export { type Segments, volumeIsAccessible, volumeNodeAffinity } from "./node-affinity.ts";
+export {
+  fsTypeOf,
+  ParameterError,
+  type SecretKind,
+  secretKinds,
+  secretReference,
+  stripParameters,
+  type TemplateClaim,
+} from "./secrets.ts";
 export { snapshotCrdsUrl } from "./snapshot-crds.ts";
-export * from "./snapshot-parameters.ts";
-export * from "./snapshot-resources.ts";
-export * from "./snapshot-well-known.ts";
+export {
+  type SnapshotSecretKind,
+  type SnapshotTemplateValues,
+  snapshotSecretReference,
+  stripSnapshotParameters,
+} from "./snapshot-parameters.ts";
+export {
+  type SnapshotDeletionPolicy,
+  type SnapshotError,
+  type SnapshotReference,
+  type SnapshotSelector,
+  snapshotGroup,
+  snapshotResources,
+  type VolumeGroupSnapshot,
+  type VolumeGroupSnapshotClass,
+  type VolumeGroupSnapshotContent,
+  type VolumeGroupSnapshotContentStatus,
+  type VolumeGroupSnapshotStatus,
+  type VolumeSnapshot,
+  type VolumeSnapshotClass,
+  type VolumeSnapshotContent,
+  type VolumeSnapshotContentStatus,
+  type VolumeSnapshotInfo,
+  type VolumeSnapshotStatus,
+} from "./snapshot-resources.ts";
+export {
+  allowVolumeModeChangeAnnotation,
+  beingCreatedAnnotation,
+  beingDeletedAnnotation,
+  contentFinalizer,
+  defaultGroupSnapshotClassAnnotation,
+  defaultSnapshotClassAnnotation,
+  groupBeingCreatedAnnotation,
+  groupBeingDeletedAnnotation,
+  groupContentFinalizer,
+  groupHandleAnnotation,
+  groupSnapshotFinalizer,
+  groupSnapshotSecretNameAnnotation,
+  groupSnapshotSecretNamespaceAnnotation,
+  managedByLabel,
+  snapshotBoundFinalizer,
+  snapshotClaimFinalizer,
+  snapshotInGroupFinalizer,
+  snapshotSecretNameAnnotation,
+  snapshotSecretNamespaceAnnotation,
+  snapshotSourceFinalizer,
+} from "./snapshot-well-known.ts";
 export { resolveTemplate, TemplateError } from "./template.ts";
-export * from "./topology.ts";
-export * from "./uncertain-volumes.ts";
-export * from "./volume-capability.ts";
-export * from "./well-known.ts";
+export {
+  type AccessibilityRequirements,
+  accessibilityRequirements,
+  pvcNameHash,
+  TopologyError,
+  type TopologyMemory,
+  type TopologyQuestion,
+} from "./topology.ts";
+export { pluginsChangingOver, uncertainVolumesOf, uncertainVolumesText } from "./uncertain-volumes.ts";
+export {
+  AccessModeError,
+  type AccessModeSupport,
+  attachCapability,
+  type CapabilityInit,
+  claimCapabilities,
+} from "./volume-capability.ts";
+export {
+  betaStorageClassAnnotation,
+  betaStorageProvisionerAnnotation,
+  changingOverAnnotation,
+  cloningProtectionFinalizer,
+  deletionSecretNameAnnotation,
+  deletionSecretNamespaceAnnotation,
+  madeByAnnotation,
+  migratedPluginsAnnotation,
+  migratedToAnnotation,
+  modifySecretNameAnnotation,
+  modifySecretNamespaceAnnotation,
+  nodeExpansionNotRequiredAnnotation,
+  nodeIdAnnotation,
+  preResizeCapacityAnnotation,
+  provisionedByAnnotation,
+  provisionerFinalizer,
+  provisioningFinalizer,
+  selectedNodeAnnotation,
+  snapshotSourceProtectionFinalizer,
+  storageProvisionerOf,
+  storageResizerAnnotation,
+  uncertainVolumesAnnotation,
+} from "./well-known.ts";

@@ -1,9 +1,9 @@
 /** The definitions of the snapshot kinds on the embedded API server, at both ends of what it emulates. */
 import { fileURLToPath } from "node:url";
+import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiserver";
 import type { KubeApiError, KubeObject, Resource } from "@longshore/kube";
 import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import { createApiServer, memoryStore, readDefinitions } from "../../apiserver/src/index.ts";
 import { snapshotCrdsUrl } from "./snapshot-crds.ts";
 
 const signal = new AbortController().signal;

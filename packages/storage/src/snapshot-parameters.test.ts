@@ -87,7 +87,7 @@ describe("the parameters for the driver", () => {
     expect(stripSnapshotParameters({ kind: "fast", ...own })).toEqual({ kind: "fast" });
   });
 
-  it("are refused with a reserved key that nobody knows", () => {
+  it("are refused with an unknown reserved key", () => {
     expect(() => stripSnapshotParameters({ "csi.storage.k8s.io/snapshoter-secret-name": "a" })).toThrow(
       ParameterError,
     );

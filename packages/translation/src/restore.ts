@@ -42,7 +42,7 @@ export function checkRestored(
     checkSource(label, `spec.${plugin.source}`, source, plugin.fields);
   } catch (error) {
     if (!(error instanceof TranslationError)) throw error;
-    const problem = `${JSON.stringify(csi.volumeHandle)} does not tell ${error.field}, which the in-tree form needs`;
+    const problem = `${JSON.stringify(csi.volumeHandle)} does not contain ${error.field}, which the in-tree form needs`;
     throw new TranslationError(label(), "spec.csi.volumeHandle", problem, byHand(plugin));
   }
   if ((csi.fsType ?? "") !== "" && source.fsType !== csi.fsType)

@@ -239,7 +239,7 @@ describe("the package", () => {
     expect(translation.isInlineMigratable(volume)).toBe(true);
   });
 
-  test("an explanation tells which value a hash was computed from", () => {
+  test("an explanation names the value a hash was computed from", () => {
     const { steps } = translation.explain.translateInTreePVToCSI({
       spec: { rbd: { image: "i", monitors: ["a", "b"] } },
     });

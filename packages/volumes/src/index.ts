@@ -1,16 +1,18 @@
-/** The volume subsystem. */
-
+/**
+ * The volume subsystem: its controllers, the volumes of a node, the gates that migrate a plugin to CSI, and what a plugin
+ * and a provider of disks implement.
+ */
 export {
   type AttachDetachEnv,
   type AttachDetachOptions,
   startAttachDetachController,
 } from "./controllers/attach-detach/attach-detach-controller.ts";
 export { migratedPluginsAnnotation } from "./controllers/attach-detach/backend-decision.ts";
+export { storageResizerAnnotation } from "./controllers/expand/decide-expand-step.ts";
 export {
   type ExpandEnv,
   type ExpandOptions,
   startExpandController,
-  storageResizerAnnotation,
 } from "./controllers/expand/expand-controller.ts";
 export {
   type PersistentVolumeEnv,
@@ -21,49 +23,75 @@ export {
   type ProtectionEnv,
   startProtectionControllers,
 } from "./controllers/protection/protection-controllers.ts";
-export * from "./csimigration/index.ts";
-export * from "./framework/controller-errors.ts";
-export * from "./framework/names.ts";
-export * from "./framework/node-errors.ts";
 export {
-  createOperationExecutor,
-  type OperationEnd,
-  type OperationExecutor,
-  type OperationExecutorOptions,
-  type OperationKey,
-  operationBackoff,
-  type StartResult,
-} from "./framework/operations.ts";
-export * from "./framework/plugin.ts";
-export * from "./framework/plugin-halves.ts";
+  createMigratedPluginManager,
+  gateDependencyWarnings,
+  type MigratedPluginManager,
+  SpecTranslationError,
+  volumeGates,
+} from "./csimigration/index.ts";
+export { DanglingAttachError, DeletedVolumeInUseError } from "./framework/controller-errors.ts";
 export {
-  createVolumePluginManager,
-  PluginLookupError,
-  type VolumePluginManager,
-} from "./framework/plugin-manager.ts";
-export * from "./framework/ports.ts";
-export * from "./framework/spec.ts";
-export * from "./framework/volume-host.ts";
-export * from "./node/index.ts";
+  FailedPreconditionError,
+  TransientOperationError,
+  UncertainProgressError,
+} from "./framework/node-errors.ts";
+export type {
+  AllowedTopologies,
+  AttachableVolumePlugin,
+  Attacher,
+  AttachmentListingVolumePlugin,
+  DeletableVolumePlugin,
+  Deleter,
+  Detacher,
+  DeviceMountableVolumePlugin,
+  DeviceMounter,
+  DeviceUnmounter,
+  ExpandableVolumePlugin,
+  ListedAttachment,
+  Mounter,
+  MounterArgs,
+  NodeExpandableVolumePlugin,
+  NodeExpandOptions,
+  ProvisionableVolumePlugin,
+  Provisioner,
+  Unmounter,
+  VolumeOptions,
+  VolumePlugin,
+} from "./framework/plugin.ts";
+export type { PluginNodeHalf, PluginNodeHalfOptions } from "./framework/plugin-halves.ts";
 export {
-  type AwsEbsNodeHalf,
-  type AwsEbsNodeHalfOptions,
-  createAwsEbsNodeHalf,
-} from "./plugins/aws-ebs/aws-ebs-node-half.ts";
+  type CloudCaller,
+  CloudError,
+  type CloudErrorCode,
+  type ContainerRuntime,
+  type Disk,
+  type DiskAttachment,
+  type DiskCloud,
+  type Instance,
+} from "./framework/ports.ts";
+export type { VolumeSpec } from "./framework/spec.ts";
+export {
+  type AttachDetachVolumeHost,
+  type KubeletVolumeHost,
+  kubeletPaths,
+  type VolumeHost,
+} from "./framework/volume-host.ts";
+export {
+  type MountedVolume,
+  MountTimeoutError,
+  migrationPendingCondition,
+  type NodeVolumes,
+  type NodeVolumesEnv,
+  type NodeVolumesOptions,
+  type NodeVolumesStatus,
+  PodVolumesError,
+  startNodeVolumes,
+} from "./node/index.ts";
 export {
   type AwsEbsPlugin,
   type AwsEbsPluginOptions,
   awsEbsPlugin,
 } from "./plugins/aws-ebs/aws-ebs-plugin.ts";
-export { AttachmentError, attachmentFor } from "./plugins/csi/csi-attacher.ts";
-export {
-  attachmentName,
-  CsiVolumeError,
-  csiPluginName,
-  csiSourceOf,
-  csiVolumeName,
-  isAttachmentName,
-  parseCsiVolumeName,
-} from "./plugins/csi/csi-names.ts";
-export { type CsiNodeHalf, type CsiNodeHalfOptions, createCsiNodeHalf } from "./plugins/csi/csi-node-half.ts";
+export { attachmentName } from "./plugins/csi/csi-names.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";

@@ -8,8 +8,8 @@ import { systemClock, unprivilegedHost } from "@longshore/runtime";
 import { snapshotCrdsUrl } from "@longshore/storage";
 import { readDefinitions } from "../../../packages/apiserver/src/index.ts";
 import { adminToken, realEnv, serveForTest } from "../../../packages/apiserver/src/testing/serve.ts";
-import { createDiskCloud } from "../../../packages/local/src/disk-cloud/index.ts";
-import { createReferenceDriver } from "../../../packages/local/src/driver/index.ts";
+import { createDiskCloud } from "../../../packages/reference-driver/src/disk-cloud/index.ts";
+import { createReferenceDriver } from "../../../packages/reference-driver/src/driver/index.ts";
 import type { CycleWorld } from "../../../packages/sidecars/src/testing/work-cycles.ts";
 import type { Surroundings } from "./mortal-sidecar-program.ts";
 

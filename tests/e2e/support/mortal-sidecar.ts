@@ -85,14 +85,14 @@ export class MortalSidecar {
   /** Begins a life, which ends at that call if one is given. */
   async live(surroundings: Surroundings, diesAt?: NthCall, side?: Side): Promise<void> {
     const point = diesAt === undefined ? {} : { diesAt, ...(side === undefined ? {} : { side }) };
-    this.#tell({ kind: "live", ...surroundings, ...point });
+    this.#send({ kind: "live", ...surroundings, ...point });
     // It may die before it can say so.
     await Promise.race([this.answered("living"), this.killed]);
   }
 
   /** Ends a life without a kill; returns its calls. */
   async end(): Promise<readonly string[]> {
-    this.#tell({ kind: "end" });
+    this.#send({ kind: "end" });
     const { calls } = await this.answered("ended");
     return calls;
   }
@@ -109,7 +109,7 @@ export class MortalSidecar {
     });
   }
 
-  #tell(order: Order): void {
+  #send(order: Order): void {
     this.#child.send(order);
   }
 }

@@ -136,8 +136,8 @@ export class SidecarReplica {
     this.#sockets.clear();
   }
 
-  /** The driver is there again. */
-  async mendDriver(): Promise<void> {
+  /** Listens on the socket of the driver again. */
+  async restoreDriver(): Promise<void> {
     this.#line.listen(this.#socket);
     await once(this.#line, "listening");
   }

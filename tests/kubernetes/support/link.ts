@@ -6,12 +6,12 @@ import type { ControlPlane } from "./control-plane.ts";
 export interface Link {
   /** Where a client reaches the API server over this link. */
   readonly url: string;
-  /** Breaks every connection, and refuses new ones until `mend`. */
+  /** Breaks every connection, and refuses new ones until `restore`. */
   cut(): void;
-  /** Carries nothing more in either direction, without a goodbye, until `mend`. */
+  /** Carries nothing more in either direction, without closing connections, until `restore`. */
   silence(): void;
   /** Carries everything again; what was under way in the silence is broken. */
-  mend(): void;
+  restore(): void;
   stop(): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ export async function openLink(kubernetes: ControlPlane): Promise<Link> {
     silence() {
       state = "silent";
     },
-    mend() {
+    restore() {
       state = "open";
       breakAll();
     },

@@ -5,6 +5,7 @@
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { type CsiListener, grpcConnector, grpcListener } from "@longshore/csi";
+import { type AccessLog, watchedClient } from "@longshore/testing/deployment";
 import {
   type EndingComponent,
   startCsiDriverOnNode,
@@ -14,10 +15,6 @@ import {
   createProgramPodRuntime,
   type Program,
 } from "../../../packages/local/src/containers/program-pod-runtime.ts";
-import {
-  type AccessLog,
-  watchedClient,
-} from "../../../packages/sidecars/src/deployment/testing/watched-client.ts";
 import { connectAs, realEnv } from "./clients.ts";
 import type { ControlPlane, TestUser } from "./control-plane.ts";
 import { type Machine, type Provider, region } from "./provider.ts";

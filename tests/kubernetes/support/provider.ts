@@ -4,7 +4,10 @@
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { type Host, unprivilegedHost } from "@longshore/runtime";
-import { createDiskCloud, type DiskCloudService } from "../../../packages/local/src/disk-cloud/index.ts";
+import {
+  createDiskCloud,
+  type DiskCloudService,
+} from "../../../packages/reference-driver/src/disk-cloud/index.ts";
 import { realEnv, signal } from "./clients.ts";
 
 /** A machine of the provider. */

@@ -202,7 +202,7 @@ export function volumeLife(name: string, options: VolumeLifeOptions): void {
       expect(pv.spec?.csi).toBeUndefined();
     });
 
-    test("a pod's volume is attached by VolumeAttachment, mounted, and given back in the right order", async () => {
+    test("a pod's volume is attached by VolumeAttachment, mounted, and released in the right order", async () => {
       const disk = onlyDisk();
       const volume = uniqueName(disk);
       const [nodeHistory, attachments] = await Promise.all([

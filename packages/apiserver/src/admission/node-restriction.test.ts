@@ -1,8 +1,8 @@
 /** What a node may do: the node authorizer and the NodeRestriction admission together. */
 import type { KubeObject } from "@longshore/kube";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminUser } from "../api/request.ts";
 import type { ApiServer } from "../api-server.ts";
-import { adminUser } from "../registry/request.ts";
 import { asker } from "../testing/ask.ts";
 import { aServer } from "../testing/world.ts";
 
@@ -286,18 +286,18 @@ describe("a node writes", () => {
 
 describe("a node mints tokens", () => {
   const path = `${inDefault}/serviceaccounts/bot/token`;
-  const wish = (boundObjectRef?: object) => ({
+  const tokenRequest = (boundObjectRef?: object) => ({
     spec: boundObjectRef === undefined ? {} : { boundObjectRef },
   });
   const podRef = (name: string, uid: string | undefined) => ({ apiVersion: "v1", kind: "Pod", name, uid });
   const uidOf = (name: string) => stored(`${inDefault}/pods/${name}`).metadata?.uid;
 
   it("for an account of its pods, bound to the pod", () => {
-    expect(n1.outcome("create", path, wish(podRef("p1", uidOf("p1"))))).toBe("ok");
+    expect(n1.outcome("create", path, tokenRequest(podRef("p1", uidOf("p1"))))).toBe("ok");
   });
 
   it("for no other pod, object or account", () => {
-    const bind = (ref?: object) => n1.outcome("create", path, wish(ref));
+    const bind = (ref?: object) => n1.outcome("create", path, tokenRequest(ref));
     expect(bind()).toContain("not bound to a pod");
     expect(bind({ apiVersion: "v1", kind: "Secret", name: "env" })).toContain("not bound to a pod");
     expect(bind(podRef("p1", undefined))).toContain("without a uid");
@@ -306,11 +306,13 @@ describe("a node mints tokens", () => {
     expect(bind(podRef("gone", "x"))).toContain("404");
     admin.ask("create", `${inDefault}/serviceaccounts`, named("boss"));
     const boss = `${inDefault}/serviceaccounts/boss/token`;
-    expect(n1.outcome("create", boss, wish(podRef("p1", uidOf("p1"))))).toContain("no relationship found");
+    expect(n1.outcome("create", boss, tokenRequest(podRef("p1", uidOf("p1"))))).toContain(
+      "no relationship found",
+    );
   });
 });
 
-it("nobody else is limited by it", () => {
+it("no other user is limited by it", () => {
   const path = `${inDefault}/serviceaccounts/bot/token`;
   expect(admin.outcome("create", path, { spec: {} })).toBe("ok");
 });

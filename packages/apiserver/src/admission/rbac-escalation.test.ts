@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { adminUser } from "../registry/request.ts";
+import { adminUser } from "../api/request.ts";
 import { asker } from "../testing/ask.ts";
 import { aServer } from "../testing/world.ts";
 
@@ -39,7 +39,7 @@ describe("who writes a role", () => {
     );
   });
 
-  it("may not give what they lack, and is told what that is", () => {
+  it("may not grant rights that they lack; the error names the missing rights", () => {
     const { jane } = withRules();
     expect(jane.outcome("create", `${rbac}/clusterroles`, role("r", readPods))).toBe(
       '403 clusterroles.rbac.authorization.k8s.io "r" is forbidden: user "jane" (groups=["devs" "system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}',

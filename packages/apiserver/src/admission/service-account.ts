@@ -4,10 +4,10 @@
  */
 import type { KubeObject, Stored } from "@longshore/kube";
 import { apiError, forbidden } from "../api/errors.ts";
+import { generatedName } from "../api/names.ts";
 import { rootCaConfigMap, tokenSecretType } from "../controllers/service-accounts.ts";
 import type { RegistryContext } from "../registry/context.ts";
 import type { Loose, LooseObject } from "../registry/kinds/shaping.ts";
-import { generatedName } from "../registry/names.ts";
 import type { AdmissionPlugin } from "./admission.ts";
 
 /** Where containers look for their token. */

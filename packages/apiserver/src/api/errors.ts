@@ -119,20 +119,20 @@ export function invalid(
   problems: readonly FieldProblem[],
 ): KubeApiError {
   const what = group === "" ? kind : `${kind}.${group}`;
-  const told = toldOf(problems);
-  const texts = [...new Set(told.map((problem) => `${problem.field}: ${problem.message}`))];
-  if (told.length < problems.length) texts.push("and more problems");
+  const reported = reportedProblems(problems);
+  const texts = [...new Set(reported.map((problem) => `${problem.field}: ${problem.message}`))];
+  if (reported.length < problems.length) texts.push("and more problems");
   const message = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;
   return apiError(422, "Invalid", `${what} "${name}" is invalid: ${message}`, {
     ...(name === "" ? {} : { name }),
     ...(group === "" ? {} : { group }),
     ...(kind === "" ? {} : { kind }),
-    causes: told.map(({ reason, message, field }) => ({ reason, message, field })),
+    causes: reported.map(({ reason, message, field }) => ({ reason, message, field })),
   });
 }
 
 /** The first problems, as many as an answer reports: an object can have millions. */
-function toldOf(problems: readonly FieldProblem[]): readonly FieldProblem[] {
+function reportedProblems(problems: readonly FieldProblem[]): readonly FieldProblem[] {
   let length = 0;
   for (const [i, { field, message }] of problems.entries()) {
     length += field.length + message.length;

@@ -2,10 +2,10 @@
 import { describe, expect, it } from "vitest";
 import { applyConflict } from "../apply/conflict-error.ts";
 import { memberElement } from "../apply/path-element.ts";
-import { adminUser } from "../registry/request.ts";
 import { asker } from "../testing/ask.ts";
 import { aServer } from "../testing/world.ts";
 import { invalid, invalidValue } from "./errors.ts";
+import { adminUser } from "./request.ts";
 
 const problems = (count: number, length: number) =>
   Array.from({ length: count }, (_, i) => invalidValue(`spec.list[${i}]`, "x".repeat(length), "wrong"));
@@ -33,7 +33,7 @@ describe("an object with many problems", () => {
     expect(problem?.message).toMatch(/…: wrong$/);
   });
 
-  it("has no more looked for than is told", () => {
+  it("looks for no more problems than it reports", () => {
     const { server } = aServer();
     const { ask } = asker(server, adminUser);
     ask("create", "api/v1/namespaces", { metadata: { name: "a" } });
@@ -54,7 +54,7 @@ describe("an object with many problems", () => {
 });
 
 describe("an apply with many conflicts", () => {
-  it("tells how many there are, and the first", () => {
+  it("reports their number, and the first ones", () => {
     const children = new Map(
       Array.from({ length: 5000 }, (_, i) => [memberElement(`k${i}`), { member: true, children: new Map() }]),
     );

@@ -101,7 +101,7 @@ describe("the commit of a request", () => {
     expect(clock.readings).toBe(1);
   });
 
-  it("sets off work that has a time of its own, and leaves the request as it was", () => {
+  it("starts work with a separate time limit, and leaves the request as it was", () => {
     const answer = withinWorkTime(new SlowClock(), 10, () => {
       commitWork();
       expect(thrown(() => withinWorkTime(late(), 10, () => spendTime(5000)))).toEqual(timeout);

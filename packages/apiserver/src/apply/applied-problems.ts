@@ -1,5 +1,5 @@
 /** What is wrong with an applied configuration: members and types that are not the kind's, items that are there twice. */
-import type { FieldType, ListType } from "../schema/field-types.ts";
+import type { FieldType, ListType } from "../api/field-type.ts";
 import { itemElement, memberElement, NoPath, type PathElement, shownElement } from "./path-element.ts";
 import { deduced, isObject, type Json } from "./type-steps.ts";
 
@@ -16,19 +16,19 @@ export function appliedProblems(type: FieldType, value: unknown): readonly strin
 function lookAt(given: FieldType, value: unknown, at: string, found: string[]): void {
   if (value === null || value === undefined || given.form === "untyped" || found.length >= problemsMax)
     return;
-  const tell = (what: string) => found.push(`${at}: ${what}`);
+  const report = (what: string) => found.push(`${at}: ${what}`);
   const type = deduced(given, value);
   switch (type.form) {
     case "scalar": {
-      if (!accepts(type.accepts, value)) tell(`expected ${wanted[type.accepts]}, got ${shownValue(value)}`);
+      if (!accepts(type.accepts, value)) report(`expected ${wanted[type.accepts]}, got ${shownValue(value)}`);
       return;
     }
     case "list":
-      if (!Array.isArray(value)) tell(`expected list, got ${shownValue(value)}`);
+      if (!Array.isArray(value)) report(`expected list, got ${shownValue(value)}`);
       else lookAtItems(type, value, at, found);
       return;
     default:
-      if (!isObject(value)) tell(`expected map, got ${shownValue(value)}`);
+      if (!isObject(value)) report(`expected map, got ${shownValue(value)}`);
       else lookAtMembers(type, value, at, found);
   }
 }

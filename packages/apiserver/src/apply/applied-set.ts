@@ -1,6 +1,6 @@
 /** The fields that an applied configuration names (structured-merge-diff, typed/tofieldset.go). */
+import type { FieldType } from "../api/field-type.ts";
 import { spendTime } from "../api/work-time.ts";
-import type { FieldType } from "../schema/field-types.ts";
 import { itemsOf } from "./compare.ts";
 import { type FieldSet, leaf, nodeOf } from "./field-set.ts";
 import { memberElement, type PathElement } from "./path-element.ts";

@@ -2,9 +2,9 @@
  * Which fields a write has added, changed and taken away (structured-merge-diff, typed/compare.go). A field with
  * others in it is itself added, or taken away, only when it was not there at all.
  */
+import type { FieldType, ListType } from "../api/field-type.ts";
 import { sameJson } from "../api/own.ts";
 import { spendTime } from "../api/work-time.ts";
-import type { FieldType, ListType } from "../schema/field-types.ts";
 import { emptySet, type FieldSet, leaf, nodeOf } from "./field-set.ts";
 import { itemElement, memberElement, NoPath, type PathElement } from "./path-element.ts";
 import { deduced, isObject, isWhole, type Json, memberType, memberValue, namesOf } from "./type-steps.ts";

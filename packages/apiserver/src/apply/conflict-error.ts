@@ -13,7 +13,7 @@ export function applyConflict(conflicts: readonly FieldConflict[]): KubeApiError
     manager: shownManager(manager),
     paths: shownPaths(set),
   }));
-  const fields = toldOf(all);
+  const fields = reportedConflicts(all);
   const causes = fields.flatMap(({ manager, paths }) =>
     paths.map((field) => ({ reason: "FieldManagerConflict", message: `conflict with ${manager}`, field })),
   );
@@ -32,15 +32,15 @@ interface Conflict {
 }
 
 /** The first conflicts, as many as an answer reports: thousands of managers can have thousands of fields. */
-function toldOf(conflicts: readonly Conflict[]): readonly Conflict[] {
+function reportedConflicts(conflicts: readonly Conflict[]): readonly Conflict[] {
   let left = problemsMax;
-  const told: Conflict[] = [];
+  const reported: Conflict[] = [];
   for (const { manager, paths } of conflicts) {
     if (left <= 0) break;
-    told.push({ manager, paths: paths.slice(0, left) });
+    reported.push({ manager, paths: paths.slice(0, left) });
     left -= paths.length;
   }
-  return told;
+  return reported;
 }
 
 function listed({ manager, paths }: Conflict): string {

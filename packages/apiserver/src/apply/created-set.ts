@@ -3,7 +3,7 @@
  * fields, and most objects of a kind are alike. One walk that writes the shape down is cheaper than making the set.
  */
 import type { KubeObject } from "@longshore/kube";
-import { type FieldType, untyped } from "../schema/field-types.ts";
+import { type FieldType, untyped } from "../api/field-type.ts";
 import { compareObjects } from "./compare.ts";
 import { type FieldSet, recursiveDifference, union } from "./field-set.ts";
 import type { FieldView } from "./field-view.ts";

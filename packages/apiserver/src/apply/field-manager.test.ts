@@ -107,7 +107,7 @@ describe("an apply", () => {
     });
   });
 
-  it("leaves what nobody manages, as a finalizer that an admission plugin has put there", () => {
+  it("leaves fields without a manager, such as a finalizer that an admission plugin added", () => {
     const one = apply(maps, start, as("one"), map({}, { finalizers: ["e.com/a"] }));
     const guarded: State = { ...one, object: map({}, { finalizers: ["e.com/a", "kubernetes.io/guard"] }) };
     expect(shown(apply(maps, guarded, as("one"), map({})))).toMatchObject({

@@ -4,8 +4,8 @@
  *
  * FieldsV1 is the same as JSON: `{}` for a member with nothing below it, `".": {}` for one that has something.
  */
+import type { FieldType } from "../api/field-type.ts";
 import { spendTime } from "../api/work-time.ts";
-import type { FieldType } from "../schema/field-types.ts";
 import { compareElements, memberName, type PathElement, readElement, shownElement } from "./path-element.ts";
 import { childType, fieldOf } from "./type-steps.ts";
 

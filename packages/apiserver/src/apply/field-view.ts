@@ -1,6 +1,6 @@
 /** How field management sees the objects of one kind, in one version and through one path. */
 import type { KubeObject } from "@longshore/kube";
-import type { FieldType } from "../schema/field-types.ts";
+import type { FieldType } from "../api/field-type.ts";
 import type { FieldSet } from "./field-set.ts";
 
 /** See the file's header. */

@@ -2,9 +2,9 @@
  * Merges an applied configuration into the live object, and takes fields out of an object
  * (structured-merge-diff, typed/merge.go and typed/remove.go).
  */
+import type { FieldType, ListType } from "../api/field-type.ts";
 import { ownMember, setMember } from "../api/set-member.ts";
 import { spendTime } from "../api/work-time.ts";
-import type { FieldType, ListType } from "../schema/field-types.ts";
 import { itemsOf } from "./compare.ts";
 import type { FieldSet } from "./field-set.ts";
 import { itemElement, memberElement, NoPath, type PathElement } from "./path-element.ts";

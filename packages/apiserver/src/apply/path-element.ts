@@ -3,7 +3,7 @@
  * found by its keys, `v:…` for an item that is a value, `i:0` for one found by its place. The text is canonical, so
  * that two parts are the same when their texts are (sigs.k8s.io/structured-merge-diff, fieldpath/serialize-pe.go).
  */
-import type { ListType } from "../schema/field-types.ts";
+import type { ListType } from "../api/field-type.ts";
 
 /** The text of a part; see the file's header. */
 export type PathElement = string;

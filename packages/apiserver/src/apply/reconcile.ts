@@ -3,8 +3,8 @@
  * and who manages the whole of something that is not atomic manages what is in it (structured-merge-diff,
  * typed/reconcile_schema.go). The latter also befalls those of whose map or list nothing but itself is left.
  */
+import type { FieldType } from "../api/field-type.ts";
 import { spendTime } from "../api/work-time.ts";
-import type { FieldType } from "../schema/field-types.ts";
 import { type FieldSet, leaf, nodeOf } from "./field-set.ts";
 import { memberName, type PathElement } from "./path-element.ts";
 import { childType, fieldOf } from "./type-steps.ts";

@@ -1,11 +1,5 @@
 /** Steps from a type to the types of what it holds, and how a value decides what its type is. */
-import {
-  type FieldType,
-  type ListType,
-  type MapType,
-  type StructType,
-  untyped,
-} from "../schema/field-types.ts";
+import { type FieldType, type ListType, type MapType, type StructType, untyped } from "../api/field-type.ts";
 import { memberName, type PathElement } from "./path-element.ts";
 
 export type Json = Readonly<Record<string, unknown>>;

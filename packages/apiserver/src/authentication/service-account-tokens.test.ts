@@ -1,8 +1,8 @@
 import { createHmac, createPublicKey, verify } from "node:crypto";
 import type { Stored } from "@longshore/kube";
 import { beforeEach, describe, expect, it } from "vitest";
+import { adminUser } from "../api/request.ts";
 import { createApiServer } from "../api-server.ts";
-import { adminUser } from "../registry/request.ts";
 import { memoryStore } from "../storage/object-store.ts";
 import { asker } from "../testing/ask.ts";
 import { aServer } from "../testing/world.ts";
@@ -210,7 +210,7 @@ describe("a request for a token", () => {
 
 describe("a file of tokens", () => {
   it("has a holder a line", () => {
-    expect(parseTokenFile('t1,jane,u1,"devs,ops"\n\n# nobody\nt2, joe ,\nt3,x,,one\n')).toEqual([
+    expect(parseTokenFile('t1,jane,u1,"devs,ops"\n\n# a comment\nt2, joe ,\nt3,x,,one\n')).toEqual([
       { token: "t1", user: { name: "jane", uid: "u1", groups: ["devs", "ops"] } },
       { token: "t2", user: { name: "joe", groups: [] } },
       { token: "t3", user: { name: "x", groups: ["one"] } },
@@ -218,7 +218,7 @@ describe("a file of tokens", () => {
   });
 
   it.each(["secret-token", "secret-token,jane", ",jane,1", 'secret-token,jane,1,"devs'])(
-    "with %j is refused without telling it",
+    "with %j is refused; the error does not contain the token",
     (line) => {
       const parse = () => parseTokenFile(`a,b,c\n${line}`);
       expect(parse).toThrow("line 2 of the token file");

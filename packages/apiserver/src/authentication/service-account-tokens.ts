@@ -5,7 +5,7 @@
  */
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { Clock, Random } from "@longshore/runtime";
-import type { UserInfo } from "../registry/request.ts";
+import type { UserInfo } from "../api/request.ts";
 import type { Store } from "../storage/store.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { generateSigningKey, type SigningKey, signingKey } from "./signing-key.ts";
@@ -17,8 +17,8 @@ export interface BoundObject {
   readonly object: Stored;
 }
 
-/** What a token is to be. */
-export interface TokenWish {
+/** The token to issue. `lifetimeSeconds` is limited by the caller; a bound token is valid only while its object exists. */
+export interface TokenParameters {
   readonly account: Stored;
   readonly audiences: readonly string[];
   readonly lifetimeSeconds: number;
@@ -92,7 +92,7 @@ export class ServiceAccountTokens implements TokenAuthenticator {
   }
 
   /** Makes a token. */
-  issue({ account, audiences, lifetimeSeconds, bound }: TokenWish): IssuedToken {
+  issue({ account, audiences, lifetimeSeconds, bound }: TokenParameters): IssuedToken {
     const { clock, version, random, issuer } = this.#env;
     const now = Math.floor(clock.now().getTime() / 1000);
     const { name, namespace = "", uid } = account.metadata;

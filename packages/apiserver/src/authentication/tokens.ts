@@ -1,6 +1,6 @@
 /** Bearer tokens: the user of a token, and its audiences. */
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { UserInfo } from "../registry/request.ts";
+import type { UserInfo } from "../api/request.ts";
 
 /** The user of a token, and the requested audiences for which it is valid. */
 export interface TokenIdentity {
@@ -13,7 +13,11 @@ export interface TokenProblem {
   readonly problem: string;
 }
 
-/** Knows tokens of one sort. Synchronous: what a token is bound to is looked up in the store at each use. */
+/**
+ * Knows tokens of one sort (a static list, service accounts). Synchronous: what a token is bound to is looked up in the store
+ * at each use, so that a deleted account or pod ends the token at once. It does not throw; the authenticator asks each
+ * sort in turn and answers 401 when none accepts the token. Errors and logs never contain a token.
+ */
 export interface TokenAuthenticator {
   /** The identity of the token; undefined when it is not a token of this sort. */
   authenticateToken(token: string, audiences: readonly string[]): TokenIdentity | TokenProblem | undefined;

@@ -1,8 +1,8 @@
 /** Authorization: the attributes, the decision, and how several authorizers are combined. */
 import { type FieldRequirement, parseFieldSelector, SelectorError } from "@longshore/kube/basics";
 import { apiError, forbidden } from "../api/errors.ts";
-import { pathSegmentProblems } from "../registry/names.ts";
-import type { ApiRequest, Target, UserInfo } from "../registry/request.ts";
+import { pathSegmentProblems } from "../api/names.ts";
+import type { ApiRequest, Target, UserInfo } from "../api/request.ts";
 
 /** The attributes of a request for a resource. */
 export interface ResourceAttributes {
@@ -39,7 +39,11 @@ export interface Decision {
   readonly reason: string;
 }
 
-/** Decides whether a request is allowed. Synchronous: it uses only data in memory. */
+/**
+ * Decides whether a request is allowed. Synchronous: it uses only data in memory, as of the last commit. It does not throw
+ * for a request that it does not allow: the caller answers 403 with the reason ({@link assertAllowed}). Called once for each
+ * request from outside, after authentication and before admission, and for access reviews.
+ */
 export interface Authorizer {
   authorize(attributes: Attributes): Decision;
 }

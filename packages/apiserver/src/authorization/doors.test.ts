@@ -1,6 +1,6 @@
 /** The other ways to an object, and effects that need a separate right. */
 import { describe, expect, it } from "vitest";
-import { adminUser } from "../registry/request.ts";
+import { adminUser } from "../api/request.ts";
 import { asker } from "../testing/ask.ts";
 import { fakeExchange } from "../testing/fake-exchange.ts";
 import { rightsOf } from "../testing/rights.ts";
@@ -131,14 +131,14 @@ describe("a dry run", () => {
       { ...dry, subresource: "finalize" },
     ],
     [
-      "told in the options of a deletion of many",
+      "named in the options of a deletion of many",
       "deletecollection",
       "namespaces/default/pods",
       { dryRun: ["All"] },
       {},
     ],
     [
-      "told in an eviction",
+      "named in an eviction",
       "create",
       "namespaces/default/pods/p/eviction",
       { deleteOptions: { dryRun: ["All"] } },
@@ -184,7 +184,7 @@ it("an eviction that is a dry run by its options takes nothing from a budget", (
   expect(store.table("pods").get("default", "p")).toBeUndefined();
 });
 
-describe("a sub-resource with a type of its own", () => {
+describe("a sub-resource with a separate type", () => {
   it.each([
     ["update", "deployments/d/scale", "Deployment"],
     ["create", "pods/p/binding", "Pod"],

@@ -1,6 +1,5 @@
 /** The authorizers of a server, built from the requested modes (`--authorization-mode`). */
-
-import type { UserInfo } from "../registry/request.ts";
+import type { UserInfo } from "../api/request.ts";
 import type { Store } from "../storage/store.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { type Authorizer, anyOf, mastersAuthorizer } from "./authorizer.ts";

@@ -20,14 +20,12 @@ import {
   type WatchEvent,
   type WatchOptions,
 } from "@longshore/kube/basics";
-import { type Authorizer, assertAllowed, attributesOfRequest } from "../authorization/authorizer.ts";
+import type { ApiAnswer, ApiQuery, ApiRequest, UserInfo, Verb, WatchStream } from "../api/request.ts";
 import type { Registry } from "../registry/registry.ts";
-import type { ApiAnswer, ApiQuery, ApiRequest, UserInfo, Verb, WatchStream } from "../registry/request.ts";
 
 /** What the client needs of its server. */
 export interface InProcessServer {
   readonly registry: Registry;
-  readonly authorizer: Authorizer;
   /** False once the server has stopped. */
   readonly running: boolean;
 }
@@ -212,9 +210,8 @@ export class InProcessClient implements KubeClient {
   async #call(request: ApiRequest, signal: AbortSignal): Promise<ApiAnswer> {
     signal.throwIfAborted();
     if (!this.#server.running) throw new KubeTransportError("the API server has stopped");
-    const { registry, authorizer } = this.#server;
-    assertAllowed(authorizer, attributesOfRequest(request));
-    const answer = registry.handle(request);
+    const { registry } = this.#server;
+    const answer = registry.handleAuthorized(request);
     const durable = registry.context.store.durable();
     if (durable !== undefined) await durable;
     return answer;

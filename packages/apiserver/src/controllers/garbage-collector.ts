@@ -9,9 +9,9 @@
 import type { KubeObject, OwnerReference, Stored } from "@longshore/kube";
 import { KubeApiError } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
-import { type Kind, tableKey } from "../registry/kind.ts";
+import { type Kind, tableKey } from "../api/kind.ts";
+import { type ApiRequest, adminUser } from "../api/request.ts";
 import type { Registry } from "../registry/registry.ts";
-import { type ApiRequest, adminUser } from "../registry/request.ts";
 import { type Followed, followTables } from "./table-follower.ts";
 
 /** An object, by what it is and its name. */

@@ -1,10 +1,10 @@
 /** Empties namespaces that are being deleted, then lets them go (kubernetes pkg/controller/namespace). */
 import { KubeApiError, type Stored } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
-import { type Kind, resourceKey } from "../registry/kind.ts";
-import { apiTime } from "../registry/metadata.ts";
+import { apiTime } from "../api/api-time.ts";
+import { type Kind, resourceKey } from "../api/kind.ts";
+import { adminUser } from "../api/request.ts";
 import type { Registry } from "../registry/registry.ts";
-import { adminUser } from "../registry/request.ts";
 import { namespaceConditions, type Remaining } from "./namespace-conditions.ts";
 import { followTables } from "./table-follower.ts";
 
@@ -31,7 +31,7 @@ export function startNamespaceLifecycle(env: RuntimeEnv, registry: Registry): ()
     }
   }
 
-  function tellWhatRemains(namespace: Stored, remaining: readonly Remaining[]): void {
+  function reportRemaining(namespace: Stored, remaining: readonly Remaining[]): void {
     const conditions = namespaceConditions(namespace, remaining, apiTime(env.clock.now()));
     if (conditions === undefined) return;
     const { name } = namespace.metadata;
@@ -56,7 +56,7 @@ export function startNamespaceLifecycle(env: RuntimeEnv, registry: Registry): ()
       .map((kind) => ({ resource: `${kind.plural}.${kind.group}`, objects: contentOf(kind, name) }))
       .filter(({ objects }) => objects.length > 0);
     if (remaining.length > 0) {
-      tellWhatRemains(namespace, remaining);
+      reportRemaining(namespace, remaining);
       return;
     }
     leaving.delete(name);

@@ -2,10 +2,10 @@
 import { KubeApiError } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { sameJson } from "../api/own.ts";
+import { adminUser } from "../api/request.ts";
 import { aggregatedRules } from "../authorization/rbac/bootstrap.ts";
 import { type RoleObject, rbacGroup } from "../authorization/rbac/policy.ts";
 import type { Registry } from "../registry/registry.ts";
-import { adminUser } from "../registry/request.ts";
 import { followTables } from "./table-follower.ts";
 
 const controller = {

@@ -5,10 +5,10 @@
  */
 import { KubeApiError, type KubeObject, type Stored } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
+import { generatedName } from "../api/names.ts";
+import { type ApiRequest, adminUser } from "../api/request.ts";
 import type { ServiceAccountTokens } from "../authentication/service-account-tokens.ts";
-import { generatedName } from "../registry/names.ts";
 import type { Registry } from "../registry/registry.ts";
-import { type ApiRequest, adminUser } from "../registry/request.ts";
 import { followTables } from "./table-follower.ts";
 
 /** Type of a Secret that holds the token of a service account. */

@@ -1,7 +1,7 @@
 /** Follows the logs of many tables, a little later than they are written: on a timer of the clock. */
 import type { Clock, Timer } from "@longshore/runtime";
-import { type Kind, resourceKey } from "../registry/kind.ts";
-import type { KindTable } from "../registry/kind-table.ts";
+import { type Kind, resourceKey } from "../api/kind.ts";
+import type { KindTable } from "../api/kind-table.ts";
 import type { LogEntry, ObjectTable, Store } from "../storage/store.ts";
 
 /** The callbacks of a follower. */

@@ -3,6 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { CustomSchema } from "../api/custom-schema.ts";
 import { many } from "../testing/heavy-requests/heavy-request.ts";
 import { compileExpression, type Expression } from "./cel.ts";
 import {
@@ -15,7 +16,6 @@ import {
 } from "./cel-cost.ts";
 import { ruleViolations } from "./cel-rules.ts";
 import { flattenTypes } from "./cel-types.ts";
-import type { CustomSchema } from "./custom-schema.ts";
 
 function compiled(text: string): Expression {
   const expression = compileExpression(text);

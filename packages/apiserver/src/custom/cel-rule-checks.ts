@@ -2,6 +2,7 @@
  * What a definition may say in its rules, `x-kubernetes-validations` (apiextensions-apiserver
  * pkg/apis/apiextensions/validation, ValidateCustomResourceDefinitionOpenAPISchema).
  */
+import type { CustomSchema, ValidationRule } from "../api/custom-schema.ts";
 import {
   type FieldProblem,
   forbiddenValue,
@@ -9,10 +10,9 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../api/errors.ts";
+import { addProblems, pathWithin } from "./bounded-problems.ts";
 import { compileExpression } from "./cel.ts";
-import type { CustomSchema, ValidationRule } from "./custom-schema.ts";
 import { membersOf } from "./json-path.ts";
-import { addProblems, pathWithin } from "./told.ts";
 
 const reasons = ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"];
 

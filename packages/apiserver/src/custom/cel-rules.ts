@@ -2,16 +2,16 @@
  * Rules of schemas in CEL, `x-kubernetes-validations`: what an object breaks (apiextensions-apiserver schema/cel). A
  * rule that asks for `oldSelf` holds for changes only.
  */
+import type { CustomSchema, ValidationRule } from "../api/custom-schema.ts";
 import { type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../api/errors.ts";
 import { spendTime } from "../api/work-time.ts";
+import { memberPath, pathWithin } from "./bounded-problems.ts";
 import { compileExpression, type Expression, optionalValue } from "./cel.ts";
 import { CostMeter, callCostMax, objectCostMax } from "./cel-cost.ts";
 import { isEmbedded, RuleValues } from "./cel-values.ts";
-import type { CustomSchema, ValidationRule } from "./custom-schema.ts";
 import { membersOf } from "./json-path.ts";
 import { own } from "./prune.ts";
 import { Correlation } from "./ratcheting.ts";
-import { memberPath, pathWithin } from "./told.ts";
 import { typeOf } from "./validate-value.ts";
 
 /** What the object breaks of the rules of its schema. Pure. */

@@ -1,5 +1,5 @@
 /** Values of custom resources as rules see them, by their schema (apiextensions-apiserver schema/cel/values.go). */
-import type { CustomSchema } from "./custom-schema.ts";
+import type { CustomSchema } from "../api/custom-schema.ts";
 import { own } from "./prune.ts";
 
 type Json = Readonly<Record<string, unknown>>;

@@ -1,5 +1,6 @@
 /** The columns of tables of custom resources (apiextensions-apiserver registry/customresource/tableconvertor). */
-import { age, type Column, nameColumn } from "../tables/column.ts";
+import type { Column } from "../api/column.ts";
+import { age, nameColumn } from "../tables/column.ts";
 import type { PrinterColumn } from "./definition.ts";
 import { firstValueAt } from "./json-path.ts";
 

@@ -1,13 +1,14 @@
 /** The kind that a CustomResourceDefinition makes, with the rules that its schemas say. */
 import type { KubeObject, Stored } from "@longshore/kube";
+import type { CustomSchema } from "../api/custom-schema.ts";
 import type { FieldProblem } from "../api/errors.ts";
+import type { CustomKind, Kind, SubresourceInfo } from "../api/kind.ts";
 import { ownWithNulls } from "../api/own.ts";
-import type { CustomKind, Kind, SubresourceInfo } from "../registry/kind.ts";
-import { compareVersions } from "../registry/version-order.ts";
+import { compareVersions } from "../api/version-order.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
+import { problemsMax } from "./bounded-problems.ts";
 import { ruleViolations } from "./cel-rules.ts";
 import { columnsOfDefinition } from "./columns.ts";
-import type { CustomSchema } from "./custom-schema.ts";
 import { customType } from "./custom-type.ts";
 import { withDefaults } from "./defaults.ts";
 import { type DefinitionVersion, isTrue, type StoredDefinition, storageVersionOf } from "./definition.ts";
@@ -16,7 +17,6 @@ import { firstValueAt } from "./json-path.ts";
 import { listTypeProblems } from "./list-types.ts";
 import { prune, prunedPaths } from "./prune.ts";
 import { unchangedProblems } from "./ratcheting.ts";
-import { problemsMax } from "./told.ts";
 import { validateValue, workMax } from "./validate-value.ts";
 
 /** The kind that the definition makes, or undefined when none of its versions is served. */

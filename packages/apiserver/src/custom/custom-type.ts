@@ -1,14 +1,14 @@
 /** The types of custom resources, for code that walks objects by type: from the structural schema of a version. */
+import type { CustomSchema } from "../api/custom-schema.ts";
 import {
   type FieldType,
   type ListType,
   type ScalarType,
   type StructType,
-  structType,
   untyped,
-} from "../schema/field-types.ts";
+} from "../api/field-type.ts";
+import { structType } from "../schema/field-types.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
-import type { CustomSchema } from "./custom-schema.ts";
 import { own } from "./prune.ts";
 
 const scalar = (accepts: ScalarType["accepts"]): ScalarType => ({ form: "scalar", accepts });

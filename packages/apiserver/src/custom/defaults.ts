@@ -2,9 +2,9 @@
  * Fills in the defaults of a structural schema, on every write and every read (apiextensions-apiserver
  * schema/defaulting). A null where the schema allows none counts as not given.
  */
+import type { CustomSchema } from "../api/custom-schema.ts";
 import { apiError } from "../api/errors.ts";
 import { spendTime } from "../api/work-time.ts";
-import type { CustomSchema } from "./custom-schema.ts";
 import { mapList, mapObject, own } from "./prune.ts";
 
 type Json = Readonly<Record<string, unknown>>;

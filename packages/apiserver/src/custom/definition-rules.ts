@@ -1,5 +1,6 @@
 /** What a CustomResourceDefinition must be like (apiextensions-apiserver pkg/apis/apiextensions/validation). */
 import type { KubeObject } from "@longshore/kube";
+import type { CustomSchema } from "../api/custom-schema.ts";
 import {
   duplicateValue,
   type FieldProblem,
@@ -9,10 +10,9 @@ import {
   tooManyItems,
   unsupportedValue,
 } from "../api/errors.ts";
+import { dns1035LabelProblems, subdomainProblems } from "../api/names.ts";
 import { sameJson } from "../api/own.ts";
-import { dns1035LabelProblems, subdomainProblems } from "../registry/names.ts";
 import { ruleProblems } from "./cel-rule-checks.ts";
-import type { CustomSchema } from "./custom-schema.ts";
 import {
   type Definition,
   type DefinitionNames,

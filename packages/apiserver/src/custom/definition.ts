@@ -1,6 +1,7 @@
 /** CustomResourceDefinitions (apiextensions.k8s.io/v1), as the server reads them. */
 import type { KubeObject, Stored } from "@longshore/kube";
-import type { CustomSchema } from "./custom-schema.ts";
+import type { CustomSchema } from "../api/custom-schema.ts";
+import type { ScalePaths } from "../api/kind.ts";
 
 /** The names of a custom kind. */
 export interface DefinitionNames {
@@ -20,13 +21,6 @@ export interface PrinterColumn {
   readonly description?: string;
   readonly priority?: number;
   readonly jsonPath: string;
-}
-
-/** Where a custom resource keeps what the `scale` sub-resource shows. */
-export interface ScalePaths {
-  readonly specReplicasPath: string;
-  readonly statusReplicasPath: string;
-  readonly labelSelectorPath?: string;
 }
 
 /** One version of a custom kind. */

@@ -3,11 +3,11 @@
  * not have is dropped (apiextensions-apiserver schema/objectmeta).
  */
 import type { KubeObject } from "@longshore/kube";
+import type { CustomSchema } from "../api/custom-schema.ts";
 import { badRequest, type FieldProblem, requiredValue } from "../api/errors.ts";
 import { decodeMetadata } from "../schema/decode.ts";
-import type { CustomSchema } from "./custom-schema.ts";
+import { addProblems, memberPath, pathWithin } from "./bounded-problems.ts";
 import { mapList, mapObject, own } from "./prune.ts";
-import { addProblems, memberPath, pathWithin } from "./told.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,9 +1,8 @@
 /** Custom resources that are as much work as they can be made end with an answer, soon and in little memory. */
-
 import { KubeApiError } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
+import { adminUser } from "../api/request.ts";
 import type { ApiServer } from "../api-server.ts";
-import { adminUser } from "../registry/request.ts";
 import { asker } from "../testing/ask.ts";
 import { heavyCustom, refusedCustom } from "../testing/heavy-requests/custom.ts";
 import { corePath, type SendJson } from "../testing/heavy-requests/heavy-request.ts";
@@ -44,7 +43,7 @@ describe("a custom resource that is much work", () => {
     expect((await send("GET", corePath("configmaps"))).status).toBe(200);
   });
 
-  it("has a name of its own", () => {
+  it("has a unique name", () => {
     expect(new Set(heavyCustom.map(({ name }) => name)).size).toBe(heavyCustom.length);
   });
 });

@@ -55,7 +55,7 @@ export function jsonPathProblem(text: string, form?: "simple"): string | undefin
     : undefined;
 }
 
-/** Values that are looked at on the way to one: `..` leads to each part of an object, and `....` to each of each. */
+/** Maximum number of values that one lookup visits: `..` leads to each part of an object, and `....` to each of each. */
 const looksMax = 10_000;
 
 /**

@@ -2,15 +2,15 @@
 import { createRequire } from "node:module";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { CustomSchema } from "../api/custom-schema.ts";
 import { many, members } from "../testing/heavy-requests/heavy-request.ts";
-import type { CustomSchema } from "./custom-schema.ts";
+import { isWhole, memberPath, pathWithin } from "./bounded-problems.ts";
 import { withDefaults } from "./defaults.ts";
 import { hasFormat } from "./formats.ts";
 import { firstValueAt, jsonPathProblem } from "./json-path.ts";
 import { patternProblem, patternSteps, writtenOutSize } from "./pattern.ts";
 import { Correlation, unchangedProblems } from "./ratcheting.ts";
 import { structuralProblems } from "./structural.ts";
-import { isWhole, memberPath, pathWithin } from "./told.ts";
 import { validateValue, workMax } from "./validate-value.ts";
 
 const words = { typedCauses: true, itemPaths: true };
@@ -139,9 +139,9 @@ describe("problems", () => {
     const item: CustomSchema = { type: "integer", anyOf: many(2000, (i) => ({ minimum: -i })) };
     const list = { type: "array", items: item, default: many(1000, (i) => i) };
     const schema: CustomSchema = { type: "object", properties: members(10, (i) => [`p${i}`, list]) };
-    const told = structuralProblems(schema, "s").map(({ field, message }) => `${field}: ${message}`);
-    expect(told).toHaveLength(1);
-    expect(told[0]).toMatch(/^s\.properties\[p\d\]\.default: .*it is too large, or its schema is/);
+    const reported = structuralProblems(schema, "s").map(({ field, message }) => `${field}: ${message}`);
+    expect(reported).toHaveLength(1);
+    expect(reported[0]).toMatch(/^s\.properties\[p\d\]\.default: .*it is too large, or its schema is/);
   });
 
   it("of a definition are not looked for without end", () => {

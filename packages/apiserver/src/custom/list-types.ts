@@ -1,8 +1,8 @@
 /** Items that a list must not have twice: those of sets and maps (apiextensions-apiserver schema/listtype). */
+import type { CustomSchema } from "../api/custom-schema.ts";
 import { duplicateValue, type FieldProblem } from "../api/errors.ts";
-import type { CustomSchema } from "./custom-schema.ts";
+import { addProblems, memberPath, pathWithin } from "./bounded-problems.ts";
 import { own } from "./prune.ts";
-import { addProblems, memberPath, pathWithin } from "./told.ts";
 import { canonical } from "./validate-value.ts";
 
 /** Problems of all lists in the value. Pure. */
@@ -36,12 +36,12 @@ function* duplicates(list: readonly unknown[], schema: CustomSchema, at: string)
   const type = schema["x-kubernetes-list-type"];
   if (type !== "set" && type !== "map") return;
   const seen = new Set<string>();
-  const told = new Set<string>();
+  const reported = new Set<string>();
   for (const [i, item] of list.entries()) {
     const shown = type === "set" ? item : keysOf(item, schema);
     const key = canonical(shown);
-    if (seen.has(key) && !told.has(key)) {
-      told.add(key);
+    if (seen.has(key) && !reported.has(key)) {
+      reported.add(key);
       yield duplicateValue(pathWithin(at, `[${i}]`), shown);
     }
     seen.add(key);

@@ -2,8 +2,8 @@
  * Drops members that a structural schema does not have (apiextensions-apiserver schema/pruning). The metadata of a
  * resource, its apiVersion and its kind are always kept.
  */
+import type { CustomSchema } from "../api/custom-schema.ts";
 import { spendTime } from "../api/work-time.ts";
-import type { CustomSchema } from "./custom-schema.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -2,10 +2,10 @@
  * Ratcheting: an update may keep invalid values that it does not change (KEP-4008; from 1.30 on). This applies only to
  * rules for single values: violations of rules that combine members are always reported.
  */
+import type { CustomSchema } from "../api/custom-schema.ts";
 import type { FieldProblem } from "../api/errors.ts";
-import type { CustomSchema } from "./custom-schema.ts";
+import { isWhole } from "./bounded-problems.ts";
 import { keysOf } from "./list-types.ts";
-import { isWhole } from "./told.ts";
 import { canonical } from "./validate-value.ts";
 
 /** The problems without those at values that are as they were. Pure. */

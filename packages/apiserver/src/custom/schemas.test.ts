@@ -1,7 +1,7 @@
 /** Laws of pruning and defaulting over generated schemas and values, and tables of what structural schemas may say. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { CustomSchema } from "./custom-schema.ts";
+import type { CustomSchema } from "../api/custom-schema.ts";
 import { withDefaults } from "./defaults.ts";
 import { prune, prunedPaths } from "./prune.ts";
 import { structuralProblems } from "./structural.ts";
@@ -207,7 +207,7 @@ describe("a schema that is not structural", () => {
     expect(structuralProblems(of, "s").map((p) => `${p.field}: ${p.message}`)).toContain(problem);
   });
 
-  it("is told of patterns that are none, and however deep it goes it ends", () => {
+  it("reports invalid patterns, and ends however deep the schema is", () => {
     const [problem] = structuralProblems(within({ type: "string", pattern: "(" }), "s");
     expect(problem?.field).toBe("s.properties[a].pattern");
     let deep: CustomSchema = { type: "string" };
@@ -217,7 +217,7 @@ describe("a schema that is not structural", () => {
 });
 
 describe("values", () => {
-  const told = (given: unknown, of: CustomSchema, typedCauses = false) =>
+  const problemsOf = (given: unknown, of: CustomSchema, typedCauses = false) =>
     validateValue(given, of, { typedCauses, itemPaths: true }, "v").map(
       (p) => `${p.reason} ${p.field}: ${p.message}`,
     );
@@ -291,19 +291,21 @@ describe("values", () => {
     ],
   ];
   it.each(cases)("%j of %j", (of, given, problems) => {
-    expect(told(given, of)).toEqual(problems);
+    expect(problemsOf(given, of)).toEqual(problems);
   });
 
-  it("are told of by reasons of their own in newer versions", () => {
-    expect(told("abc", { type: "string", maxLength: 2 }, true)[0]).toMatch(/^FieldValueTooLong v: Too long/);
-    expect(told([1, 2], { type: "array", maxItems: 1 }, true)).toEqual([
+  it("are reported with specific reasons in newer versions", () => {
+    expect(problemsOf("abc", { type: "string", maxLength: 2 }, true)[0]).toMatch(
+      /^FieldValueTooLong v: Too long/,
+    );
+    expect(problemsOf([1, 2], { type: "array", maxItems: 1 }, true)).toEqual([
       "FieldValueTooMany v: Too many: 2: must have at most 1 items",
     ]);
-    expect(told(1, { type: "string" }, true)[0]).toMatch(/^FieldValueTypeInvalid/);
+    expect(problemsOf(1, { type: "string" }, true)[0]).toMatch(/^FieldValueTypeInvalid/);
   });
 
   it("cannot hold the server up with a clever pattern", () => {
-    const problems = told(`${"a".repeat(50_000)}!`, { type: "string", pattern: "^(a+)+$" });
+    const problems = problemsOf(`${"a".repeat(50_000)}!`, { type: "string", pattern: "^(a+)+$" });
     expect(problems).toHaveLength(1);
   });
 });

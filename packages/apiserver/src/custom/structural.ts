@@ -2,6 +2,7 @@
  * Holds schemas of CustomResourceDefinitions to the rules that make them structural, so that pruning and defaulting
  * are well defined (apiextensions-apiserver pkg/apis/apiextensions/validation, schema/validation.go).
  */
+import type { CustomSchema } from "../api/custom-schema.ts";
 import {
   type FieldProblem,
   forbiddenValue,
@@ -9,12 +10,11 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../api/errors.ts";
-import type { CustomSchema } from "./custom-schema.ts";
+import { pathWithin, problemsMax } from "./bounded-problems.ts";
 import { withDefaults } from "./defaults.ts";
 import { listTypeProblems } from "./list-types.ts";
 import { patternMax, patternProblem, writtenOutSize } from "./pattern.ts";
 import { prunedPaths } from "./prune.ts";
-import { pathWithin, problemsMax } from "./told.ts";
 import { validateValue, type Work, workMax } from "./validate-value.ts";
 
 type Level = "root" | "field" | "item";

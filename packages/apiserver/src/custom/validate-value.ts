@@ -3,13 +3,13 @@
  * validation/validate, apiextensions-apiserver pkg/apiserver/validation). The checks run in the reference's order:
  * type, combinations, then what belongs to the value's own type, then the list of known values, then members.
  */
+import type { CustomSchema } from "../api/custom-schema.ts";
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../api/errors.ts";
 import { spendTime } from "../api/work-time.ts";
-import type { CustomSchema } from "./custom-schema.ts";
+import { addProblems, memberPath, pathWithin } from "./bounded-problems.ts";
 import { hasFormat } from "./formats.ts";
 import { patternMatches, patternSteps } from "./pattern.ts";
 import { own } from "./prune.ts";
-import { addProblems, memberPath, pathWithin } from "./told.ts";
 
 /** How problems are reported. */
 export interface ValidationWords {
@@ -99,13 +99,13 @@ class Validation {
       else if (Array.isArray(value)) this.#list(value, schema, at, result);
     }
     if (schema.enum !== undefined) {
-      const { keys, told } = knownValues(schema.enum);
+      const { keys, text } = knownValues(schema.enum);
       const key = enumKey(value);
       this.#spend(typeof key === "string" ? key.length / 20 : 0);
       if (keys.has(key)) add(undefined);
       else {
         const { message, ...problem } = unsupportedValue(at, value, []);
-        add({ ...problem, message: message + told });
+        add({ ...problem, message: message + text });
       }
     }
     if (typeof value === "object" && value !== null && !Array.isArray(value)) {
@@ -141,12 +141,12 @@ class Validation {
 
   #combinations(value: unknown, schema: CustomSchema, at: string, result: Result): void {
     const { allOf = [], anyOf = [], oneOf = [], not } = schema;
-    const tell = (what: string) => result.problems.push(combinationProblem(at, what));
+    const report = (what: string) => result.problems.push(combinationProblem(at, what));
     if (anyOf.length > 0) {
       const results = anyOf.map((one) => this.validate(value, one, at));
       if (results.some(isValid)) result.matches++;
       else {
-        tell("must validate at least one schema (anyOf)");
+        report("must validate at least one schema (anyOf)");
         merge(result, best(results));
       }
     }
@@ -155,19 +155,19 @@ class Validation {
       const valid = results.filter(isValid).length;
       if (valid === 1) result.matches++;
       else if (valid === 0) {
-        tell("must validate one and only one schema (oneOf). Found none valid");
+        report("must validate one and only one schema (oneOf). Found none valid");
         merge(result, best(results));
-      } else tell(`must validate one and only one schema (oneOf). Found ${valid} valid alternatives`);
+      } else report(`must validate one and only one schema (oneOf). Found ${valid} valid alternatives`);
     }
     if (allOf.length > 0) {
       const results = allOf.map((one) => this.validate(value, one, at));
       for (const one of results) merge(result, one);
       const valid = results.filter(isValid).length;
-      if (valid === 0) tell("must validate all the schemas (allOf). None validated");
-      else if (valid < allOf.length) tell("must validate all the schemas (allOf)");
+      if (valid === 0) report("must validate all the schemas (allOf). None validated");
+      else if (valid < allOf.length) report("must validate all the schemas (allOf)");
     }
     if (not !== undefined && isValid(this.validate(value, not, at))) {
-      tell("must not validate the schema (not)");
+      report("must not validate the schema (not)");
     }
   }
 
@@ -275,22 +275,22 @@ function inBody(at: string): string {
 interface KnownValues {
   readonly keys: ReadonlySet<unknown>;
   /** The values in one text, as in messages. */
-  readonly told: string;
+  readonly text: string;
 }
 
 const enums = new WeakMap<readonly unknown[], KnownValues>();
 
 /** Maximum number of known values in a message. */
-const toldValuesMax = 250;
+const shownValuesMax = 250;
 
 function knownValues(values: readonly unknown[]): KnownValues {
   let known = enums.get(values);
   if (known === undefined) {
-    const texts = values.slice(0, toldValuesMax).map(enumText);
-    if (values.length > toldValuesMax) texts.push(`and ${values.length - toldValuesMax} others`);
+    const texts = values.slice(0, shownValuesMax).map(enumText);
+    if (values.length > shownValuesMax) texts.push(`and ${values.length - shownValuesMax} others`);
     known = {
       keys: new Set(values.map(enumKey)),
-      told: texts.map((text) => JSON.stringify(text)).join(", "),
+      text: texts.map((text) => JSON.stringify(text)).join(", "),
     };
     enums.set(values, known);
   }

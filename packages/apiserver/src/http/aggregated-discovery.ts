@@ -2,7 +2,7 @@
  * Aggregated discovery: everything that is served in one document, or rather two, `/api` and `/apis`
  * (apidiscovery.k8s.io APIGroupDiscoveryList; kubernetes keps/sig-api-machinery/3352-aggregated-discovery).
  */
-import type { KindTable } from "../registry/kind-table.ts";
+import type { KindTable } from "../api/kind-table.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { type CachedDocument, cachedDocument } from "./cached-documents.ts";
 import { type ApiResource, groupsOf, resourcesIn, versionsOf } from "./discovery.ts";

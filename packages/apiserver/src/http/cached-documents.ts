@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
-import type { KindTable } from "../registry/kind-table.ts";
+import type { KindTable } from "../api/kind-table.ts";
 import { header, type Request, type Response } from "./exchange.ts";
 import { send } from "./respond.ts";
 

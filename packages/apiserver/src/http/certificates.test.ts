@@ -42,7 +42,7 @@ describe("an authority", async () => {
     expect(text).toMatch(/Subject Key Identifier: *\n +(?:[0-9A-F]{2}:){19}[0-9A-F]{2}\n/);
   });
 
-  it("has a number of its own", async () => {
+  it("has a unique serial number", async () => {
     const other = new X509Certificate((await createAuthority("longshore", now)).certificate);
     expect(other.serialNumber).not.toBe(certificate.serialNumber);
     expect(certificate.serialNumber).toMatch(/^[4-7][0-9A-F]{31}$/);
@@ -119,7 +119,7 @@ describe("an issued certificate", async () => {
     ["1969", "1969-06-01T00:00:00Z", "May 31 00:00:00 1969 GMT", "May 30 00:00:00 1979 GMT"],
     ["beyond two digits", "2045-06-01T00:00:00Z", "May 31 00:00:00 2045 GMT", "May 30 00:00:00 2055 GMT"],
     ["before two digits", "1949-06-01T00:00:00Z", "May 31 00:00:00 1949 GMT", "May 30 00:00:00 1959 GMT"],
-  ])("tells times: %s", async (_, at, from, to) => {
+  ])("encodes times: %s", async (_, at, from, to) => {
     const issued = await issueCertificate(authority, { commonName: "x", now: new Date(at) });
     const { validFrom, validTo } = new X509Certificate(issued.certificate);
     expect([validFrom, validTo]).toEqual([from, to]);

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ensureCredentials, requireOwnKubeconfig, writePrivateFile } from "./data-dir.ts";
 
 const now = new Date("2026-01-01T00:00:00Z");
@@ -104,4 +104,21 @@ describe("a private file", () => {
       `${path} is a link, and is not followed: name the file itself`,
     );
   });
+});
+
+it("a data directory that has its certificates is used without the library that makes them", async () => {
+  const before = await ensureCredentials(directory, now);
+  vi.resetModules();
+  vi.doMock("@peculiar/x509", () => {
+    throw new Error("the library was loaded");
+  });
+  try {
+    const again = await import("./data-dir.ts");
+    expect(await again.ensureCredentials(directory, now)).toEqual(before);
+    rmSync(join(directory, "pki", "apiserver.crt"));
+    await expect(again.ensureCredentials(directory, now)).rejects.toThrow();
+  } finally {
+    vi.doUnmock("@peculiar/x509");
+    vi.resetModules();
+  }
 });

@@ -3,10 +3,10 @@
  * the kinds; this file only formats them.
  */
 import { createHash } from "node:crypto";
-import { type Kind, storedApiVersion } from "../registry/kind.ts";
-import { type KindTable, kindInVersion } from "../registry/kind-table.ts";
+import { type Kind, storedApiVersion } from "../api/kind.ts";
+import { type KindTable, kindInVersion } from "../api/kind-table.ts";
+import { compareVersions } from "../api/version-order.ts";
 import { allVerbs } from "../registry/served-verbs.ts";
-import { compareVersions } from "../registry/version-order.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 
 /** A resource or sub-resource as discovery describes it (meta/v1 APIResource). */

@@ -43,7 +43,7 @@ function aServerOf(emulatedVersion: string) {
 describe("a server of 1.36", () => {
   const server = aServerOf("1.36");
 
-  it("tells everything in one document, and nothing to a client that has it", async () => {
+  it("serves everything in one document, and no body to a client that has it", async () => {
     const first = await server.get("/apis", { accept: `${aggregated},application/json` });
     expect(first.headers["content-type"]).toBe(aggregated);
     const { items } = JSON.parse(first.body.toString());
@@ -66,7 +66,7 @@ describe("a server of 1.36", () => {
     expect([again.status, again.body.length]).toEqual([304, 0]);
   });
 
-  it("tells the same in the beta form, and the plain form to those who ask for that first", async () => {
+  it("serves the same in the beta form, and the plain form to clients that prefer it", async () => {
     const beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
     expect((await server.json("/api", { accept: beta })).apiVersion).toBe("apidiscovery.k8s.io/v2beta1");
     expect((await server.json("/api", { accept: `application/json,${aggregated}` })).kind).toBe(
@@ -135,7 +135,7 @@ describe("a server of 1.36", () => {
     },
   );
 
-  it("sends OpenAPI v2 compressed and in protobuf, each with a tag of its own", async () => {
+  it("sends OpenAPI v2 compressed and in protobuf, each with its ETag", async () => {
     const json = await server.get("/openapi/v2");
     const compressed = await server.get("/openapi/v2", { "accept-encoding": "gzip" });
     expect(compressed.headers["content-encoding"]).toBe("gzip");
@@ -150,7 +150,7 @@ describe("a server of 1.36", () => {
     );
   });
 
-  it("makes documents anew when the kinds change", async () => {
+  it("rebuilds the documents when the kinds change", async () => {
     const before = await server.json("/apis", { accept: aggregated });
     const { paths } = await server.json("/openapi/v3");
     const kinds = server.kinds();

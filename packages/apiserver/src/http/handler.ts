@@ -7,8 +7,7 @@
 import type { RuntimeEnv } from "@longshore/runtime";
 import { apiError } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
-import { assertAllowed } from "../authorization/authorizer.ts";
-import type { Credentials } from "./authentication.ts";
+import type { Credentials } from "../authentication/authenticator.ts";
 import type { Request, Response } from "./exchange.ts";
 import { impersonated } from "./impersonation.ts";
 import { InFlight, type RequestLimits, requestLimitsDefault } from "./limits.ts";
@@ -62,7 +61,7 @@ async function handle(
   const end = inFlight.begin(attributes);
   response.on("close", end);
   try {
-    assertAllowed(authorizer, attributes);
+    registry.authorize(attributes);
     const call = { server, user, params: to.params, request, response };
     if (parsed.type === "path") await answerPath({ ...call, method, path: parsed.path });
     else await answerResource(env, { ...call, operation: operationOf(parsed) });

@@ -42,7 +42,7 @@ describe("who asks", () => {
     expect((await connections().send({ path: volumes, headers: admin })).status).toBe(200);
   });
 
-  it("without credentials is anonymous, and may see that the server lives", async () => {
+  it("without credentials is anonymous, and may read the health of the server", async () => {
     expect((await connections().send({ path: "/healthz" })).body.toString()).toBe("ok");
     expect(await connections().json({ path: volumes })).toMatchObject({
       code: 403,
@@ -50,7 +50,7 @@ describe("who asks", () => {
     });
   });
 
-  it("with a token that nobody issued is not let in, not even to what is open to all", async () => {
+  it("with an unknown token is refused, even where anonymous requests are allowed", async () => {
     const headers = { authorization: "Bearer no-such-token" };
     for (const path of [volumes, "/healthz"]) {
       expect(await connections().json({ path, headers })).toMatchObject({
@@ -60,7 +60,7 @@ describe("who asks", () => {
     }
   });
 
-  it("with a token of somebody without rights is told who that is", async () => {
+  it("with a token of a user without rights gets an error that names the user", async () => {
     const headers = { authorization: `Bearer ${janeToken}` };
     expect((await connections().json({ path: volumes, headers })).message).toContain('User "jane"');
   });
@@ -69,21 +69,21 @@ describe("who asks", () => {
     ["system:node:n1", ["system:nodes"], 403],
     ["root", ["devs", "system:masters"], 200],
     ["jane", ["devs"], 403],
-    ["nobody", [], 403],
+    ["without-groups", [], 403],
   ])("with a certificate for %s in %j is answered %i", async (name, groups, code) => {
     const answer = await connections(await issue(test.authority, name, groups)).send({ path: volumes });
     expect(answer.status).toBe(code);
     if (code === 403) expect(answer.body.toString()).toContain(name);
   });
 
-  it("with a certificate of another authority is nobody, whatever it says, also of the same name", async () => {
+  it("with a certificate of another authority is anonymous, whatever it says, also of the same name", async () => {
     const other = await createAuthority("test", realEnv.clock.now());
     const client = await issue(other, "root", ["system:masters"]);
     const answer = await connections(client).json({ path: volumes });
     expect(answer).toMatchObject({ code: 403, message: expect.stringContaining("system:anonymous") });
   });
 
-  it("with a certificate that is a server's, or one's own authority, is nobody", async () => {
+  it("with a server certificate, or one from an authority of the client, is anonymous", async () => {
     const now = realEnv.clock.now();
     const asServer = await issueCertificate(test.authority, {
       commonName: "root",
@@ -211,7 +211,7 @@ describe("bodies", () => {
 });
 
 describe("watches", () => {
-  it("tell changes as they come, a line each", async () => {
+  it("send changes as they happen, a line each", async () => {
     const kube = test.server.client();
     const response = await connections().open({
       path: `${configMaps}?watch=1&fieldSelector=metadata.name=w`,

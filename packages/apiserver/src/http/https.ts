@@ -2,14 +2,13 @@
  * The HTTPS front of a server: HTTP/2 and HTTP/1.1 on one port. Plain node:http2, no framework: every
  * path goes through one function, and watches need the response itself.
  */
-
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest, ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { RuntimeEnv } from "@longshore/runtime";
 import type { ApiServer } from "../api-server.ts";
-import type { Credentials } from "./authentication.ts";
+import type { Credentials } from "../authentication/authenticator.ts";
 import { type RequestLimits, requestLimitsDefault } from "./limits.ts";
 
 /** How to serve. */

@@ -31,7 +31,7 @@ function act(
   return { user, asked };
 }
 
-describe("acting as somebody else", () => {
+describe("acting as another user", () => {
   it("changes nothing without the headers", () => {
     const { user, asked } = act([["Accept", "*/*"]]);
     expect(user).toBe(admin);

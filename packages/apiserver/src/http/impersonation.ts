@@ -3,13 +3,14 @@
  * `impersonate` (apiserver endpoints/filters/impersonation).
  */
 import { apiError } from "../api/errors.ts";
+import { labelProblems, subdomainProblems } from "../api/names.ts";
+import type { UserInfo } from "../api/request.ts";
 import { type Authorizer, assertAllowed, type ResourceAttributes } from "../authorization/authorizer.ts";
-import { labelProblems, subdomainProblems } from "../registry/names.ts";
-import type { UserInfo } from "../registry/request.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { Request } from "./exchange.ts";
 
-interface Wish {
+/** What the headers of a request name. */
+interface ImpersonatedUser {
   readonly user: string;
   readonly uid: string;
   readonly groups: readonly string[];
@@ -31,35 +32,38 @@ export function impersonated(
   user: UserInfo,
   request: Request,
 ): UserInfo {
-  const wish = wishOf(request, version);
-  if (wish === undefined) return user;
-  if (wish.user === "") {
+  const requested = impersonatedUser(request, version);
+  if (requested === undefined) return user;
+  if (requested.user === "") {
     throw apiError(500, "", "groups, a uid or extra values are to be impersonated, but no user is");
   }
-  for (const attributes of attributesOf(user, wish)) assertAllowed(authorizer, attributes);
-  const account = accountOf(wish.user);
-  const groups = [...wish.groups];
+  for (const attributes of attributesOf(user, requested)) assertAllowed(authorizer, attributes);
+  const account = accountOf(requested.user);
+  const groups = [...requested.groups];
   if (account !== undefined && groups.length === 0) {
     groups.push("system:serviceaccounts", `system:serviceaccounts:${account[0]}`);
   }
-  const isAnonymous = wish.user === "system:anonymous";
+  const isAnonymous = requested.user === "system:anonymous";
   const everyone = isAnonymous ? "system:unauthenticated" : "system:authenticated";
   if (!groups.includes("system:authenticated") && !groups.includes("system:unauthenticated")) {
     groups.push(everyone);
   }
   return {
-    name: wish.user,
+    name: requested.user,
     groups,
-    ...(wish.uid === "" ? {} : { uid: wish.uid }),
-    ...(Object.keys(wish.extra).length === 0 ? {} : { extra: wish.extra }),
+    ...(requested.uid === "" ? {} : { uid: requested.uid }),
+    ...(Object.keys(requested.extra).length === 0 ? {} : { extra: requested.extra }),
   };
 }
 
 /** The headers as received: in a joined list, commas in names would look like separators. */
-function wishOf({ headers, rawHeaders }: Request, version: EmulatedVersion): Wish | undefined {
-  let isWish = false;
-  for (const name in headers) if (name.startsWith("impersonate-")) isWish = true;
-  if (!isWish) return undefined;
+function impersonatedUser(
+  { headers, rawHeaders }: Request,
+  version: EmulatedVersion,
+): ImpersonatedUser | undefined {
+  let isImpersonation = false;
+  for (const name in headers) if (name.startsWith("impersonate-")) isImpersonation = true;
+  if (!isImpersonation) return undefined;
   let user = "";
   let uid = "";
   const groups: string[] = [];
@@ -87,18 +91,18 @@ function unescaped(key: string): string {
   }
 }
 
-function* attributesOf(user: UserInfo, wish: Wish): Iterable<ResourceAttributes> {
+function* attributesOf(user: UserInfo, requested: ImpersonatedUser): Iterable<ResourceAttributes> {
   const base = { user, verb: "impersonate", group: "" };
-  const account = accountOf(wish.user);
+  const account = accountOf(requested.user);
   if (account !== undefined) {
     yield { ...base, resource: "serviceaccounts", namespace: account[0], name: account[1] };
   } else {
-    yield { ...base, resource: "users", name: wish.user };
+    yield { ...base, resource: "users", name: requested.user };
   }
-  for (const name of wish.groups) yield { ...base, resource: "groups", name };
+  for (const name of requested.groups) yield { ...base, resource: "groups", name };
   const group = "authentication.k8s.io";
-  for (const [key, values] of Object.entries(wish.extra)) {
+  for (const [key, values] of Object.entries(requested.extra)) {
     for (const name of values) yield { ...base, group, resource: "userextras", subresource: key, name };
   }
-  if (wish.uid !== "") yield { ...base, group, resource: "uids", name: wish.uid };
+  if (requested.uid !== "") yield { ...base, group, resource: "uids", name: requested.uid };
 }

@@ -59,7 +59,7 @@ describe("over HTTP", () => {
   });
   const as = (token: string) => ({ authorization: `Bearer ${token}` });
 
-  it("a request too many is answered 429 and told to come again, and the next finds room", async () => {
+  it("a request too many is answered 429 with Retry-After, and the next finds room", async () => {
     await serve({ writesMax: 1 });
     // The first holds its place for as long as its body takes to come.
     const headers = { ...as(janeToken), "content-type": "application/json" };
@@ -125,7 +125,7 @@ describe("over HTTP", () => {
     }
   });
 
-  it("the keys of tokens are there for service accounts, and for nobody else without leave", async () => {
+  it("the keys of tokens are readable for service accounts, and for other users only with the right", async () => {
     await serve({});
     const path = "/.well-known/openid-configuration";
     expect((await to.send({ path, headers: as(janeToken) })).status).toBe(403);

@@ -2,10 +2,9 @@
  * How many requests are worked on at one time, and how many watches are open
  * (apiserver server/filters/maxinflight; its `--max-requests-inflight` and `--max-mutating-requests-inflight`).
  */
-
 import { apiError } from "../api/errors.ts";
+import type { UserInfo } from "../api/request.ts";
 import { mastersGroup } from "../authorization/authorizer.ts";
-import type { UserInfo } from "../registry/request.ts";
 
 /** The limits of a server. 0: none. */
 export interface RequestLimits {

@@ -1,7 +1,7 @@
 /** `/openapi/v2` and `/openapi/v3`: documents in JSON or in protobuf, made when first asked for. */
+import type { KindTable } from "../api/kind-table.ts";
 import { documentV2, documentV3 } from "../openapi/documents.ts";
 import { protobufV2 } from "../openapi/protobuf-v2.ts";
-import type { KindTable } from "../registry/kind-table.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { type CachedDocument, cachedDocument } from "./cached-documents.ts";
 import { gitVersionOf, groupsOf, versionsOf } from "./discovery.ts";

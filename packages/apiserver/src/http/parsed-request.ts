@@ -3,10 +3,10 @@
  * cannot be two things. The words follow apiserver endpoints/request RequestInfo; what is served follows the kind table.
  */
 import { methodNotAllowed, notFound, unknownResource } from "../api/errors.ts";
+import type { Kind } from "../api/kind.ts";
+import { type KindTable, kindInVersion } from "../api/kind-table.ts";
+import type { Target, UserInfo, Verb } from "../api/request.ts";
 import { type Attributes, attributesOf } from "../authorization/authorizer.ts";
-import type { Kind } from "../registry/kind.ts";
-import { type KindTable, kindInVersion } from "../registry/kind-table.ts";
-import type { Target, UserInfo, Verb } from "../registry/request.ts";
 import { servedVerbs } from "../registry/served-verbs.ts";
 import { isTrue } from "./query.ts";
 import type { RequestTarget } from "./request-target.ts";
@@ -100,7 +100,7 @@ function resourcePath(path: string): ResourcePath | undefined {
   const isSpecial = specials.has(parts[at]) && parts.length > at + 1;
   const special = isSpecial ? (parts[at++] as "watch" | "proxy") : undefined;
   let namespace: string | undefined;
-  // `namespaces/NAME`, its sub-resources, and everything that lives in one.
+  // `namespaces/NAME`, its sub-resources, and everything in one.
   if (parts[at] === "namespaces" && parts.length > at + 2 && !isNamespaceSubresource(parts[at + 2])) {
     namespace = parts[at + 1];
     at += 2;

@@ -1,8 +1,8 @@
 /** What the table of paths that are no resources is made of. */
 import { methodNotAllowed } from "../api/errors.ts";
+import type { UserInfo } from "../api/request.ts";
 import type { ApiServer } from "../api-server.ts";
 import type { RegistryContext } from "../registry/context.ts";
-import type { UserInfo } from "../registry/request.ts";
 import type { Request, Response } from "./exchange.ts";
 
 /** A request to a path that is no resource. */

@@ -1,7 +1,7 @@
 /** Query parameters as the registry takes them. Unknown parameters are ignored. */
 import { apiError, badRequest, invalid } from "../api/errors.ts";
-import type { ApiQuery } from "../registry/request.ts";
-import { type FieldValidation, fieldValidations } from "../schema/field-validation.ts";
+import { type FieldValidation, fieldValidations } from "../api/field-checks.ts";
+import type { ApiQuery } from "../api/request.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 
 const strings = [

@@ -127,7 +127,7 @@ describe("under 1.20", () => {
     ["?watch=1&timeoutSeconds=1&sendInitialEvents=true", ["ADDED", "ADDED", "ADDED"]],
     ["?watch=1&timeoutSeconds=1&resourceVersion=<later>", []],
     ["?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Db", ["ADDED"]],
-  ])("%s tells %j", async (query, types) => {
+  ])("%s sends %j", async (query, types) => {
     const { status, text } = await ask(query);
     expect(status).toBe(200);
     const lines = text.split("\n").filter((line) => line !== "");

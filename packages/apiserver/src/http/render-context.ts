@@ -1,6 +1,6 @@
 /** How an answer is to be shown. */
 import type { KubeObject } from "@longshore/kube";
-import type { Kind } from "../registry/kind.ts";
+import type { Kind } from "../api/kind.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { AnswerForm } from "./negotiate.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { resourceKey } from "../api/kind.ts";
 import { own } from "../api/own.ts";
-import { resourceKey } from "../registry/kind.ts";
 import { builtInKinds } from "../registry/kinds/index.ts";
 import { humanDuration } from "../tables/human-duration.ts";
 import { columnsOf } from "../tables/index.ts";

@@ -2,7 +2,7 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import { badRequest } from "../api/errors.ts";
 import { bodyBytes, objectParts } from "../api/object-bytes.ts";
-import type { ListAnswer, WatchItem } from "../registry/request.ts";
+import type { ListAnswer, WatchItem } from "../api/request.ts";
 import {
   itemHead,
   listHead,

@@ -1,7 +1,7 @@
 /** Answers as tables, as `kubectl get` shows them. */
 import type { KubeObject, Stored } from "@longshore/kube";
+import type { Column } from "../api/column.ts";
 import { badRequest } from "../api/errors.ts";
-import type { Column } from "../tables/column.ts";
 import { columnsOf, descriptionOf, podConditions } from "../tables/index.ts";
 import type { AnswerForm } from "./negotiate.ts";
 import { inVersion, type RenderContext } from "./render-context.ts";

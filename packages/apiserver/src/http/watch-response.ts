@@ -1,8 +1,7 @@
 /** Streams a watch: one line of JSON or one frame of protobuf an event. Nothing is buffered beyond what the socket takes. */
-
 import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
-import type { WatchStream } from "../registry/request.ts";
+import type { WatchStream } from "../api/request.ts";
 import { protobufType } from "../schema/encode.ts";
 import { bookmarkObject, renderEvent } from "./render.ts";
 import type { RenderContext } from "./render-context.ts";

@@ -85,7 +85,7 @@ describe("a write that runs out of time", () => {
   });
 
   it.each(writes.filter(([, , path]) => !path.includes("dryRun")))(
-    "is done and told, or not done, whenever that is: %s",
+    "is done and reported, or not done, whenever the time ends: %s",
     async (_name, method, path, type, body, status) => {
       const { clock, store, send } = await aWorld();
       const { revision } = store;

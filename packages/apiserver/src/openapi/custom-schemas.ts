@@ -1,6 +1,6 @@
 /** Schemas of custom resources as the documents have them (apiextensions-apiserver pkg/controller/openapi/builder). */
-import type { CustomSchema } from "../custom/custom-schema.ts";
-import type { Kind } from "../registry/kind.ts";
+import type { CustomSchema } from "../api/custom-schema.ts";
+import type { Kind } from "../api/kind.ts";
 import type { GroupVersionKind, Schema } from "./model.ts";
 import type { TypeSchemas } from "./type-schemas.ts";
 import { wordsOf } from "./words.ts";

@@ -1,6 +1,6 @@
 /** The OpenAPI documents of the kinds that are served: version 2 in one, version 3 in one for each group version. */
-import type { Kind } from "../registry/kind.ts";
-import { kindInVersion } from "../registry/kind-table.ts";
+import type { Kind } from "../api/kind.ts";
+import { kindInVersion } from "../api/kind-table.ts";
 import { structNameOf } from "../schema/schema.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { addCustomKind } from "./custom-schemas.ts";
@@ -17,8 +17,8 @@ import {
 import { type KindSchemas, pathsOf } from "./operations.ts";
 import { definitionName, type SchemaDialect, TypeSchemas } from "./type-schemas.ts";
 
-const v2: SchemaDialect = { refPrefix: "#/definitions/", wrapsReferences: false, tellsChoices: false };
-const v3: SchemaDialect = { refPrefix: "#/components/schemas/", wrapsReferences: true, tellsChoices: true };
+const v2: SchemaDialect = { refPrefix: "#/definitions/", wrapsReferences: false, listsEnums: false };
+const v3: SchemaDialect = { refPrefix: "#/components/schemas/", wrapsReferences: true, listsEnums: true };
 
 /** What both versions say about the server. */
 const title = "Kubernetes";

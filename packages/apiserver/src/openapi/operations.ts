@@ -1,5 +1,5 @@
 /** The paths of a kind with their operations: what clients look for in them is parameters and kinds. */
-import type { Kind } from "../registry/kind.ts";
+import type { Kind } from "../api/kind.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { GroupVersionKind, Method, Operation, Parameter, PathItem } from "./model.ts";
 

@@ -1,9 +1,9 @@
 /** Schemas of the API's types, made for those that a document refers to, and what these refer to. */
 import { wireTexts } from "../schema/gen/wire.ts";
+import { atomicStructs, defaultsOf, enumsOf } from "../schema/known-values.ts";
 import { type MergeRule, mergeRules } from "../schema/merge-rules.ts";
 import { type Member, structOf, type TypeRef } from "../schema/schema.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
-import { atomicStructs, defaultsOf, enumsOf } from "./known-values.ts";
 import type { GroupVersionKind, Schema } from "./model.ts";
 import { wordsOf } from "./words.ts";
 
@@ -14,7 +14,7 @@ export interface SchemaDialect {
   /** An object with `$ref` has no other members: a reference that needs some is wrapped. */
   readonly wrapsReferences: boolean;
   /** Enum values of strings, and alternatives between types, are included. */
-  readonly tellsChoices: boolean;
+  readonly listsEnums: boolean;
 }
 
 const metaPrefix = "io.k8s.apimachinery.pkg.apis.";
@@ -142,12 +142,12 @@ export class TypeSchemas {
   #memberSchema(struct: string, member: Member): Schema {
     const path = `${struct}.${member.name}`;
     const rule = mergeRules[path];
-    const { wrapsReferences, tellsChoices } = this.#dialect;
+    const { wrapsReferences, listsEnums } = this.#dialect;
     const more: { -readonly [K in keyof Schema]: Schema[K] } = {};
     const words = wordsOf(struct, member.name);
     if (words !== undefined) more.description = words;
     if (defaultsOf[path] !== undefined) more.default = defaultsOf[path];
-    if (tellsChoices && enumsOf[path] !== undefined) more.enum = enumsOf[path];
+    if (listsEnums && enumsOf[path] !== undefined) more.enum = enumsOf[path];
     if (rule?.mergeKey !== undefined) more["x-kubernetes-patch-merge-key"] = rule.mergeKey;
     if (rule?.strategy !== undefined) more["x-kubernetes-patch-strategy"] = rule.strategy;
     const list = member.type.form === "list" ? this.#listRule(rule) : undefined;
@@ -187,7 +187,7 @@ export class TypeSchemas {
       case "time":
       case "microTime": {
         const { name, v2, v3 = v2 } = named[type.form];
-        this.add(name, this.#dialect.tellsChoices ? v3 : v2);
+        this.add(name, this.#dialect.listsEnums ? v3 : v2);
         return this.refTo(name);
       }
       case "list":

@@ -29,7 +29,7 @@ const words: Readonly<Record<string, string>> = {
     "Objects that this one belongs to: it is deleted after the last of them.",
   "meta.v1.ObjectMeta.resourceVersion":
     "Changes with every write; give it back to write only what you have read.",
-  "meta.v1.ObjectMeta.uid": "Tells the object from others that had its name before.",
+  "meta.v1.ObjectMeta.uid": "Distinguishes the object from others that had its name before.",
   "meta.v1.ListMeta": "What every list has: its version, and where the next page begins.",
 
   "core.v1.PersistentVolume": "A piece of storage of the cluster, made by an administrator or a provisioner.",
@@ -82,7 +82,7 @@ const words: Readonly<Record<string, string>> = {
   "core.v1.PersistentVolumeStatus.reason": "Why the volume failed, in one word.",
 
   "core.v1.PersistentVolumeClaim":
-    "A wish for storage: a pod uses the claim, the cluster finds or makes the volume.",
+    "A request for storage: a pod uses the claim, the cluster finds or makes the volume.",
   "core.v1.PersistentVolumeClaim.spec": "What is asked for.",
   "core.v1.PersistentVolumeClaim.status": "What the claim has got; written by controllers.",
   "core.v1.PersistentVolumeClaimSpec": "What a claim asks for.",
@@ -90,7 +90,7 @@ const words: Readonly<Record<string, string>> = {
   "core.v1.PersistentVolumeClaimSpec.dataSource":
     "A VolumeSnapshot or another claim whose content the new volume begins with.",
   "core.v1.PersistentVolumeClaimSpec.dataSourceRef":
-    "As dataSource, and open to kinds that a populator of its own fills the volume from.",
+    "As dataSource, and open to other kinds, which a volume populator fills the volume from.",
   "core.v1.PersistentVolumeClaimSpec.resources": "The least size that will do; it may grow later.",
   "core.v1.PersistentVolumeClaimSpec.selector": "Labels that the volume must have.",
   "core.v1.PersistentVolumeClaimSpec.storageClassName":
@@ -154,8 +154,8 @@ const words: Readonly<Record<string, string>> = {
   "core.v1.FlexPersistentVolumeSource": "A volume of a Flexvolume driver.",
   "core.v1.FlexPersistentVolumeSource.driver":
     "VENDOR/DRIVER: the program's place below the plugin directory.",
-  "core.v1.FlexPersistentVolumeSource.options": "What the driver is told.",
-  "core.v1.FlexPersistentVolumeSource.secretRef": "Secret whose values the driver is told.",
+  "core.v1.FlexPersistentVolumeSource.options": "Options that are passed to the driver.",
+  "core.v1.FlexPersistentVolumeSource.secretRef": "Secret whose values are passed to the driver.",
   "core.v1.LocalVolumeSource": "A disk or directory of one node.",
   "core.v1.LocalVolumeSource.path": "Path on the node: a directory, or a block device.",
   "core.v1.HostPathVolumeSource": "A directory or file of the node.",
@@ -179,7 +179,7 @@ const words: Readonly<Record<string, string>> = {
   "storage.v1.StorageClass.allowVolumeExpansion": "Claims of the class may grow.",
   "storage.v1.StorageClass.allowedTopologies": "Where volumes may be made; everywhere if left out.",
   "storage.v1.StorageClass.mountOptions": "Mount options that volumes of the class get.",
-  "storage.v1.StorageClass.parameters": "What the provisioner is told.",
+  "storage.v1.StorageClass.parameters": "Parameters that are passed to the provisioner.",
   "storage.v1.StorageClass.provisioner":
     "Who makes the volumes: a CSI driver, or an in-tree plugin (kubernetes.io/…).",
   "storage.v1.StorageClass.reclaimPolicy":
@@ -189,7 +189,7 @@ const words: Readonly<Record<string, string>> = {
   "core.v1.TopologySelectorTerm": "Chooses places by the labels of their nodes.",
   "core.v1.TopologySelectorTerm.matchLabelExpressions": "Labels with the values that will do.",
 
-  "storage.v1.VolumeAttachment": "The wish, and the fact, that a volume is attached to a node.",
+  "storage.v1.VolumeAttachment": "The request to attach a volume to a node, and its result.",
   "storage.v1.VolumeAttachment.spec": "Which volume, to which node, by whom.",
   "storage.v1.VolumeAttachment.status": "Whether it is attached; written by the attacher.",
   "storage.v1.VolumeAttachmentSpec": "Which volume is to be attached to which node.",
@@ -200,11 +200,11 @@ const words: Readonly<Record<string, string>> = {
   "storage.v1.VolumeAttachmentSource.inlineVolumeSpec":
     "An inline volume of a pod, as migration translated it.",
   "storage.v1.VolumeAttachmentSource.persistentVolumeName": "Name of the PersistentVolume.",
-  "storage.v1.VolumeAttachmentStatus": "What became of the wish to attach.",
+  "storage.v1.VolumeAttachmentStatus": "The result of the attachment.",
   "storage.v1.VolumeAttachmentStatus.attachError": "Why attaching failed last.",
   "storage.v1.VolumeAttachmentStatus.attached": "The volume is attached to the node.",
   "storage.v1.VolumeAttachmentStatus.attachmentMetadata":
-    "What the driver told about the attachment, for the node.",
+    "What the driver returned about the attachment, for the node.",
   "storage.v1.VolumeAttachmentStatus.detachError": "Why detaching failed last.",
   "storage.v1.VolumeError": "An error of a driver.",
   "storage.v1.VolumeError.errorCode": "The gRPC code of the error.",
@@ -230,8 +230,9 @@ const words: Readonly<Record<string, string>> = {
   "storage.v1.CSIDriverSpec.attachRequired": "Volumes must be attached to a node first; true if left out.",
   "storage.v1.CSIDriverSpec.fsGroupPolicy": "Whether a volume's files are given to the pod's fsGroup.",
   "storage.v1.CSIDriverSpec.nodeAllocatableUpdatePeriodSeconds":
-    "How often the driver is asked anew for its limits.",
-  "storage.v1.CSIDriverSpec.podInfoOnMount": "The driver is told which pod a volume is mounted for.",
+    "Interval at which the driver is asked for its limits again.",
+  "storage.v1.CSIDriverSpec.podInfoOnMount":
+    "The driver receives the name of the pod that a volume is mounted for.",
   "storage.v1.CSIDriverSpec.requiresRepublish":
     "The driver is called again and again while a volume is mounted.",
   "storage.v1.CSIDriverSpec.seLinuxMount": "Volumes can be mounted with -o context.",

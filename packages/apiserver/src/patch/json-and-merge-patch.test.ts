@@ -119,7 +119,7 @@ describe("a JSON patch", () => {
     ["what is no list", { op: "add" }, 400],
     ["an item that is no operation", ["add"], 400],
     ["null as an operation", [null], 400],
-    ["an operation that nobody knows", [{ op: "increment", path: "/a" }], 422],
+    ["an unknown operation", [{ op: "increment", path: "/a" }], 422],
     ["an operation without a path", [{ op: "add", value: 1 }], 422],
     ["a path that does not begin with a slash", [{ op: "add", path: "metadata", value: 1 }], 422],
     ["a removal of what is not there", [{ op: "remove", path: "/spec" }], 422],

@@ -49,7 +49,7 @@ const cases: readonly PatchCase[] = [
     after: containers(main, side),
   },
   {
-    name: "lists in merged items are merged by keys of their own",
+    name: "lists in merged items are merged by their own merge keys",
     before: containers({
       ...main,
       env: [
@@ -67,13 +67,13 @@ const cases: readonly PatchCase[] = [
     }),
   },
   {
-    name: "ports are told apart by containerPort, a number",
+    name: "ports are distinguished by containerPort, a number",
     before: containers({ ...main, ports: [{ containerPort: 80, name: "web" }] }),
     patch: containers({ name: "main", ports: [{ containerPort: 80, name: "http" }] }),
     after: containers({ ...main, ports: [{ containerPort: 80, name: "http" }] }),
   },
   {
-    name: "mounts are told apart by mountPath, so one volume may be mounted twice",
+    name: "mounts are distinguished by mountPath, so one volume may be mounted twice",
     before: containers({ ...main, volumeMounts: [{ name: "v", mountPath: "/a" }] }),
     patch: {
       spec: {
@@ -95,7 +95,7 @@ const cases: readonly PatchCase[] = [
     }),
   },
   {
-    name: "owners are told apart by uid",
+    name: "owners are distinguished by uid",
     before: { metadata: { ownerReferences: [{ uid: "1", name: "x" }] } },
     patch: { metadata: { ownerReferences: [{ uid: "1", controller: true }] } },
     after: { metadata: { ownerReferences: [{ uid: "1", name: "x", controller: true }] } },
@@ -157,7 +157,7 @@ const cases: readonly PatchCase[] = [
     after: containers({ name: "new", image: "d" }),
   },
   {
-    name: "$patch: replace as an item of its own replaces the list",
+    name: "$patch: replace as a separate item replaces the list",
     before: containers(main, side),
     patch: containers({ name: "new", image: "n" }, { $patch: "replace" }),
     after: containers({ name: "new", image: "n" }),
@@ -277,7 +277,7 @@ describe("a strategic merge patch", () => {
   });
 
   it.each([
-    ["a directive that nobody knows", { metadata: { $patch: "explode" } }, /unknown patch type: explode/],
+    ["an unknown directive", { metadata: { $patch: "explode" } }, /unknown patch type: explode/],
     ["an item without its key", containers({ image: "x" }), /does not contain declared merge key: name/],
     ["a list of objects with a plain value in it", containers(main, "x" as never), /holds objects only/],
     [

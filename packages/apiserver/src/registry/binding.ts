@@ -1,5 +1,6 @@
 /** POST to a pod's `binding`: assigns the pod to a node (core/pod/storage BindingREST). */
 import type { KubeObject, Pod, Stored } from "@longshore/kube";
+import { apiTime } from "../api/api-time.ts";
 import {
   apiError,
   badRequest,
@@ -9,6 +10,7 @@ import {
   unsupportedValue,
 } from "../api/errors.ts";
 import { own } from "../api/own.ts";
+import type { ObjectAnswer } from "../api/request.ts";
 import {
   commitOne,
   existing,
@@ -17,9 +19,7 @@ import {
   type KindRequest,
   type RegistryContext,
 } from "./context.ts";
-import { apiTime } from "./metadata.ts";
 import { bodyOfKind } from "./part-body.ts";
-import type { ObjectAnswer } from "./request.ts";
 
 interface Binding extends KubeObject {
   readonly target?: { readonly kind?: string; readonly name?: string };

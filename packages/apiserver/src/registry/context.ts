@@ -5,17 +5,17 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { Clock, Random } from "@longshore/runtime";
 import { notFound } from "../api/errors.ts";
+import { type Kind, tableKey } from "../api/kind.ts";
+import type { KindTable } from "../api/kind-table.ts";
+import type { ApiRequest, UserInfo } from "../api/request.ts";
 import type { ManagedFieldsEntry } from "../apply/managers.ts";
-import type { IssuedToken, TokenWish } from "../authentication/service-account-tokens.ts";
+import type { IssuedToken, TokenParameters } from "../authentication/service-account-tokens.ts";
 import type { TokenIdentity, TokenProblem } from "../authentication/tokens.ts";
 import type { Authorizer } from "../authorization/authorizer.ts";
 import type { UserRules } from "../authorization/rbac/rbac-authorizer.ts";
 import type { ObjectTable, Store } from "../storage/store.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
-import { type Kind, tableKey } from "./kind.ts";
-import type { KindTable } from "./kind-table.ts";
-import type { ApiRequest, UserInfo } from "./request.ts";
 import { storable } from "./stored-size.ts";
 
 /** What all parts of the registry share. */
@@ -43,12 +43,15 @@ export interface RuleResolver {
   rulesFor(user: UserInfo, namespace: string): UserRules;
 }
 
-/** Authenticates tokens, and issues those of service accounts. */
+/**
+ * Authenticates tokens for TokenReview, and issues those of service accounts for TokenRequest. Synchronous. A token that is
+ * not accepted is a {@link TokenProblem}, not an error.
+ */
 export interface TokenService {
   /** The audience of the API itself. */
   readonly audience: string;
   authenticateToken(token: string, audiences: readonly string[]): TokenIdentity | TokenProblem;
-  issue(wish: TokenWish): IssuedToken;
+  issue(parameters: TokenParameters): IssuedToken;
 }
 
 /** A request whose kind is known. */
@@ -59,7 +62,11 @@ export interface KindRequest extends ApiRequest {
   readonly applied?: { readonly managedFields: readonly ManagedFieldsEntry[] | undefined };
 }
 
-/** All plugins as one. */
+/**
+ * All admission plugins as one, in their order. Called by the registry after authorization: `onRequest` before anything
+ * else, `onCreate` and `onUpdate` with an object that is defaulted but not yet validated or stored; each plugin gets what the
+ * one before it returned. A refusal is a thrown KubeApiError: nothing is stored. Synchronous.
+ */
 export interface Admission {
   /** @throws KubeApiError when the request is refused as a whole */
   onRequest(context: RegistryContext, request: KindRequest): void;

@@ -3,9 +3,9 @@
  * shown and read in the form of the version that is asked for. What has no conversion differs in `apiVersion` only.
  */
 import type { KubeObject, Stored } from "@longshore/kube";
+import { type Kind, storedApiVersion } from "../api/kind.ts";
 import { own } from "../api/own.ts";
-import { type Kind, storedApiVersion } from "./kind.ts";
-import type { ApiAnswer, WatchItem, WatchStream } from "./request.ts";
+import type { ApiAnswer, WatchItem, WatchStream } from "../api/request.ts";
 
 /** `group/version` as objects of the kind carry it in that version. */
 export function apiVersionOf(of: Pick<Kind, "group">, version: string): string {

@@ -1,11 +1,11 @@
 /** Custom resources as clients send them: looked at by the schema of their version, and brought into its shape. */
 import type { KubeObject } from "@longshore/kube";
 import { apiError, badRequest, invalid, invalidValue } from "../api/errors.ts";
+import { storedApiVersion } from "../api/kind.ts";
 import { ownWithNulls } from "../api/own.ts";
 import { fieldProblem } from "../schema/field-validation.ts";
 import type { KindRequest } from "./context.ts";
 import { apiVersionOf } from "./conversion.ts";
-import { storedApiVersion } from "./kind.ts";
 
 /** Custom resources have no merge keys: a strategic patch has no meaning for them. */
 export const customPatchTypes: readonly string[] = [

@@ -3,13 +3,13 @@
  * (apiserver registry/rest BeforeDelete and registry/generic Store.Delete).
  */
 import type { KubeObject, Stored } from "@longshore/kube";
+import { apiTime } from "../api/api-time.ts";
 import { apiError, conflict, invalid, invalidValue, unsupportedValue } from "../api/errors.ts";
+import type { Kind } from "../api/kind.ts";
 import { own } from "../api/own.ts";
+import type { ListAnswer, ObjectAnswer } from "../api/request.ts";
 import { betweenCommits, commitWork } from "../api/work-time.ts";
 import { commitOne, existing, isDryRun, type KindRequest, type RegistryContext } from "./context.ts";
-import type { Kind } from "./kind.ts";
-import { apiTime } from "./metadata.ts";
-import type { ListAnswer, ObjectAnswer } from "./request.ts";
 import { selectedObjects } from "./selection.ts";
 
 /** The options of a deletion, from the body or the query. */

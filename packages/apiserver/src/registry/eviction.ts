@@ -10,13 +10,13 @@ import {
   type PodDisruptionBudget,
   type Stored,
 } from "@longshore/kube/basics";
+import { apiTime } from "../api/api-time.ts";
 import { apiError, badRequest, internalError, methodNotSupported } from "../api/errors.ts";
 import { own } from "../api/own.ts";
+import type { ObjectAnswer } from "../api/request.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
 import { deleteObject, isDry } from "./delete.ts";
-import { apiTime } from "./metadata.ts";
 import { bodyOfKind } from "./part-body.ts";
-import type { ObjectAnswer } from "./request.ts";
 
 interface Eviction extends KubeObject {
   readonly deleteOptions?: { readonly dryRun?: readonly string[] };

@@ -1,7 +1,7 @@
 /** The versions that reads ask for, and the rules of which may be asked together (apimachinery, meta/internalversion/validation). */
 import { apiError, type FieldProblem, forbiddenValue, invalid, unsupportedValue } from "../api/errors.ts";
+import type { ApiQuery } from "../api/request.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
-import type { ApiQuery } from "./request.ts";
 
 /** @throws KubeApiError 422 for options that do not go together in a list */
 export function checkListOptions(query: ApiQuery, version: EmulatedVersion): void {

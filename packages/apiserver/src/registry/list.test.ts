@@ -7,8 +7,8 @@ import {
   resources,
 } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
+import type { ListAnswer } from "../api/request.ts";
 import { aServer } from "../testing/world.ts";
-import type { ListAnswer } from "./request.ts";
 
 const signal = new AbortController().signal;
 
@@ -85,7 +85,7 @@ describe("pages", () => {
     }
   });
 
-  it("tell how many are left, unless a selector chooses", async () => {
+  it("report how many are left, unless a selector chooses", async () => {
     const { server } = await withPods();
     const page = (query: object) =>
       server.registry.handle({

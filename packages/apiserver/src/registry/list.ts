@@ -1,9 +1,9 @@
 /** Lists, in pages when requested. */
 import { badRequest, expired } from "../api/errors.ts";
+import type { ListAnswer } from "../api/request.ts";
 import type { KindRequest, RegistryContext } from "./context.ts";
 import { type ContinueToken, decodeContinue, encodeContinue } from "./continue-token.ts";
 import { checkListOptions, futureVersion, listRevision } from "./list-options.ts";
-import type { ListAnswer } from "./request.ts";
 import { selection } from "./selection.ts";
 
 /** GET of a collection. */

@@ -1,6 +1,8 @@
 /** Updates `metadata.managedFields` on every write: the manager, the operation, and the fields that it manages now. */
 import type { KubeObject, ObjectMeta, Stored } from "@longshore/kube";
+import { apiTime } from "../api/api-time.ts";
 import { apiError, badRequest } from "../api/errors.ts";
+import type { Kind } from "../api/kind.ts";
 import { sameJson } from "../api/own.ts";
 import { appliedProblems } from "../apply/applied-problems.ts";
 import { applyConflict } from "../apply/conflict-error.ts";
@@ -26,8 +28,6 @@ import {
 import { typeOfKind } from "../schema/field-types.ts";
 import type { KindRequest, RegistryContext } from "./context.ts";
 import { apiVersionOf, servedForm } from "./conversion.ts";
-import type { Kind } from "./kind.ts";
-import { apiTime } from "./metadata.ts";
 import { excessiveBytes } from "./stored-size.ts";
 
 type Entries = readonly ManagedFieldsEntry[] | undefined;
@@ -43,7 +43,7 @@ export function withManagedFields(object: KubeObject, entries: Entries): KubeObj
 const managerLengthMax = 128;
 
 /** The manager name of clients that send none. */
-const nobody = "unknown";
+const unnamedManager = "unknown";
 
 /** The manager of fields that were set before managed fields existed. */
 const beforeFirstApply = "before-first-apply";
@@ -179,7 +179,7 @@ function writerOf(context: RegistryContext, request: KindRequest, operation: Ope
   const named = query.fieldManager ?? "";
   const manager = named !== "" ? named : managerOf(userAgent ?? "");
   return {
-    manager: manager === "" ? nobody : manager,
+    manager: manager === "" ? unnamedManager : manager,
     operation,
     apiVersion: apiVersionOf(of, version),
     subresource: context.version.has("managedFieldsSubresource") ? subresource : "",

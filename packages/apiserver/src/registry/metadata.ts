@@ -1,6 +1,7 @@
 /** The rules of `metadata`, the same for every kind (apiserver registry/rest BeforeCreate and BeforeUpdate). */
 import type { KubeObject, ObjectMeta, OwnerReference, Stored } from "@longshore/kube";
 import type { Clock, Random } from "@longshore/runtime";
+import { apiTime } from "../api/api-time.ts";
 import { problemsMax } from "../api/bounded.ts";
 import {
   apiError,
@@ -10,9 +11,7 @@ import {
   invalidValue,
   requiredValue,
 } from "../api/errors.ts";
-import { sameJson } from "../api/own.ts";
-import { spendTime } from "../api/work-time.ts";
-import type { Kind } from "./kind.ts";
+import type { Kind } from "../api/kind.ts";
 import {
   generatedName,
   labelProblems,
@@ -20,17 +19,9 @@ import {
   pathSegmentProblems,
   qualifiedNameProblems,
   subdomainProblems,
-} from "./names.ts";
-
-/** A time as the API writes it: whole seconds, UTC. */
-export function apiTime(date: Date): string {
-  const second = Math.floor(date.getTime() / 1000);
-  if (second !== last.second) last = { second, text: `${date.toISOString().slice(0, 19)}Z` };
-  return last.text;
-}
-
-/** The time that was asked for last: many writes come within one second. */
-let last = { second: Number.NaN, text: "" };
+} from "../api/names.ts";
+import { sameJson } from "../api/own.ts";
+import { spendTime } from "../api/work-time.ts";
 
 type Meta = { -readonly [K in keyof ObjectMeta]: ObjectMeta[K] };
 

@@ -11,12 +11,12 @@ import {
   invalidValue,
   methodNotSupported,
 } from "../api/errors.ts";
+import type { Kind } from "../api/kind.ts";
 import { sameJson } from "../api/own.ts";
+import type { ApiAnswer } from "../api/request.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
-import type { Kind } from "./kind.ts";
 import { qosClass } from "./kinds/qos-class.ts";
 import type { Loose, LooseObject } from "./kinds/shaping.ts";
-import type { ApiAnswer } from "./request.ts";
 import { patchObject, updateObject } from "./write.ts";
 
 const spec = (object: KubeObject): Loose => (object as LooseObject).spec ?? {};

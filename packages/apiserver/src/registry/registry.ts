@@ -9,23 +9,28 @@
  */
 import type { Stored } from "@longshore/kube";
 import { methodNotSupported, unknownResource } from "../api/errors.ts";
+import type { Kind } from "../api/kind.ts";
+import { tableKey } from "../api/kind.ts";
+import { kindInVersion } from "../api/kind-table.ts";
+import type { ApiAnswer, ApiRequest } from "../api/request.ts";
 import { withinWorkTime } from "../api/work-time.ts";
+import { type Attributes, assertAllowed, attributesOfRequest } from "../authorization/authorizer.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
 import { servedAnswer } from "./conversion.ts";
 import { deleteCollection, deleteObject } from "./delete.ts";
-import type { Kind } from "./kind.ts";
-import { tableKey } from "./kind.ts";
-import { kindInVersion } from "./kind-table.ts";
 import { listPage } from "./list.ts";
 import { checkReached } from "./list-options.ts";
-import type { ApiAnswer, ApiRequest } from "./request.ts";
 import { answerReview } from "./reviews.ts";
 import { servedVerbs } from "./served-verbs.ts";
 import { subresourceHandler } from "./subresources.ts";
 import { startWatch } from "./watch.ts";
 import { createObject, patchObject, updateObject } from "./write.ts";
 
-/** Answers requests. */
+/**
+ * Answers requests: finds the kind, admits, validates, and reads or commits. Synchronous, so requests never interleave; one that
+ * takes longer than the limit ends with 504. Called by the HTTP server, the in-process
+ * client and the server's own controllers. An answer to a write may be sent only once the store's `durable` has resolved.
+ */
 export class Registry {
   readonly context: RegistryContext;
 
@@ -33,7 +38,24 @@ export class Registry {
     this.context = context;
   }
 
-  /** The answer. @throws KubeApiError with the Status that the client is to see; 504 when it takes too long */
+  /**
+   * Every request from outside passes here, over HTTP before its body is read, and only then reaches {@link handle}.
+   * @throws KubeApiError 403 when its user may not
+   */
+  authorize(attributes: Attributes): void {
+    assertAllowed(this.context.authorizer, attributes);
+  }
+
+  /** The answer to a request from outside, once it is authorized. @throws KubeApiError as {@link handle}; 403 */
+  handleAuthorized(request: ApiRequest): ApiAnswer {
+    this.authorize(attributesOfRequest(request));
+    return this.handle(request);
+  }
+
+  /**
+   * The answer to a request that is authorized, or is the server's own.
+   * @throws KubeApiError with the Status that the client is to see; 504 when it takes too long
+   */
   handle(request: ApiRequest): ApiAnswer {
     // Reading one object is short, and so is the beginning of a watch, which lasts.
     const isShort = request.verb === "get" || request.verb === "watch";

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { adminUser } from "../api/request.ts";
 import { createApiServer } from "../api-server.ts";
 import { memoryStore } from "../storage/object-store.ts";
 import { asker } from "../testing/ask.ts";
 import { aServer } from "../testing/world.ts";
-import { adminUser } from "./request.ts";
 
 const jane = { name: "jane", groups: ["devs", "system:authenticated"], extra: { scope: ["a"] } };
 const authorization = "apis/authorization.k8s.io/v1";
@@ -116,8 +116,8 @@ describe("a review of a token", () => {
   });
 });
 
-describe("who somebody is", () => {
-  it("is told from 1.28 on", () => {
+describe("a SelfSubjectReview", () => {
+  it("is answered from 1.28 on", () => {
     const path = `${authentication}/selfsubjectreviews`;
     expect(statusOf(aWorld().jane.ask("create", path, {}))).toEqual({
       userInfo: { username: "jane", groups: jane.groups, extra: jane.extra },

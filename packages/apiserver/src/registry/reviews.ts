@@ -9,9 +9,9 @@ import {
   unknownResource,
 } from "../api/errors.ts";
 import { own } from "../api/own.ts";
+import type { ObjectAnswer, UserInfo } from "../api/request.ts";
 import type { Attributes } from "../authorization/authorizer.ts";
 import { groupResource, type KindRequest, type RegistryContext } from "./context.ts";
-import type { ObjectAnswer, UserInfo } from "./request.ts";
 import { bodyObject } from "./write.ts";
 
 interface AccessSpec {

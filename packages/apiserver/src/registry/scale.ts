@@ -2,15 +2,14 @@
 import type { KubeObject, LabelSelector, Stored } from "@longshore/kube";
 import { labelSelectorMatcher } from "@longshore/kube/basics";
 import { apiError, badRequest, conflict, invalid, invalidValue, methodNotSupported } from "../api/errors.ts";
+import type { Kind, ScalePaths } from "../api/kind.ts";
 import { own } from "../api/own.ts";
-import type { ScalePaths } from "../custom/definition.ts";
+import type { ObjectAnswer } from "../api/request.ts";
 import { firstValueAt, membersOf, withValueAt } from "../custom/json-path.ts";
 import { applyJsonPatch } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
-import type { Kind } from "./kind.ts";
 import { bodyOfKind } from "./part-body.ts";
-import type { ObjectAnswer } from "./request.ts";
 import { replace } from "./write.ts";
 
 interface Workload extends KubeObject {

@@ -1,5 +1,6 @@
 /** POST to a service account's `token`: issues a token (core/serviceaccount/storage TokenREST). */
 import type { KubeObject, Stored } from "@longshore/kube";
+import { apiTime } from "../api/api-time.ts";
 import {
   badRequest,
   conflict,
@@ -10,12 +11,11 @@ import {
   notFound,
 } from "../api/errors.ts";
 import { own } from "../api/own.ts";
+import type { ObjectAnswer } from "../api/request.ts";
 import type { BoundObject } from "../authentication/service-account-tokens.ts";
 import { decodeObject } from "../schema/decode.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
-import { apiTime } from "./metadata.ts";
 import { bodyOfKind } from "./part-body.ts";
-import type { ObjectAnswer } from "./request.ts";
 
 /** What a TokenRequest asks for. */
 export interface TokenRequestObject extends KubeObject {

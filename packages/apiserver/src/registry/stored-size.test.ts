@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { adminUser } from "../api/request.ts";
 import { asker } from "../testing/ask.ts";
 import { aServer } from "../testing/world.ts";
-import { adminUser } from "./request.ts";
 
 const { server } = aServer();
 const { ask, outcome } = asker(server, adminUser);

@@ -2,6 +2,7 @@
 import type { KubeObject } from "@longshore/kube";
 import { methodNotSupported, unknownResource } from "../api/errors.ts";
 import { own } from "../api/own.ts";
+import type { ApiAnswer } from "../api/request.ts";
 import { bindPod } from "./binding.ts";
 import {
   commitOne,
@@ -15,7 +16,6 @@ import { finishDeletion } from "./delete.ts";
 import { evictPod } from "./eviction.ts";
 import { metadataForUpdate } from "./metadata.ts";
 import { changeEphemeralContainers, podLog, resizePod } from "./pod-subresources.ts";
-import type { ApiAnswer } from "./request.ts";
 import { scale } from "./scale.ts";
 import { createToken } from "./service-account-token.ts";
 import { bodyObject, patchObject, updateObject } from "./write.ts";

@@ -1,6 +1,7 @@
 /** Each kind of work that a request can be ends when its time is over. */
 import { describe, expect, it } from "vitest";
 import { excessOf } from "../api/bounded.ts";
+import type { CustomSchema } from "../api/custom-schema.ts";
 import { own, sameJson } from "../api/own.ts";
 import { withinWorkTime } from "../api/work-time.ts";
 import { compareObjects } from "../apply/compare.ts";
@@ -19,7 +20,6 @@ import {
 import { mergeApplied, removeFields } from "../apply/merge.ts";
 import { uncovered } from "../authorization/rbac/cover.ts";
 import { ruleViolations } from "../custom/cel-rules.ts";
-import type { CustomSchema } from "../custom/custom-schema.ts";
 import { withDefaults } from "../custom/defaults.ts";
 import { prune } from "../custom/prune.ts";
 import { validateValue } from "../custom/validate-value.ts";

@@ -13,7 +13,10 @@ import {
   requiredValue,
   unsupportedMediaType,
 } from "../api/errors.ts";
+import { type Kind, storedApiVersion } from "../api/kind.ts";
+import { generatedName } from "../api/names.ts";
 import { own, sameJson } from "../api/own.ts";
+import type { ObjectAnswer } from "../api/request.ts";
 import { assertAllowed, attributesOfRequest } from "../authorization/authorizer.ts";
 import { applyJsonPatch } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
@@ -31,7 +34,6 @@ import {
 import { apiVersionOf, servedForm, storedForm } from "./conversion.ts";
 import { customBody, customPatched, customPatchTypes, definitionTerminating } from "./custom-body.ts";
 import { finishDeletion } from "./delete.ts";
-import { type Kind, storedApiVersion } from "./kind.ts";
 import { appliedTo, managedByCreate, managedByUpdate, withManagedFields } from "./managed-fields.ts";
 import {
   metadataForCreate,
@@ -40,9 +42,7 @@ import {
   metadataUpdateProblems,
   specChanged,
 } from "./metadata.ts";
-import { generatedName } from "./names.ts";
 import { requireNamespace } from "./namespace-life.ts";
-import type { ObjectAnswer } from "./request.ts";
 
 type WithStatus = KubeObject & { status?: unknown };
 

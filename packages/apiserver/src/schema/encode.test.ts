@@ -151,7 +151,7 @@ describe("objects in protobuf", () => {
     expect(objectFromProtobuf(objectToProtobuf(object) as Buffer)).toEqual(object);
   });
 
-  it("have no form for a kind nobody knows", () => {
+  it("have no form for an unknown kind", () => {
     expect(objectToProtobuf({ apiVersion: "example.com/v1", kind: "Widget" })).toBeUndefined();
   });
 

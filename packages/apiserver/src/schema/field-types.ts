@@ -2,61 +2,12 @@
  * One view of types for all code that walks objects by type: server-side apply, patches, validation of fields. Types
  * of built-in kinds come from the API's structs and the merge rules; types of custom resources from their schemas.
  */
-import { atomicStructs, defaultsOf } from "../openapi/known-values.ts";
+import type { FieldType, ListType, ScalarType, StructType } from "../api/field-type.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { alwaysThere } from "./go-values.ts";
+import { atomicStructs, defaultsOf } from "./known-values.ts";
 import { type MergeRule, mergeRules } from "./merge-rules.ts";
 import { structNameOf, structOf, type TypeRef } from "./schema.ts";
-
-/** A value that is owned as a whole, of one of these kinds of JSON values. */
-export interface ScalarType {
-  readonly form: "scalar";
-  readonly accepts: "string" | "integer" | "number" | "boolean" | "any" | "anything";
-}
-
-/** An object of known members. */
-export interface StructType {
-  readonly form: "struct";
-  /** It is replaced, and owned, as a whole. */
-  readonly atomic: boolean;
-  /** `group.version.Type`, or a name for messages. */
-  readonly name: string;
-  /** The type of a member; undefined when there is none of that name. */
-  field(name: string): FieldType | undefined;
-  /**
-   * Members that are there even where JSON leaves them out, with the value that they then have: `{}` for structs
-   * that are no pointers, null for lists and times, zero for scalars. Source: the types of k8s.io/api.
-   */
-  readonly always: ReadonlyMap<string, unknown>;
-}
-
-/** An object of any members of one type. */
-export interface MapType {
-  readonly form: "map";
-  readonly atomic: boolean;
-  readonly of: FieldType;
-}
-
-/** A list: replaced as a whole, a set of scalars, or objects identified by the values of their keys. */
-export interface ListType {
-  readonly form: "list";
-  readonly listType: "atomic" | "set" | "map";
-  readonly keys: readonly string[];
-  /** What a key that an item leaves out is taken for. */
-  readonly keyDefaults: Readonly<Record<string, unknown>>;
-  readonly of: FieldType;
-}
-
-/** Anything: maps are walked member by member, lists and scalars are owned as a whole. */
-export interface UntypedType {
-  readonly form: "untyped";
-}
-
-/** The type of a value. */
-export type FieldType = ScalarType | StructType | MapType | ListType | UntypedType;
-
-/** The type of anything. */
-export const untyped: UntypedType = { form: "untyped" };
 
 const scalarOf = (accepts: ScalarType["accepts"]): ScalarType => ({ form: "scalar", accepts });
 const scalars = {

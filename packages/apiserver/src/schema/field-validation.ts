@@ -3,25 +3,11 @@
  * reported as an error or as a warning, as the client asks (`fieldValidation`; apimachinery's strict decoding errors).
  */
 import type { KubeObject } from "@longshore/kube";
+import type { FieldChecks } from "../api/field-checks.ts";
+import type { Kind } from "../api/kind.ts";
 import { spendTime } from "../api/work-time.ts";
-import type { Kind } from "../registry/kind.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { structNameOf, structOf, type TypeRef } from "./schema.ts";
-
-/** What is done about what a strict decoder objects to. */
-export const fieldValidations = ["Ignore", "Warn", "Strict"] as const;
-
-/** One of {@link fieldValidations}. */
-export type FieldValidation = (typeof fieldValidations)[number];
-
-/** How a request's fields are to be looked at, and what has been found in the text of its body. */
-export interface FieldChecks {
-  readonly validation: FieldValidation;
-  /** Problems of the text itself: members that are there twice. */
-  readonly inText: readonly string[];
-  /** Sends the client a warning in addition to the answer. */
-  readonly warn: (text: string) => void;
-}
 
 /** The error's text for all problems together. */
 export function strictProblem(problems: readonly string[]): string {

@@ -2,8 +2,7 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import { own, ownParsed } from "../api/own.ts";
 import { commitWork } from "../api/work-time.ts";
-import type { BaseContents, BaseRecord } from "./disk/base-file.ts";
-import type { StoredRecord } from "./disk/records.ts";
+import type { BaseContents, BaseRecord, DurableCommit, Persistence, StoredState } from "./persistence.ts";
 import { type HistoryLimits, ResourceTable } from "./resource-table.ts";
 import {
   type Change,
@@ -13,33 +12,6 @@ import {
   type Store,
   StoreError,
 } from "./store.ts";
-
-/** Makes commits durable, several at once. */
-export interface Persistence {
-  /**
-   * Resolves once all the commits are durable, all or none; called again only when it has settled.
-   * @param checkpoint returns synchronously everything that is durable before these commits
-   */
-  persist(commits: readonly DurableCommit[], checkpoint: () => BaseContents): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** One commit, on its way to the disk. */
-export interface DurableCommit {
-  readonly revision: number;
-  readonly changes: readonly (Change & { readonly object?: Stored })[];
-}
-
-/** The content of the store when it was opened. */
-export interface StoredState {
-  readonly revision: number;
-  /** The newest revision of which the changes are forgotten, by resource; under "" for all resources. */
-  readonly forgotten: Readonly<Record<string, number>>;
-  /** The objects before the changes. */
-  readonly base: readonly StoredRecord[];
-  /** The changes that are remembered, oldest first. */
-  readonly changes: readonly StoredRecord[];
-}
 
 /** How much a store keeps. */
 export interface StoreOptions {
@@ -314,7 +286,7 @@ function at(object: KubeObject, revision: number): Stored {
   return own({ ...object, metadata }) as Stored;
 }
 
-/** A store that lives as long as its process: for tests, simulations and throw-away clusters. */
+/** A store in memory only, for tests, simulations and temporary clusters. */
 export function memoryStore(options: StoreOptions = {}): Store {
   return new ObjectStore(options);
 }

@@ -63,7 +63,11 @@ export interface Page {
   readonly remaining: number;
 }
 
-/** The objects of one resource and their history. */
+/**
+ * The objects of one resource and their history. All reads are synchronous and return frozen objects. `get`, `list` and
+ * `page` without a revision show every commit, also one that is not durable yet; the log (`positionAfter`, `entry`,
+ * `onAppend`) shows only what is durable, in the order of the revisions. Called by the registry, watches and indexes.
+ */
 export interface ObjectTable {
   /** Number of objects. */
   readonly size: number;
@@ -82,7 +86,11 @@ export interface ObjectTable {
   onAppend(listener: () => void): () => void;
 }
 
-/** Stores objects. */
+/**
+ * Stores the objects of all resources. The registry is the only writer: it reads, validates and commits without a pause
+ * between them, and answers once `durable` has resolved. When commits cannot be made durable, they and all later ones are
+ * undone, and their `durable` rejects: a client never gets a success for a change that is lost.
+ */
 export interface Store {
   /** Revision of the last commit. */
   readonly revision: number;
@@ -90,12 +98,13 @@ export interface Store {
   readonly readableRevision: number;
   /** The table of a resource, `plural` or `plural.group`; made when first asked for. */
   table(resource: string): ObjectTable;
-  /** Applies all changes as one. */
+  /** Applies all changes as one, at the next revision. @throws StoreError when the store is closed, or an object to remove does not exist */
   commit(changes: readonly Change[]): Commit;
   /** Resolves once everything committed so far is durable; undefined when it is already. Rejects with {@link StoreError}. */
   durable(): Promise<void> | undefined;
   /** Forgets the history up to `revision`. */
   compact(revision: number): void;
+  /** Resolves once what was committed is durable or has failed; later commits throw. */
   close(): Promise<void>;
 }
 

@@ -12,10 +12,10 @@ it("leaves nothing out when the time of the request is over", () => {
     const object = { apiVersion: "v1", kind: "Node", metadata };
     store.commit([{ resource: "nodes", namespace: "", name: metadata.name, object }]);
   }
-  const told = new Set<string>();
-  const followed = new FollowedTable(store, "nodes", (key) => told.add(key));
+  const reported = new Set<string>();
+  const followed = new FollowedTable(store, "nodes", (key) => reported.add(key));
   const clock = new SlowClock();
   clock.jumpAfter(1);
   withinWorkTime(clock, 10, () => followed.catchUp());
-  expect(told.size).toBe(5000);
+  expect(reported.size).toBe(5000);
 });

@@ -33,34 +33,34 @@ export class FollowedTable {
 
   #readOn(): void {
     if (this.#position === undefined) {
-      this.#tellAll();
+      this.#reportAll();
       return;
     }
     for (;;) {
       const entry = this.#table.entry(this.#position);
       if (entry === undefined) return;
       if (entry === "gone") {
-        this.#tellAll();
+        this.#reportAll();
         return;
       }
       this.#position++;
       const key = keyOf(entry.namespace, entry.name);
-      this.#tell(key, entry.type === "DELETED" ? undefined : entry.object);
+      this.#report(key, entry.type === "DELETED" ? undefined : entry.object);
     }
   }
 
-  #tellAll(): void {
+  #reportAll(): void {
     this.#position = this.#table.positionAfter(this.#store.readableRevision) ?? 0;
     const there = new Set<string>();
     for (const object of this.#table.list()) {
       const key = keyOf(object.metadata.namespace ?? "", object.metadata.name);
       there.add(key);
-      this.#tell(key, object);
+      this.#report(key, object);
     }
-    for (const key of [...this.#known.keys()]) if (!there.has(key)) this.#tell(key, undefined);
+    for (const key of [...this.#known.keys()]) if (!there.has(key)) this.#report(key, undefined);
   }
 
-  #tell(key: string, object: Stored | undefined): void {
+  #report(key: string, object: Stored | undefined): void {
     const previous = this.#known.get(key);
     if (previous === object) return;
     if (object === undefined) this.#known.delete(key);

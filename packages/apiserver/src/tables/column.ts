@@ -1,25 +1,6 @@
 /** What columns of tables are made of, and the ways of cells that many kinds share. */
-import type { KubeObject } from "@longshore/kube";
-import type { Behaviour } from "../versions/changes.ts";
+import type { Column, Row } from "../api/column.ts";
 import { humanDuration } from "./human-duration.ts";
-
-/** One column and the cell it has for an object. */
-export interface Column {
-  readonly name: string;
-  readonly type: "string" | "integer" | "number" | "boolean" | "date";
-  readonly format?: string;
-  /** Above 0: shown in wide tables only. */
-  readonly priority?: number;
-  /** What the column shows, in our own words; default: its name and the kind's. */
-  readonly description?: string;
-  /** Only in versions that have, or do not have, this behaviour. */
-  readonly since?: Behaviour;
-  readonly until?: Behaviour;
-  readonly cell: (object: Row, now: Date) => unknown;
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: cells look into objects of every kind, each into its own.
-export type Row = KubeObject & Record<string, any>;
 
 export const text = (name: string, cell: Column["cell"]): Column => ({ name, type: "string", cell });
 export const wide = (name: string, cell: Column["cell"]): Column => ({

@@ -1,14 +1,13 @@
 /** Tables of the kinds of the core group and of events (kubernetes pkg/printers/internalversion). */
+import type { Column, Row } from "../api/column.ts";
 import {
   age,
   ageColumn,
-  type Column,
   containerColumns,
   integer,
   joined,
   labelsText,
   nameColumn,
-  type Row,
   text,
   wide,
 } from "./column.ts";

@@ -1,7 +1,8 @@
 /** The columns of each kind's table. */
-import { type Kind, resourceKey } from "../registry/kind.ts";
+import type { Column } from "../api/column.ts";
+import { type Kind, resourceKey } from "../api/kind.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
-import { type Column, plainColumns } from "./column.ts";
+import { plainColumns } from "./column.ts";
 import { coreTables } from "./core-tables.ts";
 import { otherTables } from "./other-tables.ts";
 import { recordedDescriptions } from "./recorded-descriptions.ts";

@@ -1,16 +1,6 @@
 /** Tables of access, networks, scheduling and coordination (kubernetes pkg/printers/internalversion). */
-import {
-  ageColumn,
-  boolean,
-  type Column,
-  integer,
-  joined,
-  nameColumn,
-  type Row,
-  selectorText,
-  text,
-  wide,
-} from "./column.ts";
+import type { Column, Row } from "../api/column.ts";
+import { ageColumn, boolean, integer, joined, nameColumn, selectorText, text, wide } from "./column.ts";
 
 const subjects = (o: Row, kind: string): string => {
   const names = ((o.subjects ?? []) as readonly Row[])

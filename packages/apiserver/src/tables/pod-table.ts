@@ -1,15 +1,6 @@
 /** The table of pods (kubernetes pkg/printers/internalversion printPod). */
-import {
-  age,
-  ageColumn,
-  type Column,
-  deleting,
-  integer,
-  nameColumn,
-  type Row,
-  text,
-  wide,
-} from "./column.ts";
+import type { Column, Row } from "../api/column.ts";
+import { age, ageColumn, deleting, integer, nameColumn, text, wide } from "./column.ts";
 
 interface Summary {
   readonly reason: string;

@@ -1,16 +1,6 @@
 /** Tables of the storage kinds (kubernetes pkg/printers/internalversion). */
-import {
-  ageColumn,
-  boolean,
-  type Column,
-  deleting,
-  integer,
-  joined,
-  nameColumn,
-  type Row,
-  text,
-  wide,
-} from "./column.ts";
+import type { Column, Row } from "../api/column.ts";
+import { ageColumn, boolean, deleting, integer, joined, nameColumn, text, wide } from "./column.ts";
 
 const shortModes: Readonly<Record<string, string>> = {
   ReadWriteOnce: "RWO",

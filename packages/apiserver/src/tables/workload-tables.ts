@@ -1,15 +1,14 @@
 /** Tables of what runs, and of what watches over it (kubernetes pkg/printers/internalversion). */
+import type { Column, Row } from "../api/column.ts";
 import {
   age,
   ageColumn,
   boolean,
-  type Column,
   containerColumns,
   integer,
   joined,
   labelsText,
   nameColumn,
-  type Row,
   selectorText,
   text,
   wide,

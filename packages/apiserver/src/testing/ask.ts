@@ -1,8 +1,7 @@
 /** Sends requests to the registry as a user, as over HTTP, but without the encoding. */
 import { KubeApiError, type KubeObject } from "@longshore/kube";
+import type { ApiRequest, UserInfo } from "../api/request.ts";
 import type { ApiServer } from "../api-server.ts";
-import { assertAllowed, attributesOfRequest } from "../authorization/authorizer.ts";
-import type { ApiRequest, UserInfo } from "../registry/request.ts";
 
 /** What to ask: the path of the resource, `apis/GROUP/VERSION/[namespaces/NS/]RESOURCE[/NAME[/SUBRESOURCE]]` or `api/v1/…`. */
 export function asker(server: ApiServer, user: UserInfo) {
@@ -35,8 +34,7 @@ export function asker(server: ApiServer, user: UserInfo) {
       ...(body === undefined ? {} : { body }),
       ...rest,
     };
-    assertAllowed(server.authorizer, attributesOfRequest(request));
-    const answer = server.registry.handle(request);
+    const answer = server.registry.handleAuthorized(request);
     return answer.type === "object" ? answer.object : ({ kind: answer.type } as KubeObject);
   };
   /** The outcome in one line: `ok`, or the code and the message of the refusal. */

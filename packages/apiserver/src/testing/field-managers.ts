@@ -362,11 +362,11 @@ export function shown({ status, body }: { readonly status: number; readonly body
     const { causes = [] } = body.details ?? {};
     // What a rule says is compared elsewhere; here it is that it says something of the same fields.
     const isRule = status === 422;
-    const told: string[] = causes.map((c: Any) =>
+    const lines: string[] = causes.map((c: Any) =>
       isRule ? placeOf(c.field) : `${beginOf(c.field ?? "")}: ${c.message} (${c.reason})`,
     );
     const message = isRule || causes.length > 0 ? "" : body.message;
-    const sorted = isRule ? [...new Set(told)].sort() : told.sort();
+    const sorted = isRule ? [...new Set(lines)].sort() : lines.sort();
     return [`${status} ${body.reason} ${message}`, ...sorted].join("\n");
   }
   const { managedFields, ...rest } = body?.metadata ?? {};

@@ -117,7 +117,7 @@ async function takeStep(state: State, step: Step): Promise<readonly string[]> {
     await new Promise((resolve) => setTimeout(resolve, 20));
     watch?.close();
     return (watch?.unread ?? []).map(
-      (event) => `an event that nobody expects: ${JSON.stringify(event).slice(0, 200)}`,
+      (event) => `an unexpected event: ${JSON.stringify(event).slice(0, 200)}`,
     );
   }
   if (step.watch !== undefined) return openWatch(state, step, step.watch);

@@ -1,7 +1,7 @@
 /** A server on a {@link SlowClock}, asked as its administrator. */
 import { noMeter, type RuntimeEnv, recordingLogger, SeededRandom } from "@longshore/runtime";
+import { adminUser } from "../api/request.ts";
 import { createApiServer } from "../api-server.ts";
-import { adminUser } from "../registry/request.ts";
 import { memoryStore } from "../storage/object-store.ts";
 import { fakeExchange } from "./fake-exchange.ts";
 import type { SendJson } from "./heavy-requests/heavy-request.ts";

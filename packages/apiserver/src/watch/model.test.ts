@@ -5,7 +5,7 @@
 import { type KubeApiError, type KubeObject, resources, type Stored } from "@longshore/kube";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { ApiQuery, ListAnswer, WatchAnswer, WatchStream } from "../registry/request.ts";
+import type { ApiQuery, ListAnswer, WatchAnswer, WatchStream } from "../api/request.ts";
 import { aServer } from "../testing/world.ts";
 
 const historyLimit = 12;
@@ -79,7 +79,7 @@ function selected(objects: readonly Stored[], { namespace, labelSelector, fieldS
   });
 }
 
-it("lists, pages and watches tell what was there, or that it is too long ago", () => {
+it("lists, pages and watches return what was there, or 410 where it is too long ago", () => {
   const seen = { pages: 0, gone: 0, events: 0, lost: 0 };
   fc.assert(
     fc.property(fc.array(step, { minLength: 20, maxLength: 120 }), (steps) => {

@@ -1,6 +1,6 @@
 import { type ConfigMap, resources } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
-import type { ApiQuery, WatchAnswer, WatchItem, WatchStream } from "../registry/request.ts";
+import type { ApiQuery, WatchAnswer, WatchItem, WatchStream } from "../api/request.ts";
 import { aServer } from "../testing/world.ts";
 
 const signal = new AbortController().signal;
@@ -31,7 +31,7 @@ function shown(item: WatchItem | "ended" | undefined): string {
 }
 
 describe("a watch", () => {
-  it("from no version tells first what is there", async () => {
+  it("without a version sends first what exists", async () => {
     const { watch, create } = watched();
     await create("a");
     const stream = watch({});
@@ -68,7 +68,7 @@ describe("a watch", () => {
     expect([await stream.next(), await stream.next()].map(shown)).toEqual(["ERROR 410", "undefined"]);
   });
 
-  it("that is read too slowly is told 410 and ends, and costs nothing meanwhile", async () => {
+  it("that is read too slowly ends with 410, and costs nothing meanwhile", async () => {
     const { watch, create, store } = watched({ historyLimit: 8 });
     const slow = watch({ resourceVersion: String(store.revision) });
     await create("first");
@@ -142,7 +142,7 @@ describe("a watch", () => {
     expect(await stream.next()).toBeUndefined();
   });
 
-  it("tells a state of any size in pages, all of one version", async () => {
+  it("sends a state of any size in pages, all of one version", async () => {
     const { watch, create, store } = watched();
     const { namespace } = aConfigMap("x").metadata ?? {};
     for (let i = 0; i < 450; i++) await create(`c${String(i).padStart(3, "0")}`);
@@ -170,7 +170,7 @@ describe("a watch", () => {
     expect(rest).toHaveLength(200);
   });
 
-  it("tells its owner when nobody reads it and what it would read is forgotten", async () => {
+  it("calls its owner when it has no reader and what it would read is compacted", async () => {
     const { watch, create, store } = watched({ historyLimit: 8 });
     const stream = watch({ resourceVersion: String(store.revision) });
     let lost = 0;

@@ -5,7 +5,7 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import { expired } from "../api/errors.ts";
 import { own } from "../api/own.ts";
-import type { WatchItem, WatchStream } from "../registry/request.ts";
+import type { WatchItem, WatchStream } from "../api/request.ts";
 import type { LogEntry, ObjectTable, Store } from "../storage/store.ts";
 
 /** What is watched. */

@@ -7,7 +7,7 @@ import type {
   ConformanceOptions,
   ConformanceReport,
   DriverSecrets,
-} from "@longshore/csi/conformance";
+} from "@longshore/conformance";
 import type { Clock } from "@longshore/runtime";
 import type { Command } from "commander";
 import { Option } from "commander";
@@ -91,7 +91,7 @@ export function registerDriverCheck(driver: Command): void {
 }
 
 async function list(flags: CheckFlags): Promise<void> {
-  const { conformanceChecks } = await import("@longshore/csi/conformance");
+  const { conformanceChecks } = await import("@longshore/conformance");
   const { listText } = await import("./driver-check/check-report.ts");
   const wanted = selection(flags);
   const shown = conformanceChecks
@@ -103,7 +103,7 @@ async function list(flags: CheckFlags): Promise<void> {
 
 async function check(flags: CheckFlags, signal: AbortSignal): Promise<void> {
   const { grpcConnector } = await import("@longshore/csi");
-  const suite = await import("@longshore/csi/conformance");
+  const suite = await import("@longshore/conformance");
   const { kernelHost, systemClock, systemRandom, unprivilegedHost } = await import("@longshore/runtime");
   const { mustBeReachable } = await import("./driver-check/reachable.ts");
   const fromFlags = suiteOptions(flags, await readSecrets(flags.secrets));
@@ -156,7 +156,7 @@ async function check(flags: CheckFlags, signal: AbortSignal): Promise<void> {
 async function deliverReport(flags: CheckFlags, report: ConformanceReport): Promise<void> {
   if (flags.output === "json") return deliver(flags, json(report));
   if (flags.output === "junit")
-    return deliver(flags, (await import("@longshore/csi/conformance")).junitOf(report));
+    return deliver(flags, (await import("@longshore/conformance")).junitOf(report));
   const { reportText } = await import("./driver-check/check-report.ts");
   deliver(flags, reportText(report, flags.verbose === true));
 }
@@ -174,7 +174,7 @@ function json(value: unknown): string {
 /** The secrets of the file. Neither their values nor the file's text are in an error. */
 async function readSecrets(file: string | undefined): Promise<DriverSecrets> {
   if (file === undefined) return {};
-  const { driverSecretsOf, SecretsError } = await import("@longshore/csi/conformance");
+  const { driverSecretsOf, SecretsError } = await import("@longshore/conformance");
   const { JSON_SCHEMA, load } = await import("js-yaml");
   let text: string;
   try {

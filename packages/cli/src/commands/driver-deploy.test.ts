@@ -2,10 +2,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { allObjects, planDeployment, renderDeployment } from "@longshore/sidecars/deployment";
+import { deployForms } from "@longshore/testing/deployment";
 import { Command } from "commander";
 import { load, loadAll } from "js-yaml";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { deployForms } from "../../../sidecars/src/deployment/testing/forms.ts";
 import { main } from "../main.ts";
 import { loadRunCommand } from "./run.ts";
 
@@ -91,7 +91,7 @@ test("every flag of the driver reaches it, also one with dashes", async () => {
   expect(objects.map(({ kind }) => kind)).not.toContain("StorageClass");
 });
 
-test("-o helm writes a chart once, and again only when it is told to", async () => {
+test("-o helm writes a chart once, and again only with the option that allows it", async () => {
   const chart = join(dir, "chart");
   await longshore(`${deploy} -o helm --output-dir ${chart}`);
   expect(said.out).toContain(`helm install disk-csi-example-com ${chart}`);

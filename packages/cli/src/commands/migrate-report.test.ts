@@ -102,7 +102,7 @@ function shown(live: boolean, ...times: readonly number[]): string[] {
   return said;
 }
 
-test("without a terminal each telling of a wait is a line; on one, only those of a wait that lasts", () => {
+test("without a terminal each report of a wait is a line; on one, only those of a wait that lasts", () => {
   const words = "… n1: drain waits for Pod d/w-0 (to end)";
   const later = `line ${words}, for 30 s now; given up in 570 s`;
   expect(shown(false, 0, 30_000).filter((text) => text.startsWith("line"))).toEqual([`line ${words}`, later]);

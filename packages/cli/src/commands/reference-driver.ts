@@ -1,6 +1,6 @@
 /** `longshore run reference-driver`: the reference CSI driver alone, for authors and for `driver check`. */
 import { hostname } from "node:os";
-import type { FaultName, StandaloneDriverOptions } from "@longshore/local";
+import type { FaultName, StandaloneDriverOptions } from "@longshore/reference-driver";
 import { type Command, Option } from "commander";
 import { absolute } from "../environment.ts";
 import { UsageError } from "../exit.ts";
@@ -72,29 +72,30 @@ export function registerReferenceDriver(run: Command): void {
     .option("--fault <name>", "break this rule of the contract; may be repeated; list: show them", collect)
     .addHelpText("after", help)
     .action(async (flags: ReferenceDriverFlags) => {
-      const local = await import("@longshore/local");
+      const driver = await import("@longshore/reference-driver");
       if (flags.fault?.includes("list") === true) {
-        for (const name of local.faultNames) {
-          process.stdout.write(`${name}\t${local.faultDescriptions[name]}\n`);
+        for (const name of driver.faultNames) {
+          process.stdout.write(`${name}\t${driver.faultDescriptions[name]}\n`);
         }
         return;
       }
-      const unknown = flags.fault?.find((name) => !local.isFaultName(name));
+      const unknown = flags.fault?.find((name) => !driver.isFaultName(name));
       if (unknown !== undefined) {
         throw new UsageError(`--fault: there is no fault ${unknown}: "--fault list" names them`);
       }
       const options = await optionsOf(flags);
       const { grpcListener } = await import("@longshore/csi");
+      const local = await import("@longshore/local");
       await untilInterrupted(async () => {
         const env = local.processEnv("reference-driver");
         const form = flags.mode === undefined ? local.mayMount() : flags.mode === "loop";
         const host = local.processHost(form ? "kernel" : "unprivileged");
-        const driver = await local.startStandaloneDriver(
+        const started = await driver.startStandaloneDriver(
           { ...env, host, listener: grpcListener(env) },
           { ...options, defaultFsType: flags.fsType ?? (local.mayGrowMounted() ? "ext4" : "xfs") },
         );
         process.stdout.write(`serving at unix://${options.endpoint}\n`);
-        return { ended: new Promise<string>(() => {}), stop: () => driver.stop() };
+        return { ended: new Promise<string>(() => {}), stop: () => started.stop() };
       });
     });
 }

@@ -12,8 +12,7 @@ import {
 } from "@longshore/runtime/basics";
 import { type Command, Option } from "commander";
 import { type AccessFlags, accessOptions, addAccessFlags } from "./access-flags.ts";
-import { collectBetweenAnswers } from "./between-answers.ts";
-import { compileInSmallPieces } from "./short-compilations.ts";
+import { collectBetweenAnswers, exposedCollector } from "./between-answers.ts";
 import { untilInterrupted } from "./until-interrupted.ts";
 
 const apiServerHelp = `
@@ -25,6 +24,9 @@ Example:
   kubectl --kubeconfig ./kubeconfig get namespaces
 
 Backup, while it runs or not, and restore: longshore apiserver --help.`;
+
+const collectorMissing =
+  '--collect-between-answers needs the collector: start with node --expose-gc "$(command -v longshore)" run apiserver …';
 
 /** Adds the verbs. */
 export function registerComponents(run: Command): void {
@@ -46,10 +48,13 @@ export function registerComponents(run: Command): void {
       "--install-crds <path...>",
       'CustomResourceDefinitions that are there from the start: files or directories, or "snapshots" for those of snapshots',
     )
+    .option(
+      "--collect-between-answers",
+      "collect garbage between answers, which makes the slowest ones faster; needs Node's --expose-gc",
+    )
     .addOption(new Option("--cluster-dir <dir>").hideHelp())
     .addHelpText("after", apiServerHelp)
     .action(async (options: ApiServerFlags) => {
-      compileInSmallPieces();
       if (options.clusterDir !== undefined) return runOfCluster("apiserver", options.clusterDir);
       const { dataDir, inMemory, securePort, kubeconfigOut, emulatedVersion, featureGates } = options;
       if (dataDir === undefined && inMemory !== true) {
@@ -62,13 +67,17 @@ export function registerComponents(run: Command): void {
       if (!Number.isInteger(port) || port < 0 || port > 65_535) {
         return run.error(`error: --secure-port: "${securePort}" is not a port (0 to 65535)`);
       }
+      const collector = options.collectBetweenAnswers === true ? exposedCollector() : undefined;
+      if (options.collectBetweenAnswers === true && collector === undefined) {
+        return run.error(`error: ${collectorMissing}`);
+      }
       const access = accessOptions(options);
       if (typeof access === "string") return run.error(`error: ${access}`);
       await untilInterrupted(async () => {
         const server = await runApiServer(serverEnv(), {
           ...access,
           port,
-          onAnswered: collectBetweenAnswers(),
+          ...(collector === undefined ? {} : { onAnswered: collectBetweenAnswers(collector) }),
           definitionPaths: await Promise.all((options.installCrds ?? []).map(definitionPath)),
           ...(dataDir === undefined ? {} : { dataDir }),
           ...(kubeconfigOut === undefined ? {} : { kubeconfigOut }),
@@ -121,6 +130,7 @@ interface ApiServerFlags extends AccessFlags {
   readonly emulatedVersion?: string;
   readonly featureGates?: string;
   readonly installCrds?: readonly string[];
+  readonly collectBetweenAnswers?: true;
   readonly clusterDir?: string;
 }
 

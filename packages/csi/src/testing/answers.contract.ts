@@ -2,10 +2,10 @@
  * How a driver's answers are cleaned, in every form of the CSI seams: the half of the contract that `guarded.ts` keeps.
  */
 import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import { csiMethods, methodsWithSecrets, placesOfText, requestWithSecrets } from "@longshore/testing/csi";
 import { describe, expect, it } from "vitest";
 import { CsiCallError, type CsiConnection, type CsiConnectOptions, CsiStatusError } from "../index.ts";
 import type { CsiForm } from "./csi-form.ts";
-import { csiMethods, methodsWithSecrets, placesOfText, requestWithSecrets } from "./planted-texts.ts";
 
 const options = { signal: new AbortController().signal, timeoutMs: 5_000 };
 const password = `p"ss/w+rd ü${"\\"}7 $&.*`;
@@ -87,16 +87,18 @@ export function answersContract(form: () => CsiForm): void {
           `${method.name}: admin cannot log in with ${given} of key-000-secret`,
         );
       });
-      const told = async (given: Record<string, string>) =>
+      const detailFor = async (given: Record<string, string>) =>
         (await failureOf(connection.controller.deleteVolume({ secrets: given }, options))).detail;
-      expect(await told({ user: "admin" })).toContain(": ***stripped*** cannot");
-      expect(await told({ key: "key-000-secret" })).toMatch(
+      expect(await detailFor({ user: "admin" })).toContain(": ***stripped*** cannot");
+      expect(await detailFor({ key: "key-000-secret" })).toMatch(
         /: admin cannot log in with \*\*\*stripped\*\*\* of \*/,
       );
-      for (let n = 1; n <= 255; n++) await told({ key: `key-${n}-secret` });
-      expect(await told({})).toMatch(/of \*\*\*stripped\*\*\*$/);
+      for (let n = 1; n <= 255; n++) await detailFor({ key: `key-${n}-secret` });
+      expect(await detailFor({})).toMatch(/of \*\*\*stripped\*\*\*$/);
       // One more, and the one used longest ago is forgotten; that of the call itself never is.
-      expect(await told({ key: "key-256-secret" })).toMatch(/with \*\*\*stripped\*\*\* of key-000-secret$/);
+      expect(await detailFor({ key: "key-256-secret" })).toMatch(
+        /with \*\*\*stripped\*\*\* of key-000-secret$/,
+      );
       await stop();
     });
 
@@ -204,10 +206,10 @@ export function answersContract(form: () => CsiForm): void {
       const registrar = connector.connectRegistration(at);
       const failure = await failureOf(registrar.getInfo(options));
       expect(failure.message).toContain("name holds control characters");
-      const told = await failureOf(
+      const failed = await failureOf(
         registrar.notifyRegistrationStatus({ pluginRegistered: true, error: "" }, options),
       );
-      expect(told.detail).toBe("a\\nb");
+      expect(failed.detail).toBe("a\\nb");
       registrar.close();
       await server.close();
     });
@@ -277,9 +279,9 @@ const encoded = (value: string) =>
   ].join(" ");
 
 function expectNoSecret(error: Error): void {
-  const told = `${error.message} ${error.stack} ${JSON.stringify(error, plain)} ${String((error.cause as Error)?.message)}`;
+  const text = `${error.message} ${error.stack} ${JSON.stringify(error, plain)} ${String((error.cause as Error)?.message)}`;
   for (const form of [...encoded(password).split(" "), password, "operator"])
-    expect(told).not.toContain(form);
+    expect(text).not.toContain(form);
 }
 
 const plain = (_key: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value);

@@ -120,7 +120,7 @@ export function csiContract(name: string, form: () => CsiForm): void {
       await server.close();
     });
 
-    it("says that nobody answered when nobody listens", async () => {
+    it("fails with answered: false when no server listens", async () => {
       const { connector, endpoint } = form();
       const connection = connector.connect(endpoint());
       const error = await failure(connection.identity.probe({}, options));
@@ -128,38 +128,38 @@ export function csiContract(name: string, form: () => CsiForm): void {
       connection.close();
     });
 
-    it("ends a call at its deadline, and tells the handler", async () => {
+    it("ends a call at its deadline, and aborts the handler's signal", async () => {
       const { connector, listener, endpoint } = form();
       const at = endpoint();
-      let told: () => void = () => {};
-      const handlerTold = new Promise<void>((resolve) => {
-        told = resolve;
+      let onAborted: () => void = () => {};
+      const handlerAborted = new Promise<void>((resolve) => {
+        onAborted = resolve;
       });
-      const server = await listener.serve(at, driver({ deleteVolume: hanging(() => told()) }));
+      const server = await listener.serve(at, driver({ deleteVolume: hanging(() => onAborted()) }));
       const connection = connector.connect(at);
       const error = await failure(
         connection.controller.deleteVolume({ volumeId: "v" }, { signal: never, timeoutMs: callMs }),
       );
       expect(error).toMatchObject({ code: "DEADLINE_EXCEEDED", answered: false });
-      await handlerTold;
+      await handlerAborted;
       connection.close();
       await server.close();
     });
 
-    it("ends a call when its signal aborts, and tells the handler", async () => {
+    it("ends a call when its signal aborts, and aborts the handler's signal", async () => {
       const { connector, listener, endpoint } = form();
       const at = endpoint();
       const abort = new AbortController();
-      let told: () => void = () => {};
-      const handlerTold = new Promise<void>((resolve) => {
-        told = resolve;
+      let onAborted: () => void = () => {};
+      const handlerAborted = new Promise<void>((resolve) => {
+        onAborted = resolve;
       });
       const server = await listener.serve(
         at,
         driver({
           deleteVolume: (request, signal) => {
             queueMicrotask(() => abort.abort());
-            return hanging(() => told())(request, signal);
+            return hanging(() => onAborted())(request, signal);
           },
         }),
       );
@@ -168,7 +168,7 @@ export function csiContract(name: string, form: () => CsiForm): void {
         connection.controller.deleteVolume({ volumeId: "v" }, { signal: abort.signal, timeoutMs: 5_000 }),
       );
       expect(error).toMatchObject({ code: "CANCELLED", answered: false });
-      await handlerTold;
+      await handlerAborted;
       const before = await failure(
         connection.controller.deleteVolume({ volumeId: "v" }, { signal: abort.signal, timeoutMs: 5_000 }),
       );
@@ -177,7 +177,7 @@ export function csiContract(name: string, form: () => CsiForm): void {
       await server.close();
     });
 
-    it("leaves the outcome open when the server dies during a call", async () => {
+    it("leaves the outcome open when the server ends during a call", async () => {
       const { connector, listener, endpoint } = form();
       const at = endpoint();
       let arrived: () => void = () => {};
@@ -233,7 +233,7 @@ export function csiContract(name: string, form: () => CsiForm): void {
       await expect(listener.serve("csi.sock", driver())).rejects.toThrow(/absolute path/);
     });
 
-    it("tells that an established connection is lost, and of no other", async () => {
+    it("reports the loss of an established connection, and of no other", async () => {
       const { connector, listener, endpoint } = form();
       const at = endpoint();
       const lost: string[] = [];
@@ -245,13 +245,13 @@ export function csiContract(name: string, form: () => CsiForm): void {
 
       const first = await listener.serve(at, driver());
       const connection = connector.connect(at);
-      let tell = () => {};
-      const told = new Promise<void>((resolve) => {
-        tell = resolve;
+      let resolveLost = () => {};
+      const onAborted = new Promise<void>((resolve) => {
+        resolveLost = resolve;
       });
       connection.onLost(() => {
         lost.push("established");
-        tell();
+        resolveLost();
       });
       connection.onLost(() => lost.push("taken off"))();
       await connection.identity.probe({}, options);
@@ -261,7 +261,7 @@ export function csiContract(name: string, form: () => CsiForm): void {
       await closed.identity.probe({}, options);
       closed.close();
       await first.close();
-      await told;
+      await onAborted;
 
       const second = await listener.serve(at, driver());
       // A listener that is added too late is called at once.
@@ -322,8 +322,8 @@ export function csiContract(name: string, form: () => CsiForm): void {
       await stop();
     });
 
-    it("has a driver produce no more of a stream than is taken, and tells it when its caller goes", async () => {
-      const told = gate();
+    it("has a driver produce no more of a stream than is taken, and ends the handler when its caller leaves", async () => {
+      const ended = gate();
       let made = 0;
       const { connection, stop } = await streaming(form(), async function* () {
         try {
@@ -332,7 +332,7 @@ export function csiContract(name: string, form: () => CsiForm): void {
             yield tuples(BigInt(made), 10_000);
           }
         } finally {
-          told.open();
+          ended.open();
         }
       });
       let taken = 0;
@@ -340,7 +340,7 @@ export function csiContract(name: string, form: () => CsiForm): void {
         expect(answer.blockMetadata).toHaveLength(10_000);
         if (++taken === 3) break;
       }
-      await told.opened;
+      await ended.opened;
       expect(made).toBeLessThan(100);
       await stop();
     });
@@ -348,14 +348,14 @@ export function csiContract(name: string, form: () => CsiForm): void {
     it.each([
       ["at its deadline", "DEADLINE_EXCEEDED"],
       ["when its signal aborts", "CANCELLED"],
-    ] as const)("ends a stream %s, and tells the handler", async (_, code) => {
-      const told = gate();
+    ] as const)("ends a stream %s, and ends its handler", async (_, code) => {
+      const ended = gate();
       const { connection, stop } = await streaming(form(), async function* (request, signal) {
         try {
           yield tuples(0n);
           await hanging(() => {})(request, signal);
         } finally {
-          told.open();
+          ended.open();
         }
       });
       const abort = new AbortController();
@@ -368,18 +368,18 @@ export function csiContract(name: string, form: () => CsiForm): void {
         })(),
       );
       expect(error).toMatchObject({ code, answered: false });
-      await told.opened;
+      await ended.opened;
       if (code === "CANCELLED") expect(await failure(offsetsOf(call()))).toMatchObject({ code });
       await stop();
     });
 
-    it("says that nobody answered a stream whose server is away, dies or is left", async () => {
+    it("fails with answered: false for a stream whose server is unreachable, ends or is left", async () => {
       const parts = form();
       const at = parts.endpoint();
-      const nobody = parts.connector.connect(at);
-      const away = await failure(offsetsOf(nobody.snapshotMetadata.getMetadataAllocated({}, options)));
+      const unserved = parts.connector.connect(at);
+      const away = await failure(offsetsOf(unserved.snapshotMetadata.getMetadataAllocated({}, options)));
       expect(away).toMatchObject({ code: "UNAVAILABLE", answered: false });
-      nobody.close();
+      unserved.close();
 
       const { connection, server, stop } = await streaming(parts, async function* (request, signal) {
         yield tuples(0n);
@@ -429,11 +429,11 @@ export function csiContract(name: string, form: () => CsiForm): void {
 }
 
 /** A handler that ends only when its call is given up. */
-function hanging(told: () => void) {
+function hanging(onAborted: () => void) {
   return (_: unknown, signal: AbortSignal) =>
     new Promise<never>((_, reject) => {
       signal.addEventListener("abort", () => {
-        told();
+        onAborted();
         reject(new CsiStatusError("CANCELLED", "given up"));
       });
     });

@@ -15,7 +15,7 @@ let heardAt = new Date();
 let newest: DashboardState | undefined;
 let pictures = follow();
 
-function tell({ link: state, text, parts, notes }: Freshness): void {
+function showFreshness({ link: state, text, parts, notes }: Freshness): void {
   if (link !== null && link.textContent !== text) {
     link.dataset.state = state;
     link.textContent = text;
@@ -33,14 +33,14 @@ function follow(): EventSource {
     heardAt = new Date();
     newest = JSON.parse(event.data) as DashboardState;
     show(newest);
-    tell(freshnessOf(newest));
+    showFreshness(freshnessOf(newest));
   });
   source.addEventListener("alive", () => {
     heardAt = new Date();
-    if (newest !== undefined) tell(freshnessOf(newest));
+    if (newest !== undefined) showFreshness(freshnessOf(newest));
   });
   source.addEventListener("error", () => {
-    tell(linkFreshness(heardAt, newest !== undefined));
+    showFreshness(linkFreshness(heardAt, newest !== undefined));
     // A refusal, as of a server that came back with another token, is not tried again by the browser.
     if (source.readyState === EventSource.CLOSED) setTimeout(reconnect, againMs);
   });
@@ -55,6 +55,6 @@ function reconnect(): void {
 // A stream does not end when the server is gone without closing the connection.
 setInterval(() => {
   if (Date.now() - heardAt.getTime() < silentMs || pictures.readyState !== EventSource.OPEN) return;
-  tell(linkFreshness(heardAt, newest !== undefined));
+  showFreshness(linkFreshness(heardAt, newest !== undefined));
   reconnect();
 }, lookMs);

@@ -203,7 +203,7 @@ test.each([
   await expect(load(text)).rejects.toThrow("/etc/cluster/config");
 });
 
-test("names that lead nowhere are told together with those that are there", async () => {
+test("a name that leads nowhere is reported with the names that exist", async () => {
   await expect(load(kubeconfig("token: a"), machine({}), "other")).rejects.toThrow(
     'no context "other"; there are main, broken',
   );

@@ -48,8 +48,8 @@ export class EventCorrelator {
   admit(text: EventText): EventText | undefined {
     const { kind, namespace, name, uid } = text.subject;
     const object = JSON.stringify([kind, namespace, name, uid]);
-    const told = this.#foldSimilar(`${object} ${text.type} ${text.reason}`, text);
-    return this.#takeToken(object) ? told : undefined;
+    const folded = this.#foldSimilar(`${object} ${text.type} ${text.reason}`, text);
+    return this.#takeToken(object) ? folded : undefined;
   }
 
   #foldSimilar(key: string, text: EventText): EventText {

@@ -1,9 +1,9 @@
 import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test } from "vitest";
 import type { Event, Pod } from "../api-types.ts";
 import { type KubeClient, KubeTransportError } from "../client.ts";
 import { resources } from "../resources.ts";
-import { virtualEnv } from "../testing/test-env.ts";
 import { createEventRecorder, involvedObject } from "./event-recorder.ts";
 
 const signal = new AbortController().signal;
@@ -61,9 +61,9 @@ test("one object cannot cause more than its share, others are not touched", asyn
   const { env, recorder, events } = world();
   for (let i = 0; i < 200; i++) recorder.event(pod, "Normal", `Reason${i}`, "spam");
   recorder.event({ kind: "Node", apiVersion: "v1", name: "node-1" }, "Normal", "Other", "heard");
-  const told = await events();
-  expect(told.filter((event) => event.involvedObject.kind === "Pod")).toHaveLength(25);
-  expect(told.filter((event) => event.involvedObject.kind === "Node")).toHaveLength(1);
+  const recorded = await events();
+  expect(recorded.filter((event) => event.involvedObject.kind === "Pod")).toHaveLength(25);
+  expect(recorded.filter((event) => event.involvedObject.kind === "Node")).toHaveLength(1);
   await env.clock.advance(300_000);
   recorder.event(pod, "Normal", "Later", "one more");
   expect(await events()).toHaveLength(27);
@@ -73,9 +73,9 @@ test("one object cannot cause more than its share, others are not touched", asyn
 test("many messages of one reason become one event", async () => {
   const { recorder, events } = world();
   for (let i = 0; i < 20; i++) recorder.event(pod, "Normal", "Busy", `attempt ${i}`);
-  const told = await events();
-  expect(told).toHaveLength(11);
-  expect(told.find((event) => event.message?.startsWith("(combined"))).toMatchObject({ count: 10 });
+  const recorded = await events();
+  expect(recorded).toHaveLength(11);
+  expect(recorded.find((event) => event.message?.startsWith("(combined"))).toMatchObject({ count: 10 });
   await recorder.stop();
 });
 
@@ -83,12 +83,12 @@ test("an event about a cluster-scoped object is in the default namespace", async
   const { recorder, events } = world();
   const reference = involvedObject(resources.persistentVolumes, { metadata: { name: "pv-1", uid: "u2" } });
   expect(reference).toEqual({ apiVersion: "v1", kind: "PersistentVolume", name: "pv-1", uid: "u2" });
-  recorder.event(reference, "Normal", "Told", "x");
+  recorder.event(reference, "Normal", "Reported", "x");
   expect((await events())[0]?.metadata.namespace).toBe("default");
   await recorder.stop();
 });
 
-test("a server that is away is tried again, one that refuses is not, and nobody waits", async () => {
+test("an unreachable server is tried again, one that refuses is not, and no caller waits", async () => {
   const env = virtualEnv();
   let attempts = 0;
   const kube = {

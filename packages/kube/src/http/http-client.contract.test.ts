@@ -3,10 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApiServer, memoryStore, runApiServer } from "@longshore/apiserver";
+import { realEnv } from "@longshore/testing/kube";
 import { fixedCredential } from "../config/cluster-config.ts";
 import { createHttpClient } from "../index.ts";
 import { kubeClientContract } from "../testing/client.contract.ts";
-import { realEnv } from "../testing/test-env.ts";
 
 kubeClientContract("embedded server, in process", async () => {
   const server = createApiServer(realEnv, { store: memoryStore() });

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo, Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { DeadlineError, type RuntimeEnv, VirtualClock } from "@longshore/runtime";
+import { realEnv } from "@longshore/testing/kube";
 import { afterEach, expect, test } from "vitest";
 import { anonymous, type Credential, type CredentialSource } from "../config/cluster-config.ts";
 import {
@@ -16,7 +17,6 @@ import {
   resources,
   type Stored,
 } from "../index.ts";
-import { realEnv } from "../testing/test-env.ts";
 
 const signal = new AbortController().signal;
 const cleanups: (() => Promise<void>)[] = [];
@@ -147,7 +147,7 @@ test("a write whose connection broke is not repeated, and says that its outcome 
   expect(requests).toHaveLength(3);
 });
 
-test("nobody listening is told in one sentence", async () => {
+test("a refused connection is one sentence", async () => {
   const kube = createHttpClient(realEnv, { server: "http://127.0.0.1:1", credentials: anonymous });
   cleanups.push(() => kube.close());
   await expect(kube.list(resources.nodes, { signal })).rejects.toThrow(
@@ -221,7 +221,7 @@ test("an error inside a watch that began with 200 is thrown", async () => {
   expect(requests[0]).toBe("GET /prefix/api/v1/nodes?watch=1&allowWatchBookmarks=true&resourceVersion=7");
 });
 
-test("bookmarks are told; characters cut between packets are whole", async () => {
+test("bookmarks are reported; characters cut between packets are whole", async () => {
   const bytes = Buffer.from(
     `${JSON.stringify({ type: "MODIFIED", object: { ...node("9"), data: "größer 𝄞" } })}\n` +
       `${JSON.stringify({ type: "BOOKMARK", object: { metadata: { resourceVersion: "12" } } })}\n`,
@@ -369,7 +369,7 @@ test("a deadline of the caller stays what it is", async () => {
   await Promise.all(ends);
 });
 
-test("managed fields are left out where nobody wants them, wherever they stand", async () => {
+test("managed fields are left out where they are not wanted, wherever they stand", async () => {
   const managedFields = [{ manager: "kubelet", operation: "Update", fieldsV1: { "f:a]": {} } }];
   const bodies: unknown[] = [
     { kind: "Node", metadata: { name: "a", managedFields } },

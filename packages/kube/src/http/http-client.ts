@@ -26,7 +26,6 @@ import { type KubeObject, type ObjectRef, refOf, type Stored } from "../objects.
 import { apiVersionOf, type Resource } from "../resources.ts";
 import { type ApiResource, Discovery } from "./discovery.ts";
 import { type FlowControl, TokenBucket } from "./flow-control.ts";
-import { completed, type FreshForm, forgetManagedFields } from "./fresh-object.ts";
 import {
   type HttpRequest,
   type HttpResponse,
@@ -34,7 +33,9 @@ import {
   pathOf,
   wasNeverSent,
 } from "./http-transport.ts";
-import { parsePageWithoutManagedFields, parseWithoutManagedFields } from "./managed-fields-text.ts";
+import { completed, type FreshForm, forgetManagedFields } from "./parsing/fresh-object.ts";
+import { parsePageWithoutManagedFields, parseWithoutManagedFields } from "./parsing/managed-fields-text.ts";
+import { SharedParts } from "./parsing/shared-parts.ts";
 import {
   collectionPath,
   listQuery,
@@ -45,7 +46,6 @@ import {
 } from "./request-path.ts";
 import { type FailedAttempt, parseRetryAfter, retryDelayMs } from "./retry.ts";
 import { fenceOf } from "./send-fence.ts";
-import { SharedParts } from "./shared-parts.ts";
 import { apiErrorOf, isObjectMissing } from "./status.ts";
 import { readWatchEvents } from "./watch-stream.ts";
 

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthority, type RunningApiServer, runApiServer } from "@longshore/apiserver";
 import { kernelHost } from "@longshore/runtime";
+import { realEnv } from "@longshore/testing/kube";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   type ClusterConfig,
@@ -15,7 +16,6 @@ import {
   loadKubeconfig,
   resources,
 } from "../index.ts";
-import { realEnv } from "../testing/test-env.ts";
 
 const signal = new AbortController().signal;
 let directory: string;
@@ -65,7 +65,7 @@ test("a server whose certificate another authority signed is not trusted, unless
   expect(await namespacesWith({ ...blind, insecureSkipTlsVerify: true })).toContain("default");
 });
 
-test("a certificate for another name is told apart, and can be allowed for", async () => {
+test("a certificate for another name is an error of its own, and can be allowed for", async () => {
   await expect(namespacesWith({ ...base(), tlsServerName: "elsewhere.example" })).rejects.toThrow(
     /for another name: check the address, or set tls-server-name/,
   );

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { KubeTransportError } from "../client.ts";
 import { resources } from "../resources.ts";
-import { SharedParts } from "./shared-parts.ts";
+import { SharedParts } from "./parsing/shared-parts.ts";
 import { readWatchEvents } from "./watch-stream.ts";
 
 const form = { apiVersion: "v1", kind: "ConfigMap", dropManagedFields: true, sharedParts: undefined };
@@ -42,9 +42,9 @@ test("an event is what its line says", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(type, object, written), { maxLength: 5 }), async (events) => {
       const lines = events.map(([of, given, write]) => write(of, JSON.stringify(given)));
-      const told = await read(lines.map((line) => `${line}\n`).join(""), new SharedParts());
+      const decoded = await read(lines.map((line) => `${line}\n`).join(""), new SharedParts());
       const expected = lines.map((line) => JSON.parse(line) as { type: string; object: unknown });
-      expect(told).toEqual(expected.map(({ type: of, object: given }) => ({ type: of, object: given })));
+      expect(decoded).toEqual(expected.map(({ type: of, object: given }) => ({ type: of, object: given })));
     }),
     { numRuns: 500 },
   );

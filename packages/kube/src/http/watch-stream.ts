@@ -2,9 +2,9 @@
 import { KubeTransportError, type WatchEvent, type WatchEvents } from "../client.ts";
 import type { KubeObject, Stored } from "../objects.ts";
 import type { Resource } from "../resources.ts";
-import { completed, type FreshForm } from "./fresh-object.ts";
-import { type Line, LineSplitter } from "./line-splitter.ts";
-import { parseWithoutManagedFields } from "./managed-fields-text.ts";
+import { completed, type FreshForm } from "./parsing/fresh-object.ts";
+import { type Line, LineSplitter } from "./parsing/line-splitter.ts";
+import { parseWithoutManagedFields } from "./parsing/managed-fields-text.ts";
 import { watchErrorOf } from "./status.ts";
 
 interface RawEvent<T extends KubeObject> {

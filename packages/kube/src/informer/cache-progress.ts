@@ -15,10 +15,10 @@ export interface CacheProgress {
    */
   selects(key: ObjectKey): boolean;
   /**
-   * Calls `told` after each change, with the key of the object, or without a key when the whole cache moved on.
+   * Calls `moved` after each change, with the key of the object, or without a key when the whole cache moved on.
    * Returns a function that unsubscribes.
    */
-  onProgress(told: (key: ObjectKey | undefined) => void): () => void;
+  onProgress(moved: (key: ObjectKey | undefined) => void): () => void;
   /** Starts a new list of everything. */
   refresh(): void;
 }

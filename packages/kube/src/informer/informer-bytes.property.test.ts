@@ -3,6 +3,7 @@
  * on top of all that the server itself may do. Time is virtual; only the bytes are real.
  */
 import { SeededRandom, type VirtualClock } from "@longshore/runtime";
+import { virtualEnv } from "@longshore/testing/kube";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { fixedCredential } from "../config/cluster-config.ts";
@@ -11,7 +12,6 @@ import { resources } from "../resources.ts";
 import { AdversarialServer } from "../testing/adversarial-server.ts";
 import { type AdversarialSocket, serveAdversary } from "../testing/adversarial-socket.ts";
 import { fold, type Step, step, take, versions } from "../testing/informer-story.ts";
-import { virtualEnv } from "../testing/test-env.ts";
 import { startInformer } from "./informer.ts";
 
 /** Moves time in steps, and lets sockets carry bytes in between; until `holds`, where that is given. */
@@ -37,14 +37,14 @@ async function run(seed: number, steps: readonly Step[], faultRate: number): Pro
   const config = { server: socket.url, ca: socket.ca, credentials: fixedCredential({}) };
   const kube = createHttpClient(env, config);
   const informer = startInformer({ ...env, kube }, resources.configMaps);
-  const told = fold(informer);
+  const folded = fold(informer);
   const memory = { snapshot: server.snapshot() };
   try {
     for (const step of steps) {
       take(step, server, memory);
       if (step.do === "wait") await pass(env.clock, socket, Math.min(step.ms, 5_000));
       if (step.do === "compact") env.clock.jumpWall(random.below(7_200_000, "wall") - 3_600_000);
-      expect(versions(told.values())).toEqual(versions(informer.list()));
+      expect(versions(folded.values())).toEqual(versions(informer.list()));
     }
     server.faultRate = 0;
     socket.faultRate = 0;
@@ -54,7 +54,7 @@ async function run(seed: number, steps: readonly Step[], faultRate: number): Pro
     await pass(env.clock, socket, 60 * 60_000, isQuiet);
     expect(informer.hasSynced()).toBe(true);
     expect(versions(informer.list())).toEqual(versions(server.objects.values()));
-    expect(versions(told.values())).toEqual(versions(informer.list()));
+    expect(versions(folded.values())).toEqual(versions(informer.list()));
     expect(server.listsInFlightMax).toBe(1);
     return socket.faults;
   } finally {

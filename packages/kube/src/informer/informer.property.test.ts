@@ -3,12 +3,12 @@
  * server; at every step the handler calls, folded, equal the cache.
  */
 import { SeededRandom } from "@longshore/runtime";
+import { virtualEnv } from "@longshore/testing/kube";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { resources } from "../resources.ts";
 import { AdversarialServer } from "../testing/adversarial-server.ts";
 import { fold, type Step, step, take, versions } from "../testing/informer-story.ts";
-import { virtualEnv } from "../testing/test-env.ts";
 import { startInformer } from "./informer.ts";
 
 /** How the informer requests the first list, and whether the server supports it. */
@@ -34,18 +34,18 @@ async function run(
     initialList: list === "paged" ? "paged" : "streamed",
     indexes: { byValue: (object) => [object.data?.value ?? ""] },
   });
-  const told = fold(informer);
+  const folded = fold(informer);
   const memory = { snapshot: server.snapshot() };
   for (const step of steps) {
     take(step, server, memory);
     if (step.do === "wait") await env.clock.advance(step.ms);
-    expect(versions(told.values())).toEqual(versions(informer.list()));
+    expect(versions(folded.values())).toEqual(versions(informer.list()));
   }
   server.faultRate = 0;
   await env.clock.advance(10 * 60_000);
   expect(informer.hasSynced()).toBe(true);
   expect(versions(informer.list())).toEqual(versions(server.objects.values()));
-  expect(versions(told.values())).toEqual(versions(informer.list()));
+  expect(versions(folded.values())).toEqual(versions(informer.list()));
   for (const object of server.objects.values()) {
     expect(informer.byIndex("byValue", object.data?.value ?? "").map((o) => o.metadata.name)).toContain(
       object.metadata.name,

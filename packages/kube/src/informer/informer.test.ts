@@ -1,11 +1,11 @@
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { SeededRandom } from "@longshore/runtime";
+import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test } from "vitest";
 import type { ConfigMap } from "../api-types.ts";
 import { KubeApiError, type KubeClient, KubeTransportError } from "../client.ts";
 import { resources } from "../resources.ts";
 import { AdversarialServer } from "../testing/adversarial-server.ts";
-import { virtualEnv } from "../testing/test-env.ts";
 import { startInformer } from "./informer.ts";
 import { sharedInformers } from "./shared-informers.ts";
 
@@ -24,24 +24,24 @@ function world() {
   return { ...env, kube };
 }
 
-test("a handler that comes late is told what is there; one that leaves is told nothing more", async () => {
+test("a late handler gets what is cached; an unregistered one gets nothing more", async () => {
   const env = world();
   await env.kube.create(resources.configMaps, aConfigMap("a"), { signal });
   const informer = startInformer(env, resources.configMaps);
   await env.clock.run(informer.synced(signal));
-  const told: string[] = [];
+  const calls: string[] = [];
   const leave = informer.onChange({
-    added: (object) => told.push(`added ${object.metadata.name}`),
-    deleted: (object, { tombstone }) => told.push(`deleted ${object.metadata.name} ${tombstone}`),
+    added: (object) => calls.push(`added ${object.metadata.name}`),
+    deleted: (object, { tombstone }) => calls.push(`deleted ${object.metadata.name} ${tombstone}`),
   });
-  expect(told).toEqual(["added a"]);
+  expect(calls).toEqual(["added a"]);
   await env.kube.delete(resources.configMaps, { name: "a", namespace: "default" }, { signal });
   await env.clock.settle();
-  expect(told).toEqual(["added a", "deleted a false"]);
+  expect(calls).toEqual(["added a", "deleted a false"]);
   leave();
   await env.kube.create(resources.configMaps, aConfigMap("b"), { signal });
   await env.clock.settle();
-  expect(told).toHaveLength(2);
+  expect(calls).toHaveLength(2);
   expect(informer.get("default/b")?.metadata.name).toBe("b");
   await informer.stop();
 });
@@ -49,16 +49,16 @@ test("a handler that comes late is told what is there; one that leaves is told n
 test("a handler that throws harms neither the others nor the cache", async () => {
   const env = world();
   const informer = startInformer(env, resources.configMaps);
-  const told: string[] = [];
+  const calls: string[] = [];
   informer.onChange({
     added() {
       throw new Error("no");
     },
   });
-  informer.onChange({ added: (object) => told.push(object.metadata.name) });
+  informer.onChange({ added: (object) => calls.push(object.metadata.name) });
   await env.kube.create(resources.configMaps, aConfigMap("a"), { signal });
   await env.clock.run(informer.synced(signal));
-  expect(told).toEqual(["a"]);
+  expect(calls).toEqual(["a"]);
   expect(informer.list()).toHaveLength(1);
   await informer.stop();
 });
@@ -77,20 +77,20 @@ test("managed fields are dropped and objects shrunk before they are kept", async
   await informer.stop();
 });
 
-test("a deletion in a gap is told as a tombstone with the last known object", async () => {
+test("a deletion in a gap is reported as a tombstone with the last known object", async () => {
   const env = virtualEnv();
   const server = new AdversarialServer(env.clock, new SeededRandom(1));
   server.write("a", "1");
   const informer = startInformer({ ...env, kube: server.client() }, resources.configMaps);
-  const told: unknown[] = [];
-  informer.onChange({ deleted: (object, how) => told.push([object.data?.value, how.tombstone]) });
+  const calls: unknown[] = [];
+  informer.onChange({ deleted: (object, how) => calls.push([object.data?.value, how.tombstone]) });
   await env.clock.advance(1000);
   const snapshot = server.snapshot();
   server.write("b", "1");
   await env.clock.advance(1000);
   server.restore({ ...snapshot, objects: new Map() });
   await env.clock.advance(10 * 60_000);
-  expect(told).toEqual([
+  expect(calls).toEqual([
     ["1", true],
     ["1", true],
   ]);
@@ -157,7 +157,7 @@ test("a server that is back, and has forgotten where we were, is not left waitin
   await informer.stop();
 });
 
-test("resync tells every object again", async () => {
+test("resync reports every object again", async () => {
   const env = world();
   await env.kube.create(resources.configMaps, aConfigMap("a"), { signal });
   const informer = startInformer(env, resources.configMaps, { resyncMs: 60_000 });
@@ -182,7 +182,7 @@ test("shared informers start each list once and gather indexes", async () => {
   await informers.stop();
 });
 
-test("an object made anew under its old name in a gap is told as deleted and added", async () => {
+test("an object created again under its name in a gap is reported as deleted and added", async () => {
   const env = virtualEnv();
   const server = new AdversarialServer(env.clock, new SeededRandom(1));
   server.write("a", "old");
@@ -190,16 +190,16 @@ test("an object made anew under its old name in a gap is told as deleted and add
   server.delete("a");
   server.write("a", "new");
   const informer = startInformer({ ...env, kube: server.client() }, resources.configMaps);
-  const told: string[] = [];
+  const calls: string[] = [];
   informer.onChange({
-    added: (object) => told.push(`added ${object.data?.value}`),
-    updated: () => told.push("updated"),
-    deleted: (object, { tombstone }) => told.push(`deleted ${object.data?.value} ${tombstone}`),
+    added: (object) => calls.push(`added ${object.data?.value}`),
+    updated: () => calls.push("updated"),
+    deleted: (object, { tombstone }) => calls.push(`deleted ${object.data?.value} ${tombstone}`),
   });
   await env.clock.advance(1000);
   server.restore(before);
   await env.clock.advance(10 * 60_000);
-  expect(told).toEqual(["added new", "deleted new true", "added old"]);
+  expect(calls).toEqual(["added new", "deleted new true", "added old"]);
   await informer.stop();
 });
 

@@ -159,7 +159,7 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
 
   onChange(handler: InformerHandler<T>): () => void {
     // Registered after the loop, for later changes only: a notification in progress does not include this handler.
-    for (const object of this.#cache.list()) this.#tell(handler, { kind: "added", object, initial: true });
+    for (const object of this.#cache.list()) this.#call(handler, { kind: "added", object, initial: true });
     this.#handlers.add(handler);
     return () => {
       this.#handlers.delete(handler);
@@ -190,7 +190,7 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
   }
 
   moved(key: ObjectKey | undefined): void {
-    for (const told of this.#followers) told(key);
+    for (const follower of this.#followers) follower(key);
   }
 
   apply(type: "ADDED" | "MODIFIED" | "DELETED", object: Stored<T>): void {
@@ -221,9 +221,9 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
       selects: (key) =>
         (namespace === undefined || key.startsWith(`${namespace}/`)) &&
         (!selectsSome || this.#cache.get(key) !== undefined),
-      onProgress: (told) => {
-        this.#followers.add(told);
-        return () => this.#followers.delete(told);
+      onProgress: (follower) => {
+        this.#followers.add(follower);
+        return () => this.#followers.delete(follower);
       },
       refresh: () => this.#reflector.refresh(),
     };
@@ -247,11 +247,11 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
     if (this.#handlers.size === 0) return;
     const handlers = [...this.#handlers];
     for (const change of changes) {
-      for (const handler of handlers) if (this.#handlers.has(handler)) this.#tell(handler, change);
+      for (const handler of handlers) if (this.#handlers.has(handler)) this.#call(handler, change);
     }
   }
 
-  #tell(handler: InformerHandler<T>, change: Change<T>): void {
+  #call(handler: InformerHandler<T>, change: Change<T>): void {
     try {
       switch (change.kind) {
         case "added":

@@ -121,12 +121,12 @@ export class Reflector<T extends KubeObject> {
       wasAway = isAway;
       failures++;
       const pauseMs = reflectorPauseMs(problem, failures, this.#env.random);
-      this.#tell(problem, failures, pauseMs);
+      this.#log(problem, failures, pauseMs);
       await this.#env.clock.sleep(pauseMs, signal).catch(() => {});
     }
   }
 
-  #tell(problem: unknown, failures: number, pauseMs: number): void {
+  #log(problem: unknown, failures: number, pauseMs: number): void {
     if (problem === undefined) return;
     const text = `list and watch of ${this.#resource.plural} failed`;
     const fields = { error: errorChain(problem), retryInMs: Math.round(pauseMs) };
@@ -137,7 +137,7 @@ export class Reflector<T extends KubeObject> {
   async #pass(progress: PassProgress, signal: AbortSignal): Promise<void> {
     if (this.#refreshWanted) this.#position = undefined;
     if (this.#position !== undefined && this.#hasWatched && (await this.#wentBackwards(signal))) {
-      this.#env.logger.warn(`versions of ${this.#resource.plural} went backwards: listing anew`);
+      this.#env.logger.warn(`versions of ${this.#resource.plural} went backwards: listing again`);
       this.#position = undefined;
     }
     try {

@@ -2,11 +2,11 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type RuntimeEnv, VirtualClock } from "@longshore/runtime";
+import { realEnv } from "@longshore/testing/kube";
 import { afterEach, expect, test } from "vitest";
 import { anonymous, type CredentialSource } from "../config/cluster-config.ts";
 import { createHttpClient, type HttpClientOptions } from "../http/http-client.ts";
 import { resources } from "../resources.ts";
-import { realEnv } from "../testing/test-env.ts";
 import { fencedClient } from "./fenced-client.ts";
 import { LeadershipLostError } from "./leadership-lost.ts";
 

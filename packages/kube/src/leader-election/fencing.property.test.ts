@@ -4,13 +4,12 @@
  */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { SeededRandom } from "@longshore/runtime";
+import { ProcessClock, virtualEnv } from "@longshore/testing/kube";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { KubeClient } from "../client.ts";
 import { interceptWrites } from "../intercepted-client.ts";
 import { resources } from "../resources.ts";
-import { ProcessClock } from "../testing/stopped-clock.ts";
-import { virtualEnv } from "../testing/test-env.ts";
 import { startLeaderElection } from "./leader-election.ts";
 
 const lease = { name: "test", namespace: "default" };
@@ -80,7 +79,7 @@ async function run(seed: number, count: number, fenced: boolean) {
   return { late, sent, terms };
 }
 
-test("nobody writes whose lease another holds", async () => {
+test("a candidate whose lease another holds writes nothing", async () => {
   let terms = 0;
   await fc.assert(
     fc.asyncProperty(fc.integer(), fc.integer({ min: 2, max: 4 }), async (seed, count) => {

@@ -1,10 +1,10 @@
 /** Property of the election: never two leaders, whatever the network does, and eventually one. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { type Random, SeededRandom } from "@longshore/runtime";
+import { virtualEnv } from "@longshore/testing/kube";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type KubeClient, KubeTransportError } from "../client.ts";
-import { virtualEnv } from "../testing/test-env.ts";
 import { startLeaderElection } from "./leader-election.ts";
 
 const never = () => new AbortController().signal;

@@ -1,8 +1,8 @@
 import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test } from "vitest";
 import { type KubeClient, KubeTransportError } from "../client.ts";
 import { resources } from "../resources.ts";
-import { virtualEnv } from "../testing/test-env.ts";
 import { startLeaderElection } from "./leader-election.ts";
 
 const signal = new AbortController().signal;
@@ -190,7 +190,7 @@ test("durations that cannot work are refused", () => {
   );
 });
 
-test("a lease that is not let go is kept until it lapses, and has its labels from whoever holds it", async () => {
+test("a lease that is not let go is kept until it lapses, and has its labels from its holder", async () => {
   const env = virtualEnv();
   const kube = createApiServer(env, { store: memoryStore() }).client();
   const start = (identity: string) =>
@@ -220,7 +220,7 @@ test("a lease that is not let go is kept until it lapses, and has its labels fro
   await b.stop();
 });
 
-test("work that does not end with its term is told by how long the lease has lapsed", async () => {
+test("work that does not end with its term learns how long ago the lease lapsed", async () => {
   const env = virtualEnv();
   const kube = createApiServer(env, { store: memoryStore() }).client();
   const link: Link = { isUp: true };

@@ -143,7 +143,7 @@ class LeaseElection implements LeaderElection {
       const acquiredMs = await this.#attempt(signal);
       if (acquiredMs !== undefined) {
         await this.#leadUntilLost(acquiredMs, signal);
-        if (!signal.aborted) this.#tellLost();
+        if (!signal.aborted) this.#reportLost();
       }
       await this.#pause(signal);
     }
@@ -322,7 +322,7 @@ class LeaseElection implements LeaderElection {
     }
   }
 
-  #tellLost(): void {
+  #reportLost(): void {
     this.#env.logger.warn("leadership ended", { lease: this.#options.name });
     try {
       this.#options.onLost?.();

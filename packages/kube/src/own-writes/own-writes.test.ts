@@ -1,6 +1,7 @@
 /** Reading one's own writes: over caches that lag, lose their watch, or follow a server that was restored. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { SeededRandom } from "@longshore/runtime";
+import { type Link, laggingClient, virtualEnv } from "@longshore/testing/kube";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ConfigMap } from "../api-types.ts";
@@ -9,8 +10,6 @@ import { sharedInformers } from "../informer/shared-informers.ts";
 import { interceptWrites } from "../intercepted-client.ts";
 import { settled, startWorkQueue } from "../queue/work-queue.ts";
 import { resources } from "../resources.ts";
-import { type Link, laggingClient } from "../testing/lagging-client.ts";
-import { virtualEnv } from "../testing/test-env.ts";
 import { StaleCacheError, trackWrites } from "./own-writes.ts";
 
 const signal = new AbortController().signal;
@@ -71,7 +70,7 @@ test("a pass begins once the cache shows what was written before", async () => {
   await informers.stop();
 });
 
-test("nothing written, or everything seen: nobody waits", async () => {
+test("nothing written, or everything seen: no pass waits", async () => {
   const { clock, kube, informers, isSeen } = await world(100);
   expect(await isSeen()).toBe(true);
   await kube.create(resources.configMaps, aConfigMap("1"), { signal });
@@ -111,7 +110,7 @@ test("a deletion is seen once the object is gone or deleting, also one that the 
   await informers.stop();
 });
 
-test("an object made anew under its old name", async () => {
+test("an object created again under its old name", async () => {
   const { clock, kube, cache, informers, isSeen } = await world(100);
   await kube.create(resources.configMaps, aConfigMap("old"), { signal });
   await clock.advance(300);
@@ -160,7 +159,7 @@ test("a write whose outcome is unknown is looked up once, however many passes wa
   await informers.stop();
 });
 
-test("a cache whose watch is dead is filled anew", async () => {
+test("a cache whose watch is dead is listed again", async () => {
   const { env, clock, kube, cache, informers, link } = await world(0);
   link.isDead = true;
   await kube.create(resources.configMaps, aConfigMap("1"), { signal });
@@ -172,7 +171,7 @@ test("a cache whose watch is dead is filled anew", async () => {
   await informers.stop();
 });
 
-test("after a restore from a backup nobody waits for versions that were lost", async () => {
+test("after a restore from a backup no pass waits for versions that were lost", async () => {
   const base = virtualEnv();
   const before = createApiServer(base, { store: memoryStore() }).client();
   const after = createApiServer(base, { store: memoryStore() }).client();

@@ -14,13 +14,12 @@
  */
 import { abortable, errorChain } from "@longshore/runtime";
 import { KubeApiError, type KubeClient } from "../client.ts";
-import type { KubeEnv } from "../env.ts";
+import type { KubeEnv, OwnWrites } from "../env.ts";
 import type { Informer } from "../informer/informer.ts";
 import { interceptWrites, type WriteRequest } from "../intercepted-client.ts";
 import { isDeleting, type KubeObject, keyOf, type ObjectKey, refOfKey, type Stored } from "../objects.ts";
 import type { Resource } from "../resources.ts";
 import { type OwnWrite, PendingWrites } from "./pending-writes.ts";
-import type { OwnWrites } from "./seen.ts";
 
 /** The informers that a controller reads. */
 export interface InformerSource {
@@ -106,7 +105,7 @@ class WriteRecord implements OwnWrites {
         reject(new StaleCacheError(`the cache does not show what was written ${WAIT_MAX_MS} ms ago`));
       };
       let timer = clock.timer(REFRESH_AFTER_MS, () => {
-        logger.warn("a cache does not show what was written: filling it anew", { afterMs: REFRESH_AFTER_MS });
+        logger.warn("a cache does not show what was written: listing again", { afterMs: REFRESH_AFTER_MS });
         timer = clock.timer(WAIT_MAX_MS - REFRESH_AFTER_MS, onLate);
         pending.refresh();
       });

@@ -29,7 +29,7 @@ interface Pending extends OwnWrite {
 /** A callback that waits until all writes up to a number have been seen. */
 interface Waiter {
   readonly upTo: number;
-  readonly told: () => void;
+  readonly onSeen: () => void;
 }
 
 /** What waiting for a cache needs of the cache. */
@@ -69,14 +69,14 @@ export class PendingWrites {
     };
     this.#pending.delete(key);
     if (!this.#isSeen(key, pending)) this.#pending.set(key, pending);
-    this.#tell();
+    this.#notify();
   }
 
-  /** Calls `told` once all writes that are pending now have been seen. Returns a function that cancels this. */
-  whenSeen(told: () => void): () => void {
-    const waiter: Waiter = { upTo: this.#written, told };
+  /** Calls `onSeen` once all writes that are pending now have been seen. Returns a function that cancels this. */
+  whenSeen(onSeen: () => void): () => void {
+    const waiter: Waiter = { upTo: this.#written, onSeen };
     this.#waiting.add(waiter);
-    this.#tell();
+    this.#notify();
     return () => this.#waiting.delete(waiter);
   }
 
@@ -96,17 +96,17 @@ export class PendingWrites {
         isAnySeen = true;
       }
     }
-    if (isAnySeen) this.#tell();
+    if (isAnySeen) this.#notify();
   }
 
   /** Calls the waiters whose writes have all been seen. These are the first ones: both collections are in order. */
-  #tell(): void {
+  #notify(): void {
     if (this.#waiting.size === 0) return;
     const [oldest] = this.#pending.values();
     for (const waiter of this.#waiting) {
       if (oldest !== undefined && waiter.upTo >= oldest.number) return;
       this.#waiting.delete(waiter);
-      waiter.told();
+      waiter.onSeen();
     }
   }
 

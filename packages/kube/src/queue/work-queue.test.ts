@@ -1,5 +1,5 @@
+import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test, vi } from "vitest";
-import { virtualEnv } from "../testing/test-env.ts";
 import {
   type ReconcileResult,
   settled,
@@ -125,7 +125,7 @@ test("a requested pass comes when it is due, and is void when the key runs befor
   await queue.stop();
 });
 
-test("failures back off exponentially, and success or forget starts anew", async () => {
+test("failures back off exponentially, and success or forget resets the delays", async () => {
   let failing = true;
   const { env, queue, passes } = observed({ backoff: { initialMs: 1000, maximumMs: 4000 } }, () => {
     if (failing) throw new Error("not yet");

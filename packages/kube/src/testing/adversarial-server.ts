@@ -195,7 +195,7 @@ export class AdversarialServer {
       await this.#clock.sleep(1 + this.#random.below(200, "watch step"), options.signal);
       if (generation !== this.#generation) {
         // The old server is gone: half of the watches fail, the others hang.
-        if (this.#random.below(2, "told of the restore") === 0) throw broken();
+        if (this.#random.below(2, "restore is noticed") === 0) throw broken();
         await this.#clock.sleep(36_000_000, options.signal);
       }
       if (this.#fails()) throw broken();

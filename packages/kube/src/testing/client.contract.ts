@@ -82,7 +82,7 @@ export function kubeClientContract(name: string, open: () => Promise<ClientUnder
       expect(await kube.get(resources.configMaps, ref, { signal })).toBeUndefined();
     });
 
-    it("tells failures apart", async () => {
+    it("distinguishes failures", async () => {
       const name = unique();
       const created = await kube.create(resources.configMaps, aConfigMap(name, {}), { signal });
       const again = kube.create(resources.configMaps, aConfigMap(name, {}), { signal });
@@ -167,7 +167,7 @@ export function kubeClientContract(name: string, open: () => Promise<ClientUnder
       expect(isNotFound(await missing.catch((error: unknown) => error))).toBe(true);
     });
 
-    it("applies, tells conflicts with other managers, and overrules them when told to", async () => {
+    it("applies, reports conflicts with other managers, and overrules them when forced", async () => {
       const ref = { name: unique(), namespace };
       const apply = (value: string, fieldManager: string, force?: boolean) => {
         const body = { ...aConfigMap(ref.name, { a: value }) };

@@ -32,23 +32,23 @@ export const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** Folds the handler calls into a map, and fails on a call that contradicts the earlier ones. */
 export function fold(informer: Informer<ConfigMap>): ReadonlyMap<string, Stored<ConfigMap>> {
-  const told = new Map<string, Stored<ConfigMap>>();
+  const folded = new Map<string, Stored<ConfigMap>>();
   informer.onChange({
     added(object) {
-      expect(told.has(object.metadata.name)).toBe(false);
-      told.set(object.metadata.name, object);
+      expect(folded.has(object.metadata.name)).toBe(false);
+      folded.set(object.metadata.name, object);
     },
     updated(before, after) {
-      expect(told.get(after.metadata.name)).toBe(before);
+      expect(folded.get(after.metadata.name)).toBe(before);
       expect(after.metadata.uid).toBe(before.metadata.uid);
-      told.set(after.metadata.name, after);
+      folded.set(after.metadata.name, after);
     },
     deleted(lastKnown) {
-      expect(told.get(lastKnown.metadata.name)?.metadata.uid).toBe(lastKnown.metadata.uid);
-      told.delete(lastKnown.metadata.name);
+      expect(folded.get(lastKnown.metadata.name)?.metadata.uid).toBe(lastKnown.metadata.uid);
+      folded.delete(lastKnown.metadata.name);
     },
   });
-  return told;
+  return folded;
 }
 
 /** Identifies one state of a cache. */

@@ -5,10 +5,10 @@
  */
 import { type Clock, errorChain, type Host, type Logger } from "@longshore/runtime";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
-import { isAlive, type ProcessIdentity } from "../processes/process-identity.ts";
+import { readJson } from "../layout/files.ts";
+import type { ClusterLayout } from "../layout/layout.ts";
 import { endProcess } from "../processes/supervisor.ts";
-import { readJson } from "./files.ts";
-import type { ClusterLayout } from "./layout.ts";
+import { isAlive, type ProcessIdentity } from "../programs/process-identity.ts";
 
 /** What a clean-up needs. */
 export interface CleanupEnv {

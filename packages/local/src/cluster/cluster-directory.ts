@@ -1,13 +1,13 @@
 /** The directory of a cluster: who has it, by a lock of the kernel, and what may become one. */
 
 import { type Host, HostError, lockDirectory, type PathLock, PathLockedError } from "@longshore/runtime";
+import type { ClusterConfig } from "../layout/config.ts";
+import { ClusterDirectoryError } from "../layout/files.ts";
+import { type ClusterLayout, layoutProblem } from "../layout/layout.ts";
 import { keepFromOthers, unsafeOwner } from "../processes/machine.ts";
-import { identifyThisProcess, isAlive } from "../processes/process-identity.ts";
+import { identifyThisProcess, isAlive } from "../programs/process-identity.ts";
 import { type CleanupEnv, supervisorName } from "./cleanup.ts";
 import { identityOf } from "./cluster-processes.ts";
-import type { ClusterConfig } from "./config.ts";
-import { ClusterDirectoryError } from "./files.ts";
-import { type ClusterLayout, layoutProblem } from "./layout.ts";
 
 /** What the mark of a cluster directory points to; it need not exist. */
 const clusterMark = "longshore-cluster";

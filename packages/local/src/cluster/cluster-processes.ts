@@ -1,9 +1,9 @@
 /** The processes of a cluster by their pid files. */
 
 import type { Host } from "@longshore/runtime";
-import { isAlive, type ProcessIdentity, processAgeMs, signalProcess } from "../processes/process-identity.ts";
-import { readJson } from "./files.ts";
-import type { ClusterLayout } from "./layout.ts";
+import { readJson } from "../layout/files.ts";
+import type { ClusterLayout } from "../layout/layout.ts";
+import { isAlive, type ProcessIdentity, processAgeMs, signalProcess } from "../programs/process-identity.ts";
 
 /** A process of the cluster as its pid file knows it. */
 export interface ProcessStatus {

@@ -4,21 +4,10 @@ import { expect, it } from "vitest";
 import { type DemoCluster, runDemo } from "../demo/demo.ts";
 import { demoPrograms, readerProgram, writerProgram } from "../demo/in-process-programs.ts";
 import { isProof } from "../demo/report.ts";
-import { clusterConfig } from "./config.ts";
+import { clusterConfig } from "../layout/config.ts";
 import { createInProcessCluster } from "./in-process-cluster.ts";
 
-it("carries a cluster of three nodes to CSI and back on the virtual clock, in under a second", async () => {
-  // The fastest of ten: what else runs on the machine is not this test's business.
-  let fastestMs = Number.POSITIVE_INFINITY;
-  for (let run = 0; run < 10 && fastestMs >= 1000; run++) {
-    const startMs = performance.now();
-    await thereAndBack();
-    fastestMs = Math.min(fastestMs, performance.now() - startMs);
-  }
-  expect(fastestMs).toBeLessThan(1000);
-}, 60_000);
-
-async function thereAndBack(): Promise<void> {
+it("carries a cluster of three nodes to CSI and back on the virtual clock", async () => {
   const clock = new VirtualClock();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
   const config = clusterConfig(3, "unprivileged");
@@ -61,4 +50,4 @@ async function thereAndBack(): Promise<void> {
     inTreeHandle.replace(`/${csiHandle}`, "").replace("aws://", ""),
   );
   expect(zones.sort()).toEqual(["us-east-1a", "us-east-1b", "us-east-1c"]);
-}
+});

@@ -3,12 +3,12 @@
  * is like is in its directory; nothing of that is lost when it is started.
  */
 
+import type { ClusterConfig } from "../layout/config.ts";
+import { ClusterDirectoryError } from "../layout/files.ts";
+import type { ClusterLayout } from "../layout/layout.ts";
 import { makeSharedMount, mayMount } from "../processes/machine.ts";
 import type { CleanupEnv } from "./cleanup.ts";
 import { endClusterProcesses } from "./cleanup.ts";
-import type { ClusterConfig } from "./config.ts";
-import { ClusterDirectoryError } from "./files.ts";
-import type { ClusterLayout } from "./layout.ts";
 import { ClusterStartError } from "./start-failure.ts";
 
 /** What was asked for in words; undefined: as it is. */

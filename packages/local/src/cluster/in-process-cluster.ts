@@ -19,9 +19,11 @@ import {
   type InProcessCsi,
   inProcessCsi,
   type ServedCall,
+  withSocketFiles,
 } from "@longshore/csi";
 import type { KubeClient, KubeObject, Resource, Stored } from "@longshore/kube";
 import type { CrossingMark, GateValues, Platform } from "@longshore/migration";
+import { createDiskCloud, type DiskCloudService, type ProviderCloud } from "@longshore/reference-driver";
 import { type Component, type RuntimeEnv, SimulatedDisks, SimulatedHost } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
 import { startControllerManager } from "../components/controller-manager.ts";
@@ -34,13 +36,11 @@ import { startNodeAgent } from "../components/node-agent.ts";
 import { readPodLogs } from "../containers/pod-logs.ts";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import { createProgramPodRuntime, type Program } from "../containers/program-pod-runtime.ts";
-import { createDiskCloud, type DiskCloudService, type ProviderCloud } from "../disk-cloud/index.ts";
+import { type ClusterConfig, initialGates } from "../layout/config.ts";
+import { controllerManagerUser, csiControllerUser } from "../layout/control-plane-access.ts";
+import { controllerPlace } from "../layout/driver-command.ts";
 import { controlPlane, createEmbeddedPlatform } from "../platform/embedded-platform.ts";
-import { type ClusterConfig, initialGates } from "./config.ts";
-import { controllerManagerUser, csiControllerUser } from "./control-plane-access.ts";
-import { controllerPlace } from "./driver-command.ts";
 import { bootstrap } from "./process-cluster.ts";
-import { withSocketFiles } from "./socket-files.ts";
 
 /** Everything that a component of the cluster touches. */
 export interface Seams extends RuntimeEnv {
@@ -158,7 +158,7 @@ export async function createInProcessCluster(
     return options.isolate?.(componentName, seams) ?? seams;
   };
 
-  const toldOf = (place: string): DriverSource => {
+  const callObserverOf = (place: string): DriverSource => {
     const { onDriverCall } = options;
     return onDriverCall === undefined ? {} : { onCall: (call) => onDriverCall(place, call) };
   };
@@ -175,7 +175,7 @@ export async function createInProcessCluster(
       driverName: config.driverName,
       socket: "/csi.sock",
       snapshots,
-      ...toldOf(controllerPlace),
+      ...callObserverOf(controllerPlace),
     }),
   );
   for (const { node } of nodes.values()) {
@@ -185,7 +185,7 @@ export async function createInProcessCluster(
         driverName: config.driverName,
         nodeName: node.name,
         rootDir,
-        ...toldOf(node.name),
+        ...callObserverOf(node.name),
       }),
     );
     starters.set(node.name, async () =>

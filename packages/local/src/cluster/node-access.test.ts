@@ -5,12 +5,12 @@
  * learn what runs elsewhere.
  */
 import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
-import { expect, it } from "vitest";
 // Tests stand outside the floors.
-import { type AccessLog, watchedClient } from "../../../sidecars/src/deployment/testing/watched-client.ts";
+import { type AccessLog, watchedClient } from "@longshore/testing/deployment";
+import { expect, it } from "vitest";
 import { runDemo } from "../demo/demo.ts";
 import { demoPrograms, readerProgram, writerProgram } from "../demo/in-process-programs.ts";
-import { clusterConfig } from "./config.ts";
+import { clusterConfig } from "../layout/config.ts";
 import { createInProcessCluster } from "./in-process-cluster.ts";
 
 it("no component is refused anything, and nodes ask for claims, volumes and attachments by name only", async () => {

@@ -12,14 +12,25 @@ import {
   resources,
 } from "@longshore/kube";
 import type { Platform } from "@longshore/migration";
+import { connectDiskCloud } from "@longshore/reference-driver";
 import { type Component, errorChain, type Host, type RuntimeEnv } from "@longshore/runtime";
 import {
   defaultGroupSnapshotClassAnnotation,
   defaultSnapshotClassAnnotation,
   snapshotResources,
 } from "@longshore/storage";
-import { inTreeStorageClass } from "../demo/workload.ts";
-import { connectDiskCloud } from "../disk-cloud/index.ts";
+import { type ClusterConfig, initialGates } from "../layout/config.ts";
+import { grantControlPlane } from "../layout/control-plane-access.ts";
+import { controllerPlace, driverArgv, driverValues } from "../layout/driver-command.ts";
+import {
+  ClusterDirectoryError,
+  readClusterConfig,
+  readGates,
+  writeClusterConfig,
+  writeGates,
+} from "../layout/files.ts";
+import { inTreeStorageClass } from "../layout/in-tree-storage-class.ts";
+import { type ClusterLayout, clusterLayout } from "../layout/layout.ts";
 import { embeddedFindings } from "../platform/embedded-findings.ts";
 import { controlPlane, createEmbeddedPlatform, type GateControl } from "../platform/embedded-platform.ts";
 import type { ProcessKind } from "../processes/component-processes.ts";
@@ -29,18 +40,7 @@ import { type Supervisor, startSupervisor } from "../processes/supervisor.ts";
 import { endClusterProcesses, removeCluster, settleCluster, supervisorName } from "./cleanup.ts";
 import { claimDirectory, requireOwnProcesses } from "./cluster-directory.ts";
 import { agentProcess, processesOf, signalClusterProcess } from "./cluster-processes.ts";
-import { type ClusterConfig, initialGates } from "./config.ts";
-import { grantControlPlane } from "./control-plane-access.ts";
-import { controllerPlace, driverArgv, driverValues } from "./driver-command.ts";
 import { type AskedOfCluster, checkAsked, clearEarlierRun } from "./existing-cluster.ts";
-import {
-  ClusterDirectoryError,
-  readClusterConfig,
-  readGates,
-  writeClusterConfig,
-  writeGates,
-} from "./files.ts";
-import { type ClusterLayout, clusterLayout } from "./layout.ts";
 import { ClusterStartError, requireRoom, roomBytes, whileStarting } from "./start-failure.ts";
 
 /** What a cluster command needs. */

@@ -1,10 +1,10 @@
 /** What is wrong with the processes of a cluster, as seen from outside: it needs no answer of any of them. */
 import type { Host } from "@longshore/runtime";
+import type { ClusterConfig } from "../layout/config.ts";
+import { controllerPlace } from "../layout/driver-command.ts";
+import type { ClusterLayout } from "../layout/layout.ts";
 import { supervisorName } from "./cleanup.ts";
 import type { ProcessStatus } from "./cluster-processes.ts";
-import type { ClusterConfig } from "./config.ts";
-import { controllerPlace } from "./driver-command.ts";
-import type { ClusterLayout } from "./layout.ts";
 import { fullBelowBytes } from "./start-failure.ts";
 
 /** The state of a cluster's processes. */

@@ -4,10 +4,10 @@ import { readDefinitions } from "@longshore/apiserver";
 import { resources } from "@longshore/kube";
 import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { snapshotCrdsUrl, snapshotResources } from "@longshore/storage";
-import { expect, it } from "vitest";
 // Tests stand outside the floors.
-import { type AccessLog, watchedClient } from "../../../sidecars/src/deployment/testing/watched-client.ts";
-import { clusterConfig } from "./config.ts";
+import { type AccessLog, watchedClient } from "@longshore/testing/deployment";
+import { expect, it } from "vitest";
+import { clusterConfig } from "../layout/config.ts";
 import { createInProcessCluster } from "./in-process-cluster.ts";
 
 const { volumeSnapshots, volumeGroupSnapshots, volumeSnapshotContents } = snapshotResources;

@@ -12,11 +12,10 @@ import {
   waitUntilReady,
 } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
+import { createReferenceDriver, type ProviderCloud } from "@longshore/reference-driver";
 import { type Component, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
 import { type SidecarsOptions, startNodeDriverRegistrar, startSidecars } from "@longshore/sidecars";
 import { type CloudCaller, kubeletPaths } from "@longshore/volumes";
-import type { ProviderCloud } from "../disk-cloud/index.ts";
-import { createReferenceDriver } from "../driver/index.ts";
 
 /** The seams of a driver. */
 export interface CsiDriverEnv extends RuntimeEnv {

@@ -3,7 +3,7 @@ import type { DiskCloud } from "@longshore/volumes";
 import { expect, it } from "vitest";
 import { fencedCloud } from "./fenced-cloud.ts";
 
-it("sends nothing to the cloud once the lease may have lapsed, although no timer has told so yet", async () => {
+it("sends nothing to the cloud once the lease may have lapsed, although no timer has fired yet", async () => {
   const clock = new VirtualClock();
   const calls: string[] = [];
   const cloud = {

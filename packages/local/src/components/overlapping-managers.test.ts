@@ -5,10 +5,10 @@
 import { resources } from "@longshore/kube";
 import { type Clock, noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { expect, it } from "vitest";
-import { clusterConfig } from "../cluster/config.ts";
 import { createInProcessCluster, type Seams } from "../cluster/in-process-cluster.ts";
 import { demoPrograms, writerProgram } from "../demo/in-process-programs.ts";
 import { writerSet } from "../demo/workload.ts";
+import { clusterConfig } from "../layout/config.ts";
 import { controlPlane } from "../platform/embedded-platform.ts";
 import { startControllerManager } from "./controller-manager.ts";
 
@@ -51,8 +51,8 @@ class Freezer {
       timer: (ms, fire) => clock.timer(ms, () => void this.#frozen.then(fire)),
       deadline: (ms, parent) => {
         const ended = new AbortController();
-        const told = clock.deadline(ms, parent);
-        told.addEventListener("abort", () => void this.#frozen.then(() => ended.abort(told.reason)));
+        const inner = clock.deadline(ms, parent);
+        inner.addEventListener("abort", () => void this.#frozen.then(() => ended.abort(inner.reason)));
         return ended.signal;
       },
     };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { expandVariables, mountVariable } from "./pod-runtime.ts";
 
-describe("what a container is told", () => {
+describe("the environment of a container", () => {
   it("variables are expanded as Kubernetes does", () => {
     const env = { DIR: "/data", EMPTY: "" };
     expect(expandVariables("$(DIR)/x", env)).toBe("/data/x");

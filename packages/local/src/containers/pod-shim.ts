@@ -11,8 +11,8 @@ import { existsSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeF
 import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { backoffMs, systemClock } from "@longshore/runtime/basics";
-import { writeFileAtomicSync } from "../processes/atomic-file.ts";
-import { identifyProcess } from "../processes/process-identity.ts";
+import { writeFileAtomicSync } from "../programs/atomic-file.ts";
+import { identifyProcess } from "../programs/process-identity.ts";
 import { expandVariables, mountVariable, type PodSandbox } from "./pod-runtime.ts";
 import { pathInRoot } from "./root-path.ts";
 

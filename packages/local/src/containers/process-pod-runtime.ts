@@ -9,8 +9,8 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Clock, Host } from "@longshore/runtime";
-import { childEnvironment } from "../processes/child-environment.ts";
-import { isAlive, type ProcessIdentity, signalProcess } from "../processes/process-identity.ts";
+import { childEnvironment } from "../programs/child-environment.ts";
+import { isAlive, type ProcessIdentity, signalProcess } from "../programs/process-identity.ts";
 import type { PodRuntime, PodSandbox, PodState } from "./pod-runtime.ts";
 import type { ShimFile } from "./pod-shim.ts";
 

@@ -20,8 +20,8 @@ import {
 } from "@longshore/migration";
 import { type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { translateInTreePVToCSI } from "@longshore/translation";
-import type { ClusterConfig } from "../cluster/config.ts";
-import { isPodReady } from "../workloads/stateful-set-step.ts";
+import type { ClusterConfig } from "../layout/config.ts";
+import { isPodReady } from "../workloads/is-pod-ready.ts";
 import {
   type CountedCall,
   csiCallsInWindows,

@@ -1,9 +1,9 @@
 /** The demo on a cluster of processes, brought up for it and taken down after it. */
 import { fileURLToPath } from "node:url";
 import type { CrossingEvent } from "@longshore/migration";
-import { clusterConfig } from "../cluster/config.ts";
 import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/process-cluster.ts";
 import { readPodLogs } from "../containers/pod-logs.ts";
+import { clusterConfig } from "../layout/config.ts";
 import { type DemoCluster, runDemo } from "./demo.ts";
 import type { DemoReport } from "./report.ts";
 

@@ -1,19 +1,5 @@
-/** The Kubernetes objects of the demo: an in-tree storage class, a StatefulSet that writes, a budget. */
-import type { PodDisruptionBudget, StatefulSet, StorageClass } from "@longshore/kube";
-
-/** The default storage class of the local cluster: the in-tree EBS plugin, delayed binding. */
-export const inTreeStorageClass: StorageClass = {
-  apiVersion: "storage.k8s.io/v1",
-  kind: "StorageClass",
-  metadata: {
-    name: "gp2",
-    annotations: { "storageclass.kubernetes.io/is-default-class": "true" },
-  },
-  provisioner: "kubernetes.io/aws-ebs",
-  parameters: { type: "gp2", fsType: "ext4" },
-  volumeBindingMode: "WaitForFirstConsumer",
-  allowVolumeExpansion: true,
-};
+/** The Kubernetes objects of the demo: a StatefulSet that writes, a budget. */
+import type { PodDisruptionBudget, StatefulSet } from "@longshore/kube";
 
 /** How the writers run. */
 export interface WriterSetOptions {

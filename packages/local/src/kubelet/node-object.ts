@@ -55,38 +55,21 @@ export interface NodeStatusParts {
 /** The version that a node of this project reports; the API it keeps to is that of Kubernetes 1.20. */
 const kubeletVersion = "v1.20.2+longshore";
 
+/** What the agent knows of its node. */
+export interface NodeFacts {
+  /** Not undefined: the node is not Ready, for this reason. */
+  readonly error: string | undefined;
+  readonly conditions: readonly NodeCondition[];
+  readonly volumesInUse: readonly string[] | undefined;
+  readonly now: Date;
+}
+
 /** The status to report; a condition keeps its transition time while its status stays. */
 export function nodeStatusOf(
   identity: NodeIdentity,
   current: Stored<Node>,
-  facts: {
-    readonly error: string | undefined;
-    readonly conditions: readonly NodeCondition[];
-    readonly volumesInUse: readonly string[] | undefined;
-    readonly now: Date;
-  },
+  facts: NodeFacts,
 ): NodeStatusParts {
-  const now = `${facts.now.toISOString().slice(0, 19)}Z`;
-  const ready: NodeCondition =
-    facts.error === undefined
-      ? {
-          type: "Ready",
-          status: "True",
-          reason: "KubeletReady",
-          message: "node agent is posting ready status",
-        }
-      : { type: "Ready", status: "False", reason: "KubeletNotReady", message: facts.error };
-  const own = [...facts.conditions, ready];
-  const others = (current.status?.conditions ?? []).filter((c) => !own.some((o) => o.type === c.type));
-  const conditions = [...others, ...own].map((condition) => {
-    const was = current.status?.conditions?.find((c) => c.type === condition.type);
-    const same = was?.status === condition.status && was.lastTransitionTime !== undefined;
-    return {
-      ...condition,
-      lastHeartbeatTime: now,
-      lastTransitionTime: same ? (was.lastTransitionTime ?? now) : (condition.lastTransitionTime ?? now),
-    };
-  });
   const resources = {
     cpu: "2",
     memory: "4Gi",
@@ -96,24 +79,53 @@ export function nodeStatusOf(
   return {
     capacity: resources,
     allocatable: resources,
-    conditions,
+    conditions: conditionsOf(current, facts),
     addresses: [
       { type: "InternalIP", address: "127.0.0.1" },
       { type: "Hostname", address: identity.nodeName },
     ],
-    nodeInfo: {
-      machineID: identity.instanceId,
-      systemUUID: identity.instanceId,
-      bootID: "",
-      kernelVersion: "",
-      osImage: "Longshore local node",
-      containerRuntimeVersion: "process://1",
-      kubeletVersion,
-      kubeProxyVersion: kubeletVersion,
-      operatingSystem: "linux",
-      architecture: "",
-    },
+    nodeInfo: nodeInfoOf(identity),
     ...(facts.volumesInUse === undefined ? {} : { volumesInUse: [...facts.volumesInUse] }),
+  };
+}
+
+/** Those of others, then those of the agent. */
+function conditionsOf(current: Stored<Node>, facts: NodeFacts): NodeCondition[] {
+  const now = `${facts.now.toISOString().slice(0, 19)}Z`;
+  const before = current.status?.conditions ?? [];
+  const own = [...facts.conditions, readyCondition(facts.error)];
+  const others = before.filter((c) => !own.some((o) => o.type === c.type));
+  return [...others, ...own].map((condition) => {
+    const was = before.find((c) => c.type === condition.type);
+    const kept = was?.status === condition.status ? was.lastTransitionTime : undefined;
+    const lastTransitionTime = kept ?? condition.lastTransitionTime ?? now;
+    return { ...condition, lastHeartbeatTime: now, lastTransitionTime };
+  });
+}
+
+function readyCondition(error: string | undefined): NodeCondition {
+  return error === undefined
+    ? {
+        type: "Ready",
+        status: "True",
+        reason: "KubeletReady",
+        message: "node agent is posting ready status",
+      }
+    : { type: "Ready", status: "False", reason: "KubeletNotReady", message: error };
+}
+
+function nodeInfoOf({ instanceId }: NodeIdentity): NodeSystemInfo {
+  return {
+    machineID: instanceId,
+    systemUUID: instanceId,
+    bootID: "",
+    kernelVersion: "",
+    osImage: "Longshore local node",
+    containerRuntimeVersion: "process://1",
+    kubeletVersion,
+    kubeProxyVersion: kubeletVersion,
+    operatingSystem: "linux",
+    architecture: "",
   };
 }
 

@@ -1,81 +1,89 @@
-/** Registers the Node and keeps its status and lease fresh. Source: docs/behaviour/node-agent.md 8. */
+/**
+ * Registers the Node and keeps its status fresh. Source: docs/behaviour/node-agent.md 8. The rules are in
+ * `decide-node-report-step.ts`.
+ */
 import {
+  type Actions,
   isAlreadyExists,
+  isConflict,
+  isNotFound,
   type KubeClient,
-  type Lease,
-  type ReconcileResult,
+  observeAgain,
   resources,
-  updateWithRetry,
+  startController,
 } from "@longshore/kube";
-import { periodically, type RuntimeEnv } from "@longshore/runtime";
+import type { Component, RuntimeEnv } from "@longshore/runtime";
 import type { NodeVolumes } from "@longshore/volumes";
 import {
-  featureGatesAnnotation,
-  type NodeIdentity,
-  nodeStatusOf,
-  registeredNode,
-  statusDiffers,
-} from "./node-object.ts";
-
-type ReporterEnv = RuntimeEnv & { readonly kube: KubeClient };
+  decideNodeReportStep,
+  type NodeObservation,
+  type NodeReportStep,
+} from "./decide-node-report-step.ts";
+import type { NodeIdentity } from "./node-object.ts";
 
 /** The status is looked at this often even when nothing seems to have changed. */
 const statusPeriodMs = 10_000;
-/** An unchanged status is posted this often, as a sign of life. */
-const heartbeatMs = 5 * 60_000;
-const leasePeriodMs = 10_000;
+/** There is one node: the key is the same always. */
+const key = "status";
 
-/**
- * One pass of the status reporter: makes or updates the Node, posts its status where it differs,
- * and passes to the volume manager which volumes the posted status names.
- */
-export async function reportNodeStatus(
-  env: ReporterEnv,
-  identity: NodeIdentity,
-  volumes: Pick<NodeVolumes, "status" | "markReportedInUse">,
-  signal: AbortSignal,
-): Promise<ReconcileResult> {
-  const ref = { name: identity.nodeName };
-  let node = await env.kube.get(resources.nodes, ref, { signal });
-  if (node === undefined) {
-    node = await env.kube
-      .create(resources.nodes, registeredNode(identity, undefined), { signal })
-      .catch((error) => {
-        if (isAlreadyExists(error)) return undefined;
-        throw error;
-      });
-    if (node === undefined) return { requeueAfterMs: 0 };
-  }
-  if (node.metadata.annotations?.[featureGatesAnnotation] !== identity.featureGates) {
-    node =
-      (await updateWithRetry(env.kube, resources.nodes, ref, (n) => registeredNode(identity, n) as typeof n, {
-        signal,
-      })) ?? node;
-  }
-  const next = nodeStatusOf(identity, node, { ...volumes.status(), now: env.clock.now() });
-  const lastBeat = node.status?.conditions?.find((c) => c.type === "Ready")?.lastHeartbeatTime;
-  const stale = lastBeat === undefined || env.clock.now().getTime() - Date.parse(lastBeat) >= heartbeatMs;
-  if (stale || statusDiffers(node, next)) {
-    const patch = { type: "merge", body: { status: next } } as const;
-    node = await env.kube.patch(resources.nodes, ref, patch, { subresource: "status", signal });
-  }
-  volumes.markReportedInUse(node.status?.volumesInUse ?? []);
-  return { requeueAfterMs: statusPeriodMs };
+/** What the reporter works with. */
+export interface NodeReporterOptions {
+  readonly identity: NodeIdentity;
+  readonly volumes: Pick<NodeVolumes, "status" | "markReportedInUse">;
 }
 
-/** Renews the node's Lease in `kube-node-lease` until stopped. */
-export function renewNodeLease(env: ReporterEnv, identity: NodeIdentity, signal: AbortSignal): Promise<void> {
-  const options = { name: "node lease", periodMs: leasePeriodMs };
-  return periodically(env, options, signal, async (passSignal) => {
-    const renewTime = `${env.clock.now().toISOString().slice(0, 23)}000Z`;
-    const spec = { holderIdentity: identity.nodeName, leaseDurationSeconds: 40, renewTime };
-    const ref = { namespace: "kube-node-lease", name: identity.nodeName };
-    const change = (lease: Lease) => ({ ...lease, spec: { ...lease.spec, ...spec } });
-    const renewed = await updateWithRetry(env.kube, resources.leases, ref, (l) => change(l) as typeof l, {
-      signal: passSignal,
-    });
-    if (renewed !== undefined) return;
-    const lease: Lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: ref, spec };
-    await env.kube.create(resources.leases, lease, { signal: passSignal });
+/** The running reporter. */
+export interface NodeReporter extends Component {
+  /** Looks at the status at once: it may have changed. */
+  wake(): void;
+}
+
+/** Starts the reporter, which reports at once. */
+export function startNodeReporter(
+  env: RuntimeEnv & { readonly kube: KubeClient },
+  { identity, volumes }: NodeReporterOptions,
+): NodeReporter {
+  const ref = { name: identity.nodeName };
+  const controller = startController<NodeObservation, NodeReportStep>(env, {
+    name: "kubelet-status",
+    sources: [],
+    async observe(_key, { signal }) {
+      const node = await env.kube.get(resources.nodes, ref, { signal });
+      return { identity, node, volumes: volumes.status(), now: env.clock.now(), isPosted: false };
+    },
+    decide: decideNodeReportStep,
+    actions: reporterActions(env.kube, volumes),
   });
+  controller.wake(key);
+  return { wake: () => controller.wake(key), stop: () => controller.stop() };
+}
+
+function reporterActions(
+  kube: KubeClient,
+  volumes: Pick<NodeVolumes, "markReportedInUse">,
+): Actions<NodeObservation, NodeReportStep> {
+  return {
+    async createNode({ node }, _observed, { signal }) {
+      await kube.create(resources.nodes, node, { signal }).catch((error) => {
+        if (!isAlreadyExists(error)) throw error;
+      });
+      return observeAgain;
+    },
+    async registerNode({ node }, _observed, { signal }) {
+      await kube.update(resources.nodes, node, { signal }).catch((error) => {
+        if (!isConflict(error) && !isNotFound(error)) throw error;
+      });
+      return observeAgain;
+    },
+    async postStatus({ status }, observed, { signal }) {
+      const ref = { name: observed.identity.nodeName };
+      const patch = { type: "merge", body: { status } } as const;
+      const node = await kube.patch(resources.nodes, ref, patch, { subresource: "status", signal });
+      return { observed: { ...observed, node, isPosted: true } };
+    },
+    markReportedInUse({ volumesInUse }) {
+      volumes.markReportedInUse(volumesInUse);
+      return { requeueAfterMs: statusPeriodMs };
+    },
+  };
 }

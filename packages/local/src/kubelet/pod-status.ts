@@ -53,6 +53,17 @@ export function restarts(pod: Pod, exitCode: number): boolean {
   return policy === "Always" || (policy === "OnFailure" && exitCode !== 0);
 }
 
+/** Whether two statuses show the same to readers, times aside. */
+export function showsSame(before: PodStatus | undefined, after: PodStatus): boolean {
+  const facts = (status: PodStatus | undefined) =>
+    JSON.stringify([
+      status?.phase,
+      status?.conditions?.map((c) => [c.type, c.status]).sort(),
+      status?.containerStatuses?.map((c) => [c.ready, c.restartCount, Object.keys(c.state ?? {})]),
+    ]);
+  return facts(before) === facts(after);
+}
+
 function phaseOf(state: PodState, facts: PodFacts): "Running" | "Pending" {
   return state.kind === "running" || facts.restarts > 0 || state.kind === "ended" ? "Running" : "Pending";
 }

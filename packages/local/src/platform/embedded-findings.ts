@@ -4,11 +4,11 @@
  */
 import type { CsiConnector } from "@longshore/csi";
 import type { Finding, Wait } from "@longshore/migration";
+import type { DiskCloudClient } from "@longshore/reference-driver";
 import { type Clock, errorChain, withDeadline } from "@longshore/runtime";
 import { kubeletPaths } from "@longshore/volumes";
-import type { ClusterConfig } from "../cluster/config.ts";
-import type { ClusterLayout } from "../cluster/layout.ts";
-import type { DiskCloudClient } from "../disk-cloud/index.ts";
+import type { ClusterConfig } from "../layout/config.ts";
+import type { ClusterLayout } from "../layout/layout.ts";
 
 /** A process of the cluster. */
 export interface ProcessFacts {

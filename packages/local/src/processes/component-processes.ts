@@ -6,15 +6,10 @@ import { fileURLToPath } from "node:url";
 import { nodeUser, runApiServer } from "@longshore/apiserver";
 import { grpcConnector, grpcListener } from "@longshore/csi";
 import { createHttpClient, type KubeClient, loadKubeconfig } from "@longshore/kube";
+import { connectDiskCloud, startDiskCloud } from "@longshore/reference-driver";
 import type { Component, Host, RuntimeEnv } from "@longshore/runtime";
 import { snapshotCrdsUrl } from "@longshore/storage";
 import type { CloudCaller } from "@longshore/volumes";
-import type { ClusterConfig } from "../cluster/config.ts";
-import { controllerManagerUser, csiControllerUser } from "../cluster/control-plane-access.ts";
-import { driverCallWriter } from "../cluster/driver-calls.ts";
-import { controllerPlace } from "../cluster/driver-command.ts";
-import { readClusterConfig, readGates } from "../cluster/files.ts";
-import { type ClusterLayout, clusterLayout } from "../cluster/layout.ts";
 import { startControllerManager } from "../components/controller-manager.ts";
 import {
   type DriverSource,
@@ -23,7 +18,12 @@ import {
 } from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
-import { connectDiskCloud, startDiskCloud } from "../disk-cloud/index.ts";
+import type { ClusterConfig } from "../layout/config.ts";
+import { controllerManagerUser, csiControllerUser } from "../layout/control-plane-access.ts";
+import { driverCallWriter } from "../layout/driver-calls.ts";
+import { controllerPlace } from "../layout/driver-command.ts";
+import { readClusterConfig, readGates } from "../layout/files.ts";
+import { type ClusterLayout, clusterLayout } from "../layout/layout.ts";
 import { controlPlane } from "../platform/embedded-platform.ts";
 import { processEnv, processHost } from "./environment.ts";
 

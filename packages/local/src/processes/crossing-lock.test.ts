@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { type ClusterLayout, clusterLayout } from "../cluster/layout.ts";
+import { type ClusterLayout, clusterLayout } from "../layout/layout.ts";
 import { CrossingUnderWayError, takeCrossing } from "./crossing-lock.ts";
 
 let layout: ClusterLayout;

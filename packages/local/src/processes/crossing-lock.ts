@@ -1,6 +1,6 @@
 /** One crossing at a time on a cluster, by a lock that the kernel holds for its process. Real form. */
 import { lockFile, PathLockedError } from "@longshore/runtime";
-import type { ClusterLayout } from "../cluster/layout.ts";
+import type { ClusterLayout } from "../layout/layout.ts";
 
 /** Another process carries the cluster just now. */
 export class CrossingUnderWayError extends Error {

@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import { hostname } from "node:os";
 import { expect, test } from "vitest";
+import { identifyProcess } from "../programs/process-identity.ts";
 import { isRunnerAlive, thisRunner } from "./crossing-runner.ts";
-import { identifyProcess } from "./process-identity.ts";
 
-test("this process runs, another that had its number does not, and of another host nobody knows", () => {
+test("this process runs, an earlier one with its number does not, and one of another host is unknown", () => {
   const runner = thisRunner();
   expect(runner).toMatchObject({ pid: process.pid, host: hostname() });
   expect(isRunnerAlive(runner)).toBe(true);

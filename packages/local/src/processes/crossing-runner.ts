@@ -2,7 +2,7 @@
 import { hostname, userInfo } from "node:os";
 import { type CrossingStatus, crossingStatusOf, type Runner, readJournal } from "@longshore/migration";
 import type { Clock, Host } from "@longshore/runtime";
-import { identifyProcess, isAlive } from "./process-identity.ts";
+import { identifyProcess, isAlive } from "../programs/process-identity.ts";
 
 /** This process. */
 export function thisRunner(): Runner {

@@ -10,7 +10,7 @@ import {
   systemRandom,
   unprivilegedHost,
 } from "@longshore/runtime";
-import type { ClusterConfig } from "../cluster/config.ts";
+import type { ClusterConfig } from "../layout/config.ts";
 
 /** Clock, randomness, logs and metrics of this process. */
 export function processEnv(component: string, logger?: Logger): RuntimeEnv {

@@ -5,7 +5,7 @@ import { lstat, open, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { childEnvironment } from "./child-environment.ts";
+import { childEnvironment } from "../programs/child-environment.ts";
 
 const run = promisify(execFile);
 

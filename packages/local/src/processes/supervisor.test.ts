@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLogger, systemClock } from "@longshore/runtime";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { isAlive } from "./process-identity.ts";
+import { isAlive } from "../programs/process-identity.ts";
 import { type PidRecord, type Supervisor, startSupervisor } from "./supervisor.ts";
 
 let dir: string;

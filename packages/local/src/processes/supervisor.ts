@@ -16,15 +16,15 @@ import {
   TaskGroup,
   underUmask,
 } from "@longshore/runtime";
-import { writeFileAtomicSync } from "./atomic-file.ts";
-import { childEnvironment } from "./child-environment.ts";
+import { writeFileAtomicSync } from "../programs/atomic-file.ts";
+import { childEnvironment } from "../programs/child-environment.ts";
 import {
   identifyProcess,
   isAlive,
   isGroupAlive,
   type ProcessIdentity,
   signalProcess,
-} from "./process-identity.ts";
+} from "../programs/process-identity.ts";
 
 /** A process to keep running. */
 export interface ProcessSpec {

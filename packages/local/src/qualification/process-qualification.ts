@@ -1,11 +1,11 @@
 /** The qualification on a cluster of processes, brought up for it and taken down after it. */
 import { crossingSubject } from "@longshore/migration";
-import { clusterConfig } from "../cluster/config.ts";
-import { readDriverCalls } from "../cluster/driver-calls.ts";
-import { controllerPlace, driverArgv, driverPlaceholders } from "../cluster/driver-command.ts";
 import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/process-cluster.ts";
 import { readPodLogs } from "../containers/pod-logs.ts";
 import { writerCommand } from "../demo/process-demo.ts";
+import { clusterConfig } from "../layout/config.ts";
+import { readDriverCalls } from "../layout/driver-calls.ts";
+import { controllerPlace, driverArgv, driverPlaceholders } from "../layout/driver-command.ts";
 import { type QualificationCluster, type QualificationOptions, runQualification } from "./qualify.ts";
 import type { QualificationReport } from "./report.ts";
 

@@ -5,10 +5,10 @@ import { type CsiServices, CsiStatusError, type ServedCall } from "@longshore/cs
 import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
 import { snapshotCrdsUrl } from "@longshore/storage";
 import { expect, test } from "vitest";
-import { clusterConfig } from "../cluster/config.ts";
-import type { DriverCall } from "../cluster/driver-calls.ts";
 import { createInProcessCluster } from "../cluster/in-process-cluster.ts";
 import { demoPrograms, readerProgram, writerProgram } from "../demo/in-process-programs.ts";
+import { clusterConfig } from "../layout/config.ts";
+import type { DriverCall } from "../layout/driver-calls.ts";
 import { runQualification } from "./qualify.ts";
 import { type QualificationReport, reasonsAgainst } from "./report.ts";
 

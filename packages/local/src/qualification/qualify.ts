@@ -13,11 +13,11 @@ import { crossingSubject, type Platform, runCrossing } from "@longshore/migratio
 import { errorChain, foreignText, type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
 import { translateInTreePVToCSI } from "@longshore/translation";
-import type { ClusterConfig } from "../cluster/config.ts";
-import type { DriverCall } from "../cluster/driver-calls.ts";
 import type { CountedCall } from "../demo/call-window.ts";
 import { acknowledgedRecords, lostRecords } from "../demo/records.ts";
-import { isPodReady } from "../workloads/stateful-set-step.ts";
+import type { ClusterConfig } from "../layout/config.ts";
+import type { DriverCall } from "../layout/driver-calls.ts";
+import { isPodReady } from "../workloads/is-pod-ready.ts";
 import { evidenceFor } from "./evidence.ts";
 import { differencesOfVolumes } from "./parity.ts";
 import type { Behaviour, BehaviourResult, QualificationReport } from "./report.ts";

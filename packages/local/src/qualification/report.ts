@@ -1,5 +1,5 @@
 /** What a qualification found: a table of parity, and whether the driver may take over from the in-tree code. */
-import type { DriverCall } from "../cluster/driver-calls.ts";
+import type { DriverCall } from "../layout/driver-calls.ts";
 
 /** What in-tree volumes do, and a driver must do as well (in-tree to CSI migration design, feature parity). */
 export const behaviours = [

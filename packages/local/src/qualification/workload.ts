@@ -1,8 +1,8 @@
 /** The objects of a qualification: claims of the in-tree class, pods that write and read. */
 import type { PersistentVolumeClaim, Pod, TypedLocalObjectReference, Volume } from "@longshore/kube";
-import { inTreeStorageClass } from "../demo/workload.ts";
+import { inTreeStorageClass } from "../layout/in-tree-storage-class.ts";
 
-/** All of it lives here. */
+/** The namespace of all of it. */
 export const namespace = "default";
 
 /** A claim of the in-tree class, perhaps for a volume with the contents of another. */

@@ -24,14 +24,18 @@ type Handlers = { updated?: (before: unknown, after: unknown) => void };
 it("schedules the next pod of a name although it was never seen that the last one was bound", async () => {
   const clock = new VirtualClock();
   let pod = aPod("first");
-  let podHandlers: Handlers = {};
+  const podHandlers: Handlers[] = [];
+  const updated = (before: unknown, after: unknown) => {
+    for (const handlers of podHandlers) handlers.updated?.(before, after);
+  };
   const bound: unknown[] = [];
   const cacheOf = (resource: Resource<KubeObject>) => ({
     list: () => (resource.plural === "pods" ? [pod] : resource.plural === "nodes" ? [node] : []),
     get: () => (resource.plural === "pods" ? pod : undefined),
+    byIndex: () => [],
     synced: async () => {},
     onChange: (handlers: Handlers) => {
-      if (resource.plural === "pods") podHandlers = handlers;
+      if (resource.plural === "pods") podHandlers.push(handlers);
       return () => {};
     },
   });
@@ -56,15 +60,16 @@ it("schedules the next pod of a name although it was never seen that the last on
   const scheduler = startScheduler(env, { migrates: () => false });
   const never = new AbortController().signal;
   const settle = () => clock.run(clock.sleep(1000, never));
-  podHandlers.updated?.(pod, pod);
+  await settle();
+  updated(pod, pod);
   await settle();
   expect(bound).toEqual(["first"]);
-  podHandlers.updated?.(pod, pod); // Not seen as bound yet: not bound again.
+  updated(pod, pod); // Not seen as bound yet: not bound again.
   await settle();
   expect(bound).toEqual(["first"]);
   const before = pod;
   pod = aPod("second"); // The watch was broken while the first was bound and deleted.
-  podHandlers.updated?.(before, pod);
+  updated(before, pod);
   await settle();
   expect(bound).toEqual(["first", "second"]);
   await clock.run(scheduler.stop());

@@ -1,12 +1,16 @@
-import type { Node } from "@longshore/kube";
+import type { Node, Stored } from "@longshore/kube";
+import { pureDecision } from "@longshore/kube/testing";
 import { describe, expect, it } from "vitest";
-import { lapsedCondition, wantedTaints } from "./node-lifecycle-controller.ts";
+import { decideNodeLeaseStep } from "./decide-node-lease-step.ts";
+import { decideNodeTaintStep } from "./decide-node-taint-step.ts";
+import { lapsedCondition } from "./lapsed-condition.ts";
+import { wantedTaints } from "./wanted-taints.ts";
 
-const aNode = (ready: string, spec: object = {}): Node =>
+const aNode = (ready: string, spec: object = {}): Stored<Node> =>
   ({
     spec,
     status: { conditions: [{ type: "Ready", status: ready, lastHeartbeatTime: "2026-01-01T00:00:00Z" }] },
-  }) as unknown as Node;
+  }) as unknown as Stored<Node>;
 const keys = (node: Node) => wantedTaints(node).map((t) => t.key.split("/")[1]);
 
 describe("wantedTaints", () => {
@@ -33,5 +37,41 @@ describe("lapsedCondition", () => {
     expect(lapsedCondition(aNode("True"), lease("2026-01-01T00:00:20.000000Z"), now)?.status).toBe("Unknown");
     expect(lapsedCondition(aNode("Unknown"), lease("2026-01-01T00:00:00.000000Z"), now)).toBeUndefined();
     expect(lapsedCondition(aNode("True"), undefined, now)?.status).toBe("Unknown");
+  });
+});
+
+describe("decideNodeTaintStep", () => {
+  const decide = pureDecision(decideNodeTaintStep);
+  const taint = { key: "node.kubernetes.io/not-ready", effect: "NoSchedule" };
+  const cordoned = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
+  it.each([
+    ["a node that is ready", aNode("True"), { step: "settle" }],
+    ["a node that is not", aNode("False"), { step: "writeTaints", taints: [taint] }],
+    ["a node that shows it", aNode("False", { taints: [taint] }), { step: "settle" }],
+    ["a node that has recovered", aNode("True", { taints: [taint] }), { step: "writeTaints", taints: [] }],
+    ["a cordoned node", aNode("True", { unschedulable: true }), { step: "writeTaints", taints: [cordoned] }],
+  ])("%s", (_name, node, expected) => {
+    expect(decide({ node })).toEqual(expected);
+  });
+});
+
+describe("decideNodeLeaseStep", () => {
+  const decide = pureDecision(decideNodeLeaseStep);
+  const lease = {
+    metadata: { name: "n", uid: "l", resourceVersion: "1" },
+    spec: { renewTime: "2026-01-01T00:00:10Z" },
+  };
+  const at = (second: string) => new Date(`2026-01-01T00:00:${second}Z`);
+  it.each([
+    ["a lease that holds", aNode("True"), at("49"), { step: "checkLater" }],
+    [
+      "a lease that has run out",
+      aNode("False"),
+      at("50"),
+      { step: "markUnknown", conditions: [{ type: "Ready", status: "Unknown" }] },
+    ],
+    ["a node that is Unknown already", aNode("Unknown"), at("59"), { step: "checkLater" }],
+  ])("%s", (_name, node, now, expected) => {
+    expect(decide({ node, lease, now })).toMatchObject(expected);
   });
 });

@@ -1,9 +1,8 @@
 /** The StatefulSet controller over a cache that lags. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { interceptWrites, resources, type StatefulSet, sharedInformers } from "@longshore/kube";
+import { laggingClient, virtualEnv } from "@longshore/testing/kube";
 import { expect, test } from "vitest";
-import { laggingClient } from "../../../kube/src/testing/lagging-client.ts";
-import { virtualEnv } from "../../../kube/src/testing/test-env.ts";
 import { startStatefulSetController } from "./stateful-set-controller.ts";
 
 const { signal } = new AbortController();

@@ -397,7 +397,7 @@ describe("objects", () => {
     [
       "in-tree",
       { csi: { driver: "rbd.csi.ceph.com", volumeHandle: "0001-x" } },
-      'spec.csi.volumeHandle: "0001-x" does not tell spec.rbd.monitors',
+      'spec.csi.volumeHandle: "0001-x" does not contain spec.rbd.monitors',
     ],
     [
       "in-tree",
@@ -446,7 +446,7 @@ describe("objects", () => {
     expect(JSON.parse((await convert(lines(portworx), { keepProvisioner: true })).text)).toEqual(portworx);
   });
 
-  test("--explain tells each field, and what a hash was made from", async () => {
+  test("--explain names each field, and what a hash was made from", async () => {
     const rbd = {
       kind: "PersistentVolume",
       metadata: { name: "r" },

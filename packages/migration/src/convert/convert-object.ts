@@ -56,7 +56,7 @@ export function convertObject(
   } catch (error) {
     if (error instanceof TypeError) {
       // A translation reads fields as the API types them; in a manifest they may be anything.
-      const text = `a field is missing or not of the type that the API gives it (${error.message}); mend the manifest`;
+      const text = `a field is missing or not of the type that the API gives it (${error.message}); correct the manifest`;
       note({ kind: "failed", object: nameOf(object), text });
       return undefined;
     }
@@ -78,14 +78,16 @@ function convertVolume(
     if (!isPVMigratable(pv)) return undefined;
     checkInTreePV(pv);
     if (!options.explain) return [translateInTreePVToCSI(pv) as unknown as KubeObject];
-    return told(object, explain.translateInTreePVToCSI(pv), note);
+    return outputWithNotes(object, explain.translateInTreePVToCSI(pv), note);
   }
   if (!isMigratedCSIDriverByName(textAt(object, "spec", "csi", "driver"))) return undefined;
   const restored = restoreInTreePV(pv);
   for (const { field, text } of restored.dropped) {
     note({ kind: "dropped", object: nameOf(object), text: `${field}: ${text}` });
   }
-  return options.explain ? told(object, restored, note) : [restored.output as unknown as KubeObject];
+  return options.explain
+    ? outputWithNotes(object, restored, note)
+    : [restored.output as unknown as KubeObject];
 }
 
 function convertClass(
@@ -97,7 +99,7 @@ function convertClass(
   if (options.to !== "csi" || !isMigratableIntreePluginByName(inTreeName)) return undefined;
   const storageClass = object as unknown as StorageClass;
   const translated = options.explain
-    ? told(object, explain.translateInTreeStorageClassToCSI(inTreeName, storageClass), note)[0]
+    ? outputWithNotes(object, explain.translateInTreeStorageClassToCSI(inTreeName, storageClass), note)[0]
     : (translateInTreeStorageClassToCSI(inTreeName, storageClass) as unknown as KubeObject);
   const provisioner = options.keepProvisioner ? inTreeName : getCSINameFromInTreeName(inTreeName);
   if (options.explain) {
@@ -143,7 +145,8 @@ function convertPods(
   return undefined;
 }
 
-function told(
+/** Notes each step of the translation, and returns its output. */
+function outputWithNotes(
   object: KubeObject,
   explained: { readonly output: unknown; readonly steps: readonly TraceStep[] },
   note: NoteSink,

@@ -2,7 +2,10 @@
 
 import { formatYaml } from "./yaml-text.ts";
 
-/** Where converted manifests go. */
+/**
+ * Where converted manifests go. Receives bytes in the order of the input, in buffers that need not end with an object. A
+ * returned promise is awaited, so that a slow receiver slows the reading; a rejection ends the conversion.
+ */
 export interface ManifestWriter {
   /** Takes bytes in order; the promise settles when more may come. The bytes are the writer's own. */
   write(bytes: Uint8Array): void | Promise<void>;

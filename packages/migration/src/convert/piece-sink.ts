@@ -1,6 +1,9 @@
 /** What the readers of manifests hand on: pieces of the input, each with its place. */
 
-/** Receives the pieces of the input, in order. Lines count from 1. */
+/**
+ * Receives the pieces of the input (YAML documents, items of lists, lines of JSON) in order, from the splitter. Lines count
+ * from 1. A method that throws ends the conversion with that error.
+ */
 export interface PieceSink {
   /** One line that looks like a whole JSON object. False: it is none after all, and will come another way. */
   jsonLine(text: string, line: number): boolean;

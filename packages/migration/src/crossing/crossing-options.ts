@@ -1,9 +1,9 @@
 /** What a crossing needs, and what it is asked to do. */
 import type { KubeClient } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
-import type { Platform } from "../platform.ts";
 import type { CrossingListener } from "./crossing-events.ts";
 import type { Runner } from "./journal.ts";
+import type { Platform } from "./platform.ts";
 import type { CrossingDirection, CrossingSubject } from "./subject.ts";
 
 /** The seams of a crossing. */

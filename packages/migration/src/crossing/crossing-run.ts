@@ -1,6 +1,5 @@
 /** One run of a crossing: its steps, in order, each of which first looks whether it is done already. */
 import { resources } from "@longshore/kube";
-import type { CrossingMark } from "../platform.ts";
 import { cordon, isCordonedForCrossing, uncordon } from "./cordon.ts";
 import { type CrossingEnv, type CrossingOptions, defaultStepTimeoutMs } from "./crossing-options.ts";
 import { drainNode } from "./drain.ts";
@@ -8,6 +7,7 @@ import type { JournalKeeper } from "./journal-keeper.ts";
 import { objectsCarryingMarks } from "./marks.ts";
 import { csiNodeLacks, volumesLeft } from "./node-state.ts";
 import { patiently } from "./patience.ts";
+import type { CrossingMark } from "./platform.ts";
 import { type OnWaiting, watchStep } from "./step-watch.ts";
 import { gateValuesFor } from "./subject.ts";
 import type { Wait, WaitReport } from "./wait.ts";
@@ -42,10 +42,12 @@ export class CrossingRun {
 
   /** Fails at once, and leaves the journal as it was. */
   async preflight(work: Work<void>): Promise<void> {
-    const wait = waitFor("API server", "", "to tell what is in the cluster");
-    const tell = (report: WaitReport) =>
+    const wait = waitFor("API server", "", "to list what is in the cluster");
+    const reportWait = (report: WaitReport) =>
       this.#options.onEvent?.({ kind: "waiting", step: "preflight", ...report });
-    await this.#told({ name: "preflight", wait }, () => this.#watch({ name: "preflight", wait }, tell, work));
+    await this.#reported({ name: "preflight", wait }, () =>
+      this.#watch({ name: "preflight", wait }, reportWait, work),
+    );
   }
 
   /** Everything after the preflight. */
@@ -108,7 +110,7 @@ export class CrossingRun {
       nodeName,
       wait: waitFor("Node", nodeName, why),
     });
-    const look = about("look", "to tell whether it has crossed");
+    const look = about("look", "to show whether it has crossed");
     if (await this.#patiently(look, (_, signal) => this.#hasCrossed(nodeName, signal))) return;
     await this.#step(about("cordon", "to be cordoned"), (_, signal) =>
       cordon(kube, nodeName, subject.shortName, signal),
@@ -203,11 +205,11 @@ export class CrossingRun {
   }
 
   #step(place: Place, work: Work<void>): Promise<void> {
-    return this.#told(place, () => this.#patiently(place, work));
+    return this.#reported(place, () => this.#patiently(place, work));
   }
 
   /** Reports the step's beginning and end. */
-  async #told(place: Place, work: () => Promise<void>): Promise<void> {
+  async #reported(place: Place, work: () => Promise<void>): Promise<void> {
     const { name: step, nodeName } = place;
     const node = nodeName === undefined ? {} : { nodeName };
     const startMs = this.#env.clock.monotonicMs();
@@ -218,18 +220,18 @@ export class CrossingRun {
     this.#options.onEvent?.({ kind: "stepDone", step, ...node, ms });
   }
 
-  /** Does the work within the step's limit, and sits out an API server that is away. */
+  /** Does the work within the step's limit, and waits while the API server is unreachable. */
   #patiently<T>(place: Place, work: Work<T>): Promise<T> {
     const { clock } = this.#env;
     const { name, nodeName } = place;
     const node = nodeName === undefined ? {} : { nodeName };
     this.#keeper.begin({ name, ...node, since: clock.now().toISOString() });
-    const tell = (report: WaitReport) => {
+    const reportWait = (report: WaitReport) => {
       const since = new Date(clock.now().getTime() - report.waitedMs).toISOString();
       this.#keeper.note({ waiting: { since, subjects: report.wait.subjects } });
       this.#options.onEvent?.({ kind: "waiting", step: name, ...node, ...report });
     };
-    return this.#watch(place, tell, (onWaiting, signal) =>
+    return this.#watch(place, reportWait, (onWaiting, signal) =>
       patiently(clock, onWaiting, signal, () => work(onWaiting, signal)),
     );
   }

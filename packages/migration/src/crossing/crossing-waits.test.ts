@@ -33,13 +33,13 @@ const budget = (status: object): Stored<PodDisruptionBudget> =>
 /** Runs into the step's limit; returns the sentence, and the reported words with their times. */
 async function waits(cluster: ReturnType<typeof aCluster>, fake: FakeCrossing = {}) {
   const clock = new VirtualClock();
-  const told: string[] = [];
+  const reported: string[] = [];
   const onEvent = (event: CrossingEvent) => {
     if (event.kind === "waiting")
-      told.push(`${Math.floor(clock.monotonicMs() / 1000)}: ${waitWords(event.wait)}`);
+      reported.push(`${Math.floor(clock.monotonicMs() / 1000)}: ${waitWords(event.wait)}`);
   };
   const error = await cross(cluster.kube, { ...fake, clock, onEvent }).catch((e: unknown) => e);
-  return { told, error: error as Error, clock };
+  return { reported, error: error as Error, clock };
 }
 
 const refusing = () => {
@@ -156,7 +156,7 @@ describe("a run waits, and says for what", () => {
       "CSINode n1 (waits for the plugin in the migrated-plugins annotation)",
     ],
     [
-      "an API server that is away",
+      "an API server that is unreachable",
       () => {
         const cluster = drained();
         const { get } = cluster.kube;
@@ -185,11 +185,11 @@ describe("a run waits, and says for what", () => {
   ])("for %s", async (_what, cluster, fake, step, words) => {
     const made = cluster();
     if (fake.direction === "rollback") put(made, "csinodes", csiNode());
-    const { told, error, clock } = await waits(made, { ...fake, stepTimeoutMs: 100_000 });
+    const { reported, error, clock } = await waits(made, { ...fake, stepTimeoutMs: 100_000 });
     expect(error).toMatchObject({ name: "StepTimeoutError" });
     expect(error.message).toContain(`"${step}`);
     expect(error.message).toContain(`still waits after 100 s for ${words}`);
-    const times = told.filter((line) => line.endsWith(words)).map((line) => Number(line.split(":")[0]));
+    const times = reported.filter((line) => line.endsWith(words)).map((line) => Number(line.split(":")[0]));
     const [beganAt = 0] = times;
     expect(beganAt).toBeLessThan(4);
     expect(times.map((time) => time - beganAt)).toEqual([0, 30, 60, 90]);
@@ -206,8 +206,8 @@ describe("a run waits, and says for what", () => {
       },
       [pod],
     );
-    const { told } = await waits(cluster);
-    expect(told).toEqual([
+    const { reported } = await waits(cluster);
+    expect(reported).toEqual([
       "0: Pod d/w-0 (evicted, to end)",
       "1: Pod d/w-0 (to end, by 2026-01-01T00:00:10Z at the latest)",
       "10: Pod d/w-0 (should have ended at 2026-01-01T00:00:10Z; metadata.finalizers still has x/y)",
@@ -269,7 +269,7 @@ describe("the journal says how the run goes", () => {
 
   test.each([
     ["its process is gone", { by }, false, 0, "gone"],
-    ["its process lives", { by }, true, 600_000, undefined],
+    ["its process runs", { by }, true, 600_000, undefined],
     ["on another host, and it has written lately", { by }, undefined, 89_000, undefined],
     ["on another host, and it is silent", { by }, undefined, 91_000, "gone"],
     ["an earlier build's journal", undefined, undefined, 0, "gone"],

@@ -9,7 +9,11 @@ export interface JournalEnv {
   readonly logger: Logger;
 }
 
-/** Keeps one journal. */
+/**
+ * Keeps the journal of one crossing, from which an interrupted run resumes. `write` is for what the next step relies on: it
+ * is durable when it resolves, and rejects when it cannot be stored, which ends the run. `note` is for views: it never
+ * fails the run. Writes happen one after another, in the order of the calls.
+ */
 export class JournalKeeper {
   readonly #env: JournalEnv;
   readonly #file: string;

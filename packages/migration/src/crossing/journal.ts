@@ -19,7 +19,7 @@ export interface Runner {
 export interface RunRecord {
   readonly by?: Runner;
   readonly startedAt: string;
-  /** The run wrote this at least so recently; while it lives it writes every half minute. */
+  /** The run wrote this at least so recently; while it runs it writes every half minute. */
   readonly aliveAt: string;
   readonly step?: { readonly name: string; readonly nodeName?: string; readonly since: string };
   readonly waiting?: { readonly since: string; readonly subjects: readonly WaitSubject[] };

@@ -1,8 +1,8 @@
 /** What a run leaves that did not come to its end, and which nodes may be uncordoned. */
 import type { CSINode, KubeObject } from "@longshore/kube";
 import { expect, test } from "vitest";
-import type { GateValues } from "../platform.ts";
 import { leaveBehind, whyKeptCordoned } from "./left-behind.ts";
+import type { GateValues } from "./platform.ts";
 import { aCluster, fakePlatform, subject } from "./testing/fake-cluster.ts";
 
 const on: GateValues = { CSIMigration: true, CSIMigrationAWS: true };
@@ -69,7 +69,7 @@ test("without being asked, nothing is changed", async () => {
   expect(JSON.stringify([...cluster.objects])).toBe(before);
 });
 
-test("asked to, it gives back what is safe, and an administrator's cordon stays", async () => {
+test("with the option set, it uncordons what is safe, and an administrator's cordon stays", async () => {
   const { env, cluster } = aBrokenOffCluster();
   const left = await leaveBehind(env, subject, { uncordon: true }, new AbortController().signal);
   expect(left.nodes).toEqual([

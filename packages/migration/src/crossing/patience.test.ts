@@ -37,15 +37,15 @@ describe("patiently", () => {
   it("begins again, with growing pauses, and says what it waits for", async () => {
     const clock = new VirtualClock();
     const { work, calls } = failing(4, broken);
-    const told: string[] = [];
-    const onWaiting = (wait: Wait) => void told.push(waitWords(wait));
+    const reported: string[] = [];
+    const onWaiting = (wait: Wait) => void reported.push(waitWords(wait));
     expect(await clock.run(patiently(clock, onWaiting, never, work))).toBe("done");
     expect(calls()).toBe(5);
     expect(clock.monotonicMs()).toBe(100 + 200 + 400 + 800);
-    expect(told).toEqual(Array(4).fill("API server (does not answer: connection refused)"));
+    expect(reported).toEqual(Array(4).fill("API server (does not answer: connection refused)"));
   });
 
-  it("does not sit out what waiting cannot mend", async () => {
+  it("does not wait for what waiting cannot fix", async () => {
     const clock = new VirtualClock();
     const { work, calls } = failing(1, answer(403));
     await expect(clock.run(patiently(clock, () => {}, never, work))).rejects.toMatchObject({ code: 403 });

@@ -1,6 +1,6 @@
 /**
- * A crossing outlives its API server: while that is away, or says that it cannot serve now, the
- * step under way is begun again after a pause. Steps are made for that (see `crossing.ts`).
+ * A crossing survives outages of the API server: while it is unreachable, or answers that it cannot serve now,
+ * the current step starts again after a pause. Steps are idempotent for that reason (see `crossing.ts`).
  */
 import { KubeApiError, KubeTransportError } from "@longshore/kube";
 import { backoffMs, type Clock } from "@longshore/runtime";

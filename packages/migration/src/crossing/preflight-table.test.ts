@@ -150,7 +150,7 @@ test.each<Row>([
     /not ready since 2026-01-01T11:51.* \(no driver\); bring its agent back/,
   ],
   [
-    "a node that nobody hears of",
+    "a node whose readiness is Unknown",
     { nodes: [aNode({ status: ready("Unknown") })] },
     "blocker",
     "Node n1",

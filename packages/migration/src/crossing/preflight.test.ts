@@ -80,7 +80,7 @@ describe("what blocks a crossing", () => {
     ]);
     expect(objects({ pods: [pod("DaemonSet")], claims: [] })).toEqual([]);
   });
-  it("pods that nobody would bring back, unless forced", () => {
+  it("pods that no controller would recreate, unless forced", () => {
     expect(objects({ pods: [pod()] })).toEqual(["Pod default/p"]);
     expect(objects({ pods: [pod()] }, "migrate", true)).toEqual([]);
     // A drain takes every pod, also one that has no such volume.

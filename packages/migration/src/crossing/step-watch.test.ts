@@ -6,20 +6,20 @@ import { type Wait, waitWords } from "./wait.ts";
 import { waitFor } from "./waits.ts";
 
 const never = new AbortController().signal;
-const about = (limitMs: number, told: string[], clock: VirtualClock) => ({
+const about = (limitMs: number, reported: string[], clock: VirtualClock) => ({
   step: "drain",
   nodeName: "n1",
   limitMs,
   wait: waitFor("Node", "n1", "its pods to end"),
   onWaiting: ({ wait, waitedMs, leftMs }: { wait: Wait; waitedMs: number; leftMs: number }) => {
-    told.push(`${clock.monotonicMs()}: ${waitWords(wait)} waited ${waitedMs} left ${leftMs}`);
+    reported.push(`${clock.monotonicMs()}: ${waitWords(wait)} waited ${waitedMs} left ${leftMs}`);
   },
 });
 
-test("a wait is told at once and every 30 s, however often the step looks", async () => {
+test("a wait is reported at once and every 30 s, however often the step looks", async () => {
   const clock = new VirtualClock();
-  const told: string[] = [];
-  const watched = watchStep(clock, about(100_000, told, clock), never, async (onWaiting, signal) => {
+  const reported: string[] = [];
+  const watched = watchStep(clock, about(100_000, reported, clock), never, async (onWaiting, signal) => {
     for (;;) {
       onWaiting(waitFor("Pod", "w-0", "to end"));
       await clock.sleep(100, signal);
@@ -29,7 +29,7 @@ test("a wait is told at once and every 30 s, however often the step looks", asyn
     name: "StepTimeoutError",
     message: '"drain" on node n1 still waits after 100 s for Pod w-0 (to end)',
   });
-  expect(told).toEqual([
+  expect(reported).toEqual([
     "0: Pod w-0 (to end) waited 0 left 100000",
     "30000: Pod w-0 (to end) waited 30000 left 70000",
     "60000: Pod w-0 (to end) waited 60000 left 40000",
@@ -39,30 +39,30 @@ test("a wait is told at once and every 30 s, however often the step looks", asyn
 
 test("a step inside one long call is reported too, after a second and every 30 s", async () => {
   const clock = new VirtualClock();
-  const told: string[] = [];
-  const watched = watchStep(clock, about(65_000, told, clock), never, (_, signal) =>
+  const reported: string[] = [];
+  const watched = watchStep(clock, about(65_000, reported, clock), never, (_, signal) =>
     clock.sleep(1e6, signal),
   );
   await expect(clock.run(watched)).rejects.toBeInstanceOf(StepTimeoutError);
-  expect(told.map((line) => line.replace(/ waited.*/, ""))).toEqual([
+  expect(reported.map((line) => line.replace(/ waited.*/, ""))).toEqual([
     "1000: Node n1 (its pods to end)",
     "31000: Node n1 (its pods to end)",
     "61000: Node n1 (its pods to end)",
   ]);
 });
 
-test("what changes is told, at most once a second, and the time starts again for other objects", async () => {
+test("what changes is reported, at most once a second, and the time starts again for other objects", async () => {
   const clock = new VirtualClock();
-  const told: string[] = [];
+  const reported: string[] = [];
   await clock.run(
-    watchStep(clock, about(60_000, told, clock), never, async (onWaiting, signal) => {
+    watchStep(clock, about(60_000, reported, clock), never, async (onWaiting, signal) => {
       for (let i = 0; i < 25; i++) {
         onWaiting(waitFor("Pod", `w-${Math.floor(i / 10)}`, i < 5 ? "a" : "b"));
         await clock.sleep(100, signal);
       }
     }),
   );
-  expect(told.map((line) => line.replace(/ left.*/, ""))).toEqual([
+  expect(reported.map((line) => line.replace(/ left.*/, ""))).toEqual([
     "0: Pod w-0 (a) waited 0",
     "1000: Pod w-1 (b) waited 0",
     "2000: Pod w-2 (b) waited 0",
@@ -71,10 +71,10 @@ test("what changes is told, at most once a second, and the time starts again for
 
 test("a quick step says nothing, and leaves no timer", async () => {
   const clock = new VirtualClock();
-  const told: string[] = [];
-  await clock.run(watchStep(clock, about(60_000, told, clock), never, (_, s) => clock.sleep(900, s)));
+  const reported: string[] = [];
+  await clock.run(watchStep(clock, about(60_000, reported, clock), never, (_, s) => clock.sleep(900, s)));
   await clock.advance(120_000);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
 });
 
 test("Ctrl-C is no timeout", async () => {

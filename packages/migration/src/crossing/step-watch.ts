@@ -71,8 +71,8 @@ class StepWatch {
   readonly #options: StepOptions;
   readonly #startMs: number;
   #sinceMs: number;
-  #toldMs: number | undefined;
-  #toldText = "";
+  #reportedMs: number | undefined;
+  #reportedText = "";
   #timer: { cancel(): void };
 
   constructor(clock: Clock, options: StepOptions) {
@@ -81,27 +81,27 @@ class StepWatch {
     this.current = options.wait;
     this.#startMs = clock.monotonicMs();
     this.#sinceMs = this.#startMs;
-    this.#timer = clock.timer(silentMs, () => this.#tell());
+    this.#timer = clock.timer(silentMs, () => this.#report());
   }
 
   waitFor(wait: Wait): void {
     const nowMs = this.#clock.monotonicMs();
     if (identity(wait) !== identity(this.current)) this.#sinceMs = nowMs;
     this.current = wait;
-    const isDue = this.#toldMs === undefined || nowMs - this.#toldMs >= changesMs;
-    if (isDue && JSON.stringify(wait) !== this.#toldText) this.#tell();
+    const isDue = this.#reportedMs === undefined || nowMs - this.#reportedMs >= changesMs;
+    if (isDue && JSON.stringify(wait) !== this.#reportedText) this.#report();
   }
 
   end(): void {
     this.#timer.cancel();
   }
 
-  #tell(): void {
+  #report(): void {
     const nowMs = this.#clock.monotonicMs();
     this.#timer.cancel();
-    this.#timer = this.#clock.timer(repeatMs, () => this.#tell());
-    this.#toldMs = nowMs;
-    this.#toldText = JSON.stringify(this.current);
+    this.#timer = this.#clock.timer(repeatMs, () => this.#report());
+    this.#reportedMs = nowMs;
+    this.#reportedText = JSON.stringify(this.current);
     this.#options.onWaiting({
       wait: this.current,
       waitedMs: nowMs - this.#sinceMs,

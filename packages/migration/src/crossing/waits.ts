@@ -1,8 +1,8 @@
 /** What each step of a crossing waits for: pure functions of what the step has observed. */
 import type { Pod, PodDisruptionBudget, Stored, VolumeAttachment } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
-import type { GateValues } from "../platform.ts";
 import { budgetsOf, holdOf } from "./disruption-budgets.ts";
+import type { GateValues } from "./platform.ts";
 import type { Wait, WaitSubject } from "./wait.ts";
 
 /** For one object. */

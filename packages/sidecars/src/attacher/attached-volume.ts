@@ -61,19 +61,24 @@ export function volumeOfSpec(
 }
 
 /**
- * The id by which the driver knows the node.
+ * The id by which the driver knows the node; undefined when neither its CSINode nor `remembered` names it.
  * @param remembered the attachment, whose annotation stands in when the node's CSINode is gone: for detaching only
- * @throws AttachmentError when neither names it
  */
-export function nodeIdFor(
+export function knownNodeId(
+  csiNode: CSINode | undefined,
+  driver: string,
+  remembered?: VolumeAttachment,
+): string | undefined {
+  return nodeIdOf(csiNode, driver) ?? remembered?.metadata?.annotations?.[nodeIdAnnotation];
+}
+
+/** What is wrong where {@link knownNodeId} finds nothing. */
+export function nodeIdMissing(
   csiNode: CSINode | undefined,
   driver: string,
   nodeName: string,
-  remembered?: VolumeAttachment,
-): string {
-  const nodeId = nodeIdOf(csiNode, driver) ?? remembered?.metadata?.annotations?.[nodeIdAnnotation];
-  if (nodeId !== undefined) return nodeId;
-  throw new AttachmentError(
+): AttachmentError {
+  return new AttachmentError(
     csiNode === undefined
       ? `CSINode "${nodeName}" not found`
       : `CSINode "${nodeName}" does not contain driver ${driver}`,

@@ -16,8 +16,8 @@ import {
   resources,
 } from "@longshore/kube";
 import { recordingMeter } from "@longshore/runtime";
+import { laggingClient } from "@longshore/testing/kube";
 import { describe, expect, it } from "vitest";
-import { laggingClient } from "../../../kube/src/testing/lagging-client.ts";
 import { startAttacher } from "../index.ts";
 import { Life, mortal } from "../testing/crashing.ts";
 import { addNode, anAttachment, anInTreeVolume, sidecarWorld, type World } from "../testing/world.ts";
@@ -147,7 +147,7 @@ describe("the attacher", () => {
     await attacher.stop();
   });
 
-  it("tells who else holds a detached attachment that it is detached, in a second write", async () => {
+  it("reports a detached attachment that others hold as detached, in a second write", async () => {
     const world = await worldWithVolume();
     const { kube, signal } = world;
     const writes: string[] = [];
@@ -191,14 +191,14 @@ describe("the attacher", () => {
   it.each<[string, readonly string[], string[], Mode]>([
     ["ReadWriteOnce", ["ReadWriteOnce"], [], Mode.SINGLE_NODE_WRITER],
     [
-      "ReadWriteOnce, told apart",
+      "ReadWriteOnce, distinguished",
       ["ReadWriteOnce"],
       ["SINGLE_NODE_MULTI_WRITER"],
       Mode.SINGLE_NODE_MULTI_WRITER,
     ],
     ["ReadWriteOncePod", ["ReadWriteOncePod"], [], Mode.SINGLE_NODE_WRITER],
     [
-      "ReadWriteOncePod, told apart",
+      "ReadWriteOncePod, distinguished",
       ["ReadWriteOncePod"],
       ["SINGLE_NODE_MULTI_WRITER"],
       Mode.SINGLE_NODE_SINGLE_WRITER,

@@ -1,28 +1,28 @@
-/** The attacher: serves VolumeAttachments of one driver. Wires informers, queues and reconcilers together. */
+/** The attacher: serves VolumeAttachments of one driver. Wires caches and controllers together. */
 import {
+  type ComponentScope,
+  type Controller,
   createEventRecorder,
-  type Informer,
-  type PersistentVolume,
-  type Priority,
-  type Stored,
-  startWorkQueue,
+  forResource,
+  type SharedInformers,
+  type Source,
+  startController,
   trackWrites,
-  type VolumeAttachment,
-  type WorkQueue,
 } from "@longshore/kube";
 import { type BackoffPolicy, type Component, periodically } from "@longshore/runtime";
-import { attacherFinalizer } from "@longshore/storage";
-import { volumeNameOf } from "../common/attachments.ts";
-import { cachedAttachments, cachedCsiNodes, cachedVolumes, resync } from "../common/caches.ts";
+import { cachedAttachments, cachedCsiNodes, cachedVolumes } from "../common/caches.ts";
 import type { SidecarEnv } from "../common/env.ts";
-import { type Serve, type SidecarScope, startAlone } from "../common/sidecar.ts";
+import { type Serve, type SidecarContext, startAlone } from "../common/sidecar.ts";
 import { announcedNodeIds } from "./announced-node-id.ts";
-import { type AttachContext, reconcileAttachment } from "./attach-reconciler.ts";
-import { decideAttachStep } from "./attach-step.ts";
+import type { AttachCaches, AttachContext } from "./attach-context.ts";
+import { attachRules } from "./attach-rules.ts";
+import { attachSteps } from "./attach-steps.ts";
 import { isOwnIntent, shouldEnqueue } from "./attach-triggers.ts";
+import { attachGoal } from "./observed-attachment.ts";
 import { contradicted, listPublished } from "./published-volumes.ts";
-import { reconcileTrivially } from "./trivial-attacher.ts";
-import { holdsInVain, reconcileVolumeFinalizer } from "./volume-finalizer.ts";
+import { trivialAttachSteps } from "./trivial-attacher.ts";
+import { volumeFinalizerSteps, volumeSources } from "./volume-finalizer.ts";
+import { VolumeReleases } from "./volume-releases.ts";
 
 /** How the attacher works; the defaults are those of the reference (docs/behaviour/sidecars.md 3). */
 export interface AttacherOptions {
@@ -51,118 +51,113 @@ export function startAttacher(env: SidecarEnv, options: AttacherOptions = {}): C
 
 /** Serves the VolumeAttachments of the driver. */
 export const serveAttachments: Serve<AttacherOptions> = async (sidecar, options, scope) => {
-  const { env, driver, informers } = sidecar;
-  const {
-    timeoutMs = 15_000,
-    resyncMs = 600_000,
-    backoff = { initialMs: 1000, maximumMs: 300_000 },
-  } = options;
-  const logger = env.logger.child({ driver: driver.name, sidecar: "attacher" });
-  const events = createEventRecorder(env, { component: `external-attacher ${driver.name}` });
-  scope.own(events);
-  const attachments = cachedAttachments(informers);
-  const volumes = cachedVolumes(informers);
-  const csiNodes = cachedCsiNodes(informers);
-  await informers.synced(scope.signal);
-
-  const context: AttachContext & { attachmentsOf: (pvName: string) => readonly unknown[] } = {
-    env: trackWrites({ ...env, logger }, informers),
-    driver,
-    events,
-    attachments,
-    volumes,
-    csiNodes,
-    ...(options.compat === "reference"
-      ? {}
-      : { announcedNodeId: announcedNodeIds({ ...env, logger }, driver.name) }),
-    attachmentsOf: (pvName) => attachments.byIndex("byVolume", pvName),
-    forced: new Set(),
-    timeoutMs,
-    defaultFsType: options.defaultFsType ?? "",
-    finalizer: attacherFinalizer(driver.name),
-  };
+  const { driver, informers } = sidecar;
+  const logger = sidecar.env.logger.child({ driver: driver.name, sidecar: "attacher" });
+  const caches = attachCaches(informers);
+  const context = attachContext({ ...sidecar, env: { ...sidecar.env, logger } }, caches, options, scope);
   const { controller } = driver.capabilities;
   const attaches = controller.has("PUBLISH_UNPUBLISH_VOLUME");
-  const reconcile = attaches ? reconcileAttachment : reconcileTrivially;
-  const workers = options.workers ?? 10;
-  const attachQueue = startWorkQueue(context.env, {
-    name: "attacher-attachments",
-    workers,
-    backoff,
-    reconcile: (name, passSignal) => reconcile(context, name, passSignal),
-  });
-  const volumeQueue = startWorkQueue(context.env, {
-    name: "attacher-volumes",
-    workers,
-    backoff,
-    reconcile: (name, passSignal) => reconcileVolumeFinalizer(context, name, passSignal),
-  });
-  scope.own(attachQueue, volumeQueue);
-  wake(context, attachQueue, volumeQueue, { attachments, volumes }, scope);
-  resync(env, scope, attachments, resyncMs, (va) => {
-    if (va.spec.attacher === driver.name) attachQueue.add(va.metadata.name, "background");
-  });
-  resync(env, scope, volumes, resyncMs, (pv) => {
-    if (holdsInVain(pv, driver.name)) volumeQueue.add(pv.metadata.name, "background");
-  });
+  const attachments = startAttachments(context, caches, options, attaches);
+  scope.own(attachments, startVolumes(context, caches, options));
   logger.info("serving VolumeAttachments", { attaches });
-
-  if (attaches && controller.has("LIST_VOLUMES") && controller.has("LIST_VOLUMES_PUBLISHED_NODES")) {
-    const periodMs = options.reconcileSyncMs ?? 60_000;
-    scope.spawn((loopSignal) =>
-      periodically(
-        { ...env, logger },
-        { name: "comparing with the driver's list", periodMs },
-        loopSignal,
-        async (s) => {
-          const published = await listPublished(context, options.maxEntries ?? 0, { signal: s, timeoutMs });
-          for (const va of contradicted(context, attachments.list(), published)) {
-            context.forced.add(va.metadata.name);
-            attachQueue.add(va.metadata.name);
-          }
-        },
-      ),
+  if (!attaches || !controller.has("LIST_VOLUMES") || !controller.has("LIST_VOLUMES_PUBLISHED_NODES")) return;
+  const { maxEntries = 0, reconcileSyncMs: periodMs = 60_000 } = options;
+  const loop = { name: "comparing with the driver's list", periodMs };
+  scope.spawn(async (signal) => {
+    await Promise.all(Object.values(caches).map((cache) => cache.synced(signal)));
+    await periodically(context.env, loop, signal, (within) =>
+      compareWithDriver(context, attachments, maxEntries, within),
     );
-  }
+  });
 };
 
-/** Which changes of objects wake which key. */
-function wake(
-  { driver, finalizer, forced }: AttachContext,
-  attachQueue: WorkQueue,
-  volumeQueue: WorkQueue,
-  informers: {
-    readonly attachments: Informer<VolumeAttachment>;
-    readonly volumes: Informer<PersistentVolume>;
-  },
-  scope: SidecarScope,
-): void {
-  const isOurs = (va: VolumeAttachment) => va.spec?.attacher === driver.name;
-  // Most changes of most volumes are no reason for a pass.
-  const lookAtVolume = (pv: Stored<PersistentVolume>, priority?: Priority) => {
-    if (holdsInVain(pv, driver.name)) volumeQueue.add(pv.metadata.name, priority);
+function attachCaches(informers: SharedInformers): AttachCaches {
+  return {
+    attachments: cachedAttachments(informers),
+    volumes: cachedVolumes(informers),
+    csiNodes: cachedCsiNodes(informers),
   };
-  scope.onStop(
-    informers.attachments.onChange({
-      added: (va, { initial }) => {
-        if (isOurs(va)) attachQueue.add(va.metadata.name, initial ? "background" : "fresh");
-      },
-      updated: (before, after) => {
-        const { name } = after.metadata;
-        if (!isOurs(after) || decideAttachStep(after, finalizer, forced.has(name)).kind === "none") return;
-        if (shouldEnqueue(before, after) && !isOwnIntent(before, after, finalizer)) attachQueue.add(name);
-      },
-      deleted: (va) => {
-        forced.delete(va.metadata.name);
-        attachQueue.forget(va.metadata.name);
-        const pvName = volumeNameOf(va);
-        if (isOurs(va) && pvName !== undefined) volumeQueue.add(pvName);
-      },
-    }),
-    informers.volumes.onChange({
-      added: (pv, { initial }) => lookAtVolume(pv, initial ? "background" : "fresh"),
-      updated: (_, pv) => lookAtVolume(pv),
-      deleted: (pv) => volumeQueue.forget(pv.metadata.name),
-    }),
-  );
+}
+
+function attachContext(
+  { env, driver, informers }: SidecarContext,
+  caches: AttachCaches,
+  options: AttacherOptions,
+  scope: ComponentScope,
+): AttachContext {
+  const events = createEventRecorder(env, { component: `external-attacher ${driver.name}` });
+  scope.own(events);
+  const asksNodes = options.compat !== "reference";
+  return {
+    ...caches,
+    env: trackWrites(env, informers),
+    driver,
+    events,
+    rules: attachRules(driver, options.defaultFsType ?? "", asksNodes),
+    ...(asksNodes ? { announcedNodeId: announcedNodeIds(env, driver.name) } : {}),
+    forced: new Set(),
+    releases: new VolumeReleases(),
+    timeoutMs: options.timeoutMs ?? 15_000,
+  };
+}
+
+function startAttachments(
+  context: AttachContext,
+  caches: AttachCaches,
+  options: AttacherOptions,
+  attaches: boolean,
+): Controller {
+  const wiring = {
+    name: "attacher-attachments",
+    ...paceOf(options),
+    sources: [attachmentSource(context, caches)],
+    caches: Object.values(caches),
+  };
+  return attaches
+    ? startController(context.env, { ...wiring, ...attachSteps(context) })
+    : startController(context.env, { ...wiring, ...trivialAttachSteps(context) });
+}
+
+function startVolumes(context: AttachContext, caches: AttachCaches, options: AttacherOptions): Controller {
+  return startController(context.env, {
+    name: "attacher-volumes",
+    ...paceOf(options),
+    sources: volumeSources(context, caches),
+    caches: [caches.attachments],
+    ...volumeFinalizerSteps(context),
+  });
+}
+
+function paceOf({
+  workers = 10,
+  resyncMs = 600_000,
+  backoff = { initialMs: 1000, maximumMs: 300_000 },
+}: AttacherOptions) {
+  return { workers, resyncMs, backoff };
+}
+
+/** Which changes of an attachment wake it. */
+function attachmentSource({ driver, forced, rules }: AttachContext, { attachments }: AttachCaches): Source {
+  return forResource(attachments, {
+    selects: (va) => va.spec?.attacher === driver.name,
+    changed: (before, after) => {
+      if (attachGoal(after, rules.finalizer, forced.has(after.metadata.name)) === "none") return false;
+      return shouldEnqueue(before, after) && !isOwnIntent(before, after, rules.finalizer);
+    },
+  });
+}
+
+/** Has the call repeated for attachments that the driver's own list of volumes contradicts. */
+async function compareWithDriver(
+  context: AttachContext,
+  queue: Pick<Controller, "wake">,
+  maxEntries: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { attachments, forced, timeoutMs } = context;
+  const published = await listPublished(context, maxEntries, { signal, timeoutMs });
+  for (const { metadata } of contradicted(context, attachments.list(), published)) {
+    forced.add(metadata.name);
+    queue.wake(metadata.name);
+  }
 }

@@ -5,8 +5,8 @@
 import { type CsiCallOptions, entriesOfPages } from "@longshore/csi";
 import type { Stored, VolumeAttachment } from "@longshore/kube";
 import { repairVolumeHandle } from "@longshore/translation";
-import type { AttachContext } from "./attach-reconciler.ts";
-import { type AttachedVolume, nodeIdFor, sourceOf, volumeOfPv, volumeOfSpec } from "./attached-volume.ts";
+import type { AttachContext } from "./attach-context.ts";
+import { type AttachedVolume, knownNodeId, sourceOf, volumeOfPv, volumeOfSpec } from "./attached-volume.ts";
 
 /** Node ids by volume handle. */
 export type PublishedVolumes = ReadonlyMap<string, readonly string[]>;
@@ -47,7 +47,8 @@ export function contradicted(
 
 function isPublished(context: AttachContext, va: VolumeAttachment, published: PublishedVolumes): boolean {
   const { name: driver } = context.driver;
-  const nodeId = nodeIdFor(context.csiNodes.get(va.spec.nodeName), driver, va.spec.nodeName, va);
+  const nodeId = knownNodeId(context.csiNodes.get(va.spec.nodeName), driver, va);
+  if (nodeId === undefined) throw new Error(`the id of node "${va.spec.nodeName}" is not known`);
   const { csi, migrated } = volumeOf(context, va);
   // What the translation could not know, the driver does, and lists the volume with it.
   const isRepaired = migrated && context.driver.inTreeName !== undefined;

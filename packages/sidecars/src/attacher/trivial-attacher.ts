@@ -1,18 +1,42 @@
 /** For a driver that attaches nothing: its attachments are reported attached at once, with no finalizer and no call. */
-import { isDeleting, type ReconcileResult, resources, settled } from "@longshore/kube";
-import type { AttachContext } from "./attach-reconciler.ts";
+import {
+  type Actions,
+  isDeleting,
+  resources,
+  type Steps,
+  type Stored,
+  settled,
+  type VolumeAttachment,
+} from "@longshore/kube";
+import type { AttachContext } from "./attach-context.ts";
+import { observeAttachment } from "./observed-attachment.ts";
 
-/** One pass over the attachment of this name. */
-export async function reconcileTrivially(
-  context: Pick<AttachContext, "env" | "driver" | "attachments">,
-  name: string,
-  signal: AbortSignal,
-): Promise<ReconcileResult> {
-  const va = context.attachments.get(name);
-  if (va?.spec?.attacher !== context.driver.name || isDeleting(va) || va.status?.attached === true)
-    return settled;
-  const body = { status: { attached: true } };
-  const options = { signal, subresource: "status" } as const;
-  await context.env.kube.patch(resources.volumeAttachments, { name }, { type: "merge", body }, options);
-  return settled;
+type Attachment = Stored<VolumeAttachment>;
+
+type TrivialAttachStep = { readonly step: "settle" } | { readonly step: "reportAttached" };
+
+/** The next step (docs/behaviour/sidecars.md 3). */
+function decideTrivialAttach(va: Attachment): TrivialAttachStep {
+  return { step: isDeleting(va) || va.status?.attached === true ? "settle" : "reportAttached" };
+}
+
+/** The parts of the controller over the attachments of such a driver. */
+export function trivialAttachSteps(context: AttachContext): Steps<Attachment, TrivialAttachStep> {
+  return {
+    observe: (name) => observeAttachment(context, name)?.attachment,
+    decide: decideTrivialAttach,
+    actions: trivialAttachActions(context),
+  };
+}
+
+function trivialAttachActions({ env }: Pick<AttachContext, "env">): Actions<Attachment, TrivialAttachStep> {
+  return {
+    settle: () => settled,
+    reportAttached: async (_, { metadata: { name } }, { signal }) => {
+      const body = { status: { attached: true } };
+      const options = { signal, subresource: "status" } as const;
+      await env.kube.patch(resources.volumeAttachments, { name }, { type: "merge", body }, options);
+      return settled;
+    },
+  };
 }

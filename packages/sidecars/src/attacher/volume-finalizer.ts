@@ -1,48 +1,117 @@
 /**
- * Takes the attacher's finalizer off a PersistentVolume once nothing can need it (docs/behaviour/sidecars.md 3.3): the volume is
- * being deleted, or it is in-tree and no longer migrated to this driver, and no attachment names it.
+ * Takes the attacher's finalizer off a PersistentVolume once nothing can need it (docs/behaviour/sidecars.md 3.3): the
+ * volume is being deleted, or it is in-tree and no longer migrated to this driver, and no attachment names it.
+ *
+ * The keys of this queue are volumes, those of the other are attachments. Both write to a volume's finalizers, and cannot
+ * race: this one removes only where the cache has no attachment of the volume, and an attachment that arrives later finds
+ * the removal in {@link VolumeReleases} and waits for it.
  */
 import {
+  type Actions,
+  forResource,
   isDeleting,
   isNotFound,
   type PersistentVolume,
-  type ReconcileResult,
   resources,
+  type Source,
+  type Steps,
   type Stored,
   settled,
+  source,
 } from "@longshore/kube";
 import { attacherFinalizer, migratedToAnnotation } from "@longshore/storage";
 import { isPVMigratable } from "@longshore/translation";
+import { volumeNameOf } from "../common/attachments.ts";
 import { removeFinalizerPatch } from "../common/finalizers.ts";
-import type { AttachContext } from "./attach-reconciler.ts";
+import type { AttachCaches, AttachContext } from "./attach-context.ts";
 
-/** Whether the attacher of `driver` has no further claim on the volume, attachments left aside. */
-export function isReleased(pv: PersistentVolume, driver: string): boolean {
-  if (isDeleting(pv)) return true;
-  return isPVMigratable(pv) && pv.metadata?.annotations?.[migratedToAnnotation] !== driver;
+/** What one pass over a volume knows. */
+export interface ObservedVolume {
+  readonly volume: Stored<PersistentVolume>;
+  readonly driverName: string;
+  /** An attachment names the volume. */
+  readonly isAttached: boolean;
+}
+
+/** One step over a volume. */
+export type VolumeFinalizerStep = { readonly step: "settle" } | { readonly step: "removeVolumeFinalizer" };
+
+/** The next step. The end of each attachment wakes its volume again. */
+export function decideVolumeFinalizer({
+  volume,
+  driverName,
+  isAttached,
+}: ObservedVolume): VolumeFinalizerStep {
+  if (isAttached || !hasStaleFinalizer(volume, driverName)) return { step: "settle" };
+  return { step: "removeVolumeFinalizer" };
 }
 
 /** Whether our finalizer is on a volume that the attacher has no further claim on, attachments left aside. */
-export function holdsInVain(pv: PersistentVolume, driver: string): boolean {
-  return isReleased(pv, driver) && (pv.metadata?.finalizers ?? []).includes(attacherFinalizer(driver));
+export function hasStaleFinalizer(pv: PersistentVolume, driver: string): boolean {
+  const isStale =
+    isDeleting(pv) || (isPVMigratable(pv) && pv.metadata?.annotations?.[migratedToAnnotation] !== driver);
+  return isStale && (pv.metadata?.finalizers ?? []).includes(attacherFinalizer(driver));
 }
 
-/** One pass over the volume of this name. */
-export async function reconcileVolumeFinalizer(
-  context: AttachContext & { readonly attachmentsOf: (pvName: string) => readonly unknown[] },
+/** Which changes wake the volumes of a driver. The end of an attachment wakes its volume. */
+export function volumeSources(
+  { driver, releases }: AttachContext,
+  { attachments, volumes }: AttachCaches,
+): readonly Source[] {
+  return [
+    forResource(volumes, { selects: (pv) => hasStaleFinalizer(pv, driver.name), deleted: "forget" }),
+    source(() => volumes.onChange({ deleted: ({ metadata }) => releases.forget(metadata.name) })),
+    source((wake) =>
+      attachments.onChange({
+        deleted: (va) => {
+          const pvName = volumeNameOf(va);
+          if (va.spec?.attacher === driver.name && pvName !== undefined) wake(pvName);
+        },
+      }),
+    ),
+  ];
+}
+
+/** The parts of the controller over the volumes of a driver. */
+export function volumeFinalizerSteps(context: AttachContext): Steps<ObservedVolume, VolumeFinalizerStep> {
+  return {
+    observe: (name) => observeVolume(context, name),
+    decide: decideVolumeFinalizer,
+    actions: volumeFinalizerActions(context),
+  };
+}
+
+function observeVolume(
+  { volumes, attachments, driver }: AttachContext,
   name: string,
-  signal: AbortSignal,
-): Promise<ReconcileResult> {
-  const pv: Stored<PersistentVolume> | undefined = context.volumes.get(name);
-  if (pv === undefined || !holdsInVain(pv, context.driver.name)) return settled;
-  const { finalizer } = context;
-  // The end of each attachment wakes its volume again.
-  if (context.attachmentsOf(name).length > 0) return settled;
-  const body = removeFinalizerPatch(pv.metadata.finalizers, finalizer);
-  try {
-    await context.env.kube.patch(resources.persistentVolumes, { name }, { type: "json", body }, { signal });
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
-  return settled;
+): ObservedVolume | undefined {
+  const volume = volumes.get(name);
+  if (volume === undefined) return undefined;
+  const isAttached = attachments.byIndex("byVolume", name).length > 0;
+  return { volume, driverName: driver.name, isAttached };
+}
+
+function volumeFinalizerActions({
+  env,
+  rules,
+  releases,
+}: AttachContext): Actions<ObservedVolume, VolumeFinalizerStep> {
+  return {
+    settle: () => settled,
+    removeVolumeFinalizer: async (_, { volume }, { key: name, signal }) => {
+      const body = [
+        // With it the patch fails on another volume of the same name.
+        { op: "test", path: "/metadata/uid", value: volume.metadata.uid },
+        ...removeFinalizerPatch(volume.metadata.finalizers, rules.finalizer),
+      ];
+      releases.begin(volume);
+      try {
+        await env.kube.patch(resources.persistentVolumes, { name }, { type: "json", body }, { signal });
+      } catch (error) {
+        releases.forget(name);
+        if (!isNotFound(error)) throw error;
+      }
+      return settled;
+    },
+  };
 }

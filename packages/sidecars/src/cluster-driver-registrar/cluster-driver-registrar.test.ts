@@ -27,7 +27,7 @@ describe("the cluster-driver-registrar", () => {
     },
   );
 
-  it("leaves somebody else's object alone, also when it ends, and tells once what is wrong with it", async () => {
+  it("leaves the object of another client alone, also when it ends, and logs once what is wrong with it", async () => {
     const world = await sidecarWorld();
     const before = await world.kube.create(resources.csiDrivers, foreign, { signal: world.signal });
     const logger = recordingLogger();
@@ -43,7 +43,7 @@ describe("the cluster-driver-registrar", () => {
     });
   });
 
-  it("makes its object again when somebody deletes it", async () => {
+  it("makes its object again when a client deletes it", async () => {
     const world = await sidecarWorld();
     const registrar = startClusterDriverRegistrar(world.env());
     await world.clock.advance(1000);
@@ -53,7 +53,7 @@ describe("the cluster-driver-registrar", () => {
     await registrar.stop();
   });
 
-  it("after a crash, takes over what its earlier life made, and mends it for a driver that changed", async () => {
+  it("after a crash, takes over what an earlier run made, and updates it for a driver that changed", async () => {
     const world = await sidecarWorld();
     startClusterDriverRegistrar(world.env(), { checkMs: 1e9 });
     await world.clock.advance(1000);

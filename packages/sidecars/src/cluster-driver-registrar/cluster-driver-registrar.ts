@@ -64,7 +64,7 @@ const serveCsiDriver: Serve<ClusterDriverRegistrarOptions> = async (sidecar, opt
         ).catch((error) => logger.warn("the CSIDriver object could not be deleted", { error })),
     });
   }
-  let told = "";
+  let reported = "";
   scope.spawn((loopSignal) =>
     periodically(
       { ...env, logger },
@@ -72,12 +72,12 @@ const serveCsiDriver: Serve<ClusterDriverRegistrarOptions> = async (sidecar, opt
       loopSignal,
       async (signal) => {
         const differing = await ensureCsiDriver(env, wanted, signal);
-        if (differing.length > 0 && differing.join() !== told) {
+        if (differing.length > 0 && differing.join() !== reported) {
           logger.error(
-            `CSIDriver "${driver.name}" is not as the driver needs it (spec.${differing.join(", spec.")}): delete it, or mend the manifest that brings it`,
+            `CSIDriver "${driver.name}" is not as the driver needs it (spec.${differing.join(", spec.")}): delete it, or correct the manifest that creates it`,
           );
         }
-        told = differing.join();
+        reported = differing.join();
       },
     ),
   );

@@ -6,7 +6,6 @@ import {
   type CSINode,
   type CSIStorageCapacity,
   type Informer,
-  type KubeObject,
   type Node,
   type PersistentVolume,
   type PersistentVolumeClaim,
@@ -18,7 +17,6 @@ import {
   type VolumeAttachment,
   type VolumeAttributesClass,
 } from "@longshore/kube";
-import { type Clock, periodically, type RuntimeEnv } from "@longshore/runtime";
 import {
   managedByLabel,
   snapshotResources,
@@ -30,7 +28,6 @@ import {
   type VolumeSnapshotContent,
 } from "@longshore/storage";
 import { byVolume } from "./attachments.ts";
-import type { SidecarScope } from "./sidecar.ts";
 
 /** All VolumeAttachments; indexed `byVolume`. */
 export function cachedAttachments(informers: SharedInformers): Informer<VolumeAttachment> {
@@ -133,25 +130,6 @@ function claimsUsedBy(pod: Pod): readonly string[] {
 
 const byClaim = (pod: Stored<Pod>): readonly string[] =>
   claimsUsedBy(pod).map((name) => `${pod.metadata.namespace ?? ""}/${name}`);
-
-/**
- * Looks at every object of a cache again once a period, in milliseconds: the shared informers have no resync of
- * their own, since each sidecar has its own period.
- */
-export function resync<T extends KubeObject>(
-  env: Pick<RuntimeEnv, "random" | "logger"> & { readonly clock: Clock },
-  scope: SidecarScope,
-  informer: Informer<T>,
-  periodMs: number,
-  wake: (object: Stored<T>) => void,
-): void {
-  scope.spawn(async (signal) => {
-    await env.clock.sleep(periodMs, signal);
-    await periodically(env, { name: "resync", periodMs }, signal, async () => {
-      for (const object of informer.list()) wake(object);
-    });
-  });
-}
 
 /** All VolumeSnapshotContents, or those that one node is responsible for. */
 export function cachedSnapshotContents(

@@ -32,21 +32,21 @@ const learnBackoff: BackoffPolicy = { initialMs: 1000, maximumMs: 60_000 };
 
 /** Waits for the driver and asks who it is, again and again until it answers (docs/behaviour/sidecars.md 1). */
 export async function learnDriver(env: SidecarEnv, timeoutMs: number, signal: AbortSignal): Promise<Driver> {
-  const telling = tellOfWaiting(env);
+  const waiting = logWaiting(env);
   try {
     return await askUntilKnown(env, { signal, timeoutMs });
   } finally {
-    telling.cancel();
+    waiting.cancel();
   }
 }
 
 /** Interval between log lines about a driver that is not there yet (csi-lib-utils, connection). */
-const tellMs = 30_000;
+const waitingLogMs = 30_000;
 
-function tellOfWaiting({ clock, logger }: Pick<SidecarEnv, "clock" | "logger">): Timer {
+function logWaiting({ clock, logger }: Pick<SidecarEnv, "clock" | "logger">): Timer {
   const startedMs = clock.monotonicMs();
   const again = (): Timer =>
-    clock.timer(tellMs, () => {
+    clock.timer(waitingLogMs, () => {
       logger.info("still waiting for the driver", {
         seconds: Math.round((clock.monotonicMs() - startedMs) / 1000),
       });

@@ -4,9 +4,8 @@
  *
  *     learn the driver ──► (win the lease) ──► serve(context, options, scope) ──► scope.stop()
  */
-import type { SharedInformers } from "@longshore/kube";
-import { sharedInformers } from "@longshore/kube";
-import { type Component, stopAll, TaskGroup } from "@longshore/runtime";
+import { ComponentScope, type SharedInformers, sharedInformers } from "@longshore/kube";
+import type { Component } from "@longshore/runtime";
 import { type Driver, learnDriver, type SidecarEnv } from "./env.ts";
 
 /** What a sidecar works with. */
@@ -19,43 +18,7 @@ export interface SidecarContext {
 }
 
 /** Begins to serve; resolves when everything runs that `scope` then holds. */
-export type Serve<O> = (context: SidecarContext, options: O, scope: SidecarScope) => Promise<void>;
-
-/** Everything that one sidecar has started: stopped as one. */
-export class SidecarScope implements Component {
-  readonly #tasks: TaskGroup;
-  readonly #parts: Component[] = [];
-
-  /** @param onError called when a task fails for another reason than being stopped */
-  constructor(onError: (error: unknown) => void) {
-    this.#tasks = new TaskGroup(onError);
-  }
-
-  /** Aborts when the sidecar is stopped. */
-  get signal(): AbortSignal {
-    return this.#tasks.signal;
-  }
-
-  /** Runs `task` until it ends or the sidecar is stopped. */
-  spawn(task: (signal: AbortSignal) => Promise<void>): void {
-    this.#tasks.spawn(task);
-  }
-
-  /** Stops these with the sidecar, the last first. */
-  own(...parts: readonly Component[]): void {
-    this.#parts.push(...parts);
-  }
-
-  /** Calls these when the sidecar is stopped: what ends a handler of a shared cache. */
-  onStop(...ends: readonly (() => void)[]): void {
-    this.#parts.push(...ends.map((end) => ({ stop: async () => end() })));
-  }
-
-  async stop(): Promise<void> {
-    await this.#tasks.stop();
-    await stopAll(this.#parts);
-  }
-}
+export type Serve<O> = (context: SidecarContext, options: O, scope: ComponentScope) => Promise<void>;
 
 /** Runs one sidecar with caches of its own and without a lease; it waits for the driver in the background. */
 export function startAlone<O>(
@@ -64,7 +27,7 @@ export function startAlone<O>(
   serve: Serve<O>,
   options: O & { readonly timeoutMs?: number },
 ): Component {
-  const scope = new SidecarScope((error) => env.logger.error(`the ${name} failed`, { error }));
+  const scope = new ComponentScope((error) => env.logger.error(`the ${name} failed`, { error }));
   scope.spawn(async (signal) => {
     const driver = await learnDriver(env, options.timeoutMs ?? 10_000, signal);
     const informers = sharedInformers(env);

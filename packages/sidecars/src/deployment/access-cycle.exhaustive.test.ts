@@ -4,6 +4,14 @@
  * be refused, or the right is not needed.
  */
 import { fileURLToPath } from "node:url";
+// Tests stand outside the floors: the embedded API server is the real thing to test against.
+import {
+  type ApiServer,
+  createApiServer,
+  memoryStore,
+  readDefinitions,
+  type UserInfo,
+} from "@longshore/apiserver";
 import { inProcessCsi } from "@longshore/csi";
 import { type KubeClient, type KubeObject, resources } from "@longshore/kube";
 import {
@@ -15,22 +23,14 @@ import {
   VirtualClock,
 } from "@longshore/runtime";
 import { snapshotCrdsUrl } from "@longshore/storage";
+import { type AccessLog, watchedClient } from "@longshore/testing/deployment";
 import { describe, expect, test } from "vitest";
-// Tests stand outside the floors: the embedded API server is the real thing to test against.
-import {
-  type ApiServer,
-  createApiServer,
-  memoryStore,
-  readDefinitions,
-  type UserInfo,
-} from "../../../apiserver/src/index.ts";
 import { FakeCloud, fakeDriver } from "../testing/fake-driver.ts";
 import { resourceOf } from "./deployed-kinds.ts";
 import { accessComponents } from "./rules/index.ts";
 import { type AccessCycle, type AccessWorld, accessNames } from "./testing/access-world.ts";
 import { accessCycles } from "./testing/cycles.ts";
 import { granteeOf, type Right, rightsOf, rightText, rolesWithout } from "./testing/grants.ts";
-import { type AccessLog, watchedClient } from "./testing/watched-client.ts";
 
 const definitions = await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
 const socket = "/csi/csi.sock";

@@ -298,7 +298,7 @@ function checkClasses(classes: readonly ClassOptions[], options: DeployOptions):
       if (options.secretNamespaces?.includes(value)) continue;
       throw new DeployOptionError(
         "--storage-class",
-        `"${name}" takes secrets of namespace "${value}", which nobody may read: add --secret-namespace ${value}`,
+        `"${name}" takes secrets of namespace "${value}", which no component may read: add --secret-namespace ${value}`,
       );
     }
   }

@@ -1,17 +1,17 @@
 /** Rendered deployments on the embedded API server, at both ends of what it emulates: taken as they are, and complete. */
 import { fileURLToPath } from "node:url";
+// Tests stand outside the floors: the embedded API server is the real thing to test against.
+import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiserver";
 import type { KubeObject } from "@longshore/kube";
 import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { snapshotCrdsUrl } from "@longshore/storage";
+import { everything, deployForms as forms, minimal } from "@longshore/testing/deployment";
 import { load } from "js-yaml";
 import { describe, expect, test } from "vitest";
-// Tests stand outside the floors: the embedded API server is the real thing to test against.
-import { createApiServer, memoryStore, readDefinitions } from "../../../apiserver/src/index.ts";
 import type { DeployOptions } from "./deploy-options.ts";
 import { resourceOf } from "./deployed-kinds.ts";
 import { planDeployment } from "./deployment-plan.ts";
 import { allObjects, renderDeployment } from "./manifests.ts";
-import { everything, deployForms as forms, minimal } from "./testing/forms.ts";
 import { yamlText } from "./yaml-text.ts";
 
 const signal = new AbortController().signal;
@@ -67,7 +67,7 @@ const kinds = (options: DeployOptions) => objectsOf(options).map(({ object }) =>
 // biome-ignore lint/suspicious/noExplicitAny: tests look into objects of any kind
 type Loose = any;
 
-test("without an attacher nobody waits for one", () => {
+test("without an attacher nothing waits for one", () => {
   expect(find<Loose>(minimal, "CSIDriver").spec.attachRequired).toBe(false);
   expect(find<Loose>({ ...minimal, attach: true }, "CSIDriver").spec.attachRequired).toBe(true);
   const { containers } = find<Loose>(minimal, "StatefulSet").spec.template.spec;
@@ -213,7 +213,7 @@ const refused: readonly (readonly [string, Partial<DeployOptions>, RegExp])[] = 
     /^--storage-class: .*twice/,
   ],
   [
-    "a class whose secrets nobody may read",
+    "a class whose secrets no component may read",
     {
       storageClasses: [{ name: "a", parameters: { "csi.storage.k8s.io/node-stage-secret-namespace": "s" } }],
     },

@@ -55,7 +55,7 @@ async function addVolume({ kube, signal }: World, name: string, source: object, 
 }
 
 /** `claim reason message`, in the order of their first occurrence. */
-async function told({ kube, signal }: World) {
+async function emitted({ kube, signal }: World) {
   const { items } = await kube.list(resources.events, { signal });
   return items
     .map(
@@ -70,7 +70,7 @@ const minute = 60_000;
 describe.each(["list", "get"] as const)("the health monitor, asking by %s,", (way) => {
   const period = way === "list" ? 5 * minute : minute;
 
-  it("tells what is not well, and that it is well again", async () => {
+  it("reports what is not well, and that it is well again", async () => {
     const world = await healthWorld(way);
     for (const name of ["a", "b", "c"]) {
       await addVolume(world, name, csi(`vol-${name}`));
@@ -78,17 +78,17 @@ describe.each(["list", "get"] as const)("the health monitor, asking by %s,", (wa
     }
     const monitor = world.start();
     await world.clock.advance(minute);
-    expect(await told(world)).toEqual([]);
+    expect(await emitted(world)).toEqual([]);
     world.conditions.set("vol-c", { abnormal: true, message: "the disk is slow" });
     await world.clock.advance(2 * period);
-    expect(await told(world)).toEqual(["Warning c VolumeConditionAbnormal: the disk is slow"]);
+    expect(await emitted(world)).toEqual(["Warning c VolumeConditionAbnormal: the disk is slow"]);
     world.conditions.set("vol-c", { abnormal: false, message: "" });
     await world.clock.advance(2 * period);
     const both = [
       "Normal c VolumeConditionNormal: The Volume returns to the healthy state",
       "Warning c VolumeConditionAbnormal: the disk is slow",
     ];
-    expect(await told(world)).toEqual(both);
+    expect(await emitted(world)).toEqual(both);
     // Sent once, however long the volume stays healthy.
     await world.clock.advance(10 * period);
     const { items } = await world.kube.list(resources.events, { signal: world.signal });
@@ -104,11 +104,11 @@ describe.each(["list", "get"] as const)("the health monitor, asking by %s,", (wa
     for (const id of ["vol-8", "vol-9"]) world.conditions.set(id, { abnormal: true, message: "broken" });
     const monitor = world.start();
     await world.clock.advance(minute);
-    expect(await told(world)).toEqual(["Warning migrated VolumeConditionAbnormal: broken"]);
+    expect(await emitted(world)).toEqual(["Warning migrated VolumeConditionAbnormal: broken"]);
     await monitor.stop();
   });
 
-  it("started again, tells that what an earlier life told is well again", async () => {
+  it("started again, reports that what an earlier one reported is well again", async () => {
     const world = await healthWorld(way);
     await addVolume(world, "a", csi("vol-a"));
     world.conditions.set("vol-a", { abnormal: true, message: "broken" });
@@ -118,14 +118,14 @@ describe.each(["list", "get"] as const)("the health monitor, asking by %s,", (wa
     world.conditions.set("vol-a", { abnormal: false, message: "" });
     const second = world.start();
     await world.clock.advance(minute);
-    expect((await told(world)).map((line) => line.split(":")[0])).toEqual([
+    expect((await emitted(world)).map((line) => line.split(":")[0])).toEqual([
       "Normal a VolumeConditionNormal",
       "Warning a VolumeConditionAbnormal",
     ]);
     await second.stop();
   });
 
-  it("says nothing while its driver is away, and goes on when it is back", async () => {
+  it("says nothing while its driver is unreachable, and goes on when it is back", async () => {
     const world = await healthWorld(way);
     await addVolume(world, "a", csi("vol-a"));
     world.conditions.set("vol-a", { abnormal: false, message: "" });
@@ -133,11 +133,11 @@ describe.each(["list", "get"] as const)("the health monitor, asking by %s,", (wa
     await world.clock.advance(minute);
     world.csi.crash(socket);
     await world.clock.advance(20 * minute);
-    expect(await told(world)).toEqual([]);
+    expect(await emitted(world)).toEqual([]);
     world.conditions.set("vol-a", { abnormal: true, message: "broken" });
     await world.serve();
     await world.clock.advance(2 * period);
-    expect(await told(world)).toEqual(["Warning a VolumeConditionAbnormal: broken"]);
+    expect(await emitted(world)).toEqual(["Warning a VolumeConditionAbnormal: broken"]);
     await monitor.stop();
   });
 });
@@ -154,11 +154,11 @@ describe("the health monitor", () => {
     expect([...world.calls].sort()).toEqual(
       Array.from({ length: 25 }, (_, n) => `ControllerGetVolume vol-${n}`).sort(),
     );
-    expect(await told(world)).toEqual([]);
+    expect(await emitted(world)).toEqual([]);
     await monitor.stop();
   });
 
-  it("tells which claims are on a node that failed, and that it came back", async () => {
+  it("reports which claims are on a node that failed, and that it came back", async () => {
     const world = await healthWorld("get");
     const { kube, signal, clock } = world;
     await addVolume(world, "a", csi("vol-a"));
@@ -185,18 +185,18 @@ describe("the health monitor", () => {
     await clock.advance(minute);
     await setReady("Unknown");
     await clock.advance(4 * minute);
-    expect(await told(world)).toEqual([]);
+    expect(await emitted(world)).toEqual([]);
     await clock.advance(4 * minute);
     const failed =
       "Warning a NodeFailed: Pods: [ web ] consuming PVC: a in namespace: default are now on a failed node: node-a";
-    expect(await told(world)).toEqual([failed]);
+    expect(await emitted(world)).toEqual([failed]);
     await setReady("True");
     await clock.advance(2 * minute);
-    expect(await told(world)).toEqual(["Normal a NodeRecovered: Node: node-a recovered", failed]);
+    expect(await emitted(world)).toEqual(["Normal a NodeRecovered: Node: node-a recovered", failed]);
     await monitor.stop();
   });
 
-  it("does not run for a driver that tells no conditions", async () => {
+  it("does not run for a driver that reports no conditions", async () => {
     const world = await sidecarWorld();
     const logger = recordingLogger();
     const monitor = startHealthMonitor({ ...world.env(), logger });

@@ -66,7 +66,7 @@ export const serveVolumeHealth: Serve<HealthMonitorOptions> = async (sidecar, op
   const way = waysToAsk(driver);
   if (way === undefined) {
     throw new UnsupportedByDriverError(
-      `CSI driver ${driver.name} does not tell the condition of volumes (VOLUME_CONDITION with LIST_VOLUMES or GET_VOLUME): run it without the health monitor`,
+      `CSI driver ${driver.name} does not report the condition of volumes (VOLUME_CONDITION with LIST_VOLUMES or GET_VOLUME): run it without the health monitor`,
     );
   }
   const logger = env.logger.child({ driver: driver.name, sidecar: "health-monitor" });
@@ -86,9 +86,9 @@ export const serveVolumeHealth: Serve<HealthMonitorOptions> = async (sidecar, op
     driver,
     events,
     volumes,
-    abnormal: await toldAbnormal(env.kube, component, scope.signal).catch((error) => {
+    abnormal: await reportedAbnormal(env.kube, component, scope.signal).catch((error) => {
       if (scope.signal.aborted) throw error;
-      logger.warn("what was told earlier is not known: a recovery may go untold", { error });
+      logger.warn("what was reported earlier is not known: a recovery may go unreported", { error });
       return new Set<string>();
     }),
     timeoutMs,
@@ -105,7 +105,7 @@ export const serveVolumeHealth: Serve<HealthMonitorOptions> = async (sidecar, op
 async function lookAtList(context: MonitorContext, signal: AbortSignal): Promise<void> {
   const listed = await listHealth(context.driver, { signal, timeoutMs: context.timeoutMs });
   const monitored = monitoredVolumes(context);
-  for (const volume of monitored) tell(context, volume, listedHealth(volume.volumeHandle, listed));
+  for (const volume of monitored) emitHealth(context, volume, listedHealth(volume.volumeHandle, listed));
 }
 
 /** Every volume once, so many at a time. The round ends at a driver that cannot be reached. */
@@ -114,7 +114,7 @@ async function lookAtEach(context: MonitorContext, signal: AbortSignal): Promise
   const worker = async () => {
     for (const volume of { [Symbol.iterator]: () => left }) {
       try {
-        tell(
+        emitHealth(
           context,
           volume,
           await getHealth(context.driver, volume.volumeHandle, { signal, timeoutMs: context.timeoutMs }),
@@ -146,7 +146,7 @@ function monitoredVolumes(context: MonitorContext): readonly MonitoredVolume[] {
   return monitored;
 }
 
-function tell(
+function emitHealth(
   { events, abnormal }: MonitorContext,
   { claim }: MonitoredVolume,
   health: VolumeHealth | undefined,
@@ -158,8 +158,12 @@ function tell(
   else if (health !== undefined) abnormal.delete(uid);
 }
 
-/** The claims of which an earlier life said last that their volume is abnormal: its events are the only memory. */
-async function toldAbnormal(kube: KubeClient, component: string, signal: AbortSignal): Promise<Set<string>> {
+/** The claims of which an earlier run said last that their volume is abnormal: its events are the only memory. */
+async function reportedAbnormal(
+  kube: KubeClient,
+  component: string,
+  signal: AbortSignal,
+): Promise<Set<string>> {
   const lastAt = new Map<string, { readonly abnormal: string; readonly normal: string }>();
   for (const reason of [abnormalReason, normalReason]) {
     const field = reason === abnormalReason ? "abnormal" : "normal";

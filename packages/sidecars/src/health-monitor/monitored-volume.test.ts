@@ -48,10 +48,10 @@ describe("the event after a look", () => {
   const bad = { abnormal: true, message: "disk is slow" };
   const good = { abnormal: false, message: "" };
   it.each([
-    ["abnormal: told", bad, false, "VolumeConditionAbnormal"],
-    ["still abnormal: told again", bad, true, "VolumeConditionAbnormal"],
+    ["abnormal: reported", bad, false, "VolumeConditionAbnormal"],
+    ["still abnormal: reported again", bad, true, "VolumeConditionAbnormal"],
     ["well, as before: nothing", good, false, undefined],
-    ["well again: told", good, true, "VolumeConditionNormal"],
+    ["well again: reported", good, true, "VolumeConditionNormal"],
     ["nothing known: nothing", undefined, true, undefined],
   ])("%s", (_, health, wasAbnormal, reason) => {
     expect(healthEvent(health, wasAbnormal)?.reason).toBe(reason);

@@ -38,7 +38,7 @@ describe("a look at a node", () => {
       { notReadySinceMs: 7, failed: true },
     ],
     [
-      "told once only",
+      "reported once only",
       node("False"),
       { notReadySinceMs: 7, failed: true },
       10 * notReadyMs,
@@ -62,10 +62,17 @@ describe("a look at a node", () => {
       { failed: false },
     ],
     ["deleted: failed at once", undefined, { failed: false }, 0, "failed", { failed: true }],
-    ["deleted after it failed: told already", undefined, { failed: true }, 0, undefined, { failed: true }],
+    [
+      "deleted after it failed: reported already",
+      undefined,
+      { failed: true },
+      0,
+      undefined,
+      { failed: true },
+    ],
     ["terminated: failed at once", node("True", "Terminated"), undefined, 0, "failed", { failed: true }],
     ["says nothing yet: nothing", node(), undefined, 0, undefined, { failed: false }],
-  ])("%s", (_, given, memory, nowMs, tell, after) => {
-    expect(lookAtNode(given, memory, nowMs)).toEqual({ tell, memory: after });
+  ])("%s", (_, given, memory, nowMs, report, after) => {
+    expect(lookAtNode(given, memory, nowMs)).toEqual({ report, memory: after });
   });
 });

@@ -14,7 +14,7 @@ export interface NodeMemory {
 
 /** One look at a node: what to report, and what to remember. */
 export interface NodeLook {
-  readonly tell: "failed" | "recovered" | undefined;
+  readonly report: "failed" | "recovered" | undefined;
   readonly memory: NodeMemory;
 }
 
@@ -22,28 +22,29 @@ export interface NodeLook {
 export function lookAtNode(node: Node | undefined, memory: NodeMemory | undefined, nowMs: number): NodeLook {
   const failed = memory?.failed ?? false;
   if (node === undefined || node.status?.phase === "Terminated") {
-    return { tell: failed ? undefined : "failed", memory: { failed: true } };
+    return { report: failed ? undefined : "failed", memory: { failed: true } };
   }
   const ready = node.status?.conditions?.find(({ type }) => type === "Ready");
-  if (ready?.status === "True") return { tell: failed ? "recovered" : undefined, memory: { failed: false } };
+  if (ready?.status === "True")
+    return { report: failed ? "recovered" : undefined, memory: { failed: false } };
   // A node that does not say whether it is ready has only just come.
-  if (ready === undefined) return { tell: undefined, memory: { failed } };
+  if (ready === undefined) return { report: undefined, memory: { failed } };
   const notReadySinceMs = memory?.notReadySinceMs ?? nowMs;
   const isLong = nowMs - notReadySinceMs > notReadyMs;
   return {
-    tell: isLong && !failed ? "failed" : undefined,
+    report: isLong && !failed ? "failed" : undefined,
     memory: { notReadySinceMs, failed: failed || isLong },
   };
 }
 
 /** The event on a claim whose pods are on a node that failed or recovered. */
 export function nodeEvent(
-  tell: "failed" | "recovered",
+  report: "failed" | "recovered",
   nodeName: string,
   claim: { readonly name?: string; readonly namespace?: string },
   pods: readonly Pod[],
 ): { readonly type: "Normal" | "Warning"; readonly reason: string; readonly message: string } {
-  if (tell === "recovered") {
+  if (report === "recovered") {
     return { type: "Normal", reason: "NodeRecovered", message: `Node: ${nodeName} recovered` };
   }
   const names = pods.map((pod) => `${pod.metadata?.name} `).join("");

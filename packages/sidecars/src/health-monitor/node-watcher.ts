@@ -2,10 +2,9 @@
  * The node watcher of the health monitor: when a node fails or recovers, it sends events on the driver's claims whose
  * pods are on it.
  */
-import type { EventRecorder, Informer, Node, PersistentVolume, Pod } from "@longshore/kube";
+import type { ComponentScope, EventRecorder, Informer, Node, PersistentVolume, Pod } from "@longshore/kube";
 import { periodically, type RuntimeEnv } from "@longshore/runtime";
 import type { Driver } from "../common/env.ts";
-import type { SidecarScope } from "../common/sidecar.ts";
 import { monitoredVolume } from "./monitored-volume.ts";
 import { lookAtNode, type NodeMemory, nodeEvent } from "./node-step.ts";
 
@@ -20,7 +19,7 @@ export interface NodeWatcherContext {
 }
 
 /** Looks at all nodes once a period, in milliseconds, until `scope` is stopped. */
-export function watchNodes(context: NodeWatcherContext, periodMs: number, scope: SidecarScope): void {
+export function watchNodes(context: NodeWatcherContext, periodMs: number, scope: ComponentScope): void {
   const memory = new Map<string, NodeMemory>();
   scope.spawn((signal) =>
     periodically(context.env, { name: "looking after nodes", periodMs }, signal, async () =>
@@ -35,17 +34,17 @@ function lookAtNodes(context: NodeWatcherContext, memory: Map<string, NodeMemory
   for (const name of names) {
     const node = context.nodes.get(name);
     const look = lookAtNode(node, memory.get(name), nowMs);
-    if (look.tell !== undefined) tellClaims(context, name, look.tell);
+    if (look.report !== undefined) emitOnClaims(context, name, look.report);
     // A deleted node that was reported needs no memory; a new node of its name starts without one.
     if (node === undefined) memory.delete(name);
     else memory.set(name, look.memory);
   }
 }
 
-function tellClaims(
+function emitOnClaims(
   { volumes, pods, driver, events }: NodeWatcherContext,
   nodeName: string,
-  tell: "failed" | "recovered",
+  report: "failed" | "recovered",
 ): void {
   for (const pv of volumes.list()) {
     const claim = monitoredVolume(pv, driver.name)?.claim;
@@ -53,7 +52,7 @@ function tellClaims(
     const using = pods.byIndex("byClaim", `${claim.namespace}/${claim.name}`);
     const there = using.filter((pod) => pod.spec?.nodeName === nodeName);
     if (there.length === 0) continue;
-    const event = nodeEvent(tell, nodeName, claim, there);
+    const event = nodeEvent(report, nodeName, claim, there);
     events.event(claim, event.type, event.reason, event.message);
   }
 }

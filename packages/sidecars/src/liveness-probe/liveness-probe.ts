@@ -79,7 +79,7 @@ async function answerOf(csi: CsiConnection, options: CsiCallOptions): Promise<He
 async function learnName(env: LivenessProbeEnv, options: CsiCallOptions): Promise<string> {
   for (let failures = 1; ; failures++) {
     try {
-      // Not ready is no reason to wait: telling so is what the probe is there for.
+      // Not ready is no reason to wait: reporting so is what the probe is for.
       return await driverNameOf(env.csi, options);
     } catch (error) {
       if (options.signal.aborted) throw error;

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, statSync, unlinkSync } from "node:fs";
-import { grpcConnector, grpcListener, inProcessCsi } from "@longshore/csi";
+// Tests stand outside the floors: what the local cluster uses for its in-process sockets.
+import { grpcConnector, grpcListener, inProcessCsi, withSocketFiles } from "@longshore/csi";
 import {
   kernelHost,
   noMeter,
@@ -12,8 +13,6 @@ import {
   VirtualClock,
 } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-// Tests stand outside the floors: what the local cluster uses for its in-process sockets.
-import { withSocketFiles } from "../../../local/src/cluster/socket-files.ts";
 import {
   RegistrationError,
   registrationProbe,
@@ -48,7 +47,7 @@ async function world() {
 }
 
 describe("the node-driver-registrar", () => {
-  it("waits for its driver, then tells the kubelet about it until it is stopped", async () => {
+  it("waits for its driver, then registers it with the kubelet until it is stopped", async () => {
     const { clock, csi, start } = await world();
     const registrar = start();
     await clock.advance(20_000);
@@ -134,7 +133,7 @@ describe("the node-driver-registrar", () => {
     expect(await probe()).toBeDefined();
   });
 
-  it("makes its socket anew when the kubelet's directory was", async () => {
+  it("makes its socket again when the kubelet's directory was made again", async () => {
     const { clock, csi, start, host } = await world();
     await csi.serve("/csi.sock", fakeDriver(new FakeCloud()));
     const registrar = start();
@@ -168,7 +167,7 @@ describe("the node-driver-registrar", () => {
     expect(unsupportedPlatform("linux")).toBeUndefined();
   });
 
-  it("does the same over real sockets, which nobody else may open", async () => {
+  it("does the same over real sockets, which only their owner may open", async () => {
     const directory = mkdtempSync("/tmp/ls-reg-");
     const env: RuntimeEnv = {
       clock: systemClock,

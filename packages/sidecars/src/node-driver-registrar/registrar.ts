@@ -165,7 +165,7 @@ class RunningRegistrar implements Registrar {
     const inode = (await this.#env.host?.stat(path))?.inode;
     if (inode !== undefined && inode === this.#inode) return;
     if (inode === undefined) {
-      this.#env.logger.warn("the registration socket was removed: it is made anew", { socket: path });
+      this.#env.logger.warn("the registration socket was removed: it is made again", { socket: path });
     } else {
       // Another registrar's socket: two registrars that replace each other's socket would never stop.
       this.#fail(new RegistrationError(`another registrar took the socket ${path}: run one for each driver`));
@@ -175,7 +175,7 @@ class RunningRegistrar implements Registrar {
     this.#server = undefined;
     this.#registered = false;
     await this.#serve(path, signal).catch((cause) => {
-      this.#fail(new RegistrationError(`the socket ${path} cannot be made anew`, { cause }));
+      this.#fail(new RegistrationError(`the socket ${path} cannot be made again`, { cause }));
     });
   }
 

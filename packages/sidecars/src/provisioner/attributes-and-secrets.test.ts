@@ -54,7 +54,7 @@ const failure = (world: World) =>
   });
 
 describe("secrets", () => {
-  it("are read anew for each call, so that a changed one is used", async () => {
+  it("are read again for each call, so that a changed one is used", async () => {
     const world = await secretWorld(withSecrets);
     world.cloud.next("CreateVolume", { code: "ABORTED" }, { code: "ABORTED" });
     await putSecret(world, "first");
@@ -106,9 +106,9 @@ describe("secrets", () => {
     );
     await world.eventually("disk gone", async () => world.cloud.disks.size === 0);
     const { items } = await world.kube.list(resources.events, { signal: world.signal });
-    const told = JSON.stringify([logger.lines, items]);
+    const output = JSON.stringify([logger.lines, items]);
     expect(JSON.stringify(logger.lines)).toContain("CSI CreateVolume INTERNAL");
-    expect(told).not.toContain(value);
+    expect(output).not.toContain(value);
     await provisioner.stop();
   });
 });

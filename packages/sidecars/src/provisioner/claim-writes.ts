@@ -73,7 +73,11 @@ export async function removeIntent(
 }
 
 /** Removes the chosen node, so that the scheduler chooses again; the intent stays for the next attempt. */
-export function giveNodeBack(context: ClaimWriteContext, claim: Claim, signal: AbortSignal): Promise<void> {
+export function removeSelectedNode(
+  context: ClaimWriteContext,
+  claim: Claim,
+  signal: AbortSignal,
+): Promise<void> {
   const refused = selectedNodeOf(claim);
   return changeClaim(context, claim, signal, (metadata) => {
     // The scheduler has chosen another node meanwhile, which was not tried.

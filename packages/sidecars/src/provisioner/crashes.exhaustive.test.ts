@@ -1,10 +1,10 @@
-/** The provisioner dies at every point of copying, of telling of room and of taking a claim; the next one ends it well. */
+/** The provisioner is killed at every point of copying, publishing capacity and taking a claim; the next one completes it. */
 import { fileURLToPath } from "node:url";
+import { readDefinitions } from "@longshore/apiserver";
 import { type PersistentVolumeClaim, resources } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import { snapshotCrdsUrl, snapshotResources } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
-import { readDefinitions } from "../../../apiserver/src/index.ts";
 import { Life, mortal } from "../testing/crashing.ts";
 import { FakeProvisioning } from "../testing/fake-provisioning.ts";
 import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../testing/world.ts";
@@ -18,7 +18,7 @@ interface Story {
   readonly options: ProvisionerOptions;
   readonly binding: string;
   /** @throws Error at a wrong end */
-  tell(world: World): Promise<void>;
+  play(world: World): Promise<void>;
 }
 
 const createClaim = ({ kube, signal }: World, name: string, dataSource?: object) => {
@@ -88,7 +88,7 @@ const stories: readonly Story[] = [
     name: "a clone and a restore, whose sources are deleted then",
     options: {},
     binding: "Immediate",
-    async tell(world) {
+    async play(world) {
       const { kube, signal } = world;
       await createClaim(world, "src");
       await bind(world, "src");
@@ -113,7 +113,7 @@ const stories: readonly Story[] = [
     name: "figures of room",
     options: { capacity: { namespace, ownerRefLevel: -1, pollIntervalMs: 10_000 } },
     binding: "WaitForFirstConsumer",
-    async tell(world) {
+    async play(world) {
       const figures = async () =>
         (await world.kube.list(resources.csiStorageCapacities, { signal: world.signal })).items
           .map(
@@ -130,7 +130,7 @@ const stories: readonly Story[] = [
     name: "taking a claim for the node",
     options: { nodeDeployment: { nodeName: "node-a" }, strictTopology: true },
     binding: "Immediate",
-    async tell(world) {
+    async play(world) {
       await createClaim(world, "data");
       await bind(world, "data");
       expect([...world.cloud.disks.values()].map(({ zone }) => zone)).toEqual(["us-east-1a"]);
@@ -140,8 +140,8 @@ const stories: readonly Story[] = [
 
 const definitions = await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
 
-/** One telling; the first provisioner has `life`, the one after it lives on. */
-async function live({ options, binding, tell }: Story, life: Life): Promise<Life> {
+/** One run of a story; the first provisioner ends with `life`, the one after it runs to the end. */
+async function live({ options, binding, play }: Story, life: Life): Promise<Life> {
   const driver = new FakeProvisioning();
   driver.room.set("us-east-1a", 10n << 30n);
   driver.room.set("us-east-1b", 20n << 30n);
@@ -154,7 +154,7 @@ async function live({ options, binding, tell }: Story, life: Life): Promise<Life
   void life.death.then(() => {
     current = startProvisioner(world.env(), options);
   });
-  await tell(world);
+  await play(world);
   if (life.dead) await world.clock.settle();
   await current?.stop();
   return life;

@@ -22,14 +22,14 @@ interface Story {
   readonly storageClass?: ReturnType<typeof aStorageClass>;
   /** Disks that are to be there in the end. */
   readonly disks: number;
-  tell(stage: Stage): Promise<void>;
+  play(stage: Stage): Promise<void>;
 }
 
 const stories: readonly Story[] = [
   {
     name: "an uncertain answer, the claim still wanted",
     disks: 1,
-    async tell(stage) {
+    async play(stage) {
       stage.world.cloud.next("CreateVolume", { lost: true });
       await stage.createClaim();
       await stage.untilAsked("CreateVolume");
@@ -39,7 +39,7 @@ const stories: readonly Story[] = [
   {
     name: "a claim deleted while CreateVolume is under way",
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       let finish = () => {};
       const held = new Promise<void>((resolve) => {
         finish = resolve;
@@ -61,7 +61,7 @@ const stories: readonly Story[] = [
   {
     name: "a claim deleted after an uncertain answer",
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       stage.world.cloud.next("CreateVolume", { lost: true }, { code: "ABORTED" }, { code: "UNAVAILABLE" });
       await stage.createClaim();
       await stage.untilAsked("CreateVolume");
@@ -72,7 +72,7 @@ const stories: readonly Story[] = [
   {
     name: "the deletion of what was found is lost, too",
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       stage.world.cloud.next("CreateVolume", { lost: true });
       stage.world.cloud.next("DeleteVolume", { code: "INTERNAL" }, { lost: true }, { code: "UNAVAILABLE" });
       await stage.createClaim();
@@ -85,7 +85,7 @@ const stories: readonly Story[] = [
   {
     name: "the intent taken off by force after an uncertain answer (a restart cannot know of it)",
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       stage.world.cloud.next("CreateVolume", { lost: true }, { code: "ABORTED" });
       await stage.createClaim();
       await stage.untilAsked("CreateVolume");
@@ -96,7 +96,7 @@ const stories: readonly Story[] = [
   {
     name: "a response that is too small",
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       stage.driver.answeredBytes = 1n;
       stage.world.cloud.next("DeleteVolume", { code: "INTERNAL" });
       await stage.createClaim();
@@ -108,7 +108,7 @@ const stories: readonly Story[] = [
   {
     name: "a response that was too small once",
     disks: 1,
-    async tell(stage) {
+    async play(stage) {
       stage.driver.answeredBytes = 1n;
       await stage.createClaim();
       await stage.untilAsked("DeleteVolume");
@@ -120,7 +120,7 @@ const stories: readonly Story[] = [
     name: "a node deleted after an uncertain answer",
     storageClass: late,
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       const { kube, signal, cloud } = stage.world;
       cloud.next("CreateVolume", { lost: true });
       await stage.createClaim("node-b");
@@ -129,7 +129,7 @@ const stories: readonly Story[] = [
       await kube.delete(resources.csiNodes, { name: "node-b" }, { signal });
       await stage.mayRestart();
       await stage.world.eventually(
-        "given back",
+        "rescheduled",
         async () => (await stage.claim())?.metadata.annotations?.[selected] === undefined,
       );
       expect(cloud.disks.size).toBe(0);
@@ -140,12 +140,12 @@ const stories: readonly Story[] = [
     name: "another node after an uncertain answer and a refusal",
     storageClass: late,
     disks: 1,
-    async tell(stage) {
+    async play(stage) {
       const { kube, signal, cloud } = stage.world;
       cloud.next("CreateVolume", { code: "DEADLINE_EXCEEDED" }, { code: "RESOURCE_EXHAUSTED" });
       await stage.createClaim("node-b");
       await stage.world.eventually(
-        "given back",
+        "rescheduled",
         async () => (await stage.claim())?.metadata.annotations?.[selected] === undefined,
       );
       await stage.mayRestart();
@@ -158,7 +158,7 @@ const stories: readonly Story[] = [
   {
     name: "the PersistentVolume cannot be stored for a while",
     disks: 1,
-    async tell(stage) {
+    async play(stage) {
       stage.refusesVolumes = true;
       await stage.createClaim();
       await stage.event("ProvisioningFailed");
@@ -171,7 +171,7 @@ const stories: readonly Story[] = [
   {
     name: "the PersistentVolume cannot be stored, and the claim is deleted",
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       stage.refusesVolumes = true;
       await stage.createClaim();
       await stage.event("ProvisioningFailed");
@@ -182,7 +182,7 @@ const stories: readonly Story[] = [
   {
     name: "another's PersistentVolume has the name",
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       const { kube, signal, cloud } = stage.world;
       cloud.next("CreateVolume", { lost: true });
       const name = await stage.createClaim();
@@ -200,7 +200,7 @@ const stories: readonly Story[] = [
   {
     name: "another's PersistentVolume gets the name at the last moment",
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       const { kube, signal } = stage.world;
       const spec = {
         capacity: { storage: "1Gi" },
@@ -225,7 +225,7 @@ const stories: readonly Story[] = [
   {
     name: "the class deleted after an uncertain answer, then the claim",
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       const { kube, signal, cloud, clock } = stage.world;
       cloud.next("CreateVolume", { lost: true });
       await stage.createClaim();
@@ -243,7 +243,7 @@ const stories: readonly Story[] = [
   {
     name: "the class deleted after an uncertain answer, the claim still wanted",
     disks: 1,
-    async tell(stage) {
+    async play(stage) {
       const { kube, signal, cloud, clock } = stage.world;
       cloud.next("CreateVolume", { lost: true });
       await stage.createClaim();
@@ -259,7 +259,7 @@ const stories: readonly Story[] = [
     name: "the secret gone when the claim is deleted, and the driver manages without",
     storageClass: withSecret,
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       await secretThenTimeout(stage);
       await stage.deleteClaim();
       await stage.mayRestart();
@@ -269,7 +269,7 @@ const stories: readonly Story[] = [
     name: "the secret gone when the claim is deleted, and the driver needs it",
     storageClass: withSecret,
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       stage.driver.neededSecret = "key";
       await secretThenTimeout(stage);
       await stage.deleteClaim();
@@ -283,7 +283,7 @@ const stories: readonly Story[] = [
   {
     name: "answers that say nothing of the volume, after an uncertain one",
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       stage.world.cloud.next(
         "CreateVolume",
         { lost: true },
@@ -303,7 +303,7 @@ const stories: readonly Story[] = [
   {
     name: "a claim bound to another volume after an uncertain answer",
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       const { kube, signal, cloud } = stage.world;
       cloud.next("CreateVolume", { lost: true });
       await stage.createClaim();
@@ -317,7 +317,7 @@ const stories: readonly Story[] = [
     name: "a volume that has no in-tree form",
     storageClass: aStorageClass({ provisioner: "kubernetes.io/aws-ebs" }),
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       stage.driver.volumeContext = { partition: "not a number" };
       stage.world.cloud.next("DeleteVolume", { code: "INTERNAL" });
       await stage.createClaim();
@@ -330,7 +330,7 @@ const stories: readonly Story[] = [
     name: "the migration switched off after an uncertain answer",
     storageClass: aStorageClass({ provisioner: "kubernetes.io/aws-ebs" }),
     disks: 1,
-    async tell(stage) {
+    async play(stage) {
       const { kube, signal, cloud } = stage.world;
       cloud.next("CreateVolume", { lost: true });
       await stage.createClaim();
@@ -355,7 +355,7 @@ const stories: readonly Story[] = [
     {
       name: `no answer to: ${request}`,
       disks: 1,
-      async tell(stage) {
+      async play(stage) {
         stage.losesAnswers.push(request);
         await stage.createClaim();
         await stage.world.eventually("the answer lost", async () => stage.losesAnswers.length === 0);
@@ -367,7 +367,7 @@ const stories: readonly Story[] = [
     {
       name: `no answer to: ${request}, and the claim is deleted`,
       disks: 0,
-      async tell(stage) {
+      async play(stage) {
         stage.losesAnswers.push(request);
         await stage.createClaim();
         await stage.world.eventually("the answer lost", async () => stage.losesAnswers.length === 0);
@@ -379,7 +379,7 @@ const stories: readonly Story[] = [
   {
     name: "no answer to the write that takes the intent off",
     disks: 1,
-    async tell(stage) {
+    async play(stage) {
       loseNextClaimWrite(stage);
       await stage.createClaim();
       await stage.world.eventually("the answer lost", async () => stage.lost.length === 1);
@@ -389,7 +389,7 @@ const stories: readonly Story[] = [
   {
     name: "no answer to the write that takes the intent off, and the claim is deleted",
     disks: 0,
-    async tell(stage) {
+    async play(stage) {
       loseNextClaimWrite(stage);
       await stage.createClaim();
       await stage.world.eventually("the answer lost", async () => stage.lost.length === 1);
@@ -404,7 +404,7 @@ const stories: readonly Story[] = [
     (request): Story => ({
       name: `a volume that is deleted, no answer to: ${request}`,
       disks: 0,
-      async tell(stage) {
+      async play(stage) {
         await stage.createClaim();
         await stage.world.eventually("a volume", async () => (await stage.volumes()).length === 1);
         await stage.world.clock.advance(1000);
@@ -417,7 +417,7 @@ const stories: readonly Story[] = [
   {
     name: "a driver away for a minute",
     disks: 1,
-    async tell(stage) {
+    async play(stage) {
       const away = Array.from({ length: 8 }, () => ({ code: "UNAVAILABLE" }) as const);
       stage.world.cloud.next("CreateVolume", { lost: true }, ...away);
       await stage.createClaim();
@@ -457,7 +457,7 @@ describe.each([
   ["in one life", false],
   ["with a restart", true],
 ])("no disk is lost, %s:", (_, restarts) => {
-  it.each(stories)("$name", async ({ storageClass = aStorageClass(), disks, tell }) => {
+  it.each(stories)("$name", async ({ storageClass = aStorageClass(), disks, play }) => {
     const driver = new FakeProvisioning();
     const world = await sidecarWorld({}, { extend: driver.extend });
     await addNode(world, "node-a", "us-east-1a");
@@ -465,7 +465,7 @@ describe.each([
     await world.kube.create(resources.storageClasses, storageClass, { signal: world.signal });
     const stage = new Stage(world, driver, restarts);
     stage.start();
-    await tell(stage);
+    await play(stage);
     await stage.ends(disks);
     await stage.stop();
   });

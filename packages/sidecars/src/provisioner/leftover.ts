@@ -4,88 +4,64 @@
  * Invariant: the intent is removed from a claim only after the driver said, in answer to the same request as before,
  * that there is no volume of the name, or after the volume was deleted.
  */
-import {
-  type EventRecorder,
-  involvedObject,
-  type PersistentVolumeClaim,
-  resources,
-  type StorageClass,
-  type Stored,
-} from "@longshore/kube";
-import { errorChain } from "@longshore/runtime";
+import type { PersistentVolumeClaim, StorageClass, Stored } from "@longshore/kube";
 import { provisioningFinalizer } from "@longshore/storage";
 import { SecretMissingError } from "../common/secret-values.ts";
 import { selectedNodeOf } from "./claim-writes.ts";
 import { ProvisionError, provesAbsence } from "./create-outcome.ts";
-import {
-  type AttemptContext,
-  askForVolume,
-  provisioningSecrets,
-  removeUnwanted,
-  type SecretValues,
-} from "./provision-volume.ts";
-import { type PreparedVolume, prepareVolume, type RequestContext } from "./volume-request.ts";
+import type { RequestContext } from "./request-context.ts";
+import { type AttemptContext, askForVolume, provisioningSecrets, type SecretValues } from "./volume-calls.ts";
+import { type PreparedVolume, prepareVolume } from "./volume-request.ts";
 
-/** What cleaning up works with. */
-export interface LeftoverContext extends RequestContext, AttemptContext {
-  readonly events: Pick<EventRecorder, "event">;
-}
+/** What was found under the name: the driver's volume, or certainly none. */
+export type Found = { readonly volumeId: string } | "none";
 
-/** Makes sure that nothing is left; failures are reported in an event on the claim and thrown, to be retried. */
-export async function removeLeftover(
-  context: LeftoverContext,
-  claim: Stored<PersistentVolumeClaim>,
+/** Secrets for looking a volume up; `gone`: there is no such secret any more, which a driver may manage without. */
+export async function lookupSecrets(
+  context: AttemptContext,
   prepared: PreparedVolume,
   signal: AbortSignal,
-): Promise<void> {
-  try {
-    await findAndRemove(context, prepared, signal);
-  } catch (error) {
-    if (!signal.aborted) {
-      const subject = involvedObject(resources.persistentVolumeClaims, claim);
-      context.events.event(subject, "Warning", "ProvisioningCleanupFailed", errorChain(error));
-    }
-    throw error;
-  }
-}
-
-async function findAndRemove(
-  context: LeftoverContext,
-  prepared: PreparedVolume,
-  signal: AbortSignal,
-): Promise<void> {
-  const secrets = await secretsUnlessGone(context, prepared, signal);
-  try {
-    const { volumeId } = await askForVolume(context, prepared, secrets ?? {}, signal);
-    await removeUnwanted(context, prepared, volumeId, "the claim no longer wants its volume", signal);
-  } catch (error) {
-    if (secrets !== undefined && provesAbsence(error, true)) return;
-    if (signal.aborted) throw error;
-    const { name, namespace } = prepared.deletionSecret ?? {};
-    const remedy =
-      secrets === undefined
-        ? `the secret ${namespace}/${name} for looking it up is gone, create it again`
-        : "it is looked for again";
-    throw new ProvisionError(
-      "Background",
-      `a volume ${prepared.pvName} may be left: ${remedy}, or take the finalizer ${provisioningFinalizer} off the claim once the driver has no such volume`,
-      { cause: error },
-    );
-  }
-}
-
-/** Undefined: there is no such secret any more, which a driver may manage without. */
-async function secretsUnlessGone(
-  context: LeftoverContext,
-  prepared: PreparedVolume,
-  signal: AbortSignal,
-): Promise<SecretValues | undefined> {
+): Promise<SecretValues | "gone"> {
   try {
     return await provisioningSecrets(context, prepared, signal);
   } catch (error) {
-    if (error instanceof ProvisionError && error.cause instanceof SecretMissingError) return undefined;
+    if (error instanceof ProvisionError && error.cause instanceof SecretMissingError) return "gone";
     throw error;
   }
+}
+
+/** Asks for the volume again. Without its secret, that there is none proves nothing. @throws ProvisionError */
+export async function findVolume(
+  context: AttemptContext,
+  prepared: PreparedVolume,
+  secrets: SecretValues | "gone",
+  signal: AbortSignal,
+): Promise<Found> {
+  try {
+    const given = secrets === "gone" ? {} : secrets;
+    const { volumeId } = await askForVolume(context, prepared, given, signal);
+    return { volumeId };
+  } catch (error) {
+    if (secrets !== "gone" && provesAbsence(error, true)) return "none";
+    throw error;
+  }
+}
+
+/** Why the volume may still be there, with the remedy. */
+export function leftoverError(
+  { pvName, deletionSecret }: PreparedVolume,
+  isSecretGone: boolean,
+  cause: unknown,
+): ProvisionError {
+  const { name, namespace } = deletionSecret ?? {};
+  const remedy = isSecretGone
+    ? `the secret ${namespace}/${name} for looking it up is gone, create it again`
+    : "it is looked for again";
+  return new ProvisionError(
+    "Background",
+    `a volume ${pvName} may be left: ${remedy}, or take the finalizer ${provisioningFinalizer} off the claim once the driver has no such volume`,
+    { cause },
+  );
 }
 
 /**
@@ -93,7 +69,7 @@ async function secretsUnlessGone(
  * source, which is no reason not to look.
  */
 export async function prepareAnyhow(
-  context: LeftoverContext,
+  context: RequestContext,
   claim: Stored<PersistentVolumeClaim>,
   storageClass: StorageClass | undefined,
   signal: AbortSignal,

@@ -41,9 +41,9 @@ const shares: readonly [
   ["without node deployment everything", undefined, claimOn("node-b"), late, "mine"],
   ["a claim of the node", own, claimOn("node-a"), late, "mine"],
   ["a claim of another node", own, claimOn("node-b"), late, "others"],
-  ["one of a node that is gone is anyone's to give back", own, claimOn("gone"), late, "mine"],
+  ["any provisioner releases one of a deleted node", own, claimOn("gone"), late, "mine"],
   ["one that the scheduler has not seen waits with everyone", own, claimOn(), late, "mine"],
-  ["immediate binding", own, claimOn(), immediate, "nobodys"],
+  ["immediate binding", own, claimOn(), immediate, "unassigned"],
   ["immediate binding, where it is off", { ...own, immediateBinding: false }, claimOn(), immediate, "others"],
   ["immediate binding that was taken", own, claimOn("node-b"), immediate, "others"],
   ["a deleted claim without a node is anyone's to let go", own, claimOn(undefined, true), immediate, "mine"],
@@ -161,7 +161,7 @@ describe("provisioners on two nodes", () => {
     await stopAll(running);
   });
 
-  it("leave such a claim to whoever has room", async () => {
+  it("leave such a claim to a node that has room", async () => {
     const world = await nodesWorld();
     for (const driver of Object.values(world.drivers)) driver.room.set("us-east-1a", 0n);
     const running = world.start();
@@ -191,7 +191,7 @@ describe("provisioners on two nodes", () => {
     await stopAll(running);
   });
 
-  it("give back the claim of a node that is gone", async () => {
+  it("release the claim of a node that is gone", async () => {
     const world = await nodesWorld(late);
     const running = world.start();
     await createClaim(world, "node-gone");

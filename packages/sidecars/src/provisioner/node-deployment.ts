@@ -36,6 +36,17 @@ export interface OwnNode {
   readonly maxDelayMs: number;
 }
 
+/** Whose claim it is: this node's, another node's, or no node's yet. */
+export type Share = "mine" | "others" | "unassigned";
+
+/** A claim that this process waits to take. */
+export interface Contention {
+  /** Those lost for it. */
+  readonly races: number;
+  /** On the monotonic clock. */
+  readonly dueMs: number;
+}
+
 /**
  * Whose claim it is: this node's, another's, or free.
  * @param own undefined: one provisioner serves the cluster
@@ -46,14 +57,14 @@ export function shareOf(
   claim: PersistentVolumeClaim,
   storageClass: StorageClass | undefined,
   nodeExists: (name: string) => boolean,
-): "mine" | "others" | "nobodys" {
+): Share {
   if (own === undefined) return "mine";
   const selected = selectedNodeOf(claim);
   // A deleted node has no provisioner: every other one may return its claims to the scheduler.
   if (selected !== undefined) return selected === own.name || !nodeExists(selected) ? "mine" : "others";
   if (isDeleting(claim) || storageClass?.volumeBindingMode === "WaitForFirstConsumer") return "mine";
   if (storageClass === undefined) return "mine";
-  return own.immediateBinding ? "nobodys" : "others";
+  return own.immediateBinding ? "unassigned" : "others";
 }
 
 /** Whether the volume can be reached from this node, so that its provisioner deletes it. */

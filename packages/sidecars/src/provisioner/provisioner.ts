@@ -1,13 +1,10 @@
 /** The provisioner: makes volumes for claims of one driver and deletes released ones. Wires its parts together. */
 import {
+  type ComponentScope,
   createEventRecorder,
-  keyOf,
+  type Informer,
   type PersistentVolume,
-  type PersistentVolumeClaim,
-  type Priority,
-  type Reconcile,
-  type Stored,
-  startWorkQueue,
+  type SharedInformers,
   trackWrites,
 } from "@longshore/kube";
 import { type BackoffPolicy, backoffMs, type Component, periodically } from "@longshore/runtime";
@@ -18,25 +15,21 @@ import {
   cachedCsiNodes,
   cachedNodes,
   cachedVolumes,
-  resync,
 } from "../common/caches.ts";
 import type { Driver, SidecarEnv } from "../common/env.ts";
-import { type Serve, type SidecarScope, startAlone } from "../common/sidecar.ts";
+import { type Serve, type SidecarContext, startAlone } from "../common/sidecar.ts";
 import { type CapacityOptions, serveCapacity } from "./capacity/index.ts";
-import { type ClaimContext, reconcileClaim } from "./claim-reconciler.ts";
-import { shouldEnqueueClaim } from "./claim-triggers.ts";
+import type { ClaimContext } from "./claim-context.ts";
+import { startClaims } from "./claim-controller.ts";
+import { ClaimMemory } from "./claim-memory.ts";
+import { startCloneSources } from "./clone-source-controller.ts";
 import type { NodeDeploymentOptions, OwnNode } from "./node-deployment.ts";
 import { provisionerMetrics } from "./provisioner-metrics.ts";
-import {
-  cloneSourceToCheck,
-  reconcileCloneSource,
-  sourceIndexes,
-  sweepSnapshots,
-} from "./source-protection.ts";
-import { topologyView } from "./topology-view.ts";
-import { reconcileVolume, type VolumeContext } from "./volume-reconciler.ts";
-import type { VolumeSettings } from "./volume-request.ts";
-import { decideVolumeStep } from "./volume-step.ts";
+import type { VolumeSettings } from "./request-context.ts";
+import { sourceIndexes, sweepSnapshots } from "./source-protection.ts";
+import { type TopologyView, topologyView } from "./topology-view.ts";
+import type { VolumeContext } from "./volume-context.ts";
+import { startVolumes } from "./volume-controller.ts";
 
 /** How the provisioner works; the defaults are those of the reference (docs/behaviour/sidecars.md 2.1). */
 export interface ProvisionerOptions extends Partial<VolumeSettings> {
@@ -73,51 +66,100 @@ export function startProvisioner(env: SidecarEnv, options: ProvisionerOptions = 
 
 /** Serves the claims and the released volumes of the driver. */
 export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, scope) => {
-  const { informers } = sidecar;
   const driver = options.topology === false ? withoutPlaces(sidecar.driver) : sidecar.driver;
-  const {
-    timeoutMs = 10_000,
-    backoff = { initialMs: 1000, maximumMs: 300_000 },
-    resyncMs = 900_000,
-  } = options;
   const logger = sidecar.env.logger.child({ driver: driver.name, sidecar: "provisioner" });
   const env = { ...sidecar.env, logger };
   const events = createEventRecorder(env, { component: `external-provisioner ${driver.name}` });
   scope.own(events);
-  const claims = cachedClaims(informers);
-  const volumes = cachedVolumes(informers);
-  const storageClasses = cachedClasses(informers);
-  const csiNodes = cachedCsiNodes(informers);
-  const nodes = cachedNodes(informers);
-  // Without attaching there are no attachments to heed, and no need of the right to read them.
-  const attachments = driver.capabilities.controller.has("PUBLISH_UNPUBLISH_VOLUME")
-    ? cachedAttachments(informers)
-    : undefined;
-  for (const [name, valuesOf] of Object.entries(sourceIndexes)) claims.addIndex(name, valuesOf);
-  await informers.synced(scope.signal);
+  const caches = cachesOf(sidecar.informers, driver);
+  await sidecar.informers.synced(scope.signal);
+  const { timeoutMs = 10_000, backoff = { initialMs: 1000, maximumMs: 300_000 } } = options;
   const ownNode = await learnOwnNode(env, driver, options, timeoutMs, scope.signal);
-
-  const tracked = trackWrites(env, informers);
-  const capacity =
-    options.capacity === undefined
-      ? undefined
-      : serveCapacity(
-          { driver, informers },
-          { ...options.capacity, env: tracked, timeoutMs, backoff, node: nodeOfCapacity(ownNode) },
-          scope,
-        );
-  const topology = topologyView(driver.name, csiNodes, nodes);
-  scope.onStop(topology.end);
-  const context: ClaimContext & VolumeContext = {
-    env: tracked,
-    kube: tracked.kube,
+  const serving = {
+    ...sidecar,
     driver,
+    env: trackWrites(env, sidecar.informers),
+    timeoutMs,
+    backoff,
     ownNode,
-    events,
+  };
+  const capacity = startCapacityTracking(serving, options, scope);
+  const onCapacityChanged = (storageClassName: string) => capacity?.refresh(storageClassName);
+  startControllers({ ...serving, events, onCapacityChanged }, caches, options, scope);
+  logger.info("serving claims");
+};
+
+type Caches = ReturnType<typeof cachesOf>;
+
+function cachesOf(informers: SharedInformers, driver: Driver) {
+  const claims = cachedClaims(informers);
+  for (const [name, valuesOf] of Object.entries(sourceIndexes)) claims.addIndex(name, valuesOf);
+  // Without attaching there are no attachments to heed, and no need of the right to read them.
+  const attaches = driver.capabilities.controller.has("PUBLISH_UNPUBLISH_VOLUME");
+  return {
+    claims,
+    volumes: cachedVolumes(informers),
+    storageClasses: cachedClasses(informers),
+    csiNodes: cachedCsiNodes(informers),
+    nodes: cachedNodes(informers),
+    attachments: attaches ? cachedAttachments(informers) : undefined,
+  };
+}
+
+interface Serving extends SidecarContext {
+  readonly timeoutMs: number;
+  readonly backoff: BackoffPolicy;
+  readonly ownNode: OwnNode | undefined;
+}
+
+function startCapacityTracking(serving: Serving, options: ProvisionerOptions, scope: ComponentScope) {
+  if (options.capacity === undefined) return undefined;
+  return serveCapacity(
+    serving,
+    { ...options.capacity, ...serving, node: nodeOfCapacity(serving.ownNode) },
+    scope,
+  );
+}
+
+/** Claims, volumes, and what claims are copied from: each key has delays of its own, and workers bound the calls. */
+function startControllers(
+  serving: Serving & Pick<ClaimContext, "events" | "onCapacityChanged">,
+  caches: Caches,
+  options: ProvisionerOptions,
+  scope: ComponentScope,
+): void {
+  const { workers = 100, cloningProtectionThreads = 1, resyncMs = 900_000 } = options;
+  const { backoff } = serving;
+  const { claims } = caches;
+  const memory = new ClaimMemory();
+  scope.onStop(claims.onChange({ deleted: ({ metadata }) => memory.forgetClaim(metadata.uid) }));
+  const topology = topologyView(serving.driver.name, caches.csiNodes, caches.nodes);
+  scope.onStop(topology.end);
+  const context = contextOf(serving, caches, memory, topology, options);
+  // A driver that comes back finds all of them soon.
+  const queue = { backoff, retryRate: { qps: 100, burst: 1000 } };
+  scope.own(
+    startClaims({ ...context, claims }, { ...queue, workers, resyncMs }),
+    startVolumes(context, caches.attachments, { ...queue, workers, resyncMs }),
+    startCloneSources({ env: serving.env, claims }, { ...queue, workers: cloningProtectionThreads }),
+  );
+  sweepRegularly(context, options, scope);
+}
+
+function contextOf(
+  serving: Serving & Pick<ClaimContext, "events" | "onCapacityChanged">,
+  { claims, volumes, storageClasses, csiNodes, nodes, attachments }: Caches,
+  memory: ClaimMemory,
+  topology: TopologyView,
+  options: ProvisionerOptions,
+): ClaimContext & VolumeContext & { readonly volumes: Informer<PersistentVolume> } {
+  const { env, driver, backoff } = serving;
+  return {
+    ...serving,
+    kube: env.kube,
     settings: settingsOf(env, driver, options),
     preventModeConversion: options.preventModeConversion ?? true,
     metrics: provisionerMetrics(env.meter),
-    timeoutMs,
     likeReference: options.compat === "reference",
     claims,
     volumes,
@@ -128,70 +170,12 @@ export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, s
     nodes: () => nodes.list(),
     nodeByName: (name) => nodes.get(name),
     attachedTo: (pvName) => attachments?.byIndex("byVolume", pvName).map(({ spec }) => spec.nodeName) ?? [],
-    attempts: new Map(),
-    topologies: new Map(),
-    contentions: new Map(),
+    memory,
+    topologies: memory.topologies,
     infeasibleRetryMs: backoff.maximumMs,
     protectVolumes: options.protectVolumes ?? true,
-    onCapacityChanged: (storageClassName) => capacity?.refresh(storageClassName),
   };
-  // Each key has its own delays, and workers bound the calls: a driver that comes back finds all of them soon.
-  const retryRate = { qps: 100, burst: 1000 };
-  const queue = (name: string, workers: number, reconcile: Reconcile) =>
-    startWorkQueue(tracked, { name: `provisioner-${name}`, workers, backoff, retryRate, reconcile });
-  const { workers = 100, cloningProtectionThreads = 1 } = options;
-  const claimQueue = queue("claims", workers, (key, signal) => reconcileClaim(context, key, signal));
-  const volumeQueue = queue("volumes", workers, (name, signal) => reconcileVolume(context, name, signal));
-  const sourceQueue = queue("clone-sources", cloningProtectionThreads, (key, signal) =>
-    reconcileCloneSource(context, key, signal),
-  );
-  scope.own(claimQueue, volumeQueue, sourceQueue);
-  resync(env, scope, claims, resyncMs, (claim) => claimQueue.add(keyOf(claim), "background"));
-  // Most changes of most volumes are no reason for a pass.
-  const lookAtVolume = (pv: Stored<PersistentVolume>, priority?: Priority) => {
-    if (decideVolumeStep(driver, pv, context.protectVolumes) !== "none") {
-      volumeQueue.add(pv.metadata.name, priority);
-    }
-  };
-  resync(env, scope, volumes, resyncMs, (pv) => lookAtVolume(pv, "background"));
-  sweepRegularly(context, options, scope);
-  const freeSource = (claim: Stored<PersistentVolumeClaim>) => {
-    const source = cloneSourceToCheck(context, claim);
-    if (source !== undefined) sourceQueue.add(source);
-  };
-  scope.onStop(
-    claims.onChange({
-      added: (claim, { initial }) => {
-        claimQueue.add(keyOf(claim), initial ? "background" : "fresh");
-        freeSource(claim);
-      },
-      updated: (before, claim) => {
-        if (shouldEnqueueClaim(before, claim)) claimQueue.add(keyOf(claim));
-        freeSource(claim);
-      },
-      deleted: (claim) => {
-        context.topologies.delete(claim.metadata.uid);
-        context.contentions.delete(claim.metadata.uid);
-        claimQueue.add(keyOf(claim));
-        freeSource(claim);
-      },
-    }),
-    volumes.onChange({
-      added: (pv, { initial }) => lookAtVolume(pv, initial ? "background" : "fresh"),
-      updated: (_, pv) => lookAtVolume(pv),
-      deleted: (pv) => volumeQueue.forget(pv.metadata.name),
-    }),
-  );
-  // A volume still attached when it was released can be deleted once its last attachment ends.
-  const onDetached = attachments?.onChange({
-    deleted: ({ spec }) => {
-      const pvName = spec.source.persistentVolumeName;
-      if (pvName !== undefined) volumeQueue.add(pvName);
-    },
-  });
-  if (onDetached !== undefined) scope.onStop(onDetached);
-  logger.info("serving claims");
-};
+}
 
 function settingsOf(env: SidecarEnv, driver: Driver, options: ProvisionerOptions): VolumeSettings {
   return {
@@ -234,7 +218,7 @@ async function learnOwnNode(
     } catch (error) {
       if (signal.aborted) throw error;
       const retryInMs = backoffMs(backoff, failures, env.random);
-      env.logger.warn("the driver does not tell of its node", { error, retryInMs });
+      env.logger.warn("the driver does not describe its node", { error, retryInMs });
       await env.clock.sleep(retryInMs, signal);
     }
   }
@@ -248,7 +232,7 @@ function nodeOfCapacity(own: OwnNode | undefined) {
 function sweepRegularly(
   context: ClaimContext,
   { snapshotSweepMs = 300_000 }: ProvisionerOptions,
-  scope: SidecarScope,
+  scope: ComponentScope,
 ): void {
   if (snapshotSweepMs <= 0 || !context.driver.capabilities.controller.has("CREATE_DELETE_SNAPSHOT")) return;
   const options = { name: "snapshot sweep", periodMs: snapshotSweepMs };

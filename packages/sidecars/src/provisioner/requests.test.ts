@@ -71,7 +71,7 @@ describe("requests", () => {
     await provisioner.stop();
   });
 
-  it("are one write for a claim that nobody must remember (compat: reference)", async () => {
+  it("are one write for a claim whose intent is not recorded (compat: reference)", async () => {
     const world = await worldWith();
     const { kube, requests } = counted(world.kube);
     const provisioner = startProvisioner(world.env(kube), { compat: "reference" });
@@ -194,7 +194,7 @@ describe("requests", () => {
   });
 });
 
-describe("what is told", () => {
+describe("the events of a claim", () => {
   const eventsOf = async ({ kube, signal }: World) =>
     (await kube.list(resources.events, { signal })).items.map(({ type, reason, message, count }) => ({
       type,

@@ -15,12 +15,10 @@ import {
   type KubeObject,
   keyOf,
   type PersistentVolumeClaim,
-  type ReconcileResult,
   type Resource,
   refOfKey,
   resources,
   type Stored,
-  settled,
   updateWithRetry,
 } from "@longshore/kube";
 import {
@@ -83,12 +81,14 @@ async function protectClaim(
   await env.kube.update(resources.persistentVolumeClaims, { ...claim, metadata }, { signal });
 }
 
-async function changeFinalizers<T extends KubeObject>(
+/** Adds or removes our finalizer, on the source as the server has it, if that is the one `isMeant` accepts. */
+export async function changeFinalizers<T extends KubeObject>(
   { env }: ProtectionContext,
   resource: Resource<T>,
   { kind, name, namespace }: DataSource,
   on: boolean,
   signal: AbortSignal,
+  isMeant: (current: Stored<T>) => boolean = () => true,
 ): Promise<void> {
   const finalizer = kind === "clone" ? cloningProtectionFinalizer : snapshotSourceProtectionFinalizer;
   const found = await updateWithRetry(
@@ -97,7 +97,7 @@ async function changeFinalizers<T extends KubeObject>(
     { name, namespace },
     (current) => {
       const finalizers = current.metadata.finalizers ?? [];
-      if (finalizers.includes(finalizer) === on) return undefined;
+      if (finalizers.includes(finalizer) === on || !isMeant(current)) return undefined;
       if (on && isDeleting(current)) throw goneOrGoing({ kind, name, namespace });
       const changed = on ? [...finalizers, finalizer] : finalizers.filter((other) => other !== finalizer);
       return { ...current, metadata: { ...current.metadata, finalizers: changed } };
@@ -109,22 +109,6 @@ async function changeFinalizers<T extends KubeObject>(
 
 function goneOrGoing({ kind, name, namespace }: Omit<DataSource, "crossesNamespaces">): ProvisionError {
   return new ProvisionError("NoChange", `the ${kind} source ${namespace}/${name} is gone or being deleted`);
-}
-
-/** One pass over a claim that others may be cloned from: lets it go once it is deleted and no clone is under way. */
-export async function reconcileCloneSource(
-  context: ProtectionContext,
-  key: string,
-  signal: AbortSignal,
-): Promise<ReconcileResult> {
-  const source = context.claims.get(key);
-  if (source === undefined || !isDeleting(source)) return settled;
-  if (!(source.metadata.finalizers ?? []).includes(cloningProtectionFinalizer)) return settled;
-  if (context.claims.byIndex("byCloneSource", key).some(isBeingCopied)) return settled; // The last one queues it.
-  const { name, namespace = "" } = source.metadata;
-  const asSource = { kind: "clone", name, namespace, crossesNamespaces: false } as const;
-  await changeFinalizers(context, resources.persistentVolumeClaims, asSource, false, signal);
-  return settled;
 }
 
 /** The clone source that this change of a claim may have set free, or the claim itself if it is one. */
@@ -139,25 +123,29 @@ export function cloneSourceToCheck(
   return source !== undefined && isProtectedAndDeleted(source) ? sourceKey : undefined;
 }
 
-function isProtectedAndDeleted(claim: Stored<PersistentVolumeClaim>): boolean {
+/** Whether only the end of its clones keeps the claim. */
+export function isProtectedAndDeleted(claim: Stored<PersistentVolumeClaim>): boolean {
   return isDeleting(claim) && (claim.metadata.finalizers ?? []).includes(cloningProtectionFinalizer);
 }
 
-/** Takes our finalizer off the snapshot, unless another claim still waits to be restored from it. */
-export async function releaseSnapshot(
-  context: ProtectionContext,
+/** The snapshot that the claim was restored from, unless another claim still waits to be restored from it. */
+export function sourceToFree(
+  { claims }: Pick<ProtectionContext, "claims">,
   claim: Stored<PersistentVolumeClaim>,
-  signal: AbortSignal,
-): Promise<void> {
+): string | undefined {
   const key = snapshotSourceKeyOf(claim);
-  if (key === undefined) return;
+  if (key === undefined) return undefined;
   const isWaiting = (other: Stored<PersistentVolumeClaim>) =>
     other.metadata.uid !== claim.metadata.uid && isBeingCopied(other);
-  if (context.claims.byIndex("bySnapshotSource", key).some(isWaiting)) return;
-  await freeSnapshot(context, key, signal);
+  return claims.byIndex("bySnapshotSource", key).some(isWaiting) ? undefined : key;
 }
 
-async function freeSnapshot(context: ProtectionContext, key: string, signal: AbortSignal): Promise<void> {
+/** Takes our finalizer off the snapshot. Without the right to, or without the snapshot, nothing is to be done. */
+export async function freeSnapshot(
+  context: ProtectionContext,
+  key: string,
+  signal: AbortSignal,
+): Promise<void> {
   const { name, namespace = "" } = refOfKey(key);
   const source = { kind: "snapshot", name, namespace, crossesNamespaces: false } as const;
   try {
@@ -192,7 +180,7 @@ export async function sweepSnapshots(context: ProtectionContext, signal: AbortSi
 }
 
 /** The claim has no volume yet, or its provisioner is not done with it. */
-function isBeingCopied({ metadata, spec, status }: PersistentVolumeClaim): boolean {
+export function isBeingCopied({ metadata, spec, status }: PersistentVolumeClaim): boolean {
   if ((metadata?.finalizers ?? []).includes(provisioningFinalizer)) return true;
   return !spec?.volumeName && (status?.phase ?? "Pending") === "Pending";
 }

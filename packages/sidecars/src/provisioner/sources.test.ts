@@ -1,9 +1,9 @@
 /** Volumes copied from claims and snapshots: what the driver is asked, and who protects the source how long. */
 import { fileURLToPath } from "node:url";
+import { readDefinitions } from "@longshore/apiserver";
 import { KubeApiError, type KubeClient, type PersistentVolumeClaim, resources } from "@longshore/kube";
 import { snapshotCrdsUrl, snapshotResources } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
-import { readDefinitions } from "../../../apiserver/src/index.ts";
 import { FakeProvisioning } from "../testing/fake-provisioning.ts";
 import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../testing/world.ts";
 import { startProvisioner } from "./provisioner.ts";
@@ -158,7 +158,7 @@ describe("a clone", () => {
     await second.stop();
   });
 
-  it("waits, telling why, for a source that is not there yet", async () => {
+  it("waits, and reports why, for a source that does not exist yet", async () => {
     const world = await sourceWorld();
     const provisioner = startProvisioner(world.env());
     await createClaim(world, "copy", { kind: "PersistentVolumeClaim", name: "src" });

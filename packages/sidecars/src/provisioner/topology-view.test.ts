@@ -13,8 +13,8 @@ function fakeCache<T extends CSINode | Node>(objects: readonly Stored<T>[]) {
   return {
     get: (name: string) => held.get(name),
     list: () => [...held.values()],
-    onChange(told: InformerHandler<T>) {
-      handler = told;
+    onChange(listener: InformerHandler<T>) {
+      handler = listener;
       return () => {};
     },
     set(object: Stored<T>) {

@@ -11,8 +11,8 @@ export interface Attempt {
   readonly refused?: boolean;
   /** The driver expands only volumes that are not in use. */
   readonly inUse?: boolean;
-  /** What was wanted can never be had; not tried again before the time, in milliseconds of the monotonic clock. */
-  readonly infeasible?: { readonly wish: string; readonly untilMs: number };
+  /** This size or class can never be had; not tried again before the time, in milliseconds of the monotonic clock. */
+  readonly infeasible?: { readonly request: string; readonly untilMs: number };
 }
 
 /** By UID of the claim. Bounded by the claims there are: a claim that is gone is forgotten. */

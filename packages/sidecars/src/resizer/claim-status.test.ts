@@ -15,7 +15,7 @@ const is = (
   lastTransitionTime,
   ...(message === undefined ? {} : { message }),
 });
-const foreign = is("Foreign", "of somebody else");
+const foreign = is("Foreign", "of another component");
 
 function claimWith(
   status: PersistentVolumeClaim["status"],
@@ -69,14 +69,14 @@ describe("what is stored", () => {
     expect(finishedPatch(claimWith(alone), "2Gi").status.allocatedResourceStatuses).toBeNull();
   });
 
-  it("tells kubelets whether there is something to do for them", () => {
+  it("says to kubelets whether there is something to do for them", () => {
     const keeps = { allocatedResources: { storage: "2Gi" } };
     expect(finishedPatch(claimWith(keeps), "2Gi").metadata.annotations).toEqual({
       [nodeExpansionNotRequiredAnnotation]: "true",
     });
-    const told = claimWith(keeps, { [nodeExpansionNotRequiredAnnotation]: "true" });
-    expect(finishedPatch(told, "2Gi").metadata).not.toHaveProperty("annotations");
-    expect(nodePendingPatch(told, now).metadata.annotations).toEqual({
+    const finished = claimWith(keeps, { [nodeExpansionNotRequiredAnnotation]: "true" });
+    expect(finishedPatch(finished, "2Gi").metadata).not.toHaveProperty("annotations");
+    expect(nodePendingPatch(finished, now).metadata.annotations).toEqual({
       [nodeExpansionNotRequiredAnnotation]: null,
     });
     expect(finishedPatch(claimWith({}), "2Gi").metadata).not.toHaveProperty("annotations");

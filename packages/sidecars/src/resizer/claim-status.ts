@@ -5,7 +5,7 @@
 import type { PersistentVolumeClaim, PersistentVolumeClaimCondition, Stored } from "@longshore/kube";
 import { nodeExpansionNotRequiredAnnotation } from "@longshore/storage";
 import { condition, mergedConditions, resizeConditions } from "./claim-conditions.ts";
-import { stateOf } from "./resize-step.ts";
+import { stateOf } from "./resize-goal.ts";
 
 type Claim = Stored<PersistentVolumeClaim>;
 
@@ -100,7 +100,7 @@ function conditionsWith(
   return { conditions: mergedConditions(claim.status?.conditions, wanted, resizeConditions, keep) };
 }
 
-/** @param notRequired the annotation that tells kubelets that they need do nothing; undefined: none */
+/** @param notRequired the annotation for kubelets that need do nothing; undefined: none */
 function patchOf(
   claim: Claim,
   status: Readonly<Record<string, unknown>>,

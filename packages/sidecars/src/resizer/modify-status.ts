@@ -2,7 +2,7 @@
 import type { PersistentVolumeClaim, PersistentVolumeClaimCondition, Stored } from "@longshore/kube";
 import { condition, mergedConditions, modifyConditions } from "./claim-conditions.ts";
 import type { ClaimPatch } from "./claim-status.ts";
-import { progressOf } from "./modify-step.ts";
+import { progressOf } from "./modify-goal.ts";
 
 type Claim = Stored<PersistentVolumeClaim>;
 

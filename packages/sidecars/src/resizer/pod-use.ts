@@ -2,10 +2,9 @@
  * Which claims pods use. Pods are many, so they are followed only from the first driver on that refuses to expand
  * what is in use.
  */
-import type { Pod, SharedInformers, Stored } from "@longshore/kube";
+import type { ComponentScope, Pod, SharedInformers, Stored } from "@longshore/kube";
 import { abortable, type Clock, DeadlineError, type Logger, withDeadline } from "@longshore/runtime";
 import { cachedPodsUsingClaims } from "../common/caches.ts";
-import type { SidecarScope } from "../common/sidecar.ts";
 
 /** How long a pass waits for the first list of pods, in milliseconds. */
 const SYNC_MS = 30_000;
@@ -22,7 +21,7 @@ export interface PodUse {
 export function podUse(
   env: { readonly clock: Clock; readonly logger: Logger },
   informers: SharedInformers,
-  scope: SidecarScope,
+  scope: ComponentScope,
   freed: (claimKey: string) => void,
 ): PodUse {
   let pods: ReturnType<typeof cachedPodsUsingClaims> | undefined;
@@ -47,7 +46,7 @@ export function podUse(
         );
       } catch (error) {
         if (!(error instanceof DeadlineError)) throw error;
-        env.logger.warn("cannot tell which claims are in use: the resizer must be able to list pods", {
+        env.logger.warn("it is not known which claims are in use: the resizer must be able to list pods", {
           error,
         });
       }

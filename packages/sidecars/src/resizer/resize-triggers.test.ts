@@ -29,7 +29,7 @@ it.each<[string, PersistentVolumeClaim, PersistentVolumeClaim, boolean]>([
   ["more is asked for", claim({ request: "1Gi" }), claim(), true],
   ["less is asked for, but more than there is", claim({ request: "9Gi" }), claim(), true],
   ["the request is taken back", claim(), claim({ request: "1Gi" }), false],
-  ["somebody is named to expand it", claim(), claim({ resizer: "d" }), true],
+  ["a resizer is named", claim(), claim({ resizer: "d" }), true],
   ["it is bound", claim({ phase: "Pending" }), claim(), true],
   ["it has grown, but not enough", claim(), claim({ has: "2Gi" }), true],
   ["it has grown", claim(), claim({ has: "5Gi" }), false],

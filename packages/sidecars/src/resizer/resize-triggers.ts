@@ -1,7 +1,7 @@
 /** Which changes of a claim its size is looked at for. Pure. Source: docs/behaviour/sidecars.md 4. */
 import type { PersistentVolumeClaim } from "@longshore/kube";
 import { storageResizerAnnotation } from "@longshore/storage";
-import { requestOf, stateOf, wantsMore } from "./resize-step.ts";
+import { requestOf, stateOf, wantsMore } from "./resize-goal.ts";
 
 /**
  * Whether the change asks for a look. What the resizer itself writes while it works or fails does not: that would

@@ -158,7 +158,7 @@ describe("the resizer", () => {
     await resizer.stop();
   });
 
-  it("only tells the kubelet where just nodes expand", async () => {
+  it("leaves it to the kubelet where just nodes expand", async () => {
     const world = await worldWithClaim({ controllerExpands: false });
     const resizer = startResizer(world.env());
     await ask(world, { storage: "3Gi" });
@@ -185,7 +185,7 @@ describe("the resizer", () => {
 });
 
 describe("an expansion that fails", () => {
-  it("is told, and retried with growing delays", async () => {
+  it("is reported, and retried with growing delays", async () => {
     const world = await worldWithClaim();
     const failures = Array.from({ length: 4 }, () => ({ code: "INTERNAL" as const }));
     world.cloud.next("ControllerExpandVolume", ...failures);
@@ -296,7 +296,9 @@ describe("an expansion that fails", () => {
     });
     const resizer = startResizer(world.env());
     await ask(world, { storage: "3Gi" });
-    await world.eventually("told", async () => (await eventReasons(world)).includes("VolumeResizeFailed"));
+    await world.eventually("reported", async () =>
+      (await eventReasons(world)).includes("VolumeResizeFailed"),
+    );
     expect(await volumeCapacity(world)).toBe("1Gi");
     await resizer.stop();
   });

@@ -21,7 +21,7 @@ export type MemberWrite =
   | { readonly kind: "createSnapshot"; readonly snapshot: VolumeSnapshot }
   | { readonly kind: "createContent"; readonly content: VolumeSnapshotContent }
   | {
-      readonly kind: "tellContent";
+      readonly kind: "storeContentStatus";
       readonly content: Stored<VolumeSnapshotContent>;
       readonly status: Readonly<Record<string, unknown>>;
     }
@@ -77,7 +77,7 @@ function nextWrite(
     return { kind: "createContent", content: made };
   }
   const status = memberStatus(content, groupContent, info);
-  if (status !== undefined) return { kind: "tellContent", content, status };
+  if (status !== undefined) return { kind: "storeContentStatus", content, status };
   if (snapshot.status?.boundVolumeSnapshotContentName) return undefined;
   return { kind: "bindSnapshot", snapshot, contentName: names.content };
 }

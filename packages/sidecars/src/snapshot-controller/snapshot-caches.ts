@@ -7,9 +7,7 @@ import type {
   SharedInformers,
   Stored,
 } from "@longshore/kube";
-import { isDeleting, keyOf } from "@longshore/kube";
 import {
-  snapshotClaimFinalizer,
   snapshotGroup,
   type VolumeGroupSnapshot,
   type VolumeGroupSnapshotClass,
@@ -31,9 +29,7 @@ import {
 } from "../common/caches.ts";
 import { contentNameOf, groupOf } from "./binding.ts";
 import { contentNameOfGroup } from "./group-binding.ts";
-import type { ObservedGroup } from "./group-step.ts";
 import { csiVolumeOf } from "./snapshot-source.ts";
-import type { ObservedSnapshot } from "./snapshot-step.ts";
 
 /** The caches for group snapshots. */
 export interface GroupCaches {
@@ -93,90 +89,6 @@ export async function startGroupCaches(
   volumes.addIndex("byCsiHandle", csiHandleKeys);
   await Promise.all([groups, contents, classes, volumes].map((cache) => cache.synced(signal)));
   return { groups, contents, classes, volumes };
-}
-
-/** Everything known of the snapshot of this key; undefined: there is none. */
-export function observeSnapshot(caches: SnapshotCaches, key: string): ObservedSnapshot | undefined {
-  const snapshot = caches.snapshots.get(key);
-  if (snapshot === undefined) return undefined;
-  const contentName = contentNameOf(snapshot);
-  const content = contentName === undefined ? undefined : caches.contents.get(contentName);
-  const className = snapshot.spec.volumeSnapshotClassName;
-  return {
-    snapshot,
-    content,
-    snapshotClass: className === undefined ? undefined : caches.classes.get(className),
-    isClaimFree: isClaimFree(caches, snapshot),
-    isRestoring: isRestoring(caches, key),
-    group: groupAround(caches, snapshot),
-    groupName: content === undefined ? undefined : groupNameFor(caches, content, snapshot),
-  };
-}
-
-/** Everything known of the group snapshot of this key; undefined: there is none, or groups are not served. */
-export function observeGroup(caches: SnapshotCaches, key: string): ObservedGroup | undefined {
-  const { groups: groupCaches } = caches;
-  const group = groupCaches?.groups.get(key);
-  if (groupCaches === undefined || group === undefined) return undefined;
-  const className = group.spec.volumeGroupSnapshotClassName;
-  const content = groupCaches.contents.get(contentNameOfGroup(group));
-  const members = caches.snapshots
-    .byIndex("byGroup", key)
-    .filter((member) => [undefined, group.metadata.uid].includes(groupOf(member)?.uid));
-  return {
-    group,
-    content,
-    groupClass: className === undefined ? undefined : groupCaches.classes.get(className),
-    members,
-    restoring: members.map(keyOf).find((member) => isRestoring(caches, member)),
-    memberSnapshot: (name) => caches.snapshots.get(`${group.metadata.namespace ?? ""}/${name}`),
-    memberContent: (name) => caches.contents.get(name),
-    volume: (volumeHandle) => {
-      const found = groupCaches.volumes.byIndex(
-        "byCsiHandle",
-        driverHandleKey(content?.spec.driver ?? "", volumeHandle) ?? "",
-      );
-      return found.length === 1 ? found[0] : undefined;
-    },
-  };
-}
-
-/** Whether the claim of a snapshot exists, is not being deleted, and does not have the snapshot finalizer. */
-function isClaimFree({ claims }: SnapshotCaches, snapshot: VolumeSnapshot): boolean {
-  const key = sourceClaimKey(snapshot);
-  const claim = key === undefined ? undefined : claims.get(key);
-  if (claim === undefined || isDeleting(claim)) return false;
-  return !(claim.metadata.finalizers ?? []).includes(snapshotClaimFinalizer);
-}
-
-function isRestoring({ claims }: SnapshotCaches, snapshotKey: string): boolean {
-  return claims.byIndex("bySourceSnapshot", snapshotKey).some(isPendingClaim);
-}
-
-/** The group that a snapshot belongs to, while it exists. */
-function groupAround(
-  { groups }: SnapshotCaches,
-  snapshot: Stored<VolumeSnapshot>,
-): Stored<VolumeGroupSnapshot> | undefined {
-  const named = groupOf(snapshot);
-  const key = groupKeyOf(snapshot);
-  const group = key === undefined ? undefined : groups?.groups.get(key);
-  return named?.uid === undefined || named.uid === group?.metadata.uid ? group : undefined;
-}
-
-/** The group snapshot to whose content a content belongs by the driver's word. */
-function groupNameFor(
-  { groups }: SnapshotCaches,
-  { spec, status }: VolumeSnapshotContent,
-  { metadata }: Stored<VolumeSnapshot>,
-): string | undefined | "unknown" {
-  const key = driverHandleKey(spec.driver, status?.volumeGroupSnapshotHandle);
-  if (groups === undefined || key === undefined) return undefined;
-  const refs = groups.contents
-    .byIndex("byGroupHandle", key)
-    .map((content) => content.spec.volumeGroupSnapshotRef);
-  if (refs.length === 0) return "unknown";
-  return refs.find(({ namespace }) => namespace === metadata.namespace)?.name;
 }
 
 /** Key of the claim of which a snapshot is made. */

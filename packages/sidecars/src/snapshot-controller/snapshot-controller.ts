@@ -3,31 +3,40 @@
  * Wires its parts together. The drivers' snapshotters do the rest.
  */
 import {
+  ComponentScope,
+  type Controller,
   createEventRecorder,
+  type Informer,
   type KubeEnv,
+  type KubeObject,
+  keyOf,
   nodeSelectorMatches,
   type SharedInformers,
+  type Source,
+  type Stored,
   sharedInformers,
-  startWorkQueue,
+  source,
   trackWrites,
 } from "@longshore/kube";
 import type { BackoffPolicy, Component } from "@longshore/runtime";
-import { snapshotResources } from "@longshore/storage";
+import { snapshotResources, type VolumeGroupSnapshotContent } from "@longshore/storage";
 import { groupKindsRemedy, snapshotKindsRemedy, whenServed } from "../common/served-kinds.ts";
-import { SidecarScope } from "../common/sidecar.ts";
-import { boundGroupContents, boundSnapshotContents, reconcileBoundContent } from "./bound-contents.ts";
-import { type GroupContext, reconcileGroup } from "./group-reconciler.ts";
+import { contentNameOf } from "./binding.ts";
+import { startBoundContents } from "./bound-content-controller.ts";
+import { boundGroupContents, boundSnapshotContents } from "./bound-kind.ts";
+import { contentNameOfGroup } from "./group-binding.ts";
+import { startGroups } from "./groups.ts";
 import {
-  observeGroup,
-  observeSnapshot,
+  driverHandleKey,
+  type GroupCaches,
   type SnapshotCaches,
   startGroupCaches,
   startSnapshotCaches,
 } from "./snapshot-caches.ts";
 import { SnapshotMetrics } from "./snapshot-metrics.ts";
-import { reconcileSnapshot, type SnapshotContext } from "./snapshot-reconciler.ts";
-import { wakeForGroups, wakeForSnapshots } from "./snapshot-triggers.ts";
-import { reconcileSourceClaim } from "./source-claims.ts";
+import type { SourceVolume } from "./snapshot-source.ts";
+import { startSnapshots } from "./snapshots.ts";
+import { startSourceClaims } from "./source-claims.ts";
 import { SubjectWrites } from "./subject-writes.ts";
 
 /**
@@ -62,10 +71,9 @@ interface Serving {
   readonly informers: SharedInformers;
   readonly caches: SnapshotCaches;
   readonly events: ReturnType<typeof createEventRecorder>;
-  readonly scope: SidecarScope;
+  readonly scope: ComponentScope;
   readonly metrics: SnapshotMetrics;
-  readonly backoff: BackoffPolicy;
-  readonly workers: number;
+  readonly queue: { readonly backoff: BackoffPolicy; readonly workers: number };
   readonly resyncMs: number;
 }
 
@@ -78,107 +86,150 @@ export function startSnapshotController(
   options: SnapshotControllerOptions = {},
 ): Component {
   const logger = env.logger.child({ controller: "snapshot-controller" });
-  const scope = new SidecarScope((error) => logger.error("the snapshot controller failed", { error }));
-  scope.spawn(async (signal) => {
-    const { volumeSnapshots, volumeSnapshotContents, volumeSnapshotClasses } = snapshotResources;
-    const kinds = [volumeSnapshots, volumeSnapshotContents, volumeSnapshotClasses];
-    await whenServed({ ...env, logger }, kinds, snapshotKindsRemedy, signal);
-    const informers = env.informers ?? sharedInformers(env);
-    if (env.informers === undefined) scope.own(informers);
-    const events = createEventRecorder(env, { component: "snapshot-controller" });
-    scope.own(events);
-    const { distributed = false, workers = 10, resyncMs = 900_000 } = options;
-    const caches = await startSnapshotCaches(informers, { distributed }, signal);
-    const tracked = trackWrites({ ...env, logger }, informers);
-    const { backoff = { initialMs: 1000, maximumMs: 300_000 } } = options;
-    const metrics = new SnapshotMetrics(env);
-    const serving = { env: tracked, informers, caches, events, scope, metrics, backoff, workers, resyncMs };
-    const queues = serveSnapshots(serving, options);
-    if (options.groupSnapshots === true) await serveGroups(serving, queues, signal);
-  });
+  const scope = new ComponentScope((error) => logger.error("the snapshot controller failed", { error }));
+  scope.spawn((signal) => serve({ ...env, logger }, options, scope, signal));
   return scope;
 }
 
-/** Queues over the keys of snapshots, contents and claims. */
-function serveSnapshots(serving: Serving, options: SnapshotControllerOptions) {
-  const { env, caches, events, scope, metrics, backoff, workers } = serving;
-  const { nodes, claims } = caches;
-  const context: SnapshotContext = {
-    env,
-    writes: new SubjectWrites(env, events, snapshotResources.volumeSnapshots),
-    metrics,
-    observe: (key) => observeSnapshot(caches, key),
-    claim: (key) => claims.get(key),
-    classes: () => caches.classes.list(),
-    managedBy: ({ pv }) => {
-      const affinity = pv.spec?.nodeAffinity?.required;
-      if (nodes === undefined || affinity === undefined) return undefined;
-      return nodes.list().find((node) => nodeSelectorMatches(node, affinity))?.metadata.name;
-    },
-    settings: { preventVolumeModeConversion: options.preventVolumeModeConversion ?? true },
-    lookAgainMs: backoff.maximumMs,
-  };
-  const queue = { workers, backoff };
-  const snapshotQueue = startWorkQueue(env, {
-    ...queue,
-    name: "snapshot-controller-snapshot",
-    reconcile: (key, signal) => reconcileSnapshot(context, key, signal),
-  });
-  const content = (name: string) => caches.contents.get(name);
-  const contentContext = { env, events, kind: boundSnapshotContents, content };
-  const contentQueue = startWorkQueue(env, {
-    ...queue,
-    name: "snapshot-controller-content",
-    reconcile: (name, signal) => reconcileBoundContent(contentContext, name, signal),
-  });
-  const snapshotsOf = (claimKey: string) => caches.snapshots.byIndex("bySourceClaim", claimKey);
-  const claimContext = { env, claim: context.claim, snapshotsOf };
-  const claimQueue = startWorkQueue(env, {
-    ...queue,
-    name: "snapshot-controller-claim",
-    reconcile: (key, signal) => reconcileSourceClaim(claimContext, key, signal),
-  });
-  scope.own(snapshotQueue, contentQueue, claimQueue);
-  const queues = { snapshotQueue, contentQueue, claimQueue };
-  wakeForSnapshots(serving, queues);
-  env.logger.info("serving VolumeSnapshots");
-  return queues;
-}
-
-async function serveGroups(
-  serving: Serving,
-  queues: ReturnType<typeof serveSnapshots>,
+async function serve(
+  env: SnapshotControllerEnv,
+  options: SnapshotControllerOptions,
+  scope: ComponentScope,
   signal: AbortSignal,
 ): Promise<void> {
-  const { env, informers, caches, events, scope, metrics, backoff, workers } = serving;
+  const { volumeSnapshots, volumeSnapshotContents, volumeSnapshotClasses } = snapshotResources;
+  const kinds = [volumeSnapshots, volumeSnapshotContents, volumeSnapshotClasses];
+  await whenServed(env, kinds, snapshotKindsRemedy, signal);
+  const informers = env.informers ?? sharedInformers(env);
+  if (env.informers === undefined) scope.own(informers);
+  const events = createEventRecorder(env, { component: "snapshot-controller" });
+  scope.own(events);
+  const { distributed = false, workers = 10, resyncMs = 900_000 } = options;
+  const { backoff = { initialMs: 1000, maximumMs: 300_000 } } = options;
+  const caches = await startSnapshotCaches(informers, { distributed }, signal);
+  const metrics = new SnapshotMetrics(env);
+  const tracked = trackWrites(env, informers);
+  const queue = { workers, backoff };
+  const serving = { env: tracked, informers, caches, events, scope, metrics, queue, resyncMs };
+  const snapshots = serveSnapshots(serving, options);
+  if (options.groupSnapshots === true) await serveGroups(serving, snapshots, signal);
+}
+
+/** Snapshots, their contents, and the claims of which they are made. Returns the controller of the snapshots. */
+function serveSnapshots(serving: Serving, options: SnapshotControllerOptions): Controller {
+  const { env, caches, events, scope, metrics, queue, resyncMs } = serving;
+  const { snapshots, contents } = caches;
+  scope.onStop(snapshots.onChange({ deleted: ({ metadata }) => metrics.gone("Snapshot", metadata.uid) }));
+  const controller = startSnapshots(
+    {
+      env,
+      metrics,
+      writes: new SubjectWrites(env, events, snapshotResources.volumeSnapshots),
+      classes: () => caches.classes.list(),
+      managedBy: (volume) => nodeOf(caches, volume),
+      settings: { preventVolumeModeConversion: options.preventVolumeModeConversion ?? true },
+      lookAgainMs: queue.backoff.maximumMs,
+    },
+    caches,
+    { ...queue, resyncMs },
+  );
+  const boundContents = startBoundContents(
+    {
+      env,
+      events,
+      contents,
+      kind: boundSnapshotContents,
+      wakes: deletionsOf(snapshots, (snapshot) => contentNameOf(snapshot)),
+    },
+    { ...queue, resyncMs, name: "snapshot-controller-content" },
+  );
+  scope.own(controller, boundContents, startSourceClaims(env, caches, queue));
+  env.logger.info("serving VolumeSnapshots");
+  return controller;
+}
+
+/** The node whose snapshotter looks after snapshots of the volume, where each node has its own. */
+function nodeOf({ nodes }: SnapshotCaches, { pv }: SourceVolume): string | undefined {
+  const affinity = pv.spec?.nodeAffinity?.required;
+  if (nodes === undefined || affinity === undefined) return undefined;
+  return nodes.list().find((node) => nodeSelectorMatches(node, affinity))?.metadata.name;
+}
+
+/** A content whose snapshot has gone is looked at. */
+function deletionsOf<T extends KubeObject>(
+  informer: Informer<T>,
+  contentName: (object: Stored<T>) => string | undefined,
+): Source {
+  return source((wake) =>
+    informer.onChange({
+      deleted(object) {
+        const name = contentName(object);
+        if (name !== undefined) wake(name);
+      },
+    }),
+  );
+}
+
+async function serveGroups(serving: Serving, snapshots: Controller, signal: AbortSignal): Promise<void> {
+  const { env, informers, events, scope, metrics, queue, resyncMs } = serving;
   const { volumeGroupSnapshots, volumeGroupSnapshotContents, volumeGroupSnapshotClasses } = snapshotResources;
   const kinds = [volumeGroupSnapshots, volumeGroupSnapshotContents, volumeGroupSnapshotClasses];
   await whenServed(env, kinds, groupKindsRemedy, signal);
-  const groupCaches = await startGroupCaches(informers, signal);
-  caches.groups = groupCaches;
-  const context: GroupContext = {
-    env,
-    writes: new SubjectWrites(env, events, volumeGroupSnapshots),
-    metrics,
-    observe: (key) => observeGroup(caches, key),
-    claims: () => caches.claims.list(),
-    classes: () => groupCaches.classes.list(),
-    lookAgainMs: backoff.maximumMs,
-  };
-  const queue = { workers, backoff };
-  const groupQueue = startWorkQueue(env, {
-    ...queue,
-    name: "snapshot-controller-group-snapshot",
-    reconcile: (key, passSignal) => reconcileGroup(context, key, passSignal),
-  });
-  const content = (name: string) => groupCaches.contents.get(name);
-  const contentContext = { env, events, kind: boundGroupContents, content };
-  const groupContentQueue = startWorkQueue(env, {
-    ...queue,
-    name: "snapshot-controller-group-content",
-    reconcile: (name, passSignal) => reconcileBoundContent(contentContext, name, passSignal),
-  });
-  scope.own(groupQueue, groupContentQueue);
-  wakeForGroups(serving, groupCaches, { ...queues, groupQueue, groupContentQueue });
+  const groups = await startGroupCaches(informers, signal);
+  serving.caches.groups = groups;
+  const caches = { ...serving.caches, groups };
+  scope.onStop(
+    groups.groups.onChange({ deleted: ({ metadata }) => metrics.gone("GroupSnapshot", metadata.uid) }),
+    wakeMembers(caches, snapshots),
+  );
+  const controller = startGroups(
+    {
+      env,
+      metrics,
+      writes: new SubjectWrites(env, events, volumeGroupSnapshots),
+      claims: () => caches.claims.list(),
+      classes: () => groups.classes.list(),
+      lookAgainMs: queue.backoff.maximumMs,
+    },
+    caches,
+    { ...queue, resyncMs },
+  );
+  const wakes = deletionsOf(groups.groups, contentNameOfGroup);
+  const boundContents = startBoundContents(
+    { env, events, contents: groups.contents, kind: boundGroupContents, wakes },
+    { ...queue, resyncMs, name: "snapshot-controller-group-content" },
+  );
+  scope.own(controller, boundContents);
   env.logger.info("serving VolumeGroupSnapshots");
+}
+
+/** Members go once their group has gone; snapshots of which the driver says that they belong to a group learn its name. */
+function wakeMembers(
+  { snapshots, contents, groups }: SnapshotCaches & { readonly groups: GroupCaches },
+  controller: Controller,
+): () => void {
+  const wakeOf = (groupContent: Stored<VolumeGroupSnapshotContent>) => {
+    const { spec, status } = groupContent;
+    const handle = driverHandleKey(spec.driver, status?.volumeGroupSnapshotHandle);
+    for (const member of handle === undefined ? [] : contents.byIndex("byGroupHandle", handle)) {
+      for (const snapshot of snapshots.byIndex("byContent", member.metadata.name)) {
+        controller.wake(keyOf(snapshot));
+      }
+    }
+  };
+  const ends = [
+    groups.groups.onChange({
+      deleted(group) {
+        for (const member of snapshots.byIndex("byGroup", keyOf(group))) controller.wake(keyOf(member));
+      },
+    }),
+    groups.contents.onChange({
+      added: wakeOf,
+      updated: (_, groupContent) => wakeOf(groupContent),
+      deleted: wakeOf,
+    }),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
 }

@@ -1,42 +1,101 @@
 /** Removes the finalizer from source claims once their snapshots are finished. */
 import {
+  type Actions,
+  type Controller,
+  type ControllerOptions,
   isNotFound,
   type KubeEnv,
+  keyOf,
   type PersistentVolumeClaim,
-  type ReconcileResult,
   resources,
+  type Source,
   type Stored,
   settled,
+  source,
+  startController,
 } from "@longshore/kube";
 import { snapshotClaimFinalizer, type VolumeSnapshot } from "@longshore/storage";
+import { type SnapshotCaches, sourceClaimKey } from "./snapshot-caches.ts";
 
-/** What the reconciler works with. */
-export interface SourceClaimContext {
-  readonly env: KubeEnv;
-  readonly claim: (key: string) => Stored<PersistentVolumeClaim> | undefined;
-  /** The snapshots that name the claim of this key as their source. */
-  readonly snapshotsOf: (claimKey: string) => readonly Stored<VolumeSnapshot>[];
+/** What is known of a claim of which snapshots are made. */
+export interface ObservedSourceClaim {
+  readonly claim: Stored<PersistentVolumeClaim>;
+  /** A snapshot of it is not ready yet. A snapshot is in the caches before its pass adds the finalizer. */
+  readonly isInUse: boolean;
 }
 
-/**
- * One pass over the claim of this key: its finalizer goes once no snapshot of it is unfinished. A snapshot is in the
- * caches before its pass adds the finalizer.
- */
-export async function reconcileSourceClaim(
-  context: SourceClaimContext,
-  key: string,
-  signal: AbortSignal,
-): Promise<ReconcileResult> {
-  const claim = context.claim(key);
-  if (!claim?.metadata.finalizers?.includes(snapshotClaimFinalizer)) return settled;
-  if (context.snapshotsOf(key).some(({ status }) => status?.readyToUse !== true)) return settled;
-  const rest = claim.metadata.finalizers.filter((finalizer) => finalizer !== snapshotClaimFinalizer);
-  try {
-    await context.env.kube.update(resources.persistentVolumeClaims, withFinalizers(claim, rest), { signal });
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
-  return settled;
+/** What one pass over it has to do. */
+export type SourceClaimStep = { readonly step: "settle" } | { readonly step: "removeFinalizer" };
+
+/** The next step: its finalizer goes once no snapshot of it is unfinished. */
+export function decideSourceClaim({ claim, isInUse }: ObservedSourceClaim): SourceClaimStep {
+  const isHeld = claim.metadata.finalizers?.includes(snapshotClaimFinalizer) ?? false;
+  return { step: isHeld && !isInUse ? "removeFinalizer" : "settle" };
+}
+
+/** Starts the controller of source claims. */
+export function startSourceClaims(
+  env: KubeEnv,
+  caches: SnapshotCaches,
+  queue: Pick<ControllerOptions<never, never>, "workers" | "backoff">,
+): Controller {
+  const { claims, snapshots } = caches;
+  return startController<ObservedSourceClaim, SourceClaimStep>(env, {
+    ...queue,
+    name: "snapshot-controller-claim",
+    sources: [sourceClaims(caches)],
+    caches: [claims, snapshots],
+    observe(key) {
+      const claim = claims.get(key);
+      if (claim === undefined) return undefined;
+      const made = snapshots.byIndex("bySourceClaim", key);
+      return { claim, isInUse: made.some(({ status }) => status?.readyToUse !== true) };
+    },
+    decide: decideSourceClaim,
+    actions: sourceClaimActions(env),
+  });
+}
+
+function sourceClaimActions({ kube }: KubeEnv): Actions<ObservedSourceClaim, SourceClaimStep> {
+  return {
+    settle: () => settled,
+    async removeFinalizer(_, { claim }, { signal }) {
+      const { finalizers = [] } = claim.metadata;
+      const rest = finalizers.filter((finalizer) => finalizer !== snapshotClaimFinalizer);
+      try {
+        await kube.update(resources.persistentVolumeClaims, withFinalizers(claim, rest), { signal });
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+      return settled;
+    },
+  };
+}
+
+/** Claims that are held when they come into sight, and those of snapshots that became ready or are gone. */
+function sourceClaims({ claims, snapshots }: SnapshotCaches): Source {
+  return source((wake) => {
+    const wakeFor = (snapshot: VolumeSnapshot) => {
+      const key = sourceClaimKey(snapshot);
+      if (key !== undefined) wake(key);
+    };
+    const ends = [
+      claims.onChange({
+        added(claim) {
+          if (claim.metadata.finalizers?.includes(snapshotClaimFinalizer)) wake(keyOf(claim), "background");
+        },
+      }),
+      snapshots.onChange({
+        updated(_, snapshot) {
+          if (snapshot.status?.readyToUse === true) wakeFor(snapshot);
+        },
+        deleted: wakeFor,
+      }),
+    ];
+    return () => {
+      for (const end of ends) end();
+    };
+  });
 }
 
 /** The claim with these finalizers. It is written whole: the reference's rights have no patch of claims. */

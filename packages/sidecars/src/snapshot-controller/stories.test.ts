@@ -1,9 +1,10 @@
 /** Stories of single snapshots: the snapshot controller and a driver's snapshotter, under a virtual clock. */
+
+import { readDefinitions } from "@longshore/apiserver";
 import { isNotFound, type PersistentVolumeClaim, resources } from "@longshore/kube";
 import { recordingLogger, recordingMeter } from "@longshore/runtime";
 import { snapshotResources, type VolumeSnapshot, type VolumeSnapshotContent } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
-import { readDefinitions } from "../../../apiserver/src/index.ts";
 import { type SnapshotterOptions, startSnapshotter } from "../index.ts";
 import {
   addBoundClaim,
@@ -230,7 +231,7 @@ describe("a snapshot that is made", () => {
     await stop();
   });
 
-  it("is not cut anew when its content was taken away", async () => {
+  it("is not created again when its content was removed", async () => {
     const { world, stop } = await started();
     const { kube, signal } = world;
     await ask(world);
@@ -253,7 +254,7 @@ describe("a snapshot that is made", () => {
 });
 
 describe("what is asked of the driver", () => {
-  it("has the secrets that the class names, and nobody else sees them", async () => {
+  it("has the secrets that the class names, which appear nowhere else", async () => {
     const logger = recordingLogger();
     const parameters = {
       kind: "fast",
@@ -300,7 +301,7 @@ describe("what is asked of the driver", () => {
     await stop();
   });
 
-  it("tells whose snapshot it is, and has a short name, if it is to", async () => {
+  it("names the VolumeSnapshot, and has a short name, where configured", async () => {
     const { world, stop } = await started({
       snapshotter: { extraCreateMetadata: true, snapshotNamePrefix: "snap", snapshotNameUuidLength: 8 },
     });
@@ -528,7 +529,7 @@ describe("claims", () => {
     await stop();
   });
 
-  it("a claim that is being deleted is not held anew", async () => {
+  it("a claim that is being deleted gets no new finalizer", async () => {
     const { world, stop } = await started();
     const { kube, signal } = world;
     const claim = { namespace: "default", name: "data" };
@@ -620,7 +621,7 @@ describe("where kinds or nodes are not", () => {
     for (const part of [controller, onA, onB]) await part.stop();
   });
 
-  it("the mode of the volume is told unless it is not to be", async () => {
+  it("the volume mode of the source is not recorded where that is off", async () => {
     const { world, stop } = await started({ controller: { preventVolumeModeConversion: false } });
     await ask(world);
     await world.eventually("ready", ready(world));

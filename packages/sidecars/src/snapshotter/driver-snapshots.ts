@@ -1,6 +1,5 @@
 /** The calls to a driver about single snapshots. */
-import type { CsiCallOptions } from "@longshore/csi";
-import type { KubeClient, SecretReference } from "@longshore/kube";
+import type { SecretReference } from "@longshore/kube";
 import {
   snapshotName,
   snapshotSecretNameAnnotation,
@@ -11,7 +10,7 @@ import {
   type VolumeSnapshotContent,
 } from "@longshore/storage";
 import type { Driver } from "../common/env.ts";
-import { SecretMissingError, secretValues } from "../common/secret-values.ts";
+import type { Secrets } from "./content-rules.ts";
 import { type SnapshotState, snapshotStateOf } from "./snapshot-state.ts";
 
 /** A snapshot cannot be made, looked at or deleted as things are. The text is shown to users. */
@@ -19,25 +18,34 @@ export class SnapshotCallError extends Error {
   override readonly name = "SnapshotCallError";
 }
 
-/** What calls about snapshots need. */
-export interface SnapshotCalls {
-  readonly kube: KubeClient;
+/** What calls to a driver need. */
+export interface DriverCalls {
   readonly driver: Driver;
   /** Deadline of each call, in milliseconds. */
   readonly timeoutMs: number;
+}
+
+/** How snapshots are named and described to a driver. */
+export interface SnapshotNaming {
   readonly snapshotNamePrefix: string;
   readonly snapshotNameUuidLength: number;
   /** CreateSnapshot receives the names of the VolumeSnapshot and its content. */
   readonly extraCreateMetadata: boolean;
-  readonly classOf: (name: string) => VolumeSnapshotClass | undefined;
 }
 
-/** Everything that CreateSnapshot is asked with. @throws SnapshotCallError, ParameterError, SecretMissingError */
-export async function createRequest(
-  calls: SnapshotCalls,
+/** What CreateSnapshot is asked with, but for the secret. */
+export interface SnapshotRequest {
+  readonly sourceVolumeId: string;
+  readonly name: string;
+  readonly parameters: Record<string, string>;
+}
+
+/** The request for a content. @throws SnapshotCallError, ParameterError */
+export function createRequest(
+  calls: SnapshotNaming,
   content: VolumeSnapshotContent,
-  signal: AbortSignal,
-) {
+  contentClass: VolumeSnapshotClass | undefined,
+): SnapshotRequest {
   const { spec } = content;
   const contentName = content.metadata?.name ?? "";
   const { uid, name = "", namespace = "" } = spec.volumeSnapshotRef;
@@ -46,7 +54,7 @@ export async function createRequest(
   if (className === undefined) {
     throw new SnapshotCallError(`content "${contentName}" names no VolumeSnapshotClass`);
   }
-  const parameters = stripSnapshotParameters(classNamed(calls, className).parameters ?? {});
+  const parameters = stripSnapshotParameters(existing(contentClass, className).parameters ?? {});
   const metadata = {
     "csi.storage.k8s.io/volumesnapshot/name": name,
     "csi.storage.k8s.io/volumesnapshot/namespace": namespace,
@@ -55,7 +63,6 @@ export async function createRequest(
   return {
     sourceVolumeId: spec.source.volumeHandle ?? "",
     name: snapshotName(calls.snapshotNamePrefix, uid, calls.snapshotNameUuidLength),
-    secrets: await secretValues(calls.kube, secretOf(content), signal),
     parameters: calls.extraCreateMetadata ? { ...parameters, ...metadata } : parameters,
   };
 }
@@ -64,13 +71,15 @@ export async function createRequest(
  * Asks for the snapshot; the same request returns the same snapshot, however often it is made (CSI, CreateSnapshot).
  */
 export async function createSnapshot(
-  calls: SnapshotCalls,
-  request: Awaited<ReturnType<typeof createRequest>>,
+  { driver, timeoutMs }: DriverCalls,
+  request: SnapshotRequest,
+  secrets: Secrets,
   signal: AbortSignal,
 ): Promise<SnapshotState> {
-  const { snapshot } = await calls.driver.csi.controller.createSnapshot(request, callOptions(calls, signal));
+  const options = { signal, timeoutMs };
+  const { snapshot } = await driver.csi.controller.createSnapshot({ ...request, secrets }, options);
   if (snapshot === undefined || snapshot.snapshotId === "") {
-    throw new SnapshotCallError("CreateSnapshot gave no snapshot: the driver must be mended");
+    throw new SnapshotCallError("CreateSnapshot returned no snapshot: the driver must be fixed");
   }
   // One that was asked for alone is deleted alone, whatever else the driver says of it.
   return { ...snapshotStateOf(snapshot), groupHandle: "" };
@@ -81,58 +90,40 @@ export function canLook({ capabilities: { controller } }: Driver): boolean {
   return controller.has("LIST_SNAPSHOTS") || controller.has("GET_SNAPSHOT");
 }
 
-/**
- * How a snapshot is that exists. A driver that cannot be asked is taken at its word: the snapshot is ready.
- * @throws SnapshotCallError when the driver does not know it
- */
+/** How a snapshot is that exists. @throws SnapshotCallError when the driver does not know it */
 export async function lookAtSnapshot(
-  calls: SnapshotCalls,
-  content: VolumeSnapshotContent,
+  { driver, timeoutMs }: DriverCalls,
   snapshotId: string,
+  secrets: Secrets,
   signal: AbortSignal,
 ): Promise<SnapshotState> {
-  const { controller } = calls.driver.capabilities;
-  const options = callOptions(calls, signal);
-  if (controller.has("LIST_SNAPSHOTS")) {
-    const secrets = await secretValues(calls.kube, listSecretOf(calls, content), signal);
-    const { entries } = await calls.driver.csi.controller.listSnapshots({ snapshotId, secrets }, options);
+  const { controller } = driver.csi;
+  const options = { signal, timeoutMs };
+  if (driver.capabilities.controller.has("LIST_SNAPSHOTS")) {
+    const { entries } = await controller.listSnapshots({ snapshotId, secrets }, options);
     const snapshot = entries[0]?.snapshot;
     if (snapshot === undefined) {
       throw new SnapshotCallError(`the driver knows no snapshot "${snapshotId}"`);
     }
     return snapshotStateOf(snapshot);
   }
-  if (controller.has("GET_SNAPSHOT")) {
-    const secrets = await secretValues(calls.kube, listSecretOf(calls, content), signal);
-    const { snapshot } = await calls.driver.csi.controller.getSnapshot({ snapshotId, secrets }, options);
-    if (snapshot !== undefined) return snapshotStateOf(snapshot);
-  }
-  return { handle: snapshotId, ready: true, creationTime: undefined, sizeBytes: 0, groupHandle: "" };
+  const { snapshot } = await controller.getSnapshot({ snapshotId, secrets }, options);
+  return snapshot === undefined ? readySnapshot(snapshotId) : snapshotStateOf(snapshot);
+}
+
+/** The state of a snapshot at a driver that cannot be asked, and is taken at its word. */
+export function readySnapshot(handle: string): SnapshotState {
+  return { handle, ready: true, creationTime: undefined, sizeBytes: 0, groupHandle: "" };
 }
 
 /** Deletes the snapshot. That it is gone already is no error to the driver (CSI, DeleteSnapshot). */
 export async function deleteSnapshot(
-  calls: SnapshotCalls,
-  content: VolumeSnapshotContent,
+  { driver, timeoutMs }: DriverCalls,
   snapshotId: string,
+  secrets: Secrets,
   signal: AbortSignal,
 ): Promise<void> {
-  const secrets = await secretsForDeletion(calls.kube, secretOf(content), signal);
-  await calls.driver.csi.controller.deleteSnapshot({ snapshotId, secrets }, callOptions(calls, signal));
-}
-
-/** The secret, if it is still there: a namespace that is being removed takes it first, and the driver may do without. */
-export async function secretsForDeletion(
-  kube: KubeClient,
-  reference: SecretReference | undefined,
-  signal: AbortSignal,
-): Promise<Record<string, string>> {
-  try {
-    return await secretValues(kube, reference, signal);
-  } catch (error) {
-    if (error instanceof SecretMissingError) return {};
-    throw error;
-  }
+  await driver.csi.controller.deleteSnapshot({ snapshotId, secrets }, { signal, timeoutMs });
 }
 
 /** The secret that annotations name. @throws SnapshotCallError when they name half of one */
@@ -150,28 +141,30 @@ export function annotatedSecret(
   return { name, namespace };
 }
 
-function secretOf(content: VolumeSnapshotContent): SecretReference | undefined {
+/** The secret for CreateSnapshot and DeleteSnapshot. @throws SnapshotCallError */
+export function secretOf(content: VolumeSnapshotContent): SecretReference | undefined {
   const { annotations } = content.metadata ?? {};
   return annotatedSecret(annotations, snapshotSecretNameAnnotation, snapshotSecretNamespaceAnnotation);
 }
 
-/** A content of a group has no class: it is looked at with the secret that it was made with. */
-function listSecretOf(calls: SnapshotCalls, content: VolumeSnapshotContent): SecretReference | undefined {
+/**
+ * The secret for a look. A content of a group has no class: it is looked at with the secret that it was made with.
+ * @throws SnapshotCallError
+ */
+export function lookSecretOf(
+  content: VolumeSnapshotContent,
+  contentClass: VolumeSnapshotClass | undefined,
+): SecretReference | undefined {
   if (content.status?.volumeGroupSnapshotHandle !== undefined) return secretOf(content);
   const className = content.spec.volumeSnapshotClassName;
   if (className === undefined) return undefined;
-  const { parameters = {} } = classNamed(calls, className);
+  const { parameters = {} } = existing(contentClass, className);
   return snapshotSecretReference("snapshotter-list", parameters, {
     contentName: content.metadata?.name ?? "",
   });
 }
 
-function classNamed(calls: SnapshotCalls, name: string): VolumeSnapshotClass {
-  const found = calls.classOf(name);
-  if (found === undefined) throw new SnapshotCallError(`VolumeSnapshotClass "${name}" not found`);
-  return found;
-}
-
-function callOptions(calls: SnapshotCalls, signal: AbortSignal): CsiCallOptions {
-  return { signal, timeoutMs: calls.timeoutMs };
+function existing(contentClass: VolumeSnapshotClass | undefined, name: string): VolumeSnapshotClass {
+  if (contentClass === undefined) throw new SnapshotCallError(`VolumeSnapshotClass "${name}" not found`);
+  return contentClass;
 }

@@ -3,17 +3,21 @@ import {
   groupBeingCreatedAnnotation,
   groupContentFinalizer,
   snapshotResources,
+  type VolumeGroupSnapshotClass,
   type VolumeGroupSnapshotContent,
 } from "@longshore/storage";
-import type { ContentWork } from "./content-reconciler.ts";
-import type { ContentKind } from "./content-writes.ts";
+import type { ContentCalls, ContentKind, ContentRules } from "./content-rules.ts";
 import {
   createGroup,
   createGroupRequest,
   deleteGroup,
-  type GroupCalls,
+  type GroupNaming,
+  type GroupRequest,
+  groupLookSecretOf,
+  groupSecretOf,
   lookAtGroup,
 } from "./driver-groups.ts";
+import type { DriverCalls } from "./driver-snapshots.ts";
 import { decideGroupContentStep, type GroupHandles, isGroupOfDriver } from "./group-content-step.ts";
 import { type GroupState, groupStatusPatch } from "./group-state.ts";
 
@@ -25,24 +29,41 @@ const groupSnapshotContents: ContentKind<VolumeGroupSnapshotContent> = {
   reasonPrefix: "Group",
 };
 
-/** The work for the contents of groups; a group is named together with its snapshots. */
-export function groupContentWork(
-  calls: GroupCalls,
-): ContentWork<VolumeGroupSnapshotContent, GroupHandles, GroupState> {
+/** Contents of groups; a group is named together with its snapshots. */
+export interface GroupTypes {
+  readonly content: VolumeGroupSnapshotContent;
+  readonly class: VolumeGroupSnapshotClass;
+  readonly handle: GroupHandles;
+  readonly request: GroupRequest;
+  readonly state: GroupState;
+}
+
+/** The rules for them. */
+export function groupRules(naming: GroupNaming): ContentRules<GroupTypes> {
   return {
     kind: groupSnapshotContents,
-    isOurs: (content) => isGroupOfDriver(content, calls.driver.name, calls.classOf),
-    decide: decideGroupContentStep,
+    step: decideGroupContentStep,
     isKnown: ({ status }) => status?.volumeGroupSnapshotHandle !== undefined,
-    async prepareCreation(content, signal) {
-      const request = await createGroupRequest(calls, content, signal);
-      return () => createGroup(calls, request, signal);
-    },
-    look: (content, handles, signal) => lookAtGroup(calls, content, handles, signal),
-    delete: (content, handles, signal) => deleteGroup(calls, content, handles, signal),
-    async statusPatch({ status }, state, nowNs, signal) {
-      const served = await calls.kube.servedVersion(groupSnapshotContents.resource, { signal });
-      return groupStatusPatch(status, state, nowNs, served === "v1beta1");
-    },
+    creationRequest: (content, contentClass) => createGroupRequest(naming, content, contentClass),
+    secretOf: groupSecretOf,
+    lookSecretOf: groupLookSecretOf,
+    assumedState: () => undefined,
+    readsServedVersion: true,
+    statusPatch: ({ status }, state, nowNs, servedVersion) =>
+      groupStatusPatch(status, state, nowNs, servedVersion === "v1beta1"),
+  };
+}
+
+/** The calls about them. @param classOf the class of this name, by the cache */
+export function groupCalls(
+  calls: DriverCalls,
+  classOf: (name: string) => VolumeGroupSnapshotClass | undefined,
+): ContentCalls<GroupTypes> {
+  return {
+    isOurs: (content) => isGroupOfDriver(content, calls.driver.name, classOf),
+    classOf: ({ spec }) => classOf(spec.volumeGroupSnapshotClassName ?? ""),
+    create: (request, secrets, signal) => createGroup(calls, request, secrets, signal),
+    look: (handle, secrets, signal) => lookAtGroup(calls, handle, secrets, signal),
+    delete: (handle, secrets, signal) => deleteGroup(calls, handle, secrets, signal),
   };
 }

@@ -3,18 +3,22 @@ import {
   beingCreatedAnnotation,
   contentFinalizer,
   snapshotResources,
+  type VolumeSnapshotClass,
   type VolumeSnapshotContent,
 } from "@longshore/storage";
-import type { ContentWork } from "./content-reconciler.ts";
+import type { ContentCalls, ContentKind, ContentRules } from "./content-rules.ts";
 import { decideContentStep, isOfDriver } from "./content-step.ts";
-import type { ContentKind } from "./content-writes.ts";
 import {
-  canLook,
   createRequest,
   createSnapshot,
+  type DriverCalls,
   deleteSnapshot,
   lookAtSnapshot,
-  type SnapshotCalls,
+  lookSecretOf,
+  readySnapshot,
+  type SnapshotNaming,
+  type SnapshotRequest,
+  secretOf,
 } from "./driver-snapshots.ts";
 import { type SnapshotState, statusPatch } from "./snapshot-state.ts";
 
@@ -26,21 +30,40 @@ const snapshotContents: ContentKind<VolumeSnapshotContent> = {
   reasonPrefix: "",
 };
 
-/** The work for the contents of single snapshots; their handle is that of the snapshot. */
-export function snapshotContentWork(
-  calls: SnapshotCalls,
-): ContentWork<VolumeSnapshotContent, string, SnapshotState> {
+/** Contents of single snapshots; their handle is that of the snapshot. */
+export interface SingleTypes {
+  readonly content: VolumeSnapshotContent;
+  readonly class: VolumeSnapshotClass;
+  readonly handle: string;
+  readonly request: SnapshotRequest;
+  readonly state: SnapshotState;
+}
+
+/** The rules for them. @param mayLook the driver can be asked how a snapshot is */
+export function snapshotRules(naming: SnapshotNaming, mayLook: boolean): ContentRules<SingleTypes> {
   return {
     kind: snapshotContents,
-    isOurs: (content) => isOfDriver(content, calls.driver.name, calls.classOf),
-    decide: (content) => decideContentStep(content, canLook(calls.driver)),
+    step: (content) => decideContentStep(content, mayLook),
     isKnown: ({ status }) => status?.snapshotHandle !== undefined,
-    async prepareCreation(content, signal) {
-      const request = await createRequest(calls, content, signal);
-      return () => createSnapshot(calls, request, signal);
-    },
-    look: (content, handle, signal) => lookAtSnapshot(calls, content, handle, signal),
-    delete: (content, handle, signal) => deleteSnapshot(calls, content, handle, signal),
-    statusPatch: async ({ status }, state, nowNs) => statusPatch(status, state, nowNs),
+    creationRequest: (content, contentClass) => createRequest(naming, content, contentClass),
+    secretOf,
+    lookSecretOf,
+    assumedState: (handle) => (mayLook ? undefined : readySnapshot(handle)),
+    readsServedVersion: false,
+    statusPatch: ({ status }, state, nowNs) => statusPatch(status, state, nowNs),
+  };
+}
+
+/** The calls about them. @param classOf the class of this name, by the cache */
+export function snapshotCalls(
+  calls: DriverCalls,
+  classOf: (name: string) => VolumeSnapshotClass | undefined,
+): ContentCalls<SingleTypes> {
+  return {
+    isOurs: (content) => isOfDriver(content, calls.driver.name, classOf),
+    classOf: ({ spec }) => classOf(spec.volumeSnapshotClassName ?? ""),
+    create: (request, secrets, signal) => createSnapshot(calls, request, secrets, signal),
+    look: (handle, secrets, signal) => lookAtSnapshot(calls, handle, secrets, signal),
+    delete: (handle, secrets, signal) => deleteSnapshot(calls, handle, secrets, signal),
   };
 }

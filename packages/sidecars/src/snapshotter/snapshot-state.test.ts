@@ -14,7 +14,7 @@ describe("times", () => {
     expect(apiTimeOf(ns)).toBe("2023-11-14T22:13:20Z");
   });
 
-  it("that the driver does not tell are none", () => {
+  it("that the driver does not report are none", () => {
     expect(nanoseconds(undefined)).toBeUndefined();
     expect(nanoseconds({ ...at, seconds: 0n, nanos: 0 })).toBeUndefined();
   });
@@ -103,7 +103,7 @@ describe("a failed CreateSnapshot", () => {
     expect(isFinalCreateError(error)).toBe(!uncertain.includes(code));
   });
 
-  it("without an answer of the driver tells nothing", () => {
+  it("without an answer of the driver says nothing", () => {
     expect(isFinalCreateError(new CsiCallError("CreateSnapshot", "INTERNAL", "", { answered: false }))).toBe(
       false,
     );

@@ -3,10 +3,13 @@
  * on, VolumeGroupSnapshotContents ask. Wires its parts together.
  */
 import {
+  type ComponentScope,
   createEventRecorder,
   type EventRecorder,
+  forResource,
   type Informer,
-  type OwnWrites,
+  source,
+  startController,
   trackWrites,
 } from "@longshore/kube";
 import type { BackoffPolicy, Component } from "@longshore/runtime";
@@ -19,14 +22,15 @@ import {
 } from "../common/caches.ts";
 import type { SidecarEnv } from "../common/env.ts";
 import { groupKindsRemedy, snapshotKindsRemedy, whenServed } from "../common/served-kinds.ts";
-import { type Serve, type SidecarContext, type SidecarScope, startAlone } from "../common/sidecar.ts";
+import { type Serve, type SidecarContext, startAlone } from "../common/sidecar.ts";
 import { UnsupportedByDriverError } from "../common/unsupported.ts";
-import { serveContentQueue } from "./content-queue.ts";
-import { type ContentContext, type ContentWork, reconcileContent } from "./content-reconciler.ts";
-import { type ContentObject, ContentWrites } from "./content-writes.ts";
+import type { ContentTypes } from "./content-rules.ts";
+import { type ContentContext, contentSteps } from "./content-steps.ts";
+import { shouldEnqueueContent } from "./content-triggers.ts";
+import { canLook } from "./driver-snapshots.ts";
 import { makesGroups } from "./group-capability.ts";
-import { groupContentWork } from "./group-content.ts";
-import { snapshotContentWork } from "./snapshot-content.ts";
+import { type GroupTypes, groupCalls, groupRules } from "./group-content.ts";
+import { type SingleTypes, snapshotCalls, snapshotRules } from "./snapshot-content.ts";
 
 /** How the snapshotter works; the defaults are those of the reference (csi-snapshotter; docs/behaviour/sidecars.md 5). */
 export interface SnapshotterOptions {
@@ -102,31 +106,33 @@ function settingsOf(options: SnapshotterOptions) {
 async function serveSingle(
   serving: ServingContext,
   options: SnapshotterOptions,
-  scope: SidecarScope,
+  scope: ComponentScope,
   signal: AbortSignal,
 ): Promise<void> {
-  const { env, informers, settings } = serving;
+  const { env, driver, informers, settings } = serving;
   const { volumeSnapshotContents, volumeSnapshotClasses } = snapshotResources;
   await whenServed(env, [volumeSnapshotContents, volumeSnapshotClasses], snapshotKindsRemedy, signal);
-  const contents = cachedSnapshotContents(informers, options.nodeName);
-  const classes = cachedSnapshotClasses(informers);
-  await Promise.all([contents.synced(signal), classes.synced(signal)]);
-  const tracked = trackWrites(env, informers);
-  const work = snapshotContentWork({
-    ...settings,
-    kube: tracked.kube,
-    driver: serving.driver,
-    classOf: (name) => classes.get(name),
+  const caches = {
+    contents: cachedSnapshotContents(informers, options.nodeName),
+    classes: cachedSnapshotClasses(informers),
+  };
+  const naming = {
+    extraCreateMetadata: settings.extraCreateMetadata,
     snapshotNamePrefix: options.snapshotNamePrefix ?? "snapshot",
     snapshotNameUuidLength: options.snapshotNameUuidLength ?? -1,
-  });
-  serveContents(serving, tracked, contents, work, "csi-snapshotter-content", scope);
+  };
+  const calls = { driver, timeoutMs: settings.timeoutMs };
+  const work = {
+    rules: snapshotRules(naming, canLook(driver)),
+    calls: snapshotCalls(calls, (name) => caches.classes.get(name)),
+  };
+  serveContents<SingleTypes>(serving, caches, work, "csi-snapshotter-content", scope);
 }
 
 async function serveGroups(
   serving: ServingContext,
   options: SnapshotterOptions,
-  scope: SidecarScope,
+  scope: ComponentScope,
   signal: AbortSignal,
 ): Promise<void> {
   const { env, driver, informers, settings } = serving;
@@ -137,49 +143,57 @@ async function serveGroups(
   const { volumeGroupSnapshotContents, volumeGroupSnapshotClasses } = snapshotResources;
   const kinds = [volumeGroupSnapshotContents, volumeGroupSnapshotClasses];
   await whenServed(env, kinds, groupKindsRemedy, signal);
-  const contents = cachedGroupSnapshotContents(informers);
-  const classes = cachedGroupSnapshotClasses(informers);
-  await Promise.all([contents.synced(signal), classes.synced(signal)]);
-  const tracked = trackWrites(env, informers);
-  const work = groupContentWork({
-    ...settings,
-    kube: tracked.kube,
-    driver,
-    classOf: (name) => classes.get(name),
+  const caches = {
+    contents: cachedGroupSnapshotContents(informers),
+    classes: cachedGroupSnapshotClasses(informers),
+  };
+  const naming = {
+    extraCreateMetadata: settings.extraCreateMetadata,
     groupSnapshotNamePrefix: options.groupSnapshotNamePrefix ?? "groupsnapshot",
     groupSnapshotNameUuidLength: options.groupSnapshotNameUuidLength ?? -1,
-  });
-  serveContents(serving, tracked, contents, work, "csi-snapshotter-groupsnapshotcontent", scope);
+  };
+  const calls = { driver, timeoutMs: settings.timeoutMs };
+  const work = {
+    rules: groupRules(naming),
+    calls: groupCalls(calls, (name) => caches.classes.get(name)),
+  };
+  serveContents<GroupTypes>(serving, caches, work, "csi-snapshotter-groupsnapshotcontent", scope);
 }
 
-/** Does the work for the contents of one kind until `scope` is stopped. @param queue names the queue in logs and metrics */
-function serveContents<C extends ContentObject & { spec: object }, H, S extends { readonly ready: boolean }>(
-  { events, settings }: ServingContext,
-  env: SidecarEnv & { readonly ownWrites: OwnWrites },
-  contents: Informer<C>,
-  work: ContentWork<C, H, S>,
-  queue: string,
-  scope: SidecarScope,
+/** The caches for contents of one kind. */
+interface ContentCaches<T extends ContentTypes> {
+  readonly contents: Informer<T["content"]>;
+  readonly classes: Informer<T["class"]>;
+}
+
+/** Does the work for the contents of one kind until `scope` is stopped. @param name names the queue in logs and metrics */
+function serveContents<T extends ContentTypes>(
+  { env, informers, events, settings }: ServingContext,
+  { contents, classes }: ContentCaches<T>,
+  work: Pick<ContentContext<T>, "rules" | "calls">,
+  name: string,
+  scope: ComponentScope,
 ): void {
-  const context: ContentContext<C, H, S> = {
-    env,
-    work,
-    writes: new ContentWrites(env, events, work.kind),
-    content: (name) => contents.get(name),
-    polls: new Map(),
-    backoff: settings.backoff,
-  };
-  serveContentQueue(
-    env,
-    contents,
-    {
-      ...settings,
-      name: queue,
-      ownAnnotation: work.kind.beingCreatedAnnotation,
-      polls: context.polls,
-      reconcile: (name, passSignal) => reconcileContent(context, name, passSignal),
-    },
-    scope,
-  );
-  env.logger.info(`serving ${work.kind.resource.kind}s`);
+  const { backoff, workers, resyncMs } = settings;
+  const tracked = trackWrites(env, informers);
+  const polls = new Map<string, number>();
+  const context: ContentContext<T> = { ...work, env: tracked, events, contents, polls, backoff };
+  const { beingCreatedAnnotation, resource } = work.rules.kind;
+  const controller = startController(tracked, {
+    name,
+    workers,
+    backoff,
+    resyncMs,
+    sources: [
+      forResource(contents, {
+        changed: (before, after) => shouldEnqueueContent(before, after, beingCreatedAnnotation),
+        deleted: "forget",
+      }),
+      source(() => contents.onChange({ deleted: ({ metadata }) => polls.delete(metadata.name) })),
+    ],
+    caches: [classes],
+    ...contentSteps(context),
+  });
+  scope.own(controller);
+  env.logger.info(`serving ${resource.kind}s`);
 }

@@ -3,8 +3,11 @@
  * work cycle runs. Driver and provider outlive the sidecar that is killed.
  */
 import { fileURLToPath } from "node:url";
+// Tests stand outside the floors: server, provider and driver are the real ones.
+import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiserver";
 import { type CsiServices, type InProcessCsi, inProcessCsi } from "@longshore/csi";
 import { resources } from "@longshore/kube";
+import { createDiskCloud, createReferenceDriver } from "@longshore/reference-driver";
 import {
   noMeter,
   type RuntimeEnv,
@@ -14,10 +17,6 @@ import {
   VirtualClock,
 } from "@longshore/runtime";
 import { snapshotCrdsUrl } from "@longshore/storage";
-// Tests stand outside the floors: server, provider and driver are the real ones.
-import { createApiServer, memoryStore, readDefinitions } from "../../../apiserver/src/index.ts";
-import { createDiskCloud } from "../../../local/src/disk-cloud/index.ts";
-import { createReferenceDriver } from "../../../local/src/driver/index.ts";
 import type { SidecarEnv } from "../common/env.ts";
 import type { CycleWorld } from "./work-cycles.ts";
 

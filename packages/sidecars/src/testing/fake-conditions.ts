@@ -8,7 +8,7 @@ import {
 /** What is said of a volume, by its id; a volume that is not here does not exist. */
 export type Conditions = Map<string, { readonly abnormal: boolean; readonly message: string }>;
 
-/** The driver, telling `conditions` in lists of two a page or one by one. */
+/** The driver, which returns `conditions` in lists of two a page or one by one. */
 export function withConditions(
   driver: CsiServices,
   conditions: Conditions,

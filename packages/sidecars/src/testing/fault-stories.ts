@@ -55,14 +55,14 @@ function expiringWatches({ clock }: CrashWorld) {
   const api: ApiFault = {
     async *watch(events, signal) {
       const untilMs = clock.monotonicMs() + 3000;
-      let told = 0;
+      let delivered = 0;
       const expired = clock.sleep(3000, signal).then(() => "expired" as const);
       expired.catch(() => {});
       const iterator = events[Symbol.asyncIterator]();
       try {
         for (;;) {
           const next = await Promise.race([iterator.next(), expired]);
-          if (next === "expired" || ++told > 3 || clock.monotonicMs() >= untilMs) {
+          if (next === "expired" || ++delivered > 3 || clock.monotonicMs() >= untilMs) {
             bites++;
             throw refused(410, "Expired");
           }
@@ -115,7 +115,7 @@ function restartingServer({ clock }: CrashWorld) {
   return { api, bites: () => bites };
 }
 
-/** A watch that `onDeath` can break; it cannot be opened while the server is away. */
+/** A watch that `onDeath` can break; it cannot be opened while the server is unreachable. */
 async function* breakable<T>(
   events: AsyncIterable<T>,
   isAway: () => boolean,

@@ -1,5 +1,7 @@
 /** A cluster with the kinds of snapshots, a driver that makes them, and claims of which to make them. */
 import { fileURLToPath } from "node:url";
+// Tests stand outside the floors: the embedded API server is the real thing to test against.
+import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiserver";
 import { inProcessCsi } from "@longshore/csi";
 import type { KubeClient, KubeObject, PersistentVolume, Stored } from "@longshore/kube";
 import { resources } from "@longshore/kube";
@@ -13,8 +15,6 @@ import {
   type VolumeSnapshotClass,
   type VolumeSnapshotContent,
 } from "@longshore/storage";
-// Tests stand outside the floors: the embedded API server is the real thing to test against.
-import { createApiServer, memoryStore, readDefinitions } from "../../../apiserver/src/index.ts";
 import { FakeCloud } from "./fake-driver.ts";
 import { FakeSnapshots, type FakeSnapshotsOptions, snapshotDriver } from "./fake-snapshots.ts";
 import type { World } from "./world.ts";

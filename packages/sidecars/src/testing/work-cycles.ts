@@ -13,8 +13,8 @@ import {
   type Resource,
   resources,
 } from "@longshore/kube";
+import type { ProviderDisk } from "@longshore/reference-driver";
 import { migratedToAnnotation, snapshotResources } from "@longshore/storage";
-import type { ProviderDisk } from "../../../local/src/disk-cloud/index.ts";
 
 /** A node of the world, with the provider's name of its machine. */
 export interface CycleNode {

@@ -1,4 +1,7 @@
 /** A cluster without controllers and a driver, in one process under a virtual clock, for tests of the sidecars. */
+
+// Tests stand outside the floors: the embedded API server is the real thing to test against.
+import { createApiServer, memoryStore, type readDefinitions } from "@longshore/apiserver";
 import { type CsiServices, type InProcessCsi, inProcessCsi } from "@longshore/csi";
 import type {
   KubeClient,
@@ -9,8 +12,6 @@ import type {
 } from "@longshore/kube";
 import { resources } from "@longshore/kube";
 import { noMeter, type RuntimeEnv, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
-// Tests stand outside the floors: the embedded API server is the real thing to test against.
-import { createApiServer, memoryStore, type readDefinitions } from "../../../apiserver/src/index.ts";
 import type { SidecarEnv } from "../common/env.ts";
 import { FakeCloud, type FakeDriverOptions, fakeDriver } from "./fake-driver.ts";
 

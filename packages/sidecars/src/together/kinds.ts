@@ -51,7 +51,7 @@ export const sidecarKinds: { readonly [N in SidecarName]: SidecarKind<SidecarOpt
     serve: serveVolumeHealth,
     useless: (driver) =>
       waysToAsk(driver) === undefined
-        ? "the driver does not tell the condition of volumes (VOLUME_CONDITION with LIST_VOLUMES or GET_VOLUME)"
+        ? "the driver does not report the condition of volumes (VOLUME_CONDITION with LIST_VOLUMES or GET_VOLUME)"
         : undefined,
   },
 };

@@ -105,7 +105,7 @@ describe("sidecars in one process", () => {
     await world.clock.run(sidecars.stop());
   });
 
-  it("measure their calls, and tell those for migrated volumes apart", async () => {
+  it("measure their calls, and label those for migrated volumes", async () => {
     for (const [name, migrated] of [
       ["ebs.csi.aws.com", "true"],
       ["other.csi.example.com", undefined],

@@ -8,13 +8,17 @@
  *  - Losing one lease stops that sidecar alone, which then competes again.
  *  - Caches outlive leases: they are filled when the first lease that needs them is won, and kept.
  */
-import { type SharedInformers, sharedInformers } from "@longshore/kube";
+import {
+  ComponentScope,
+  type LeasePolicy,
+  type SharedInformers,
+  sharedInformers,
+  startUnderLease,
+} from "@longshore/kube";
 import { type Component, stopAll, TaskGroup } from "@longshore/runtime";
 import { leaseName } from "@longshore/storage";
 import { type Driver, learnDriver, type SidecarEnv } from "../common/env.ts";
 import { fencedConnection } from "../common/fenced-connection.ts";
-import { type LeasePolicy, startUnderLease } from "../common/leadership.ts";
-import { SidecarScope } from "../common/sidecar.ts";
 import { UnsupportedByDriverError } from "../common/unsupported.ts";
 import {
   type SidecarKind,
@@ -141,7 +145,7 @@ class RunningSidecars implements Sidecars {
       if (why !== undefined) return this.#leaveOut(name, why);
     }
     if (lease === undefined) {
-      const scope = new SidecarScope((error) => this.#failed(name, error));
+      const scope = new ComponentScope((error) => this.#failed(name, error));
       this.#parts.push(scope);
       const context = { env: this.#env, driver, informers: this.#informers };
       scope.spawn(() => kind.serve(context, options, scope));

@@ -53,7 +53,7 @@ export const azureFile: InTreePlugin = {
         throw new TranslationError(
           objectLabel("PersistentVolume", pv.metadata),
           "spec.csi.volumeHandle",
-          `${JSON.stringify(csi.volumeHandle)} does not tell the share and its account, and no attribute does`,
+          `${JSON.stringify(csi.volumeHandle)} does not name the share and its account, and no attribute does`,
           "write it as <resource group>#<account>#<share>#",
         );
       }

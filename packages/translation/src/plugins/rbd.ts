@@ -262,7 +262,7 @@ function traceBack(
 ): void {
   const from = "spec.csi.volumeAttributes";
   trace({ from: `${from}[imageName]`, to: "spec.rbd.image", value: source.image, why: "copied" });
-  trace({ from: "", to: "spec.rbd.monitors", value: [""], why: "a hash does not tell them" });
+  trace({ from: "", to: "spec.rbd.monitors", value: [""], why: "a hash cannot be reversed" });
   if (source.pool) trace({ from: `${from}[pool]`, to: "spec.rbd.pool", value: source.pool, why: "copied" });
   trace({
     from: `${from}[adminId]`,

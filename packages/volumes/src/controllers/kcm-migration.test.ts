@@ -103,7 +103,7 @@ describe("the design's behaviour (docs/decisions/0003)", () => {
     expect(different).toEqual(expectedDifferences[name]);
   });
 
-  it("tells the pod's user in each of the error rows", async () => {
+  it("emits an event for the pod in each of the error rows", async () => {
     const base = await started(recording.levels.base as Level, undefined);
     expect(await podEvents(base.plane, "pv-this-plugin")).toEqual([
       expect.stringContaining("but its migration to ebs.csi.aws.com is not enabled in the controller"),

@@ -65,7 +65,7 @@ describe("back-off", () => {
     expect(ops.check({ volumeName: "v" }, "attach")).toEqual({ kind: "free" });
   });
 
-  it("tells of every end, and of none once stopped", async () => {
+  it("reports every end, and none once stopped", async () => {
     const { clock, ends, executor: ops } = executor();
     ops.startOperation({ volumeName: "v" }, "attach", fails);
     ops.startOperation({ volumeName: "w" }, "attach", async () => {});

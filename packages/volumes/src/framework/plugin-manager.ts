@@ -11,7 +11,6 @@ import {
   type DeletableVolumePlugin,
   type DeviceMountableVolumePlugin,
   type ExpandableVolumePlugin,
-  hasAttachLimits,
   isAttachable,
   isDeletable,
   isDeviceMountable,
@@ -19,7 +18,6 @@ import {
   isProvisionable,
   type ProvisionableVolumePlugin,
   type VolumePlugin,
-  type VolumePluginWithAttachLimits,
 } from "./plugin.ts";
 import type { VolumeSpec } from "./spec.ts";
 import type { VolumeHost } from "./volume-host.ts";
@@ -41,12 +39,10 @@ export interface VolumePluginManager {
   /** Undefined when the plugin cannot attach; `canAttach` is not asked. */
   findAttachablePluginByName(name: string): AttachableVolumePlugin | undefined;
   findDeviceMountablePluginBySpec(spec: VolumeSpec): Promise<DeviceMountableVolumePlugin | undefined>;
-  findDeviceMountablePluginByName(name: string): DeviceMountableVolumePlugin | undefined;
   findProvisionablePluginByName(name: string): ProvisionableVolumePlugin;
   findDeletablePluginBySpec(spec: VolumeSpec): DeletableVolumePlugin;
   findDeletablePluginByName(name: string): DeletableVolumePlugin;
   findExpandablePluginBySpec(spec: VolumeSpec): ExpandableVolumePlugin | undefined;
-  listVolumePluginsWithLimits(): readonly VolumePluginWithAttachLimits[];
 }
 
 /** Initialises the plugins and returns their manager. A plugin that fails is left out and reported. */
@@ -139,11 +135,6 @@ class Manager implements VolumePluginManager {
     return isDeviceMountable(plugin) && (await plugin.canDeviceMount(spec)) ? plugin : undefined;
   }
 
-  findDeviceMountablePluginByName(name: string): DeviceMountableVolumePlugin | undefined {
-    const plugin = this.findPluginByName(name);
-    return isDeviceMountable(plugin) ? plugin : undefined;
-  }
-
   findProvisionablePluginByName(name: string): ProvisionableVolumePlugin {
     const plugin = this.findPluginByName(name);
     if (!isProvisionable(plugin)) throw new PluginLookupError("no provisionable volume plugin matched");
@@ -161,10 +152,6 @@ class Manager implements VolumePluginManager {
   findExpandablePluginBySpec(spec: VolumeSpec): ExpandableVolumePlugin | undefined {
     const plugin = this.findPluginBySpec(spec);
     return isExpandable(plugin) ? plugin : undefined;
-  }
-
-  listVolumePluginsWithLimits(): readonly VolumePluginWithAttachLimits[] {
-    return this.plugins.filter(hasAttachLimits);
   }
 }
 

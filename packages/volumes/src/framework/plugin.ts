@@ -18,7 +18,6 @@ export interface VolumePlugin {
   /** The plugin's own name of the volume, e.g. `<driver>^<handle>`; the second half of the unique name. */
   getVolumeName(spec: VolumeSpec): string;
   canSupport(spec: VolumeSpec): boolean;
-  requiresRemount(spec: VolumeSpec): boolean;
   newMounter(spec: VolumeSpec, pod: Pod): Promise<Mounter>;
   newUnmounter(volumeName: string, podUID: string): Promise<Unmounter>;
   /** Rebuilds a spec that is good for unmounting, from what lies on disk. */
@@ -81,12 +80,6 @@ export interface NodeExpandableVolumePlugin extends VolumePlugin {
    * @throws FailedPreconditionError when it cannot grow as it is used now
    */
   nodeExpand(options: NodeExpandOptions, signal: AbortSignal): Promise<boolean>;
-}
-
-/** Limits on attached volumes per node, by resource key. */
-export interface VolumePluginWithAttachLimits extends VolumePlugin {
-  getVolumeLimits(): Promise<Readonly<Record<string, number>>>;
-  volumeLimitKey(spec: VolumeSpec): string;
 }
 
 /** An attachment as the provider knows it. */
@@ -204,6 +197,3 @@ export const isNodeExpandable = (p: VolumePlugin): p is NodeExpandableVolumePlug
 /** Whether the plugin can list what its provider has attached. */
 export const listsAttachments = (p: VolumePlugin): p is AttachmentListingVolumePlugin =>
   has(p, "listAttachments");
-/** Whether the plugin knows how many volumes a node takes. */
-export const hasAttachLimits = (p: VolumePlugin): p is VolumePluginWithAttachLimits =>
-  has(p, "getVolumeLimits");

@@ -1,5 +1,4 @@
-export { nodeIDAnnotation } from "./csi-node/node-info.ts";
-export { migrationPendingCondition } from "./migration/node-migration.ts";
+export { migrationPendingCondition } from "./migration/migration-condition.ts";
 export {
   type MountedVolume,
   type NodeVolumes,
@@ -8,5 +7,4 @@ export {
   type NodeVolumesStatus,
   startNodeVolumes,
 } from "./node-volumes.ts";
-export { PodVolumeError } from "./volume-manager/pod-volumes.ts";
-export { MountTimeoutError, mountTimeoutMs, PodVolumesError } from "./volume-manager/volume-manager.ts";
+export { MountTimeoutError, PodVolumesError } from "./volume-manager/wait-for-volumes.ts";

@@ -2,7 +2,7 @@
 import { resources } from "@longshore/kube";
 import { changingOverAnnotation, pluginsChangingOver, uncertainVolumesAnnotation } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
-import { migrationPendingCondition } from "./migration/node-migration.ts";
+import { migrationPendingCondition } from "./migration/migration-condition.ts";
 import { csiName, driverName, inTreeName, NodeWorld, type RunningAgent } from "./testing/node-world.ts";
 
 const off = { CSIMigration: true, CSIMigrationAWS: false };
@@ -92,7 +92,7 @@ describe.each(directions)("gates flipped $name", (direction) => {
     await second.stop();
   });
 
-  it("are held back while a volume is mounted, told, and take effect when the last is gone", async () => {
+  it("are held back while a volume is mounted, reported, and take effect when the last is gone", async () => {
     const { world, agent: first, pod } = await nodeWithVolume(direction);
     const mounts = await world.mounts();
     await first.stop();
@@ -132,7 +132,7 @@ describe.each(directions)("gates flipped $name", (direction) => {
       10_000,
     );
     await world.until(
-      "told",
+      "reported",
       async () => (await world.condition(migrationPendingCondition))?.status === "False",
     );
     await world.until("event", async () => (await nodeEvents(world)).includes("VolumeMigrationSwitched"));
@@ -219,7 +219,7 @@ describe.each(directions)("gates flipped $name", (direction) => {
     const third = world.start(direction.before);
     await world.until("mounted", () => third.volumes.mountedVolumes(pod.metadata.uid).size === 1);
     await world.until(
-      "told",
+      "reported",
       async () => (await world.condition(migrationPendingCondition))?.status === "False",
     );
     expect(await world.migratedPlugins()).toBe(direction.listedBefore);
@@ -266,14 +266,14 @@ describe("going back to in-tree", () => {
 describe("the announcement of a change to CSI", () => {
   const announced = async (world: NodeWorld) => pluginsChangingOver(await world.node());
   /** Does something the first time that the agent announces the change, right before that is stored. */
-  const beforeAnnouncement = (world: NodeWorld, deed: () => Promise<unknown>) => {
+  const beforeAnnouncement = (world: NodeWorld, action: () => Promise<unknown>) => {
     const { kube } = world;
     const patch = kube.patch.bind(kube);
     let isFirst = true;
     kube.patch = async (resource, ref, change, options) => {
       if (isFirst && JSON.stringify(change.body).includes(`"${changingOverAnnotation}":"`)) {
         isFirst = false;
-        await deed();
+        await action();
       }
       return patch(resource, ref, change, options);
     };
@@ -294,7 +294,7 @@ describe("the announcement of a change to CSI", () => {
     expect(await announced(world)).toEqual([]);
     await world.patchNode({ [uncertainVolumesAnnotation]: null });
     await world.until("changed over", async () => (await world.migratedPlugins()) === plugin, 10_000);
-    await world.until("told", async () => (await announced(world)).length === 0);
+    await world.until("reported", async () => (await announced(world)).length === 0);
     await second.stop();
   });
 

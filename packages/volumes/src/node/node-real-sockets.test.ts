@@ -53,7 +53,7 @@ it("registers a driver, mounts without attach, unmounts and deregisters", async 
       plugins: [awsEbsPlugin(), csiPlugin({ connector })],
     },
   );
-  const told: boolean[] = [];
+  const outcomes: boolean[] = [];
   const registrar = await listener.serveRegistration(`${dir}/plugins_registry/r.sock`, {
     getInfo: async () => ({
       type: "CSIPlugin",
@@ -62,10 +62,10 @@ it("registers a driver, mounts without attach, unmounts and deregisters", async 
       supportedVersions: ["1.0.0"],
     }),
     notifyRegistrationStatus: async ({ pluginRegistered }) => {
-      told.push(pluginRegistered);
+      outcomes.push(pluginRegistered);
     },
   });
-  await vi.waitFor(() => expect(told).toEqual([true]), 3000);
+  await vi.waitFor(() => expect(outcomes).toEqual([true]), 3000);
 
   const claim = await kube.create(
     resources.persistentVolumeClaims,

@@ -611,7 +611,7 @@ describe("registration", () => {
     failOnce(world.driver, "NodeGetInfo", "INTERNAL");
     await world.serveDriver();
     const agent = world.start(csiOn);
-    await world.until("told", () => world.registrations.length > 0);
+    await world.until("notified", () => world.registrations.length > 0);
     expect(world.registrations[0]?.pluginRegistered).toBe(false);
     expect((await world.node()).metadata.annotations?.[nodeIDAnnotation]).toBeUndefined();
     await world.until("initialised", () => agent.volumes.kubeletError() === undefined);
@@ -638,7 +638,7 @@ describe("registration", () => {
     await agent.stop();
   });
 
-  it("of a socket made anew follows the deregistration of the old one", async () => {
+  it("of a socket made again follows the deregistration of the old one", async () => {
     const { world, agent } = await migratedNode();
     const seen: string[] = [];
     world.driver.before = async (rpc) => {

@@ -34,6 +34,7 @@ import { hasCsiDrivers } from "../plugins/csi/registered-csi-drivers.ts";
 import { CsiNodeWriter } from "./csi-node/csi-node-writer.ts";
 import { NodeInfoManager } from "./csi-node/node-info.ts";
 import { NodeMigration } from "./migration/node-migration.ts";
+import { PathsInForce } from "./migration/paths-in-force.ts";
 import { csiRegistrationHandler } from "./registration/csi-registration-handler.ts";
 import { startPluginRegistration } from "./registration/plugin-registration.ts";
 import { VolumeManager } from "./volume-manager/volume-manager.ts";
@@ -111,6 +112,7 @@ class RunningNodeVolumes implements NodeVolumes {
   readonly #events: EventRecorder;
   readonly #node: Informer<Node>;
   readonly #csiNode: CsiNodeWriter;
+  readonly #paths: PathsInForce;
   readonly #migration: NodeMigration;
   readonly #parts: Component[];
   readonly #manager: Promise<VolumeManager | undefined>;
@@ -118,7 +120,7 @@ class RunningNodeVolumes implements NodeVolumes {
   #pods: readonly Stored<Pod>[] | undefined;
   #reported: readonly string[] | undefined;
   #pluginError: string | undefined;
-  #statusTold = true;
+  #isStatusReported = true;
 
   constructor(env: NodeVolumesEnv, options: NodeVolumesOptions) {
     this.#env = env;
@@ -129,14 +131,12 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#node = startInformer(env, resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
     this.#csiNode = new CsiNodeWriter(env, nodeName);
     const onChange = () => this.#statusChanged();
-    this.#migration = new NodeMigration(env, options, {
-      csiNode: this.#csiNode,
-      events: this.#events,
-      onChange,
-    });
-    this.#parts = [this.#events, this.#node];
+    this.#paths = new PathsInForce(options.gates);
+    const { rootDir } = options;
+    const parts = { paths: this.#paths, csiNode: this.#csiNode, events: this.#events };
+    this.#migration = new NodeMigration({ ...env, nodeName, rootDir, ...parts, onChange });
+    this.#parts = [this.#migration, this.#events, this.#node];
     this.#manager = this.#start();
-    this.#tasks.spawn((signal) => this.#migration.run(signal));
   }
 
   async #start(): Promise<VolumeManager | undefined> {
@@ -153,7 +153,7 @@ class RunningNodeVolumes implements NodeVolumes {
       {
         ...env,
         plugins,
-        migration: this.#migration,
+        paths: this.#paths,
         events: this.#events,
         csiDrivers,
         cachedNode: () => this.#node.get(nodeName),
@@ -161,14 +161,14 @@ class RunningNodeVolumes implements NodeVolumes {
       { nodeName, rootDir, onChange: () => this.#statusChanged() },
     );
     this.#running = manager;
-    this.#migration.attach(manager);
+    this.#migration.follow(manager);
     this.#parts.push(manager);
     const onNode = (before: Node | undefined, after: Node) => {
-      const attached = (node: Node | undefined) =>
-        JSON.stringify([node?.status?.volumesAttached ?? [], uncertainVolumesOf(node)]);
-      if (attached(before) === attached(after)) return;
-      manager.wake();
-      this.#migration.volumesChanged();
+      if (volumesOf(before) === volumesOf(after)) return;
+      const known = new Set(before?.status?.volumesAttached?.map(({ name }) => name));
+      const attached = (after.status?.volumesAttached ?? []).map(({ name }) => name);
+      manager.wakeVolumes(attached.filter((name) => !known.has(name)));
+      this.#migration.wake();
     };
     this.#node.onChange({ added: (node) => onNode(undefined, node), updated: onNode });
     if (csiDrivers !== undefined) {
@@ -243,13 +243,19 @@ class RunningNodeVolumes implements NodeVolumes {
 
   /** Calls the shell's `onStatusChanged` in a microtask; several changes at once make one call. */
   #statusChanged(): void {
-    if (!this.#statusTold || this.#options.onStatusChanged === undefined) return;
-    this.#statusTold = false;
+    if (!this.#isStatusReported || this.#options.onStatusChanged === undefined) return;
+    this.#isStatusReported = false;
     void Promise.resolve().then(() => {
-      this.#statusTold = true;
+      this.#isStatusReported = true;
       if (!this.#tasks.signal.aborted) this.#options.onStatusChanged?.();
     });
   }
+}
+
+/** Equal as long as the Node says the same of volumes. */
+function volumesOf(node: Node | undefined): string {
+  const { volumesAttached = [], volumesInUse = [] } = node?.status ?? {};
+  return JSON.stringify([volumesAttached, volumesInUse, uncertainVolumesOf(node)]);
 }
 
 /** What the plugins see of this node. */

@@ -11,7 +11,7 @@ import { installOnNode, nodeIDAnnotation, uninstallFromNode } from "./csi-node/n
 import { decideMigration, type MigrationFacts } from "./migration/migration-step.ts";
 import { highestSupportedVersion, isLowerVersion } from "./registration/csi-versions.ts";
 import { ActualState, type MountState } from "./volume-manager/actual-state.ts";
-import { usedPluginVolumes } from "./volume-manager/pod-volumes.ts";
+import { usedPluginVolumes } from "./volume-manager/pods/pod-volumes.ts";
 import { ReportedInUse } from "./volume-manager/reported-in-use.ts";
 
 describe("migrated-plugins annotation", () => {

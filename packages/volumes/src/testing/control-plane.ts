@@ -3,6 +3,7 @@
  * objects, and the parts of the world that controllers talk to.
  */
 import { setMaxListeners } from "node:events";
+import { createApiServer, memoryStore } from "@longshore/apiserver";
 import {
   apiVersionOf,
   type CSINode,
@@ -26,7 +27,6 @@ import {
   SeededRandom,
   VirtualClock,
 } from "@longshore/runtime";
-import { createApiServer, memoryStore } from "../../../apiserver/src/index.ts";
 
 function unboundedSignal(): AbortSignal {
   const { signal } = new AbortController();

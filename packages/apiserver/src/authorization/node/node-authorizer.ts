@@ -2,7 +2,7 @@
  * What a node may do: read what its pods need, and write what is its own
  * (kubernetes plugin/pkg/auth/authorizer/node). What exactly it may write is for the NodeRestriction admission.
  */
-import type { UserInfo } from "../../registry/request.ts";
+import type { UserInfo } from "../../api/request.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import {
   type Attributes,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { adminUser } from "../../api/request.ts";
 import { createApiServer } from "../../api-server.ts";
-import { adminUser } from "../../registry/request.ts";
 import { memoryStore } from "../../storage/object-store.ts";
 import { asker } from "../../testing/ask.ts";
 import { aServer } from "../../testing/world.ts";

@@ -4,9 +4,9 @@
  * (kubernetes registry/rbac/reconciliation). What administrators have added stays.
  */
 import { type KubeObject, labelSelectorMatcher, type Stored } from "@longshore/kube/basics";
-import type { RegistryContext } from "../../registry/context.ts";
-import { apiTime } from "../../registry/metadata.ts";
-import type { Change } from "../../storage/store.ts";
+import type { Clock, Random } from "@longshore/runtime";
+import { apiTime } from "../../api/api-time.ts";
+import type { Change, Store } from "../../storage/store.ts";
 import type { Behaviour } from "../../versions/changes.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import { uncovered } from "./cover.ts";
@@ -25,9 +25,16 @@ const apiVersion = `${rbacGroup}/v1`;
 const autoupdate = "rbac.authorization.kubernetes.io/autoupdate";
 const labelOf = (role: string) => `${rbacGroup}/aggregate-to-${role}`;
 
+/** What {@link ensureDefaultRoles} works with. */
+export interface DefaultRolesEnv {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly version: EmulatedVersion;
+}
+
 /** Brings the store's roles and bindings up to the defaults, in one commit. */
-export function ensureDefaultRoles(context: RegistryContext): void {
-  const { store, clock, random, version } = context;
+export function ensureDefaultRoles({ store, clock, random, version }: DefaultRolesEnv): void {
   // A separate random stream: the numbers of other users stay the same.
   const own = random.fork("default-roles");
   const now = apiTime(clock.now());

@@ -17,7 +17,7 @@ export interface Uncovered {
 }
 
 /** Maximum number of missing rights reported. */
-const toldMax = 500;
+const reportedMax = 500;
 
 /** Most steps, of some ten nanoseconds, that an answer may take. */
 const stepsMax = 10_000_000;
@@ -38,7 +38,7 @@ export class TooManyRightsError extends Error {
 export function uncovered(
   held: readonly PolicyRule[],
   asked: readonly PolicyRule[],
-  most = toldMax,
+  most = reportedMax,
 ): Uncovered {
   const covering = new Covering(held, most);
   for (const rule of asked) {

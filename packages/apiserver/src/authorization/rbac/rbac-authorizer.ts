@@ -7,7 +7,7 @@
  *  - A binding whose role is missing grants nothing, and is named in the reason.
  */
 import type { Stored } from "@longshore/kube";
-import type { UserInfo } from "../../registry/request.ts";
+import type { UserInfo } from "../../api/request.ts";
 import { keyOf, type Store } from "../../storage/store.ts";
 import { FollowedTable } from "../../storage/table-follow.ts";
 import type { Attributes, Authorizer, Decision } from "../authorizer.ts";

@@ -1,6 +1,8 @@
 /** The kinds of access: roles and their bindings, which are stored, and reviews, which are answered at once. */
 import type { KubeObject, Stored } from "@longshore/kube";
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
+import { subdomainProblems } from "../../api/names.ts";
 import { sameJson } from "../../api/own.ts";
 import { spendTime } from "../../api/work-time.ts";
 import {
@@ -10,8 +12,6 @@ import {
   rbacGroup,
   type Subject,
 } from "../../authorization/rbac/policy.ts";
-import type { Kind } from "../kind.ts";
-import { subdomainProblems } from "../names.ts";
 import { type LooseObject, mapItems, withDefaults, withMember } from "./shaping.ts";
 
 function rbac(kind: string, plural: string, rest: Partial<Kind>): Kind {

@@ -4,8 +4,8 @@
  */
 import type { KubeObject } from "@longshore/kube";
 import { type FieldProblem, invalidValue, requiredValue } from "../../api/errors.ts";
+import type { Conversion, Kind } from "../../api/kind.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import type { Conversion, Kind } from "../kind.ts";
 import { type Loose, type LooseObject, withDefaults, withMember } from "./shaping.ts";
 
 const isCpuTarget = (metric: Loose): boolean =>

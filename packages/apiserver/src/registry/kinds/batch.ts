@@ -1,9 +1,9 @@
 /** Job and CronJob (kubernetes pkg/apis/batch: defaults, strategy, validation). */
 import type { KubeObject, Stored } from "@longshore/kube";
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
 import { sameJson } from "../../api/own.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import type { Kind } from "../kind.ts";
 import { podSpecDefaults, podSpecProblems } from "./pod-spec.ts";
 import { immutable, type Loose, type LooseObject, withDefaults, withMember } from "./shaping.ts";
 

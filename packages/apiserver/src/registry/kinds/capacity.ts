@@ -1,10 +1,10 @@
 /** CSIStorageCapacity and VolumeAttributesClass (kubernetes pkg/apis/storage/validation). */
 import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
 import { type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
+import { subdomainProblems } from "../../api/names.ts";
 import { sameJson } from "../../api/own.ts";
 import { spendTime } from "../../api/work-time.ts";
-import type { Kind } from "../kind.ts";
-import { subdomainProblems } from "../names.ts";
 import { immutable, type LooseObject } from "./shaping.ts";
 import { driverNameProblems } from "./source-rules.ts";
 

@@ -1,5 +1,5 @@
 /** ComponentStatus: says how the components are; of those, this server knows itself only. It can be read, and no more. */
-import type { Kind } from "../kind.ts";
+import type { Kind } from "../../api/kind.ts";
 
 /** See the file's header. */
 export const componentStatus: Kind = {

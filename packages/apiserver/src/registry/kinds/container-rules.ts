@@ -9,8 +9,8 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
+import { labelProblems, qualifiedNameProblems } from "../../api/names.ts";
 import { spendTime } from "../../api/work-time.ts";
-import { labelProblems, qualifiedNameProblems } from "../names.ts";
 import { envFromProblems, envProblems } from "./env-rules.ts";
 import type { Loose } from "./shaping.ts";
 import { backstepProblems } from "./source-rules.ts";

@@ -2,10 +2,10 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import { problemsMax } from "../../api/bounded.ts";
 import { type FieldProblem, invalidValue } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
 import { sameJson } from "../../api/own.ts";
 import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import type { Kind } from "../kind.ts";
 import { namespaceFinalizerProblems } from "../metadata.ts";
 import {
   immutable,

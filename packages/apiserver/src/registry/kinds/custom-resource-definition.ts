@@ -1,5 +1,7 @@
 /** CustomResourceDefinitions: the kinds that clients bring along. What becomes of them is in `custom/`. */
 import type { KubeObject, Stored } from "@longshore/kube";
+import type { Column } from "../../api/column.ts";
+import type { Kind } from "../../api/kind.ts";
 import { ownWithNulls } from "../../api/own.ts";
 import {
   cleanupFinalizer,
@@ -13,10 +15,8 @@ import {
   definitionUpdateProblems,
   storedVersionProblems,
 } from "../../custom/definition-rules.ts";
-import type { Column } from "../../tables/column.ts";
 import { nameColumn } from "../../tables/column.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import type { Kind } from "../kind.ts";
 
 const createdAt: Column = {
   name: "Created At",

@@ -7,10 +7,10 @@ import {
   tooManyItems,
   unsupportedValue,
 } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
+import { labelProblems } from "../../api/names.ts";
 import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import type { Kind } from "../kind.ts";
-import { labelProblems } from "../names.ts";
 import {
   immutable,
   type Loose,

@@ -1,7 +1,7 @@
 /** Environment variables, and what of the pod they and downward volumes may show (pkg/apis/core/validation ValidateEnv). */
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../../api/errors.ts";
+import { qualifiedNameProblems, subdomainProblems } from "../../api/names.ts";
 import { spendTime } from "../../api/work-time.ts";
-import { qualifiedNameProblems, subdomainProblems } from "../names.ts";
 import type { Loose } from "./shaping.ts";
 
 const nameRule =

@@ -4,8 +4,8 @@
  */
 import type { KubeObject } from "@longshore/kube";
 import { type FieldProblem, invalidValue, requiredValue } from "../../api/errors.ts";
-import type { Conversion, Kind } from "../kind.ts";
-import { qualifiedNameProblems } from "../names.ts";
+import type { Conversion, Kind } from "../../api/kind.ts";
+import { qualifiedNameProblems } from "../../api/names.ts";
 import { type Loose, type LooseObject, withDefaults } from "./shaping.ts";
 
 const text = (value: unknown): string => (value === undefined ? "" : String(value));

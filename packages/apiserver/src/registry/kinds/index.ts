@@ -1,8 +1,8 @@
 /** The table of all kinds that are built in. */
 import type { KubeObject } from "@longshore/kube";
+import type { Kind } from "../../api/kind.ts";
 import { structNameOf, structOf } from "../../schema/schema.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import type { Kind } from "../kind.ts";
 import { clusterRole, clusterRoleBinding, reviews, role, roleBinding } from "./access.ts";
 import { horizontalPodAutoscaler } from "./autoscaling.ts";
 import { cronJob, job } from "./batch.ts";

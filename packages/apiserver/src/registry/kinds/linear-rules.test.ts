@@ -1,8 +1,8 @@
 /** The rules of kinds look at each item of a list a few times, however many there are: four times as many, four times the looks. */
 import type { KubeObject, Stored } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
+import { resourceKey } from "../../api/kind.ts";
 import { emulatedVersion } from "../../versions/emulated-version.ts";
-import { resourceKey } from "../kind.ts";
 import { metadataProblems, metadataUpdateProblems } from "../metadata.ts";
 import { builtInKinds } from "./index.ts";
 

@@ -1,6 +1,6 @@
 /** Ingress, IngressClass and NetworkPolicy: stored, in networking.k8s.io/v1 only (kubernetes pkg/apis/networking). */
 import type { KubeObject } from "@longshore/kube";
-import type { Kind } from "../kind.ts";
+import type { Kind } from "../../api/kind.ts";
 import { type Loose, type LooseObject, mapItems, withDefaults, withMember, without } from "./shaping.ts";
 
 const group = "networking.k8s.io";

@@ -1,10 +1,10 @@
 /** Node (kubernetes pkg/registry/core/node, pkg/apis/core/validation ValidateNode and ValidateNodeUpdate). */
 import { type KubeObject, parseQuantity, type Stored } from "@longshore/kube/basics";
 import { type FieldProblem, forbiddenValue, invalidValue } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
 import { sameJson } from "../../api/own.ts";
 import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import type { Kind } from "../kind.ts";
 import { isAddress } from "./endpoints.ts";
 import { taintProblems } from "./scheduling-rules.ts";
 import {

@@ -7,11 +7,11 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
+import { qualifiedNameProblems, subdomainProblems } from "../../api/names.ts";
 import { sameJson } from "../../api/own.ts";
 import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import type { Kind } from "../kind.ts";
-import { qualifiedNameProblems, subdomainProblems } from "../names.ts";
 import { accessModeProblems, positiveProblems, volumeModes } from "./persistent-volume.ts";
 import { labelSelectorProblems } from "./selector-rules.ts";
 import {

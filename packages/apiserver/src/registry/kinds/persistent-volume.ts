@@ -8,11 +8,11 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
+import { subdomainProblems } from "../../api/names.ts";
 import { sameJson } from "../../api/own.ts";
 import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import type { Kind } from "../kind.ts";
-import { subdomainProblems } from "../names.ts";
 import { nodeSelectorProblems } from "./selector-rules.ts";
 import {
   canonicalQuantities,

@@ -6,8 +6,8 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
+import { labelProblems, subdomainProblems } from "../../api/names.ts";
 import { spendTime } from "../../api/work-time.ts";
-import { labelProblems, subdomainProblems } from "../names.ts";
 import { containerProblems, hostPortConflicts, identityProblems } from "./container-rules.ts";
 import { isAddress } from "./endpoints.ts";
 import { affinityProblems, spreadProblems, tolerationProblems } from "./scheduling-rules.ts";

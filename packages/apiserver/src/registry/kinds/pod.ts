@@ -2,9 +2,9 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import { ByJson } from "../../api/by-json.ts";
 import { type FieldProblem, forbiddenValue, invalidValue } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
 import { sameJson } from "../../api/own.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import type { Kind } from "../kind.ts";
 import { podSpecDefaults, podSpecProblems, requestDefaults } from "./pod-spec.ts";
 import { qosClass } from "./qos-class.ts";
 import {

@@ -1,7 +1,7 @@
 /** PodDisruptionBudget (kubernetes pkg/apis/policy/validation, pkg/registry/policy/poddisruptionbudget). */
 import type { KubeObject } from "@longshore/kube";
 import { type FieldProblem, invalidValue, unsupportedValue } from "../../api/errors.ts";
-import type { Kind } from "../kind.ts";
+import type { Kind } from "../../api/kind.ts";
 import { labelSelectorProblems } from "./selector-rules.ts";
 import type { Loose, LooseObject } from "./shaping.ts";
 

@@ -1,10 +1,10 @@
 /** ResourceQuota and LimitRange (kubernetes pkg/apis/core/validation ValidateResourceQuota, ValidateLimitRange). */
 import { type KubeObject, parseQuantity } from "@longshore/kube/basics";
 import { duplicateValue, type FieldProblem, forbiddenValue, invalidValue } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
+import { qualifiedNameProblems } from "../../api/names.ts";
 import { sameJson } from "../../api/own.ts";
 import { spendTime } from "../../api/work-time.ts";
-import type { Kind } from "../kind.ts";
-import { qualifiedNameProblems } from "../names.ts";
 import {
   canonicalQuantities,
   immutable,

@@ -1,8 +1,8 @@
 /** PodTemplate, ReplicationController and ControllerRevision (kubernetes pkg/apis/core, pkg/apis/apps). */
 import type { KubeObject, Stored } from "@longshore/kube";
 import { type FieldProblem, invalidValue, requiredValue } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
 import { sameJson } from "../../api/own.ts";
-import type { Kind } from "../kind.ts";
 import { podSpecDefaults, podSpecProblems } from "./pod-spec.ts";
 import { immutable, type Loose, type LooseObject, withDefaults, withMember } from "./shaping.ts";
 

@@ -6,8 +6,8 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
+import { labelProblems, labelValueProblems, qualifiedNameProblems } from "../../api/names.ts";
 import { spendTime } from "../../api/work-time.ts";
-import { labelProblems, labelValueProblems, qualifiedNameProblems } from "../names.ts";
 import { labelSelectorProblems, nodeSelectorProblems, nodeSelectorTermProblems } from "./selector-rules.ts";
 import type { Loose } from "./shaping.ts";
 

@@ -7,9 +7,9 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
+import { labelProblems } from "../../api/names.ts";
 import { sameJson } from "../../api/own.ts";
-import type { Kind } from "../kind.ts";
-import { labelProblems } from "../names.ts";
 import { immutable, type LooseObject, withDefaults } from "./shaping.ts";
 
 /** Highest value of a user's class; higher values are reserved for the system. */

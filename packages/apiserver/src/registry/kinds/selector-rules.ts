@@ -1,7 +1,7 @@
 /** Rules of selectors: of labels (apimachinery meta/v1/validation) and of nodes (pkg/apis/core/validation). */
 import { type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../../api/errors.ts";
+import { labelValueProblems, qualifiedNameProblems, subdomainProblems } from "../../api/names.ts";
 import { spendTime } from "../../api/work-time.ts";
-import { labelValueProblems, qualifiedNameProblems, subdomainProblems } from "../names.ts";
 import type { Loose } from "./shaping.ts";
 
 /** A map of labels: keys are qualified names, values label values. Problems are reported at the path of the map. */

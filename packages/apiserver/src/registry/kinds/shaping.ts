@@ -1,8 +1,8 @@
 /** Helpers of the kinds' rules: filling defaults and canonical forms without copying what stays. */
 import { type KubeObject, parseQuantity } from "@longshore/kube/basics";
 import { type FieldProblem, invalidValue } from "../../api/errors.ts";
+import { subdomainProblems } from "../../api/names.ts";
 import { spendTime } from "../../api/work-time.ts";
-import { subdomainProblems } from "../names.ts";
 
 /** An object of any kind, seen loosely: rules look into what clients send. */
 // biome-ignore lint/suspicious/noExplicitAny: what a member holds is what validation is there to find out.

@@ -10,8 +10,9 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
+import { labelProblems, subdomainProblems } from "../../api/names.ts";
 import { spendTime } from "../../api/work-time.ts";
-import { labelProblems, subdomainProblems } from "../names.ts";
+import { hostPathTypes } from "../../schema/known-values.ts";
 import { fieldRefProblems, fileFields, resourceRefProblems } from "./env-rules.ts";
 import type { Loose } from "./shaping.ts";
 
@@ -68,18 +69,6 @@ const azureDisk: Rule = (source, at) => {
   }
   return problems;
 };
-
-/** Values of `hostPath.type`. */
-export const hostPathTypes: readonly string[] = [
-  "",
-  "BlockDevice",
-  "CharDevice",
-  "Directory",
-  "DirectoryOrCreate",
-  "File",
-  "FileOrCreate",
-  "Socket",
-];
 
 const hostPath: Rule = (source, at) => {
   if (!source.path) return [requiredValue(`${at}.path`)];

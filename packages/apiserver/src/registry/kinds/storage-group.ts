@@ -10,11 +10,11 @@ import {
   tooLong,
   unsupportedValue,
 } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
+import { qualifiedNameProblems, subdomainProblems } from "../../api/names.ts";
 import { sameJson } from "../../api/own.ts";
 import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import type { Kind } from "../kind.ts";
-import { qualifiedNameProblems, subdomainProblems } from "../names.ts";
 import { inlineVolumeSpecDefaults, volumeSpecProblems } from "./persistent-volume.ts";
 import {
   immutable,

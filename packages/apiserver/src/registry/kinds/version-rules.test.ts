@@ -2,9 +2,9 @@
 import { KubeApiError, type KubeObject, type Resource, resources } from "@longshore/kube";
 import { noMeter, type RuntimeEnv, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
+import { type ApiRequest, adminUser } from "../../api/request.ts";
 import { type ApiServerOptions, createApiServer } from "../../api-server.ts";
 import { memoryStore } from "../../storage/object-store.ts";
-import { type ApiRequest, adminUser } from "../request.ts";
 
 const { signal } = new AbortController();
 

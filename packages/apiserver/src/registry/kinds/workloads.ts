@@ -7,8 +7,8 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
+import type { Kind } from "../../api/kind.ts";
 import { sameJson } from "../../api/own.ts";
-import type { Kind } from "../kind.ts";
 import { claimSpecDefaults } from "./persistent-volume-claim.ts";
 import { podSpecDefaults, podSpecProblems } from "./pod-spec.ts";
 import { labelSelectorProblems, labelsProblems } from "./selector-rules.ts";

@@ -2,12 +2,12 @@
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { takeDirectoryLock } from "../directory-lock.ts";
+import type { BaseContents, BaseRecord, StoredRecord } from "../persistence.ts";
 import { StoreError } from "../store.ts";
-import { type BaseContents, type BaseRecord, writeBase } from "./base-file.ts";
+import { writeBase } from "./base-file.ts";
 import { syncDirectory } from "./durable-file.ts";
 import { storeDirectory } from "./durable-store.ts";
 import { beginLog } from "./journal.ts";
-import type { StoredRecord } from "./records.ts";
 import { fileName, filesOf, readBase, readStoreFiles, type StoreContents } from "./store-files.ts";
 
 /** A backup is a base with this number, so it becomes the first base of a new store. */

@@ -1,22 +1,11 @@
 /** Writes a base: every object as of one moment and the changes that are remembered, while the store goes on. */
+import type { BaseContents, BaseRecord } from "../persistence.ts";
 import { writeWholeFile } from "./durable-file.ts";
 import { firstLine, frameKinds, frameOf } from "./frames.ts";
-import { encodeRecord, type StoredRecord } from "./records.ts";
-import type { AboutBase } from "./store-files.ts";
+import { encodeRecord } from "./records.ts";
 
 /** Size from which on a frame is written, in bytes: small, so that requests are answered in between. */
 const pieceBytes = 128 * 1024;
-
-/** A record whose JSON is made when its turn comes. */
-export interface BaseRecord extends Omit<StoredRecord, "json"> {
-  readonly json: (() => string | Buffer) | undefined;
-}
-
-/** What a base is to hold; see AboutBase. */
-export interface BaseContents extends AboutBase {
-  readonly base: Iterable<BaseRecord>;
-  readonly changes: Iterable<BaseRecord>;
-}
 
 /** Writes the file with the number `file`. Resolves to its length in bytes, when it is complete and durable. */
 export async function writeBase(path: string, file: number, contents: BaseContents): Promise<number> {

@@ -9,7 +9,8 @@ import type { KubeObject } from "@longshore/kube";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ownWithNulls } from "../../api/own.ts";
 import { changesOf } from "../../testing/power-loss/recorded-writer.ts";
-import { memoryStore, ObjectStore, type Persistence } from "../object-store.ts";
+import { memoryStore, ObjectStore } from "../object-store.ts";
+import type { Persistence } from "../persistence.ts";
 import { type Store, StoreError } from "../store.ts";
 import { openDurableStore } from "./durable-store.ts";
 import { filesOf } from "./store-files.ts";
@@ -252,7 +253,7 @@ describe("the durable store", () => {
     },
   );
 
-  it("stores nothing more once a sync has failed, since nobody knows what is on the disk, and says so", async () => {
+  it("stores nothing more once a sync has failed, since the content of the disk is unknown, and reports it", async () => {
     const failures: Error[] = [];
     const store = await openDurableStore(directory, { onFailed: (error) => failures.push(error) });
     store.commit([aConfigMap("a")]);

@@ -1,15 +1,5 @@
 /** Objects and changes as bytes: what the frames of the store's files hold. */
-
-/** One change, or one object that was there before the changes. */
-export interface StoredRecord {
-  readonly revision: number;
-  /** `plural` or `plural.group`. */
-  readonly resource: string;
-  readonly namespace: string;
-  readonly name: string;
-  /** The object as JSON; left out for a removal. */
-  readonly json?: Buffer;
-}
+import type { StoredRecord } from "../persistence.ts";
 
 /** Stands for the length of an object that is not there. */
 const removed = 0xffffffff;

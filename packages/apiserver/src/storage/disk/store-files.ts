@@ -15,6 +15,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { AboutBase, StoredRecord } from "../persistence.ts";
 import { StoreError } from "../store.ts";
 import {
   type Frame,
@@ -26,15 +27,7 @@ import {
   headBytes,
   syncedBehind,
 } from "./frames.ts";
-import { decodeRecords, type StoredRecord } from "./records.ts";
-
-/** What a base says of itself. */
-export interface AboutBase {
-  /** Revision of the last commit in it. */
-  readonly revision: number;
-  /** The newest revision of which the changes are forgotten, by resource. */
-  readonly forgotten: Readonly<Record<string, number>>;
-}
+import { decodeRecords } from "./records.ts";
 
 /** What the files of a store hold. */
 export interface StoreContents extends AboutBase {

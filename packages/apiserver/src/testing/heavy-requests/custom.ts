@@ -222,7 +222,7 @@ const schemas: readonly Attack[] = [
     value: () => many(500_000, () => "a"),
   },
   {
-    name: "update of a list of 30,000 items that are told apart by keys",
+    name: "update of a list of 30,000 items that are distinguished by keys",
     id: "list-map",
     spec: {
       type: "array",

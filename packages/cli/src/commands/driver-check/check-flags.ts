@@ -1,5 +1,5 @@
 /** The flags of `longshore driver check` as options of the conformance suite. */
-import type { ConformanceOptions, DriverSecrets } from "@longshore/csi/conformance";
+import type { ConformanceOptions, DriverSecrets } from "@longshore/conformance";
 import { parseQuantity } from "@longshore/kube";
 import { UsageError } from "../../exit.ts";
 import { duration, wholeNumber } from "../../flags.ts";

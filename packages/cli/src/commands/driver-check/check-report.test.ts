@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
-import type { ConformanceReport } from "@longshore/csi/conformance";
+import type { ConformanceReport } from "@longshore/conformance";
 import { expect, test } from "vitest";
 import { reportText } from "./check-report.ts";
 

@@ -1,5 +1,5 @@
 /** The report of a conformance run as text for people. */
-import type { CallRecord, Check, CheckResult, ConformanceReport } from "@longshore/csi/conformance";
+import type { CallRecord, Check, CheckResult, ConformanceReport } from "@longshore/conformance";
 import pc from "picocolors";
 import { seconds, table } from "../../terminal.ts";
 

@@ -18,7 +18,7 @@ export async function mustBeReachable(flag: string, endpoint: string): Promise<v
   const problem = await connectionProblem(path);
   if (problem === undefined) return;
   const remedies: Readonly<Record<string, string>> = {
-    ECONNREFUSED: `nobody listens on ${path}, though the socket is there: the driver has ended, start it`,
+    ECONNREFUSED: `no process listens on ${path}, though the socket exists: the driver has ended, start it`,
     EACCES: `this user may not connect to ${path}: run as the user of the driver, or let the socket be written to`,
   };
   throw new UsageError(`${flag}: ${remedies[problem] ?? `cannot connect to ${path} (${problem})`}`);

@@ -29,11 +29,11 @@ test.each([
   ["fails", script("console.error('no such driver'); process.exit(3)"), "ended with 3: no such driver"],
   ["is killed", script("process.kill(process.pid, 'SIGKILL')"), "ended with SIGKILL"],
   ["is not there", ["/no/such/program"], "ENOENT"],
-] as const)("one that %s is told, with what it said", async (_name, words, text) => {
+] as const)("one that %s is an error that quotes its output", async (_name, words, text) => {
   await expect(runRestartCommand(words, minuteMs, never)).rejects.toThrow(text);
 });
 
-test("one that does not end is told what to do, and ended", async () => {
+test("one that does not end is killed, and the error says what to do", async () => {
   // A directory whose name is the process: it is there whole or not at all, whenever the process is killed.
   const code = `require("node:fs").mkdirSync(${JSON.stringify(`${dir}/`)} + process.pid); setInterval(() => {}, 1000)`;
   await expect(runRestartCommand(script(code), 1500, never)).rejects.toThrow(

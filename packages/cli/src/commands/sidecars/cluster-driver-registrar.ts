@@ -19,7 +19,7 @@ export const clusterDriverRegistrarFlags = {
   "pod-info-mount-version": text(
     "version",
     "",
-    "v1: the driver is told the pod's name, namespace and UID when it publishes a volume",
+    "v1: the driver receives the pod's name, namespace and UID when it publishes a volume",
   ),
   timeout: duration("10s", "deadline of each call to the driver"),
   "connection-timeout": obsolete("text", "the driver is waited for"),

@@ -89,7 +89,7 @@ export const processFlags = {
 export const releaseGate = {
   ReleaseLeaderElectionOnExit: {
     default: false,
-    help: "whoever is stopped lets go of its lease, so that the next need not wait until it lapses",
+    help: "a replica that is stopped releases its lease, so that the next leader need not wait until it expires",
   },
 } as const;
 

@@ -1,7 +1,7 @@
 /** What `longshore driver deploy` writes into manifests, `longshore run` understands. */
 import { allObjects, planDeployment, renderDeployment } from "@longshore/sidecars/deployment";
+import { deployForms } from "@longshore/testing/deployment";
 import { expect, test } from "vitest";
-import { deployForms } from "../../../../sidecars/src/deployment/testing/forms.ts";
 import { clusterDriverRegistrarFlags } from "./cluster-driver-registrar.ts";
 import { controllerFlags } from "./controller-sidecars.ts";
 import type { FlagTable } from "./flag-table.ts";

@@ -13,7 +13,7 @@ export const healthMonitorFlags = {
     "5m",
     "pause between looks at all volumes, where the driver can list them",
   ),
-  "enable-node-watcher": toggle(false, "also tells of claims whose pods are on a failed node"),
+  "enable-node-watcher": toggle(false, "also reports claims whose pods are on a failed node"),
   "feature-gates": gates({ ...releaseGate }),
   resync: obsolete("text", "what is looked at comes from the watch"),
   "volume-list-add-interval": obsolete("text", "volumes are known from the watch"),

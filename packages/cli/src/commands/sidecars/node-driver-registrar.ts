@@ -45,7 +45,7 @@ export function registerNodeDriverRegistrar(run: Command): void {
       { ...flags, values },
       (shell) => startRegistrar(shell, flags),
     );
-  }).description("tell the kubelet of a driver on its node");
+  }).description("register a driver with the kubelet of its node");
 }
 
 async function startRegistrar(

@@ -28,7 +28,7 @@ export const provisionerFlags = {
     true,
     "volumes with immediate binding are asked for where the cluster has nodes",
   ),
-  "extra-create-metadata": toggle(false, "tells the driver names of claim and volume"),
+  "extra-create-metadata": toggle(false, "passes the names of claim and volume to the driver"),
   "default-fstype": text("type", "", "file system of volumes whose class names none"),
   "prevent-volume-mode-conversion": toggle(
     true,
@@ -41,7 +41,10 @@ export const provisionerFlags = {
     "how often left-over protection of snapshots is looked for; 0: never",
     { mayBeZero: true },
   ),
-  "enable-capacity": toggle(false, "tells schedulers of the driver's room, in CSIStorageCapacity objects"),
+  "enable-capacity": toggle(
+    false,
+    "reports the driver's free capacity to schedulers, in CSIStorageCapacity objects",
+  ),
   "capacity-poll-interval": duration("1m", "how often each figure is asked for"),
   "capacity-threads": whole(1, "figures asked for at the same time", 1),
   "capacity-ownerref-level": whole(

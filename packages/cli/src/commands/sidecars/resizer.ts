@@ -13,7 +13,10 @@ export const resizerFlags = {
     true,
     "a volume that the driver does not expand in use is tried again when its pods have gone",
   ),
-  "extra-modify-metadata": toggle(false, "tells the driver names of claim and volume when it modifies"),
+  "extra-modify-metadata": toggle(
+    false,
+    "passes the names of claim and volume to the driver when it modifies",
+  ),
   "feature-gates": gates({
     ...releaseGate,
     RecoverVolumeExpansionFailure: {

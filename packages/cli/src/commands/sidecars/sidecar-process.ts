@@ -8,7 +8,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import type { CsiConnection } from "@longshore/csi";
-import type { ClusterConfig, FlowControl, HttpKubeClient, KubeClient } from "@longshore/kube";
+import type { ClusterConfig, FlowControl, HttpKubeClient, KubeClient, LeasePolicy } from "@longshore/kube";
 import {
   type Component,
   createLogger,
@@ -22,7 +22,6 @@ import {
   systemClock,
   systemRandom,
 } from "@longshore/runtime";
-import type { LeasePolicy } from "@longshore/sidecars";
 import { exitCodes, InterruptedError, interruptible, UsageError, untilAborted } from "../../exit.ts";
 import { version } from "../../version.ts";
 import type { driverFlags, httpFlags, kubeFlags, leaderElectionFlags, processFlags } from "./common-flags.ts";
@@ -30,13 +29,19 @@ import type { ReadFlags } from "./flag-command.ts";
 import type { FlagTable, FlagValues } from "./flag-table.ts";
 import { metricsRoute, type Routes, serveHttp } from "./http-endpoint.ts";
 
-/** What a sidecar's process started. */
+/**
+ * What a sidecar's process started. The process stops it on SIGTERM or Ctrl-C and exits 0; when `failed` resolves (a lost
+ * lease, a lost driver), it writes the reason to the termination log, stops it, and exits 1.
+ */
 export interface Started extends Component {
   /** Resolves when it cannot go on. */
   readonly failed: Promise<Error>;
 }
 
-/** What a sidecar is started with. */
+/**
+ * What a sidecar is started with: the seams made from its flags. The sidecar adds its health checks to `routes`, and hands
+ * over each part that must stop with the process (`own`); it installs no signal handlers and does not end the process.
+ */
 export interface Shell {
   readonly env: RuntimeEnv;
   /** Where health answers are put. */

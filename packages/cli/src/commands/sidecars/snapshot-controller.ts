@@ -20,7 +20,7 @@ export const snapshotControllerFlags = {
   "resync-period": duration("15m", "every object is looked at again after this time"),
   "prevent-volume-mode-conversion": toggle(
     true,
-    "contents tell the mode of their volume, so that none of another mode is made from them",
+    "contents record the mode of their volume, so that no volume of another mode is made from them",
   ),
   "enable-distributed-snapshotting": toggle(
     false,
@@ -54,9 +54,8 @@ async function startController(
   shell: Shell,
   { values }: ReadFlags<typeof snapshotControllerFlags>,
 ): Promise<Started> {
-  const { startUnderLease } = await import("@longshore/sidecars");
   const { startSnapshotController } = await import("@longshore/sidecars/snapshot-controller");
-  const { sharedInformers } = await import("@longshore/kube");
+  const { sharedInformers, startUnderLease } = await import("@longshore/kube");
   const { ReleaseLeaderElectionOnExit: releaseOnStop, CSIVolumeGroupSnapshot: groupSnapshots } =
     values["feature-gates"];
   const access = await connectKube(shell, values);

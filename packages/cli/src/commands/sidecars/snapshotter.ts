@@ -16,7 +16,7 @@ export const snapshotterFlags = {
   "groupsnapshot-name-uuid-length": whole(-1, "the same of group snapshots", -1),
   "extra-create-metadata": toggle(
     false,
-    "tells the driver names of the objects a volume or snapshot is made for",
+    "passes the names of the objects that a snapshot is made for to the driver",
   ),
   "node-deployment": toggle(false, "runs on each node (NODE_NAME) and serves what belongs to it"),
   "feature-gates": gates({

@@ -46,7 +46,7 @@ export const controllerSidecars = {
   },
   "health-monitor": {
     flags: healthMonitorFlags,
-    summary: "tell on claims how their volumes are",
+    summary: "report the health of volumes in events on their claims",
     options: healthMonitorOptions,
   },
 } as const satisfies { readonly [N in SidecarName]: FlaggedSidecar };

@@ -32,7 +32,7 @@ export function registerSimCommand(program: Command): void {
     .option("--json", "print each seed's result as a line of JSON")
     .addHelpText(
       "after",
-      "\nThe same seed gives the same run. Exits 1 when the contract was broken, and tells the story of the first seed that did.",
+      "\nThe same seed gives the same run. Exits 1 when the contract was broken, and prints the events of the first seed that did.",
     )
     .action((flags: SimFlags) => interruptible((signal) => simulate(flags, signal)));
 }
@@ -80,7 +80,7 @@ class Sweep {
     this.#nodes = nodes;
     this.#isJson = isJson;
     this.#progress = createProgress(isJson);
-    this.#tell();
+    this.#showProgress();
   }
 
   get #count(): number {
@@ -94,7 +94,7 @@ class Sweep {
     this.#progress.clear();
     if (this.#isJson) process.stdout.write(`${JSON.stringify(result)}\n`);
     else if (this.#count === 1 || isBroken) process.stdout.write(described(result, this.#nodes));
-    if (this.#done < this.#count) this.#tell();
+    if (this.#done < this.#count) this.#showProgress();
   }
 
   async end(): Promise<void> {
@@ -109,7 +109,7 @@ class Sweep {
     process.stdout.write(`the story of seed ${seed}:\n${story.map((line) => `  ${line}\n`).join("")}`);
   }
 
-  #tell(): void {
+  #showProgress(): void {
     const broken = this.#failed.length > 0 ? `, ${this.#failed.length} broke the contract` : "";
     const text = `… ${this.#done} of ${this.#count} seeds${broken}`;
     const isMark = this.#count >= 100 && this.#done > 0 && this.#done % Math.ceil(this.#count / 20) === 0;

@@ -7,9 +7,9 @@ import {
   type Resource,
 } from "@longshore/kube";
 import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
-import type { GateValues, Platform } from "../../platform.ts";
 import { runCrossing } from "../crossing.ts";
 import type { CrossingOptions } from "../crossing-options.ts";
+import type { GateValues, Platform } from "../platform.ts";
 import { type CrossingSubject, crossingSubject } from "../subject.ts";
 
 /** What the crossing moves. */

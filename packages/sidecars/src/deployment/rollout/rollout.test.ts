@@ -1,11 +1,11 @@
 /** Upgrades and removals against the embedded API server, under a virtual clock. */
 import { fileURLToPath } from "node:url";
+// Tests stand outside the floors: the embedded API server is the real thing to test against.
+import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiserver";
 import { type KubeClient, type KubeObject, resources } from "@longshore/kube";
 import { noMeter, type RuntimeEnv, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { snapshotCrdsUrl } from "@longshore/storage";
 import { expect, test } from "vitest";
-// Tests stand outside the floors: the embedded API server is the real thing to test against.
-import { createApiServer, memoryStore, readDefinitions } from "../../../../apiserver/src/index.ts";
 import type { DeployOptions } from "../deploy-options.ts";
 import { deployedKinds } from "../deployed-kinds.ts";
 import { type FakePlaneOptions, stepControlPlane } from "../testing/fake-control-plane.ts";
@@ -268,7 +268,7 @@ test("what is deployed by another tool, or for another driver, is left alone", a
   expect(writes).toEqual([]);
 });
 
-test("what somebody else has made is taken over only if that is asked for", async () => {
+test("what another client has made is taken over only if that is asked for", async () => {
   const { upgrade, admin, writes, objects } = await aCluster();
   const spec = { attachRequired: true };
   await admin.create(resources.csiDrivers, { metadata: { name: driver }, spec }, { signal });

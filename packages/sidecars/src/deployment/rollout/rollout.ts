@@ -67,13 +67,13 @@ export async function waitUntil(
   rollout: Rollout,
   look: (signal: AbortSignal) => Promise<string | undefined>,
 ): Promise<void> {
-  let told = "";
+  let reported = "";
   for (;;) {
     const missing = await persistently(rollout, look);
     if (missing === undefined) break;
     rollout.waitingFor = missing;
-    if (missing !== told) rollout.say(`  waiting: ${missing}`);
-    told = missing;
+    if (missing !== reported) rollout.say(`  waiting: ${missing}`);
+    reported = missing;
     await rollout.env.clock.sleep(pollMs, rollout.signal);
   }
   rollout.waitingFor = "";

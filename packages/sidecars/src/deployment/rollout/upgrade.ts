@@ -77,7 +77,7 @@ async function upgrade(
     return { plan, changed };
   }
   for (const [object, change] of changes)
-    if (change !== "none") rollout.say(`${verb(rollout, change)} ${told(object)}`);
+    if (change !== "none") rollout.say(`${verb(rollout, change)} ${displayName(object)}`);
   if (rollout.dryRun) {
     for (const one of [...outdated, ...leftovers]) await remove(rollout, one);
     return { plan, changed };
@@ -97,7 +97,7 @@ async function upgrade(
 }
 
 const verb = ({ dryRun }: Rollout, change: Change) => `${dryRun ? "would " : "will "}${change}`;
-const told = (object: KubeObject) => nameOf({ resource: resourceOf(object), object });
+const displayName = (object: KubeObject) => nameOf({ resource: resourceOf(object), object });
 
 /** The server's version, unless one was asked for: by what it serves. */
 async function versionOf(rollout: Rollout, asked: DeployOptions): Promise<Partial<DeployOptions>> {
@@ -133,7 +133,7 @@ function leftoversOf(
     "Namespace",
     "CSIDriver",
   ]);
-  const wanted = new Set(allObjects(rendered).map(({ object }) => told(object)));
+  const wanted = new Set(allObjects(rendered).map(({ object }) => displayName(object)));
   return deployed.filter((one) => !kept.has(one.resource.kind) && !wanted.has(nameOf(one)));
 }
 

@@ -10,7 +10,7 @@ export const healthMonitorRules: ComponentRules = ({ driver, leaderElection }) =
     group: "",
     resource: "events",
     verbs: ["list"],
-    reason: "what was told before it started: its only memory",
+    reason: "what it reported before it started: its only memory",
   },
   ...(leaderElection ? leaseRules(leaseName("health-monitor", driver)) : []),
 ];

@@ -82,7 +82,7 @@ function capacityRules({ owners }: AccessNeeds): readonly AccessRule[] {
       resource: "csistoragecapacities",
       verbs: [...cached, "create", "update", "delete"],
       scope: "own-namespace",
-      reason: "tells schedulers how much room there is",
+      reason: "publishes to schedulers how much room there is",
     },
     {
       group: "",

@@ -83,7 +83,7 @@ export const namespacedEvents = (about: string): AccessRule => ({
   group: "",
   resource: "events",
   verbs: ["create", "patch"],
-  reason: `tells what happened to ${about}; what happens again is counted in the same event`,
+  reason: `reports what happened to ${about}; what happens again is counted in the same event`,
 });
 
 /** Events about objects of the cluster, which are in `default`. */

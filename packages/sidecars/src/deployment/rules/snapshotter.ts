@@ -31,6 +31,12 @@ function contentRules(group: string, singular: string): readonly AccessRule[] {
     {
       group,
       resource: `${singular}contents`,
+      verbs: ["get"],
+      reason: "what it says now, read before a snapshot is deleted",
+    },
+    {
+      group,
+      resource: `${singular}contents`,
       verbs: ["patch"],
       reason:
         "that one is being made is stored before the driver is asked; its finalizer goes after the snapshot",

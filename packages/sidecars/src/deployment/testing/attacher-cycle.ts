@@ -2,7 +2,7 @@
 import { resources } from "@longshore/kube";
 import { startSidecars } from "../../together/sidecars.ts";
 import { type AccessCycle, type AccessWorld, accessNames } from "./access-world.ts";
-import { addNode, aLease, aVolume, toldAgain } from "./cycle-objects.ts";
+import { addNode, aLease, aVolume, countedAgain } from "./cycle-objects.ts";
 
 /** See the file's header. */
 export const attacherCycle: AccessCycle = {
@@ -20,7 +20,7 @@ export const attacherCycle: AccessCycle = {
     cloud.next("ControllerPublishVolume", { code: "INTERNAL" }, { code: "INTERNAL" });
     const attacher = world.start(startSidecars(env, { sidecars: { attacher: {} }, lease: aLease }));
     await attachAndDetach(world, "node-a");
-    await world.eventually("the failure is counted", () => toldAgain(world, "FailedAttachVolume"));
+    await world.eventually("the failure is counted", () => countedAgain(world, "FailedAttachVolume"));
     await attachAndDetach(world, "node-b");
     await admin.delete(resources.persistentVolumes, { name: "pv-1" }, { signal });
     await world.eventually("the attacher lets the volume go", async () => {

@@ -59,7 +59,7 @@ export async function addNode({ admin, signal }: AccessWorld): Promise<void> {
 /**
  * Whether an event (of this reason, if given) was sent more than once: it was created, and then its count increased.
  */
-export async function toldAgain({ admin, signal }: AccessWorld, reason?: string): Promise<boolean> {
+export async function countedAgain({ admin, signal }: AccessWorld, reason?: string): Promise<boolean> {
   const { items } = await admin.list(resources.events, { signal });
   return items.some((event) => (reason ?? event.reason) === event.reason && (event.count ?? 0) > 1);
 }

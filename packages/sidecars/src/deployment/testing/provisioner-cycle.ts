@@ -6,7 +6,7 @@ import { fakeDriver } from "../../testing/fake-driver.ts";
 import { FakeProvisioning } from "../../testing/fake-provisioning.ts";
 import { startSidecars } from "../../together/sidecars.ts";
 import { type AccessCycle, type AccessWorld, accessNames } from "./access-world.ts";
-import { addNode, aLease, change, secretParameters, toldAgain } from "./cycle-objects.ts";
+import { addNode, aLease, change, countedAgain, secretParameters } from "./cycle-objects.ts";
 
 const { driver, namespace } = accessNames;
 
@@ -27,7 +27,7 @@ export const provisionerCycle: AccessCycle = {
     const provisioner = startProvisioner(world);
     await world.eventually("what was begun is finished", () => volumeOf(world, "begun"));
     await provisionAndDelete(world, aClaim("data"));
-    await world.eventually("the failure is counted", () => toldAgain(world, "ProvisioningFailed"));
+    await world.eventually("the failure is counted", () => countedAgain(world, "ProvisioningFailed"));
     await world.pause(3000);
     await provisioner.stop();
   },
@@ -111,11 +111,11 @@ function capacityCycle(
         (await admin.list(resources.csiStorageCapacities, { signal, namespace })).items.map(
           ({ capacity }) => capacity,
         );
-      await world.eventually("room is told", async () => (await capacities()).length === 1);
+      await world.eventually("capacity is published", async () => (await capacities()).length === 1);
       room.room.set("us-east-1a", 20n);
-      await world.eventually("it is told anew", async () => (await capacities())[0] === "20");
+      await world.eventually("its change is published", async () => (await capacities())[0] === "20");
       await admin.delete(resources.storageClasses, { name: "fast" }, { signal });
-      await world.eventually("it is not told any more", async () => (await capacities()).length === 0);
+      await world.eventually("it is deleted with the class", async () => (await capacities()).length === 0);
       await provisioner.stop();
     },
   };

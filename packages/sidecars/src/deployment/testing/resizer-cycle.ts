@@ -4,7 +4,7 @@ import { resources } from "@longshore/kube";
 import { type FakeCloud, fakeDriver } from "../../testing/fake-driver.ts";
 import { startSidecars } from "../../together/sidecars.ts";
 import { type AccessCycle, accessNames } from "./access-world.ts";
-import { addBoundClaim, aLease, change, toldAgain } from "./cycle-objects.ts";
+import { addBoundClaim, aLease, change, countedAgain } from "./cycle-objects.ts";
 
 const ref = { namespace: "default", name: "data" };
 
@@ -26,7 +26,7 @@ const expandCycle: AccessCycle = {
     const resizer = world.start(startSidecars(world.env, { sidecars: { resizer: {} }, lease: aLease }));
     const body = { spec: { resources: { requests: { storage: "2Gi" } } } };
     await change(world, resources.persistentVolumeClaims, ref, body);
-    await world.eventually("the failure is counted", () => toldAgain(world, "VolumeResizeFailed"));
+    await world.eventually("the failure is counted", () => countedAgain(world, "VolumeResizeFailed"));
     await world.eventually("expanded", async () => {
       const claim = await admin.get(resources.persistentVolumeClaims, ref, { signal });
       return claim?.status?.capacity?.storage === "2Gi";

@@ -5,7 +5,7 @@ import { type Conditions, withConditions } from "../../testing/fake-conditions.t
 import { fakeDriver } from "../../testing/fake-driver.ts";
 import { startSidecars } from "../../together/sidecars.ts";
 import { type AccessCycle, accessNames } from "./access-world.ts";
-import { addBoundClaim, aLease, toldAgain } from "./cycle-objects.ts";
+import { addBoundClaim, aLease, countedAgain } from "./cycle-objects.ts";
 
 const conditions: Conditions = new Map();
 const isIll = (abnormal: boolean) => conditions.set("vol-9", { abnormal, message: "it creaks" });
@@ -23,15 +23,15 @@ const healthCycle: AccessCycle = {
     const monitor = world.start(
       startSidecars(world.env, { sidecars: { "health-monitor": options }, lease: aLease }),
     );
-    const told = async (reason: string) =>
+    const hasEvent = async (reason: string) =>
       (await world.admin.list(resources.events, { signal: world.signal })).items.some(
         (event) => event.reason === reason,
       );
-    await world.eventually("it is told", () => told("VolumeConditionAbnormal"));
+    await world.eventually("it is reported", () => hasEvent("VolumeConditionAbnormal"));
     isIll(false);
-    await world.eventually("so is that it is over", () => told("VolumeConditionNormal"));
+    await world.eventually("so is that it is over", () => hasEvent("VolumeConditionNormal"));
     isIll(true);
-    await world.eventually("and that it is not", () => toldAgain(world, "VolumeConditionAbnormal"));
+    await world.eventually("and that it is not", () => countedAgain(world, "VolumeConditionAbnormal"));
     await world.pause(3000);
     await monitor.stop();
   },

@@ -1,13 +1,12 @@
 /** Cycles of the snapshotter and of the snapshot controller: each plays with the other as administrator. */
-import { resources } from "@longshore/kube";
+import { resources, startUnderLease } from "@longshore/kube";
 import { snapshotResources } from "@longshore/storage";
-import { startUnderLease } from "../../common/leadership.ts";
 import { startSnapshotController } from "../../snapshot-controller/index.ts";
 import { startSnapshotter } from "../../snapshotter/index.ts";
 import { FakeSnapshots, snapshotDriver } from "../../testing/fake-snapshots.ts";
 import { startSidecars } from "../../together/sidecars.ts";
 import { type AccessCycle, type AccessWorld, accessNames } from "./access-world.ts";
-import { addBoundClaim, aLease, change, secretParameters, toldAgain } from "./cycle-objects.ts";
+import { addBoundClaim, aLease, change, countedAgain, secretParameters } from "./cycle-objects.ts";
 
 const { driver } = accessNames;
 const ref = { namespace: "default", name: "s" };
@@ -34,7 +33,7 @@ const snapshotterCycle: AccessCycle = {
       startSidecars(world.env, { sidecars: { snapshotter: {} }, lease: aLease }),
     );
     await snapshotAndDelete(world);
-    await world.eventually("the failure is counted", () => toldAgain(world, "SnapshotCreationFailed"));
+    await world.eventually("the failure is counted", () => countedAgain(world, "SnapshotCreationFailed"));
     await world.pause(3000);
     await snapshotter.stop();
   },
@@ -64,7 +63,7 @@ const controllerCycle: AccessCycle = {
     const missing = { source: { volumeSnapshotContentName: "missing" } };
     const lost = { namespace: "default", name: "lost" };
     await admin.create(volumeSnapshots, { metadata: lost, spec: missing }, { signal: world.signal });
-    await world.eventually("the missing content is told", async () => {
+    await world.eventually("the missing content is reported", async () => {
       const { items } = await admin.list(resources.events, { signal: world.signal });
       return items.some(({ involvedObject }) => involvedObject.name === "lost");
     });
@@ -77,19 +76,19 @@ const controllerCycle: AccessCycle = {
 async function failTwice(world: AccessWorld): Promise<void> {
   const { admin, signal } = world;
   const claim = { namespace: "default", name: "data" };
-  const told = async () => (await admin.list(resources.events, { signal })).items.length;
+  const eventCount = async () => (await admin.list(resources.events, { signal })).items.length;
   const spec = { source: { persistentVolumeClaimName: "data" } };
   await admin.create(volumeSnapshots, { metadata: ref, spec }, { signal });
-  await world.eventually("there is no claim", async () => (await told()) > 0);
-  const before = await told();
+  await world.eventually("there is no claim", async () => (await eventCount()) > 0);
+  const before = await eventCount();
   const unbound = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
   await admin.create(resources.persistentVolumeClaims, { metadata: claim, spec: unbound }, { signal });
-  await world.eventually("it is not bound", async () => (await told()) > before);
+  await world.eventually("it is not bound", async () => (await eventCount()) > before);
   await admin.delete(resources.persistentVolumeClaims, claim, { signal });
   await change(world, resources.persistentVolumeClaims, claim, { metadata: { finalizers: null } }).catch(
     () => {},
   );
-  await world.eventually("the failure is counted", () => toldAgain(world));
+  await world.eventually("the failure is counted", () => countedAgain(world));
   await admin.delete(volumeSnapshots, ref, { signal });
   await world.eventually(
     "the snapshot is gone",
@@ -129,7 +128,7 @@ const groupControllerCycle: AccessCycle = {
     const source = { volumeGroupSnapshotContentName: "missing" };
     const metadata = { namespace: "default", name: "lost" };
     await admin.create(volumeGroupSnapshots, { metadata, spec: { source } }, { signal });
-    await world.eventually("the missing content is told", async () => {
+    await world.eventually("the missing content is reported", async () => {
       const { items } = await admin.list(resources.events, { signal });
       return items.some(({ involvedObject }) => involvedObject.name === "lost");
     });

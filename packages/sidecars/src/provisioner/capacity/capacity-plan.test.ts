@@ -125,7 +125,7 @@ describe("the label of the manager", () => {
     ["node-1", "external-provisioner-node-1"],
   ])("of node %s", (node, label) => expect(managedBy(node)).toBe(label));
 
-  it("is never longer than a label may be, and tells long names apart", () => {
+  it("is never longer than a label may be, and differs for different long names", () => {
     const labels = [50, 53, 54, 63, 253].flatMap((length) =>
       ["a", "b"].map((c) => managedBy(c.repeat(length))),
     );

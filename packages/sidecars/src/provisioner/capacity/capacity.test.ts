@@ -166,7 +166,7 @@ describe("capacity tracking", () => {
     await provisioner.stop();
   });
 
-  it("resolves duplicates, makes anew what was deleted, and leaves others' objects alone", async () => {
+  it("resolves duplicates, creates again what was deleted, and leaves others' objects alone", async () => {
     const world = await capacityWorld();
     const { kube, signal } = world;
     const labels = {
@@ -186,7 +186,7 @@ describe("capacity tracking", () => {
       );
     await make({});
     await make({});
-    const foreign = await make({ "csi.storage.k8s.io/managed-by": "somebody" });
+    const foreign = await make({ "csi.storage.k8s.io/managed-by": "another-controller" });
     const provisioner = world.start();
     await world.eventually(
       "one each, and the foreign one",
@@ -202,11 +202,11 @@ describe("capacity tracking", () => {
       expect(metadata.ownerReferences).toMatchObject([{ name: "controller" }]);
       await kube.delete(resources.csiStorageCapacities, { name: metadata.name, namespace: ns }, { signal });
     }
-    await world.eventually("made anew", async () => (await objectsOf(world)).length === 3);
+    await world.eventually("created again", async () => (await objectsOf(world)).length === 3);
     await provisioner.stop();
   });
 
-  it("keeps the last figure when the driver cannot tell", async () => {
+  it("keeps the last figure when the driver does not answer", async () => {
     const world = await capacityWorld();
     const provisioner = world.start();
     await both(world);

@@ -2,12 +2,12 @@
  * Capacity tracking of the provisioner: waits for what it needs, then starts the controller (docs/behaviour/sidecars.md
  * 2.9).
  */
-import { type FlowControl, type OwnerReference, resources } from "@longshore/kube";
+import { type ComponentScope, type FlowControl, type OwnerReference, resources } from "@longshore/kube";
 import { type BackoffPolicy, backoffMs } from "@longshore/runtime";
 import type { Segments } from "@longshore/storage";
 import { cachedCapacities, cachedClasses, cachedCsiNodes, cachedNodes } from "../../common/caches.ts";
 import type { SidecarEnv } from "../../common/env.ts";
-import type { SidecarContext, SidecarScope } from "../../common/sidecar.ts";
+import type { SidecarContext } from "../../common/sidecar.ts";
 import { type CapacityController, startCapacity } from "./capacity-controller.ts";
 import { capacityOwner } from "./capacity-owner.ts";
 import { driverNameLabel, managedBy, managedByLabel } from "./managed-by.ts";
@@ -55,12 +55,12 @@ const lookBackoff: BackoffPolicy = { initialMs: 1000, maximumMs: 60_000 };
 export function serveCapacity(
   { driver, informers }: Pick<SidecarContext, "driver" | "informers">,
   settings: CapacitySettings,
-  scope: SidecarScope,
+  scope: ComponentScope,
 ): CapacityTracking {
   const { env, node, namespace } = settings;
   let controller: CapacityController | undefined;
   if (!driver.capabilities.controller.has("GET_CAPACITY")) {
-    env.logger.error("the driver cannot tell its room (GET_CAPACITY): switch --enable-capacity off");
+    env.logger.error("the driver cannot report its capacity (GET_CAPACITY): switch --enable-capacity off");
     return { refresh() {} };
   }
   const owner = managedBy(node?.name);
@@ -96,13 +96,13 @@ export function serveCapacity(
       },
       scope,
     );
-    env.logger.info("telling schedulers of the driver's room", { namespace });
+    env.logger.info("publishing the driver's capacity for schedulers", { namespace });
   });
   return { refresh: (storageClassName) => controller?.refresh(storageClassName) };
 }
 
 async function untilServed({ kube, clock, logger }: SidecarEnv, signal: AbortSignal): Promise<void> {
-  for (let told = false; ; ) {
+  for (let isReported = false; ; ) {
     const version = await kube
       .servedVersion(resources.csiStorageCapacities, { signal })
       .catch((error: unknown) => {
@@ -110,8 +110,8 @@ async function untilServed({ kube, clock, logger }: SidecarEnv, signal: AbortSig
         return undefined;
       });
     if (version !== undefined) return;
-    if (!told) logger.warn("the API server has no CSIStorageCapacity: schedulers are not told of room");
-    told = true;
+    if (!isReported) logger.warn("the API server has no CSIStorageCapacity: no capacity is published");
+    isReported = true;
     await clock.sleep(LOOK_AGAIN_MS, signal);
   }
 }

@@ -7,7 +7,8 @@
  *        └────────── detached ─────┴───────────────────────────────┘
  *
  * Only confirmed attachments are reported in the node's status. Both kinds are detached when no pod
- * wants them.
+ * wants them. The passes over its disk change an attachment, one at a time; what a
+ * provider or a VolumeAttachment says of it on the side changes it only while no operation of the disk is under way.
  *
  * Invariant: what is not reported and may be attached all the same is in the node's record of uncertain
  * volumes (`uncertain-volumes.ts` of storage), as far as its plugin can migrate: then a crossing waits for it,
@@ -16,7 +17,7 @@
 import { uncertainVolumesText } from "@longshore/storage";
 import type { UniqueVolumeName } from "../../framework/names.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
-import { inTreePluginOfIdentity, type VolumeIdentity } from "./volume-identity.ts";
+import { inTreePluginOfIdentity, isProvisional, type VolumeIdentity } from "./volume-identity.ts";
 
 /** One volume on one node. */
 export interface Attachment {
@@ -34,24 +35,53 @@ export interface Attachment {
   readonly dangling: boolean;
   /** Listed in the node's `status.volumesAttached`, or about to be. */
   reported: boolean;
+  /** It was listed in the node's status, or may have been before it was known here: the node may have mounted it. */
+  wasListed: boolean;
+  /** False: only recorded for an attach that has not been asked of the provider yet. */
+  asked: boolean;
   /** A detach was tried and failed: it may have been done all the same, so it takes an attach to be sure. */
   detachTried: boolean;
-  /** Monotonic time of the first pass that wanted it detached. */
+  /** Monotonic time of the first decision that wanted it detached. */
   detachRequestedAtMs: number | undefined;
+  /** Version of the node's report that the last change of this attachment made; see {@link ActualState.isWritten}. */
+  changedIn: number;
 }
 
 /** What is recorded of a new attachment. */
 export type NewAttachment = Pick<
   Attachment,
   "nodeName" | "uniqueName" | "identity" | "pluginName" | "volumeName" | "spec" | "devicePath" | "confirmed"
-> & { readonly dangling?: boolean };
+> & { readonly dangling?: boolean; readonly asked?: boolean; readonly wasListed?: boolean };
+
+/** A node's report as it should be, and its version. */
+export interface NodeReport {
+  /** To be handed to {@link ActualState.written} once the report is on the Node. */
+  readonly version: number;
+  /** `status.volumesAttached`, sorted by name. */
+  readonly listed: readonly { readonly name: string; readonly devicePath: string }[];
+  /** The record of uncertain volumes; undefined: there are none. */
+  readonly record: string | undefined;
+}
+
+/** Versions of the report of one node. */
+interface Versions {
+  current: number;
+  written: number;
+}
 
 /** All attachments, and which node statuses have to be written. */
 export class ActualState {
   readonly #byKey = new Map<string, Attachment>();
   readonly #byIdentity = new Map<VolumeIdentity, Set<Attachment>>();
   readonly #byNode = new Map<string, Set<Attachment>>();
-  readonly #dirtyNodes = new Set<string>();
+  readonly #provisional = new Set<Attachment>();
+  readonly #versions = new Map<string, Versions>();
+  readonly #onDirty: (nodeName: string) => void;
+
+  /** @param onDirty called when the report of a node has changed */
+  constructor(onDirty: (nodeName: string) => void = () => {}) {
+    this.#onDirty = onDirty;
+  }
 
   get size(): number {
     return this.#byKey.size;
@@ -73,6 +103,11 @@ export class ActualState {
     return [...(this.#byIdentity.get(identity) ?? [])];
   }
 
+  /** Those known by their VolumeAttachments alone: of which disk each is, is not known. */
+  get provisional(): ReadonlySet<Attachment> {
+    return this.#provisional;
+  }
+
   /** Records an attachment, or what is newly known of it. A confirmed one does not become uncertain again. */
   put(entry: NewAttachment): Attachment {
     const present = this.get(entry.nodeName, entry.uniqueName);
@@ -82,10 +117,13 @@ export class ActualState {
       present.devicePath = entry.devicePath;
       present.detachRequestedAtMs = undefined;
       present.detachTried = false;
-      if (!present.confirmed || !present.reported) this.#dirtyNodes.add(entry.nodeName);
+      const isNews = !present.confirmed || !present.reported;
       present.confirmed = true;
       present.reported = true;
+      present.wasListed = true;
+      if (isNews) this.#change(present);
     }
+    present.asked ||= entry.asked ?? true;
     return present;
   }
 
@@ -93,7 +131,8 @@ export class ActualState {
     if (!this.#byKey.delete(keyOf(attachment.nodeName, attachment.uniqueName))) return;
     drop(this.#byIdentity, attachment.identity, attachment);
     drop(this.#byNode, attachment.nodeName, attachment);
-    if (isWritten(attachment)) this.#dirtyNodes.add(attachment.nodeName);
+    this.#provisional.delete(attachment);
+    if (isRecorded(attachment)) this.#change(attachment);
     attachment.reported = false;
   }
 
@@ -101,21 +140,19 @@ export class ActualState {
   setReported(attachment: Attachment, reported: boolean): void {
     if (attachment.reported === reported || (reported && !attachment.confirmed)) return;
     attachment.reported = reported;
-    this.#dirtyNodes.add(attachment.nodeName);
+    this.#change(attachment);
   }
 
-  /** The node's `status.volumesAttached` as it should be, sorted by name. */
-  report(nodeName: string): readonly { readonly name: string; readonly devicePath: string }[] {
-    return this.on(nodeName)
+  /** What the node's status and record should say. */
+  report(nodeName: string): NodeReport {
+    const attachments = this.on(nodeName);
+    const listed = attachments
       .filter((attachment) => attachment.reported)
       .map(({ uniqueName, devicePath }) => ({ name: uniqueName, devicePath }))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
-  }
-
-  /** The node's record of uncertain volumes as it should be; undefined: there are none. */
-  record(nodeName: string): string | undefined {
-    const uncertain = this.on(nodeName).filter((attachment) => !attachment.reported && isWritten(attachment));
-    return uncertainVolumesText(uncertain.map(({ uniqueName }) => uniqueName));
+    const uncertain = attachments.filter((attachment) => !attachment.reported && isRecorded(attachment));
+    const record = uncertainVolumesText(uncertain.map(({ uniqueName }) => uniqueName));
+    return { version: this.#versions.get(nodeName)?.current ?? 0, listed, record };
   }
 
   /** It may be attached or not: before it is reported again, it has to be attached again. */
@@ -125,41 +162,59 @@ export class ActualState {
     attachment.detachTried = false;
   }
 
-  markDirty(nodeName: string): void {
-    this.#dirtyNodes.add(nodeName);
-  }
-
+  /** Whether the report of the node has changed since it was written. */
   isDirty(nodeName: string): boolean {
-    return this.#dirtyNodes.has(nodeName);
+    const versions = this.#versions.get(nodeName);
+    return versions !== undefined && versions.written < versions.current;
   }
 
-  /** Takes the node off the list; a failed write puts it back. */
-  clearDirty(nodeName: string): void {
-    this.#dirtyNodes.delete(nodeName);
+  /** Whether the node's status and record say what they should of this attachment: the write has succeeded. */
+  isWritten(attachment: Attachment): boolean {
+    return attachment.changedIn <= (this.#versions.get(attachment.nodeName)?.written ?? 0);
   }
 
-  dirtyNodes(): readonly string[] {
-    return [...this.#dirtyNodes];
+  /** The node's report of that version is on the Node, or there is no such Node. */
+  written(nodeName: string, version: number): void {
+    const versions = this.#versions.get(nodeName);
+    if (versions === undefined) return;
+    versions.written = Math.max(versions.written, version);
+    if (versions.written >= versions.current && !this.#byNode.has(nodeName)) this.#versions.delete(nodeName);
+  }
+
+  #change(attachment: Attachment): void {
+    const { nodeName } = attachment;
+    let versions = this.#versions.get(nodeName);
+    if (versions === undefined) {
+      versions = { current: 0, written: 0 };
+      this.#versions.set(nodeName, versions);
+    }
+    versions.current++;
+    attachment.changedIn = versions.current;
+    this.#onDirty(nodeName);
   }
 
   #insert(entry: NewAttachment): Attachment {
     const attachment: Attachment = {
       ...entry,
       dangling: entry.dangling ?? false,
+      asked: entry.asked ?? true,
       reported: entry.confirmed,
+      wasListed: entry.wasListed ?? entry.confirmed,
       detachTried: false,
       detachRequestedAtMs: undefined,
+      changedIn: 0,
     };
     this.#byKey.set(keyOf(entry.nodeName, entry.uniqueName), attachment);
     put(this.#byIdentity, entry.identity, attachment);
     put(this.#byNode, entry.nodeName, attachment);
-    if (isWritten(attachment)) this.#dirtyNodes.add(entry.nodeName);
+    if (isProvisional(entry.identity)) this.#provisional.add(attachment);
+    if (isRecorded(attachment)) this.#change(attachment);
     return attachment;
   }
 }
 
 /** Whether an object records the attachment: the node's status, or the node's record of uncertain volumes. */
-function isWritten({ reported, identity }: Attachment): boolean {
+function isRecorded({ reported, identity }: Attachment): boolean {
   return reported || inTreePluginOfIdentity(identity) !== undefined;
 }
 

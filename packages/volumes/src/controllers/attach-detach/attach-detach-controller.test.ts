@@ -112,6 +112,29 @@ describe("attach and detach", () => {
     expect(cloud.calls).toEqual(["detach vol-a i-n1", "attach vol-a i-n2"]);
   });
 
+  it("attaches a shared in-tree disk to several nodes, and detaches it, at the same time", async () => {
+    const { plane, cloud, start } = world();
+    await withNodes(plane, ["n1", "n2"]);
+    await aBoundEbsVolume(plane, "a", "vol-a", { pv: { accessModes: ["ReadOnlyMany"] } });
+    const call = async (name: string, instanceId: string) => {
+      cloud.calls.push(`${name} ${instanceId}`);
+      await plane.clock.sleep(100_000, plane.signal);
+      return { instanceId, devicePath: "/dev/a" };
+    };
+    cloud.attachDisk = (_disk, instanceId) => call("attach", instanceId);
+    cloud.detachDisk = async (_disk, instanceId) => void (await call("detach", instanceId));
+    start({ verifyPeriodMs: 0 });
+    await plane.create(resources.pods, aPod("p", "n1", claimVolume("a")));
+    await plane.create(resources.pods, aPod("q", "n2", claimVolume("a")));
+    await plane.pass(2_000);
+    expect(cloud.calls.sort()).toEqual(["attach i-n1", "attach i-n2"]);
+    await plane.pass(100_000);
+    for (const pod of ["p", "q"]) await plane.delete(resources.pods, pod, "default");
+    cloud.calls.length = 0;
+    await plane.pass(2_000);
+    expect(cloud.calls.sort()).toEqual(["detach i-n1", "detach i-n2"]);
+  });
+
   it("writes the node's status without the volume before it detaches, and with it again when that fails", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
@@ -389,7 +412,7 @@ describe("who attaches", () => {
     expect((await plane.list(resources.volumeAttachments)).map((va) => va.spec.nodeName)).toEqual(["n1"]);
   });
 
-  it("decides a volume with nothing attached anew when the CSINode changes", async () => {
+  it("decides a volume with nothing attached again when the CSINode changes", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -472,7 +495,7 @@ describe("restart", () => {
     expect(cloud.calls).toEqual(["detach vol-known i-n1", "detach vol-unknown i-n1"]);
   });
 
-  it("finds an in-tree attachment that nothing tells of, unless it is CSI's or nobody's", async () => {
+  it("finds an in-tree attachment that no object records, unless it is CSI's or of no volume", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "aws://us-east-1a/vol-a");
@@ -507,7 +530,7 @@ describe("restart", () => {
 });
 
 describe("at rest", () => {
-  it("calls nobody while nothing changes", async () => {
+  it("sends no request while nothing changes", async () => {
     const { plane, start } = world();
     await withNodes(plane, ["n1"], ebs);
     await aBoundEbsVolume(plane, "a", "vol-a");

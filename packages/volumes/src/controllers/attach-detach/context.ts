@@ -13,12 +13,13 @@ import type {
   VolumeAttachment,
 } from "@longshore/kube";
 import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
-import type { OperationExecutor } from "../../framework/operations.ts";
 import type { VolumePluginManager } from "../../framework/plugin-manager.ts";
 import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { ActualState, Attachment } from "./actual-state.ts";
 import type { DesiredState } from "./desired-state.ts";
-import type { FormsAttached, VolumeOwners } from "./detach-guards.ts";
+import { type FormsAttached, isWanted, type VolumeOwners } from "./detach-guards.ts";
+import type { DiskOperations } from "./disk-operations.ts";
+import type { PendingPods } from "./pending-pods.ts";
 import { csiAttachmentName, type VolumeIdentity } from "./volume-identity.ts";
 
 /** A node is managed only if it carries this annotation, with whatever value. */
@@ -61,7 +62,8 @@ export interface AttachDetachContext {
   readonly migration: MigratedPluginManager;
   readonly desired: DesiredState;
   readonly actual: ActualState;
-  readonly executor: OperationExecutor;
+  readonly operations: DiskOperations;
+  readonly pending: PendingPods;
   readonly events: EventRecorder;
   /**
    * In-tree plugins of which it is not known yet what they have attached, and why: empty while the provider is
@@ -70,12 +72,14 @@ export interface AttachDetachContext {
   readonly unlisted: Map<string, string>;
   identityOfName(uniqueName: string): VolumeIdentity;
   ownersOf(attachment: Attachment): VolumeOwners;
-  /** Runs a pass soon. */
-  wake(): void;
-  /** Runs a pass after `ms`. */
-  wakeIn(ms: number): void;
-  /** The attachment is gone: pods that still want the volume are decided again. */
-  onDetached(attachment: Attachment): void;
+  /** Changes of each node's CSINode since the start. */
+  readonly csiNodeVersions: Map<string, number>;
+  /** Decides the pod again soon; until then it counts as pending. */
+  wakePod(key: string): void;
+  /** Decides on the disk again soon. */
+  wakeDisk(identity: VolumeIdentity): void;
+  /** Runs work in the background until the controller stops; its end is reported by the work itself. */
+  inBackground(work: (signal: AbortSignal) => Promise<void>): void;
 }
 
 /** Which forms of the attachment's disk are attached to its node: by this controller, or by a VolumeAttachment. */
@@ -99,4 +103,12 @@ export function formsAttached(
 export function managedNode(context: AttachDetachContext, name: string): Stored<Node> | undefined {
   const node = context.caches.nodes.get(name);
   return node?.metadata.annotations?.[managedNodeAnnotation] === undefined ? undefined : node;
+}
+
+/** Wakes the disks that are attached to the node and that no pod there wants: their detach may have waited for its pods. */
+export function wakeUnwanted({ actual, desired, wakeDisk }: AttachDetachContext, nodeName: string): void {
+  for (const attachment of actual.on(nodeName)) {
+    // By its unique name: a disk that pods want in the other form is detached first.
+    if (!isWanted(attachment, desired)) wakeDisk(attachment.identity);
+  }
 }

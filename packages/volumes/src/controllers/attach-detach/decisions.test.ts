@@ -5,7 +5,7 @@ import { volumeGates } from "../../csimigration/gates.ts";
 import { createMigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
 import { ActualState, type Attachment } from "./actual-state.ts";
 import { type BackendQuestion, decideBackend, needsCsiNode } from "./backend-decision.ts";
-import { DesiredState, type PodWish, type UndecidedVolume } from "./desired-state.ts";
+import { type DesiredPodVolume, DesiredState, type UndecidedVolume } from "./desired-state.ts";
 import { isWanted, nodeUses, unknownItCouldBe, type VolumeOwners } from "./detach-guards.ts";
 import { multiAttachMessage } from "./multi-attach-message.ts";
 import { identityOfName, inTreePluginOfIdentity } from "./volume-identity.ts";
@@ -133,7 +133,7 @@ describe("unknown volumes", () => {
     claims: [{ namespace: "a", name: "c" }],
     inTreePlugin: plugin,
   };
-  const nobody: VolumeOwners = { pvNames: [], claims: [], inTreePlugin: plugin };
+  const noOwners: VolumeOwners = { pvNames: [], claims: [], inTreePlugin: plugin };
   it.each([
     ["the same disk, undecided", unknown({ identity: "id-1" }), owned, true],
     ["another disk, undecided", unknown({ identity: "id-2" }), owned, false],
@@ -142,15 +142,15 @@ describe("unknown volumes", () => {
     [
       "a claim that was never bound",
       unknown({ pvName: "", claim: { namespace: "a", name: "c" } }),
-      nobody,
+      noOwners,
       false,
     ],
-    ["its PV is missing", unknown({ pvName: "pv-9" }), nobody, true],
+    ["its PV is missing", unknown({ pvName: "pv-9" }), noOwners, true],
     ["its PV is missing, and the disk is another PV's", unknown({ pvName: "pv-9" }), owned, false],
     [
-      "its claim is missing, the disk nobody's",
+      "its claim is missing, the disk of no volume",
       unknown({ claim: { namespace: "a", name: "c" } }),
-      nobody,
+      noOwners,
       true,
     ],
     [
@@ -178,7 +178,7 @@ describe("unknown volumes", () => {
 
 describe("states", () => {
   const pod = (name: string) => ({ metadata: { name, uid: name, resourceVersion: "1" } }) as never;
-  const wish = (uniqueName: string): PodWish => ({
+  const wanted = (uniqueName: string): DesiredPodVolume => ({
     kind: "wanted",
     podVolumeName: "v",
     uniqueName,
@@ -190,11 +190,11 @@ describe("states", () => {
   });
   it("keeps a volume as long as any pod wants it, and the Multi-Attach mark with it", () => {
     const desired = new DesiredState();
-    desired.setPod("p", { pod: pod("p"), nodeName: "n", wishes: [wish("x/y/1")] });
-    desired.setPod("q", { pod: pod("q"), nodeName: "n", wishes: [wish("x/y/1")] });
+    desired.setPod("p", { pod: pod("p"), nodeName: "n", volumes: [wanted("x/y/1")] });
+    desired.setPod("q", { pod: pod("q"), nodeName: "n", volumes: [wanted("x/y/1")] });
     const volume = desired.get("n", "x/y/1");
     if (volume !== undefined) volume.multiAttachErrorReported = true;
-    desired.setPod("q", { pod: pod("q"), nodeName: "n", wishes: [wish("x/y/1")] });
+    desired.setPod("q", { pod: pod("q"), nodeName: "n", volumes: [wanted("x/y/1")] });
     expect(desired.get("n", "x/y/1")?.multiAttachErrorReported).toBe(true);
     desired.setPod("p", undefined);
     expect([...(desired.get("n", "x/y/1")?.pods.keys() ?? [])]).toEqual(["q"]);
@@ -215,14 +215,15 @@ describe("states", () => {
       devicePath: "",
     };
     const attachment = actual.put({ ...entry, confirmed: false });
-    expect([actual.report("n"), actual.dirtyNodes()]).toEqual([[], []]);
+    expect([actual.report("n").listed, actual.isDirty("n")]).toEqual([[], false]);
     actual.put({ ...entry, devicePath: "/dev/x", confirmed: true });
     actual.put({ ...entry, confirmed: false });
-    expect(actual.report("n")).toEqual([{ name: "x/y/1", devicePath: "/dev/x" }]);
-    expect(actual.dirtyNodes()).toEqual(["n"]);
-    actual.clearDirty("n");
+    expect(actual.report("n").listed).toEqual([{ name: "x/y/1", devicePath: "/dev/x" }]);
+    expect(actual.isDirty("n")).toBe(true);
+    actual.written("n", actual.report("n").version);
+    expect(actual.isDirty("n")).toBe(false);
     actual.setReported(attachment, false);
-    expect([actual.report("n"), actual.dirtyNodes()]).toEqual([[], ["n"]]);
+    expect([actual.report("n").listed, actual.isDirty("n")]).toEqual([[], true]);
     expect(isWanted(attachment, new DesiredState())).toBe(false);
   });
 });

@@ -37,13 +37,13 @@ export interface UndecidedVolume {
 }
 
 /** One volume of a pod. */
-export type PodWish = WantedVolume | UndecidedVolume;
+export type DesiredPodVolume = WantedVolume | UndecidedVolume;
 
 /** A pod and what it wants. */
-export interface PodWishes {
+export interface DesiredPod {
   readonly pod: Stored<Pod>;
   readonly nodeName: string;
-  readonly wishes: readonly PodWish[];
+  readonly volumes: readonly DesiredPodVolume[];
 }
 
 /** A volume wanted on a node by one pod or several. */
@@ -60,24 +60,40 @@ export interface DesiredVolume {
   waitReported: boolean;
 }
 
-/** The volumes that all pods want. */
+/** The volumes that all pods want, by pod, by node and by disk. */
 export class DesiredState {
-  readonly #pods = new Map<string, PodWishes>();
+  readonly #pods = new Map<string, DesiredPod>();
   readonly #nodes = new Map<string, Map<UniqueVolumeName, DesiredVolume>>();
+  readonly #disks = new Map<VolumeIdentity, Set<DesiredVolume>>();
   readonly #podsByNode = new Map<string, Set<string>>();
+  /** Pods with volumes of which it is not known what to attach. */
+  readonly #undecidedByNode = new Map<string, Set<string>>();
 
   /** Replaces the volumes that a pod wants; undefined: none any more. */
-  setPod(key: string, wishes: PodWishes | undefined): void {
+  setPod(key: string, desired: DesiredPod | undefined): void {
     const before = this.#pods.get(key);
     const kept = new Map<string, DesiredVolume>();
     if (before !== undefined) this.#remove(key, before, kept);
-    if (wishes === undefined || wishes.wishes.length === 0) return;
-    this.#pods.set(key, wishes);
-    addTo(this.#podsByNode, wishes.nodeName, key);
-    for (const wish of wishes.wishes) if (wish.kind === "wanted") this.#add(key, wishes, wish, kept);
+    if (desired === undefined || desired.volumes.length === 0) return;
+    this.#pods.set(key, desired);
+    addTo(this.#podsByNode, desired.nodeName, key);
+    for (const volume of desired.volumes) {
+      if (volume.kind === "wanted") this.#add(key, desired, volume, kept);
+      else addTo(this.#undecidedByNode, desired.nodeName, key);
+    }
   }
 
-  pod(key: string): PodWishes | undefined {
+  /** The next decision on the pod decides again who attaches the disk: nothing of it is attached any more. */
+  forgetDecision(key: string, identity: VolumeIdentity): void {
+    const pod = this.#pods.get(key);
+    if (pod === undefined) return;
+    const volumes = pod.volumes.map((volume) =>
+      volume.kind === "wanted" && volume.identity === identity ? { ...volume, decidedIn: undefined } : volume,
+    );
+    this.#pods.set(key, { ...pod, volumes });
+  }
+
+  pod(key: string): DesiredPod | undefined {
     return this.#pods.get(key);
   }
 
@@ -86,8 +102,30 @@ export class DesiredState {
     return [...(this.#podsByNode.get(nodeName) ?? [])];
   }
 
+  /** Keys of the pods of a node with volumes of which it is not known what to attach. */
+  undecidedPodsOn(nodeName: string): readonly string[] {
+    return [...(this.#undecidedByNode.get(nodeName) ?? [])];
+  }
+
+  /** Keys of the pods of a node that want the disk, under whatever name. */
+  podsOfDisk(nodeName: string, identity: VolumeIdentity): readonly string[] {
+    return this.ofDisk(identity)
+      .filter((volume) => volume.nodeName === nodeName)
+      .flatMap(({ pods }) => [...pods.keys()]);
+  }
+
   get(nodeName: string, uniqueName: UniqueVolumeName): DesiredVolume | undefined {
     return this.#nodes.get(nodeName)?.get(uniqueName);
+  }
+
+  /** The disk on every node on which pods want it, under every name. */
+  ofDisk(identity: VolumeIdentity): readonly DesiredVolume[] {
+    return [...(this.#disks.get(identity) ?? [])];
+  }
+
+  /** The volumes wanted on the node. */
+  on(nodeName: string): readonly DesiredVolume[] {
+    return [...(this.#nodes.get(nodeName)?.values() ?? [])];
   }
 
   /** Every wanted volume, node by node. */
@@ -97,65 +135,73 @@ export class DesiredState {
 
   /** Whether any pod wants this disk on the node, under whatever name. */
   wantsIdentity(nodeName: string, identity: VolumeIdentity): boolean {
-    for (const volume of this.#nodes.get(nodeName)?.values() ?? []) {
-      if (volume.identity === identity) return true;
-    }
-    return false;
+    return this.ofDisk(identity).some((volume) => volume.nodeName === nodeName);
   }
 
   /** Volumes of pods on the node of which it is not known what to attach. */
   *undecidedOn(nodeName: string): Iterable<UndecidedVolume> {
-    for (const key of this.#podsByNode.get(nodeName) ?? []) {
-      for (const wish of this.#pods.get(key)?.wishes ?? []) if (wish.kind === "undecided") yield wish;
+    for (const key of this.#undecidedByNode.get(nodeName) ?? []) {
+      for (const volume of this.#pods.get(key)?.volumes ?? []) if (volume.kind === "undecided") yield volume;
     }
   }
 
-  #add(key: string, wishes: PodWishes, wish: WantedVolume, kept: Map<string, DesiredVolume>): void {
-    let volumes = this.#nodes.get(wishes.nodeName);
-    if (volumes === undefined) {
-      volumes = new Map();
-      this.#nodes.set(wishes.nodeName, volumes);
-    }
-    const present = volumes.get(wish.uniqueName);
-    const reported = present ?? kept.get(wish.uniqueName);
+  #add(key: string, desired: DesiredPod, wanted: WantedVolume, kept: Map<string, DesiredVolume>): void {
+    const { nodeName } = desired;
+    const { uniqueName, identity, pluginName, spec } = wanted;
+    const present = this.#nodes.get(nodeName)?.get(uniqueName);
+    const reported = present ?? kept.get(uniqueName);
     const pods = present?.pods ?? new Map<string, Stored<Pod>>();
-    pods.set(key, wishes.pod);
-    volumes.set(wish.uniqueName, {
-      nodeName: wishes.nodeName,
-      uniqueName: wish.uniqueName,
-      identity: wish.identity,
-      pluginName: wish.pluginName,
-      spec: wish.spec,
-      inTreePlugin: present?.inTreePlugin ?? wish.inTreePlugin,
+    pods.set(key, desired.pod);
+    if (present !== undefined) this.#drop(present);
+    this.#put({
+      nodeName,
+      uniqueName,
+      identity,
+      pluginName,
+      spec,
+      inTreePlugin: present?.inTreePlugin ?? wanted.inTreePlugin,
       pods,
       multiAttachErrorReported: reported?.multiAttachErrorReported ?? false,
       waitReported: reported?.waitReported ?? false,
     });
   }
 
-  #remove(key: string, before: PodWishes, kept: Map<string, DesiredVolume>): void {
+  #remove(key: string, before: DesiredPod, kept: Map<string, DesiredVolume>): void {
     this.#pods.delete(key);
     removeFrom(this.#podsByNode, before.nodeName, key);
-    const volumes = this.#nodes.get(before.nodeName);
-    for (const wish of before.wishes) {
-      if (wish.kind !== "wanted") continue;
-      const volume = volumes?.get(wish.uniqueName);
+    removeFrom(this.#undecidedByNode, before.nodeName, key);
+    for (const wanted of before.volumes) {
+      if (wanted.kind !== "wanted") continue;
+      const volume = this.get(before.nodeName, wanted.uniqueName);
       volume?.pods.delete(key);
       if (volume === undefined || volume.pods.size > 0) continue;
-      volumes?.delete(wish.uniqueName);
-      kept.set(wish.uniqueName, volume);
+      this.#drop(volume);
+      kept.set(wanted.uniqueName, volume);
     }
-    if (volumes?.size === 0) this.#nodes.delete(before.nodeName);
+  }
+
+  #put(volume: DesiredVolume): void {
+    const volumes = this.#nodes.get(volume.nodeName);
+    if (volumes === undefined) this.#nodes.set(volume.nodeName, new Map([[volume.uniqueName, volume]]));
+    else volumes.set(volume.uniqueName, volume);
+    addTo(this.#disks, volume.identity, volume);
+  }
+
+  #drop(volume: DesiredVolume): void {
+    const volumes = this.#nodes.get(volume.nodeName);
+    volumes?.delete(volume.uniqueName);
+    if (volumes?.size === 0) this.#nodes.delete(volume.nodeName);
+    removeFrom(this.#disks, volume.identity, volume);
   }
 }
 
-function addTo(index: Map<string, Set<string>>, at: string, value: string): void {
+function addTo<T>(index: Map<string, Set<T>>, at: string, value: T): void {
   const values = index.get(at);
   if (values === undefined) index.set(at, new Set([value]));
   else values.add(value);
 }
 
-function removeFrom(index: Map<string, Set<string>>, at: string, value: string): void {
+function removeFrom<T>(index: Map<string, Set<T>>, at: string, value: T): void {
   const values = index.get(at);
   values?.delete(value);
   if (values?.size === 0) index.delete(at);

@@ -6,7 +6,7 @@ import type { Node } from "@longshore/kube";
 import type { Attachment } from "./actual-state.ts";
 import type { DesiredState, UndecidedVolume } from "./desired-state.ts";
 import type { ClaimRef } from "./pod-volume-spec.ts";
-import type { VolumeIdentity } from "./volume-identity.ts";
+import { isProvisional, provisionalIdentity, type VolumeIdentity } from "./volume-identity.ts";
 
 /** Taint of a node that is down for good: its volumes may be taken away. */
 export const outOfServiceTaint = "node.kubernetes.io/out-of-service";
@@ -28,6 +28,22 @@ export function isWanted(attachment: Attachment, desired: DesiredState): boolean
   if (attachment.dangling && desired.wantsIdentity(nodeName, identity)) return true;
   for (const undecided of desired.undecidedOn(nodeName)) if (undecided.identity === identity) return true;
   return false;
+}
+
+/**
+ * Which disk it is whose volume was missing when the attachment was recovered: one to which a pod on the node refers, and
+ * which has that very VolumeAttachment. Undefined: there is none, or the attachment has its identity already.
+ */
+export function diskReferredTo(
+  { nodeName, identity }: Pick<Attachment, "nodeName" | "identity">,
+  desired: DesiredState,
+): VolumeIdentity | undefined {
+  if (!isProvisional(identity)) return undefined;
+  for (const volume of [...desired.on(nodeName), ...desired.undecidedOn(nodeName)]) {
+    const disk = volume.identity;
+    if (disk !== undefined && provisionalIdentity(disk, nodeName) === identity) return disk;
+  }
+  return undefined;
 }
 
 /** The first unknown volume of a pod on the node that the attachment could be. */
@@ -69,9 +85,13 @@ export function nodeUses(
   forms: FormsAttached,
 ): boolean {
   const listed = node.status?.volumesAttached ?? [];
+  const isOfDisk = (identity: VolumeIdentity) =>
+    identity === attachment.identity ||
+    (isProvisional(attachment.identity) &&
+      provisionalIdentity(identity, node.metadata?.name ?? "") === attachment.identity);
   return (node.status?.volumesInUse ?? []).some(
     (name) =>
-      forms.identityOfName(name) === attachment.identity &&
+      isOfDisk(forms.identityOfName(name)) &&
       (name.startsWith(`${attachment.pluginName}/`) ||
         listed.some((volume) => volume.name === name) ||
         forms.isAttachedAs(name)),

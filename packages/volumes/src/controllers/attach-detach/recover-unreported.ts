@@ -1,20 +1,20 @@
 /**
  * Finds in-tree attachments that no API object records. This controller records its in-tree attaches
- * (`uncertain-volumes.ts` of storage), other controllers do not: when one of those dies during an attach or a
+ * (`uncertain-volumes.ts` of storage), other controllers do not: when one of those stops during an attach or a
  * detach, neither a VolumeAttachment nor a node's status has an entry. If the pod is gone as well, the disk would
  * never be detached. CSI would take the disk over on that node, and could never attach it on another.
  *
- * While a provider has not answered, its plugin is in `unlisted` and CSI attaches nothing of it. Only disks of PersistentVolumes count, on managed nodes. The provider is not asked once every node is
- * migrated and every volume of the plugin is attached by CSI: then nothing in-tree can be left (C5).
+ * While a provider has not answered, its plugin is in `unlisted` and CSI attaches nothing of it. Only disks of
+ * PersistentVolumes count, on managed nodes. The provider is not asked once every node is migrated and every volume of the
+ * plugin is attached by CSI: then nothing in-tree can be left (C5).
  */
-
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { splitUniqueName, uniqueNameOf, uniqueVolumeName } from "../../framework/names.ts";
 import { type ListedAttachment, listsAttachments, type VolumePlugin } from "../../framework/plugin.ts";
 import { specOfPersistentVolume } from "../../framework/spec.ts";
-import { operationKey } from "./attach-detach-pass.ts";
 import { listsPlugin } from "./backend-decision.ts";
 import { type AttachDetachContext, cacheIndexes, managedNode } from "./context.ts";
+import { scopeOf } from "./disks/observe-disk.ts";
 import { csiAttachmentName } from "./volume-identity.ts";
 
 /** Deadline of one question to a provider, in milliseconds. */
@@ -40,10 +40,14 @@ export async function recoverUnreported(context: AttachDetachContext, signal: Ab
       );
       for (const attachment of listed) adopt(context, plugin, attachment);
       context.unlisted.delete(plugin.pluginName);
+      wakeWaiting(context, plugin.pluginName);
     } catch (error) {
       if (signal.aborted) throw error;
       complete = false;
-      if (isFirst) context.unlisted.set(plugin.pluginName, errorChain(error));
+      if (isFirst) {
+        context.unlisted.set(plugin.pluginName, errorChain(error));
+        wakeWaiting(context, plugin.pluginName);
+      }
       context.env.logger.warn("attachments not listed: asked again with back-off", {
         plugin: plugin.pluginName,
         csiAttaches: !isFirst,
@@ -89,10 +93,10 @@ function adopt(context: AttachDetachContext, plugin: VolumePlugin, listed: Liste
     .find((pv) => plugin.canSupport(specOfPersistentVolume(pv, false)));
   if (volume === undefined) return;
   const spec = specOfPersistentVolume(volume, false);
-  if (context.executor.isOperationPending(operationKey(identity, nodeName, spec))) return;
+  if (context.operations.isPending(scopeOf({ identity, nodeName, spec }))) return;
   const uniqueName = uniqueVolumeName(plugin, spec, "");
   const { volumeName } = splitUniqueName(uniqueName);
-  context.env.logger.warn("attachment found that nothing tells of", { volume: uniqueName, node: nodeName });
+  context.env.logger.warn("attachment found that no object records", { volume: uniqueName, node: nodeName });
   context.actual.put({
     nodeName,
     uniqueName,
@@ -102,5 +106,14 @@ function adopt(context: AttachDetachContext, plugin: VolumePlugin, listed: Liste
     spec,
     devicePath,
     confirmed: false,
+    wasListed: true, // The provider has it there: what the node's status said of it is lost.
   });
+  context.wakeDisk(identity);
+}
+
+/** The volumes of the plugin that pods want: CSI attaches them, or their pods get an event, now. */
+function wakeWaiting(context: AttachDetachContext, inTreePlugin: string): void {
+  for (const volume of context.desired.volumes()) {
+    if (volume.inTreePlugin === inTreePlugin) context.wakeDisk(volume.identity);
+  }
 }

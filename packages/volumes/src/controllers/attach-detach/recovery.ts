@@ -28,9 +28,11 @@ export function recoverActualState(context: AttachDetachContext): void {
     for (const name of uncertainVolumesOf(node)) {
       recoverNamed(context, node.metadata.name, name, { devicePath: "", confirmed: false });
     }
-    context.actual.clearDirty(node.metadata.name); // The status says it already.
+    const { version } = context.actual.report(node.metadata.name);
+    context.actual.written(node.metadata.name, version); // The status says it already.
   }
-  for (const attachment of context.caches.attachments.list()) recoverAttachment(context, attachment);
+  const known = attachmentNames(context.actual.all());
+  for (const attachment of context.caches.attachments.list()) recoverAttachment(context, attachment, known);
 }
 
 /** A name in a node's status or record: attached for sure or perhaps, without a spec until a pod brings one. */
@@ -50,6 +52,8 @@ function recoverNamed(
       pluginName,
       volumeName,
       spec: undefined,
+      // What is in the record may have been taken off the list, and its detach given up, before the start.
+      wasListed: true,
       ...known,
     });
   } catch (error) {
@@ -60,20 +64,20 @@ function recoverNamed(
   }
 }
 
-/** A VolumeAttachment that no status entry stands for: uncertain. */
-export function recoverAttachment(context: AttachDetachContext, attachment: Stored<VolumeAttachment>): void {
+/**
+ * A VolumeAttachment that no status entry stands for: uncertain.
+ * @param known names of the VolumeAttachments that the actual state has an entry for
+ */
+export function recoverAttachment(
+  context: AttachDetachContext,
+  attachment: Stored<VolumeAttachment>,
+  known: ReadonlySet<string> = attachmentNames(context.actual.on(attachment.spec.nodeName)),
+): void {
   const { nodeName, attacher } = attachment.spec;
   const node = context.caches.nodes.get(nodeName);
   // On a node that is there and attaches for itself, attachments are its own affair.
   if (node !== undefined && node.metadata.annotations?.[managedNodeAnnotation] === undefined) return;
-  const known = context.actual
-    .on(nodeName)
-    .some(
-      (entry) =>
-        entry.pluginName === csiPluginName &&
-        attachmentNameOf(entry.volumeName, nodeName) === attachment.metadata.name,
-    );
-  if (known) return;
+  if (known.has(attachment.metadata.name)) return;
   const spec = specOfAttachment(context, attachment);
   const csi = spec?.persistentVolume?.spec?.csi;
   const named =
@@ -96,15 +100,22 @@ export function recoverAttachment(context: AttachDetachContext, attachment: Stor
     devicePath: "",
     confirmed: false,
   });
+  context.wakeDisk(uniqueName);
 }
 
-function attachmentNameOf(volumeName: string, nodeName: string): string | undefined {
-  try {
-    const { driver, volumeHandle } = parseCsiVolumeName(volumeName);
-    return attachmentName(volumeHandle, driver, nodeName);
-  } catch {
-    return undefined;
+/** Names of the VolumeAttachments that the entries stand for. */
+function attachmentNames(entries: readonly Attachment[]): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const { pluginName, volumeName, nodeName } of entries) {
+    if (pluginName !== csiPluginName) continue;
+    try {
+      const { driver, volumeHandle } = parseCsiVolumeName(volumeName);
+      names.add(attachmentName(volumeHandle, driver, nodeName));
+    } catch {
+      // A name that is no volume's stands for no VolumeAttachment.
+    }
   }
+  return names;
 }
 
 /** The CSI spec behind a VolumeAttachment, or undefined when its volume is not there. */

@@ -229,7 +229,7 @@ describe("the node's record of uncertain volumes", () => {
   });
 });
 
-describe("a controller that dies", () => {
+describe("a controller that stops at once", () => {
   it.each(["before its detach has an effect", "before its detach is confirmed"])(
     "%s leaves the disk to its successor, who ends the detach in-tree before CSI attaches",
     async (when) => {
@@ -298,7 +298,7 @@ describe("while the provider does not say what is attached", () => {
     throw new CloudError("Throttled", "slow down");
   };
 
-  it("CSI attaches nothing of the plugin, the pod is told once why, and the list is asked for with back-off", async () => {
+  it("CSI attaches nothing of the plugin, the pod gets one event that says why, and the list is asked for with back-off", async () => {
     // A controller that keeps no record has left the disk attached.
     const { plane, cloud } = bound(await World.create(ebs));
     await cloud.attachDisk("vol-a", "i-n1");
@@ -376,6 +376,48 @@ describe("evidence at the last moment", () => {
     await plane.pass(5_000);
     expect(cloud.calls).toEqual([]);
     expect(await plane.volumesAttached("n1")).toEqual([csiName]);
+  });
+
+  it("no in-tree attach on a node that was created again, while its record lacks the volume", async () => {
+    const { plane, cloud, record } = bound(await World.create());
+    let isRecreated = false;
+    let isDown = false;
+    const recreate = async () => {
+      isRecreated = true;
+      isDown = true;
+      const node = { ...aNode("n1"), apiVersion: "v1", kind: "Node" } as const;
+      await plane.kube.delete(resources.nodes, { name: "n1" }, { signal: plane.signal });
+      await plane.kube.create(resources.nodes, node, { signal: plane.signal });
+    };
+    const kube = new Proxy(plane.kube, {
+      get(target, property) {
+        const member = Reflect.get(target, property).bind(target);
+        if (property !== "get" && property !== "patch") return member;
+        return async (resource: { plural: string }, ...rest: unknown[]) => {
+          const isOfNode = resource.plural === "nodes";
+          if (isOfNode && property === "get" && !isRecreated) await recreate();
+          if (isOfNode && property === "patch" && isDown)
+            throw new KubeTransportError("the connection was lost");
+          return member(resource, ...rest);
+        };
+      },
+    });
+    world.start(kube);
+    await world.aPod();
+    await plane.pass(10_000);
+    expect(isRecreated).toBe(true);
+    expect(cloud.calls).toEqual([]);
+    isDown = false;
+    let recordAtAttach: readonly string[] = [];
+    cloud.before = async () => {
+      const node = await plane.kube.get(resources.nodes, { name: "n1" }, { signal: plane.signal });
+      recordAtAttach = uncertainVolumesOf(node);
+    };
+    await plane.pass(20_000);
+    expect(recordAtAttach).toEqual([inTreeName]);
+    expect(cloud.calls).toEqual(["attach vol-a i-n1"]);
+    expect(await plane.volumesAttached("n1")).toEqual([inTreeName]);
+    expect(await record()).toEqual([]);
   });
 
   it("no in-tree attach on a node whose agent has announced the change, until it has thought better of it", async () => {

@@ -6,8 +6,8 @@ import { errorChain, withDeadline } from "@longshore/runtime";
 import { isAttachable } from "../../framework/plugin.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
 import type { Attachment } from "./actual-state.ts";
-import { operationKey } from "./attach-detach-pass.ts";
 import type { AttachDetachContext } from "./context.ts";
+import { scopeOf } from "./disks/observe-disk.ts";
 
 /** Deadline of the question about one node's volumes of one plugin, in milliseconds. */
 const verifyTimeoutMs = 30_000;
@@ -18,7 +18,9 @@ export async function verifyAttached(context: AttachDetachContext, signal: Abort
   for (const attachment of context.actual.all()) {
     if (!attachment.confirmed || attachment.spec === undefined || isBusy(context, attachment)) continue;
     const group = `${attachment.nodeName}\n${attachment.pluginName}`;
-    groups.set(group, [...(groups.get(group) ?? []), attachment]);
+    const attachments = groups.get(group);
+    if (attachments === undefined) groups.set(group, [attachment]);
+    else attachments.push(attachment);
   }
   for (const attachments of groups.values()) {
     try {
@@ -56,10 +58,10 @@ async function verifyGroup(
     });
     // Uncertain rather than forgotten: the answer may be older than the attach.
     context.actual.doubt(attachment);
-    context.wake();
+    context.wakeDisk(attachment.identity);
   }
 }
 
-function isBusy(context: AttachDetachContext, { identity, nodeName, spec }: Attachment): boolean {
-  return context.executor.isOperationPending(operationKey(identity, nodeName, spec));
+function isBusy(context: AttachDetachContext, attachment: Attachment): boolean {
+  return context.operations.isPending(scopeOf(attachment));
 }

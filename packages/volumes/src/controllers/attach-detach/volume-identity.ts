@@ -12,6 +12,7 @@ import {
   attachmentName,
   csiPluginName,
   csiVolumeName,
+  isAttachmentName,
   parseCsiVolumeName,
 } from "../../plugins/csi/csi-names.ts";
 
@@ -89,6 +90,21 @@ export function csiAttachmentName(identity: string, nodeName: string): string | 
   } catch {
     return undefined;
   }
+}
+
+/**
+ * What the disk is known by on the node while its volume is missing: the name of its VolumeAttachment, which does not
+ * say which disk it is. Undefined: its identity is no CSI name.
+ */
+export function provisionalIdentity(identity: VolumeIdentity, nodeName: string): VolumeIdentity | undefined {
+  const name = csiAttachmentName(identity, nodeName);
+  return name === undefined ? undefined : uniqueNameOf(csiPluginName, name);
+}
+
+/** Whether it is a {@link provisionalIdentity}. */
+export function isProvisional(identity: VolumeIdentity): boolean {
+  const prefix = `${csiPluginName}/`;
+  return identity.startsWith(prefix) && isAttachmentName(identity.slice(prefix.length));
 }
 
 function trySplit(uniqueName: UniqueVolumeName): ReturnType<typeof splitUniqueName> | undefined {

@@ -6,7 +6,8 @@ import { volumeGates } from "../../csimigration/gates.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { aBoundEbsVolume, ControlPlane } from "../../testing/control-plane.ts";
 import { FakeCloud } from "../../testing/fake-cloud.ts";
-import { startExpandController, storageResizerAnnotation } from "./expand-controller.ts";
+import { storageResizerAnnotation } from "./decide-expand-step.ts";
+import { startExpandController } from "./expand-controller.ts";
 import { mergedResizeConditions } from "./resize-conditions.ts";
 
 const planes: ControlPlane[] = [];
@@ -14,10 +15,26 @@ afterEach(async () => {
   for (const plane of planes.splice(0)) await plane.stop();
 });
 
-async function grown(gates: Record<string, boolean>, pv: object = {}) {
+interface Given {
+  readonly isStuck?: boolean;
+  /** Called before each call of the cloud. */
+  readonly meanwhile?: (plane: ControlPlane, call: string) => Promise<void>;
+}
+
+async function grown(
+  gates: Record<string, boolean>,
+  pv: object = {},
+  { isStuck = false, meanwhile }: Given = {},
+) {
   const plane = new ControlPlane();
   planes.push(plane);
   const cloud = new FakeCloud(["n1"]);
+  if (meanwhile !== undefined) cloud.before = (call) => meanwhile(plane, call);
+  const resizeDisk = (_id: string, _bytes: bigint, signal: AbortSignal) =>
+    new Promise<bigint>((_resolve, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason));
+    });
+  if (isStuck) Object.assign(cloud, { resizeDisk });
   const plugin = awsEbsPlugin({ cloud });
   const lookedUp: string[] = [];
   const watched = {
@@ -64,6 +81,35 @@ describe("expansion", () => {
     expect(claim?.status?.conditions?.map(({ type }) => type)).toEqual(["FileSystemResizePending"]);
     expect(claim?.status?.capacity?.storage).toBe("5Gi");
     expect((await plane.get(resources.persistentVolumes, "pv-a"))?.spec?.capacity?.storage).toBe("8Gi");
+  });
+
+  it("in-tree of a device that takes too long is reported, and tried again", async () => {
+    const { plane, cloud, claim } = await grown({}, {}, { isStuck: true });
+    expect(claim?.status?.conditions?.map(({ type }) => type)).toEqual(["Resizing"]);
+    await plane.pass(121_000);
+    expect(await plane.eventsOn("PersistentVolumeClaim", "a")).toEqual([
+      expect.stringContaining("Warning VolumeResizeFailed"),
+    ]);
+    Reflect.deleteProperty(cloud, "resizeDisk"); // That of its class is back.
+    await plane.pass(125_000); // The second attempt began before.
+    const volume = await plane.get(resources.persistentVolumes, "pv-a");
+    expect(volume?.spec?.capacity?.storage).toBe("8Gi");
+  });
+
+  it("in-tree changes no other volume that has taken the name meanwhile", async () => {
+    const meanwhile = async (plane: ControlPlane, call: string) => {
+      if (!call.startsWith("resize")) return;
+      const volumes = resources.persistentVolumes;
+      const [ref, { signal }] = [{ name: "pv-a" }, plane];
+      const { claimRef: _, ...spec } = (await plane.kube.get(volumes, ref, { signal }))?.spec ?? {};
+      const body = { metadata: { finalizers: null } };
+      await plane.kube.patch(volumes, ref, { type: "merge", body }, { signal });
+      await plane.kube.delete(volumes, ref, { signal });
+      await plane.kube.create(volumes, { metadata: ref, spec }, { signal });
+    };
+    const { plane } = await grown({}, {}, { meanwhile });
+    const volume = await plane.get(resources.persistentVolumes, "pv-a");
+    expect(volume?.spec?.capacity?.storage).toBe("5Gi");
   });
 
   it("in-tree of a block volume is done with the disk", async () => {

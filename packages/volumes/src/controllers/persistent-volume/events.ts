@@ -1,25 +1,23 @@
 /** Events on claims and volumes. */
-import type { PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
-import type { PersistentVolumeContext } from "./context.ts";
+import type { EventRecorder, PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
 
-/** An event on a claim. */
-export function tell(
-  context: PersistentVolumeContext,
-  claim: Stored<PersistentVolumeClaim>,
-  type: "Normal" | "Warning",
-  reason: string,
-  message: string,
-): void {
-  context.events.event({ ...claim, apiVersion: "v1", kind: "PersistentVolumeClaim" }, type, reason, message);
+/** An event that is due. */
+export interface Report {
+  readonly type: "Normal" | "Warning";
+  readonly reason: string;
+  readonly message: string;
 }
 
-/** An event on a volume. */
-export function tellVolume(
-  context: PersistentVolumeContext,
-  volume: Stored<PersistentVolume>,
-  type: "Normal" | "Warning",
-  reason: string,
-  message: string,
-): void {
-  context.events.event({ ...volume, apiVersion: "v1", kind: "PersistentVolume" }, type, reason, message);
+type Events = Pick<EventRecorder, "event">;
+
+/** Emits an event on a claim. */
+export function reportOnClaim(events: Events, claim: Stored<PersistentVolumeClaim>, report: Report): void {
+  const subject = { ...claim, apiVersion: "v1", kind: "PersistentVolumeClaim" };
+  events.event(subject, report.type, report.reason, report.message);
+}
+
+/** Emits an event on a volume. */
+export function reportOnVolume(events: Events, volume: Stored<PersistentVolume>, report: Report): void {
+  const subject = { ...volume, apiVersion: "v1", kind: "PersistentVolume" };
+  events.event(subject, report.type, report.reason, report.message);
 }

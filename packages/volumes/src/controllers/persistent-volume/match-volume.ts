@@ -20,28 +20,24 @@ export function mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim)
 }
 
 /**
- * The best volume for the claim: one that is bound to it beforehand, else the smallest that has enough,
- * those with the fewest access modes first.
- * @param delayBinding only volumes bound beforehand count: a scheduler chooses among the others
+ * The best volume for the claim: one whose claimRef names it, else the first that suits of those that no claim has.
+ * @param named volumes whose claimRef names a claim of this name
+ * @param available volumes that no claim has, the best first (`available-volumes.ts`); none where binding is delayed
  */
 export function bestVolume<V extends PersistentVolume>(
-  volumes: readonly V[],
   claim: PersistentVolumeClaim,
-  delayBinding: boolean,
+  named: Iterable<V>,
+  available: Iterable<V>,
 ): V | undefined {
-  let best: V | undefined;
-  for (const volume of volumes) {
-    if (volume.spec?.claimRef != null) {
-      if (isBoundTo(volume, claim) && mismatch(volume, claim) === undefined) return volume;
-      continue;
-    }
-    if (delayBinding || volume.status?.phase !== "Available" || mismatch(volume, claim) !== undefined)
-      continue;
-    const selector = claim.spec?.selector;
-    if (selector != null && !labelSelectorMatches(selector, volume.metadata?.labels ?? {})) continue;
-    if (best === undefined || isBetter(volume, best)) best = volume;
+  for (const volume of named) {
+    if (isBoundTo(volume, claim) && mismatch(volume, claim) === undefined) return volume;
   }
-  return best;
+  const selector = claim.spec?.selector;
+  for (const volume of available) {
+    if (mismatch(volume, claim) !== undefined) continue;
+    if (selector == null || labelSelectorMatches(selector, volume.metadata?.labels ?? {})) return volume;
+  }
+  return undefined;
 }
 
 /** Whether the volume's claimRef names this claim: the same name, and the same UID or none yet. */
@@ -70,10 +66,4 @@ export function requestOf(claim: PersistentVolumeClaim): Quantity {
 function accessModesSuffice(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {
   const modes = volume.spec?.accessModes ?? [];
   return (claim.spec?.accessModes ?? []).every((mode) => modes.includes(mode));
-}
-
-function isBetter(volume: PersistentVolume, than: PersistentVolume): boolean {
-  const modes = (volume.spec?.accessModes ?? []).length - (than.spec?.accessModes ?? []).length;
-  if (modes !== 0) return modes < 0;
-  return capacityOf(volume).compare(capacityOf(than)) < 0;
 }

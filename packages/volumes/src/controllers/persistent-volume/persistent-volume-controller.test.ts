@@ -8,8 +8,8 @@ import {
   type StorageClass,
 } from "@longshore/kube";
 import { type FeatureGates, featureGates } from "@longshore/runtime";
+import { laggingClient } from "@longshore/testing/kube";
 import { afterEach, describe, expect, it } from "vitest";
-import { laggingClient } from "../../../../kube/src/testing/lagging-client.ts";
 import { volumeGates } from "../../csimigration/gates.ts";
 import { CloudError } from "../../framework/ports.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
@@ -216,7 +216,7 @@ describe("provisioning in-tree", () => {
     expect(bound?.metadata.annotations?.["volume.beta.kubernetes.io/storage-provisioner"]).toBe(ebs);
   });
 
-  it("goes to the zone of the selected node, and lets the scheduler choose anew after a final failure", async () => {
+  it("goes to the zone of the selected node, and lets the scheduler choose again after a final failure", async () => {
     const { plane, cloud, start } = world();
     await plane.create(
       resources.storageClasses,

@@ -3,39 +3,42 @@
  * the annotations that separate in-tree code from external provisioners. Source: docs/behaviour/controllers.md
  * Part B.
  *
- * Invariants
- *  - One claim and one volume at a time: the passes are not re-entrant.
- *  - A stale cache does no harm: writes carry the version they were made from, and what cannot be
- *    undone (lost, released, deleted) is asked live before.
+ *     claims ──provisioning──► provisioning ──claim (retry)──► claims
+ *     volumes ──deletion──► deletion          volumes ──claim──► claims
+ *
+ * Four controllers, each of its own kind of key. What one needs of another is that it looks at a key: each decides on
+ * its own observation.
+ *
+ * Invariant: a stale cache does no harm: writes carry the version they were made from, and what cannot be undone (lost,
+ * released, deleted) is asked live before.
  */
 import {
+  ComponentScope,
+  type Controller,
   createEventRecorder,
   type KubeEnv,
-  keyOf,
-  type PersistentVolume,
-  type PersistentVolumeClaim,
-  resources,
   type SharedInformers,
-  settled,
   sharedInformers,
-  startWorkQueue,
   trackWrites,
-  type WorkQueue,
 } from "@longshore/kube";
-import { type Component, errorChain, type FeatureGates, stopAll, TaskGroup } from "@longshore/runtime";
+import type { Component, FeatureGates } from "@longshore/runtime";
 import { gateDependencyWarnings } from "../../csimigration/gates.ts";
 import {
   createMigratedPluginManager,
   withoutCompletedPlugins,
 } from "../../csimigration/migrated-plugin-manager.ts";
-import { createOperationExecutor } from "../../framework/operations.ts";
 import type { VolumePlugin } from "../../framework/plugin.ts";
 import { createVolumePluginManager } from "../../framework/plugin-manager.ts";
-import { claimOfPodVolume } from "../attach-detach/pod-volume-spec.ts";
-import { classOfClaim } from "./annotations.ts";
-import { type PersistentVolumeContext, podsByClaimIndex } from "./context.ts";
-import { syncClaim } from "./sync-claim.ts";
-import { syncVolume } from "./sync-volume.ts";
+import { controllerVolumeHost } from "../controller-volume-host.ts";
+import { startClaimsController } from "./claims-controller.ts";
+import type { PersistentVolumeCaches, PersistentVolumeContext, Wakes } from "./context.ts";
+import { startDeletionController } from "./deletion-controller.ts";
+import { OperationAttempts } from "./operation-attempts.ts";
+import { startPersistentVolumeCaches } from "./persistent-volume-caches.ts";
+import type { Provisioners } from "./provisioner-choice.ts";
+import { startProvisioningController } from "./provisioning-controller.ts";
+import { TakenVolumes } from "./taken-volumes.ts";
+import { startVolumesController } from "./volumes-controller.ts";
 
 /** The seams of the controller. */
 export type PersistentVolumeEnv = KubeEnv & {
@@ -55,178 +58,65 @@ export interface PersistentVolumeOptions {
   readonly clusterName?: string | undefined;
 }
 
-const reconcileTimeoutMs = 120_000;
-
 /** Starts the controller; it works in the background until it is stopped. */
 export function startPersistentVolumeController(
   given: PersistentVolumeEnv,
   options: PersistentVolumeOptions,
 ): Component {
-  const tasks = new TaskGroup((error) =>
+  const scope = new ComponentScope((error) =>
     given.logger.error("persistent-volume controller failed", { error }),
   );
-  const parts: Component[] = [];
   const informers = given.informers ?? sharedInformers(given);
-  if (given.informers === undefined) parts.push(informers);
+  if (given.informers === undefined) scope.own(informers);
   const env = trackWrites(given, informers);
   for (const warning of gateDependencyWarnings(options.gates)) env.logger.warn(warning);
-  tasks.spawn((signal) => run(env, options, informers, parts, signal));
-  return {
-    async stop() {
-      await tasks.stop();
-      await stopAll(parts);
-    },
-  };
+  const caches = startPersistentVolumeCaches(informers);
+  scope.onStop(caches.available.follow(caches.volumes));
+  scope.spawn(async () => {
+    const migration = createMigratedPluginManager(options.gates);
+    const completed = withoutCompletedPlugins(env.plugins, migration);
+    const plugins = await createVolumePluginManager(controllerVolumeHost(env), completed);
+    scope.own(...startControllers(env, options, caches, { plugins, migration }));
+  });
+  return scope;
 }
 
-async function run(
+function startControllers(
   env: PersistentVolumeEnv,
   options: PersistentVolumeOptions,
-  informers: SharedInformers,
-  parts: Component[],
-  signal: AbortSignal,
-): Promise<void> {
-  const claims = informers.of(resources.persistentVolumeClaims);
-  const volumes = informers.of(resources.persistentVolumes);
-  const classes = informers.of(resources.storageClasses);
-  const pods = informers.of(resources.pods, {
-    indexes: {
-      [podsByClaimIndex]: (pod) =>
-        (pod.spec?.volumes ?? []).flatMap((volume) => {
-          const claim = claimOfPodVolume(pod, volume);
-          return claim === undefined ? [] : [`${claim.namespace}/${claim.name}`];
-        }),
-    },
-  });
-  await Promise.all([claims, volumes, classes, pods].map((cache) => cache.synced(signal)));
-
-  const migration = createMigratedPluginManager(options.gates);
-  const plugins = await createVolumePluginManager(
-    {
-      clock: env.clock,
-      random: env.random,
-      logger: env.logger,
-      meter: env.meter,
-      kube: env.kube,
-      csiDriver: (name, within) => env.kube.get(resources.csiDrivers, { name }, { signal: within }),
-    },
-    withoutCompletedPlugins(env.plugins, migration),
-  );
-  const queues: { claims?: WorkQueue; volumes?: WorkQueue } = {};
-  const executor = createOperationExecutor(env, {
-    onEnd({ key, error, retryInMs }) {
-      if (error === undefined) return; // The objects that it wrote wake what has to follow.
-      env.logger.warn("volume operation failed", {
-        operation: key.volumeName,
-        retryInMs,
-        error: errorChain(error),
-      });
-      wakeObjectOf(key.volumeName, queues, retryInMs);
-    },
-  });
+  caches: PersistentVolumeCaches,
+  provisioners: Provisioners,
+): readonly Component[] {
+  const controllers = {} as Record<"claims" | "volumes" | "provisioning" | "deletion", Controller>;
   const events = createEventRecorder(env, { component: "persistentvolume-controller" });
   const context: PersistentVolumeContext = {
     env,
-    compat: options.compat !== undefined,
-    clusterName: options.clusterName ?? "kubernetes",
-    claims,
-    volumes,
-    classes,
-    pods,
-    plugins,
-    migration,
-    executor,
+    caches,
+    provisioners,
     events,
-    enqueueClaim: (key) => queues.claims?.add(key),
-    enqueueVolume: (name) => queues.volumes?.add(name),
+    wakes: wakesOf(controllers),
+    attempts: new OperationAttempts(env.clock),
+    taken: new TakenVolumes(),
+    clusterName: options.clusterName ?? "kubernetes",
+    compat: options.compat !== undefined,
   };
-  queues.volumes = startWorkQueue(env, {
-    name: "volumes",
-    reconcileTimeoutMs,
-    reconcile: async (name, within) => {
-      await syncVolume(context, name, within);
-      return settled;
-    },
-  });
-  queues.claims = startWorkQueue(env, {
-    name: "claims",
-    reconcileTimeoutMs,
-    reconcile: async (key, within) => {
-      await syncClaim(context, key, within);
-      return settled;
-    },
-  });
-  parts.push(events, executor, queues.volumes, queues.claims, subscription(watchObjects(context)));
+  controllers.deletion = startDeletionController(context);
+  controllers.provisioning = startProvisioningController(context);
+  controllers.volumes = startVolumesController(context);
+  controllers.claims = startClaimsController(context);
+  return [events, ...Object.values(controllers)];
 }
 
-/** Subscribes to the caches: a changed object enqueues its keys. @returns functions that unsubscribe */
-function watchObjects(context: PersistentVolumeContext): readonly (() => void)[] {
-  const { claims, volumes, classes, pods } = context;
-  const onClaim = (claim: PersistentVolumeClaim) => {
-    context.enqueueClaim(keyOf(claim));
-    const volumeName = claim.spec?.volumeName ?? "";
-    if (volumeName !== "") context.enqueueVolume(volumeName);
-  };
-  const onVolume = (volume: PersistentVolume) => {
-    context.enqueueVolume(keyOf(volume));
-    const ref = volume.spec?.claimRef;
-    if (ref != null) context.enqueueClaim(`${ref.namespace}/${ref.name}`);
-    else if (volume.status?.phase === "Available") wakeUnbound(volume.spec?.storageClassName ?? "");
-  };
-  const wakeUnbound = (className: string) => {
-    for (const claim of claims.list()) {
-      if ((claim.spec?.volumeName ?? "") === "" && classOfClaim(claim) === className) {
-        context.enqueueClaim(keyOf(claim));
-      }
-    }
-  };
-  return [
-    volumes.onChange({
-      added: onVolume,
-      updated: (_before, after) => onVolume(after),
-      deleted: onVolume,
-    }),
-    claims.onChange({
-      added: onClaim,
-      updated: (_before, after) => onClaim(after),
-      deleted: (claim) => {
-        onClaim(claim);
-        // A volume made for the claim but not yet taken by it has to be released as well.
-        context.enqueueVolume(`pvc-${claim.metadata.uid}`);
-      },
-    }),
-    classes.onChange({
-      added: (storageClass) => wakeUnbound(storageClass.metadata.name),
-      updated: (_before, after) => wakeUnbound(after.metadata.name),
-    }),
-    pods.onChange({
-      added: (pod) => {
-        for (const volume of pod.spec?.volumes ?? []) {
-          const claim = claimOfPodVolume(pod, volume);
-          const key = claim === undefined ? "" : `${claim.namespace}/${claim.name}`;
-          if (claims.get(key)?.status?.phase === "Pending") context.enqueueClaim(key);
-        }
-      },
-    }),
-  ];
-}
-
-function subscription(unsubscribe: readonly (() => void)[]): Component {
+/** Filled once all controllers have started, before the first pass of any. */
+function wakesOf(
+  controllers: Readonly<Record<"claims" | "volumes" | "provisioning" | "deletion", Controller>>,
+): Wakes {
   return {
-    async stop() {
-      for (const end of unsubscribe) end();
+    claim(key, afterMs) {
+      if (afterMs === undefined) controllers.claims.wake(key);
+      else controllers.claims.wakeAfter(key, afterMs);
     },
+    provisioning: (key) => controllers.provisioning.wake(key),
+    deletion: (name) => controllers.deletion.wake(name),
   };
-}
-
-/** Looks again at the object that an operation worked on. */
-function wakeObjectOf(
-  operation: string,
-  queues: { readonly claims?: WorkQueue; readonly volumes?: WorkQueue },
-  afterMs: number,
-): void {
-  const provision = /^provision-(.*)\[[^[]*\]$/.exec(operation)?.[1];
-  const remove = /^delete-(.*)\[[^[]*\]$/.exec(operation)?.[1];
-  if (provision !== undefined) queues.claims?.addAfter(provision, afterMs);
-  if (remove !== undefined) queues.volumes?.addAfter(remove, afterMs);
 }

@@ -1,8 +1,10 @@
 /** The protection controllers against the embedded API server, under the virtual clock. */
-import { resources } from "@longshore/kube";
+import { type KubeClient, resources } from "@longshore/kube";
+import { laggingClient } from "@longshore/testing/kube";
 import { afterEach, describe, expect, it } from "vitest";
 import { aBoundEbsVolume, aPod, ControlPlane } from "../../testing/control-plane.ts";
-import { isUsed, startProtectionControllers } from "./protection-controllers.ts";
+import { isUsed } from "./claim-users.ts";
+import { startProtectionControllers } from "./protection-controllers.ts";
 
 const planes: ControlPlane[] = [];
 afterEach(async () => {
@@ -36,6 +38,32 @@ describe("protection", () => {
     );
     await plane.pass(1_000);
     expect(await plane.get(resources.persistentVolumes, "pv-a")).toBeUndefined();
+  });
+
+  it("keeps a claim for a pod that only the API server shows", async () => {
+    const plane = new ControlPlane();
+    planes.push(plane);
+    await aBoundEbsVolume(plane, "a", "vol-a");
+    const late = laggingClient(plane.clock, plane.kube, { lagMs: 10_000, isDead: false });
+    const kube = new Proxy(plane.kube, {
+      get(target, property) {
+        if (property !== "watch") return Reflect.get(target, property).bind(target);
+        const watch: KubeClient["watch"] = (resource, options) =>
+          (resource.plural === "pods" ? late : target).watch(resource, options);
+        return watch;
+      },
+    });
+    plane.running(startProtectionControllers({ ...plane.env, kube }));
+    await plane.pass(1_000);
+    await plane.create(resources.pods, aPod("p", "n1", { persistentVolumeClaim: { claimName: "a" } }));
+    await plane.delete(resources.persistentVolumeClaims, "a", "default");
+    await plane.pass(9_000);
+    expect(await plane.get(resources.persistentVolumeClaims, "a", "default")).toBeDefined();
+    await plane.pass(60_000);
+    expect(await plane.get(resources.persistentVolumeClaims, "a", "default")).toBeDefined();
+    await plane.delete(resources.pods, "p", "default");
+    await plane.pass(11_000);
+    expect(await plane.get(resources.persistentVolumeClaims, "a", "default")).toBeUndefined();
   });
 
   const claim = { metadata: { namespace: "default", name: "a" } };

@@ -3,9 +3,7 @@
  * gates say what is wanted; what is still attached or mounted says whether the node may change over.
  * docs/contract.md, "C1 over C5". Nothing changes over while a volume of the plugin is there on the old way.
  */
-
-/** The way of a plugin's volumes on a node. */
-export type VolumePath = "in-tree" | "csi";
+import type { VolumePath } from "../volume-manager/volume-paths.ts";
 
 /** What is known of one plugin on this node. */
 export interface MigrationFacts {

@@ -17,13 +17,8 @@ import {
   parseCsiVolumeName,
 } from "../../plugins/csi/csi-names.ts";
 import { readVolData, type VolData } from "../../plugins/csi/vol-data.ts";
-import type { VolumePath } from "./migration-step.ts";
-
-/** A plugin and the driver that takes over from it. */
-export interface MigratingPlugin {
-  readonly inTreeName: string;
-  readonly driverName: string;
-}
+import type { VolumePath } from "../volume-manager/volume-paths.ts";
+import type { PluginNames } from "../volume-manager/volumes-in-hand.ts";
 
 /** What the observation needs. */
 export interface VolumesLeftEnv {
@@ -31,6 +26,8 @@ export interface VolumesLeftEnv {
   readonly host: Host;
   readonly nodeName: string;
   readonly rootDir: string;
+  /** True for a volume that pods wait for, and of which nothing is or may be mounted. */
+  readonly isMerelyWanted: (uniqueName: string) => boolean;
 }
 
 /**
@@ -40,14 +37,15 @@ export interface VolumesLeftEnv {
  */
 export async function observeVolumesLeft(
   env: VolumesLeftEnv,
-  plugin: MigratingPlugin,
+  plugin: PluginNames,
   node: Stored<Node>,
   heardOf: Set<string>,
   signal: AbortSignal,
 ): Promise<Readonly<Record<VolumePath, readonly string[]>>> {
   const listed = (node.status?.volumesAttached ?? []).map(({ name }) => name);
-  // The status alone is early: a volume leaves it before it is detached.
-  const attached = [...listed, ...uncertainVolumesOf(node)];
+  const inUse = (node.status?.volumesInUse ?? []).filter((name) => !env.isMerelyWanted(name));
+  // The list of attached volumes alone is early: a volume leaves it before it is detached.
+  const attached = [...listed, ...uncertainVolumesOf(node), ...inUse];
   const inTreePrefix = `${plugin.inTreeName}/`;
   const inTree = new Set([
     ...attached.filter((name) => name.startsWith(inTreePrefix)),
@@ -55,21 +53,21 @@ export async function observeVolumesLeft(
   ]);
   const csiPrefix = uniqueNameOf(csiPluginName, csiVolumeName(plugin.driverName, ""));
   const onDisk = await csiVolumesOnDisk(env, plugin.driverName);
-  for (const name of [...attached.filter((n) => n.startsWith(csiPrefix)), ...onDisk.keys()])
+  for (const name of [...attached.filter((n) => n.startsWith(csiPrefix)), ...onDisk.volumes.keys()])
     heardOf.add(name);
   const csi: string[] = [];
   for (const name of [...heardOf].sort()) {
     if (!name.startsWith(csiPrefix)) continue;
-    const there = onDisk.has(name) || attached.includes(name);
+    const there = onDisk.volumes.has(name) || attached.includes(name);
     const attachment = await attachmentOf(env, name, signal);
     if (!there && attachment === undefined) {
       heardOf.delete(name);
       continue;
     }
-    const pvName = onDisk.get(name)?.specVolID ?? attachment?.spec.source.persistentVolumeName;
+    const pvName = onDisk.volumes.get(name)?.specVolID ?? attachment?.spec.source.persistentVolumeName;
     if (!(await isNativeCsiVolume(env, pvName, signal))) csi.push(name);
   }
-  return { "in-tree": [...inTree].sort(), csi };
+  return { "in-tree": [...inTree].sort(), csi: [...csi, ...onDisk.unreadable] };
 }
 
 async function attachmentOf(env: VolumesLeftEnv, uniqueName: string, signal: AbortSignal) {
@@ -99,27 +97,51 @@ async function isNativeCsiVolume(
   return pv?.spec?.csi != null;
 }
 
-/** Unique names of CSI volumes of the driver that are staged or published, from their data files. */
-async function csiVolumesOnDisk(
-  env: VolumesLeftEnv,
-  driverName: string,
-): Promise<ReadonlyMap<string, VolData>> {
-  const { host, rootDir } = env;
-  const found = new Map<string, VolData>();
-  const look = async (directory: string, pvName: string) => {
-    const data = await readVolData(host, directory).catch(() => undefined);
-    if (data?.driverName !== driverName) return;
-    found.set(uniqueNameOf(csiPluginName, csiVolumeName(driverName, data.volumeHandle)), {
-      ...data,
-      specVolID: data.specVolID ?? pvName,
-    });
-  };
-  const staging = `${kubeletPaths.pluginDir(rootDir, csiPluginName)}/pv`;
-  for (const pvName of (await host.readDirectory(staging)) ?? []) await look(`${staging}/${pvName}`, pvName);
-  for (const directory of await podVolumeDirectories(env, csiPluginName)) {
-    await look(directory, directory.slice(directory.lastIndexOf("/") + 1));
+/** CSI volumes in directories of this node. */
+interface CsiVolumesOnDisk {
+  /** By unique name: volumes of the driver that are staged or published. */
+  readonly volumes: ReadonlyMap<string, VolData>;
+  /** Paths of directories whose volume, and so whose driver, is not known: they may be of any driver. */
+  readonly unreadable: readonly string[];
+}
+
+/** Reads the data files of all CSI volumes that are staged or published. */
+async function csiVolumesOnDisk(env: VolumesLeftEnv, driverName: string): Promise<CsiVolumesOnDisk> {
+  const volumes = new Map<string, VolData>();
+  const unreadable: string[] = [];
+  for (const { directory, mountPath } of await csiVolumeDirectories(env)) {
+    const data = await volDataOf(env.host, directory, mountPath);
+    if (data === "unreadable") unreadable.push(directory);
+    if (data === undefined || data === "unreadable" || data.driverName !== driverName) continue;
+    const name = uniqueNameOf(csiPluginName, csiVolumeName(driverName, data.volumeHandle));
+    const directoryName = directory.slice(directory.lastIndexOf("/") + 1);
+    volumes.set(name, { ...data, specVolID: data.specVolID ?? directoryName });
   }
-  return found;
+  return { volumes, unreadable };
+}
+
+/** Undefined: nothing was ever staged or published there, since the file is written first. */
+async function volDataOf(
+  host: Host,
+  directory: string,
+  mountPath: string,
+): Promise<VolData | "unreadable" | undefined> {
+  try {
+    const data = await readVolData(host, directory);
+    return data === undefined && (await host.isMountPoint(mountPath)) ? "unreadable" : data;
+  } catch {
+    return "unreadable";
+  }
+}
+
+async function csiVolumeDirectories(env: VolumesLeftEnv) {
+  const staging = `${kubeletPaths.pluginDir(env.rootDir, csiPluginName)}/pv`;
+  const staged = ((await env.host.readDirectory(staging)) ?? []).map((name) => `${staging}/${name}`);
+  const published = await podVolumeDirectories(env, csiPluginName);
+  return [
+    ...staged.map((directory) => ({ directory, mountPath: `${directory}/globalmount` })),
+    ...published.map((directory) => ({ directory, mountPath: `${directory}/mount` })),
+  ];
 }
 
 /** Names of in-tree volumes of the plugin that have a directory in a pod or a global mount. */

@@ -137,7 +137,9 @@ export function startPluginRegistration(env: Env, options: PluginRegistrationOpt
     try {
       await client.notifyRegistrationStatus(status, { signal, timeoutMs: notifyTimeoutMs });
     } catch (error) {
-      env.logger.warn("a registrar was not told how its registration went", { error: errorChain(error) });
+      env.logger.warn("the outcome of a registration could not be reported to its registrar", {
+        error: errorChain(error),
+      });
     }
   }
 

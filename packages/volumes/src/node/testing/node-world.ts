@@ -312,6 +312,20 @@ export class NodeWorld {
     );
   }
 
+  /** Makes PersistentVolume and claim again under their names, for another disk. */
+  async replaceVolume(id: string, otherId: string): Promise<void> {
+    const pv = { name: `pv-${id}` };
+    const claim = { namespace: "default", name: `claim-${id}` };
+    const unprotected = { type: "merge", body: { metadata: { finalizers: null } } } as const;
+    await this.kube.patch(resources.persistentVolumes, pv, unprotected, this);
+    await this.kube.patch(resources.persistentVolumeClaims, claim, unprotected, this);
+    await this.kube.delete(resources.persistentVolumes, pv, this);
+    await this.kube.delete(resources.persistentVolumeClaims, claim, this);
+    await this.volume(id, {
+      awsElasticBlockStore: { volumeID: `aws://us-east-1a/${otherId}`, fsType: "ext4" },
+    });
+  }
+
   /** A pod on the node that uses the claims of these disks. */
   async pod(
     name: string,

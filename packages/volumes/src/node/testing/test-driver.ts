@@ -65,9 +65,10 @@ export function testDriver(
             },
           };
         },
-        nodeGetCapabilities: async () => ({
-          capabilities: rpcs.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
-        }),
+        nodeGetCapabilities: async () => {
+          await driver.before("NodeGetCapabilities", "");
+          return { capabilities: rpcs.map((type) => ({ type: { case: "rpc" as const, value: { type } } })) };
+        },
         nodeStageVolume: (r) =>
           call("NodeStageVolume", r.volumeId, async () => {
             const device = r.publishContext.devicePath ?? driver.device;

@@ -2,16 +2,19 @@
  * What is mounted, or may be. Source: docs/behaviour/node-agent.md 5.
  *
  *   device and pod mount:   not mounted ──uncertain error──▶ uncertain ──success──▶ mounted
- *                                ◀────────final error──────────┘
+ *                                ◀────────final error──────────┘ ◀──unmount begins──┘
  *
  * Invariants
  *  - What may be mounted is in here: an entry goes only after a certain unmount.
- *  - "Mounted" is never downgraded by an error.
+ *  - "Mounted" is never downgraded by the error of a mount. An unmount that has begun may have taken effect,
+ *    whatever its answer: from then on the mount is uncertain.
+ *  - Entries are values: a change replaces the entry, and shares what did not change.
  */
 import type { UniqueVolumeName } from "../../framework/names.ts";
 import { type NodeErrorKind, nodeErrorKind } from "../../framework/node-errors.ts";
 import type { VolumePlugin } from "../../framework/plugin.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
+import { VolumesByPod } from "./volumes-by-pod.ts";
 
 /** How sure it is that something is mounted. */
 export type MountState = "notMounted" | "uncertain" | "mounted";
@@ -42,13 +45,15 @@ export interface ActualVolume {
   readonly pods: ReadonlyMap<string, ActualPod>;
 }
 
-interface Entry extends Omit<ActualVolume, "attachVerified" | "devicePath" | "device" | "spec" | "origin"> {
-  spec: VolumeSpec;
-  origin: string | undefined;
-  attachVerified: boolean;
-  devicePath: string;
-  device: { readonly state: MountState; readonly path: string };
-  readonly pods: Map<string, ActualPod>;
+/** A mount of a volume in a pod, without how sure it is. */
+export type PodMount = Omit<ActualPod, "state">;
+
+/** What a change of the actual state concerns. */
+export interface ActualChange {
+  readonly uniqueName: UniqueVolumeName;
+  readonly origin: string | undefined;
+  /** Undefined: the volume itself or its device. */
+  readonly podUID: string | undefined;
 }
 
 /** The state after a failed mount, by the table in docs/behaviour/node-agent.md 5. */
@@ -60,7 +65,14 @@ export function stateAfterError(current: MountState, kind: NodeErrorKind): Mount
 
 /** The actual state of the node's volumes. */
 export class ActualState {
-  readonly #volumes = new Map<UniqueVolumeName, Entry>();
+  readonly #volumes = new Map<UniqueVolumeName, ActualVolume>();
+  readonly #byPod = new VolumesByPod();
+  readonly #onChange: (change: ActualChange) => void;
+
+  /** @param onChange called after each change of what is or may be mounted; must not throw */
+  constructor(onChange: (change: ActualChange) => void = () => {}) {
+    this.#onChange = onChange;
+  }
 
   get(uniqueName: UniqueVolumeName): ActualVolume | undefined {
     return this.#volumes.get(uniqueName);
@@ -76,97 +88,136 @@ export class ActualState {
 
   /** True when any volume is or may be mounted for the pod. */
   hasPod(podUID: string): boolean {
-    return [...this.#volumes.values()].some((volume) => volume.pods.has(podUID));
+    return this.#byPod.has(podUID);
+  }
+
+  /** Unique names of the volumes that are or may be mounted for the pod. */
+  namesOf(podUID: string): readonly UniqueVolumeName[] {
+    return this.#byPod.namesOf(podUID);
   }
 
   /** Every pod that something is or may be mounted for. */
-  podUIDs(): ReadonlySet<string> {
-    return new Set([...this.#volumes.values()].flatMap((volume) => [...volume.pods.keys()]));
+  podUIDs(): readonly string[] {
+    return this.#byPod.podUIDs();
   }
 
-  /** The volume is attached, as the controller says. Of a known volume only the device path changes. */
+  /** The volume is attached, as the controller says. A spec found on disk is replaced: it is good for unmounting only. */
   markAttached(
     volume: Pick<ActualVolume, "uniqueName" | "spec" | "plugin" | "attachable" | "origin">,
     devicePath: string,
   ): void {
-    const entry = this.#ensure(volume);
-    // A spec found on disk is good for unmounting only; this one is complete.
-    entry.spec = volume.spec;
-    entry.origin = volume.origin;
-    entry.attachVerified = true;
-    entry.devicePath = devicePath;
+    const { spec, origin } = volume;
+    this.#set({ ...this.#entryOf(volume), spec, origin, attachVerified: true, devicePath });
   }
 
   /** Adds a volume found on disk at start: it may be mounted, and its attachment is not confirmed. */
   restore(
     volume: Pick<ActualVolume, "uniqueName" | "spec" | "plugin" | "attachable">,
-    found: {
-      readonly devicePath?: string;
-      readonly deviceMountPath?: string;
-      readonly pod?: Omit<ActualPod, "state">;
-    },
+    found: { readonly deviceMountPath?: string; readonly pod?: PodMount },
   ): void {
-    const entry = this.#ensure({ ...volume, origin: undefined });
-    if (found.deviceMountPath !== undefined)
-      entry.device = { state: "uncertain", path: found.deviceMountPath };
-    if (found.pod !== undefined) entry.pods.set(found.pod.podUID, { ...found.pod, state: "uncertain" });
+    const { deviceMountPath, pod } = found;
+    const entry = this.#entryOf({ ...volume, origin: undefined });
+    const device =
+      deviceMountPath === undefined ? entry.device : { state: "uncertain" as const, path: deviceMountPath };
+    this.#set({ ...entry, device });
+    if (pod !== undefined) this.#setPod(volume.uniqueName, { ...pod, state: "uncertain" });
   }
 
   markDeviceMounted(uniqueName: UniqueVolumeName, path: string): void {
-    const entry = this.#volumes.get(uniqueName);
-    if (entry !== undefined) entry.device = { state: "mounted", path };
+    this.#setDevice(uniqueName, { state: "mounted", path });
+  }
+
+  /** The device may be mounted: it is, but is not ready for use, or its unmount has begun. */
+  markDeviceUncertain(uniqueName: UniqueVolumeName, path: string): void {
+    this.#setDevice(uniqueName, { state: "uncertain", path });
   }
 
   markDeviceUnmounted(uniqueName: UniqueVolumeName): void {
-    const entry = this.#volumes.get(uniqueName);
-    if (entry !== undefined) entry.device = { state: "notMounted", path: "" };
+    this.#setDevice(uniqueName, { state: "notMounted", path: "" });
   }
 
   deviceMountFailed(uniqueName: UniqueVolumeName, path: string, error: unknown): void {
-    const entry = this.#volumes.get(uniqueName);
-    if (entry === undefined) return;
-    entry.device = { state: stateAfterError(entry.device.state, nodeErrorKind(error)), path };
+    const current = this.#volumes.get(uniqueName)?.device.state ?? "notMounted";
+    this.#setDevice(uniqueName, { state: stateAfterError(current, nodeErrorKind(error)), path });
   }
 
-  markPodMounted(uniqueName: UniqueVolumeName, pod: Omit<ActualPod, "state">): void {
-    this.#volumes.get(uniqueName)?.pods.set(pod.podUID, { ...pod, state: "mounted" });
+  markPodMounted(uniqueName: UniqueVolumeName, pod: PodMount): void {
+    this.#setPod(uniqueName, { ...pod, state: "mounted" });
   }
 
-  podMountFailed(uniqueName: UniqueVolumeName, pod: Omit<ActualPod, "state">, error: unknown): void {
-    const entry = this.#volumes.get(uniqueName);
-    if (entry === undefined) return;
-    const current = entry.pods.get(pod.podUID)?.state ?? "notMounted";
+  /** The volume may be mounted for the pod: it is, but is not ready for use, or its unmount has begun. */
+  markPodUncertain(uniqueName: UniqueVolumeName, pod: PodMount): void {
+    this.#setPod(uniqueName, { ...pod, state: "uncertain" });
+  }
+
+  podMountFailed(uniqueName: UniqueVolumeName, pod: PodMount, error: unknown): void {
+    const current = this.podOf(uniqueName, pod.podUID)?.state ?? "notMounted";
     const next = stateAfterError(current, nodeErrorKind(error));
-    if (next === "notMounted") entry.pods.delete(pod.podUID);
-    else entry.pods.set(pod.podUID, { ...pod, state: next });
+    if (next === "notMounted") this.markPodUnmounted(uniqueName, pod.podUID);
+    else this.#setPod(uniqueName, { ...pod, state: next });
   }
 
   markPodUnmounted(uniqueName: UniqueVolumeName, podUID: string): void {
-    this.#volumes.get(uniqueName)?.pods.delete(podUID);
+    const entry = this.#volumes.get(uniqueName);
+    if (entry?.pods.has(podUID) !== true) return;
+    const pods = new Map(entry.pods);
+    pods.delete(podUID);
+    this.#byPod.delete(podUID, uniqueName);
+    this.#set({ ...entry, pods }, podUID);
   }
 
   /** Forgets the volume; only for one that is certainly not mounted. */
   delete(uniqueName: UniqueVolumeName): void {
+    const entry = this.#volumes.get(uniqueName);
+    if (entry === undefined) return;
     this.#volumes.delete(uniqueName);
+    this.#onChange({ uniqueName, origin: entry.origin, podUID: undefined });
   }
 
-  #ensure(volume: Pick<ActualVolume, "uniqueName" | "spec" | "plugin" | "attachable" | "origin">): Entry {
+  #setDevice(uniqueName: UniqueVolumeName, device: ActualVolume["device"]): void {
+    const entry = this.#volumes.get(uniqueName);
+    if (entry !== undefined) this.#set({ ...entry, device });
+  }
+
+  #setPod(uniqueName: UniqueVolumeName, pod: ActualPod): void {
+    const entry = this.#volumes.get(uniqueName);
+    if (entry === undefined) return;
+    this.#byPod.add(pod.podUID, uniqueName);
+    this.#set({ ...entry, pods: new Map(entry.pods).set(pod.podUID, pod) }, pod.podUID);
+  }
+
+  #set(entry: ActualVolume, podUID?: string): void {
+    const { uniqueName, origin } = entry;
+    const before = this.#volumes.get(uniqueName);
+    this.#volumes.set(uniqueName, entry);
+    if (isChanged(before, entry, podUID)) this.#onChange({ uniqueName, origin, podUID });
+  }
+
+  #entryOf(
+    volume: Pick<ActualVolume, "uniqueName" | "spec" | "plugin" | "attachable" | "origin">,
+  ): ActualVolume {
+    const device = { state: "notMounted" as const, path: "" };
     const { uniqueName, spec, plugin, attachable, origin } = volume;
-    let entry = this.#volumes.get(uniqueName);
-    if (entry === undefined) {
-      entry = {
-        uniqueName,
-        spec,
-        plugin,
-        attachable,
-        origin,
+    const fresh = { uniqueName, spec, plugin, attachable, origin };
+    return (
+      this.#volumes.get(uniqueName) ?? {
+        ...fresh,
         attachVerified: false,
         devicePath: "",
-        device: { state: "notMounted", path: "" },
+        device,
         pods: new Map(),
-      };
-      this.#volumes.set(uniqueName, entry);
-    }
-    return entry;
+      }
+    );
   }
+}
+
+/** Whether anything that others follow differs: the volume, or what is sure about its device or the pod's mount. */
+function isChanged(
+  before: ActualVolume | undefined,
+  after: ActualVolume,
+  podUID: string | undefined,
+): boolean {
+  if (before === undefined || before.origin !== after.origin) return true;
+  if (podUID === undefined) return before.device.state !== after.device.state;
+  return before.pods.get(podUID)?.state !== after.pods.get(podUID)?.state;
 }

@@ -1,11 +1,14 @@
 /**
- * What should be mounted: for each volume the pods that use it. Filled by the populator, emptied
- * when pods end. Source: docs/behaviour/node-agent.md 4.
+ * What should be mounted: for each volume the pods that use it. Filled and emptied by the pod controller.
+ * Source: docs/behaviour/node-agent.md 4.
+ *
+ * Invariant: entries are values: a change replaces the entry.
  */
 import type { Pod, Stored } from "@longshore/kube";
 import type { UniqueVolumeName } from "../../framework/names.ts";
 import type { VolumePlugin } from "../../framework/plugin.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
+import { VolumesByPod } from "./volumes-by-pod.ts";
 
 /** One pod that wants a volume. */
 export interface DesiredPod {
@@ -26,22 +29,29 @@ export interface DesiredVolume {
   readonly pods: ReadonlyMap<string, DesiredPod>;
 }
 
-/** What the populator found out about one volume of a pod. */
+/** What was found out about one volume of a pod. */
 export type ResolvedVolume = Omit<DesiredVolume, "pods"> & DesiredPod;
-
-interface Entry extends DesiredVolume {
-  readonly pods: Map<string, DesiredPod>;
-}
 
 /** The desired state of the node's volumes. */
 export class DesiredState {
-  readonly #volumes = new Map<UniqueVolumeName, Entry>();
+  readonly #volumes = new Map<UniqueVolumeName, DesiredVolume>();
+  readonly #byPod = new VolumesByPod();
+  readonly #onChange: (volume: DesiredVolume) => void;
+
+  /** @param onChange called after a pod came or went, with the volume as it is now; must not throw */
+  constructor(onChange: (volume: DesiredVolume) => void = () => {}) {
+    this.#onChange = onChange;
+  }
 
   /** Adds or replaces the pod's entry; the first pod fixes what the volume is capable of. */
   add({ pod, spec, outerNames, ...volume }: ResolvedVolume): void {
-    const entry = this.#volumes.get(volume.uniqueName) ?? { ...volume, pods: new Map() };
-    this.#volumes.set(volume.uniqueName, entry);
-    entry.pods.set(pod.metadata.uid, { pod, spec, outerNames });
+    const { uniqueName } = volume;
+    const { uid } = pod.metadata;
+    const entry = this.#volumes.get(uniqueName) ?? { ...volume, pods: new Map() };
+    const pods = new Map(entry.pods).set(uid, { pod, spec, outerNames });
+    this.#byPod.add(uid, uniqueName);
+    this.#volumes.set(uniqueName, { ...entry, pods });
+    if (!entry.pods.has(uid)) this.#onChange({ ...entry, pods });
   }
 
   get(uniqueName: UniqueVolumeName): DesiredVolume | undefined {
@@ -56,24 +66,34 @@ export class DesiredState {
     return this.#volumes.values();
   }
 
-  volumesOf(podUID: string): readonly DesiredVolume[] {
-    return [...this.#volumes.values()].filter((volume) => volume.pods.has(podUID));
+  /** True when the pod wants at least one volume. */
+  hasPod(podUID: string): boolean {
+    return this.#byPod.has(podUID);
   }
 
-  /** Removes the pod's entry, and the volume with its last pod. */
-  delete(uniqueName: UniqueVolumeName, podUID: string): void {
-    const entry = this.#volumes.get(uniqueName);
-    entry?.pods.delete(podUID);
-    if (entry?.pods.size === 0) this.#volumes.delete(uniqueName);
+  volumesOf(podUID: string): readonly DesiredVolume[] {
+    return this.#byPod.namesOf(podUID).flatMap((name) => this.#volumes.get(name) ?? []);
+  }
+
+  /** Removes the pod's entries, and each volume with its last pod. */
+  deletePod(podUID: string): void {
+    for (const { uniqueName } of this.volumesOf(podUID)) this.#deleteEntry(uniqueName, podUID);
   }
 
   /** Removes the volume with the entries of all its pods. */
   deleteVolume(uniqueName: UniqueVolumeName): void {
-    this.#volumes.delete(uniqueName);
+    const entry = this.#volumes.get(uniqueName);
+    for (const podUID of entry?.pods.keys() ?? []) this.#deleteEntry(uniqueName, podUID);
   }
 
-  /** Every pod that wants at least one volume. */
-  podUIDs(): ReadonlySet<string> {
-    return new Set([...this.#volumes.values()].flatMap((volume) => [...volume.pods.keys()]));
+  #deleteEntry(uniqueName: UniqueVolumeName, podUID: string): void {
+    const entry = this.#volumes.get(uniqueName);
+    if (entry === undefined) return;
+    const pods = new Map(entry.pods);
+    pods.delete(podUID);
+    this.#byPod.delete(podUID, uniqueName);
+    if (pods.size === 0) this.#volumes.delete(uniqueName);
+    else this.#volumes.set(uniqueName, { ...entry, pods });
+    this.#onChange({ ...entry, pods });
   }
 }

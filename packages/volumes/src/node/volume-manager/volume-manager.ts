@@ -1,355 +1,235 @@
 /**
  * The volume manager: brings what is mounted on this node to what its pods need, and back.
  *
- *   pods ──populator──▶ desired state ─┐
- *                                      ├─ reconcile pass ──▶ operations ──▶ actual state
- *   disk ──reconstruct (once)──────────┘         ▲──────────────┘
+ *   pods ──pod controller──▶ desired state ─┐
+ *                                           ├─ volume controller ──▶ plugin calls ──▶ actual state
+ *   disk ──restore (once)───────────────────┘         ▲─────────────────┘
  *
- * Passes are run when something changed or a retry is due, never on a fixed beat.
+ * Each pod and each volume is looked at when something about it changed or a retry is due, never on a fixed beat.
  * Source: docs/behaviour/node-agent.md 3-9.
  *
  * Invariants
+ *  - Nothing is mounted or unmounted before what an earlier agent left was read back from disk.
  *  - Nothing is mounted before the controller has confirmed the attachment and the posted
  *    `volumesInUse` names the volume.
  *  - Nothing is unmounted for a pod that may still use it, or about which too little is known.
  *  - A volume leaves `volumesInUse` only after it is certainly unmounted.
  */
-import type { EventRecorder, KubeClient, Node, Pod, Stored } from "@longshore/kube";
+import type { Pod, Stored } from "@longshore/kube";
+import { type Component, KeyedLock, stopAll, TaskGroup } from "@longshore/runtime";
+import { type ActualChange, ActualState } from "./actual-state.ts";
+import { DesiredState, type DesiredVolume } from "./desired-state.ts";
+import { LeftoverController } from "./leftovers/leftover-controller.ts";
+import { Leftovers } from "./leftovers/leftovers.ts";
 import {
-  backoffMs,
-  DeadlineError,
-  errorChain,
-  type Host,
-  periodically,
-  type RuntimeEnv,
-  TaskGroup,
-  withDeadline,
-} from "@longshore/runtime";
-import type { VolumePluginManager } from "../../framework/plugin-manager.ts";
-import type { ContainerRuntime } from "../../framework/ports.ts";
-import { csiPluginName } from "../../plugins/csi/csi-names.ts";
-import type { RegisteredCsiDrivers } from "../../plugins/csi/registered-csi-drivers.ts";
-import type { VolumePath } from "../migration/migration-step.ts";
-import type { NodeMigration, VolumesInHand } from "../migration/node-migration.ts";
-import { Wakeup } from "../wakeup.ts";
-import { ActualState } from "./actual-state.ts";
-import { DesiredState } from "./desired-state.ts";
-import { Leftovers } from "./leftovers.ts";
-import type { OperationEnv } from "./mount-operations.ts";
-import { usedPluginVolumes } from "./pod-volumes.ts";
-import { Populator } from "./populator.ts";
-import { Reconciler } from "./reconciler.ts";
+  mountedVolumesOf,
+  type NodeVolumeStates,
+  namesInUse,
+  nothingMounted,
+  type VolumeInPod,
+} from "./node-volume-states.ts";
+import { NodePods } from "./pods/node-pods.ts";
+import { PodController } from "./pods/pod-controller.ts";
+import { usedPluginVolumes } from "./pods/pod-volumes.ts";
 import { ReportedInUse } from "./reported-in-use.ts";
-
-/** How long a pod waits for its volumes, in milliseconds. */
-export const mountTimeoutMs = 123_000;
-const loopBackoff = { initialMs: 200, maximumMs: 10_000 };
-
-/** What the volume manager works with. */
-export interface VolumeManagerEnv extends RuntimeEnv {
-  readonly kube: KubeClient;
-  readonly host: Host;
-  readonly runtime: ContainerRuntime;
-  readonly plugins: VolumePluginManager;
-  readonly migration: NodeMigration;
-  readonly events: EventRecorder;
-  /** Undefined where there is no CSI plugin. */
-  readonly csiDrivers: RegisteredCsiDrivers | undefined;
-  /** This node as last seen, from a cache; a hint only. */
-  readonly cachedNode: () => Node | undefined;
-}
-
-/** Not all volumes of a pod were mounted in time. */
-export class MountTimeoutError extends Error {
-  override readonly name = "MountTimeoutError";
-}
-
-/** Volumes of a pod cannot be resolved; the message says which and why. */
-export class PodVolumesError extends Error {
-  override readonly name = "PodVolumesError";
-}
+import type { VolumeManagerEnv, VolumeManagerOptions } from "./volume-manager-env.ts";
+import type { VolumePath } from "./volume-paths.ts";
+import { VolumeWaits } from "./volume-waits.ts";
+import { MountsInFlight } from "./volumes/mounts-in-flight.ts";
+import { VolumeController } from "./volumes/volume-controller.ts";
+import { VolumeRecords, wholeVolume } from "./volumes/volume-records.ts";
+import type { PluginNames, VolumeChange, VolumesInHand } from "./volumes-in-hand.ts";
+import { waitForVolumes } from "./wait-for-volumes.ts";
 
 /** Runs the volumes of one node. */
-export class VolumeManager implements VolumesInHand {
+export class VolumeManager implements VolumesInHand, Component {
   readonly #env: VolumeManagerEnv;
-  readonly #operations: OperationEnv;
-  readonly #desired = new DesiredState();
-  readonly #actual = new ActualState();
-  readonly #populator: Populator;
-  readonly #reconciler: Reconciler;
+  readonly #options: VolumeManagerOptions;
+  readonly #states: NodeVolumeStates = {
+    pods: new NodePods(),
+    desired: new DesiredState((volume) => this.#desiredChanged(volume)),
+    actual: new ActualState((change) => this.#actualChanged(change)),
+    leftovers: new Leftovers(),
+    records: new VolumeRecords(),
+    mounts: new MountsInFlight(),
+    verifying: new Set(),
+  };
   readonly #reported = new ReportedInUse();
-  readonly #wakePopulator = new Wakeup();
-  readonly #wakeReconciler = new Wakeup();
+  readonly #waits = new VolumeWaits();
+  readonly #listeners = new Set<(change: VolumeChange) => void>();
+  readonly #podController: PodController;
+  readonly #volumeController: VolumeController;
+  readonly #leftoverController: LeftoverController;
   readonly #tasks: TaskGroup;
-  readonly #onChange: () => void;
-  readonly #waiters = new Set<() => void>();
-  readonly #leftovers = new Leftovers();
-  #restored = false;
-  #lastFingerprint = "";
+  #isRestored = false;
 
-  constructor(
-    env: VolumeManagerEnv,
-    options: { readonly nodeName: string; readonly rootDir: string; readonly onChange: () => void },
-  ) {
+  constructor(env: VolumeManagerEnv, options: VolumeManagerOptions) {
     this.#env = env;
-    this.#onChange = options.onChange;
-    const actual = this.#actual;
-    this.#operations = { ...env, ...options, actual, isReportedInUse: (name) => this.#reported.has(name) };
-    const leftoverPods = () => this.#leftovers.directories.map(({ podUID }) => podUID);
-    this.#populator = new Populator({ ...env, desired: this.#desired, actual, leftoverPods });
-    this.#reconciler = new Reconciler({
-      ...env,
-      desired: this.#desired,
-      actual,
-      populator: this.#populator,
-      leftovers: this.#leftovers,
-      reported: this.#reported,
-      operations: this.#operations,
-      onChange: () => this.#changed(),
-      onOperationEnd: () => this.#wakeReconciler.wake(),
+    this.#options = options;
+    const hasAddedPods = () => this.#podController.hasAddedPods;
+    const shared = { ...env, ...options, ...this.#states, places: new KeyedLock(), hasAddedPods };
+    this.#podController = new PodController({
+      ...shared,
+      onDecided: (podUID) => this.#podDecided(podUID),
+      onPodsAdded: () => this.#wakeAll(),
+    });
+    this.#volumeController = new VolumeController({
+      ...shared,
+      isReportedInUse: (uniqueName) => this.#reported.has(uniqueName),
+      onOperationEnd: (podUID) => this.#operationEnded(podUID),
+    });
+    this.#leftoverController = new LeftoverController({
+      ...shared,
+      onForgotten: (leftover) => {
+        if (leftover.kind === "pod") this.#podController.wake(leftover.podUID);
+        this.#leftoverController.wake();
+        this.#emit({ uniqueName: undefined, origin: undefined });
+      },
     });
     this.#tasks = new TaskGroup((error) => env.logger.error("volume manager task ended", { error }));
   }
 
-  /** Starts the loops. */
+  /** Reads back what is mounted, then works. */
   start(): void {
-    const { clock, csiDrivers } = this.#env;
-    let populateInMs: number | undefined;
-    this.#tasks.spawn((signal) =>
-      periodically(
-        this.#env,
-        { name: "volume populator", periodMs: 0, backoff: loopBackoff },
-        signal,
-        async () => {
-          await this.#wakePopulator.wait(clock, populateInMs, signal);
-          // Should the pass fail, it is due again at once after the back-off.
-          populateInMs = 0;
-          populateInMs = await this.#populator.pass(signal);
-          this.#wakeReconciler.wake();
-        },
-      ),
-    );
-    let reconcileInMs: number | undefined;
-    this.#tasks.spawn(async (signal) => {
-      await this.#restore(signal);
-      await periodically(
-        this.#env,
-        { name: "volume reconciler", periodMs: 0, backoff: loopBackoff },
-        signal,
-        async () => {
-          await this.#wakeReconciler.wait(clock, reconcileInMs, signal);
-          reconcileInMs = 0;
-          reconcileInMs = this.#reconciler.pass();
-          this.#changed();
-        },
-      );
-    });
-    const unsubscribe = csiDrivers?.onChange(() => this.wake());
+    this.#tasks.spawn((signal) => this.#restore(signal));
+    const unsubscribe = this.#env.csiDrivers?.onChange(() => this.#wakeAll());
     if (unsubscribe !== undefined) {
       this.#tasks.signal.addEventListener("abort", unsubscribe, { once: true });
     }
   }
 
   async stop(): Promise<void> {
-    await this.#tasks.stop();
-    await this.#reconciler.stop();
+    await stopAll([this.#tasks, this.#podController, this.#volumeController, this.#leftoverController]);
   }
 
   setPods(pods: readonly Stored<Pod>[]): void {
-    this.#populator.setPods(pods);
-    this.#wakePopulator.wake();
-    this.#wakeReconciler.wake();
+    this.#podController.setPods(pods);
   }
 
-  /** Something outside changed (the Node, a driver): look again. */
-  wake(): void {
-    this.#wakeReconciler.wake();
+  /** These volumes may have come to be attached: look at them. */
+  wakeVolumes(uniqueNames: Iterable<string>): void {
+    for (const uniqueName of uniqueNames) this.#wakeVolume(uniqueName);
   }
 
   /** `status.volumesInUse`, or undefined while the previous list has to stand. */
   volumesInUse(): readonly string[] | undefined {
-    if (!this.#restored || !this.#populator.hasAddedPods) return undefined;
-    const names = this.#namesInUse();
+    if (!this.#isRestored || !this.#podController.hasAddedPods) return undefined;
+    const names = namesInUse(this.#states);
     this.#reported.handOut(names);
     return names;
   }
 
-  #namesInUse(): readonly string[] {
-    const names = new Set(this.#leftovers.namesInUse);
-    for (const volume of this.#desired.volumes()) if (volume.attachable) names.add(volume.uniqueName);
-    for (const volume of this.#actual.volumes()) if (volume.attachable) names.add(volume.uniqueName);
-    return [...names].sort();
-  }
-
   markReportedInUse(names: readonly string[]): void {
-    if (this.#reported.posted(names)) this.#wakeReconciler.wake();
+    const unreported = names.filter((name) => !this.#reported.has(name));
+    if (this.#reported.posted(names)) this.wakeVolumes(unreported);
   }
 
-  mountedVolumes(podUID: string): ReadonlyMap<string, { readonly path: string; readonly readOnly: boolean }> {
-    const mounted = new Map<string, { readonly path: string; readonly readOnly: boolean }>();
-    // From the moment a pod is known to end, no container of it may start. A caller that read the mounts
-    // before that counts in the runtime, which is asked after it.
-    if (!this.#populator.mayStart(podUID)) return mounted;
-    for (const volume of this.#desired.volumesOf(podUID)) {
-      const actual = this.#actual.podOf(volume.uniqueName, podUID);
-      if (actual?.state !== "mounted") continue;
-      const { path, readOnly } = actual;
-      for (const name of volume.pods.get(podUID)?.outerNames ?? []) mounted.set(name, { path, readOnly });
-    }
-    return mounted;
+  mountedVolumes(podUID: string): ReadonlyMap<string, VolumeInPod> {
+    return mountedVolumesOf(this.#states, podUID);
   }
 
   podVolumesGone(podUID: string): boolean {
-    const { hasAddedPods } = this.#populator;
-    if (!this.#restored || !hasAddedPods) return false;
-    if (this.#populator.isKnown(podUID) && !this.#populator.isOver(podUID)) return false;
-    return (
-      this.#desired.volumesOf(podUID).length === 0 &&
-      !this.#actual.hasPod(podUID) &&
-      !this.#reconciler.podsWithMountInFlight().has(podUID) &&
-      this.#leftovers.directories.every((leftover) => leftover.podUID !== podUID)
-    );
+    if (!this.#isRestored || !this.#podController.hasAddedPods) return false;
+    if (this.#states.pods.get(podUID) !== undefined && !this.#states.pods.isOver(podUID)) return false;
+    const { desired, actual, mounts, leftovers } = this.#states;
+    return [desired, actual, mounts, leftovers].every((state) => !state.hasPod(podUID));
   }
 
   async waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal): Promise<void> {
-    const { uid } = pod.metadata;
-    const expected = usedPluginVolumes(pod).map(({ name }) => name);
-    if (expected.length === 0) return;
-    const missing = () => {
-      const mounted = this.mountedVolumes(uid);
-      return expected.filter((name) => !mounted.has(name));
-    };
-    this.#populator.reprocess(uid);
-    this.#wakePopulator.wake();
-    try {
-      await withDeadline(this.#env.clock, mountTimeoutMs, signal, async (waitSignal) => {
-        while (!this.#populator.isResolved(uid) || missing().length > 0) {
-          const errors = this.#populator.errorsOf(uid);
-          if (errors.length > 0) throw new PodVolumesError(errors.join("; "));
-          await this.#nextChange(waitSignal);
-        }
-      });
-    } catch (error) {
-      if (!(error instanceof DeadlineError) || signal.aborted) throw error;
-      if (missing().length === 0) return;
-      throw new MountTimeoutError(this.#timeoutMessage(uid, missing()), { cause: error });
-    }
+    if (usedPluginVolumes(pod).length === 0) return;
+    this.#podController.reprocess(pod.metadata.uid);
+    const { clock, csiDrivers } = this.#env;
+    await waitForVolumes({ ...this.#states, clock, csiDrivers, waits: this.#waits }, pod, signal);
   }
 
   // VolumesInHand
 
-  nothingMounted(path: VolumePath, plugin: { readonly inTreeName: string }): boolean {
-    for (const volume of this.#actual.volumes()) {
-      if (volume.origin === plugin.inTreeName) return false;
-      if (path === "in-tree" && volume.plugin.pluginName === plugin.inTreeName) return false;
-    }
-    for (const { uniqueName, origin } of this.#desired.volumes()) {
-      if (origin === plugin.inTreeName && this.#reconciler.isOperationPending(uniqueName)) return false;
-    }
-    const pluginName = path === "csi" ? csiPluginName : plugin.inTreeName;
+  nothingMounted(path: VolumePath, plugin: PluginNames): boolean {
+    return this.#isRestored && nothingMounted(this.#states, path, plugin);
+  }
+
+  isMerelyWanted(uniqueName: string): boolean {
     return (
-      this.#restored &&
-      this.#leftovers.directories.every((leftover) => leftover.plugin.pluginName !== pluginName)
+      this.#states.desired.get(uniqueName) !== undefined && this.#states.actual.get(uniqueName) === undefined
     );
   }
 
-  namesOf(inTreeName: string): readonly string[] {
-    return [...this.#desired.volumes(), ...this.#actual.volumes()]
-      .filter(({ origin }) => origin === inTreeName)
-      .map(({ uniqueName }) => uniqueName);
+  onVolumeChange(listener: (change: VolumeChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
-  redecide(): void {
-    const { manager } = this.#env.migration;
-    for (const { uniqueName, origin, plugin } of [...this.#desired.volumes()]) {
-      if (origin === undefined || this.#actual.get(uniqueName) !== undefined) continue;
-      const onCsi = plugin.pluginName !== origin;
-      if (manager.isMigrationEnabledForPlugin(origin) !== onCsi) this.#desired.deleteVolume(uniqueName);
+  pathsChanged(): void {
+    const { manager } = this.#env.paths;
+    for (const { uniqueName, origin, plugin } of [...this.#states.desired.volumes()]) {
+      if (origin === undefined) continue;
+      const isOnCsi = plugin.pluginName !== origin;
+      const isOnItsWay = manager.isMigrationEnabledForPlugin(origin) === isOnCsi;
+      if (isOnItsWay || this.#states.actual.get(uniqueName) !== undefined) this.#wakeVolume(uniqueName);
+      else this.#states.desired.deleteVolume(uniqueName);
     }
-    this.#populator.reprocessAll();
-    this.#wakePopulator.wake();
-    this.#wakeReconciler.wake();
+    this.#podController.reprocessAll();
   }
 
-  /** Reads back from disk what an earlier agent left; nothing else happens before. */
+  /** Reads back from disk what an earlier agent left; nothing is mounted or unmounted before. */
   async #restore(signal: AbortSignal): Promise<void> {
-    const { host, logger, plugins, kube, clock } = this.#env;
-    const { rootDir, nodeName } = this.#operations;
-    const env = { host, logger, rootDir, plugins, actual: this.#actual, kube, nodeName };
-    for (let attempt = 1; !this.#restored; attempt++) {
-      try {
-        await this.#leftovers.restore(env, signal);
-        this.#restored = true;
-      } catch (error) {
-        signal.throwIfAborted();
-        logger.warn("reading back what is mounted failed", { error: errorChain(error) });
-        await clock.sleep(backoffMs(loopBackoff, attempt), signal);
-      }
-    }
-    this.#wakePopulator.wake();
-    this.#changed();
+    const { actual, leftovers } = this.#states;
+    await leftovers.restore({ ...this.#env, ...this.#options, actual }, signal);
+    this.#isRestored = true;
+    this.#podController.wakeMounted();
+    this.#wakeAll();
   }
 
-  // Change notification
+  // What changed, and who has to look
 
-  /** Wakes everyone who waits for a change of state. */
-  #changed(): void {
-    const waiters = [...this.#waiters];
-    this.#waiters.clear();
-    for (const resolve of waiters) resolve();
-    const fingerprint = this.#fingerprint();
-    if (fingerprint === this.#lastFingerprint) return;
-    this.#lastFingerprint = fingerprint;
-    this.#env.migration.volumesChanged();
-    this.#onChange();
+  #wakeVolume(uniqueName: string): void {
+    if (this.#isRestored) this.#volumeController.wake(uniqueName);
   }
 
-  /** Equal as long as nothing changed that the shell or the migration could care about. */
-  #fingerprint(): string {
-    const mounts = [...this.#actual.volumes()].map(({ uniqueName, device, pods }) => [
-      uniqueName,
-      device.state,
-      ...[...pods.values()].map(({ podUID, state }) => `${podUID} ${state}`),
-    ]);
-    const wishes = [...this.#desired.volumes()].map(({ uniqueName, pods }) => [uniqueName, ...pods.keys()]);
-    const others = [this.#restored, this.#populator.hasAddedPods, this.#leftovers.directories.length];
-    const over = [...this.#reconciler.podsWithMountInFlight(), "over", ...this.#populator.over];
-    return JSON.stringify([others, mounts, wishes, over]);
+  /** Something concerns every volume: the restore, the first look at the pods, a driver that registered. */
+  #wakeAll(): void {
+    for (const { uniqueName } of this.#states.desired.volumes()) this.#wakeVolume(uniqueName);
+    for (const { uniqueName } of this.#states.actual.volumes()) this.#wakeVolume(uniqueName);
+    this.#leftoverController.wake();
+    this.#emit({ uniqueName: undefined, origin: undefined });
   }
 
-  #nextChange(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        this.#waiters.delete(onChange);
-        reject(signal.reason);
-      };
-      const onChange = () => {
-        signal.removeEventListener("abort", onAbort);
-        resolve();
-      };
-      if (signal.aborted) return reject(signal.reason);
-      signal.addEventListener("abort", onAbort, { once: true });
-      this.#waiters.add(onChange);
-    });
+  #desiredChanged({ uniqueName, origin, pods }: DesiredVolume): void {
+    this.#states.mounts.keepOnly(uniqueName, pods);
+    this.#wakeVolume(uniqueName);
+    this.#leftoverController.wake();
+    this.#emit({ uniqueName, origin });
   }
 
-  #timeoutMessage(podUID: string, unmounted: readonly string[]): string {
-    const reasons: string[] = [];
-    const unattached: string[] = [];
-    for (const volume of this.#desired.volumesOf(podUID)) {
-      const wish = volume.pods.get(podUID);
-      const names = [...(wish?.outerNames ?? [])];
-      const actual = this.#actual.get(volume.uniqueName);
-      if (actual?.pods.get(podUID)?.state === "mounted") continue;
-      if (actual?.attachVerified !== true) unattached.push(...names);
-      else if (wish !== undefined && this.#reconciler.driverMissing(wish)) {
-        reasons.push(
-          `CSI driver ${wish.spec.persistentVolume?.spec?.csi?.driver} is not registered on this node`,
-        );
-      }
-    }
-    reasons.push(...this.#reconciler.mountErrorsOf(podUID));
-    const why = reasons.length === 0 ? "" : `: ${reasons.join("; ")}`;
-    return `timed out waiting for volumes: unmounted volumes=[${unmounted.join(" ")}], unattached volumes=[${unattached.join(" ")}]${why}`;
+  #actualChanged({ uniqueName, origin, podUID }: ActualChange): void {
+    this.#emit({ uniqueName, origin });
+    if (podUID === undefined) return;
+    this.#waits.changed(podUID);
+    if (!this.#isRestored) return;
+    this.#leftoverController.wake();
+    if (!this.#states.actual.hasPod(podUID)) this.#podController.wake(podUID);
+  }
+
+  #podDecided(podUID: string): void {
+    this.wakeVolumes(this.#states.actual.namesOf(podUID));
+    this.#leftoverController.wake();
+    this.#changed(podUID);
+  }
+
+  /** The mount that ended may have been the last that a pod without an object had. */
+  #operationEnded(podUID: string): void {
+    const isPod = podUID !== wholeVolume;
+    if (isPod && this.#states.pods.get(podUID) === undefined) this.#podController.wake(podUID);
+    this.#changed(podUID);
+  }
+
+  #changed(podUID: string): void {
+    this.#waits.changed(podUID);
+    this.#options.onChange();
+  }
+
+  #emit(change: VolumeChange): void {
+    for (const listener of this.#listeners) listener(change);
+    this.#options.onChange();
   }
 }

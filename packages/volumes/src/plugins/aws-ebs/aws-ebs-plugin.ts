@@ -12,7 +12,6 @@ import type {
   ExpandableVolumePlugin,
   NodeExpandableVolumePlugin,
   ProvisionableVolumePlugin,
-  VolumePluginWithAttachLimits,
 } from "../../framework/plugin.ts";
 import type { DiskCloud } from "../../framework/ports.ts";
 import type { VolumeHost } from "../../framework/volume-host.ts";
@@ -20,9 +19,6 @@ import { createAwsEbsNodeHalf } from "./aws-ebs-node-half.ts";
 import { attachEbs, detachEbs, ebsVolumesAreAttached, listEbsAttachments } from "./ebs-attacher.ts";
 import { deleteEbs, provisionEbs } from "./ebs-provisioner.ts";
 import { awsEbsPluginName, diskIdOf, EbsVolumeError, ebsSourceOf } from "./volume-id.ts";
-
-/** Limit of the plugin's volumes on a node that the cloud says nothing about. */
-const defaultAttachLimit = 39;
 
 /** What the EBS plugin is made from. */
 export interface AwsEbsPluginOptions {
@@ -39,8 +35,7 @@ export type AwsEbsPlugin = AttachableVolumePlugin &
   ProvisionableVolumePlugin &
   DeletableVolumePlugin &
   ExpandableVolumePlugin &
-  AttachmentListingVolumePlugin &
-  VolumePluginWithAttachLimits;
+  AttachmentListingVolumePlugin;
 
 /** The plugin, to be given to `createVolumePluginManager`. */
 export function awsEbsPlugin(options: AwsEbsPluginOptions = {}): AwsEbsPlugin {
@@ -58,7 +53,6 @@ export function awsEbsPlugin(options: AwsEbsPluginOptions = {}): AwsEbsPlugin {
     if (initialised?.kubelet === undefined) cloud();
   };
   const nodeHalf = createAwsEbsNodeHalf({ host });
-  const never = new AbortController().signal;
 
   return {
     pluginName: awsEbsPluginName,
@@ -68,7 +62,6 @@ export function awsEbsPlugin(options: AwsEbsPluginOptions = {}): AwsEbsPlugin {
     getVolumeName: (spec) => ebsSourceOf(spec).volumeID,
     canSupport: (spec) =>
       spec.persistentVolume?.spec?.awsElasticBlockStore != null || spec.volume?.awsElasticBlockStore != null,
-    requiresRemount: () => false,
     supportsMountOption: () => true,
     newMounter: (spec, pod) => nodeHalf.newMounter(spec, pod),
     newUnmounter: (volumeName, podUID) => nodeHalf.newUnmounter(volumeName, podUID),
@@ -109,13 +102,5 @@ export function awsEbsPlugin(options: AwsEbsPluginOptions = {}): AwsEbsPlugin {
     expandVolumeDevice: async (spec, newSizeBytes, _oldSizeBytes, signal) =>
       cloud().resizeDisk(diskIdOf(ebsSourceOf(spec).volumeID), newSizeBytes, signal),
     requiresFSResize: () => true,
-    async getVolumeLimits() {
-      const instance = await cloud().describeInstance(host().kubelet?.nodeName ?? "", never);
-      return { [limitKey]: instance?.attachLimit ?? defaultAttachLimit };
-    },
-    volumeLimitKey: () => limitKey,
   };
 }
-
-/** Resource under which a node reports how many EBS volumes it takes. */
-const limitKey = "attachable-volumes-aws-ebs";

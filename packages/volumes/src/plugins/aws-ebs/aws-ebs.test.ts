@@ -3,7 +3,7 @@ import { DanglingAttachError, DeletedVolumeInUseError } from "../../framework/co
 import { specOfPersistentVolume } from "../../framework/spec.ts";
 import { FakeCloud } from "../../testing/fake-cloud.ts";
 import { awsEbsPlugin } from "./aws-ebs-plugin.ts";
-import { chooseZone, regionOfZone, type ZoneWishes } from "./ebs-zones.ts";
+import { chooseZone, regionOfZone, type ZoneRequest } from "./ebs-zones.ts";
 import { diskIdOf } from "./volume-id.ts";
 
 const { signal } = new AbortController();
@@ -22,7 +22,7 @@ describe("volume ids", () => {
 });
 
 describe("the zone of a new volume", () => {
-  const wishes: ZoneWishes = {
+  const request: ZoneRequest = {
     parameterZones: undefined,
     allowedTopologies: [],
     selectedNodeLabels: undefined,
@@ -31,11 +31,11 @@ describe("the zone of a new volume", () => {
   };
   const zone = "topology.kubernetes.io/zone";
   it("spreads the claims of a set over the zones, those of one pod together", () => {
-    const at = (claimName: string) => chooseZone({ ...wishes, claimName });
+    const at = (claimName: string) => chooseZone({ ...request, claimName });
     expect(new Set([at("data-web-0"), at("data-web-1"), at("data-web-2")]).size).toBe(3);
     expect(at("log-web-1")).toBe(at("data-web-1"));
   });
-  it.each<[string, Partial<ZoneWishes>, string]>([
+  it.each<[string, Partial<ZoneRequest>, string]>([
     ["the selected node", { selectedNodeLabels: { [zone]: "us-east-1b" } }, "us-east-1b"],
     [
       "the selected node's beta label",
@@ -49,9 +49,9 @@ describe("the zone of a new volume", () => {
       "us-east-1a",
     ],
   ])("%s", (_name, fields, expected) => {
-    expect(chooseZone({ ...wishes, ...fields })).toBe(expected);
+    expect(chooseZone({ ...request, ...fields })).toBe(expected);
   });
-  it.each<[string, Partial<ZoneWishes>, string]>([
+  it.each<[string, Partial<ZoneRequest>, string]>([
     ["no zone at all", { zonesWithNodes: [] }, "no zone"],
     ["a node without a zone", { selectedNodeLabels: {} }, "has no label"],
     [
@@ -68,7 +68,7 @@ describe("the zone of a new volume", () => {
       "rack",
     ],
   ])("refuses %s", (_name, fields, message) => {
-    expect(() => chooseZone({ ...wishes, ...fields })).toThrow(message);
+    expect(() => chooseZone({ ...request, ...fields })).toThrow(message);
   });
   it("has a region", () => {
     expect([regionOfZone("us-east-1a"), regionOfZone("local")]).toEqual(["us-east-1", "local"]);
@@ -98,10 +98,5 @@ describe("the plugin", () => {
   });
   it("fails as Kubernetes' does where there is no cloud", () => {
     expect(() => awsEbsPlugin().newAttacher()).toThrow("Failed to get AWS Cloud Provider");
-  });
-  it("reports its limit under the key that schedulers know", async () => {
-    const plugin = awsEbsPlugin({ cloud: new FakeCloud(["n1"]) });
-    await plugin.init({ kubelet: { nodeName: "n1" } } as never);
-    expect(await plugin.getVolumeLimits()).toEqual({ "attachable-volumes-aws-ebs": 39 });
   });
 });

@@ -11,7 +11,7 @@ export const regionLabels = [
 ] as const;
 
 /** What bears on the choice of a zone. */
-export interface ZoneWishes {
+export interface ZoneRequest {
   /** `zone` or `zones` of the storage class. */
   readonly parameterZones: readonly string[] | undefined;
   readonly allowedTopologies: AllowedTopologies;
@@ -24,18 +24,18 @@ export interface ZoneWishes {
 }
 
 /** The zone for a new volume. @throws EbsVolumeError when the requests contradict each other or no zone is left */
-export function chooseZone(wishes: ZoneWishes): string {
-  const allowed = allowedZones(wishes.allowedTopologies);
-  if (wishes.parameterZones !== undefined && allowed !== undefined) {
+export function chooseZone(request: ZoneRequest): string {
+  const allowed = allowedZones(request.allowedTopologies);
+  if (request.parameterZones !== undefined && allowed !== undefined) {
     throw new EbsVolumeError("zone(s) cannot be specified in StorageClass if allowedTopologies is: drop one");
   }
-  if (wishes.selectedNodeLabels !== undefined) {
-    const labels = wishes.selectedNodeLabels;
+  if (request.selectedNodeLabels !== undefined) {
+    const labels = request.selectedNodeLabels;
     const zone = zoneLabels.map((key) => labels[key]).find((value) => value !== undefined);
     if (zone === undefined) {
       throw new EbsVolumeError(`the selected node has no label ${zoneLabels[0]}: label the node`);
     }
-    if (wishes.parameterZones !== undefined) {
+    if (request.parameterZones !== undefined) {
       throw new EbsVolumeError("zone(s) cannot be specified with volumeBindingMode WaitForFirstConsumer");
     }
     if (allowed !== undefined && !allowed.includes(zone)) {
@@ -43,9 +43,9 @@ export function chooseZone(wishes: ZoneWishes): string {
     }
     return zone;
   }
-  const zones = [...new Set(wishes.parameterZones ?? allowed ?? wishes.zonesWithNodes)].sort();
+  const zones = [...new Set(request.parameterZones ?? allowed ?? request.zonesWithNodes)].sort();
   if (zones.length === 0) throw new EbsVolumeError("no zone with a node to put the volume into");
-  const { hash, offset } = spread(wishes.claimName);
+  const { hash, offset } = spread(request.claimName);
   return zones[(hash + offset) % zones.length] as string;
 }
 

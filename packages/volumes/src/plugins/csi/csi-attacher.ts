@@ -65,7 +65,7 @@ export class CsiAttacher {
   /** Deletes the VolumeAttachment and waits until it is detached. */
   async detach(volumeName: string, nodeName: string, signal: AbortSignal): Promise<void> {
     const host = this.#host();
-    const name = isAttachmentName(volumeName) ? volumeName : nameOfVolume(volumeName, nodeName);
+    const name = attachmentOfVolume(volumeName, nodeName);
     await withTimeout(host, volumeName, attachTimeoutMs, signal, async (within) => {
       const found = await host.kube.delete(resources.volumeAttachments, { name }, { signal: within });
       if (!found) return;
@@ -185,7 +185,12 @@ async function withTimeout<T>(
   }
 }
 
-function nameOfVolume(volumeName: string, nodeName: string): string {
+/**
+ * Name of the VolumeAttachment of a volume on a node. @param volumeName the plugin's name of it, or the name itself
+ * @throws CsiVolumeError for anything else
+ */
+export function attachmentOfVolume(volumeName: string, nodeName: string): string {
+  if (isAttachmentName(volumeName)) return volumeName;
   const { driver, volumeHandle } = parseCsiVolumeName(volumeName);
   return attachmentName(volumeHandle, driver, nodeName);
 }

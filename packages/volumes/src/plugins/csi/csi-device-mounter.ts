@@ -4,12 +4,22 @@
  * Invariants
  *  - `vol_data.json` is on disk before NodeStageVolume is first called, and goes only after the
  *    volume is certainly not staged: a crash between the two can always be cleaned up.
+ *  - A file that was there before says that the volume may be staged: no error of a later call takes that back.
  */
 import { resources } from "@longshore/kube";
+import type { Host } from "@longshore/runtime";
+import { nodeErrorKind, UncertainProgressError } from "../../framework/node-errors.ts";
 import type { DeviceMounter, DeviceUnmounter } from "../../framework/plugin.ts";
 import type { VolumeSpec } from "../../framework/spec.ts";
 import { kubeletPaths } from "../../framework/volume-host.ts";
-import { classified, mountCapability, nodeCallIsFinal, stagesVolumes, withDriver } from "./csi-client.ts";
+import {
+  classified,
+  mountCapability,
+  nodeCallIsFinal,
+  requireDriver,
+  stagesVolumes,
+  withDriver,
+} from "./csi-client.ts";
 import { csiPluginName } from "./csi-names.ts";
 import {
   type CsiNodeContext,
@@ -41,59 +51,96 @@ export function csiDeviceMounter(context: CsiNodeContext): DeviceMounter {
   return {
     getDeviceMountPath: (spec) => stagingPathOf(context, spec),
     async mountDevice(spec, _devicePath, deviceMountPath, signal) {
-      const { pv, source } = csiVolumeOf(spec);
-      const { host } = context.kubelet;
-      await withDriver(context, source.driver, signal, async (calls) => {
-        const callSignal = calls.options.signal;
-        const stages = await stagesVolumes(calls);
-        const policy = await csiDriverPolicy(context, source.driver, callSignal);
-        const publishContext = await orTransient(
-          `volume ${source.volumeHandle} has no publish context`,
-          () => (policy.attachRequired ? publishContextOf(context, source, callSignal) : Promise.resolve({})),
-        );
-        const secrets = await orTransient(`volume ${source.volumeHandle}: nodeStageSecretRef`, () =>
-          secretsOf(context, stages ? source.nodeStageSecretRef : undefined, callSignal),
-        );
-        await prepareStaging(context, deviceMountPath, source);
-        if (!stages) return;
-        try {
-          await classified(`NodeStageVolume of ${source.volumeHandle} may be in progress`, () =>
-            calls.node.nodeStageVolume(
-              {
-                volumeId: source.volumeHandle,
-                publishContext,
-                stagingTargetPath: deviceMountPath,
-                volumeCapability: mountCapability(pv.spec?.accessModes, source.fsType, mountOptionsOf(pv)),
-                secrets,
-                volumeContext: { ...source.volumeAttributes },
-              },
-              calls.options,
-            ),
-          );
-        } catch (error) {
-          if (nodeCallIsFinal(error)) await removeMountDirectory(host, deviceMountPath);
-          throw error;
-        }
-      });
+      const mayBeStaged = await hasVolData(context.kubelet.host, parentOf(deviceMountPath));
+      try {
+        await stage(context, { spec, deviceMountPath, mayBeStaged }, signal);
+      } catch (error) {
+        if (!mayBeStaged || nodeErrorKind(error) !== "final") throw error;
+        // This call has staged nothing; whether an earlier one did, its answer does not say.
+        throw new UncertainProgressError(`${deviceMountPath} may be staged from before`, { cause: error });
+      }
     },
   };
 }
 
-/** Makes the staging directory and the data file in its parent; leaves neither when the write fails. */
+/** What is staged, and where. */
+interface Staging {
+  readonly spec: VolumeSpec;
+  readonly deviceMountPath: string;
+  /** An earlier call may have staged the volume: whatever fails, the data file stays. */
+  readonly mayBeStaged: boolean;
+}
+
+async function stage(context: CsiNodeContext, staging: Staging, signal: AbortSignal): Promise<void> {
+  const { pv, source } = csiVolumeOf(staging.spec);
+  await orTransient(`volume ${source.volumeHandle} cannot be staged yet`, async () =>
+    requireDriver(context, source.driver),
+  );
+  await withDriver(context, source.driver, signal, async (calls) => {
+    const callSignal = calls.options.signal;
+    const stages = await orTransient(
+      `driver ${source.driver} cannot be asked whether it stages volumes`,
+      () => stagesVolumes(calls),
+    );
+    const policy = await orTransient(`CSIDriver ${source.driver} cannot be read`, () =>
+      csiDriverPolicy(context, source.driver, callSignal),
+    );
+    const publishContext = await orTransient(`volume ${source.volumeHandle} has no publish context`, () =>
+      policy.attachRequired ? publishContextOf(context, source, callSignal) : Promise.resolve({}),
+    );
+    const secrets = await orTransient(`volume ${source.volumeHandle}: nodeStageSecretRef`, () =>
+      secretsOf(context, stages ? source.nodeStageSecretRef : undefined, callSignal),
+    );
+    await orTransient(`the staging directory of volume ${source.volumeHandle} cannot be prepared`, () =>
+      prepareStaging(context, staging, source),
+    );
+    if (!stages) return;
+    try {
+      await classified(`NodeStageVolume of ${source.volumeHandle} may be in progress`, () =>
+        calls.node.nodeStageVolume(
+          {
+            volumeId: source.volumeHandle,
+            publishContext,
+            stagingTargetPath: staging.deviceMountPath,
+            volumeCapability: mountCapability(pv.spec?.accessModes, source.fsType, mountOptionsOf(pv)),
+            secrets,
+            volumeContext: { ...source.volumeAttributes },
+          },
+          calls.options,
+        ),
+      );
+    } catch (error) {
+      if (nodeCallIsFinal(error) && !staging.mayBeStaged)
+        await removeMountDirectory(context.kubelet.host, staging.deviceMountPath);
+      throw error;
+    }
+  });
+}
+
+/** An earlier call may have staged what the directory describes; a damaged file counts, too. */
+function hasVolData(host: Host, directory: string): Promise<boolean> {
+  return readVolData(host, directory).then(
+    (data) => data !== undefined,
+    () => true,
+  );
+}
+
+/**
+ * Makes the staging directory and the data file in its parent. When the write fails it leaves neither, unless the file
+ * was there before: then the volume may be staged.
+ */
 async function prepareStaging(
   context: CsiNodeContext,
-  deviceMountPath: string,
+  { deviceMountPath, mayBeStaged }: Staging,
   source: { readonly volumeHandle: string; readonly driver: string },
 ): Promise<void> {
   const { host } = context.kubelet;
+  const parent = parentOf(deviceMountPath);
   await host.makeDirectory(deviceMountPath);
   try {
-    await writeVolData(host, parentOf(deviceMountPath), {
-      volumeHandle: source.volumeHandle,
-      driverName: source.driver,
-    });
+    await writeVolData(host, parent, { volumeHandle: source.volumeHandle, driverName: source.driver });
   } catch (error) {
-    await removeMountDirectory(host, deviceMountPath).catch(() => {});
+    if (!mayBeStaged) await removeMountDirectory(host, deviceMountPath).catch(() => {});
     throw error;
   }
 }

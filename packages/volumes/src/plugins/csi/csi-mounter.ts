@@ -100,7 +100,10 @@ async function publish(
         `CSIDriver ${source.driver}: spec.volumeLifecycleModes lacks Persistent, which volume ${handle} needs`,
       );
     }
-    const stages = await stagesVolumes(calls);
+    const stages = await orTransient(
+      `driver ${source.driver} cannot be asked whether it stages volumes`,
+      () => stagesVolumes(calls),
+    );
     const publishContext = await orTransient(`volume ${handle} has no publish context`, () =>
       policy.attachRequired ? publishContextOf(context, source, callSignal) : Promise.resolve({}),
     );
@@ -109,8 +112,10 @@ async function publish(
     );
     const podInfo = policy.podInfoOnMount ? podInfoAttributes(pod) : {};
     const directory = path.slice(0, path.lastIndexOf("/"));
-    await host.makeDirectory(directory);
-    await writeVolData(host, directory, data);
+    await orTransient(`the directory of volume ${handle} cannot be prepared`, async () => {
+      await host.makeDirectory(directory);
+      await writeVolData(host, directory, data);
+    });
     try {
       await classified(`NodePublishVolume of ${handle} may be in progress`, () =>
         calls.node.nodePublishVolume(

@@ -53,7 +53,6 @@ export function csiPlugin(
       return csiVolumeName(driver, volumeHandle);
     },
     canSupport: (spec) => spec.persistentVolume?.spec?.csi != null || spec.volume?.csi != null,
-    requiresRemount: () => false,
     supportsMountOption: () => true,
     newMounter: (spec, pod) => nodeHalf.newMounter(spec, pod),
     newUnmounter: (volumeName, podUID) => nodeHalf.newUnmounter(volumeName, podUID),

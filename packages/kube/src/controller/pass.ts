@@ -1,0 +1,105 @@
+/**
+ * One pass of a controller over one key: observe, decide, act, until an action ends it.
+ *
+ *     observe ──► decide ──► action of the step ──► settled, or requeueAfterMs: the pass ends
+ *        ▲          ▲            │    │
+ *        │          └─ observed ─┘    │ the action knows what its write returned
+ *        └────────── observeAgain ────┘
+ */
+import type { ReconcileResult } from "../queue/work-queue.ts";
+
+/** One step of a decision: its name, with what its action needs. */
+export interface Step {
+  readonly step: string;
+}
+
+/** What `observe` and the actions of one pass are given. */
+export interface Pass {
+  readonly key: string;
+  /** Aborts when the controller stops or the time of the pass is over: hand it to every call. */
+  readonly signal: AbortSignal;
+}
+
+/** Asks for a fresh observation. */
+export interface ObserveAgain {
+  readonly observeAgain: true;
+}
+
+/** Returned by an action: read the state again, then decide. */
+export const observeAgain: ObserveAgain = { observeAgain: true };
+
+/** What comes after an action: the end of the pass, a decision on what the action knows, or a fresh observation. */
+export type Next<O> = ReconcileResult | { readonly observed: O } | ObserveAgain;
+
+/** The action of each step, by the name of the step. */
+export type Actions<O, S extends Step> = {
+  readonly [K in S["step"]]: (
+    step: Extract<S, { readonly step: K }>,
+    observed: O,
+    pass: Pass,
+  ) => Next<O> | Promise<Next<O>>;
+};
+
+/** The three parts of a controller. */
+export interface Steps<O, S extends Step> {
+  /** Reads the state that the decision needs. @returns undefined when there is nothing to decide: the object is gone */
+  observe(key: string, pass: Pass): O | undefined | Promise<O | undefined>;
+  /** Names the next step. Pure: it reads no clock, logs nothing, changes nothing. */
+  decide(observed: O): S;
+  readonly actions: Actions<O, S>;
+}
+
+/** How a pass is walked. */
+export interface WalkOptions {
+  /** A pass of more steps fails, as two actions that undo each other would have it; default 32. */
+  readonly stepsMax?: number;
+  /** Called before each action. */
+  onStep?(step: Step): void;
+  /** Awaited before each observation after the first, so that it shows what the pass has written. */
+  beforeObservation?(signal: AbortSignal): Promise<void>;
+}
+
+const STEPS_MAX = 32;
+
+/**
+ * Walks one pass to its end.
+ *
+ * @throws what an observation or an action throws; Error when the pass takes more than `stepsMax` steps
+ */
+export async function walkSteps<O, S extends Step>(
+  { observe, decide, actions }: Steps<O, S>,
+  pass: Pass,
+  options: WalkOptions = {},
+): Promise<ReconcileResult> {
+  const { stepsMax = STEPS_MAX, onStep, beforeObservation } = options;
+  // In an object: `await` on a bare O would unwrap it, if it were a promise.
+  const observeNow = async () => ({ observed: (await observe(pass.key, pass)) as O | undefined });
+  const names: string[] = [];
+  let { observed } = await observeNow();
+  while (observed !== undefined) {
+    const step = decide(observed);
+    if (names.length === stepsMax) throw new Error(endless(pass.key, names));
+    names.push(step.step);
+    onStep?.(step);
+    // The table has an action for each step of the union; TypeScript cannot relate the two.
+    const act = actions[step.step as S["step"]] as (
+      step: S,
+      observed: O,
+      pass: Pass,
+    ) => Next<O> | Promise<Next<O>>;
+    const next = await act(step, observed, pass);
+    if (!("observed" in next) && !("observeAgain" in next)) return next;
+    pass.signal.throwIfAborted();
+    if ("observed" in next) {
+      observed = next.observed;
+    } else {
+      await beforeObservation?.(pass.signal);
+      ({ observed } = await observeNow());
+    }
+  }
+  return {};
+}
+
+function endless(key: string, names: readonly string[]): string {
+  return `${key}: the pass does not end after ${names.length} steps; the last: ${names.slice(-4).join(", ")}`;
+}

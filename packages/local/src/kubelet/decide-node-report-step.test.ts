@@ -1,0 +1,62 @@
+/** The decision of the status reporter, as a table: docs/behaviour/node-agent.md 8. */
+import type { Node, Stored } from "@longshore/kube";
+import { pureDecision } from "@longshore/kube/testing";
+import { expect, test } from "vitest";
+import { decideNodeReportStep, type NodeObservation } from "./decide-node-report-step.ts";
+import { type NodeIdentity, nodeStatusOf, registeredNode } from "./node-object.ts";
+
+const identity: NodeIdentity = {
+  nodeName: "n",
+  instanceId: "i-1",
+  zone: "a",
+  region: "r",
+  featureGates: "CSIMigration=true",
+  volumeLimits: {},
+};
+const now = new Date("2026-01-01T00:00:00Z");
+const later = (minutes: number) => new Date(now.getTime() + minutes * 60_000);
+const volumes = { volumesInUse: ["v"], conditions: [], error: undefined };
+
+const registered = { ...registeredNode(identity, undefined), status: {} } as Stored<Node>;
+const posted = {
+  ...registered,
+  status: nodeStatusOf(identity, registered, { ...volumes, now }),
+} as unknown as Stored<Node>;
+const ofOtherGates = registeredNode({ ...identity, featureGates: "" }, undefined) as Stored<Node>;
+
+const table: readonly [string, Partial<NodeObservation>, object][] = [
+  ["there is no Node", { node: undefined }, { step: "createNode", node: { metadata: { name: "n" } } }],
+  [
+    "the Node has the gates of another agent",
+    { node: ofOtherGates },
+    {
+      step: "registerNode",
+      node: { metadata: { annotations: { "longshore.dev/feature-gates": "CSIMigration=true" } } },
+    },
+  ],
+  ["no status yet", { node: registered }, { step: "postStatus", status: { volumesInUse: ["v"] } }],
+  ["what is stored is passed on", {}, { step: "markReportedInUse", volumesInUse: ["v"] }],
+  [
+    "a volume that came in use",
+    { volumes: { ...volumes, volumesInUse: ["v", "w"] } },
+    { step: "postStatus", status: { volumesInUse: ["v", "w"] } },
+  ],
+  [
+    "after the post, what is stored counts, whatever it is",
+    { isPosted: true, volumes: { ...volumes, volumesInUse: ["v", "w"] } },
+    { step: "markReportedInUse", volumesInUse: ["v"] },
+  ],
+  [
+    "which volumes are in use is not known",
+    { volumes: { ...volumes, volumesInUse: undefined } },
+    { step: "markReportedInUse" },
+  ],
+  ["a sign of life is due", { now: later(5) }, { step: "postStatus" }],
+  ["a sign of life is not due yet", { now: later(4) }, { step: "markReportedInUse" }],
+  ["the volume side has an error", { volumes: { ...volumes, error: "not yet" } }, { step: "postStatus" }],
+];
+
+test.each(table)("%s", (_name, more, expected) => {
+  const observed: NodeObservation = { identity, node: posted, volumes, now, isPosted: false, ...more };
+  expect(pureDecision(decideNodeReportStep)(observed)).toMatchObject(expected);
+});

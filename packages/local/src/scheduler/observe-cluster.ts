@@ -1,0 +1,51 @@
+/** Reads the cluster for one decision of the scheduler. */
+import { keyOf, type Pod, type Stored } from "@longshore/kube";
+import type { AssumedPods } from "./assumed-pods.ts";
+import type { ClusterView } from "./cluster-view.ts";
+import { isUnscheduled, podsBoundTo, type SchedulerCaches } from "./scheduler-caches.ts";
+
+/** What a view is made from. */
+export interface ClusterSources {
+  readonly caches: SchedulerCaches;
+  readonly assumed: AssumedPods;
+  /** Whether the scheduler's gates migrate the in-tree plugin. */
+  readonly migrates: (inTreePluginName: string) => boolean;
+}
+
+/**
+ * The cluster as the pod of `key` finds it, without what was assumed for that pod before. Only what is asked for is
+ * read; what was read stays as it was, so that a decision on the same view is the same decision.
+ */
+export function observeCluster({ caches, assumed, migrates }: ClusterSources, key: string): ClusterView {
+  const { pods, nodes, claims, volumes, classes, csiNodes } = caches;
+  const isStillAssumed = (pod: Stored<Pod>) => {
+    const cached = pods.get(keyOf(pod));
+    return cached?.metadata.uid === pod.metadata.uid && isUnscheduled(cached) && keyOf(pod) !== key;
+  };
+  const claim = readOnce((claimKey) => claims.get(claimKey));
+  return {
+    nodes: nodes.list(),
+    podsOn: readOnce((nodeName) => [
+      ...podsBoundTo(caches, nodeName).filter((pod) => !hasEnded(pod)),
+      ...assumed.on(nodeName).filter(isStillAssumed),
+    ]),
+    claim: (namespace, name) => claim(`${namespace}/${name}`),
+    volume: readOnce((name) => volumes.get(name)),
+    storageClass: readOnce((name) => classes.get(name)),
+    csiNode: readOnce((name) => csiNodes.get(name)),
+    migrates,
+  };
+}
+
+function readOnce<R>(read: (key: string) => R): (key: string) => R {
+  const known = new Map<string, { readonly answer: R }>();
+  return (key) => {
+    const entry = known.get(key) ?? { answer: read(key) };
+    known.set(key, entry);
+    return entry.answer;
+  };
+}
+
+function hasEnded(pod: Pod): boolean {
+  return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
+}

@@ -1,0 +1,24 @@
+/** Whether a node has lapsed. Pure. Source: Kubernetes node life cycle, node leases. */
+import type { Lease, Node, NodeCondition, Stored } from "@longshore/kube";
+import { lapsedCondition } from "./lapsed-condition.ts";
+
+/** What the controller sees of a node. */
+export interface ObservedNodeLease {
+  readonly node: Stored<Node>;
+  /** Read live: a cache that lags would let a healthy node lapse. */
+  readonly lease: Stored<Lease> | undefined;
+  readonly now: Date;
+}
+
+/** One action of the controller. */
+export type NodeLeaseStep =
+  | { readonly step: "markUnknown"; readonly conditions: readonly NodeCondition[] }
+  | { readonly step: "checkLater" };
+
+/** Decides on the next step. */
+export function decideNodeLeaseStep({ node, lease, now }: ObservedNodeLease): NodeLeaseStep {
+  const lapsed = lapsedCondition(node, lease, now);
+  if (lapsed === undefined) return { step: "checkLater" };
+  const conditions = (node.status?.conditions ?? []).map((c) => (c.type === "Ready" ? lapsed : c));
+  return { step: "markUnknown", conditions };
+}

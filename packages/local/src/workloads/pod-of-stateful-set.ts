@@ -1,0 +1,63 @@
+/** The objects that a StatefulSet makes for an ordinal. Pure. Source: apps/v1 StatefulSet, pod identity. */
+import type { PersistentVolumeClaim, Pod, StatefulSet, Stored } from "@longshore/kube";
+
+/** The pod with that ordinal, as the set's template makes it. */
+export function podOfStatefulSet(set: Stored<StatefulSet>, ordinal: number): Pod {
+  const name = `${set.metadata.name}-${ordinal}`;
+  const template = set.spec?.template;
+  const claimVolumes = (set.spec?.volumeClaimTemplates ?? []).map((claim) => ({
+    name: claim.metadata?.name ?? "",
+    persistentVolumeClaim: { claimName: claimNameOf(claim, name) },
+  }));
+  const claimed = new Set(claimVolumes.map((volume) => volume.name));
+  const namespace = set.metadata.namespace ?? "default";
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      ...template?.metadata,
+      name,
+      namespace,
+      labels: { ...template?.metadata?.labels, "statefulset.kubernetes.io/pod-name": name },
+      ownerReferences: [ownerReference(set)],
+    },
+    spec: {
+      ...(template?.spec ?? { containers: [] }),
+      hostname: name,
+      ...(set.spec?.serviceName === undefined ? {} : { subdomain: set.spec.serviceName }),
+      volumes: [...(template?.spec?.volumes ?? []).filter((v) => !claimed.has(v.name)), ...claimVolumes],
+    },
+  };
+}
+
+/** The claims of the pod with that ordinal. They outlive pod and set, so no owner is set. */
+export function claimsOfStatefulSet(set: Stored<StatefulSet>, ordinal: number): PersistentVolumeClaim[] {
+  const podName = `${set.metadata.name}-${ordinal}`;
+  const namespace = set.metadata.namespace ?? "default";
+  return (set.spec?.volumeClaimTemplates ?? []).map((template) => ({
+    ...template,
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: {
+      ...template.metadata,
+      name: claimNameOf(template, podName),
+      namespace,
+      labels: { ...template.metadata?.labels, ...set.spec?.selector?.matchLabels },
+    },
+  }));
+}
+
+function claimNameOf(claim: PersistentVolumeClaim, podName: string): string {
+  return `${claim.metadata?.name ?? ""}-${podName}`;
+}
+
+function ownerReference(set: Stored<StatefulSet>) {
+  return {
+    apiVersion: "apps/v1",
+    kind: "StatefulSet",
+    name: set.metadata.name,
+    uid: set.metadata.uid,
+    controller: true,
+    blockOwnerDeletion: true,
+  };
+}

@@ -1,0 +1,52 @@
+/** The actions of the StatefulSet controller, one for each step of its decision. */
+import {
+  type Actions,
+  isAlreadyExists,
+  isConflict,
+  isNotFound,
+  type KubeClient,
+  refOf,
+  resources,
+  settled,
+} from "@longshore/kube";
+import type { ObservedStatefulSet, PlanProgress, StatefulSetStep } from "./decide-stateful-set-step.ts";
+
+/** The table of actions. */
+export function statefulSetActions(kube: KubeClient): Actions<ObservedStatefulSet, StatefulSetStep> {
+  return {
+    async deletePod({ pod }, observed, { signal }) {
+      await kube.delete(resources.pods, refOf(pod), { uid: pod.metadata.uid, signal }).catch((error) => {
+        if (!isConflict(error)) throw error; // Another pod of that name by now: not ours to delete.
+      });
+      return progressed(observed, { podsDeleted: observed.progress.podsDeleted + 1 });
+    },
+    async createClaim({ claim }, observed, { signal }) {
+      await unlessExists(kube.create(resources.persistentVolumeClaims, claim, { signal }));
+      return progressed(observed, { claimsCreated: observed.progress.claimsCreated + 1 });
+    },
+    async createPod({ pod }, observed, { signal }) {
+      await unlessExists(kube.create(resources.pods, pod, { signal }));
+      return progressed(observed, { podsCreated: observed.progress.podsCreated + 1, claimsCreated: 0 });
+    },
+    async reportStatus({ status }, { set }, { signal }) {
+      const patch = { type: "merge", body: { status } } as const;
+      await kube
+        .patch(resources.statefulSets, refOf(set), patch, { subresource: "status", signal })
+        .catch((error) => {
+          if (!isNotFound(error)) throw error;
+        });
+      return settled;
+    },
+    settle: () => settled,
+  };
+}
+
+function progressed(observed: ObservedStatefulSet, more: Partial<PlanProgress>) {
+  return { observed: { ...observed, progress: { ...observed.progress, ...more } } };
+}
+
+async function unlessExists(creation: Promise<unknown>): Promise<void> {
+  await creation.catch((error) => {
+    if (!isAlreadyExists(error)) throw error;
+  });
+}

@@ -1,0 +1,86 @@
+/**
+ * Lets claims go that others were cloned from, once they are deleted and no clone of them is under way
+ * (docs/behaviour/sidecars.md 2.3, point 8).
+ *
+ * A clone begins by putting the finalizer on its source, which a claim that is being deleted refuses. Source and clones
+ * are of one resource and come through one watch: a cache that shows the deletion shows every clone that began before it.
+ */
+import {
+  type Actions,
+  type Controller,
+  type ControllerOptions,
+  type Informer,
+  type PersistentVolumeClaim,
+  resources,
+  type Stored,
+  settled,
+  startController,
+  watches,
+} from "@longshore/kube";
+import {
+  changeFinalizers,
+  cloneSourceToCheck,
+  isBeingCopied,
+  isProtectedAndDeleted,
+  type ProtectionContext,
+} from "./source-protection.ts";
+
+/** What is known of a claim that others may be cloned from. */
+export interface ObservedCloneSource {
+  readonly source: Stored<PersistentVolumeClaim>;
+  /** A claim that is cloned from it has no volume yet. */
+  readonly isBeingCopied: boolean;
+}
+
+/** What one pass over it has to do. */
+export type CloneSourceStep = { readonly step: "settle" } | { readonly step: "removeFinalizer" };
+
+/** The next step. The end of the last clone wakes the source. */
+export function decideCloneSource({ source, isBeingCopied: isUsed }: ObservedCloneSource): CloneSourceStep {
+  return { step: isProtectedAndDeleted(source) && !isUsed ? "removeFinalizer" : "settle" };
+}
+
+/** What the controller works with. */
+export interface CloneSourceContext extends ProtectionContext {
+  readonly claims: Informer<PersistentVolumeClaim>;
+}
+
+/** Starts the controller. */
+export function startCloneSources(
+  context: CloneSourceContext,
+  queue: Pick<ControllerOptions<never, never>, "workers" | "backoff" | "retryRate">,
+): Controller {
+  const { env, claims } = context;
+  const sourceOf = (claim: Stored<PersistentVolumeClaim>) => {
+    const key = cloneSourceToCheck(context, claim);
+    return key === undefined ? [] : [key];
+  };
+  return startController<ObservedCloneSource, CloneSourceStep>(env, {
+    ...queue,
+    name: "provisioner-clone-sources",
+    sources: [watches(claims, sourceOf)],
+    observe: (key) => observeCloneSource(context, key),
+    decide: decideCloneSource,
+    actions: cloneSourceActions(context),
+  });
+}
+
+function observeCloneSource({ claims }: CloneSourceContext, key: string): ObservedCloneSource | undefined {
+  const source = claims.get(key);
+  if (source === undefined) return undefined;
+  return { source, isBeingCopied: claims.byIndex("byCloneSource", key).some(isBeingCopied) };
+}
+
+function cloneSourceActions(context: CloneSourceContext): Actions<ObservedCloneSource, CloneSourceStep> {
+  return {
+    settle: () => settled,
+    async removeFinalizer(_, { source }, { signal }) {
+      const { name, namespace = "" } = source.metadata;
+      const clone = { kind: "clone", name, namespace, crossesNamespaces: false } as const;
+      // Not a claim that was made under the same name since.
+      const isMeant = ({ metadata }: Stored<PersistentVolumeClaim>) => metadata.uid === source.metadata.uid;
+      await changeFinalizers(context, resources.persistentVolumeClaims, clone, false, signal, isMeant);
+      return settled;
+    },
+  };
+}

@@ -1,0 +1,152 @@
+/**
+ * What the snapshot controller does with contents by themselves, of single snapshots and of groups alike: a bound one is
+ * held; one whose snapshot is gone can be deleted. Their finalizer is the snapshotter's to remove.
+ */
+import {
+  type Actions,
+  type Controller,
+  type ControllerOptions,
+  type EventRecorder,
+  forResource,
+  type Informer,
+  involvedObject,
+  isDeleting,
+  isNotFound,
+  type KubeEnv,
+  type KubeObject,
+  type Source,
+  type Stored,
+  settled,
+  startController,
+} from "@longshore/kube";
+import type { BoundKind } from "./bound-kind.ts";
+
+/** What is known of a content. */
+export interface ObservedBoundContent {
+  readonly name: string;
+  readonly isDeleting: boolean;
+  /** What is wrong with its source. */
+  readonly invalid: { readonly reason: string; readonly message: string } | undefined;
+  /** It names the uid of a snapshot. */
+  readonly isBound: boolean;
+  readonly isHeld: boolean;
+  /** It says that its snapshot is being deleted. */
+  readonly isAnnounced: boolean;
+  /** Whether the snapshot that it is bound to exists, by the server's word. */
+  readonly snapshotOnServer: "there" | "none" | undefined;
+}
+
+/** What one pass over a content has to do. */
+export type BoundContentStep =
+  /** Nothing to do before something changes. */
+  | { readonly step: "settle" }
+  | { readonly step: "reportInvalid"; readonly reason: string; readonly message: string }
+  | { readonly step: "addFinalizer" }
+  | { readonly step: "readSnapshot" }
+  | { readonly step: "announceDeletion" };
+
+/**
+ * The next step. Where only the content was deleted: while its snapshot exists, the snapshot decides; afterwards nothing
+ * else would.
+ */
+export function decideBoundContent(observed: ObservedBoundContent): BoundContentStep {
+  const { invalid, isBound, isHeld, isAnnounced, snapshotOnServer } = observed;
+  if (invalid !== undefined) return { step: "reportInvalid", ...invalid };
+  if (!isBound) return { step: "settle" };
+  if (!observed.isDeleting) return { step: isHeld ? "settle" : "addFinalizer" };
+  if (!isHeld || isAnnounced) return { step: "settle" };
+  if (snapshotOnServer === undefined) return { step: "readSnapshot" };
+  return { step: snapshotOnServer === "there" ? "settle" : "announceDeletion" };
+}
+
+/** What the controller works with. */
+export interface BoundContentContext<C extends KubeObject> {
+  readonly env: KubeEnv;
+  readonly events: Pick<EventRecorder, "event">;
+  readonly kind: BoundKind<C>;
+  readonly contents: Informer<C>;
+  /** What wakes contents besides their own changes. */
+  readonly wakes: Source;
+}
+
+type Observation<C extends KubeObject> = ObservedBoundContent & { readonly content: Stored<C> };
+
+/** Starts the controller of one kind of contents. */
+export function startBoundContents<C extends KubeObject>(
+  context: BoundContentContext<C>,
+  queue: Pick<ControllerOptions<never, never>, "name" | "workers" | "backoff" | "resyncMs">,
+): Controller {
+  const { env, contents, wakes } = context;
+  return startController<Observation<C>, BoundContentStep>(env, {
+    ...queue,
+    sources: [forResource(contents, { deleted: "forget" }), wakes],
+    observe: (name) => observeBoundContent(context, name),
+    decide: decideBoundContent,
+    actions: boundContentActions(context),
+  });
+}
+
+function observeBoundContent<C extends KubeObject>(
+  { kind, contents }: BoundContentContext<C>,
+  name: string,
+): Observation<C> | undefined {
+  const content = contents.get(name);
+  if (content === undefined) return undefined;
+  const { finalizers = [], annotations } = content.metadata;
+  return {
+    name,
+    content,
+    isDeleting: isDeleting(content),
+    invalid: kind.invalid(content),
+    isBound: Boolean(kind.boundRef(content).uid),
+    isHeld: finalizers.includes(kind.finalizer),
+    isAnnounced: annotations?.[kind.beingDeletedAnnotation] !== undefined,
+    snapshotOnServer: undefined,
+  };
+}
+
+function boundContentActions<C extends KubeObject>(
+  context: BoundContentContext<C>,
+): Actions<Observation<C>, BoundContentStep> {
+  const { env, kind, events } = context;
+  return {
+    settle: () => settled,
+    reportInvalid({ reason, message }, { content }) {
+      events.event(involvedObject(kind.resource, content), "Warning", reason, message);
+      return settled;
+    },
+    async addFinalizer(_, { content }, { signal }) {
+      await patch(
+        context,
+        content,
+        { finalizers: [...(content.metadata.finalizers ?? []), kind.finalizer] },
+        signal,
+      );
+      return settled;
+    },
+    async readSnapshot(_, observed, { signal }) {
+      const { name = "", namespace = "", uid } = kind.boundRef(observed.content);
+      const bound = await env.kube.get(kind.boundResource, { name, namespace }, { signal });
+      return { observed: { ...observed, snapshotOnServer: bound?.metadata.uid === uid ? "there" : "none" } };
+    },
+    async announceDeletion(_, { content }, { signal }) {
+      await patch(context, content, { annotations: { [kind.beingDeletedAnnotation]: "yes" } }, signal);
+      return settled;
+    },
+  };
+}
+
+/** On the version that was seen. */
+async function patch<C extends KubeObject>(
+  { env, kind }: BoundContentContext<C>,
+  { metadata: { name, resourceVersion } }: Stored<C>,
+  change: object,
+  signal: AbortSignal,
+): Promise<void> {
+  const body = { metadata: { resourceVersion, ...change } };
+  try {
+    await env.kube.patch(kind.resource, { name }, { type: "merge", body }, { signal });
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+}

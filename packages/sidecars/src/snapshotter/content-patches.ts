@@ -1,0 +1,59 @@
+/** What the snapshotter stores in contents, of single snapshots and of groups alike: bodies of merge patches, pure. */
+import { isDeleting, type KubeObject, type Stored } from "@longshore/kube";
+import type { ContentKind } from "./content-rules.ts";
+
+/** The body of a merge patch. */
+export type PatchBody = Readonly<Record<string, unknown>>;
+
+type Marks = Pick<ContentKind<KubeObject>, "finalizer" | "beingCreatedAnnotation">;
+
+/**
+ * Says that the driver is about to be asked, and that the content is not to go before the outcome is known; undefined:
+ * it says so already.
+ */
+export function intentPatch(content: Stored<KubeObject>, marks: Marks): PatchBody | undefined {
+  const { finalizers = [], resourceVersion } = content.metadata;
+  // None can be added to what is being deleted.
+  const isHeld = finalizers.includes(marks.finalizer) || isDeleting(content);
+  if (isMarkedAs(content, marks) && isHeld) return undefined;
+  return {
+    metadata: {
+      // With it the patch fails on a content that was deleted meanwhile: retry with fresh state.
+      resourceVersion,
+      annotations: { [marks.beingCreatedAnnotation]: "yes" },
+      ...(isHeld ? {} : { finalizers: [...finalizers, marks.finalizer] }),
+    },
+  };
+}
+
+/** Whether the content says that the driver was asked, and that it is not known what became of it. */
+export function isMarkedAs(
+  { metadata }: Stored<KubeObject>,
+  { beingCreatedAnnotation }: Pick<Marks, "beingCreatedAnnotation">,
+): boolean {
+  return metadata.annotations?.[beingCreatedAnnotation] !== undefined;
+}
+
+/** Says that the outcome is known. */
+export function markRemovalPatch({
+  beingCreatedAnnotation,
+}: Pick<Marks, "beingCreatedAnnotation">): PatchBody {
+  return { metadata: { annotations: { [beingCreatedAnnotation]: null } } };
+}
+
+/** Our finalizer off; undefined: it is not there. */
+export function finalizerRemovalPatch(
+  { metadata }: Stored<KubeObject>,
+  { finalizer }: Pick<Marks, "finalizer">,
+): PatchBody | undefined {
+  const { finalizers = [], resourceVersion } = metadata;
+  const rest = finalizers.filter((each) => each !== finalizer);
+  if (rest.length === finalizers.length) return undefined;
+  // With the version the patch fails on a content that changed: another may have a handle or a policy by now.
+  return { metadata: { resourceVersion, finalizers: rest.length === 0 ? null : rest } };
+}
+
+/** The status after a failure. @param time as the API writes it */
+export function failedPatch(message: string, time: string): PatchBody {
+  return { status: { readyToUse: false, error: { message, time } } };
+}

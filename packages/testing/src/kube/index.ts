@@ -1,0 +1,4 @@
+/** Environments, clocks and links for tests of controllers. */
+export { type Link, laggingClient } from "./lagging-client.ts";
+export { ProcessClock } from "./stopped-clock.ts";
+export { realEnv, virtualEnv } from "./test-env.ts";

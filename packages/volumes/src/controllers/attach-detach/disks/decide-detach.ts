@@ -1,0 +1,123 @@
+/**
+ * What to do about one attachment. Pure; the rules in the order in which they are asked.
+ * Source: docs/behaviour/controllers.md A7 (detach); docs/contract.md C1, C2, "Unknown is never detached".
+ *
+ * Invariants
+ *  - Before a detach starts, the node's status no longer lists the volume: its write has succeeded. What then fails is
+ *    listed again, unless a pod wants it again: then it is attached again before (decision 0003, row 17).
+ *  - A detach that is not forced starts on a live look at the node, never on a cache.
+ */
+import type { DiskStep, ForceReason } from "./disk-step.ts";
+import type { NoEvidence } from "./live-evidence.ts";
+import type { ObservedAttachment, ObservedDisk } from "./observe-disk.ts";
+
+/** The next step of an attachment; undefined: nothing. */
+export function decideDetach(
+  observed: ObservedDisk,
+  attachment: ObservedAttachment,
+  isPending: boolean,
+): DiskStep | undefined {
+  if (attachment.isWanted) return keep(attachment, isPending);
+  if (isPending) return wait("an operation of the disk is under way");
+  const { nodeName, uniqueName, detachRequestedAtMs } = attachment;
+  const on = { nodeName, uniqueName };
+  const { disk } = attachment;
+  if (disk !== undefined) return { step: "identify", ...on, disk };
+  if (!attachment.isAsked) return { step: "forgetIntent", ...on };
+  if (attachment.hasPendingPods) return wait(`pods on node ${nodeName} are not decided`);
+  if (attachment.unknown !== undefined) {
+    const reason = `it could be a volume that cannot be named: ${attachment.unknown.reason}`;
+    return isUnlisted(attachment) ? { step: "list", ...on } : wait(reason);
+  }
+  if (detachRequestedAtMs === undefined) return { step: "requestDetach", ...on };
+  const force = forceOf(observed, attachment, detachRequestedAtMs);
+  if (attachment.node?.isInUse === true && force === undefined) {
+    return isUnlisted(attachment) ? { step: "list", ...on } : waitForUnmount(observed, detachRequestedAtMs);
+  }
+  return takeAway(observed, attachment, force);
+}
+
+/** Nothing speaks against it: off the list first, then the last looks, then the detach. */
+function takeAway(
+  observed: ObservedDisk,
+  attachment: ObservedAttachment,
+  force: ForceReason | undefined,
+): DiskStep {
+  const { nodeName, uniqueName, retryAtMs } = attachment;
+  if (retryAtMs > observed.nowMs) return wait("back-off", retryAtMs - observed.nowMs);
+  if (attachment.isReported) return { step: "unlist", nodeName, uniqueName };
+  if (!attachment.isWritten) return wait(`the status of node ${nodeName} is not written`);
+  return onEvidence(observed, attachment, force);
+}
+
+/** It was taken off the list for a detach that is not to be. */
+function isUnlisted({ isConfirmed, isReported }: ObservedAttachment): boolean {
+  return isConfirmed && !isReported;
+}
+
+/** It is wanted: it is listed, unless it is not sure that it is attached. */
+function keep(attachment: ObservedAttachment, isPending: boolean): DiskStep | undefined {
+  const { nodeName, uniqueName } = attachment;
+  const on = { nodeName, uniqueName };
+  if (attachment.detachRequestedAtMs !== undefined) return { step: "keep", ...on };
+  if (isPending) return undefined;
+  if (attachment.isDetachTried) return { step: "doubt", ...on };
+  return isUnlisted(attachment) ? { step: "list", ...on } : undefined;
+}
+
+function forceOf(
+  { nowMs, forceDetachAfterMs }: ObservedDisk,
+  { node }: ObservedAttachment,
+  requestedAtMs: number,
+): ForceReason | undefined {
+  if (node?.isOutOfService === true) return "out-of-service";
+  const isOver = forceDetachAfterMs !== undefined && nowMs - requestedAtMs > forceDetachAfterMs;
+  return isOver ? "timeout" : undefined;
+}
+
+/** Time alone forces nothing, unless that is switched on. */
+function waitForUnmount({ nowMs, forceDetachAfterMs }: ObservedDisk, requestedAtMs: number): DiskStep {
+  const retryInMs =
+    forceDetachAfterMs === undefined ? undefined : requestedAtMs + forceDetachAfterMs - nowMs + 1;
+  return wait("the node uses it", retryInMs);
+}
+
+function onEvidence(
+  { evidence }: ObservedDisk,
+  { nodeName, uniqueName, isCsi, isConfirmed }: ObservedAttachment,
+  force: ForceReason | undefined,
+): DiskStep {
+  const on = { nodeName, uniqueName };
+  const asksNode = force === undefined;
+  const asksVolumeAttachment = !isConfirmed && !isCsi;
+  const live = evidence?.detach;
+  const isOfThis = live?.nodeName === nodeName && live.uniqueName === uniqueName;
+  if ((asksNode || asksVolumeAttachment) && (live === undefined || !isOfThis)) {
+    return { step: "readBeforeDetach", ...on, asksNode, asksVolumeAttachment };
+  }
+  if (isOfThis) {
+    const refusal = refusalOf(live);
+    if (refusal !== undefined) return { step: "refuseDetach", ...on, ...refusal };
+    if (live.kind !== "failed" && live.hasVolumeAttachment) return { step: "leaveToCsi", ...on };
+  }
+  return { step: isCsi ? "deleteVolumeAttachment" : "detachInTree", ...on, force };
+}
+
+function refusalOf(
+  live: NonNullable<NonNullable<ObservedDisk["evidence"]>["detach"]> | NoEvidence,
+): { readonly message: string; readonly isNodeEvent: boolean } | undefined {
+  if (live.kind === "failed") return { message: live.message, isNodeEvent: false };
+  const { nodeName, uniqueName, isInUse, driverAtWork } = live;
+  if (isInUse) {
+    return { message: `volume ${uniqueName} is still in use by node ${nodeName}`, isNodeEvent: false };
+  }
+  if (driverAtWork === undefined) return undefined;
+  const message =
+    `Volume ${uniqueName} is not detached from node ${nodeName}: its CSINode is missing although driver ` +
+    `${driverAtWork} has VolumeAttachments there, so who is responsible is unknown; restart the kubelet to write it again`;
+  return { message, isNodeEvent: true };
+}
+
+function wait(reason: string, retryInMs?: number): DiskStep {
+  return { step: "wait", reason, retryInMs };
+}

@@ -1,0 +1,28 @@
+/** What is done once it is known which disk a recovered attachment is. Source: docs/behaviour/controllers.md A6. */
+import { splitUniqueName } from "../../../framework/names.ts";
+import type { Attachment } from "../actual-state.ts";
+import type { AttachDetachContext } from "../context.ts";
+import type { VolumeIdentity } from "../volume-identity.ts";
+
+/**
+ * The attachment was known by the name of its VolumeAttachment alone. It becomes one of the disk that it is, uncertain as it
+ * was: from then on one key has the disk, and the passes over that attach or detach it.
+ */
+export function identifyAttachment(
+  { actual, desired, wakeDisk }: AttachDetachContext,
+  attachment: Attachment,
+  disk: VolumeIdentity,
+): void {
+  const { nodeName } = attachment;
+  actual.put({
+    ...splitUniqueName(disk),
+    nodeName,
+    uniqueName: disk,
+    identity: disk,
+    spec: desired.get(nodeName, disk)?.spec,
+    devicePath: "",
+    confirmed: false,
+  });
+  actual.remove(attachment);
+  wakeDisk(disk);
+}

@@ -1,0 +1,140 @@
+/** Everything that changes what a pod wants attached, and by whom. Source: docs/behaviour/controllers.md A3, A5. */
+import {
+  keyOf,
+  type Node,
+  type PersistentVolume,
+  type Pod,
+  type Source,
+  type Stored,
+  source,
+} from "@longshore/kube";
+import {
+  type AttachDetachContext,
+  cacheIndexes,
+  keepTerminatedAnnotation,
+  managedNodeAnnotation,
+} from "../context.ts";
+import { isPodTerminated } from "../pod-volume-spec.ts";
+
+/** All of them. A pod that they wake is pending until it is decided. */
+export function podSources(context: AttachDetachContext): readonly Source[] {
+  return [
+    ofPods(context),
+    ofNodes(context),
+    ofClaims(context),
+    ofVolumes(context),
+    ofCsiNodes(context),
+    ofCsiDrivers(context),
+    ofVolumeAttachments(context),
+  ];
+}
+
+function ofPods(context: AttachDetachContext): Source {
+  const wake = (pod: Stored<Pod>) => context.wakePod(keyOf(pod));
+  return source(() =>
+    context.caches.pods.onChange({
+      added: wake,
+      updated: (before, after) => {
+        if (changesDemand(before, after)) wake(after);
+      },
+      deleted: wake,
+    }),
+  );
+}
+
+/** Whether the change of a pod bears on what it wants; the rest of its status does not. */
+function changesDemand(before: Stored<Pod>, after: Stored<Pod>): boolean {
+  return (
+    before === after ||
+    before.spec?.nodeName !== after.spec?.nodeName ||
+    before.spec?.volumes?.length !== after.spec?.volumes?.length ||
+    isPodTerminated(before) !== isPodTerminated(after)
+  );
+}
+
+function ofNodes(context: AttachDetachContext): Source {
+  const managedAs = ({ metadata: { annotations } }: Stored<Node>) =>
+    `${annotations?.[managedNodeAnnotation] !== undefined} ${annotations?.[keepTerminatedAnnotation]}`;
+  return source(() =>
+    context.caches.nodes.onChange({
+      added: ({ metadata }) => wakePodsOn(context, metadata.name),
+      updated: (before, after) => {
+        if (managedAs(before) !== managedAs(after)) wakePodsOn(context, after.metadata.name);
+      },
+    }),
+  );
+}
+
+function ofClaims(context: AttachDetachContext): Source {
+  const wake = (claim: Stored) => wakePodsOfClaim(context, keyOf(claim));
+  return source(() =>
+    context.caches.claims.onChange({ added: wake, updated: (_before, after) => wake(after), deleted: wake }),
+  );
+}
+
+function ofVolumes(context: AttachDetachContext): Source {
+  const wake = ({ spec }: Stored<PersistentVolume>) => {
+    const claim = spec?.claimRef;
+    if (claim != null) wakePodsOfClaim(context, `${claim.namespace}/${claim.name}`);
+  };
+  return source(() =>
+    context.caches.volumes.onChange({
+      added: wake,
+      updated(before, after) {
+        if (before.spec?.claimRef?.uid !== after.spec?.claimRef?.uid) wake(before);
+        wake(after);
+      },
+      deleted: wake,
+    }),
+  );
+}
+
+/** Who attaches on the node is decided again. */
+function ofCsiNodes(context: AttachDetachContext): Source {
+  const { csiNodeVersions } = context;
+  const wake = ({ metadata: { name } }: Stored) => {
+    csiNodeVersions.set(name, (csiNodeVersions.get(name) ?? 0) + 1);
+    wakePodsOn(context, name);
+  };
+  return source(() =>
+    context.caches.csiNodes.onChange({
+      added: wake,
+      updated: (_before, after) => wake(after),
+      deleted: wake,
+    }),
+  );
+}
+
+/** Whether a driver needs an attach at all: a rare change, which may concern every pod. */
+function ofCsiDrivers(context: AttachDetachContext): Source {
+  const wakeAll = () => {
+    for (const pod of context.caches.pods.list()) context.wakePod(keyOf(pod));
+  };
+  return source(() => {
+    let isReplay = true; // Of what is in the cache: all pods are woken once for it.
+    const added = () => (isReplay ? undefined : wakeAll());
+    const end = context.caches.csiDrivers.onChange({ added, updated: wakeAll, deleted: wakeAll });
+    isReplay = false;
+    wakeAll();
+    return end;
+  });
+}
+
+/** A missing CSINode is decided by whether the driver has VolumeAttachments on the node. */
+function ofVolumeAttachments(context: AttachDetachContext): Source {
+  return source(() =>
+    context.caches.attachments.onChange({
+      deleted: ({ spec }) => {
+        for (const key of context.desired.undecidedPodsOn(spec.nodeName)) context.wakePod(key);
+      },
+    }),
+  );
+}
+
+function wakePodsOn({ caches, wakePod }: AttachDetachContext, nodeName: string): void {
+  for (const pod of caches.pods.byIndex(cacheIndexes.podsByNode, nodeName)) wakePod(keyOf(pod));
+}
+
+function wakePodsOfClaim({ caches, wakePod }: AttachDetachContext, claimKey: string): void {
+  for (const pod of caches.pods.byIndex(cacheIndexes.podsByClaim, claimKey)) wakePod(keyOf(pod));
+}

@@ -1,0 +1,59 @@
+/** What the expand controller reads before it decides. Source: docs/behaviour/controllers.md Part C. */
+import {
+  type Informer,
+  type KubeEnv,
+  type Pass,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  resources,
+  type Stored,
+} from "@longshore/kube";
+import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
+import type { VolumePluginManager } from "../../framework/plugin-manager.ts";
+import { specOfPersistentVolume } from "../../framework/spec.ts";
+import { asksForMore, type Expander, type ExpandObservation } from "./decide-expand-step.ts";
+
+/** What the expand controller works with. */
+export interface ExpandContext {
+  readonly env: KubeEnv;
+  readonly claims: Informer<PersistentVolumeClaim>;
+  readonly plugins: VolumePluginManager;
+  readonly migration: MigratedPluginManager;
+}
+
+/** Observes a claim, with its volume read live; undefined when the claim asks for nothing. */
+export async function observeClaim(
+  context: ExpandContext,
+  key: string,
+  { signal }: Pass,
+): Promise<ExpandObservation | undefined> {
+  const { env, claims } = context;
+  const claim = claims.get(key);
+  if (claim === undefined || !asksForMore(claim)) return undefined;
+  const name = claim.spec?.volumeName ?? "";
+  const volume = await env.kube.get(resources.persistentVolumes, { name }, { signal });
+  const now = env.clock
+    .now()
+    .toISOString()
+    .replace(/\.\d+Z$/, "Z");
+  return { claim, volume, expander: expanderOf(context, volume), now };
+}
+
+/** Who can expand the volume. Whether it is migrated is asked before any plugin is looked up. */
+function expanderOf(
+  { migration, plugins }: ExpandContext,
+  volume: Stored<PersistentVolume> | undefined,
+): Expander {
+  if (volume === undefined) return { kind: "none" };
+  const spec = specOfPersistentVolume(volume, false);
+  if (migration.isMigratable(spec)) {
+    const inTreePlugin = migration.inTreePluginOf(spec) ?? "";
+    return { kind: "external", inTreePlugin, driver: migration.csiNameOf(inTreePlugin) ?? "" };
+  }
+  try {
+    const plugin = plugins.findExpandablePluginBySpec(spec);
+    return plugin === undefined ? { kind: "none" } : { kind: "in-tree", plugin };
+  } catch {
+    return { kind: "none" };
+  }
+}

@@ -1,0 +1,108 @@
+/** What the claims controller reads before it decides. Source: docs/behaviour/controllers.md B3, B4. */
+import {
+  keyOf,
+  type Pass,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  resources,
+  type Stored,
+} from "@longshore/kube";
+import { provisioningFinalizer } from "@longshore/storage";
+import { hasFinalizer } from "../finalizers.ts";
+import { podsByClaimIndex } from "../pods-by-claim.ts";
+import { bindCompletedAnnotation, classOfClaim, migratedClaim } from "./annotations.ts";
+import type { PersistentVolumeContext } from "./context.ts";
+import type { ClaimObservation } from "./decide-claim-step.ts";
+import { bestVolume } from "./match-volume.ts";
+import { volumesByClaimIndex } from "./persistent-volume-caches.ts";
+import { provisionedName } from "./provisioned-volume.ts";
+import { chooseProvisioner, inTreeProvisionerOf } from "./provisioner-choice.ts";
+
+type Claim = Stored<PersistentVolumeClaim>;
+
+/** Observes a claim; undefined when it is gone. */
+export async function observeClaim(
+  context: PersistentVolumeContext,
+  key: string,
+  { signal }: Pass,
+): Promise<ClaimObservation | undefined> {
+  const { caches, provisioners } = context;
+  const claim = caches.claims.get(key);
+  if (claim === undefined) return undefined;
+  const storageClass = caches.classes.get(classOfClaim(claim));
+  const isBindingDelayed = storageClass?.volumeBindingMode === "WaitForFirstConsumer";
+  const intent = await intentOf(context, claim, signal);
+  const volume = await volumeOf(context, claim, isBindingDelayed, signal);
+  return {
+    claim,
+    migrated: migratedClaim(claim, provisioners.migration),
+    intent,
+    volume,
+    isVolumeTaken: volume !== undefined && context.taken.isTaken(volume.metadata.name, key),
+    isBindingDelayed,
+    provisioner: storageClass === undefined ? undefined : chooseProvisioner(provisioners, storageClass),
+    waitingPods: isBindingDelayed ? waitingPodsOf(context, claim) : [],
+  };
+}
+
+/** The finalizer of a claim that was handed over belongs to the external provisioner. */
+async function intentOf(
+  context: PersistentVolumeContext,
+  claim: Claim,
+  signal: AbortSignal,
+): Promise<ClaimObservation["intent"]> {
+  if (!hasFinalizer(claim, provisioningFinalizer)) return undefined;
+  if (inTreeProvisionerOf(context.provisioners, claim) === undefined) return undefined;
+  return { isStored: (await storedVolume(context, provisionedName(claim), signal)) !== undefined };
+}
+
+async function volumeOf(
+  context: PersistentVolumeContext,
+  claim: Claim,
+  isBindingDelayed: boolean,
+  signal: AbortSignal,
+): Promise<Stored<PersistentVolume> | undefined> {
+  const { volumes } = context.caches;
+  const name = claim.spec?.volumeName ?? "";
+  const wasBound = claim.metadata.annotations?.[bindCompletedAnnotation] !== undefined;
+  if (name === "") return wasBound ? undefined : candidateOf(context, claim, isBindingDelayed);
+  const cached = volumes.get(name);
+  if (!wasBound) return cached;
+  const ref = cached?.spec?.claimRef;
+  if (cached !== undefined && (ref == null || ref.uid === claim.metadata.uid)) return cached;
+  // A claim is given up only for what is stored: a cache may have lost its volume, or show an older one of that name.
+  return context.env.kube.get(resources.persistentVolumes, { name }, { signal });
+}
+
+/** The best volume, if possible one that no other worker is binding. Where binding is delayed, a scheduler chooses. */
+function candidateOf(
+  { caches, taken }: PersistentVolumeContext,
+  claim: Claim,
+  isBindingDelayed: boolean,
+): Stored<PersistentVolume> | undefined {
+  const key = keyOf(claim);
+  const named = caches.volumes.byIndex(volumesByClaimIndex, key);
+  if (isBindingDelayed) return bestVolume(claim, named, []);
+  const available = () => caches.available.largeEnoughFor(claim);
+  return bestVolume(claim, named, free(available())) ?? bestVolume(claim, [], available());
+
+  function* free(volumes: Iterable<Stored<PersistentVolume>>) {
+    for (const volume of volumes) if (!taken.isTaken(volume.metadata.name, key)) yield volume;
+  }
+}
+
+/** From the cache, or else live. */
+async function storedVolume(
+  { caches, env }: PersistentVolumeContext,
+  name: string,
+  signal: AbortSignal,
+): Promise<Stored<PersistentVolume> | undefined> {
+  return caches.volumes.get(name) ?? env.kube.get(resources.persistentVolumes, { name }, { signal });
+}
+
+function waitingPodsOf({ caches }: PersistentVolumeContext, claim: Claim): readonly string[] {
+  return caches.pods
+    .byIndex(podsByClaimIndex, keyOf(claim))
+    .filter((pod) => pod.spec?.nodeName === undefined)
+    .map((pod) => pod.metadata.name);
+}

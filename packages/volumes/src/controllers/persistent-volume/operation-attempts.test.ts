@@ -1,0 +1,26 @@
+/** The back-off of operations. */
+import { expect, test } from "vitest";
+import { OperationAttempts } from "./operation-attempts.ts";
+
+test("failures double the delay, success forgets, and what is not tried again is forgotten", () => {
+  let nowMs = 0;
+  const attempts = new OperationAttempts({ monotonicMs: () => nowMs });
+  expect(attempts.waitMs("a")).toBe(0);
+  expect([attempts.failed("a"), attempts.failed("a"), attempts.failed("a")]).toEqual([500, 1_000, 2_000]);
+  nowMs = 1_500;
+  expect([attempts.waitMs("a"), attempts.waitMs("b")]).toEqual([500, 0]);
+  nowMs = 2_500;
+  expect(attempts.waitMs("a")).toBe(0);
+  attempts.forget("a");
+  expect(attempts.failed("a")).toBe(500);
+  nowMs = 300_000;
+  attempts.failed("b");
+  expect(attempts.failed("a")).toBe(500);
+});
+
+test("the longest delay", () => {
+  const attempts = new OperationAttempts({ monotonicMs: () => 0 });
+  let lastMs = 0;
+  for (let i = 0; i < 20; i++) lastMs = attempts.failed("a");
+  expect(lastMs).toBe(122_000);
+});

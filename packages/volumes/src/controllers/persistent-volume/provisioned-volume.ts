@@ -1,0 +1,75 @@
+/** The volume that an in-tree plugin makes for a claim. Source: docs/behaviour/controllers.md B6. */
+import type { Node, PersistentVolume, PersistentVolumeClaim, StorageClass, Stored } from "@longshore/kube";
+import { provisionedByAnnotation } from "@longshore/storage";
+import type { AllowedTopologies, ProvisionableVolumePlugin, VolumeOptions } from "../../framework/plugin.ts";
+import { boundByControllerAnnotation, withAnnotation } from "./annotations.ts";
+
+/** What a volume is made from. */
+export interface ProvisionRequest {
+  readonly claim: Stored<PersistentVolumeClaim>;
+  readonly storageClass: Stored<StorageClass>;
+  readonly plugin: ProvisionableVolumePlugin;
+  /** The node that a scheduler has chosen for the first pod. */
+  readonly node: Stored<Node> | undefined;
+  readonly clusterName: string;
+}
+
+/** The name of the volume made for a claim: the same for each call, so that calling again finds what was made. */
+export function provisionedName(claim: Stored<PersistentVolumeClaim>): string {
+  return `pvc-${claim.metadata.uid}`;
+}
+
+/**
+ * Makes the disk, or finds the one that an earlier call has made.
+ * @returns its volume, not stored yet
+ * @throws what the plugin throws
+ */
+export async function makeVolume(request: ProvisionRequest, signal: AbortSignal): Promise<PersistentVolume> {
+  const { storageClass, plugin, node } = request;
+  const selectedNode =
+    node === undefined ? undefined : { name: node.metadata.name, labels: node.metadata.labels ?? {} };
+  // The plugin's own form of topology terms, with fields that are never missing once they are stored.
+  const allowedTopologies = (storageClass.allowedTopologies ?? []) as AllowedTopologies;
+  const provisioner = plugin.newProvisioner(optionsOf(request));
+  return completeVolume(await provisioner.provision(selectedNode, allowedTopologies, signal), request);
+}
+
+function optionsOf({ claim, storageClass, clusterName }: ProvisionRequest): VolumeOptions {
+  const name = provisionedName(claim);
+  return {
+    reclaimPolicy: (storageClass.reclaimPolicy ?? "Delete") as "Delete" | "Retain",
+    mountOptions: storageClass.mountOptions ?? [],
+    pvName: name,
+    pvc: claim,
+    clusterName,
+    cloudTags: {
+      "kubernetes.io/created-for/pvc/namespace": claim.metadata.namespace ?? "",
+      "kubernetes.io/created-for/pvc/name": claim.metadata.name,
+      "kubernetes.io/created-for/pv/name": name,
+    },
+    parameters: storageClass.parameters ?? {},
+  };
+}
+
+/** The plugin's volume with what the controller adds: whose it is and who made it. */
+function completeVolume(
+  made: PersistentVolume,
+  { claim, storageClass, plugin }: ProvisionRequest,
+): PersistentVolume {
+  const { name, namespace, uid, resourceVersion } = claim.metadata;
+  const ofController = withAnnotation(made, boundByControllerAnnotation, "yes");
+  const marked = withAnnotation(ofController, provisionedByAnnotation, plugin.pluginName);
+  const claimRef = {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    uid,
+    resourceVersion,
+  };
+  return {
+    ...marked,
+    spec: { ...marked.spec, claimRef, storageClassName: storageClass.metadata.name },
+    status: { phase: "Bound" },
+  };
+}

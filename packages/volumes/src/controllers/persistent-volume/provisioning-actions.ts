@@ -1,0 +1,170 @@
+/** The actions of the provisioning controller, one for each step. Source: docs/behaviour/controllers.md B6. */
+import { type Actions, isAlreadyExists, KubeApiError, type Next, resources, settled } from "@longshore/kube";
+import { errorChain, withDeadline } from "@longshore/runtime";
+import { provisioningFinalizer, selectedNodeAnnotation } from "@longshore/storage";
+import { specOfPersistentVolume } from "../../framework/spec.ts";
+import { withoutFinalizer } from "../finalizers.ts";
+import { withAnnotation } from "./annotations.ts";
+import type { PersistentVolumeContext } from "./context.ts";
+import type { ProvisioningStep } from "./decide-provisioning-step.ts";
+import { reportOnClaim } from "./events.ts";
+import { provisioningOf } from "./observe-provisioning.ts";
+import { providerTimeoutMs } from "./operation-attempts.ts";
+import { makeVolume, provisionedName } from "./provisioned-volume.ts";
+import type { ProvisioningObservation, Tries } from "./provisioning-observation.ts";
+
+type ProvisioningActions = Actions<ProvisioningObservation, ProvisioningStep>;
+type Action<Name extends keyof ProvisioningActions> = ProvisioningActions[Name];
+
+/** Between attempts to store a volume, or to delete its disk, in milliseconds. */
+const pauseMs = 10_000;
+
+const { persistentVolumes, persistentVolumeClaims } = resources;
+
+/** The actions over these seams. */
+export function provisioningActions(context: PersistentVolumeContext): ProvisioningActions {
+  return {
+    ...claimWrites(context),
+    ...endings(context),
+    makeVolume: makeVolumeAction(context),
+    storeVolume: storeVolume(context),
+    readVolume: readVolume(context),
+    deleteDisk: deleteDisk(context),
+    async pause({ of }, observed, { signal }) {
+      await context.env.clock.sleep(pauseMs, signal);
+      const tries = observed[of];
+      return {
+        observed: tries === undefined ? observed : { ...observed, [of]: { ...tries, hasPaused: true } },
+      };
+    },
+    refuse: ({ message }, observed) => failed(context, observed, new Error(message)),
+    report(step, observed) {
+      reportOnClaim(context.events, observed.claim, step);
+      return { observed: { ...observed, isReported: true } };
+    },
+  };
+}
+
+function claimWrites({
+  env,
+  attempts,
+}: PersistentVolumeContext): Pick<ProvisioningActions, "storeIntent" | "unselectNode" | "removeIntent"> {
+  return {
+    async storeIntent(step, observed, { signal }) {
+      const claim = await env.kube.update(persistentVolumeClaims, step.claim, { signal });
+      return { observed: { ...observed, claim, claimWithIntent: claim } };
+    },
+    async unselectNode(_step, observed, { signal }) {
+      const after = withAnnotation(observed.claim, selectedNodeAnnotation, undefined);
+      const claim = await env.kube.update(persistentVolumeClaims, after, { signal });
+      return { observed: { ...observed, claim, claimWithIntent: claim } };
+    },
+    async removeIntent(_step, { claim }, { signal }) {
+      await env.kube.update(persistentVolumeClaims, withoutFinalizer(claim, provisioningFinalizer), {
+        signal,
+      });
+      attempts.forget(provisioningOf(claim));
+      return settled;
+    },
+  };
+}
+
+/** What ends a pass. A retry begins with the claim: its controller knows whether the volume is still wanted. */
+function endings({
+  env,
+  attempts,
+  wakes,
+}: PersistentVolumeContext): Pick<ProvisioningActions, "wait" | "retry" | "settle"> {
+  return {
+    wait({ ms }, _observed, { key }) {
+      wakes.claim(key, ms);
+      return settled;
+    },
+    retry({ error: failed }, { claim, failure }, { key }) {
+      const operation = provisioningOf(claim);
+      const retryInMs = failure?.retryInMs ?? attempts.failed(operation);
+      const error = errorChain(failed);
+      env.logger.warn("volume operation failed", { operation, claim: key, retryInMs, error });
+      wakes.claim(key, retryInMs);
+      return settled;
+    },
+    settle(_step, { claim }) {
+      attempts.forget(provisioningOf(claim));
+      return settled;
+    },
+  };
+}
+
+function makeVolumeAction(context: PersistentVolumeContext): Action<"makeVolume"> {
+  return async (_step, observed, { signal }) => {
+    const { claim, storageClass, plugin, node } = observed;
+    if (storageClass === undefined || plugin === undefined) return settled;
+    try {
+      const request = { claim, storageClass, plugin, node, clusterName: context.clusterName };
+      const make = (limited: AbortSignal) => makeVolume(request, limited);
+      const made = await withDeadline(context.env.clock, providerTimeoutMs, signal, make);
+      return { observed: { ...observed, made } };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return failed(context, observed, error);
+    }
+  };
+}
+
+/** A volume that is there already is the one of an earlier attempt: the name has the claim's UID. */
+function storeVolume({ env }: PersistentVolumeContext): Action<"storeVolume"> {
+  return async ({ volume }, observed, { signal }) => {
+    try {
+      await env.kube.create(persistentVolumes, volume, { signal });
+      return { observed: { ...observed, isStored: true } };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      if (isAlreadyExists(error)) return { observed: { ...observed, isStored: true } };
+      const isRefused = error instanceof KubeApiError && error.code < 500;
+      return { observed: { ...observed, storing: oneMore(observed.storing, error, !isRefused) } };
+    }
+  };
+}
+
+function readVolume({ env }: PersistentVolumeContext): Action<"readVolume"> {
+  return async (_step, observed, { signal }) => {
+    const name = provisionedName(observed.claim);
+    const volume = await env.kube.get(persistentVolumes, { name }, { signal });
+    return { observed: { ...observed, volume, isConfirmedAbsent: volume === undefined } };
+  };
+}
+
+function deleteDisk({ env, provisioners }: PersistentVolumeContext): Action<"deleteDisk"> {
+  return async ({ volume }, observed, { signal }) => {
+    try {
+      const plugin = provisioners.plugins.findDeletablePluginByName(observed.plugin?.pluginName ?? "");
+      const deleter = plugin.newDeleter(specOfPersistentVolume(volume, false));
+      await withDeadline(env.clock, providerTimeoutMs, signal, (limited) => deleter.delete(limited));
+      return { observed: { ...observed, isDeleted: true } };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const deleting = oneMore(observed.deleting, error, true);
+      // Read again before the next attempt: the volume may be stored by then.
+      return { observed: { ...observed, deleting, isConfirmedAbsent: false, isReported: false } };
+    }
+  };
+}
+
+function oneMore(before: Tries | undefined, error: unknown, isUncertain: boolean): Tries {
+  return {
+    failures: (before?.failures ?? 0) + 1,
+    error,
+    isUncertain: isUncertain || before?.isUncertain === true,
+    hasPaused: false,
+  };
+}
+
+/** Counted at once: what is written about the failure wakes the claim, and must not shorten the back-off. */
+function failed(
+  { attempts }: PersistentVolumeContext,
+  observed: ProvisioningObservation,
+  error: unknown,
+): Next<ProvisioningObservation> {
+  const retryInMs = attempts.failed(provisioningOf(observed.claim));
+  return { observed: { ...observed, failure: { error, retryInMs }, isReported: false } };
+}

@@ -1,0 +1,201 @@
+/** The actions of a mount. Source: docs/behaviour/node-agent.md 7.3. */
+import { type Actions, type Next, nodeSelectorMatches, observeAgain, type Pass } from "@longshore/kube";
+import { withAnyOf, withDeadline } from "@longshore/runtime";
+import { isAttachable, isDeviceMountable, type MounterArgs } from "../../../framework/plugin.ts";
+import { specName } from "../../../framework/spec.ts";
+import type { PodMount } from "../actual-state.ts";
+import type { DesiredPod } from "../desired-state.ts";
+import type { MountProgress, MountStep } from "./decide-mount-step.ts";
+import type { ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
+import { expandOnNode } from "./node-expand.ts";
+import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
+import { checkedMountError, podMountKey, requireFreePlace, VolumeOperationError } from "./volume-places.ts";
+
+const waitForAttachTimeoutMs = 600_000;
+
+/** What a step changes in the progress of a mount. */
+type Progress = Partial<MountProgress>;
+
+/** The actions of a mount, by step. */
+export function mountActions(
+  env: VolumeActionsEnv,
+): Pick<Actions<ObservedVolume, VolumeStep>, MountStep["step"] | "beginMount"> {
+  const step =
+    (work: (env: VolumeActionsEnv, mount: MountProgress, signal: AbortSignal) => Promise<Progress>) =>
+    (_step: unknown, observed: ObservedVolume, pass: Pass) =>
+      advanced(env, observed, pass, (mount) => work(env, mount, pass.signal));
+  return {
+    beginMount: ({ volume, pod }, observed, pass) => beginMount(env, { volume, pod }, observed, pass),
+    checkPlacement: step(checkPlacement),
+    waitForDevice: step(waitForDevice),
+    mountDevice: step(mountDevice),
+    growStaged: step(growStaged),
+    mountForPod: step(mountForPod),
+    growMounted: step(growMounted),
+    finishMount: (_step, { mount }) => finishMount(env, mount),
+  };
+}
+
+async function beginMount(
+  env: VolumeActionsEnv,
+  { volume, pod }: Pick<MountProgress, "volume" | "pod">,
+  observed: ObservedVolume,
+  { signal }: Pass,
+): Promise<Next<ObservedVolume>> {
+  const { uniqueName, origin, plugin } = volume;
+  const { uid } = pod.pod.metadata;
+  // The pod may have gone, or its plugin begun to change over, since that was observed.
+  if (!env.paths.isDecided(origin) || env.desired.podOf(uniqueName, uid) === undefined) return observeAgain;
+  const giveUp = env.mounts.begin(uniqueName, uid);
+  try {
+    const mounter = await plugin.newMounter(pod.spec, pod.pod);
+    const begun = { isPlacementChecked: false, isDeviceToGrow: false, isGrown: false, isMounted: false };
+    return {
+      observed: { ...observed, mount: { ...begun, volume, pod, mounter, giveUp, devicePath: undefined } },
+    };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { observed: { ...observed, failed: { operation: "volume_mount", subject: uid, error } } };
+  }
+}
+
+/** Runs one step of the mount; a failure ends the mount. */
+async function advanced(
+  env: VolumeActionsEnv,
+  observed: ObservedVolume,
+  { key, signal }: Pass,
+  work: (mount: MountProgress) => Promise<Progress>,
+): Promise<Next<ObservedVolume>> {
+  const { mount } = observed;
+  if (mount === undefined) return observeAgain;
+  try {
+    const progress = await work(mount);
+    return { observed: { ...observed, actual: env.actual.get(key), mount: { ...mount, ...progress } } };
+  } catch (error) {
+    signal.throwIfAborted();
+    const failed = { operation: "volume_mount", subject: mount.pod.pod.metadata.uid, error } as const;
+    return { observed: { ...observed, failed } };
+  }
+}
+
+async function checkPlacement(
+  env: VolumeActionsEnv,
+  { pod: { spec } }: MountProgress,
+  signal: AbortSignal,
+): Promise<Progress> {
+  const affinity = spec.persistentVolume?.spec?.nodeAffinity?.required;
+  if (affinity != null && !nodeSelectorMatches(await getNode(env, signal), affinity)) {
+    throw new VolumeOperationError(
+      `PersistentVolume ${specName(spec)}: spec.nodeAffinity does not match node ${env.nodeName}`,
+    );
+  }
+  return { isPlacementChecked: true };
+}
+
+async function waitForDevice(
+  env: VolumeActionsEnv,
+  { volume, pod: { spec }, giveUp }: MountProgress,
+  signal: AbortSignal,
+): Promise<Progress> {
+  const { uniqueName, plugin, attachable } = volume;
+  const reported = env.actual.get(uniqueName)?.devicePath ?? "";
+  if (!attachable || !isAttachable(plugin)) return { devicePath: reported };
+  const attacher = plugin.newAttacher();
+  const devicePath = await withDeadline(env.clock, waitForAttachTimeoutMs, signal, (waitSignal) =>
+    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either)),
+  );
+  return { devicePath };
+}
+
+async function mountDevice(
+  env: VolumeActionsEnv,
+  { volume, pod: { spec }, devicePath = "" }: MountProgress,
+  signal: AbortSignal,
+): Promise<Progress> {
+  const { uniqueName, plugin } = volume;
+  if (!isDeviceMountable(plugin)) {
+    throw new VolumeOperationError(`plugin ${plugin.pluginName} mounts no devices`);
+  }
+  const mounter = plugin.newDeviceMounter();
+  const path = mounter.getDeviceMountPath(spec);
+  await env.places.run(path, async () => {
+    requireFreePlace(env.actual, uniqueName, path);
+    try {
+      await mounter.mountDevice(spec, devicePath, path, signal);
+    } catch (error) {
+      env.actual.deviceMountFailed(uniqueName, path, await checkedMountError(env.host, path, error));
+      throw error;
+    }
+    env.actual.markDeviceUncertain(uniqueName, path);
+  });
+  return { isDeviceToGrow: true };
+}
+
+async function growStaged(
+  env: VolumeActionsEnv,
+  { volume, pod: { pod, spec }, devicePath = "" }: MountProgress,
+  signal: AbortSignal,
+): Promise<Progress> {
+  const path = env.actual.get(volume.uniqueName)?.device.path ?? "";
+  const where = { spec, devicePath, deviceMountPath: path, path, phase: "staged" } as const;
+  const isGrown = await expandOnNode(env, volume.plugin, pod, where, signal);
+  env.actual.markDeviceMounted(volume.uniqueName, path);
+  return { isDeviceToGrow: false, isGrown };
+}
+
+async function mountForPod(
+  env: VolumeActionsEnv,
+  { volume, pod, mounter }: MountProgress,
+  signal: AbortSignal,
+): Promise<Progress> {
+  const { uniqueName, plugin } = volume;
+  const mount = podMountOf({ pod, mounter });
+  const place = podMountKey(plugin, mount.podUID, mount.volumeName);
+  try {
+    await env.places.run(place, () => mounter.setUp(mounterArgsOf(pod), signal));
+  } catch (error) {
+    env.actual.podMountFailed(uniqueName, mount, await checkedMountError(env.host, mount.path, error));
+    throw error;
+  }
+  env.actual.markPodUncertain(uniqueName, mount);
+  return { isMounted: true };
+}
+
+async function growMounted(
+  env: VolumeActionsEnv,
+  { volume, pod: { pod, spec }, mounter, devicePath = "" }: MountProgress,
+  signal: AbortSignal,
+): Promise<Progress> {
+  const deviceMountPath = env.actual.get(volume.uniqueName)?.device.path ?? "";
+  const where = { spec, devicePath, deviceMountPath, path: mounter.getPath(), phase: "published" } as const;
+  await expandOnNode(env, volume.plugin, pod, where, signal);
+  return { isGrown: true };
+}
+
+function finishMount(env: VolumeActionsEnv, mount: MountProgress | undefined): Next<ObservedVolume> {
+  if (mount === undefined) return observeAgain;
+  const { uniqueName } = mount.volume;
+  env.records.succeeded(uniqueName, mount.pod.pod.metadata.uid);
+  env.mounts.end(uniqueName);
+  env.actual.markPodMounted(uniqueName, podMountOf(mount));
+  return observeAgain;
+}
+
+function podMountOf({ pod, mounter }: Pick<MountProgress, "pod" | "mounter">): PodMount {
+  return {
+    podUID: pod.pod.metadata.uid,
+    volumeName: specName(pod.spec),
+    path: mounter.getPath(),
+    readOnly: mounter.readOnly,
+  };
+}
+
+function mounterArgsOf({ pod }: DesiredPod): MounterArgs {
+  const { fsGroup, fsGroupChangePolicy } = pod.spec?.securityContext ?? {};
+  return {
+    ...(fsGroup != null && { fsGroup }),
+    ...(fsGroupChangePolicy != null && {
+      fsGroupChangePolicy: fsGroupChangePolicy as "OnRootMismatch" | "Always",
+    }),
+  };
+}

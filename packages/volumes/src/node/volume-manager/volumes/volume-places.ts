@@ -1,0 +1,79 @@
+/** Where volumes are mounted on the node, and who may mount or unmount there. */
+import type { Host } from "@longshore/runtime";
+import type { UniqueVolumeName } from "../../../framework/names.ts";
+import { nodeErrorKind, UncertainProgressError } from "../../../framework/node-errors.ts";
+import type { VolumePlugin } from "../../../framework/plugin.ts";
+import type { ActualState } from "../actual-state.ts";
+
+/** The node's files. */
+export interface VolumePlaces {
+  readonly host: Host;
+  /** The kubelet root directory. */
+  readonly rootDir: string;
+}
+
+/** An operation cannot go on as things stand. */
+export class VolumeOperationError extends Error {
+  override readonly name = "VolumeOperationError";
+}
+
+/** The key of a pod's mount among the places that are held while something is mounted or unmounted there. */
+export function podMountKey({ pluginName }: VolumePlugin, podUID: string, volumeName: string): string {
+  return `${podUID} ${pluginName} ${volumeName}`;
+}
+
+/**
+ * Refuses to unmount a device while a pod's directory shares it: that mount would be cut off from it.
+ * @throws VolumeOperationError
+ */
+export async function requireNoOtherMounts(
+  { host, rootDir }: VolumePlaces,
+  deviceMountPath: string,
+): Promise<void> {
+  const mounts = await host.listMounts(rootDir);
+  const device = mounts.find(({ target }) => target === deviceMountPath);
+  const pods = `${rootDir}/pods/`;
+  const other = mounts.find(
+    ({ source, target }) =>
+      target.startsWith(pods) &&
+      (source === deviceMountPath || (source.startsWith("/") && source === device?.source)),
+  );
+  if (other !== undefined) {
+    throw new VolumeOperationError(
+      `${deviceMountPath} is still mounted at ${other.target}: that must go first`,
+    );
+  }
+}
+
+/**
+ * Refuses to mount a device where another volume is or may be mounted: the path is that of a PersistentVolume's name,
+ * and one that was deleted and made again under its name is another volume.
+ * @throws VolumeOperationError
+ */
+export function requireFreePlace(
+  actual: Pick<ActualState, "volumes">,
+  uniqueName: UniqueVolumeName,
+  deviceMountPath: string,
+): void {
+  for (const other of actual.volumes()) {
+    const { state, path } = other.device;
+    if (other.uniqueName === uniqueName || path !== deviceMountPath || state === "notMounted") continue;
+    throw new VolumeOperationError(
+      `${deviceMountPath} is or may be the mount of ${other.uniqueName}: that must go first`,
+    );
+  }
+}
+
+/**
+ * The error of a failed mount as the state takes it: one that calls itself final, while the path is a mount point or
+ * cannot be looked at, becomes an {@link UncertainProgressError}.
+ */
+export async function checkedMountError(host: Host, path: string, error: unknown): Promise<unknown> {
+  if (nodeErrorKind(error) !== "final") return error;
+  try {
+    if (!(await host.isMountPoint(path))) return error;
+  } catch {
+    // What cannot be looked at may be mounted.
+  }
+  return new UncertainProgressError(`${path} may be mounted all the same`, { cause: error });
+}
