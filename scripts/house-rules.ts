@@ -12,7 +12,6 @@ import { deadMembers } from "./house-rules/dead-members.ts";
 import { undocumentedExports } from "./house-rules/documented.ts";
 import { folderCircles } from "./house-rules/folder-circles.ts";
 import { foreignSources, type KnownReach, knownReaches } from "./house-rules/foreign-sources.ts";
-import { type KnownCircle, knownCircles } from "./house-rules/known-circles.ts";
 import { permissions } from "./house-rules/permissions.ts";
 import { type ExportsOf, privateImports } from "./house-rules/public-entries.ts";
 import { brokenLinks, brokenReferences, type Files } from "./house-rules/references.ts";
@@ -62,15 +61,7 @@ for (const permission of permissions.filter((candidate) => !used.has(candidate))
     message: `nothing needs the permission for ${permission.because} (${permission.files.source}): remove it`,
   });
 }
-const circles = new Set<KnownCircle>();
-findings.push(...folderCircles(sources.values(), knownCircles, circles));
-for (const { folder, parts } of knownCircles.filter((candidate) => !circles.has(candidate))) {
-  findings.push({
-    path: "scripts/house-rules/known-circles.ts",
-    line: 1,
-    message: `${parts.join(", ")} of ${folder} import each other in no circle: remove the entry`,
-  });
-}
+findings.push(...folderCircles(sources.values()));
 const readers = files
   .filter((path) => /\.tsx?$/.test(path))
   .map((path) => load(path) ?? parse(path, read(path)));

@@ -1,13 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { folderCircles } from "./folder-circles.ts";
-import type { KnownCircle } from "./known-circles.ts";
 import { parse } from "./source.ts";
 
 describe("circles between folders", () => {
-  const parsed = (files: Readonly<Record<string, string>>) =>
-    Object.entries(files).map(([file, text]) => parse(`packages/p/src/${file}`, text));
-  const circles = (files: Readonly<Record<string, string>>, known: readonly KnownCircle[] = []) =>
-    folderCircles(parsed(files), known);
+  const circles = (files: Readonly<Record<string, string>>) =>
+    folderCircles(Object.entries(files).map(([file, text]) => parse(`packages/p/src/${file}`, text)));
   const both = {
     "plugins/aws.ts": 'import { a } from "../node/a.ts";',
     "node/b.ts": '\nexport type { B } from "../plugins/b.ts";',
@@ -61,14 +58,5 @@ describe("circles between folders", () => {
     ["other packages", { "a/1.ts": 'import "@longshore/q"; import "node:fs";' }],
   ])("%s may stand", (_, files) => {
     expect(circles(files)).toEqual([]);
-  });
-
-  test("a known circle is not reported, and is known to be there", () => {
-    const known: KnownCircle = { folder: "packages/p/src", parts: ["plugins/", "node/"] };
-    const used = new Set<KnownCircle>();
-    expect(folderCircles(parsed(both), [known], used)).toEqual([]);
-    expect([...used]).toEqual([known]);
-    expect(circles(both, [{ ...known, folder: "packages/q/src" }])).toHaveLength(1);
-    expect(circles(both, [{ ...known, parts: ["plugins/"] }])).toHaveLength(1);
   });
 });

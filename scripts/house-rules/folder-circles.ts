@@ -3,7 +3,6 @@
  * whole) that need each other, directly or through others, neither can be read first. Imports of types count.
  */
 import { posix } from "node:path";
-import type { KnownCircle } from "./known-circles.ts";
 import { type Finding, isNode, lineAt, type Source, walk } from "./source.ts";
 
 /** An import of a file of the same package. */
@@ -20,20 +19,10 @@ type Parts = Map<string, Map<string, Import>>;
 /**
  * Every circle of folders, each with the imports that it consists of; the finding is at the first of these. Circles of files
  * alone are dependency-cruiser's to find.
- * @param known circles that are not reported; those that are there are put into `used`
  */
-export function folderCircles(
-  sources: Iterable<Source>,
-  known: readonly KnownCircle[] = [],
-  used = new Set<KnownCircle>(),
-): Finding[] {
+export function folderCircles(sources: Iterable<Source>): Finding[] {
   return [...partsOfFolders(sources)].flatMap(([folder, parts]) =>
-    circlesOf(parts).flatMap((circle): Finding[] => {
-      const expected = known.find((each) => each.folder === folder && sameParts(each.parts, circle));
-      if (expected === undefined) return [findingOf(folder, circle, parts)];
-      used.add(expected);
-      return [];
-    }),
+    circlesOf(parts).map((circle) => findingOf(folder, circle, parts)),
   );
 }
 
@@ -114,10 +103,6 @@ function findingOf(folder: string, circle: readonly string[], parts: Parts): Fin
   );
   const message = `${circle.join(", ")} of ${folder} import each other in a circle: ${shown.join("; ")}`;
   return { path: source.path, line: lineAt(source, offset), message };
-}
-
-function sameParts(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((part) => b.includes(part));
 }
 
 function entryOf<K, V>(map: Map<K, V>, key: K, make: () => V): V {

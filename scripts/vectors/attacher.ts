@@ -15,7 +15,7 @@ import { contradicted } from "../../packages/sidecars/src/attacher/published-vol
 import { volumeFinalizerSteps } from "../../packages/sidecars/src/attacher/volume-finalizer.ts";
 import { VolumeReleases } from "../../packages/sidecars/src/attacher/volume-releases.ts";
 import { volumeNameOf } from "../../packages/sidecars/src/common/attachments.ts";
-import { addFinalizerPatch, removeFinalizerPatch } from "../../packages/sidecars/src/common/finalizers.ts";
+import { addFinalizerPatch, removeFinalizerPatch } from "@longshore/kube";
 import { type CaseObject, type RecordedAction, RecordedCluster } from "./recorded-cluster.ts";
 import type { VectorCase, VectorGroup } from "./types.ts";
 

@@ -1,5 +1,7 @@
 /** The embedded API server: combines registry, store and the server's own small controllers. */
+
 import type { KubeClient, KubeObject } from "@longshore/kube";
+import { apiTime } from "@longshore/kube/basics";
 import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { admissionChain } from "./admission/admission.ts";
 import { persistentVolumeClaimResize } from "./admission/claim-resize.ts";
@@ -11,7 +13,6 @@ import { priority } from "./admission/priority.ts";
 import { rbacEscalation } from "./admission/rbac-escalation.ts";
 import { serviceAccount } from "./admission/service-account.ts";
 import { storageObjectInUseProtection } from "./admission/storage-protection.ts";
-import { apiTime } from "./api/api-time.ts";
 import { KindTable } from "./api/kind-table.ts";
 import { adminUser, type UserInfo } from "./api/request.ts";
 import { workMsDefault } from "./api/work-time.ts";

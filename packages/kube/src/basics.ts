@@ -2,8 +2,17 @@
  * What API servers and their clients share: objects, errors, quantities, selectors. The root entry exports all of it;
  * this separate entry is for programs that start faster without clients, caches and queues.
  */
+export { apiTime, microTime } from "./api-time.ts";
 export type * from "./api-types.ts";
 export * from "./client.ts";
+export {
+  addFinalizerPatch,
+  hasFinalizer,
+  type JsonPatchStep,
+  removeFinalizerPatch,
+  withFinalizer,
+  withoutFinalizer,
+} from "./finalizers.ts";
 export * from "./objects.ts";
 export {
   formatBytes,

@@ -2,6 +2,7 @@
  * Kubernetes objects are plain JSON, typed by the API's own schema. An object that a client or a
  * cache hands out is shared and may be frozen: readers never change it, writers copy what they change.
  */
+import type { Pod } from "kubernetes-types/core/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 
 /** The least that every object has. */
@@ -49,4 +50,12 @@ export function refOfKey(key: ObjectKey): ObjectRef {
 /** True while the object exists but its deletion has been asked for. */
 export function isDeleting(object: KubeObject): boolean {
   return object.metadata?.deletionTimestamp !== undefined;
+}
+
+/**
+ * True when all containers of a pod have ended for good: its phase is Succeeded or Failed. Source: kubernetes
+ * pkg/api/v1/pod/util.go IsPodTerminal.
+ */
+export function isPodTerminal(pod: Pod): boolean {
+  return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
 }

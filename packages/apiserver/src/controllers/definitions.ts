@@ -8,9 +8,8 @@
  *  - Runs after a change of any definition, or of an object of one that is being deleted; each pass checks all.
  */
 import type { KubeObject } from "@longshore/kube";
-import { KubeApiError } from "@longshore/kube/basics";
+import { apiTime, KubeApiError } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
-import { apiTime } from "../api/api-time.ts";
 import { sameJson } from "../api/own.ts";
 import { adminUser } from "../api/request.ts";
 import { customKind } from "../custom/custom-kind.ts";

@@ -1,7 +1,6 @@
 /** Empties namespaces that are being deleted, then lets them go (kubernetes pkg/controller/namespace). */
-import { KubeApiError, type Stored } from "@longshore/kube/basics";
+import { apiTime, KubeApiError, type Stored } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
-import { apiTime } from "../api/api-time.ts";
 import { type Kind, resourceKey } from "../api/kind.ts";
 import { adminUser } from "../api/request.ts";
 import type { Registry } from "../registry/registry.ts";

@@ -1,6 +1,7 @@
 /** POST to a pod's `binding`: assigns the pod to a node (core/pod/storage BindingREST). */
+
 import type { KubeObject, Pod, Stored } from "@longshore/kube";
-import { apiTime } from "../api/api-time.ts";
+import { apiTime } from "@longshore/kube/basics";
 import {
   apiError,
   badRequest,

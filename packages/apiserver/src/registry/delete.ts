@@ -2,8 +2,9 @@
  * Deleting: at once, or marked first while finalizers or a grace period hold the object
  * (apiserver registry/rest BeforeDelete and registry/generic Store.Delete).
  */
-import type { KubeObject, Stored } from "@longshore/kube";
-import { apiTime } from "../api/api-time.ts";
+
+import type { KubeObject, Pod, Stored } from "@longshore/kube";
+import { apiTime, isPodTerminal } from "@longshore/kube/basics";
 import { apiError, conflict, invalid, invalidValue, unsupportedValue } from "../api/errors.ts";
 import type { Kind } from "../api/kind.ts";
 import { own } from "../api/own.ts";
@@ -148,12 +149,9 @@ function isGraceful(of: Kind): boolean {
 /** Those that run on a node are given time (core/pod strategy CheckGracefulDelete). */
 function graceOf(of: Kind, old: Stored, asked: number | undefined): number {
   if (!isGraceful(of)) return 0;
-  const pod = old as Stored & {
-    spec?: { nodeName?: string; terminationGracePeriodSeconds?: number };
-    status?: { phase?: string };
-  };
+  const pod = old as Stored<Pod>;
   if ((pod.spec?.nodeName ?? "") === "") return 0;
-  if (pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded") return 0;
+  if (isPodTerminal(pod)) return 0;
   return Math.max(0, asked ?? pod.spec?.terminationGracePeriodSeconds ?? 30);
 }
 

@@ -3,6 +3,7 @@
  * EvictionREST). Bodies of policy/v1 and policy/v1beta1 are taken alike.
  */
 import {
+  apiTime,
   type KubeObject,
   type LabelSelector,
   labelSelectorMatches,
@@ -10,7 +11,6 @@ import {
   type PodDisruptionBudget,
   type Stored,
 } from "@longshore/kube/basics";
-import { apiTime } from "../api/api-time.ts";
 import { apiError, badRequest, internalError, methodNotSupported } from "../api/errors.ts";
 import { own } from "../api/own.ts";
 import type { ObjectAnswer } from "../api/request.ts";

@@ -1,6 +1,7 @@
 /** Updates `metadata.managedFields` on every write: the manager, the operation, and the fields that it manages now. */
+
 import type { KubeObject, ObjectMeta, Stored } from "@longshore/kube";
-import { apiTime } from "../api/api-time.ts";
+import { apiTime } from "@longshore/kube/basics";
 import { apiError, badRequest } from "../api/errors.ts";
 import type { Kind } from "../api/kind.ts";
 import { sameJson } from "../api/own.ts";

@@ -1,7 +1,8 @@
 /** The rules of `metadata`, the same for every kind (apiserver registry/rest BeforeCreate and BeforeUpdate). */
+
 import type { KubeObject, ObjectMeta, OwnerReference, Stored } from "@longshore/kube";
+import { apiTime } from "@longshore/kube/basics";
 import type { Clock, Random } from "@longshore/runtime";
-import { apiTime } from "../api/api-time.ts";
 import { problemsMax } from "../api/bounded.ts";
 import {
   apiError,

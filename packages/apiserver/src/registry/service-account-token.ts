@@ -1,6 +1,7 @@
 /** POST to a service account's `token`: issues a token (core/serviceaccount/storage TokenREST). */
+
 import type { KubeObject, Stored } from "@longshore/kube";
-import { apiTime } from "../api/api-time.ts";
+import { apiTime } from "@longshore/kube/basics";
 import {
   badRequest,
   conflict,

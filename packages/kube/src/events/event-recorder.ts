@@ -6,6 +6,7 @@
  *  - A repeated event about the same object raises `count` of the stored Event instead of creating another.
  *  - The number of events of one object is bounded (25 at once, then one every five minutes), and so is the memory.
  */
+
 import {
   abortable,
   type BackoffPolicy,
@@ -15,6 +16,7 @@ import {
   withDeadline,
 } from "@longshore/runtime";
 import type { Event, ObjectReference } from "kubernetes-types/core/v1.js";
+import { apiTime } from "../api-time.ts";
 import { isNotFound, KubeApiError } from "../client.ts";
 import type { KubeEnv } from "../env.ts";
 import type { KubeObject, Stored } from "../objects.ts";
@@ -124,7 +126,7 @@ class BackgroundEventRecorder implements EventRecorder {
     const text = this.#correlator.admit(said);
     if (text === undefined) return;
     const key = keyOfEvent(text);
-    const at = timestamp(this.#env.clock.now());
+    const at = apiTime(this.#env.clock.now());
     const pending = this.#pending.get(key);
     if (pending !== undefined) {
       pending.occurrences++;
@@ -260,11 +262,6 @@ function keyOfEvent({ subject, type, reason, message }: EventText): string {
     reason,
     message,
   ]);
-}
-
-/** meta/v1 Time: whole seconds. */
-function timestamp(date: Date): string {
-  return `${date.toISOString().slice(0, 19)}Z`;
 }
 
 /** The server will never accept this event: it is invalid or forbidden, or its namespace is deleted or terminating. */

@@ -2,7 +2,9 @@
  * Decides what a candidate does with a Lease: pure functions of the record and of how long it has
  * been seen unchanged (the semantics of k8s.io/client-go/tools/leaderelection).
  */
+
 import type { Lease, LeaseSpec } from "kubernetes-types/coordination/v1.js";
+import { microTime } from "../api-time.ts";
 
 /** Who we are and how we hold a lease. */
 export interface Candidate {
@@ -62,9 +64,4 @@ export function releasedSpec(previous: LeaseSpec | undefined, now: Date): LeaseS
     renewTime: at,
     leaseTransitions: previous?.leaseTransitions ?? 0,
   };
-}
-
-/** meta/v1 MicroTime. */
-export function microTime(date: Date): string {
-  return date.toISOString().replace("Z", "000Z");
 }

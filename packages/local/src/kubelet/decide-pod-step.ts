@@ -9,7 +9,7 @@
  *  - The end of a container is reported, which lets its volumes go, only after this pass has terminated it.
  *  - The object is deleted only after that, and once none of its volumes may be mounted.
  */
-import { isDeleting, type Pod, type PodStatus, type Stored } from "@longshore/kube";
+import { isDeleting, isPodTerminal, type Pod, type PodStatus, type Stored } from "@longshore/kube";
 import type { MountedVolume } from "@longshore/volumes";
 import type { PodState } from "../containers/pod-runtime.ts";
 import { podStatusOf, restarts, showsSame } from "./pod-status.ts";
@@ -86,7 +86,7 @@ export type PodStep =
 export function decidePodStep(observed: PodObservation): PodStep {
   if (observed.pod === undefined) return { step: "removeRemnant" };
   if (isDeleting(observed.pod)) return decideDeletion(observed);
-  return hasEnded(observed.pod) ? decideAfterEnd(observed) : decideRun(observed);
+  return isPodTerminal(observed.pod) ? decideAfterEnd(observed) : decideRun(observed);
 }
 
 function decideDeletion(observed: NodePod): PodStep {
@@ -157,8 +157,4 @@ function reportOf(observed: NodePod, state: PodState): PodStep | undefined {
 
 function graceMsOf(pod: Stored<Pod>): number {
   return 1000 * (pod.metadata.deletionGracePeriodSeconds ?? 0);
-}
-
-function hasEnded(pod: Pod): boolean {
-  return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
 }

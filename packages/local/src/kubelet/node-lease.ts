@@ -1,5 +1,5 @@
 /** Keeps the lease of a node fresh. Source: docs/behaviour/node-agent.md 8. */
-import { type KubeClient, type Lease, resources, updateWithRetry } from "@longshore/kube";
+import { type KubeClient, type Lease, microTime, resources, updateWithRetry } from "@longshore/kube";
 import { periodically, type RuntimeEnv } from "@longshore/runtime";
 import type { NodeIdentity } from "./node-object.ts";
 
@@ -13,7 +13,7 @@ export function renewNodeLease(
 ): Promise<void> {
   const options = { name: "node lease", periodMs: leasePeriodMs };
   return periodically(env, options, signal, async (passSignal) => {
-    const renewTime = `${env.clock.now().toISOString().slice(0, 23)}000Z`;
+    const renewTime = microTime(env.clock.now());
     const spec = { holderIdentity: identity.nodeName, leaseDurationSeconds: 40, renewTime };
     const ref = { namespace: "kube-node-lease", name: identity.nodeName };
     const change = (lease: Lease) => ({ ...lease, spec: { ...lease.spec, ...spec } });

@@ -1,5 +1,12 @@
 /** The Node object as its agent writes it. Pure. Source: core/v1 Node; docs/behaviour/node-agent.md 8. */
-import type { Node, NodeAddress, NodeCondition, NodeSystemInfo, Stored } from "@longshore/kube";
+import {
+  apiTime,
+  type Node,
+  type NodeAddress,
+  type NodeCondition,
+  type NodeSystemInfo,
+  type Stored,
+} from "@longshore/kube";
 
 /** What a node says of itself. */
 export interface NodeIdentity {
@@ -91,7 +98,7 @@ export function nodeStatusOf(
 
 /** Those of others, then those of the agent. */
 function conditionsOf(current: Stored<Node>, facts: NodeFacts): NodeCondition[] {
-  const now = `${facts.now.toISOString().slice(0, 19)}Z`;
+  const now = apiTime(facts.now);
   const before = current.status?.conditions ?? [];
   const own = [...facts.conditions, readyCondition(facts.error)];
   const others = before.filter((c) => !own.some((o) => o.type === c.type));

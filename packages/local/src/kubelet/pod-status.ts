@@ -1,5 +1,5 @@
 /** A pod's status, as this node reports it. Pure. Source: core/v1 PodStatus, pod life cycle. */
-import type { Pod, PodCondition, PodStatus, Stored } from "@longshore/kube";
+import { apiTime, type Pod, type PodCondition, type PodStatus, type Stored } from "@longshore/kube";
 import type { PodState } from "../containers/pod-runtime.ts";
 
 /** What the node knows of the pod beyond its container's state. */
@@ -15,7 +15,7 @@ export interface PodFacts {
 /** The status to report. Times of what has not changed are kept. */
 export function podStatusOf(pod: Stored<Pod>, facts: PodFacts): PodStatus {
   const { state } = facts;
-  const now = `${facts.now.toISOString().slice(0, 19)}Z`;
+  const now = apiTime(facts.now);
   const ended = state.kind === "ended" && !restarts(pod, state.exitCode);
   const phase = ended ? (state.exitCode === 0 ? "Succeeded" : "Failed") : phaseOf(state, facts);
   const ready = state.kind === "running";

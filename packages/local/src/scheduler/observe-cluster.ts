@@ -1,5 +1,5 @@
 /** Reads the cluster for one decision of the scheduler. */
-import { keyOf, type Pod, type Stored } from "@longshore/kube";
+import { isPodTerminal, keyOf, type Pod, type Stored } from "@longshore/kube";
 import type { AssumedPods } from "./assumed-pods.ts";
 import type { ClusterView } from "./cluster-view.ts";
 import { isUnscheduled, podsBoundTo, type SchedulerCaches } from "./scheduler-caches.ts";
@@ -26,7 +26,7 @@ export function observeCluster({ caches, assumed, migrates }: ClusterSources, ke
   return {
     nodes: nodes.list(),
     podsOn: readOnce((nodeName) => [
-      ...podsBoundTo(caches, nodeName).filter((pod) => !hasEnded(pod)),
+      ...podsBoundTo(caches, nodeName).filter((pod) => !isPodTerminal(pod)),
       ...assumed.on(nodeName).filter(isStillAssumed),
     ]),
     claim: (namespace, name) => claim(`${namespace}/${name}`),
@@ -44,8 +44,4 @@ function readOnce<R>(read: (key: string) => R): (key: string) => R {
     known.set(key, entry);
     return entry.answer;
   };
-}
-
-function hasEnded(pod: Pod): boolean {
-  return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
 }

@@ -7,6 +7,7 @@ import {
   ComponentScope,
   forResource,
   type Informer,
+  isPodTerminal,
   type KubeClient,
   type KubeObject,
   keyOf,
@@ -72,7 +73,9 @@ function observeBudget(
 ): ObservedBudget | undefined {
   const budget = budgets.get(key);
   if (budget === undefined) return undefined;
-  const selected = inNamespaceOf(pods, budget).filter((pod) => !hasEnded(pod) && isSelected(budget, pod));
+  const selected = inNamespaceOf(pods, budget).filter(
+    (pod) => !isPodTerminal(pod) && isSelected(budget, pod),
+  );
   const owners = new Set(selected.flatMap(ownersOf));
   const goneMs = new Map<string, number>();
   for (const name of Object.keys(budget.status?.disruptedPods ?? {})) {
@@ -121,8 +124,4 @@ function inNamespaceOf<T extends KubeObject>(
 
 function isSelected(budget: PodDisruptionBudget, pod: Pod): boolean {
   return labelSelectorMatches(budget.spec?.selector, pod.metadata?.labels ?? {});
-}
-
-function hasEnded(pod: Pod): boolean {
-  return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
 }

@@ -1,5 +1,5 @@
 /** The condition of a node whose lease has run out. Pure. Source: Kubernetes node life cycle, node leases. */
-import type { Lease, Node, NodeCondition } from "@longshore/kube";
+import { apiTime, type Lease, type Node, type NodeCondition } from "@longshore/kube";
 
 const graceMs = 40_000;
 
@@ -14,6 +14,6 @@ export function lapsedCondition(node: Node, lease: Lease | undefined, now: Date)
     status: "Unknown",
     reason: "NodeStatusUnknown",
     message: "node agent stopped posting node status",
-    lastTransitionTime: `${now.toISOString().slice(0, 19)}Z`,
+    lastTransitionTime: apiTime(now),
   };
 }

@@ -4,7 +4,7 @@
  * Source: apps/v1 StatefulSet, pod identity and ordering guarantees. Not covered: rolling updates
  * (a changed template takes effect when a pod is next made, as with `OnDelete`).
  */
-import { isDeleting, type Pod, type StatefulSet, type Stored } from "@longshore/kube";
+import { isDeleting, isPodTerminal, type Pod, type StatefulSet, type Stored } from "@longshore/kube";
 import { isPodReady } from "./is-pod-ready.ts";
 
 /** What a set needs, each independent of the others. */
@@ -30,7 +30,7 @@ export function planStatefulSet(set: Stored<StatefulSet>, pods: readonly Stored<
   for (let ordinal = 0; ordinal < wanted; ordinal++) {
     const pod = byOrdinal.get(ordinal);
     if (pod === undefined) create.push(ordinal);
-    else if (hasEnded(pod) && !isDeleting(pod)) remove.push(pod);
+    else if (isPodTerminal(pod) && !isDeleting(pod)) remove.push(pod);
     const settled = pod !== undefined && isPodReady(pod) && !isDeleting(pod);
     if (!parallel && !settled) return { create, delete: remove, status };
   }
@@ -40,10 +40,6 @@ export function planStatefulSet(set: Stored<StatefulSet>, pods: readonly Stored<
     .map(([, pod]) => pod);
   const toDelete = parallel ? surplus : surplus.slice(0, 1);
   return { create, delete: [...remove, ...toDelete.filter((pod) => !isDeleting(pod))], status };
-}
-
-function hasEnded(pod: Pod): boolean {
-  return pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded";
 }
 
 function ordinalOf(setName: string, podName: string): number | undefined {

@@ -60,11 +60,6 @@ export function inlineVolumesOf(subject: CrossingSubject, pod: Pod): Volume[] {
   );
 }
 
-/** True when its containers have come to their end. */
-export function hasEnded(pod: Pod): boolean {
-  return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
-}
-
 /** True when the pod reports the condition Ready. */
 export function isReady(pod: Pod): boolean {
   return pod.status?.conditions?.some((c) => c.type === "Ready" && c.status === "True") === true;

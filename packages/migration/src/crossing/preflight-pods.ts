@@ -1,7 +1,7 @@
 /** Preflight of pods: those that a drain leaves, loses or waits for, and the driver's own. Pure. */
-import type { Event, Pod, Stored } from "@longshore/kube";
+import { type Event, isPodTerminal, type Pod, type Stored } from "@longshore/kube";
 import type { Finding, PreflightView } from "./finding.ts";
-import { hasEnded, isReady, leftByDrain, nameOf, usesPluginOrDriver, type VolumeIndex } from "./pod-facts.ts";
+import { isReady, leftByDrain, nameOf, usesPluginOrDriver, type VolumeIndex } from "./pod-facts.ts";
 
 /** What takes longer than this, in milliseconds, is stuck. */
 export const stuckAfterMs = 5 * 60_000;
@@ -21,7 +21,7 @@ export function podFindings(view: PreflightView, volumes: VolumeIndex, force: bo
   const failures = failuresByPod(view.seen.events, view.seen.now);
   return view.seen.pods.flatMap((pod) => {
     const nodeName = pod.spec?.nodeName;
-    if (nodeName === undefined || hasEnded(pod)) return [];
+    if (nodeName === undefined || isPodTerminal(pod)) return [];
     const kept = leftByDrain(pod);
     if (kept !== undefined) {
       return usesPluginOrDriver(view.subject, pod, volumes) ? [notDrained(view, pod, kept)] : [];
@@ -163,7 +163,7 @@ export function driverPodFindings({ subject, direction, seen, toCross }: Preflig
   if (direction === "rollback") return [];
   const directory = new RegExp(`/plugins/${subject.driverName.replaceAll(".", "\\.")}(/|$)`);
   return seen.pods
-    .filter((pod) => toCross.has(pod.spec?.nodeName ?? "") && !hasEnded(pod))
+    .filter((pod) => toCross.has(pod.spec?.nodeName ?? "") && !isPodTerminal(pod))
     .filter((pod) => pod.spec?.volumes?.some((volume) => directory.test(volume.hostPath?.path ?? "")))
     .flatMap((pod) => driverPodProblem(pod, seen.now) ?? []);
 }

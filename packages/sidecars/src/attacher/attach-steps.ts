@@ -1,6 +1,8 @@
 /** The actions of {@link decideAttachStep}: one read, write, event or call each. */
 import {
   type Actions,
+  addFinalizerPatch,
+  apiTime,
   involvedObject,
   isConflict,
   isNotFound,
@@ -13,8 +15,6 @@ import {
   type VolumeAttachment,
 } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
-import { apiTime } from "../common/env.ts";
-import { addFinalizerPatch } from "../common/finalizers.ts";
 import { secretValues } from "../common/secret-values.ts";
 import type { AttachContext } from "./attach-context.ts";
 import {
@@ -126,7 +126,7 @@ function failureActions(context: AttachContext): Pick<AttachActions, "emitError"
       return after(observed, { failure: { error, isEmitted: true } });
     },
     reportError: async ({ goal, error }, observed, { signal }) => {
-      const body = failedPatch(observed.attachment, goal, error, apiTime(env.clock));
+      const body = failedPatch(observed.attachment, goal, error, apiTime(env.clock.now()));
       try {
         await patchStatus(context, observed, body, signal);
       } catch (statusError) {

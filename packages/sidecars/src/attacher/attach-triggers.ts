@@ -1,5 +1,5 @@
 /** Which changes of objects wake the attacher. */
-import type { VolumeAttachment } from "@longshore/kube";
+import { hasFinalizer, type VolumeAttachment } from "@longshore/kube";
 import { nodeIdAnnotation } from "@longshore/storage";
 
 /**
@@ -50,8 +50,8 @@ function isEmpty(value: unknown): boolean {
  * it continues anyway; a second pass would publish each attachment twice.
  */
 export function isOwnIntent(before: VolumeAttachment, after: VolumeAttachment, finalizer: string): boolean {
-  const wasHeld = before.metadata?.finalizers?.includes(finalizer) ?? false;
-  const isHeld = after.metadata?.finalizers?.includes(finalizer) ?? false;
+  const wasHeld = hasFinalizer(before, finalizer);
+  const isHeld = hasFinalizer(after, finalizer);
   if (wasHeld || !isHeld) return false;
   return sameBesideErrors(withoutIntent(before, finalizer), withoutIntent(after, finalizer));
 }

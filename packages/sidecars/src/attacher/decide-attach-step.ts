@@ -12,7 +12,13 @@
  *  - The finalizer goes before the status is cleared; the other way round a crash would unpublish twice.
  *  - A pass may stop at any step and begin again; a second pass changes nothing more.
  */
-import { isDeleting, type PersistentVolume, type SecretReference, type Stored } from "@longshore/kube";
+import {
+  hasFinalizer,
+  isDeleting,
+  type PersistentVolume,
+  type SecretReference,
+  type Stored,
+} from "@longshore/kube";
 import { attachCapability, type CapabilityInit, nodeIdAnnotation } from "@longshore/storage";
 import {
   type AttachedVolume,
@@ -111,7 +117,7 @@ function decideHolding(observed: ObservedAttachment): AttachStep | undefined {
   if (isDeleting(volume))
     throw new AttachmentError(`PersistentVolume "${source.pvName}" is marked for deletion`);
   if (observed.isVolumeReleased) return { step: "waitForVolumeRelease" };
-  const isHeld = (volume.metadata.finalizers ?? []).includes(observed.rules.finalizer);
+  const isHeld = hasFinalizer(volume, observed.rules.finalizer);
   return isHeld ? undefined : { step: "addVolumeFinalizer", volume };
 }
 

@@ -1,6 +1,7 @@
 /** What one pass over a VolumeAttachment knows: the input of {@link decideAttachStep}. */
 import {
   type CSINode,
+  hasFinalizer,
   isDeleting,
   type PersistentVolume,
   type Stored,
@@ -75,6 +76,6 @@ export type AttachGoal = "attach" | "detach" | "none";
  */
 export function attachGoal(va: VolumeAttachment, finalizer: string, isForced: boolean): AttachGoal {
   if (!isDeleting(va)) return va.status?.attached === true && !isForced ? "none" : "attach";
-  const isHeld = (va.metadata?.finalizers ?? []).includes(finalizer);
+  const isHeld = hasFinalizer(va, finalizer);
   return isHeld || isForced ? "detach" : "none";
 }

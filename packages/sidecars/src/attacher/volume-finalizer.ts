@@ -9,9 +9,11 @@
 import {
   type Actions,
   forResource,
+  hasFinalizer,
   isDeleting,
   isNotFound,
   type PersistentVolume,
+  removeFinalizerPatch,
   resources,
   type Source,
   type Steps,
@@ -22,7 +24,6 @@ import {
 import { attacherFinalizer, migratedToAnnotation } from "@longshore/storage";
 import { isPVMigratable } from "@longshore/translation";
 import { volumeNameOf } from "../common/attachments.ts";
-import { removeFinalizerPatch } from "../common/finalizers.ts";
 import type { AttachCaches, AttachContext } from "./attach-context.ts";
 
 /** What one pass over a volume knows. */
@@ -50,7 +51,7 @@ export function decideVolumeFinalizer({
 export function hasStaleFinalizer(pv: PersistentVolume, driver: string): boolean {
   const isStale =
     isDeleting(pv) || (isPVMigratable(pv) && pv.metadata?.annotations?.[migratedToAnnotation] !== driver);
-  return isStale && (pv.metadata?.finalizers ?? []).includes(attacherFinalizer(driver));
+  return isStale && hasFinalizer(pv, attacherFinalizer(driver));
 }
 
 /** Which changes wake the volumes of a driver. The end of an attachment wakes its volume. */

@@ -6,6 +6,7 @@ import {
   type CSINode,
   type CSIStorageCapacity,
   type Informer,
+  isPodTerminal,
   type Node,
   type PersistentVolume,
   type PersistentVolumeClaim,
@@ -121,7 +122,7 @@ function onlyClaims(pod: Stored<Pod>): Stored<Pod> {
 
 /** Names of the claims that a pod uses, generic ephemeral ones included; none once it has ended. */
 function claimsUsedBy(pod: Pod): readonly string[] {
-  if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") return [];
+  if (isPodTerminal(pod)) return [];
   return (pod.spec?.volumes ?? []).flatMap((volume) => {
     if (volume.persistentVolumeClaim) return [volume.persistentVolumeClaim.claimName];
     return volume.ephemeral ? [`${pod.metadata?.name ?? ""}-${volume.name}`] : [];

@@ -9,7 +9,7 @@ import {
   waitUntilReady,
 } from "@longshore/csi";
 import type { KubeEnv } from "@longshore/kube";
-import { type BackoffPolicy, backoffMs, type Clock, type Timer } from "@longshore/runtime";
+import { type BackoffPolicy, backoffMs, type Timer } from "@longshore/runtime";
 import { getInTreeNameFromCSIName, isMigratedCSIDriverByName } from "@longshore/translation";
 
 /** The seams of a sidecar. */
@@ -75,12 +75,4 @@ async function askUntilKnown(env: SidecarEnv, options: CsiCallOptions): Promise<
       await env.clock.sleep(retryInMs, signal);
     }
   }
-}
-
-/** A time as the API writes it: UTC, whole seconds. */
-export function apiTime(clock: Clock): string {
-  return clock
-    .now()
-    .toISOString()
-    .replace(/\.\d{3}Z$/, "Z");
 }

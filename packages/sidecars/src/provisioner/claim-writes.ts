@@ -4,6 +4,7 @@
  */
 import {
   compareResourceVersions,
+  hasFinalizer,
   type Informer,
   isConflict,
   isNotFound,
@@ -32,7 +33,7 @@ export interface ClaimWriteContext {
 
 /** Whether the intent to make a volume is on the claim. */
 export function isIntended(claim: PersistentVolumeClaim): boolean {
-  return (claim.metadata?.finalizers ?? []).includes(provisioningFinalizer);
+  return hasFinalizer(claim, provisioningFinalizer);
 }
 
 /** The node that the scheduler chose, if it has. */

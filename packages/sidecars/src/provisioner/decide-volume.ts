@@ -8,7 +8,7 @@
  *    no attachment names it.
  *  - The object goes only after the disk.
  */
-import type { PersistentVolume, SecretReference, Stored } from "@longshore/kube";
+import { hasFinalizer, type PersistentVolume, type SecretReference, type Stored } from "@longshore/kube";
 import { provisionerFinalizer } from "@longshore/storage";
 import type { Hidden } from "./claim-pass.ts";
 import type { SecretValues } from "./volume-calls.ts";
@@ -96,6 +96,6 @@ function isFrom(secrets: ReadSecrets | undefined, { name, namespace }: SecretRef
 
 function decideRest({ pv, isObjectDeleted, isFinalizerRemoved }: ObservedVolume): VolumeStep {
   if (!isObjectDeleted) return { step: "deleteObject" };
-  const isProtected = (pv.metadata.finalizers ?? []).includes(provisionerFinalizer);
+  const isProtected = hasFinalizer(pv, provisionerFinalizer);
   return { step: isProtected && !isFinalizerRemoved ? "removeFinalizer" : "countDeletion" };
 }

@@ -8,6 +8,7 @@
  *  - Who copies is read from the claims themselves, so that a restart needs nothing else.
  */
 import {
+  hasFinalizer,
   type Informer,
   isDeleting,
   isNotFound,
@@ -125,7 +126,7 @@ export function cloneSourceToCheck(
 
 /** Whether only the end of its clones keeps the claim. */
 export function isProtectedAndDeleted(claim: Stored<PersistentVolumeClaim>): boolean {
-  return isDeleting(claim) && (claim.metadata.finalizers ?? []).includes(cloningProtectionFinalizer);
+  return isDeleting(claim) && hasFinalizer(claim, cloningProtectionFinalizer);
 }
 
 /** The snapshot that the claim was restored from, unless another claim still waits to be restored from it. */
@@ -170,7 +171,7 @@ export async function sweepSnapshots(context: ProtectionContext, signal: AbortSi
       ...(token === undefined ? {} : { continue: token }),
     });
     for (const snapshot of page.items) {
-      if (!(snapshot.metadata.finalizers ?? []).includes(snapshotSourceProtectionFinalizer)) continue;
+      if (!hasFinalizer(snapshot, snapshotSourceProtectionFinalizer)) continue;
       const key = keyOf(snapshot);
       if (context.claims.byIndex("bySnapshotSource", key).some(isBeingCopied)) continue;
       await freeSnapshot(context, key, signal);

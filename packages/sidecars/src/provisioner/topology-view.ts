@@ -2,9 +2,9 @@
  * The topology of the cluster, gathered once and not for each claim: what it is stays until nodes or CSINodes change.
  * Only saves work: `accessibilityRequirements` returns the same without it.
  */
-import type { CSINode, Informer, Node, Stored } from "@longshore/kube";
+import type { CSINode, Informer, Node } from "@longshore/kube";
 import { type Segments, type TopologyMemory, topologyKeysOf } from "@longshore/storage";
-import { distinctSegments } from "./capacity/segments.ts";
+import { distinctSegments, sameLabels } from "./topology-segments.ts";
 
 /** Answers for one driver. */
 export interface TopologyView {
@@ -79,11 +79,4 @@ export function topologyView(
       for (const end of ends) end();
     },
   };
-}
-
-/** A node's status changes all the time, its labels seldom. */
-export function sameLabels(a: Stored<Node>, b: Stored<Node>): boolean {
-  const [before, after] = [a.metadata.labels ?? {}, b.metadata.labels ?? {}];
-  const keys = Object.keys(before);
-  return keys.length === Object.keys(after).length && keys.every((key) => before[key] === after[key]);
 }

@@ -1,16 +1,18 @@
 /** The actions of the steps over a PersistentVolume, one small action each. */
 import {
   type Actions,
+  addFinalizerPatch,
   involvedObject,
   isNotFound,
+  type JsonPatchStep,
   type PersistentVolume,
+  removeFinalizerPatch,
   resources,
   type Stored,
   settled,
 } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import { provisionerFinalizer } from "@longshore/storage";
-import { addFinalizerPatch, type JsonPatchStep, removeFinalizerPatch } from "../common/finalizers.ts";
 import type { ObservedVolume, VolumeStep } from "./decide-volume.ts";
 import { observeVolume } from "./observe-volume.ts";
 import { deleteDisk, secretsUnlessGone } from "./volume-calls.ts";

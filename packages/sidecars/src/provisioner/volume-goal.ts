@@ -1,5 +1,5 @@
 /** The provisioner's decision for one PersistentVolume (docs/behaviour/sidecars.md 2.4). Pure. */
-import { isDeleting, type PersistentVolume } from "@longshore/kube";
+import { hasFinalizer, isDeleting, type PersistentVolume } from "@longshore/kube";
 import { migratedToAnnotation, provisionedByAnnotation, provisionerFinalizer } from "@longshore/storage";
 import { getInTreePluginNameFromSpec, isPVMigratable } from "@longshore/translation";
 import type { Driver } from "../common/env.ts";
@@ -39,7 +39,7 @@ export function decideVolumeGoal(
   pv: PersistentVolume,
   protectVolumes: boolean,
 ): VolumeGoal {
-  const isProtected = (pv.metadata?.finalizers ?? []).includes(provisionerFinalizer);
+  const isProtected = hasFinalizer(pv, provisionerFinalizer);
   if (!isVolumeOurs(driver, pv)) {
     // In-tree again, or still: our finalizer on it is removed, so that a return to in-tree can complete.
     const isLeftOver = isProtected && isPVMigratable(pv) && isOfOurPlugin(driver, pv);

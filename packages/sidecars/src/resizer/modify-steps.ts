@@ -1,6 +1,7 @@
 /** The parts of the controller over the attributes of claims: one read, write, event or call for each step. */
 import {
   type Actions,
+  apiTime,
   isConflict,
   isNotFound,
   type Next,
@@ -10,7 +11,6 @@ import {
   type Steps,
   settled,
 } from "@longshore/kube";
-import { apiTime } from "../common/env.ts";
 import { secretValues } from "../common/secret-values.ts";
 import type { ClaimPatch } from "./claim-status.ts";
 import { emitOnClaim, patchClaimStatus } from "./claim-writes.ts";
@@ -52,7 +52,7 @@ function observeModify(context: ModifyContext, key: string): ObservedModify | un
     attempt: memory.of(claim.metadata.uid),
     classes: Object.fromEntries(known.map((each) => [each.metadata.name, each])),
     nowMs: env.clock.monotonicMs(),
-    time: apiTime(env.clock),
+    time: apiTime(env.clock.now()),
     rules,
     progress: {},
   };
@@ -143,7 +143,7 @@ function refusalActions({ env, events, memory, rules }: ModifyContext) {
         refused: refusal.isFinal,
         ...(refusal.isInfeasible ? { infeasible: { request: className, untilMs } } : {}),
       });
-      return after(observed, { refusal: { ...refusal, time: apiTime(env.clock), isRemembered: true } });
+      return after(observed, { refusal: { ...refusal, time: apiTime(env.clock.now()), isRemembered: true } });
     },
     emitRefused: ({ message }, observed) => {
       emitOnClaim(events, observed.claim, { type: "Warning", reason: "VolumeModifyFailed", message });

@@ -1,6 +1,7 @@
 /** The parts of the controller over the sizes of claims: one read, write, event or call for each step. */
 import {
   type Actions,
+  apiTime,
   isConflict,
   isNotFound,
   type Next,
@@ -8,7 +9,6 @@ import {
   type Steps,
   settled,
 } from "@longshore/kube";
-import { apiTime } from "../common/env.ts";
 import { secretValues } from "../common/secret-values.ts";
 import { type ClaimPatch, keepsProgress } from "./claim-status.ts";
 import { emitOnClaim, patchClaimStatus, patchVolumeSize } from "./claim-writes.ts";
@@ -50,7 +50,7 @@ function observeResize(context: ResizeContext, key: string): ObservedResize | un
     trivial,
     isInUse: podUse?.isUsed(key) ?? false,
     nowMs: env.clock.monotonicMs(),
-    time: apiTime(env.clock),
+    time: apiTime(env.clock.now()),
     rules,
     progress: {},
   };
@@ -105,7 +105,7 @@ function growingActions(context: ResizeContext) {
       const answer = await driver.csi.controller.controllerExpandVolume(request, options);
       const grown = grownBy(observed.volume, step.parameters.capacityRange.requiredBytes, answer);
       memory.forget(observed.claim.metadata.uid);
-      return after(observed, { grown: { ...grown, time: apiTime(env.clock) } });
+      return after(observed, { grown: { ...grown, time: apiTime(env.clock.now()) } });
     }),
     leaveToNode: ({ size }, observed) => {
       memory.forget(observed.claim.metadata.uid);
@@ -158,7 +158,7 @@ function refusalActions(context: ResizeContext) {
   return {
     rememberRefusal: ({ size, error }, observed) => {
       rememberRefusal(context, observed.claim, size, error);
-      return refused(observed, { error, time: apiTime(env.clock), isRemembered: true });
+      return refused(observed, { error, time: apiTime(env.clock.now()), isRemembered: true });
     },
     emitRefused: ({ message }, observed) => {
       emitOnClaim(events, observed.claim, { type: "Warning", reason: "VolumeResizeFailed", message });
@@ -210,7 +210,7 @@ function orRefused<K extends ResizeStep["step"]>({ env }: ResizeContext, action:
       return await action(step, observed, pass);
     } catch (error) {
       if (pass.signal.aborted) throw error;
-      return refused(observed, { error, time: apiTime(env.clock) });
+      return refused(observed, { error, time: apiTime(env.clock.now()) });
     }
   };
 }

@@ -10,7 +10,7 @@
  *  - The snapshot has its finalizer before its content is made, so that the content cannot outlive it unnoticed.
  *  - Its finalizers go after the server has said that its content, where the cache has none, and its group are gone.
  */
-import { isDeleting, keyOf } from "@longshore/kube";
+import { hasFinalizer, isDeleting, keyOf } from "@longshore/kube";
 import { snapshotClaimFinalizer } from "@longshore/storage";
 import { contentNameOf, groupOf } from "./binding.ts";
 import { decideSnapshotGoal, type SnapshotGoal } from "./snapshot-goal.ts";
@@ -146,7 +146,7 @@ function decideCreation(observed: ObservedSnapshot): SnapshotStep {
 function decideHold(observed: ObservedSnapshot): SnapshotStep | undefined {
   const { claim, work } = observed;
   if (claim === undefined) return claimMissing(observed);
-  if (work.isClaimHeld || claim.metadata.finalizers?.includes(snapshotClaimFinalizer)) return undefined;
+  if (work.isClaimHeld || hasFinalizer(claim, snapshotClaimFinalizer)) return undefined;
   if (!isDeleting(claim)) return { step: "holdClaim", claim };
   return failed(observed, new SnapshotSourceError(`claim "${keyOf(claim)}" is being deleted`));
 }

@@ -1,5 +1,5 @@
 /** The snapshot controller's decision for one VolumeGroupSnapshot (common-controller of the reference). Pure. */
-import { isDeleting, type Stored } from "@longshore/kube";
+import { hasFinalizer, isDeleting, type Stored } from "@longshore/kube";
 import {
   groupBeingDeletedAnnotation,
   groupSnapshotFinalizer,
@@ -141,7 +141,7 @@ function goalOfDeletion({ group, content, members, restoring }: GroupFacts): Gro
 }
 
 function isHeld(group: VolumeGroupSnapshot): boolean {
-  return group.metadata?.finalizers?.includes(groupSnapshotFinalizer) ?? false;
+  return hasFinalizer(group, groupSnapshotFinalizer);
 }
 
 const contentMissing: GroupGoal = fail(

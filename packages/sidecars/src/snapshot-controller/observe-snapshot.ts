@@ -1,5 +1,5 @@
 /** What a pass over a snapshot or a group snapshot begins with: read from the caches, in one turn. */
-import { isDeleting, keyOf, type PersistentVolume, type Stored } from "@longshore/kube";
+import { hasFinalizer, isDeleting, keyOf, type PersistentVolume, type Stored } from "@longshore/kube";
 import {
   snapshotClaimFinalizer,
   snapshotSourceProtectionFinalizer,
@@ -99,7 +99,7 @@ function isClaimFree({ claims }: SnapshotCaches, snapshot: VolumeSnapshot): bool
   const key = sourceClaimKey(snapshot);
   const claim = key === undefined ? undefined : claims.get(key);
   if (claim === undefined || isDeleting(claim)) return false;
-  return !(claim.metadata.finalizers ?? []).includes(snapshotClaimFinalizer);
+  return !hasFinalizer(claim, snapshotClaimFinalizer);
 }
 
 /**
@@ -108,7 +108,7 @@ function isClaimFree({ claims }: SnapshotCaches, snapshot: VolumeSnapshot): bool
  * not show yet is heeded, too.
  */
 function isRestoring({ claims }: SnapshotCaches, snapshot: Stored<VolumeSnapshot>): boolean {
-  if (snapshot.metadata.finalizers?.includes(snapshotSourceProtectionFinalizer)) return true;
+  if (hasFinalizer(snapshot, snapshotSourceProtectionFinalizer)) return true;
   return claims.byIndex("bySourceSnapshot", keyOf(snapshot)).some(isPendingClaim);
 }
 

@@ -3,6 +3,7 @@ import {
   type Actions,
   type Controller,
   type ControllerOptions,
+  hasFinalizer,
   isNotFound,
   type KubeEnv,
   keyOf,
@@ -29,7 +30,7 @@ export type SourceClaimStep = { readonly step: "settle" } | { readonly step: "re
 
 /** The next step: its finalizer goes once no snapshot of it is unfinished. */
 export function decideSourceClaim({ claim, isInUse }: ObservedSourceClaim): SourceClaimStep {
-  const isHeld = claim.metadata.finalizers?.includes(snapshotClaimFinalizer) ?? false;
+  const isHeld = hasFinalizer(claim, snapshotClaimFinalizer);
   return { step: isHeld && !isInUse ? "removeFinalizer" : "settle" };
 }
 
@@ -82,7 +83,7 @@ function sourceClaims({ claims, snapshots }: SnapshotCaches): Source {
     const ends = [
       claims.onChange({
         added(claim) {
-          if (claim.metadata.finalizers?.includes(snapshotClaimFinalizer)) wake(keyOf(claim), "background");
+          if (hasFinalizer(claim, snapshotClaimFinalizer)) wake(keyOf(claim), "background");
         },
       }),
       snapshots.onChange({

@@ -1,6 +1,13 @@
 /** The actions after a failure, and what turns an error into one, for snapshots and group snapshots alike. */
-import { type Actions, isConflict, isNotFound, type KubeEnv, type Pass, type Stored } from "@longshore/kube";
-import { apiTime } from "../common/env.ts";
+import {
+  type Actions,
+  apiTime,
+  isConflict,
+  isNotFound,
+  type KubeEnv,
+  type Pass,
+  type Stored,
+} from "@longshore/kube";
 import type { SubjectFailure, SubjectFailureStep } from "./subject-failure.ts";
 import type { Subject, SubjectWrites } from "./subject-writes.ts";
 
@@ -25,7 +32,7 @@ export function failureActions<T extends Subject, O extends Failable>(
       return noted(observed, { isReported: true });
     },
     async storeFailure({ report: { message, notReady } }, observed, { signal }) {
-      const error = { message, time: apiTime(clock) };
+      const error = { message, time: apiTime(clock.now()) };
       const status = notReady ? { error, readyToUse: false } : { error };
       try {
         await writes.patchStatus(subjectOf(observed), status, signal);

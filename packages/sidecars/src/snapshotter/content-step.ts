@@ -2,7 +2,7 @@
  * The snapshotter's decision for one VolumeSnapshotContent (docs/behaviour/sidecars.md 5; sidecar-controller of the
  * reference). Pure.
  */
-import { isDeleting } from "@longshore/kube";
+import { hasFinalizer, isDeleting } from "@longshore/kube";
 import {
   beingCreatedAnnotation,
   beingDeletedAnnotation,
@@ -87,7 +87,7 @@ function mayDelete(content: VolumeSnapshotContent): boolean {
 
 function stepOfDeletion(content: VolumeSnapshotContent): ContentStep<string> {
   const { spec, status } = content;
-  if (!(content.metadata?.finalizers ?? []).includes(contentFinalizer)) return { kind: "none" };
+  if (!hasFinalizer(content, contentFinalizer)) return { kind: "none" };
   const handle = status?.snapshotHandle ?? spec.source.snapshotHandle;
   // A snapshot of a group goes with its group.
   const isDeletable = spec.deletionPolicy === "Delete" && !isGroupMember(content);

@@ -1,6 +1,7 @@
 /** The parts of a controller over contents of one kind: one read, write, event or call for each step. */
 import {
   type Actions,
+  apiTime,
   type EventRecorder,
   type Informer,
   involvedObject,
@@ -13,7 +14,7 @@ import {
   settled,
 } from "@longshore/kube";
 import { type BackoffPolicy, backoffMs } from "@longshore/runtime";
-import { apiTime, type SidecarEnv } from "../common/env.ts";
+import type { SidecarEnv } from "../common/env.ts";
 import { SecretMissingError, secretValues } from "../common/secret-values.ts";
 import { failedPatch, type PatchBody } from "./content-patches.ts";
 import type {
@@ -170,7 +171,13 @@ function failureActions<T extends ContentTypes>(
     },
     reportFailure: async ({ message, error }, observed, { signal }) => {
       try {
-        await patchContent(context, observed, failedPatch(message, apiTime(env.clock)), signal, "status");
+        await patchContent(
+          context,
+          observed,
+          failedPatch(message, apiTime(env.clock.now())),
+          signal,
+          "status",
+        );
       } catch (statusError) {
         if (!isNotFound(statusError)) {
           env.logger.warn("cannot report a failed snapshot", { error: statusError });

@@ -1,5 +1,5 @@
 /** The snapshotter's decision for one VolumeGroupSnapshotContent (sidecar-controller of the reference). Pure. */
-import { isDeleting } from "@longshore/kube";
+import { hasFinalizer, isDeleting } from "@longshore/kube";
 import {
   groupBeingCreatedAnnotation,
   groupBeingDeletedAnnotation,
@@ -54,7 +54,7 @@ function mayDelete(content: VolumeGroupSnapshotContent): boolean {
 }
 
 function stepOfDeletion(content: VolumeGroupSnapshotContent): ContentStep<GroupHandles> {
-  if (!(content.metadata?.finalizers ?? []).includes(groupContentFinalizer)) return { kind: "none" };
+  if (!hasFinalizer(content, groupContentFinalizer)) return { kind: "none" };
   const handle = handlesOf(content);
   if (content.spec.deletionPolicy !== "Delete" || handle === undefined) return { kind: "letGo" };
   return { kind: "delete", handle };

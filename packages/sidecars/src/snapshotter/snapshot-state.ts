@@ -1,5 +1,7 @@
 /** How a snapshot is, by its driver, and what of that its content does not say yet. Pure. */
+
 import type { MessageShape, Snapshot, SnapshotSchema } from "@longshore/csi";
+import { apiTime } from "@longshore/kube";
 import type { VolumeSnapshotContentStatus } from "@longshore/storage";
 
 /** A snapshot as the driver described it. */
@@ -35,7 +37,7 @@ export function nanoseconds(time: Timestamp | undefined): number | undefined {
 
 /** A time of the API (nanoseconds) as text: RFC 3339, whole seconds. */
 export function apiTimeOf(creationTimeNs: number): string {
-  return new Date(Math.floor(creationTimeNs / 1_000_000)).toISOString().replace(/\.\d{3}Z$/, "Z");
+  return apiTime(new Date(Math.floor(creationTimeNs / 1_000_000)));
 }
 
 /**

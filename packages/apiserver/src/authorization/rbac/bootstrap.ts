@@ -3,9 +3,8 @@
  * what they lack, unless their annotation `rbac.authorization.kubernetes.io/autoupdate` is `false`
  * (kubernetes registry/rbac/reconciliation). What administrators have added stays.
  */
-import { type KubeObject, labelSelectorMatcher, type Stored } from "@longshore/kube/basics";
+import { apiTime, type KubeObject, labelSelectorMatcher, type Stored } from "@longshore/kube/basics";
 import type { Clock, Random } from "@longshore/runtime";
-import { apiTime } from "../../api/api-time.ts";
 import type { Change, Store } from "../../storage/store.ts";
 import type { Behaviour } from "../../versions/changes.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";

@@ -2,9 +2,8 @@
 import type { CSINode, CSIStorageCapacity, Informer, Node, StorageClass } from "@longshore/kube";
 import type { Segments } from "@longshore/storage";
 import type { Driver } from "../../common/env.ts";
-import { sameLabels } from "../topology-view.ts";
+import { sameLabels, topologySegments } from "../topology-segments.ts";
 import { type CapacityPlan, planCapacity } from "./capacity-plan.ts";
-import { topologySegments } from "./segments.ts";
 
 /** What a plan is made from. */
 export interface PlanContext {

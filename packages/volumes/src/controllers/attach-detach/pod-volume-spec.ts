@@ -1,5 +1,12 @@
 /** From an entry of a pod's `spec.volumes` to a volume spec. Pure. Source: docs/behaviour/controllers.md A4. */
-import type { PersistentVolume, PersistentVolumeClaim, Pod, Stored, Volume } from "@longshore/kube";
+import {
+  isPodTerminal,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type Pod,
+  type Stored,
+  type Volume,
+} from "@longshore/kube";
 import { specOfPersistentVolume, specOfVolume, type VolumeSpec } from "../../framework/spec.ts";
 
 /** Where claims and volumes are looked up. */
@@ -63,8 +70,7 @@ export function buildPodVolume(pod: Pod, volume: Volume, lookup: VolumeLookup): 
 
 /** Finished for good: phase, or being deleted with no container running. Source: docs/behaviour/volume-plugins.md 5. */
 export function isPodTerminated(pod: Pod): boolean {
-  const phase = pod.status?.phase;
-  if (phase === "Failed" || phase === "Succeeded") return true;
+  if (isPodTerminal(pod)) return true;
   if (pod.metadata?.deletionTimestamp === undefined) return false;
   return (pod.status?.containerStatuses ?? []).every((status) => status.state?.running == null);
 }

@@ -1,5 +1,6 @@
 /** What the expand controller reads before it decides. Source: docs/behaviour/controllers.md Part C. */
 import {
+  apiTime,
   type Informer,
   type KubeEnv,
   type Pass,
@@ -32,10 +33,7 @@ export async function observeClaim(
   if (claim === undefined || !asksForMore(claim)) return undefined;
   const name = claim.spec?.volumeName ?? "";
   const volume = await env.kube.get(resources.persistentVolumes, { name }, { signal });
-  const now = env.clock
-    .now()
-    .toISOString()
-    .replace(/\.\d+Z$/, "Z");
+  const now = apiTime(env.clock.now());
   return { claim, volume, expander: expanderOf(context, volume), now };
 }
 

@@ -7,9 +7,9 @@ import {
   resources,
   type Stored,
   settled,
+  withoutFinalizer,
 } from "@longshore/kube";
 import { provisioningFinalizer } from "@longshore/storage";
-import { withoutFinalizer } from "../finalizers.ts";
 import { claimInPhase } from "./bound-objects.ts";
 import type { PersistentVolumeContext } from "./context.ts";
 import type { ClaimObservation, ClaimStep } from "./decide-claim-step.ts";

@@ -1,5 +1,6 @@
 /** What the claims controller reads before it decides. Source: docs/behaviour/controllers.md B3, B4. */
 import {
+  hasFinalizer,
   keyOf,
   type Pass,
   type PersistentVolume,
@@ -8,7 +9,6 @@ import {
   type Stored,
 } from "@longshore/kube";
 import { provisioningFinalizer } from "@longshore/storage";
-import { hasFinalizer } from "../finalizers.ts";
 import { podsByClaimIndex } from "../pods-by-claim.ts";
 import { bindCompletedAnnotation, classOfClaim, migratedClaim } from "./annotations.ts";
 import type { PersistentVolumeContext } from "./context.ts";

@@ -1,5 +1,6 @@
 /** What the provisioning controller reads before it decides. Source: docs/behaviour/controllers.md B6. */
 import {
+  hasFinalizer,
   isDeleting,
   type KubeEnv,
   type Node,
@@ -9,10 +10,10 @@ import {
   resources,
   type StorageClass,
   type Stored,
+  withFinalizer,
 } from "@longshore/kube";
 import { provisioningFinalizer, selectedNodeAnnotation } from "@longshore/storage";
 import type { ProvisionableVolumePlugin } from "../../framework/plugin.ts";
-import { hasFinalizer, withFinalizer } from "../finalizers.ts";
 import { classOfClaim } from "./annotations.ts";
 import type { PersistentVolumeContext } from "./context.ts";
 import { provisionedName } from "./provisioned-volume.ts";

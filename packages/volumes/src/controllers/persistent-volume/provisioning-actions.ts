@@ -1,9 +1,16 @@
 /** The actions of the provisioning controller, one for each step. Source: docs/behaviour/controllers.md B6. */
-import { type Actions, isAlreadyExists, KubeApiError, type Next, resources, settled } from "@longshore/kube";
+import {
+  type Actions,
+  isAlreadyExists,
+  KubeApiError,
+  type Next,
+  resources,
+  settled,
+  withoutFinalizer,
+} from "@longshore/kube";
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { provisioningFinalizer, selectedNodeAnnotation } from "@longshore/storage";
 import { specOfPersistentVolume } from "../../framework/spec.ts";
-import { withoutFinalizer } from "../finalizers.ts";
 import { withAnnotation } from "./annotations.ts";
 import type { PersistentVolumeContext } from "./context.ts";
 import type { ProvisioningStep } from "./decide-provisioning-step.ts";

@@ -14,10 +14,11 @@ import {
   settled,
   startController,
   watches,
+  withFinalizer,
+  withoutFinalizer,
 } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import { isPodTerminated } from "../attach-detach/pod-volume-spec.ts";
-import { withFinalizer, withoutFinalizer } from "../finalizers.ts";
 import { claimKeysOf, podsByClaimIndex } from "../pods-by-claim.ts";
 import { isUsed } from "./claim-users.ts";
 import {

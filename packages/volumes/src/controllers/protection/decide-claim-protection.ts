@@ -7,8 +7,7 @@
  *
  * Invariant: the finalizer only goes after a live list of pods, so that a pod that the cache does not show yet counts.
  */
-import { isDeleting, type PersistentVolumeClaim, type Stored } from "@longshore/kube";
-import { hasFinalizer } from "../finalizers.ts";
+import { hasFinalizer, isDeleting, type PersistentVolumeClaim, type Stored } from "@longshore/kube";
 
 /** Keeps a claim while pods use it. */
 export const pvcProtectionFinalizer = "kubernetes.io/pvc-protection";

@@ -5,8 +5,7 @@
  *     not deleting: addFinalizer
  *     deleting:     not Bound in the cache ──► readVolume ──► not Bound ──► removeFinalizer
  */
-import { isDeleting, type PersistentVolume, type Stored } from "@longshore/kube";
-import { hasFinalizer } from "../finalizers.ts";
+import { hasFinalizer, isDeleting, type PersistentVolume, type Stored } from "@longshore/kube";
 
 /** Keeps a volume while it is bound. */
 export const pvProtectionFinalizer = "kubernetes.io/pv-protection";

@@ -9,9 +9,10 @@ import {
   resources,
   settled,
   startController,
+  withFinalizer,
+  withoutFinalizer,
 } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
-import { withFinalizer, withoutFinalizer } from "../finalizers.ts";
 import {
   decideVolumeProtection,
   pvProtectionFinalizer,

@@ -1,5 +1,5 @@
 /** What a node says about plugins that are not yet on the way that the gates want. Source: docs/behaviour/node-agent.md 2.4. */
-import type { NodeCondition } from "@longshore/kube";
+import { apiTime, type NodeCondition } from "@longshore/kube";
 import type { VolumePath } from "../volume-manager/volume-paths.ts";
 
 /** Condition of the Node: some plugin's volumes are not yet on the way that the gates want. */
@@ -22,7 +22,7 @@ export function migrationCondition(
 ): NodeCondition {
   const held = plugins.filter(({ path, wanted }) => path !== wanted);
   const status = held.length > 0 ? "True" : "False";
-  const time = `${now.toISOString().slice(0, 19)}Z`;
+  const time = apiTime(now);
   return {
     type: migrationPendingCondition,
     status,

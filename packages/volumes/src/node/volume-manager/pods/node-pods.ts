@@ -1,5 +1,5 @@
 /** What is known of the pods of this node: which there are, which have ended, and whose volumes are resolved. */
-import { isDeleting, type Pod, type Stored } from "@longshore/kube";
+import { isDeleting, isPodTerminal, type Pod, type Stored } from "@longshore/kube";
 
 /** A pod that is bound to this node; a value. */
 export interface NodePod {
@@ -64,7 +64,7 @@ export class NodePods {
   /** The pod is gone, or will not start containers any more. Whether any still run, the runtime knows. */
   hasEnded(podUID: string): boolean {
     const known = this.#pods.get(podUID);
-    return known === undefined || hasEnded(known.pod);
+    return known === undefined || startsNothing(known.pod);
   }
 
   /** Gone or ended, and no container of it is left. */
@@ -107,7 +107,7 @@ export class NodePods {
   /** @returns whether that is news */
   #setPod(uid: string, pod: Stored<Pod>): boolean {
     const known = this.#pods.get(uid);
-    const wasOver = !hasEnded(pod) && this.#over.delete(uid);
+    const wasOver = !startsNothing(pod) && this.#over.delete(uid);
     if (known === undefined) this.#pods.set(uid, { ...unresolved, pod });
     else if (known.pod !== pod) this.#pods.set(uid, { ...known, pod });
     return wasOver || known?.pod.metadata.resourceVersion !== pod.metadata.resourceVersion;
@@ -116,8 +116,7 @@ export class NodePods {
 
 const unresolved = { isResolved: false, failures: 0, retryAtMs: 0, errors: [], requests: 0 };
 
-/** The pod will not start containers (again). */
-export function hasEnded(pod: Pod): boolean {
-  const phase = pod.status?.phase;
-  return phase === "Failed" || phase === "Succeeded" || isDeleting(pod);
+/** The pod starts no container any more. */
+export function startsNothing(pod: Pod): boolean {
+  return isPodTerminal(pod) || isDeleting(pod);
 }

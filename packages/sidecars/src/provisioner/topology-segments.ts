@@ -1,5 +1,5 @@
-/** The parts of the cluster for which a driver's free capacity is published (docs/behaviour/sidecars.md 2.9). Pure. */
-import type { CSINode, Node } from "@longshore/kube";
+/** The segments of a driver's topology, from node labels (docs/behaviour/sidecars.md 2.9). Pure. */
+import type { CSINode, Node, Stored } from "@longshore/kube";
 import { type Segments, topologyKeysOf } from "@longshore/storage";
 
 /** What makes up one segment, in an order and form that is the same for equal ones. */
@@ -47,4 +47,11 @@ function segmentsOf(labels: Segments, keys: readonly string[]): Segments | undef
     segments[key] = value;
   }
   return segments;
+}
+
+/** A node's status changes all the time, its labels seldom. */
+export function sameLabels(a: Stored<Node>, b: Stored<Node>): boolean {
+  const [before, after] = [a.metadata.labels ?? {}, b.metadata.labels ?? {}];
+  const keys = Object.keys(before);
+  return keys.length === Object.keys(after).length && keys.every((key) => before[key] === after[key]);
 }

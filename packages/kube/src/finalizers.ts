@@ -1,0 +1,67 @@
+/** One finalizer among those of others: asking for it, adding and removing it. Pure. */
+import type { KubeObject } from "./objects.ts";
+
+/** One step of a JSON patch (RFC 6902). */
+export interface JsonPatchStep {
+  readonly op: "test" | "add" | "remove" | "replace";
+  readonly path: string;
+  readonly value?: unknown;
+}
+
+const path = "/metadata/finalizers";
+
+/** Whether the object has the finalizer. */
+export function hasFinalizer(object: KubeObject, finalizer: string): boolean {
+  return object.metadata?.finalizers?.includes(finalizer) ?? false;
+}
+
+/** The object with the finalizer, after the others; the same object when it has it. */
+export function withFinalizer<T extends KubeObject>(object: T, finalizer: string): T {
+  if (hasFinalizer(object, finalizer)) return object;
+  const finalizers = [...(object.metadata?.finalizers ?? []), finalizer];
+  return { ...object, metadata: { ...object.metadata, finalizers } };
+}
+
+/** The object without the finalizer; the same object when it does not have it. */
+export function withoutFinalizer<T extends KubeObject>(object: T, finalizer: string): T {
+  if (!hasFinalizer(object, finalizer)) return object;
+  const finalizers = (object.metadata?.finalizers ?? []).filter((name) => name !== finalizer);
+  return { ...object, metadata: { ...object.metadata, finalizers } };
+}
+
+/** The JSON patch that adds `finalizer`; `null`: the object has no list of finalizers yet. */
+export function addFinalizerPatch(
+  finalizers: readonly string[] | null | undefined,
+  finalizer: string,
+): readonly JsonPatchStep[] {
+  if (finalizers === null || finalizers === undefined) {
+    return [
+      { op: "test", path, value: null },
+      { op: "add", path, value: [finalizer] },
+    ];
+  }
+  if (finalizers.length === 0) {
+    return [
+      { op: "test", path, value: [] },
+      { op: "replace", path, value: [finalizer] },
+    ];
+  }
+  return [{ op: "add", path: `${path}/-`, value: finalizer }];
+}
+
+/**
+ * The JSON patch that removes `finalizer`. It names the place and tests it, so that a list that changed meanwhile makes the
+ * patch fail instead of dropping another finalizer.
+ * @throws Error when it is not there
+ */
+export function removeFinalizerPatch(
+  finalizers: readonly string[] | null | undefined,
+  finalizer: string,
+): readonly JsonPatchStep[] {
+  const at = (finalizers ?? []).indexOf(finalizer);
+  if (at < 0) throw new Error(`finalizer "${finalizer}" not found in list`);
+  return [
+    { op: "test", path: `${path}/${at}`, value: finalizer },
+    { op: "remove", path: `${path}/${at}` },
+  ];
+}
