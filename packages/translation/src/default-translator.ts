@@ -117,6 +117,19 @@ export function isInlineMigratable(volume: Volume | null | undefined): boolean {
   return defaultTranslator.isInlineMigratable(volume);
 }
 
+/**
+ * A PersistentVolume with the in-tree source that a plugin's own name of a volume stands for, and nothing else; undefined where
+ * the name does not say which disk it is.
+ */
+export function inTreePVOfVolumeName(
+  inTreePluginName: string,
+  volumeName: string,
+): PersistentVolume | undefined {
+  const plugin = allPlugins.find(({ inTreeName }) => inTreeName === inTreePluginName);
+  if (plugin?.volumeNameField === undefined) return undefined;
+  return { metadata: { name: "" }, spec: { [plugin.source]: { [plugin.volumeNameField]: volumeName } } };
+}
+
 /** See {@link Translator.repairVolumeHandle}. @throws TranslationError */
 export function repairVolumeHandle(driverName: string, volumeHandle: string, nodeID: string): string {
   return defaultTranslator.repairVolumeHandle(driverName, volumeHandle, nodeID);

@@ -23,6 +23,11 @@ export interface InTreePlugin {
   readonly source: InTreeSourceName;
   /** The members of that source. */
   readonly fields: SourceFields;
+  /**
+   * The member of the source that the plugin's own name of a volume consists of (GetVolumeName of the in-tree plugin).
+   * Absent: the name does not say which disk it is.
+   */
+  readonly volumeNameField?: string;
   /** The node label that names the zone for this driver; absent when it has none. */
   readonly topologyKey?: string;
   /** Set when classes cross as they are, so that even a missing one does. */

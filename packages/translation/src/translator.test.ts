@@ -264,3 +264,22 @@ describe("the package", () => {
     ]);
   });
 });
+
+test.each([
+  ["kubernetes.io/aws-ebs", "vol-1", { awsElasticBlockStore: { volumeID: "vol-1" } }],
+  ["kubernetes.io/cinder", "disk-1", { cinder: { volumeID: "disk-1" } }],
+  ["kubernetes.io/vsphere-volume", "[ds] a.vmdk", { vsphereVolume: { volumePath: "[ds] a.vmdk" } }],
+  ["kubernetes.io/portworx-volume", "px-1", { portworxVolume: { volumeID: "px-1" } }],
+])("the volume name of %s says which disk it is", (plugin, name, spec) => {
+  expect(translation.inTreePVOfVolumeName(plugin, name)).toEqual({ metadata: { name: "" }, spec });
+});
+
+test.each([
+  "kubernetes.io/gce-pd",
+  "kubernetes.io/azure-disk",
+  "kubernetes.io/rbd",
+  "kubernetes.io/nfs",
+  "x",
+])("the volume name of %s does not", (plugin) =>
+  expect(translation.inTreePVOfVolumeName(plugin, "a")).toBeUndefined(),
+);

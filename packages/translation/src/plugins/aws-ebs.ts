@@ -20,6 +20,7 @@ export const awsEbs: InTreePlugin = {
   inTreeName: "kubernetes.io/aws-ebs",
   driverName,
   source: "awsElasticBlockStore",
+  volumeNameField: "volumeID",
   fields: { volumeID: requiredText, partition: { type: "whole number" }, ...commonFields },
   topologyKey,
 

@@ -17,6 +17,7 @@ export const cinder: InTreePlugin = {
   inTreeName: "kubernetes.io/cinder",
   driverName,
   source: "cinder",
+  volumeNameField: "volumeID",
   fields: { volumeID: requiredText, ...commonFields },
   topologyKey,
 

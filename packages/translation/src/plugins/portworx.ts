@@ -25,6 +25,7 @@ export const portworx: InTreePlugin = {
   inTreeName: "kubernetes.io/portworx-volume",
   driverName,
   source: "portworxVolume",
+  volumeNameField: "volumeID",
   fields: { volumeID: requiredText, ...commonFields },
 
   pvToCSI(pv, trace) {

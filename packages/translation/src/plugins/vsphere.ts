@@ -28,6 +28,7 @@ export const vsphere: InTreePlugin = {
   inTreeName: "kubernetes.io/vsphere-volume",
   driverName,
   source: "vsphereVolume",
+  volumeNameField: "volumePath",
   fields: { volumePath: requiredText, fsType: optionalText, storagePolicyName: optionalText },
   topologyKey: zoneKey,
 

@@ -4,7 +4,7 @@
  * pod's demand or a mount under one name also counts for the other. Pure. Source: docs/contract.md C1 and C2.
  */
 import type { PersistentVolume } from "@longshore/kube";
-import { migrationGates } from "@longshore/translation";
+import { inTreePVOfVolumeName, migrationGates } from "@longshore/translation";
 import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
 import { splitUniqueName, type UniqueVolumeName, uniqueNameOf } from "../../framework/names.ts";
 import { specOfPersistentVolume, type VolumeSpec } from "../../framework/spec.ts";
@@ -18,14 +18,6 @@ import {
 
 /** The canonical name of a disk. */
 export type VolumeIdentity = string;
-
-/** The source of a PV that an in-tree plugin's own volume name stands for; only where the name says all. */
-const sourceOfName: Readonly<Record<string, (name: string) => PersistentVolume["spec"]>> = {
-  "kubernetes.io/aws-ebs": (volumeID) => ({ awsElasticBlockStore: { volumeID } }),
-  "kubernetes.io/cinder": (volumeID) => ({ cinder: { volumeID } }),
-  "kubernetes.io/vsphere-volume": (volumePath) => ({ vsphereVolume: { volumePath } }),
-  "kubernetes.io/portworx-volume": (volumeID) => ({ portworxVolume: { volumeID } }),
-};
 
 /** The unique name of the CSI equivalent of a translated spec, or undefined when it has no CSI source. */
 export function csiNameOfSpec(spec: VolumeSpec): UniqueVolumeName | undefined {
@@ -54,11 +46,9 @@ export function identityOfName(
   uniqueName: UniqueVolumeName,
 ): VolumeIdentity {
   const split = trySplit(uniqueName);
-  const source = split === undefined ? undefined : sourceOfName[split.pluginName];
-  if (split === undefined || source === undefined) return uniqueName;
-  const spec = source(split.volumeName);
-  const pv: PersistentVolume = { metadata: { name: "" }, ...(spec === undefined ? {} : { spec }) };
-  const csi = csiSpecOf(migration, specOfPersistentVolume(pv, false), "");
+  const pv = split === undefined ? undefined : inTreePVOfVolumeName(split.pluginName, split.volumeName);
+  if (pv === undefined) return uniqueName;
+  const csi = csiSpecOf(migration, specOfPersistentVolume(pv as PersistentVolume, false), "");
   return (csi === undefined ? undefined : csiNameOfSpec(csi)) ?? uniqueName;
 }
 
