@@ -1,14 +1,43 @@
-/** The types of the API's objects, gathered so that other packages name one place. */
-export type * from "kubernetes-types/apps/v1.js";
-export type * from "kubernetes-types/coordination/v1.js";
-export type * from "kubernetes-types/core/v1.js";
+/**
+ * The types of the API's objects that the volume stack speaks of, gathered so that other packages name one place. Others are in
+ * the package kubernetes-types.
+ */
+export type { DaemonSet, Deployment, StatefulSet } from "kubernetes-types/apps/v1.js";
+export type { Lease } from "kubernetes-types/coordination/v1.js";
 export type {
-  Condition,
-  LabelSelector,
-  ListMeta,
-  ObjectMeta,
-  OwnerReference,
-} from "kubernetes-types/meta/v1.js";
-export type { Eviction, PodDisruptionBudget } from "kubernetes-types/policy/v1.js";
-export type * from "kubernetes-types/storage/v1.js";
+  ConfigMap,
+  Container,
+  CSIPersistentVolumeSource,
+  Event,
+  Node,
+  NodeAddress,
+  NodeCondition,
+  NodeSelector,
+  NodeSystemInfo,
+  ObjectReference,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  PersistentVolumeClaimCondition,
+  PersistentVolumeSpec,
+  Pod,
+  PodCondition,
+  PodSpec,
+  PodStatus,
+  SecretReference,
+  Taint,
+  TopologySelectorTerm,
+  TypedLocalObjectReference,
+  Volume,
+  VolumeNodeAffinity,
+} from "kubernetes-types/core/v1.js";
+export type { LabelSelector, ObjectMeta, OwnerReference } from "kubernetes-types/meta/v1.js";
+export type { PodDisruptionBudget } from "kubernetes-types/policy/v1.js";
+export type {
+  CSIDriver,
+  CSINode,
+  CSINodeDriver,
+  CSIStorageCapacity,
+  StorageClass,
+  VolumeAttachment,
+} from "kubernetes-types/storage/v1.js";
 export type { VolumeAttributesClass } from "kubernetes-types/storage/v1alpha1.js";
