@@ -15,7 +15,10 @@ export function md5Hex(text: string): string {
   const state = Int32Array.of(0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476);
   for (let block = 0; block < words.length; block += 16) mixBlock(state, words, block);
   let hex = "";
-  for (const byte of new Uint8Array(state.buffer)) hex += byte.toString(16).padStart(2, "0");
+  // MD5's words are little-endian; a Uint8Array over them would have the byte order of the machine.
+  for (const word of state)
+    for (let shift = 0; shift < 32; shift += 8)
+      hex += ((word >>> shift) & 0xff).toString(16).padStart(2, "0");
   return hex;
 }
 

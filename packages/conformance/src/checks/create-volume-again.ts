@@ -79,7 +79,9 @@ export const createVolumeAgainChecks: readonly Check[] = [
         await mustAnswer("CreateVolume", context.controller.createVolume(request)),
       );
       const { volumeSizeBytes } = context.options;
-      const largerBytes = capacityBytes + volumeSizeBytes;
+      // A driver may say 0 for a size that it does not know.
+      const madeBytes = capacityBytes === 0n ? volumeSizeBytes : capacityBytes;
+      const largerBytes = madeBytes + volumeSizeBytes;
       const capacityRange = { requiredBytes: largerBytes, limitBytes: largerBytes };
       await mustEnd(
         "CreateVolume with the same name and a larger size",

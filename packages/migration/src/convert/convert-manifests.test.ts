@@ -103,6 +103,12 @@ describe("YAML", () => {
     expect(JSON.parse(text).spec.csi).not.toHaveProperty("readOnly");
   });
 
+  test.each(["0x_", "0b_", "0o_", "-0x_"])("%s is a text: a number has digits", async (text) => {
+    const input = `kind: PersistentVolume\nat: ${text}\nbits: 0x_f\nspec:\n  cinder: {volumeID: v}\n`;
+    const converted = await convert(input, { output: "jsonl" });
+    expect(JSON.parse(converted.text)).toMatchObject({ at: text, bits: 15 });
+  });
+
   test("a list stays a list, item by item, with the comments of items that are not changed", async () => {
     const input = `apiVersion: v1
 items:

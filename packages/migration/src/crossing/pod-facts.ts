@@ -21,11 +21,17 @@ export function volumeIndex(
   return {
     boundTo: (pod) =>
       (pod.spec?.volumes ?? []).flatMap((volume) => {
-        const claimName = volume.persistentVolumeClaim?.claimName;
+        const claimName = claimNameOf(pod, volume);
         if (claimName === undefined) return [];
         return byName.get(volumeOfClaim.get(`${pod.metadata.namespace}/${claimName}`) ?? "") ?? [];
       }),
   };
+}
+
+/** The claim of a pod's volume; that of a generic ephemeral one is named for the pod (KEP-1698). */
+function claimNameOf(pod: Stored<Pod>, volume: Volume): string | undefined {
+  if (volume.ephemeral != null) return `${pod.metadata.name}-${volume.name}`;
+  return volume.persistentVolumeClaim?.claimName;
 }
 
 /** Why a drain leaves the pod where it is, or undefined when it evicts it. */

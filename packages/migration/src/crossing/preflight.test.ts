@@ -80,6 +80,16 @@ describe("what blocks a crossing", () => {
     ]);
     expect(objects({ pods: [pod("DaemonSet")], claims: [] })).toEqual([]);
   });
+  it("pods that a drain leaves, if a generic ephemeral volume of theirs is the plugin's", () => {
+    const daemon = pod("DaemonSet");
+    const ephemeral = {
+      ...daemon,
+      spec: { ...daemon.spec, volumes: [{ name: "v", ephemeral: { volumeClaimTemplate: { spec: {} } } }] },
+    } as unknown as Stored<Pod>;
+    const claims = [{ ...claim, metadata: { ...claim.metadata, name: "p-v" } }];
+    expect(objects({ pods: [ephemeral], claims })).toEqual(["Pod default/p"]);
+    expect(objects({ pods: [ephemeral] })).toEqual([]);
+  });
   it("pods that no controller would recreate, unless forced", () => {
     expect(objects({ pods: [pod()] })).toEqual(["Pod default/p"]);
     expect(objects({ pods: [pod()] }, "migrate", true)).toEqual([]);

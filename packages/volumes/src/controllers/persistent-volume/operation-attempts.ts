@@ -11,6 +11,12 @@ import { type BackoffPolicy, backoffMs } from "@longshore/runtime";
 /** As for all operations on volumes. */
 const backoff: BackoffPolicy = { initialMs: 500, maximumMs: 122_000 };
 
+/** Most time of one call of a provider, in milliseconds (docs/behaviour/controllers.md A7). */
+export const providerTimeoutMs = 180_000;
+
+/** A record lasts longer than the longest delay with the call after it, or the delay of a call that hangs would never grow. */
+const keptMs = 2 * (backoff.maximumMs + providerTimeoutMs);
+
 interface Failed {
   readonly failures: number;
   /** On the monotonic clock, in milliseconds. */
@@ -36,8 +42,8 @@ export class OperationAttempts {
   /** The operation has failed. @returns milliseconds until it may be tried again */
   failed(operation: string): number {
     const nowMs = this.#clock.monotonicMs();
-    this.#prune(nowMs);
     const failures = (this.#failed.get(operation)?.failures ?? 0) + 1;
+    this.#prune(nowMs);
     const retryInMs = backoffMs(backoff, failures);
     this.#failed.set(operation, { failures, retryAtMs: nowMs + retryInMs });
     return retryInMs;
@@ -48,18 +54,15 @@ export class OperationAttempts {
     this.#failed.delete(operation);
   }
 
-  /** Drops what was not tried again for longer than any delay: its object is gone. */
+  /** Drops what was not tried again for longer than any delay and call: its object is gone. */
   #prune(nowMs: number): void {
-    if (nowMs - this.#lastPruneMs < backoff.maximumMs) return;
+    if (nowMs - this.#lastPruneMs < keptMs) return;
     this.#lastPruneMs = nowMs;
     for (const [operation, { retryAtMs }] of this.#failed) {
-      if (nowMs - retryAtMs > backoff.maximumMs) this.#failed.delete(operation);
+      if (nowMs - retryAtMs > keptMs) this.#failed.delete(operation);
     }
   }
 }
-
-/** Most time of one call of a provider, in milliseconds (docs/behaviour/controllers.md A7). */
-export const providerTimeoutMs = 180_000;
 
 /** Volumes that are made, and volumes that are deleted, at the same time. */
 export const operationsAtOnce = 100;
