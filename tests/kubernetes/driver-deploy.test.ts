@@ -24,6 +24,7 @@ import {
 } from "@longshore/sidecars/deployment";
 import { snapshotResources } from "@longshore/storage";
 import { type AccessLog, deployForms, watchedClient } from "@longshore/testing/deployment";
+import { FakeCloud, fakeDriver } from "@longshore/testing/sidecars";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { readDefinitions } from "../../packages/apiserver/src/http/definition-files.ts";
 import { deployedKinds } from "../../packages/sidecars/src/deployment/deployed-kinds.ts";
@@ -34,7 +35,6 @@ import {
 import { accessCycles } from "../../packages/sidecars/src/deployment/testing/cycles.ts";
 import { stepControlPlane } from "../../packages/sidecars/src/deployment/testing/fake-control-plane.ts";
 import { granteeOf, rolesWithout } from "../../packages/sidecars/src/deployment/testing/grants.ts";
-import { FakeCloud, fakeDriver } from "../../packages/sidecars/src/testing/fake-driver.ts";
 import {
   type ControlPlane,
   connectAs,

@@ -1,7 +1,7 @@
 /** Cycles of the resizer. */
 import { ControllerServiceCapability_RPC_Type as ControllerRpc, type CsiServices } from "@longshore/csi";
 import { resources } from "@longshore/kube";
-import { type FakeCloud, fakeDriver } from "../../testing/fake-driver.ts";
+import { type FakeCloud, fakeDriver } from "@longshore/testing/sidecars";
 import { startSidecars } from "../../together/sidecars.ts";
 import { type AccessCycle, accessNames } from "./access-world.ts";
 import { addBoundClaim, aLease, change, countedAgain } from "./cycle-objects.ts";
