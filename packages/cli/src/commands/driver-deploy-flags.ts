@@ -5,7 +5,7 @@ import {
   parseClass,
   parsePairs,
   parseTolerations,
-} from "@longshore/sidecars/deployment";
+} from "@longshore/deployment";
 import { type Command, Option } from "commander";
 import { wholeNumber } from "../flags.ts";
 

@@ -2,8 +2,6 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { createHttpClient, type KubeEnv, loadKubeconfig } from "@longshore/kube";
-import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@longshore/runtime";
 import {
   allObjects,
   checkDriverName,
@@ -17,7 +15,9 @@ import {
   renderDeployment,
   upgradeDeployment,
   yamlText,
-} from "@longshore/sidecars/deployment";
+} from "@longshore/deployment";
+import { createHttpClient, type KubeEnv, loadKubeconfig } from "@longshore/kube";
+import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@longshore/runtime";
 import { type Command, Option } from "commander";
 import { interruptible, UsageError } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";

@@ -1,10 +1,9 @@
 /** Cycles of the snapshotter and of the snapshot controller: each plays with the other as administrator. */
 import { resources, startUnderLease } from "@longshore/kube";
+import { startSidecars, startSnapshotter } from "@longshore/sidecars";
+import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import { snapshotResources } from "@longshore/storage";
 import { FakeSnapshots, snapshotDriver } from "@longshore/testing/sidecars";
-import { startSnapshotController } from "../../snapshot-controller/index.ts";
-import { startSnapshotter } from "../../snapshotter/index.ts";
-import { startSidecars } from "../../together/sidecars.ts";
 import { type AccessCycle, type AccessWorld, accessNames } from "./access-world.ts";
 import { addBoundClaim, aLease, change, countedAgain, secretParameters } from "./cycle-objects.ts";
 

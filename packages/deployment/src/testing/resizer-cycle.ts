@@ -1,8 +1,8 @@
 /** Cycles of the resizer. */
 import { ControllerServiceCapability_RPC_Type as ControllerRpc, type CsiServices } from "@longshore/csi";
 import { resources } from "@longshore/kube";
+import { startSidecars } from "@longshore/sidecars";
 import { type FakeCloud, fakeDriver } from "@longshore/testing/sidecars";
-import { startSidecars } from "../../together/sidecars.ts";
 import { type AccessCycle, accessNames } from "./access-world.ts";
 import { addBoundClaim, aLease, change, countedAgain } from "./cycle-objects.ts";
 
