@@ -9,7 +9,7 @@ const floors = [
   ["runtime", "translation"],
   ["kube", "csi"],
   ["conformance", "storage", "apiserver"],
-  ["volumes", "sidecars", "migration"],
+  ["volumes", "sidecars", "deployment", "migration"],
   ["reference-driver"],
   ["local"],
   ["simulation", "dashboard"],

@@ -3,6 +3,7 @@ import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { conformanceSuite } from "@longshore/conformance";
 import { grpcConnector, grpcListener, inProcessCsi, VolumeCapability_AccessMode_Mode } from "@longshore/csi";
+import { allObjects, planDeployment, renderDeployment, yamlText } from "@longshore/deployment";
 import {
   type Host,
   kernelHost,
@@ -12,7 +13,6 @@ import {
   systemClock,
   unprivilegedHost,
 } from "@longshore/runtime";
-import { allObjects, planDeployment, renderDeployment, yamlText } from "@longshore/sidecars/deployment";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { directoryDriver } from "./driver.ts";
 

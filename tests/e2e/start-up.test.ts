@@ -63,7 +63,7 @@ test("an API server is ready without the clients, caches and hosts of others, an
   expect(loaded).toContain("apiserver/dist/run-api-server.js");
   expect(loaded).toContain("kube/dist/basics.js");
   const needless =
-    /^(kube\/dist\/(index|http|informer|queue|config|leader-election|events)|runtime\/dist\/(index|.*host|simulated)|(csi|conformance|sidecars|storage|volumes|local|reference-driver|migration)\/|apiserver\/dist\/(http\/openapi|openapi\/documents)|js-yaml|re2js|@marcbachmann|undici)/;
+    /^(kube\/dist\/(index|http|informer|queue|config|leader-election|events)|runtime\/dist\/(index|.*host|simulated)|(csi|conformance|sidecars|deployment|storage|volumes|local|reference-driver|migration)\/|apiserver\/dist\/(http\/openapi|openapi\/documents)|js-yaml|re2js|@marcbachmann|undici)/;
   expect(loaded.filter((module) => needless.test(module))).toEqual([]);
 });
 
@@ -88,7 +88,7 @@ test("sidecars know their driver and ask a server without the conformance suite,
     const loaded = await loadedUntil("list and watch of", ...args);
     expect(loaded).toContain("sidecars/dist/together/sidecars.js");
     const needless =
-      /^(csi\/dist\/transport\.js|sidecars\/dist\/(deployment|snapshot-controller)|cli\/dist\/commands\/sidecars\/(register|.*-registrar|liveness-probe|snapshot-controller)|(apiserver|conformance|volumes|local|reference-driver|migration)\/)/;
+      /^(csi\/dist\/transport\.js|sidecars\/dist\/snapshot-controller|cli\/dist\/commands\/sidecars\/(register|.*-registrar|liveness-probe|snapshot-controller)|(apiserver|conformance|volumes|deployment|local|reference-driver|migration)\/)/;
     expect(loaded.filter((module) => needless.test(module))).toEqual([]);
   } finally {
     await driver.close();

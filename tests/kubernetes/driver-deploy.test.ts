@@ -6,6 +6,14 @@
 import { fileURLToPath } from "node:url";
 import { inProcessCsi } from "@longshore/csi";
 import {
+  allObjects,
+  type DeployOptions,
+  planDeployment,
+  removeDeployment,
+  renderDeployment,
+  upgradeDeployment,
+} from "@longshore/deployment";
+import {
   createHttpClient,
   type HttpKubeClient,
   type KubeObject,
@@ -14,27 +22,16 @@ import {
   resources,
 } from "@longshore/kube";
 import { stopAll, systemClock } from "@longshore/runtime";
-import {
-  allObjects,
-  type DeployOptions,
-  planDeployment,
-  removeDeployment,
-  renderDeployment,
-  upgradeDeployment,
-} from "@longshore/sidecars/deployment";
 import { snapshotResources } from "@longshore/storage";
 import { type AccessLog, deployForms, watchedClient } from "@longshore/testing/deployment";
+import { FakeCloud, fakeDriver } from "@longshore/testing/sidecars";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { readDefinitions } from "../../packages/apiserver/src/http/definition-files.ts";
-import { deployedKinds } from "../../packages/sidecars/src/deployment/deployed-kinds.ts";
-import {
-  type AccessCycle,
-  accessNames,
-} from "../../packages/sidecars/src/deployment/testing/access-world.ts";
-import { accessCycles } from "../../packages/sidecars/src/deployment/testing/cycles.ts";
-import { stepControlPlane } from "../../packages/sidecars/src/deployment/testing/fake-control-plane.ts";
-import { granteeOf, rolesWithout } from "../../packages/sidecars/src/deployment/testing/grants.ts";
-import { FakeCloud, fakeDriver } from "../../packages/sidecars/src/testing/fake-driver.ts";
+import { deployedKinds } from "../../packages/deployment/src/deployed-kinds.ts";
+import { type AccessCycle, accessNames } from "../../packages/deployment/src/testing/access-world.ts";
+import { accessCycles } from "../../packages/deployment/src/testing/cycles.ts";
+import { stepControlPlane } from "../../packages/deployment/src/testing/fake-control-plane.ts";
+import { granteeOf, rolesWithout } from "../../packages/deployment/src/testing/grants.ts";
 import {
   type ControlPlane,
   connectAs,

@@ -3,9 +3,9 @@
  */
 import { create, ListVolumesResponseSchema } from "@longshore/csi";
 import { recordingLogger } from "@longshore/runtime";
+import { withConditions } from "@longshore/testing/sidecars";
 import { expect, test } from "vitest";
 import { startAttacher, startHealthMonitor } from "./index.ts";
-import { withConditions } from "./testing/fake-conditions.ts";
 import { sidecarWorld } from "./testing/world.ts";
 
 const callsMax = 50;

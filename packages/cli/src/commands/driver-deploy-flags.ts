@@ -1,16 +1,12 @@
 /** The flags of `longshore driver deploy` and `upgrade`, and what they ask for. */
-import {
-  controllerKinds,
-  type DeployOptions,
-  parseClass,
-  parsePairs,
-  parseTolerations,
-} from "@longshore/sidecars/deployment";
+import { controllerKinds, type DeployOptions } from "@longshore/deployment";
 import { type Command, Option } from "commander";
 import { wholeNumber } from "../flags.ts";
+import { flagOf } from "./driver-deploy-fields.ts";
+import { parseClass, parsePairs, parseTolerations } from "./driver-deploy-texts.ts";
 
 /** What the flags were given as; those that are only there or not have the names of the options themselves. */
-export interface DeployFlags extends Partial<Pick<DeployOptions, (typeof switches)[number][1]>> {
+export interface DeployFlags extends Partial<Pick<DeployOptions, (typeof switches)[number][0]>> {
   readonly name: string;
   readonly image?: string;
   readonly namespace?: string;
@@ -39,30 +35,26 @@ export interface DeployFlags extends Partial<Pick<DeployOptions, (typeof switche
   readonly kubernetesVersion?: string;
 }
 
-/** Flags that are there or not: the flag, the option, what it does. */
+/** Flags that are there or not: the field, and what it does. */
 const switches = [
-  ["--attach", "attach", "the driver attaches volumes; without it the CSIDriver says attachRequired: false"],
-  ["--resize", "resize", "volumes can grow"],
-  ["--snapshot", "snapshot", "the snapshotter, and a VolumeSnapshotClass"],
-  ["--group-snapshot", "groupSnapshot", "snapshots of several volumes at once"],
-  ["--topology", "topology", "volumes can be used on some nodes only: they are made where the pod runs"],
-  ["--capacity", "capacity", "report the driver's free capacity to the scheduler"],
-  ["--health-monitor", "healthMonitor", "report volumes that are not healthy in events on their claims"],
-  ["--modify", "modify", "volumes can be modified (VolumeAttributesClass)"],
-  ["--node-deployment", "nodeDeployment", "each node makes its own volumes"],
-  ["--separate-sidecars", "separateSidecars", "a container for each sidecar instead of one for all"],
-  [
-    "--snapshot-controller",
-    "snapshotController",
-    "the snapshot controller as well, which is one per cluster",
-  ],
-  ["--secrets-cluster-wide", "secretsClusterWide", "let the sidecars read the secrets of all namespaces"],
-  ["--default-class", "defaultClass", "the first class is that of claims that name none"],
-  ["--pod-info", "podInfo", "NodePublishVolume receives the pod's name, namespace and UID"],
-  ["--ephemeral", "ephemeral", "pods may have volumes of the driver inline"],
-  ["--controller-root", "controllerRoot", "the controller's containers run as root"],
-  ["--host-devices", "hostDevices", "the driver on nodes sees the machine's /dev"],
-] as const satisfies readonly (readonly [string, keyof DeployOptions, string])[];
+  ["attach", "the driver attaches volumes; without it the CSIDriver says attachRequired: false"],
+  ["resize", "volumes can grow"],
+  ["snapshot", "the snapshotter, and a VolumeSnapshotClass"],
+  ["groupSnapshot", "snapshots of several volumes at once"],
+  ["topology", "volumes can be used on some nodes only: they are made where the pod runs"],
+  ["capacity", "report the driver's free capacity to the scheduler"],
+  ["healthMonitor", "report volumes that are not healthy in events on their claims"],
+  ["modify", "volumes can be modified (VolumeAttributesClass)"],
+  ["nodeDeployment", "each node makes its own volumes"],
+  ["separateSidecars", "a container for each sidecar instead of one for all"],
+  ["snapshotController", "the snapshot controller as well, which is one per cluster"],
+  ["secretsClusterWide", "let the sidecars read the secrets of all namespaces"],
+  ["defaultClass", "the first class is that of claims that name none"],
+  ["podInfo", "NodePublishVolume receives the pod's name, namespace and UID"],
+  ["ephemeral", "pods may have volumes of the driver inline"],
+  ["controllerRoot", "the controller's containers run as root"],
+  ["hostDevices", "the driver on nodes sees the machine's /dev"],
+] as const satisfies readonly (readonly [keyof DeployOptions, string])[];
 
 /** Adds the flags. */
 export function addDeployFlags(command: Command): Command {
@@ -75,7 +67,8 @@ export function addDeployFlags(command: Command): Command {
       ),
     )
     .option("--replicas <count>", "replicas of the controller; more than one elect a leader");
-  for (const [flag, , what] of switches) {
+  for (const [field, what] of switches) {
+    const flag = flagOf[field];
     command.option(flag, what);
     command.addOption(new Option(flag.replace("--", "--no-")).hideHelp());
   }
@@ -133,14 +126,14 @@ function collect(value: string, before: readonly string[] | undefined): readonly
   return [...(before ?? []), value];
 }
 
-/** What the flags ask for: only what was given. @throws DeployOptionError, UsageError */
+/** What the flags ask for: only what was given. @throws UsageError */
 export function deployOptionsOf(
   flags: DeployFlags & { readonly createNamespace?: boolean },
 ): Partial<DeployOptions> & {
   readonly name: string;
 } {
-  const pairs = (flag: string, texts: readonly string[] | undefined) =>
-    texts === undefined ? undefined : parsePairs(flag, texts);
+  const pairs = (field: keyof typeof flagOf, texts: readonly string[] | undefined) =>
+    texts === undefined ? undefined : parsePairs(flagOf[field], texts);
   const { storageClass } = flags;
   return dropUndefined({
     name: flags.name,
@@ -148,14 +141,14 @@ export function deployOptionsOf(
     namespace: flags.namespace,
     sidecarImage: flags.sidecarImage,
     controller: flags.controller,
-    replicas: flags.replicas === undefined ? undefined : wholeNumber("--replicas", flags.replicas, 1, 100),
-    ...Object.fromEntries(switches.map(([, option]) => [option, flags[option]])),
-    nodeSelector: pairs("--node-selector", flags.nodeSelector),
+    replicas: flags.replicas === undefined ? undefined : wholeNumber(flagOf.replicas, flags.replicas, 1, 100),
+    ...Object.fromEntries(switches.map(([field]) => [field, flags[field]])),
+    nodeSelector: pairs("nodeSelector", flags.nodeSelector),
     tolerations:
-      flags.tolerations === undefined ? undefined : parseTolerations("--tolerations", flags.tolerations),
+      flags.tolerations === undefined ? undefined : parseTolerations(flagOf.tolerations, flags.tolerations),
     secretNamespaces: flags.secretNamespace,
     storageClasses:
-      storageClass === false ? [] : storageClass?.map((text) => parseClass("--storage-class", text)),
+      storageClass === false ? [] : storageClass?.map((text) => parseClass(flagOf.storageClasses, text)),
     reclaimPolicy: flags.reclaimPolicy,
     bindingMode: flags.bindingMode,
     fsGroupPolicy: flags.fsGroupPolicy,
@@ -167,10 +160,10 @@ export function deployOptionsOf(
     kubeletDir: flags.kubeletDir,
     imagePullPolicy: flags.imagePullPolicy,
     imagePullSecrets: flags.imagePullSecret,
-    driverRequests: pairs("--driver-requests", flags.driverRequests),
-    driverLimits: pairs("--driver-limits", flags.driverLimits),
-    sidecarRequests: pairs("--sidecar-requests", flags.sidecarRequests),
-    sidecarLimits: pairs("--sidecar-limits", flags.sidecarLimits),
+    driverRequests: pairs("driverRequests", flags.driverRequests),
+    driverLimits: pairs("driverLimits", flags.driverLimits),
+    sidecarRequests: pairs("sidecarRequests", flags.sidecarRequests),
+    sidecarLimits: pairs("sidecarLimits", flags.sidecarLimits),
     kubernetesVersion: flags.kubernetesVersion,
     // Commander's default of a flag that only switches off is true.
     createNamespace: flags.createNamespace === false ? false : undefined,

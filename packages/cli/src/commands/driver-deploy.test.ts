@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { allObjects, planDeployment, renderDeployment } from "@longshore/sidecars/deployment";
+import { allObjects, planDeployment, renderDeployment } from "@longshore/deployment";
 import { deployForms } from "@longshore/testing/deployment";
 import { Command } from "commander";
 import { load, loadAll } from "js-yaml";

@@ -2,12 +2,9 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { createHttpClient, type KubeEnv, loadKubeconfig } from "@longshore/kube";
-import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@longshore/runtime";
 import {
   allObjects,
   checkDriverName,
-  DeployOptionError,
   type DeployOptions,
   leftText,
   planDeployment,
@@ -17,10 +14,13 @@ import {
   renderDeployment,
   upgradeDeployment,
   yamlText,
-} from "@longshore/sidecars/deployment";
+} from "@longshore/deployment";
+import { createHttpClient, type KubeEnv, loadKubeconfig } from "@longshore/kube";
+import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@longshore/runtime";
 import { type Command, Option } from "commander";
 import { interruptible, UsageError } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";
+import { errorInFlags, inFlags } from "./driver-deploy-fields.ts";
 import { addDeployFlags, type DeployFlags, deployOptionsOf } from "./driver-deploy-flags.ts";
 
 const deployHelp = `
@@ -65,7 +65,7 @@ export function registerDriverDeploy(driver: Command): void {
       if (flags.output === "yaml" && flags.outputDir !== undefined) {
         throw new UsageError("--output-dir: is for -o helm; redirect the output of -o yaml");
       }
-      for (const warning of plan.warnings) process.stderr.write(`warning: ${warning}\n`);
+      for (const warning of plan.warnings) process.stderr.write(`warning: ${inFlags(warning)}\n`);
       if (flags.outputDir !== undefined) {
         const dir = resolve(flags.outputDir);
         await writeFiles(dir, renderChart(plan), flags.force === true);
@@ -180,9 +180,9 @@ async function rollOut(
             timeoutMs,
             dryRun: flags.dryRun === true,
             onProgress: (line) => {
-              last = line;
+              last = inFlags(line);
               // What would be done is what a dry run is asked for.
-              (flags.dryRun === true ? process.stdout : process.stderr).write(`${line}\n`);
+              (flags.dryRun === true ? process.stdout : process.stderr).write(`${last}\n`);
             },
           },
         );
@@ -192,7 +192,7 @@ async function rollOut(
             "interrupted: what was begun is left as it is; run the same command again to go on\n",
           );
         }
-        throw error instanceof DeployOptionError ? new UsageError(error.message) : error;
+        throw errorInFlags(error);
       }
     });
   } finally {
@@ -204,11 +204,11 @@ function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Wrong flags are wrong usage. */
+/** Does what the library does, and throws its errors in the command's words. */
 function explained<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw error instanceof DeployOptionError ? new UsageError(error.message) : error;
+    throw errorInFlags(error);
   }
 }

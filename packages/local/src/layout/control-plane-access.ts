@@ -3,9 +3,9 @@
  * the rights that it uses. Nodes get theirs from the node authorizer; the administrator's belong to the user alone.
  */
 import type { UserInfo } from "@longshore/apiserver";
+import { type AccessRule, accessRules, type RuleVerb } from "@longshore/deployment";
 import { isAlreadyExists, type KubeClient, type KubeObject, type Resource } from "@longshore/kube";
 import { sidecarNames } from "@longshore/sidecars";
-import { type AccessRule, accessRules, type RuleVerb } from "@longshore/sidecars/deployment";
 import type { ClusterConfig } from "./config.ts";
 
 /** The controllers of the control plane, with scheduler and workloads. */

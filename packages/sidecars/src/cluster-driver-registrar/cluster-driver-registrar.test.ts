@@ -1,8 +1,8 @@
 import { type CSIDriver, resources } from "@longshore/kube";
 import { recordingLogger } from "@longshore/runtime";
+import { fakeDriver } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
 import { ClusterDriverRegistrarOptionError, startClusterDriverRegistrar } from "../index.ts";
-import { fakeDriver } from "../testing/fake-driver.ts";
 import { sidecarWorld, type World } from "../testing/world.ts";
 
 const name = "ebs.csi.aws.com";

@@ -1,9 +1,8 @@
 import { type PersistentVolume, resources } from "@longshore/kube";
 import { recordingLogger } from "@longshore/runtime";
+import { type Conditions, fakeDriver, withConditions } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
 import { type HealthMonitorOptions, startHealthMonitor } from "../index.ts";
-import { type Conditions, withConditions } from "../testing/fake-conditions.ts";
-import { fakeDriver } from "../testing/fake-driver.ts";
 import { addNode, sidecarWorld, type World } from "../testing/world.ts";
 
 const socket = "/csi/csi.sock";

@@ -1,8 +1,8 @@
 import { inProcessCsi } from "@longshore/csi";
 import { recordingMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
+import { FakeCloud, fakeDriver } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
 import { startLivenessProbe } from "../index.ts";
-import { FakeCloud, fakeDriver } from "../testing/fake-driver.ts";
 
 const socket = "/csi.sock";
 const never = new AbortController().signal;

@@ -12,6 +12,7 @@ import {
   systemClock,
   VirtualClock,
 } from "@longshore/runtime";
+import { FakeCloud, fakeDriver } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
 import {
   RegistrationError,
@@ -19,7 +20,6 @@ import {
   startNodeDriverRegistrar,
   unsupportedPlatform,
 } from "../index.ts";
-import { FakeCloud, fakeDriver } from "../testing/fake-driver.ts";
 
 const never = new AbortController().signal;
 const call = { signal: never, timeoutMs: 5_000 };

@@ -1,8 +1,8 @@
 /** Volume attributes classes, and secrets: read for each call, never stored, never logged. */
 import { type PersistentVolumeClaim, resources } from "@longshore/kube";
 import { recordingLogger } from "@longshore/runtime";
+import { FakeProvisioning } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
-import { FakeProvisioning } from "../testing/fake-provisioning.ts";
 import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../testing/world.ts";
 import { startProvisioner } from "./provisioner.ts";
 

@@ -14,8 +14,8 @@ import {
   updateWithRetry,
 } from "@longshore/kube";
 import { type Random, SeededRandom } from "@longshore/runtime";
+import { FakeProvisioning } from "@longshore/testing/sidecars";
 import { expect, it } from "vitest";
-import { FakeProvisioning } from "../testing/fake-provisioning.ts";
 import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../testing/world.ts";
 import { startProvisioner } from "./provisioner.ts";
 

@@ -4,8 +4,8 @@
  * of the provisioner right after the fault.
  */
 import { resources } from "@longshore/kube";
+import { FakeProvisioning } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
-import { FakeProvisioning } from "../testing/fake-provisioning.ts";
 import { intent, ref, Stage, selected } from "../testing/leak-stage.ts";
 import { addNode, aStorageClass, sidecarWorld } from "../testing/world.ts";
 

@@ -6,9 +6,9 @@ import {
   type StorageClass,
 } from "@longshore/kube";
 import { type Component, SeededRandom } from "@longshore/runtime";
+import { FakeProvisioning } from "@longshore/testing/sidecars";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FakeProvisioning } from "../testing/fake-provisioning.ts";
 import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../testing/world.ts";
 import { contentionDelayMs, isVolumeHere, type OwnNode, shareOf } from "./node-deployment.ts";
 import { startProvisioner } from "./provisioner.ts";

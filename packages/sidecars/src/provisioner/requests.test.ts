@@ -1,8 +1,8 @@
 /** What a volume costs in requests, what users and operators see, and clusters of an older Kubernetes. */
 import { type KubeClient, resources } from "@longshore/kube";
 import { recordingMeter } from "@longshore/runtime";
+import { FakeProvisioning } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
-import { FakeProvisioning } from "../testing/fake-provisioning.ts";
 import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../testing/world.ts";
 import { type ProvisionerOptions, startProvisioner } from "./provisioner.ts";
 

@@ -3,8 +3,8 @@ import { fileURLToPath } from "node:url";
 import { readDefinitions } from "@longshore/apiserver";
 import { KubeApiError, type KubeClient, type PersistentVolumeClaim, resources } from "@longshore/kube";
 import { snapshotCrdsUrl, snapshotResources } from "@longshore/storage";
+import { FakeProvisioning } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
-import { FakeProvisioning } from "../testing/fake-provisioning.ts";
 import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../testing/world.ts";
 import { startProvisioner } from "./provisioner.ts";
 

@@ -8,8 +8,8 @@ import {
   type Stored,
   type WatchEvent,
 } from "@longshore/kube";
+import { FakeProvisioning } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
-import { FakeProvisioning } from "../testing/fake-provisioning.ts";
 import { intent, ref } from "../testing/leak-stage.ts";
 import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../testing/world.ts";
 import { startProvisioner } from "./provisioner.ts";

@@ -7,7 +7,7 @@ import {
 } from "@longshore/csi";
 import type { PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
 import { resources } from "@longshore/kube";
-import type { FakeCloud } from "./fake-driver.ts";
+import type { FakeCloud } from "@longshore/testing/sidecars";
 import { aStorageClass, sidecarWorld, type World, type WorldOptions } from "./world.ts";
 
 /** How the driver resizes. */

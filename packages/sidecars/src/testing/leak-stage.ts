@@ -9,9 +9,9 @@ import {
   type Stored,
 } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
+import type { FakeProvisioning } from "@longshore/testing/sidecars";
 import { expect } from "vitest";
 import { startProvisioner } from "../provisioner/provisioner.ts";
-import type { FakeProvisioning } from "./fake-provisioning.ts";
 import { aClaim, type World } from "./world.ts";
 
 /** The intent to make a volume, on its claim. */

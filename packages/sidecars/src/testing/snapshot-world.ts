@@ -15,8 +15,12 @@ import {
   type VolumeSnapshotClass,
   type VolumeSnapshotContent,
 } from "@longshore/storage";
-import { FakeCloud } from "./fake-driver.ts";
-import { FakeSnapshots, type FakeSnapshotsOptions, snapshotDriver } from "./fake-snapshots.ts";
+import {
+  FakeCloud,
+  FakeSnapshots,
+  type FakeSnapshotsOptions,
+  snapshotDriver,
+} from "@longshore/testing/sidecars";
 import type { World } from "./world.ts";
 
 const socket = "/csi/csi.sock";

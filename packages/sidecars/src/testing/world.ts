@@ -12,8 +12,8 @@ import type {
 } from "@longshore/kube";
 import { resources } from "@longshore/kube";
 import { noMeter, type RuntimeEnv, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
+import { FakeCloud, type FakeDriverOptions, fakeDriver } from "@longshore/testing/sidecars";
 import type { SidecarEnv } from "../common/env.ts";
-import { FakeCloud, type FakeDriverOptions, fakeDriver } from "./fake-driver.ts";
 
 const socket = "/csi/csi.sock";
 

@@ -1,5 +1,5 @@
 /** Deployments of every form, for tests of what is rendered. */
-import type { DeployOptions } from "@longshore/sidecars/deployment";
+import type { DeployOptions } from "@longshore/deployment";
 
 /** The least that can be asked for. */
 export const minimal: DeployOptions = { name: "disk.csi.example.com", image: "registry.example.com/disk:v1" };

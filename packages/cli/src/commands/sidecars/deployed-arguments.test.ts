@@ -1,5 +1,5 @@
 /** What `longshore driver deploy` writes into manifests, `longshore run` understands. */
-import { allObjects, planDeployment, renderDeployment } from "@longshore/sidecars/deployment";
+import { allObjects, planDeployment, renderDeployment } from "@longshore/deployment";
 import { deployForms } from "@longshore/testing/deployment";
 import { expect, test } from "vitest";
 import { clusterDriverRegistrarFlags } from "./cluster-driver-registrar.ts";

@@ -1,8 +1,8 @@
 /** Capacity tracking against the embedded API server: objects, owner, refreshes, and clusters without the kind. */
 import { type CSIStorageCapacity, resources, type StorageClass } from "@longshore/kube";
 import { type RecordingMeter, recordingMeter } from "@longshore/runtime";
+import { FakeProvisioning } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
-import { FakeProvisioning } from "../../testing/fake-provisioning.ts";
 import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../../testing/world.ts";
 import { type ProvisionerOptions, startProvisioner } from "../provisioner.ts";
 

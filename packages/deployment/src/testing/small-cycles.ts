@@ -1,9 +1,7 @@
 /** Cycles of components that write little. */
 import { resources } from "@longshore/kube";
-import { startClusterDriverRegistrar } from "../../cluster-driver-registrar/index.ts";
-import { type Conditions, withConditions } from "../../testing/fake-conditions.ts";
-import { fakeDriver } from "../../testing/fake-driver.ts";
-import { startSidecars } from "../../together/sidecars.ts";
+import { startClusterDriverRegistrar, startSidecars } from "@longshore/sidecars";
+import { type Conditions, fakeDriver, withConditions } from "@longshore/testing/sidecars";
 import { type AccessCycle, accessNames } from "./access-world.ts";
 import { addBoundClaim, aLease, countedAgain } from "./cycle-objects.ts";
 

@@ -1,10 +1,9 @@
 /** Cycles of the snapshotter and of the snapshot controller: each plays with the other as administrator. */
 import { resources, startUnderLease } from "@longshore/kube";
+import { startSidecars, startSnapshotter } from "@longshore/sidecars";
+import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import { snapshotResources } from "@longshore/storage";
-import { startSnapshotController } from "../../snapshot-controller/index.ts";
-import { startSnapshotter } from "../../snapshotter/index.ts";
-import { FakeSnapshots, snapshotDriver } from "../../testing/fake-snapshots.ts";
-import { startSidecars } from "../../together/sidecars.ts";
+import { FakeSnapshots, snapshotDriver } from "@longshore/testing/sidecars";
 import { type AccessCycle, type AccessWorld, accessNames } from "./access-world.ts";
 import { addBoundClaim, aLease, change, countedAgain, secretParameters } from "./cycle-objects.ts";
 

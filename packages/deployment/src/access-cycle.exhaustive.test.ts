@@ -24,8 +24,8 @@ import {
 } from "@longshore/runtime";
 import { snapshotCrdsUrl } from "@longshore/storage";
 import { type AccessLog, watchedClient } from "@longshore/testing/deployment";
+import { FakeCloud, fakeDriver } from "@longshore/testing/sidecars";
 import { describe, expect, test } from "vitest";
-import { FakeCloud, fakeDriver } from "../testing/fake-driver.ts";
 import { resourceOf } from "./deployed-kinds.ts";
 import { accessComponents } from "./rules/index.ts";
 import { type AccessCycle, type AccessWorld, accessNames } from "./testing/access-world.ts";

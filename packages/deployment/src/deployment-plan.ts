@@ -1,15 +1,15 @@
 /**
  * Checks what is asked for and fills in what is not: a plan has an answer to every question that rendering asks.
- * Whatever the API server would refuse later is refused here, with the name of the flag and the remedy.
+ * Whatever the API server would refuse later is refused here, with the name of the field and the remedy.
  */
 import { createHash } from "node:crypto";
 import { parseQuantity } from "@longshore/kube";
 import { isDns1123Label, isDns1123Subdomain } from "@longshore/storage";
+import { type DeployField, DeployOptionError, fieldText } from "./deploy-fields.ts";
 import {
   type ClassOptions,
   type ControllerKind,
   controllerKinds,
-  DeployOptionError,
   type DeployOptions,
   type ResourceAmounts,
   type TolerationOptions,
@@ -83,19 +83,19 @@ const resourceDefaults = {
 /** The plan for what is asked for. @throws DeployOptionError when it cannot be */
 export function planDeployment(options: DeployOptions): DeploymentPlan {
   checkDriverName(options.name);
-  checkImage("--image", options.image);
+  checkImage("image", options.image);
   const sidecarImage = options.sidecarImage ?? defaultSidecarImage;
-  checkImage("--sidecar-image", sidecarImage);
+  checkImage("sidecarImage", sidecarImage);
   const base = baseName(options.name);
   const namespace = options.namespace ?? base;
-  checkNamespace("--namespace", namespace);
+  checkNamespace("namespace", namespace);
   checkTogether(options);
   const controller = controllerKindOf(options);
   const replicas = replicasOf(options, controller);
   const sidecars = sidecarsOf(options);
   const leaderElection = controller !== "statefulset";
   const secretNamespaces = [...new Set(options.secretNamespaces ?? [])].sort();
-  for (const name of secretNamespaces) checkNamespace("--secret-namespace", name);
+  for (const name of secretNamespaces) checkNamespace("secretNamespaces", name);
   checkScheduling(options);
   const storageClasses = options.storageClasses ?? [{ name: base, parameters: {} }];
   checkClasses(storageClasses, options);
@@ -135,12 +135,12 @@ export function planDeployment(options: DeployOptions): DeploymentPlan {
     kubeletDir: kubeletDirOf(options),
     resources: {
       driver: {
-        requests: amounts("--driver-requests", options.driverRequests, resourceDefaults.driver.requests),
-        limits: amounts("--driver-limits", options.driverLimits, resourceDefaults.driver.limits),
+        requests: amounts("driverRequests", options.driverRequests, resourceDefaults.driver.requests),
+        limits: amounts("driverLimits", options.driverLimits, resourceDefaults.driver.limits),
       },
       sidecar: {
-        requests: amounts("--sidecar-requests", options.sidecarRequests, resourceDefaults.sidecar.requests),
-        limits: amounts("--sidecar-limits", options.sidecarLimits, resourceDefaults.sidecar.limits),
+        requests: amounts("sidecarRequests", options.sidecarRequests, resourceDefaults.sidecar.requests),
+        limits: amounts("sidecarLimits", options.sidecarLimits, resourceDefaults.sidecar.limits),
       },
     },
     kubernetesMinor: minorOf(options.kubernetesVersion),
@@ -159,66 +159,72 @@ export function baseName(driver: string): string {
 /** The driver's name is a part of socket paths, labels and finalizers. */
 export function checkDriverName(name: string): void {
   if (name.length > 63) {
-    throw new DeployOptionError("--name", `"${name}" has ${name.length} characters: use at most 63`);
+    throw new DeployOptionError("name", `"${name}" has ${name.length} characters: use at most 63`);
   }
   if (!isDns1123Subdomain(name)) {
     throw new DeployOptionError(
-      "--name",
+      "name",
       `"${name}" is no DNS name: use lower-case letters, digits, dashes and dots, as in disk.csi.example.com`,
     );
   }
 }
 
-function checkImage(flag: string, image: string): void {
+function checkImage(field: DeployField, image: string): void {
   const pattern =
     /^[a-z0-9]+([._-]+[a-z0-9]+)*(:\d+)?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?(@sha256:[a-f0-9]{64})?$/;
   if (pattern.test(image)) return;
   throw new DeployOptionError(
-    flag,
+    field,
     `"${image}" is no image reference: use registry.example.com/driver:v1, or a digest`,
   );
 }
 
 /** @throws DeployOptionError unless `name` can name a namespace */
-export function checkNamespace(flag: string, name: string): void {
+export function checkNamespace(field: DeployField, name: string): void {
   if (isDns1123Label(name)) return;
   throw new DeployOptionError(
-    flag,
+    field,
     `"${name}" is no name of a namespace: use at most 63 lower-case letters, digits and dashes`,
   );
 }
 
 function checkTogether(options: DeployOptions): void {
   if (options.groupSnapshot === true && options.snapshot !== true) {
-    throw new DeployOptionError("--group-snapshot", "needs --snapshot: the same sidecar takes both");
+    throw new DeployOptionError(
+      "groupSnapshot",
+      `needs ${fieldText("snapshot")}: the same sidecar takes both`,
+    );
   }
   if (options.nodeDeployment === true && options.topology !== true) {
     throw new DeployOptionError(
-      "--node-deployment",
-      "needs --topology: without it a volume made on one node would be used on any",
+      "nodeDeployment",
+      `needs ${fieldText("topology")}: without it a volume made on one node would be used on any`,
     );
   }
   if (options.snapshotController === true && options.snapshot !== true) {
-    throw new DeployOptionError("--snapshot-controller", "needs --snapshot: without it nothing uses it");
+    throw new DeployOptionError(
+      "snapshotController",
+      `needs ${fieldText("snapshot")}: without it nothing uses it`,
+    );
   }
   if (options.secretsClusterWide === true && (options.secretNamespaces ?? []).length > 0) {
     throw new DeployOptionError(
-      "--secrets-cluster-wide",
-      "excludes --secret-namespace: give the namespaces, which is safer, or the whole cluster",
+      "secretsClusterWide",
+      `excludes ${fieldText("secretNamespaces")}: give the namespaces, which is safer, or the whole cluster`,
     );
   }
   if (options.defaultClass === true && options.storageClasses?.length === 0) {
-    throw new DeployOptionError("--default-class", "needs a class: leave out --no-storage-class");
+    throw new DeployOptionError(
+      "defaultClass",
+      `needs a class: leave out ${fieldText("storageClasses", "[]")}`,
+    );
   }
   if (options.credentialsSecret !== undefined && !isDns1123Subdomain(options.credentialsSecret)) {
-    throw new DeployOptionError(
-      "--credentials-secret",
-      `"${options.credentialsSecret}" is no name of a secret`,
-    );
+    throw new DeployOptionError("credentialsSecret", `"${options.credentialsSecret}" is no name of a secret`);
   }
   for (const name of options.imagePullSecrets ?? []) {
     if (!isDns1123Subdomain(name)) {
-      throw new DeployOptionError("--image-pull-secret", `"${name}" is no name of a secret`);
+      throw new DeployOptionError("imagePullSecrets", `"${name}" is no name of a secret`);
     }
   }
 }
@@ -226,23 +232,23 @@ function checkTogether(options: DeployOptions): void {
 function controllerKindOf(options: DeployOptions): ControllerKind {
   const kind = options.controller ?? ((options.replicas ?? 1) > 1 ? "deployment" : "statefulset");
   if (controllerKinds.includes(kind)) return kind;
-  throw new DeployOptionError("--controller", `"${kind}" is none of ${controllerKinds.join(", ")}`);
+  throw new DeployOptionError("controller", `"${kind}" is none of ${controllerKinds.join(", ")}`);
 }
 
 function replicasOf(options: DeployOptions, kind: ControllerKind): number {
   const replicas = options.replicas ?? 1;
   if (!Number.isInteger(replicas) || replicas < 1 || replicas > replicasMax) {
-    throw new DeployOptionError("--replicas", `${replicas} is not a whole number from 1 to ${replicasMax}`);
+    throw new DeployOptionError("replicas", `${replicas} is not a whole number from 1 to ${replicasMax}`);
   }
   if (options.replicas === undefined || kind === "deployment") return replicas;
   if (kind === "statefulset" && replicas > 1) {
     throw new DeployOptionError(
-      "--replicas",
-      "a StatefulSet runs one controller, without an election: use --controller deployment",
+      "replicas",
+      `a StatefulSet runs one controller, without an election: use ${fieldText("controller", "deployment")}`,
     );
   }
   if (kind === "daemonset") {
-    throw new DeployOptionError("--replicas", "a DaemonSet has a replica on each node: leave it out");
+    throw new DeployOptionError("replicas", "a DaemonSet has a replica on each node: leave it out");
   }
   return replicas;
 }
@@ -270,14 +276,15 @@ function ownersOf(kind: ControllerKind, base: string, onNodes: boolean): AccessN
 function checkScheduling(options: DeployOptions): void {
   if (options.controller === "daemonset" && Object.keys(options.nodeSelector ?? {}).length > 0) {
     throw new DeployOptionError(
-      "--node-selector",
-      "an all-in-one DaemonSet runs on every node that has pods with volumes: leave it out, or use --controller deployment",
+      "nodeSelector",
+      "an all-in-one DaemonSet runs on every node that has pods with volumes: leave it out, or use " +
+        fieldText("controller", "deployment"),
     );
   }
   for (const [key, value] of Object.entries(options.nodeSelector ?? {})) {
-    checkLabel("--node-selector", key, value);
+    checkLabel("nodeSelector", key, value);
   }
-  for (const toleration of options.tolerations ?? []) checkToleration("--tolerations", toleration);
+  for (const toleration of options.tolerations ?? []) checkToleration("tolerations", toleration);
 }
 
 function checkClasses(classes: readonly ClassOptions[], options: DeployOptions): void {
@@ -285,20 +292,20 @@ function checkClasses(classes: readonly ClassOptions[], options: DeployOptions):
   for (const { name, parameters } of classes) {
     if (!isDns1123Subdomain(name)) {
       throw new DeployOptionError(
-        "--storage-class",
+        "storageClasses",
         `"${name}" is no name of a class: use lower-case letters, digits, dashes and dots`,
       );
     }
     if (seen.has(name))
-      throw new DeployOptionError("--storage-class", `"${name}" is given twice: leave one out`);
+      throw new DeployOptionError("storageClasses", `"${name}" is given twice: leave one out`);
     seen.add(name);
     for (const [key, value] of Object.entries(parameters)) {
       const isSecretNamespace = /^csi\.storage\.k8s\.io\/.*secret-namespace$/.test(key);
       if (!isSecretNamespace || options.secretsClusterWide === true || value.includes("${")) continue;
       if (options.secretNamespaces?.includes(value)) continue;
       throw new DeployOptionError(
-        "--storage-class",
-        `"${name}" takes secrets of namespace "${value}", which no component may read: add --secret-namespace ${value}`,
+        "storageClasses",
+        `"${name}" takes secrets of namespace "${value}", which no component may read: add ${fieldText("secretNamespaces", value)}`,
       );
     }
   }
@@ -308,7 +315,7 @@ function kubeletDirOf({ kubeletDir = "/var/lib/kubelet", name }: DeployOptions):
   const dir = kubeletDir.length > 1 ? kubeletDir.replace(/\/+$/, "") : kubeletDir;
   if (!/^(\/[\w.-]+)+$/.test(dir) || dir.split("/").includes("..")) {
     throw new DeployOptionError(
-      "--kubelet-dir",
+      "kubeletDir",
       `"${kubeletDir}" is no absolute path: use e.g. /var/lib/kubelet`,
     );
   }
@@ -316,7 +323,7 @@ function kubeletDirOf({ kubeletDir = "/var/lib/kubelet", name }: DeployOptions):
   // Room in sun_path of a unix socket, less the end mark.
   if (socket.length > 107) {
     throw new DeployOptionError(
-      "--kubelet-dir",
+      "kubeletDir",
       `the driver's socket ${socket} has ${socket.length} characters, and a socket's path at most 107: use a shorter one`,
     );
   }
@@ -324,19 +331,22 @@ function kubeletDirOf({ kubeletDir = "/var/lib/kubelet", name }: DeployOptions):
 }
 
 function amounts(
-  flag: string,
+  field: DeployField,
   given: ResourceAmounts | undefined,
   fallback: ResourceAmounts,
 ): ResourceAmounts {
   if (given === undefined) return fallback;
   for (const [resource, amount] of Object.entries(given)) {
     if (!["cpu", "memory", "ephemeral-storage"].includes(resource)) {
-      throw new DeployOptionError(flag, `"${resource}" is none of cpu, memory, ephemeral-storage`);
+      throw new DeployOptionError(field, `"${resource}" is none of cpu, memory, ephemeral-storage`);
     }
     try {
       parseQuantity(amount);
     } catch {
-      throw new DeployOptionError(flag, `"${amount}" is no quantity: use e.g. ${resource}=128Mi or cpu=100m`);
+      throw new DeployOptionError(
+        field,
+        `"${amount}" is no quantity: use e.g. ${resource}=128Mi or cpu=100m`,
+      );
     }
   }
   return given;
@@ -348,7 +358,7 @@ function minorOf(version: string | undefined): number {
   const minor = Number(match?.[1]);
   if (match !== null && minor >= oldestMinor) return Math.min(minor, newestMinor);
   throw new DeployOptionError(
-    "--kubernetes-version",
+    "kubernetesVersion",
     `"${version}" is not 1.${oldestMinor} or newer: use e.g. 1.${oldestMinor}`,
   );
 }
@@ -357,8 +367,8 @@ function warningsOf(options: DeployOptions, secretNamespaces: readonly string[])
   const warnings: string[] = [];
   if (options.secretsClusterWide === true) {
     warnings.push(
-      "--secrets-cluster-wide: the sidecars may read every secret of the cluster, and who takes over their pod may, " +
-        "too; --secret-namespace NAMESPACE limits this to where the driver's secrets are",
+      `${fieldText("secretsClusterWide")}: the sidecars may read every secret of the cluster, and who takes over their pod may, ` +
+        `too; ${fieldText("secretNamespaces", "NAMESPACE")} limits this to where the driver's secrets are`,
     );
   }
   const templated = (options.storageClasses ?? []).filter(({ parameters }) =>
@@ -369,8 +379,8 @@ function warningsOf(options: DeployOptions, secretNamespaces: readonly string[])
   if (templated.length > 0 && secretNamespaces.length === 0 && options.secretsClusterWide !== true) {
     const names = templated.map(({ name }) => name).join(", ");
     warnings.push(
-      `--storage-class ${names}: which namespace its secrets are in depends on the claim, and none may be read yet: ` +
-        "name each with --secret-namespace",
+      `${fieldText("storageClasses", names)}: which namespace its secrets are in depends on the claim, and none may be read yet: ` +
+        `name each with ${fieldText("secretNamespaces")}`,
     );
   }
   return warnings;

@@ -1,8 +1,8 @@
 /** Cycles of the resizer. */
 import { ControllerServiceCapability_RPC_Type as ControllerRpc, type CsiServices } from "@longshore/csi";
 import { resources } from "@longshore/kube";
-import { type FakeCloud, fakeDriver } from "../../testing/fake-driver.ts";
-import { startSidecars } from "../../together/sidecars.ts";
+import { startSidecars } from "@longshore/sidecars";
+import { type FakeCloud, fakeDriver } from "@longshore/testing/sidecars";
 import { type AccessCycle, accessNames } from "./access-world.ts";
 import { addBoundClaim, aLease, change, countedAgain } from "./cycle-objects.ts";
 

@@ -1,4 +1,4 @@
-/** What a deployment is asked for, as flags say it, and the check that turns it into a plan. */
+/** What a deployment is asked for. */
 
 /** How the controller part runs (docs/behaviour/sidecars.md 9). */
 export const controllerKinds = ["statefulset", "deployment", "daemonset"] as const;
@@ -11,7 +11,7 @@ export interface ClassOptions {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** A toleration of pods (core/v1 Toleration, as far as flags say it). */
+/** A toleration of pods (core/v1 Toleration, as far as a deployment needs it). */
 export interface TolerationOptions {
   readonly key?: string;
   readonly operator?: "Exists" | "Equal";
@@ -99,15 +99,4 @@ export interface DeployOptions {
   readonly kubernetesVersion?: string;
   /** Whether the namespace is made; default true but for those that every cluster has. */
   readonly createNamespace?: boolean;
-}
-
-/** Something that was asked for cannot be. The message names the flag and what to do. */
-export class DeployOptionError extends Error {
-  override readonly name = "DeployOptionError";
-  /** The flag, with its dashes. */
-  readonly flag: string;
-  constructor(flag: string, problem: string) {
-    super(`${flag}: ${problem}`);
-    this.flag = flag;
-  }
 }

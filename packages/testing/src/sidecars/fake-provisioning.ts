@@ -28,7 +28,7 @@ export class FakeProvisioning {
   /** Attributes of new volumes. */
   volumeContext: Readonly<Record<string, string>> = {};
 
-  /** Extends a fake driver, for {@link sidecarWorld}. */
+  /** Extends a fake driver. */
   readonly extend = (services: CsiServices, cloud: FakeCloud): CsiServices => {
     const { controller } = services;
     const topologyKey = "topology.ebs.csi.aws.com/zone";

@@ -272,7 +272,7 @@ test("what another client has made is taken over only if that is asked for", asy
   const { upgrade, admin, writes, objects } = await aCluster();
   const spec = { attachRequired: true };
   await admin.create(resources.csiDrivers, { metadata: { name: driver }, spec }, { signal });
-  await expect(upgrade()).rejects.toThrow(/CSIDriver "disk.csi.example.com" is there already.*--adopt/);
+  await expect(upgrade()).rejects.toThrow(/CSIDriver "disk.csi.example.com" is there already.*`adopt`/);
   expect(writes).toEqual([]);
   await upgrade(asked, { adopt: true });
   expect(await objects()).toContainEqual(expect.stringContaining(`CSIDriver /${driver}`));
@@ -281,7 +281,7 @@ test("what another client has made is taken over only if that is asked for", asy
 
 test("the first time an image is needed", async () => {
   const { upgrade } = await aCluster();
-  await expect(upgrade({})).rejects.toThrow(/^--image: /);
+  await expect(upgrade({})).rejects.toThrow(/^`image`: /);
 });
 
 const aVolume: KubeObject = {
@@ -303,7 +303,7 @@ test("a driver with volumes is not removed, unless that is asked for; labels of 
   const refusal = remove();
   await expect(refusal).rejects.toThrow(RolloutError);
   await expect(refusal).rejects.toThrow(
-    /1 VolumeAttachments \(va-1\).*\n.*1 PersistentVolumes \(pv-1\)[\s\S]*--force/,
+    /1 VolumeAttachments \(va-1\).*\n.*1 PersistentVolumes \(pv-1\)[\s\S]*`force`$/,
   );
   expect(writes).toEqual([]);
   const { stranded, namespaces } = await remove({ force: true });

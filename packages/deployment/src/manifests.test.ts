@@ -8,6 +8,7 @@ import { snapshotCrdsUrl } from "@longshore/storage";
 import { everything, deployForms as forms, minimal } from "@longshore/testing/deployment";
 import { load } from "js-yaml";
 import { describe, expect, test } from "vitest";
+import { DeployOptionError } from "./deploy-fields.ts";
 import type { DeployOptions } from "./deploy-options.ts";
 import { resourceOf } from "./deployed-kinds.ts";
 import { planDeployment } from "./deployment-plan.ts";
@@ -141,7 +142,7 @@ test("secrets are read where they are, or everywhere only if that is asked for",
   ]);
   const wide = { ...minimal, secretsClusterWide: true };
   expect(secretRules(wide)).toEqual([["ClusterRole", undefined, ["get"]]]);
-  expect(planDeployment(wide).warnings.join()).toContain("--secret-namespace");
+  expect(planDeployment(wide).warnings.join()).toContain("`secretNamespaces: NAMESPACE`");
   expect(planDeployment(minimal).warnings).toEqual([]);
 });
 
@@ -176,32 +177,40 @@ test("names of long drivers are cut, differ, and leave room for what is appended
 });
 
 const refused: readonly (readonly [string, Partial<DeployOptions>, RegExp])[] = [
-  ["a driver's name in capitals", { name: "Disk.CSI" }, /^--name: .*lower-case/],
-  ["a driver's name that is too long", { name: "a".repeat(64) }, /^--name: .*at most 63/],
-  ["an image with a blank", { image: "my image" }, /^--image: /],
-  ["an image of Longshore that is none", { sidecarImage: "-" }, /^--sidecar-image: /],
-  ["a namespace with a dot", { namespace: "a.b" }, /^--namespace: /],
-  ["two replicas of a StatefulSet", { controller: "statefulset", replicas: 2 }, /^--replicas: .*deployment/],
-  ["replicas of a DaemonSet", { controller: "daemonset", replicas: 2 }, /^--replicas: /],
-  ["no replica", { replicas: 0 }, /^--replicas: /],
-  ["half a replica", { replicas: 1.5 }, /^--replicas: /],
-  ["groups without snapshots", { groupSnapshot: true }, /^--group-snapshot: needs --snapshot/],
-  ["nodes of their own without topology", { nodeDeployment: true }, /^--node-deployment: needs --topology/],
-  ["a label that is none", { nodeSelector: { "a b": "" } }, /^--node-selector: /],
-  ["a label's value that is none", { nodeSelector: { a: "b c" } }, /^--node-selector: /],
+  ["a driver's name in capitals", { name: "Disk.CSI" }, /^`name`: .*lower-case/],
+  ["a driver's name that is too long", { name: "a".repeat(64) }, /^`name`: .*at most 63/],
+  ["an image with a blank", { image: "my image" }, /^`image`: /],
+  ["an image of Longshore that is none", { sidecarImage: "-" }, /^`sidecarImage`: /],
+  ["a namespace with a dot", { namespace: "a.b" }, /^`namespace`: /],
+  [
+    "two replicas of a StatefulSet",
+    { controller: "statefulset", replicas: 2 },
+    /^`replicas`: .*use `controller: deployment`$/,
+  ],
+  ["replicas of a DaemonSet", { controller: "daemonset", replicas: 2 }, /^`replicas`: /],
+  ["no replica", { replicas: 0 }, /^`replicas`: /],
+  ["half a replica", { replicas: 1.5 }, /^`replicas`: /],
+  ["groups without snapshots", { groupSnapshot: true }, /^`groupSnapshot`: needs `snapshot`: the same/],
+  [
+    "nodes of their own without topology",
+    { nodeDeployment: true },
+    /^`nodeDeployment`: needs `topology`: without/,
+  ],
+  ["a label that is none", { nodeSelector: { "a b": "" } }, /^`nodeSelector`: /],
+  ["a label's value that is none", { nodeSelector: { a: "b c" } }, /^`nodeSelector`: /],
   [
     "nodes of an all-in-one DaemonSet",
     { controller: "daemonset", nodeSelector: { a: "b" } },
-    /^--node-selector: /,
+    /^`nodeSelector`: /,
   ],
   [
     "an effect that is none",
     { tolerations: [{ key: "a", operator: "Exists", effect: "Never" }] },
-    /^--tolerations: /,
+    /^`tolerations`: /,
   ],
-  ["a toleration of everything, by accident", { tolerations: [{ value: "x" }] }, /^--tolerations: /],
-  ["a namespace of secrets", { secretNamespaces: ["A"] }, /^--secret-namespace: /],
-  ["secrets both ways", { secretNamespaces: ["a"], secretsClusterWide: true }, /^--secrets-cluster-wide: /],
+  ["a toleration of everything, by accident", { tolerations: [{ value: "x" }] }, /^`tolerations`: /],
+  ["a namespace of secrets", { secretNamespaces: ["A"] }, /^`secretNamespaces`: /],
+  ["secrets both ways", { secretNamespaces: ["a"], secretsClusterWide: true }, /^`secretsClusterWide`: /],
   [
     "a class twice",
     {
@@ -210,28 +219,48 @@ const refused: readonly (readonly [string, Partial<DeployOptions>, RegExp])[] = 
         { name: "a", parameters: {} },
       ],
     },
-    /^--storage-class: .*twice/,
+    /^`storageClasses`: .*twice/,
   ],
   [
     "a class whose secrets no component may read",
     {
       storageClasses: [{ name: "a", parameters: { "csi.storage.k8s.io/node-stage-secret-namespace": "s" } }],
     },
-    /^--storage-class: .*add --secret-namespace s$/,
+    /^`storageClasses`: .*add `secretNamespaces: s`$/,
   ],
-  ["a kubelet's directory that is none", { kubeletDir: "var/lib" }, /^--kubelet-dir: /],
-  ["a kubelet's directory that climbs", { kubeletDir: "/var/../etc" }, /^--kubelet-dir: /],
+  ["a kubelet's directory that is none", { kubeletDir: "var/lib" }, /^`kubeletDir`: /],
+  ["a kubelet's directory that climbs", { kubeletDir: "/var/../etc" }, /^`kubeletDir`: /],
   [
     "a kubelet's directory that is too long for a socket",
     { kubeletDir: `/${"x".repeat(80)}` },
-    /^--kubelet-dir: .*107/,
+    /^`kubeletDir`: .*107/,
   ],
-  ["a quantity that is none", { driverLimits: { memory: "lots" } }, /^--driver-limits: /],
-  ["a resource that is none", { sidecarRequests: { disk: "1Gi" } }, /^--sidecar-requests: /],
-  ["a Kubernetes that is too old", { kubernetesVersion: "1.19" }, /^--kubernetes-version: /],
+  ["a quantity that is none", { driverLimits: { memory: "lots" } }, /^`driverLimits`: /],
+  ["a resource that is none", { sidecarRequests: { disk: "1Gi" } }, /^`sidecarRequests`: /],
+  ["a Kubernetes that is too old", { kubernetesVersion: "1.19" }, /^`kubernetesVersion`: /],
 ];
-test.each(refused)("%s is refused, with the flag and what to do", (_, options, message) => {
-  expect(() => planDeployment({ ...minimal, ...options })).toThrow(message);
+test.each(refused)("%s is refused, with the field and what to do", (_, options, message) => {
+  const refusal = refusalOf({ ...minimal, ...options });
+  expect(refusal?.message).toMatch(message);
+  expect(refusal?.message.startsWith(`\`${refusal.field}\`: `)).toBe(true);
+});
+
+function refusalOf(options: DeployOptions): DeployOptionError | undefined {
+  try {
+    planDeployment(options);
+  } catch (error) {
+    if (error instanceof DeployOptionError) return error;
+    throw error;
+  }
+  return undefined;
+}
+
+test("no refusal and no warning names a flag", () => {
+  const texts = refused.map(([, options]) => refusalOf({ ...minimal, ...options })?.message);
+  const { warnings } = planDeployment({ ...minimal, secretsClusterWide: true });
+  expect([...texts, ...warnings].filter((text) => text === undefined || / --?[a-z]|^-/.test(text))).toEqual(
+    [],
+  );
 });
 
 test("what is kept with the deployment renders the same again", () => {

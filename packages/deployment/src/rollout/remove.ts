@@ -9,6 +9,7 @@
  */
 import { type KubeEnv, resources } from "@longshore/kube";
 import { leaseName } from "@longshore/storage";
+import { fieldText } from "../deploy-fields.ts";
 import { type Dependents, dependentsOf, dependentsText } from "./dependents.ts";
 import { assertOurs, type DeployedObject, deployedObjects, partOf } from "./deployed.ts";
 import { remove, takeDown, workloadsOf } from "./parts.ts";
@@ -83,7 +84,7 @@ async function assertUnused(
   const lines = dependents.map((one) => `\n  ${dependentsText(one)}`).join("");
   if (!force) {
     throw new RolloutError(
-      `${driver} is still needed (${state}):${lines}\nDelete them first, or strand them with --force`,
+      `${driver} is still needed (${state}):${lines}\nDelete them first, or strand them with ${fieldText("force")}`,
     );
   }
   rollout.say(`stranded without ${driver}:${lines}`);

@@ -1,6 +1,6 @@
 /** The attacher: a volume is attached at the second try, detached and deleted; its lease is made and renewed. */
 import { resources } from "@longshore/kube";
-import { startSidecars } from "../../together/sidecars.ts";
+import { startSidecars } from "@longshore/sidecars";
 import { type AccessCycle, type AccessWorld, accessNames } from "./access-world.ts";
 import { addNode, aLease, aVolume, countedAgain } from "./cycle-objects.ts";
 

@@ -1,10 +1,9 @@
 /** Cycles of the provisioner. */
 import { type PersistentVolumeClaim, resources } from "@longshore/kube";
+import type { ProvisionerOptions } from "@longshore/sidecars";
+import { startSidecars } from "@longshore/sidecars";
 import { snapshotResources } from "@longshore/storage";
-import type { ProvisionerOptions } from "../../provisioner/provisioner.ts";
-import { fakeDriver } from "../../testing/fake-driver.ts";
-import { FakeProvisioning } from "../../testing/fake-provisioning.ts";
-import { startSidecars } from "../../together/sidecars.ts";
+import { FakeProvisioning, fakeDriver } from "@longshore/testing/sidecars";
 import { type AccessCycle, type AccessWorld, accessNames } from "./access-world.ts";
 import { addNode, aLease, change, countedAgain, secretParameters } from "./cycle-objects.ts";
 

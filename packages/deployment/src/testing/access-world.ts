@@ -5,8 +5,8 @@
 import type { CsiServices } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
-import type { SidecarEnv } from "../../common/env.ts";
-import type { FakeCloud } from "../../testing/fake-driver.ts";
+import type { SidecarEnv } from "@longshore/sidecars";
+import type { FakeCloud } from "@longshore/testing/sidecars";
 import type { DeployOptions } from "../deploy-options.ts";
 import type { AccessComponent } from "../rules/index.ts";
 

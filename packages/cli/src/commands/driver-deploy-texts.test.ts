@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseClass, parsePairs, parseTolerations } from "./option-texts.ts";
+import { parseClass, parsePairs, parseTolerations } from "./driver-deploy-texts.ts";
 
 test("pairs", () => {
   expect(parsePairs("--x", ["a=b, c=d=e", "f="])).toEqual({ a: "b", c: "d=e", f: "" });

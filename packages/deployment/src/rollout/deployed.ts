@@ -1,6 +1,7 @@
 /** The objects of a deployment in the cluster: found by their label, whatever options it was made with. */
 import { type KubeClient, type KubeObject, type Resource, resources, type Stored } from "@longshore/kube";
-import { DeployOptionError, type DeployOptions } from "../deploy-options.ts";
+import { DeployOptionError, fieldText } from "../deploy-fields.ts";
+import type { DeployOptions } from "../deploy-options.ts";
 import { deployedKinds } from "../deployed-kinds.ts";
 import {
   componentLabel,
@@ -78,7 +79,7 @@ export async function deployedOptions(
     return { ...(JSON.parse(text) as DeployOptions), name: driver };
   } catch (cause) {
     throw new RolloutError(
-      `CSIDriver "${driver}": its annotation ${deployOptionsAnnotation} cannot be read: remove it, and give all flags again`,
+      `CSIDriver "${driver}": its annotation ${deployOptionsAnnotation} cannot be read: remove it, and give everything again`,
       { cause },
     );
   }
@@ -91,7 +92,7 @@ export function mergedOptions(
 ): DeployOptions {
   const merged = { ...before, ...now };
   if (merged.image === undefined) {
-    throw new DeployOptionError("--image", `nothing of "${now.name}" is deployed yet: say which image`);
+    throw new DeployOptionError("image", `nothing of "${now.name}" is deployed yet: say which image`);
   }
   return { ...merged, image: merged.image };
 }
@@ -108,13 +109,13 @@ export function assertOurs({ resource, object }: DeployedObject, driver: string,
     // With an older deployment of the driver in the cluster, ours would be a second controller outside the leader
     // election.
     throw new RolloutError(
-      `${what} is there already and was not deployed by longshore: take away what made it, then take it over with --adopt`,
+      `${what} is there already and was not deployed by longshore: take away what made it, then take it over with ${fieldText("adopt")}`,
     );
   }
   if (of !== undefined && of !== driver) {
     const remedy =
       labels?.[componentLabel] === "snapshot-controller"
-        ? "there is one per cluster, so leave out --snapshot-controller"
+        ? `there is one per cluster, so leave out ${fieldText("snapshotController")}`
         : "deploy into another namespace";
     throw new RolloutError(`${what} belongs to the driver "${of}": ${remedy}`);
   }

@@ -1,10 +1,10 @@
 /** The recommended deployment of a driver: rendering it, bringing it to a cluster, taking it away. */
 export { renderChart } from "./chart/chart.ts";
+export { type DeployField, DeployOptionError, fieldText, type RolloutField } from "./deploy-fields.ts";
 export {
   type ClassOptions,
   type ControllerKind,
   controllerKinds,
-  DeployOptionError,
   type DeployOptions,
   type ResourceAmounts,
   type TolerationOptions,
@@ -20,7 +20,6 @@ export {
   rulesOf,
 } from "./objects/access-objects.ts";
 export type { Rendered } from "./objects/rendered.ts";
-export { parseClass, parsePairs, parseTolerations } from "./option-texts.ts";
 export { leftText, type RemoveOptions, type RemoveOutcome, removeDeployment } from "./rollout/remove.ts";
 export { RolloutError, type RolloutOptions } from "./rollout/rollout.ts";
 export { type UpgradeOptions, type UpgradeOutcome, upgradeDeployment } from "./rollout/upgrade.ts";

@@ -8,6 +8,7 @@ import {
   resources,
   type Stored,
 } from "@longshore/kube";
+import { fieldText } from "../deploy-fields.ts";
 import { resourceOf } from "../deployed-kinds.ts";
 import { assertOurs, nameOf } from "./deployed.ts";
 import { persistently, type Rollout, RolloutError } from "./rollout.ts";
@@ -69,7 +70,7 @@ async function applied(
 
 function missingKindRemedy({ group }: Resource<KubeObject>): string {
   return group.endsWith("snapshot.storage.k8s.io")
-    ? ": install the definitions of snapshots first, or leave out --snapshot"
+    ? `: install the definitions of snapshots first, or leave out ${fieldText("snapshot")}`
     : "";
 }
 
