@@ -66,5 +66,6 @@ export function isPodTerminated(pod: Pod): boolean {
   const phase = pod.status?.phase;
   if (phase === "Failed" || phase === "Succeeded") return true;
   if (pod.metadata?.deletionTimestamp === undefined) return false;
+  // No statuses count as no running container (docs/behaviour/volume-plugins.md 5).
   return (pod.status?.containerStatuses ?? []).every((status) => status.state?.running == null);
 }
