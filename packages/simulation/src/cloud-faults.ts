@@ -96,6 +96,7 @@ export class FaultyCloud {
       if (call.op === "attach") onAttached(call);
       return answer;
     });
+    // Its caller may have got another error or have died: unhandled, its failure would end the process.
     work.catch(() => {});
     if (isLate) throw new CloudError("Unavailable", `${call.op} ${call.diskId}: timed out`);
     return abortable(work, signal);

@@ -55,6 +55,7 @@ export class ContractWatch {
 
   report(rule: "C1" | "C2" | "C3" | "C4" | "C5" | "C8", what: string): void {
     const text = `${rule}: ${what}`;
+    // The state is checked at every step: what stays broken is one violation, not one for each step.
     if (this.violations.includes(text)) return;
     this.violations.push(text);
     this.#onViolation(text);
@@ -67,6 +68,7 @@ export class ContractWatch {
 
   /** Must be called for every attach that was answered with success. */
   attachAnswered(call: AttachmentCall, world: WorldView): void {
+    // Notes the attachment if it is new, so that `by` is the path that attached it first.
     this.check(world);
     const key = `${call.diskId}@${call.nodeName}`;
     const by = this.#attachedBy.get(key);
@@ -131,6 +133,7 @@ export class ContractWatch {
   #notDetachedUnderMounts(world: WorldView): void {
     for (const [nodeName, mounts] of world.mounts) {
       for (const mount of mounts) {
+        // The cloud's disks are loop devices; no other mount has a source that a provider could detach.
         if (!mount.source.startsWith("/dev/loop")) continue;
         const attached = world.attachments.some(
           (a) => a.nodeName === nodeName && a.devicePath === mount.source,

@@ -178,6 +178,7 @@ class Simulation {
         this.#step();
       },
     );
+    // A stream of its own: how much the other faults draw does not shift the draws of deaths.
     const deaths = this.#random.fork("deaths");
     const gate: CallGate = (call, proceed) =>
       faulty(call, () => (this.#isDeadly(call, deaths) ? this.#dieAt(call, deaths, proceed) : proceed()));
@@ -233,6 +234,7 @@ class Simulation {
   /** Runs the crossing; where it ends in an error, it is begun again, as an administrator would. */
   async #cross(env: RuntimeEnv, cluster: InProcessCluster, direction: CrossingDirection): Promise<void> {
     this.#trace(`crossing: ${direction}`);
+    // One host for all tries: it holds the journal from which the next run resumes.
     const host = new SimulatedHost({ name: `operator-${direction}` });
     for (;;) {
       try {
@@ -301,6 +303,7 @@ class Simulation {
     const rates = this.#options.crashes === false ? undefined : this.#cloudRates();
     if (rates === undefined || seam !== "cloud" || !["attachDisk", "detachDisk"].includes(method))
       return false;
+    // Each death schedules a start: a second death while it is down would start it twice.
     if (this.#cluster?.isRunning(component) !== true) return false;
     return random.below(1000, `death of ${component}`) < rates.deathAtChange;
   }
@@ -311,6 +314,7 @@ class Simulation {
     const answer = random.below(2, "when") === 0 ? undefined : proceed();
     answer?.catch(() => {});
     if (this.#cluster !== undefined) this.#crash(this.#cluster, component, downMs);
+    // The life is cut by now: a call that has not left is lost there, and its caller waits for ever.
     return answer ?? proceed();
   }
 
@@ -411,6 +415,7 @@ class Simulation {
 
   #trace(line: string): void {
     const text = `${Math.round(this.#clock.monotonicMs())} ${line}`;
+    // FNV-1a: two runs of one seed are compared by this number instead of by their traces.
     for (let i = 0; i < text.length; i++) {
       this.#hash = Math.imul(this.#hash ^ text.charCodeAt(i), 0x01000193) >>> 0;
     }

@@ -51,6 +51,7 @@ export class Life {
   /** Settles like `work`, unless the life ends first: then never. */
   #alive<T>(work: Promise<T>): Promise<T> {
     if (this.#cut) {
+      // No caller awaits it any more: unhandled, its failure would end the process of the simulation.
       work.catch(() => {});
       return new Promise(() => {});
     }

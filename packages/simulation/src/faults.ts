@@ -41,6 +41,7 @@ export function faultyGate(
       if (fault === "lostReply") throw lost(call);
       return answer;
     } finally {
+      // Also after a failure: the call may have taken effect, and the contract is checked after each.
       onCall(call, fault);
     }
   };
@@ -56,6 +57,7 @@ function drawFault(
   const lossy = call.seam !== "host";
   if (lossy && draw < rates.lostRequest) return "lostRequest";
   if (lossy && draw < rates.lostRequest + rates.lostReply) return "lostReply";
+  // From the other end of the range: one draw decides, and a call that is slow is not lost as well.
   return draw >= 1000 - rates.delay ? "delay" : undefined;
 }
 

@@ -34,6 +34,7 @@ export function rewriteParameters(
     const lower = lowerCase(name);
     const rule = Object.hasOwn(rules, lower) ? rules[lower] : undefined;
     const written = rule?.(value, name) ?? (dropOthers ? [] : [[name, value] as const]);
+    // A parameter may be named `__proto__`, which an assignment would take for the prototype.
     for (const [to, toValue] of written) set(result, to, toValue);
     if (trace !== undefined) traceParameter(trace, name, value, rule !== undefined, written);
   }
@@ -87,6 +88,7 @@ export function translateTopologies(
   const translated = terms.map((term): TopologySelectorTerm => {
     const expressions = term.matchLabelExpressions?.map((expression) => {
       const isZone = expression.key === ZONE || expression.key === BETA_ZONE;
+      // Other keys stay as in the newest library; that of 1.20 refuses them (docs/behaviour/volume-plugins.md 8.3).
       const key = isZone ? csiKey : expression.key;
       const values =
         key === csiKey && mapValues !== undefined ? mapValues(expression.values) : expression.values;
@@ -141,6 +143,7 @@ export function rewriteZonedClass(
     const topologies = translateTopologies(storageClass.allowedTopologies, csiKey, trace, mapValues);
     return withParameters(storageClass, parameters, topologies);
   }
+  // The reference refuses this too (docs/behaviour/volume-plugins.md 8.3).
   if ((storageClass.allowedTopologies?.length ?? 0) > 0) {
     throw new TranslationError(
       objectLabel("StorageClass", storageClass.metadata),

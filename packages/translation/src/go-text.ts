@@ -75,6 +75,7 @@ export function textFromUtf8(bytes: readonly number[]): string {
 function decodeAt(bytes: readonly number[], at: number): [point: number, length: number] {
   const lead = bytes[at] as number;
   if (lead < 0x80) return [lead, 1];
+  // 0xc0 and 0xc1 begin only overlong forms of ASCII, and from 0xf5 on only points beyond U+10FFFF.
   const length =
     lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
   if (length === 0) return [0xfffd, 1];

@@ -14,6 +14,7 @@ const remedy = "write it as aws://<zone>/vol-<id> or as vol-<id>";
 
 /** The decoded path of `url`, which must begin with `scheme://`. */
 export function urlPath(url: string, scheme: string): string | Fault {
+  // The reference takes the fragment off before it looks for control characters, so one in there passes.
   const [beforeFragment, fragment] = cut(url, "#");
   if (hasControlCharacter(beforeFragment)) return { problem: "a control character in a URL", remedy };
   const rest = cut(beforeFragment.slice(`${scheme}://`.length), "?")[0];

@@ -28,6 +28,7 @@ function paddedWords(bytes: readonly number[]): Int32Array {
   for (const [i, byte] of bytes.entries())
     words[i >> 2] = (words[i >> 2] as number) | (byte << ((i & 3) * 8));
   words[bytes.length >> 2] = (words[bytes.length >> 2] as number) | (0x80 << ((bytes.length & 3) * 8));
+  // The length in bits takes two words: an Int32Array keeps the low 32 bits, and 2^29 bytes count one in the high word.
   words[words.length - 2] = bytes.length * 8;
   words[words.length - 1] = Math.floor(bytes.length / 2 ** 29);
   return words;

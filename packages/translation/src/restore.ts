@@ -39,6 +39,7 @@ export function checkRestored(
   const csi = before.spec?.csi as CSIPersistentVolumeSource;
   const source = after.spec?.[plugin.source] as unknown as { readonly [member: string]: unknown };
   try {
+    // What is missing here was not in the handle: the error has to be about that, not about the in-tree form.
     checkSource(label, `spec.${plugin.source}`, source, plugin.fields);
   } catch (error) {
     if (!(error instanceof TranslationError)) throw error;

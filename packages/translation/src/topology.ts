@@ -39,6 +39,7 @@ export function placementToCSI(pv: PersistentVolume, csiZone: string, trace: Tra
   let nodeAffinity = pv.spec?.nodeAffinity;
   const { zone: zoneKey, region: regionKey } = labelFamily(nodeAffinity, metadata);
   nodeAffinity = moveOrAdd(nodeAffinity, metadata, zoneKey, csiZone, splitZones, trace);
+  // A rule of the newest library: the beta region becomes the general one (docs/behaviour/volume-plugins.md 8.4).
   if (regionKey === BETA_REGION && hasValues(nodeAffinity, BETA_REGION)) {
     nodeAffinity = renameKey(nodeAffinity, BETA_REGION, REGION, trace);
   }
@@ -72,6 +73,7 @@ export function placementToInTree(
   const { zone: zoneKey, region: regionKey } = labelFamily(nodeAffinity, metadata);
   nodeAffinity = renameKey(nodeAffinity, csiZone, zoneKey, trace);
   metadata = labelFrom(metadata, nodeAffinity, zoneKey, joinZones, trace);
+  // After the rename: the region comes from the zones under the key of Kubernetes.
   if (regionOf !== undefined) {
     nodeAffinity = addRegions(pv, nodeAffinity, zoneKey, regionKey, regionOf, trace);
     metadata = labelRegion(metadata, nodeAffinity, regionKey, trace);
@@ -141,6 +143,7 @@ function moveOrAdd(
     why: "the affinity names no zone, so the label does",
   });
   const requirement: NodeSelectorRequirement = { key: csiKey, operator: "In", values };
+  // Terms are alternatives: one without the zone would let the volume onto nodes of every zone.
   const terms = termsOf(affinity);
   return withTerms(
     affinity,
@@ -237,6 +240,7 @@ function labelRegion(
   key: string,
   trace: Trace | undefined,
 ): ObjectMeta | undefined {
+  // Zones are joined in one label, regions are not: of several none is written (docs/behaviour/volume-plugins.md 8.4).
   if (entry(metadata?.labels, key) !== undefined || valuesOf(affinity, key).length !== 1) return metadata;
   return labelFrom(metadata, affinity, key, first, trace);
 }

@@ -175,6 +175,7 @@ class PluginTranslator implements Translator {
     const csi = pv?.spec?.csi;
     const plugin = this.#byDriverName.get(csi?.driver ?? "");
     if (pv != null && csi != null && plugin !== undefined) {
+      // Before the translation, which takes the members to be of the types that the API gives them.
       checkSource(() => objectLabel("PersistentVolume", pv.metadata), "spec.csi", csi, csiFields);
     }
     const trace: Trace = (step) => steps.push(step);
@@ -298,6 +299,7 @@ class PluginTranslator implements Translator {
   ): T & StorageClass {
     const plugin = this.#byInTreeName.get(inTreePluginName);
     if (plugin === undefined) throw this.#unknownPlugin(inTreePluginName);
+    // Before the check: such a plugin of the reference returns even a missing class.
     if (plugin.classesUnchanged) return storageClass as T & StorageClass;
     if (storageClass == null) throw missing("StorageClass", "no class was given");
     return plugin.storageClassToCSI(storageClass, trace) as T & StorageClass;

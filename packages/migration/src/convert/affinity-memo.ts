@@ -28,6 +28,7 @@ export class AffinityMemo {
     if (found !== undefined) return found;
     const known: KnownAffinity = { value: JSON.parse(text), rename: undefined, renamed: "" };
     if (text.length > LENGTH_MAX) return known;
+    // No order of use is kept: a cluster has far fewer affinities than fit.
     if (this.#known.size >= ENTRIES_MAX) this.#known.clear();
     this.#known.set(text, known);
     return known;

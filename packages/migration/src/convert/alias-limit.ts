@@ -22,6 +22,7 @@ export function hasExcessiveAliases(value: unknown): boolean {
   let distinct = 1;
   for (const part of sizes.keys()) distinct += Object.keys(part).length;
   const aliased = total - distinct;
+  // Negated for a document that holds itself: both sizes are infinite there, and their ratio is NaN.
   return aliased > ALIASED_MIN && total > ANY_RATIO_MAX && !(aliased / total <= allowedRatio(total));
 }
 

@@ -212,6 +212,7 @@ class Conversion implements PieceSink {
 
   #takesVolumeLines(): boolean {
     const { to, explain, output } = this.#options;
+    // The short way translates to CSI only, and reports no steps.
     if (to !== "csi" || explain) return false;
     return this.#output === undefined ? (output ?? "jsonl") === "jsonl" : this.#output instanceof JsonlOutput;
   }

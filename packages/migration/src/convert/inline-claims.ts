@@ -143,6 +143,7 @@ function boundPair(
     spec: {
       accessModes,
       volumeMode,
+      // Empty, not absent: admission would set the default class, which does not match the volume's.
       storageClassName: "",
       volumeName,
       resources: { requests: { storage: size } },

@@ -35,6 +35,7 @@ export async function* textBytes(input: ManifestInput): AsyncGenerator<Uint8Arra
   const chunks = input.bytes[Symbol.asyncIterator]();
   let head: Uint8Array = new Uint8Array();
   for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
+    // A pipe may deliver fewer bytes at a time than the longest signature has.
     head = head.length === 0 ? next.value : Buffer.concat([head, next.value]);
     if (head.length >= HEAD_LENGTH) break;
   }

@@ -173,6 +173,7 @@ function is(byteClass: number, byte: number | undefined): boolean {
 
 function skipSpace(bytes: Uint8Array, start: number): number {
   let at = start;
+  // Not the line feed: it ends the line and with it every loop.
   while (bytes[at] === 32 || bytes[at] === 9 || bytes[at] === 13) at += 1;
   return at;
 }

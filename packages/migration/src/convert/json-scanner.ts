@@ -79,6 +79,7 @@ export class JsonScanner {
     if (this.#depth === 1) return true;
     if (this.#depth !== 2 || this.#lastString !== "items") return false;
     const kind = KIND.exec(this.#window.text.slice(this.#window.at, this.#window.at + this.#scanned))?.[1];
+    // A kind may also follow the items: then `listEnd` says that these were no items.
     return kind === undefined || kind.endsWith("List");
   }
 
@@ -99,6 +100,7 @@ export class JsonScanner {
 
   #closeItems(end: number): void {
     this.#closeItem(end);
+    // `closeItem` has skipped a comma; here it is the bracket, which belongs to the tail.
     this.#window.at -= 1;
     this.#scanned = 1;
     if (this.#list !== undefined) this.#list = { itemDepth: -1 };

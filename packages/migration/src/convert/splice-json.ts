@@ -50,6 +50,7 @@ export function specEdits(
   let added = "";
   for (const name in to) {
     const value = to[name];
+    // By reference: a translation returns what it leaves alone as the same object.
     if (value === from[name]) continue;
     if (!(name in from)) {
       added += `${added === "" ? "" : ","}"${name}":${JSON.stringify(value)}`;

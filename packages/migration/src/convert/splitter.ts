@@ -68,6 +68,7 @@ export class ManifestSplitter {
     BLANK.lastIndex = window.at;
     const start = BLANK.exec(window.text)?.index;
     if (start === undefined) {
+      // Blank lines at the end are passed on, since unchanged YAML is written byte for byte.
       if (window.ended && window.at < window.text.length)
         this.#sink.yaml(window.take(window.text.length), window.line);
       return false;

@@ -57,5 +57,6 @@ function characterBoundary(bytes: Buffer): number {
       return back >= length ? bytes.length : bytes.length - back;
     }
   }
+  // No character begins in the last four bytes, so this is no UTF-8: waiting for more would not help.
   return bytes.length;
 }

@@ -163,6 +163,7 @@ function editsOfLine(line: ScannedLine, affinities: AffinityMemo): readonly Edit
     // The long way meets the same error and reports it.
     return undefined;
   }
+  // Only the spec is spliced: changed labels or annotations go the long way.
   if ((after.metadata as unknown) !== metadata) return undefined;
   const writeAffinity = (value: unknown) =>
     affinity === undefined ? JSON.stringify(value) : writtenAffinity(affinity, value);

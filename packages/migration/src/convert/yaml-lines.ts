@@ -52,6 +52,7 @@ export class YamlLines {
       }
       const end = newline < 0 ? window.text.length : newline + 1;
       const line = window.text.slice(window.at, end);
+      // Behind comments and directives alone a separator opens this document and does not end one.
       if (SEPARATOR.test(line) && (this.#hasContent || this.#hasSeparator)) {
         this.#close();
         return true;

@@ -55,6 +55,7 @@ export class CrossingRun {
     const { subject, direction, by } = this.#options;
     const now = this.#env.clock.now().toISOString();
     await this.#keeper.write({ run: { ...(by === undefined ? {} : { by }), startedAt: now, aliveAt: now } });
+    // A node on CSI under a control plane that is not gets nothing attached (docs/behaviour/migration-controllers.md C3).
     if (direction === "migrate") {
       await this.#setControlPlane("control plane on");
     } else {
@@ -125,6 +126,7 @@ export class CrossingRun {
         return this.#volumesLeft(nodeName, signal);
       }),
     );
+    // Before the flip: the mark ends the time in which the node must show no in-tree call.
     if (direction === "rollback") {
       await this.#mark({ kind: "nodeReturning", plugin: subject.inTreeName, nodeName });
     }
@@ -137,6 +139,7 @@ export class CrossingRun {
         const csiNode = await kube.get(resources.csiNodes, { name: nodeName }, { signal });
         const lack = csiNodeLacks(subject, direction, csiNode);
         if (lack === undefined) return undefined;
+        // Pods that were bound late would keep the agent, and with it the CSINode, on the old path.
         await drainNode(this.#env, nodeName, onWaiting, signal);
         return waitFor("CSINode", nodeName, `waits for ${lack}`);
       }),
@@ -153,6 +156,7 @@ export class CrossingRun {
     const { subject, direction } = this.#options;
     const node = await kube.get(resources.nodes, { name: nodeName }, { signal });
     if (node === undefined) return true; // Deleted since the list was made: nothing to carry.
+    // The cordon goes last: a node that has it is not done, whatever its gates and CSINode say.
     if (isCordonedForCrossing(node)) return false;
     const gates = await platform.nodeGates(nodeName, signal);
     const wanted = Object.entries(gateValuesFor(subject, direction));

@@ -54,6 +54,7 @@ function interruptionOf(
   if (run === undefined) return { how: "gone", at: startedAt };
   if (run.ended !== undefined) return run.ended;
   const alive = run.by === undefined ? undefined : isAlive(run.by);
+  // Where the process cannot be asked, as on another host, the age of its last write decides.
   if (alive ?? now.getTime() - Date.parse(run.aliveAt) < silentMs) return undefined;
   return { how: "gone", at: run.aliveAt };
 }

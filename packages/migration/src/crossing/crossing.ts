@@ -67,6 +67,7 @@ export async function runCrossing(
     keeper.note({ ended: { at: env.clock.now().toISOString(), how } });
     throw error;
   } finally {
+    // Notes are written in the background: how the run ended must be on disk before its process exits.
     await keeper.settled();
   }
   const elapsedMs = Math.round(env.clock.monotonicMs() - startMs);
@@ -105,6 +106,7 @@ async function openJournal(
     const { run: _earlier, ...journal } = found;
     return { journal, resumed: true };
   }
+  // Also where the other direction was left unfinished: the state of the nodes says how far that came.
   const journal: CrossingJournal = {
     version: 1,
     platform: env.platform.name,

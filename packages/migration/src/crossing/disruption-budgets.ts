@@ -51,6 +51,7 @@ export function holdOf(budget: Stored<PodDisruptionBudget>): BudgetHold | undefi
 /** True when the budget lets a pod that is not ready go although it allows no disruption. */
 export function letsUnreadyGo(budget: PodDisruptionBudget): boolean {
   if (budget.spec?.unhealthyPodEvictionPolicy === "AlwaysAllow") return true;
+  // IfHealthyBudget, the default: a pod that is not ready may go while the others alone satisfy the budget.
   const { currentHealthy = 0, desiredHealthy = 0 } = budget.status ?? {};
   return desiredHealthy > 0 && currentHealthy >= desiredHealthy;
 }

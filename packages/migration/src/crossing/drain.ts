@@ -50,6 +50,7 @@ export async function drainNode(
     const budgets = refused.size === 0 ? [] : await listBudgets(env.kube, signal);
     onWaiting(drainWait(pods, refused, budgets, env.clock.now()));
     if (refused.size === 0) blocked = 0;
+    // Each refused eviction costs a request in every round, so refusals back off; waiting costs one list.
     await env.clock.sleep(refused.size === 0 ? pollMs : backoffMs(blockedBackoff, ++blocked), signal);
   }
 }
@@ -71,6 +72,7 @@ async function evict(
     apiVersion: `policy/${policyVersion}`,
     kind: "Eviction",
     metadata: { name: pod.metadata.name, namespace: pod.metadata.namespace ?? "default" },
+    // By UID: a pod that has come under this name since must not be evicted in its place.
     deleteOptions: { preconditions: { uid: pod.metadata.uid } },
   };
   try {

@@ -52,6 +52,7 @@ export class JournalKeeper {
     if (this.#noted) return;
     this.#noted = true;
     const write = async () => {
+      // Before the write begins: what is noted during it needs a write of its own.
       this.#noted = false;
       await writeJournal(this.#env.host, this.#file, this.#journal);
     };
@@ -67,6 +68,7 @@ export class JournalKeeper {
 
   #queue(write: () => Promise<void>): Promise<void> {
     const written = this.#last.then(write);
+    // A failed write must not fail those that are queued behind it.
     this.#last = written.catch(() => {});
     return written;
   }

@@ -101,6 +101,7 @@ function failuresByPod(events: readonly Stored<Event>[], now: Date): Map<string,
   const recent = events.filter(
     (event) => volumeFailures.includes(event.reason ?? "") && now.getTime() - timeOf(event) < recentMs,
   );
+  // Oldest first: of several failures the newest stays in the map.
   for (const event of recent.sort((a, b) => timeOf(a) - timeOf(b))) {
     if (event.involvedObject.uid !== undefined) found.set(event.involvedObject.uid, event);
   }

@@ -36,6 +36,7 @@ export function preflightFindings(
     ...attachmentFindings(view),
   ];
   const rank = (finding: Finding) => (finding.severity === "blocker" ? 0 : 1);
+  // The sort is stable: findings of one severity keep the order of the list above.
   return findings.sort((a, b) => rank(a) - rank(b));
 }
 

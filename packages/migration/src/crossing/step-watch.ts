@@ -58,6 +58,7 @@ export async function watchStep<T>(
     const within = (signal: AbortSignal) => work((wait) => watch.waitFor(wait), signal);
     return await withDeadline(clock, options.limitMs, parent, within, isLate);
   } catch (error) {
+    // By the flag, not by the class: work that is aborted may throw an error of its own.
     if (!late) throw error;
     throw new StepTimeoutError(options, watch.current, error instanceof DeadlineError ? undefined : error);
   } finally {
@@ -86,6 +87,7 @@ class StepWatch {
 
   waitFor(wait: Wait): void {
     const nowMs = this.#clock.monotonicMs();
+    // A new reason for the same objects does not restart the time: they are still being waited for.
     if (identity(wait) !== identity(this.current)) this.#sinceMs = nowMs;
     this.current = wait;
     const isDue = this.#reportedMs === undefined || nowMs - this.#reportedMs >= changesMs;

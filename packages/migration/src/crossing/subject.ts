@@ -28,6 +28,7 @@ export function crossingSubject(name: string): CrossingSubject {
 
 /** The gate values that turn the plugin's migration on or off. */
 export function gateValuesFor(subject: CrossingSubject, direction: CrossingDirection) {
+  // Going back the global gate stays on: without it no other plugin could be on CSI.
   return direction === "migrate"
     ? { [globalMigrationGate]: true, [subject.gate]: true }
     : { [subject.gate]: false };

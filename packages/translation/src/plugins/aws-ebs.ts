@@ -160,6 +160,7 @@ function regionOf(zones: readonly string[]): string | Fault {
     const parts = zone.split("-");
     const last = parts.at(-1) as string;
     if ((parts.length === 3 || parts.length === 4) && utf8Bytes(last).length === 2) {
+      // The reference counts and cuts bytes: half of a two-byte character is no UTF-8 and becomes U+FFFD.
       regions.add([...parts.slice(0, -1), last.length === 2 ? last.slice(0, 1) : "\ufffd"].join("-"));
     } else if (parts.length === 5 || parts.length === 7) regions.add(parts.slice(0, 3).join("-"));
     else return { problem: `${JSON.stringify(zone)} is not the name of an AWS zone`, remedy };

@@ -13,6 +13,7 @@ import type { AzureDiskSource, CSIPersistentVolumeSource, Draft, DraftMap } from
 const driverName = "disk.csi.azure.com";
 const topologyKey = "topology.disk.csi.azure.com/zone";
 const MANAGED = "Managed";
+// `[^\n]` is the dot of Go: that of JavaScript also excludes carriage returns and U+2028.
 const MANAGED_DISK =
   /[^\n]*\/subscriptions\/(?:[^\n]*)\/resourceGroups\/(?:[^\n]*)\/providers\/Microsoft.Compute\/disks\/([^\n]+)/u;
 const BLOB_DISK = /http(?:[^\n]*):\/\/(?:[^\n]*)\/vhds\/([^\n]+)/u;
@@ -50,6 +51,7 @@ export const azureDisk: InTreePlugin = {
       );
     }
     const source: Draft<AzureDiskSource> = { diskName, diskURI };
+    // Set even where they say nothing: they are pointers in the reference, which never leaves them nil.
     source.fsType = csi.fsType ?? "";
     source.readOnly = csi.readOnly ?? false;
     source.kind = MANAGED;

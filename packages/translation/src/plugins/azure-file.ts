@@ -46,6 +46,7 @@ export const azureFile: InTreePlugin = {
   pvToInTree(pv, trace) {
     const csi = pv.spec?.csi as CSIPersistentVolumeSource;
     const found = fromAttributes(csi);
+    // The handle is read for what the attributes leave open; only then does the reference restore the group.
     let group = "";
     if (found.shareName === "" || found.secretName === "") {
       const parts = csi.volumeHandle.split("#");
@@ -89,6 +90,7 @@ function toCSI(
   [group, name, namespace]: readonly [group: string, name: string, namespace: string],
   trace: Trace | undefined,
 ): CSIPersistentVolumeSource {
+  // A secret of another form of name stands for its account (docs/behaviour/volume-plugins.md 8.3).
   const account = SECRET_NAME.exec(source.secretName)?.[1] ?? source.secretName;
   const handle = `${group}#${account}#${source.shareName}#${name}#${namespace}`;
   if (trace !== undefined) {

@@ -93,6 +93,7 @@ function toCSI(
   trace: Trace | undefined,
 ): CSIPersistentVolumeSource {
   const handle = `projects/${UNSPECIFIED}/${place}/disks/${source.pdName}`;
+  // Empty for the whole disk, where EBS has "0": each driver reads its own form (docs/behaviour/volume-plugins.md 8.3).
   const partition = source.partition ? String(source.partition) : "";
   if (trace !== undefined) {
     traceDriver(trace, path, "spec.csi", driverName);
@@ -184,6 +185,7 @@ function repairVolumeHandle(volumeHandle: string, nodeID: string): string {
     return new TranslationError(`Volume ${JSON.stringify(volumeHandle)}`, field, fault.problem, fault.remedy);
   };
   if (handle.length < HANDLE_PARTS) throw refuse("volumeHandle", handleFault(volumeHandle));
+  // A handle with a project was made by the driver and is complete.
   if (handle[1] !== UNSPECIFIED) return volumeHandle;
   const node = nodeID.split("/");
   if (node.length < HANDLE_PARTS) {

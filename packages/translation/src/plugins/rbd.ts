@@ -112,6 +112,7 @@ export const rbd: InTreePlugin = {
 
   storageClassToCSI(storageClass, trace) {
     const parameters: DraftMap = {
+      // Defaults: the parameters of the class follow and replace them.
       ...everySecret("namespace", "default"),
       migration: "true",
       pool: DEFAULT_POOL,

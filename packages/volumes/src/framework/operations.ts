@@ -150,6 +150,7 @@ class Executor implements OperationExecutor {
       this.#end(operation, failure);
       resolveDone();
     });
+    // A stopped group runs nothing: `done` would never settle.
     if (this.#tasks.signal.aborted) {
       this.#running--;
       this.#drop(operation);

@@ -174,11 +174,13 @@ class RunningNodeVolumes implements NodeVolumes {
     if (csiDrivers !== undefined) {
       const nodeInfo = new NodeInfoManager(env.kube, nodeName, this.#csiNode);
       const handlers = { CSIPlugin: csiRegistrationHandler(env, csiDrivers, nodeInfo) };
+      // A registrar that is refused exits; one that is early waits for the Node (docs/behaviour/node-agent.md 1.3).
       const mayRegister = () => this.#node.get(nodeName) !== undefined;
       const registration = startPluginRegistration(env, { rootDir, handlers, mayRegister });
       this.#parts.push(registration);
       this.#node.onChange({ added: () => registration.wake() });
     }
+    // What the shell has reported while the plugins were being initialised.
     if (this.#pods !== undefined) manager.setPods(this.#pods);
     if (this.#reported !== undefined) manager.markReportedInUse(this.#reported);
     manager.start();
@@ -187,6 +189,7 @@ class RunningNodeVolumes implements NodeVolumes {
 
   async stop(): Promise<void> {
     await this.#tasks.stop();
+    // The start adds parts until it has ended.
     await this.#manager.catch(() => {});
     await stopAll(this.#parts.splice(0));
   }

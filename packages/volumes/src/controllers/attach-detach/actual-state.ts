@@ -133,6 +133,7 @@ export class ActualState {
     drop(this.#byNode, attachment.nodeName, attachment);
     this.#provisional.delete(attachment);
     if (isRecorded(attachment)) this.#change(attachment);
+    // Last: whether an object records the attachment depends on `reported`.
     attachment.reported = false;
   }
 
@@ -178,6 +179,7 @@ export class ActualState {
     const versions = this.#versions.get(nodeName);
     if (versions === undefined) return;
     versions.written = Math.max(versions.written, version);
+    // Not while the node has attachments: `isWritten` compares their changes with these versions.
     if (versions.written >= versions.current && !this.#byNode.has(nodeName)) this.#versions.delete(nodeName);
   }
 

@@ -121,6 +121,7 @@ class AttachDetachController implements Component {
 
   async stop(): Promise<void> {
     const { pods, disks, nodes } = this.#controllers ?? {};
+    // First: their passes start the tasks that are stopped next.
     await Promise.all([pods?.stop(), disks?.stop(), nodes?.stop()]);
     await this.#tasks.stop();
     for (const component of this.#cleanup.reverse()) await component.stop();
@@ -142,12 +143,14 @@ class AttachDetachController implements Component {
     // CSI must not take a disk that the in-tree code has attached; what else there is to do does not wait.
     expectListing(context);
     const env = this.#env;
+    // Before any disk is decided: what no decided pod wants would be detached.
     for (const pod of this.#caches.pods.list()) context.wakePod(keyOf(pod));
     const pods = startPodController(env, context);
     const disks = startDiskController(env, context);
     const nodes = startNodeStatusController(env, context);
     this.#controllers = { pods, disks, nodes };
     for (const pod of this.#caches.pods.list()) pods.wake(keyOf(pod));
+    // Behind every change: what pods wait for must not queue behind all attachments of the cluster.
     for (const { identity } of context.actual.all()) disks.wake(identity, "background");
   }
 

@@ -72,6 +72,7 @@ export class DesiredState {
   /** Replaces the volumes that a pod wants; undefined: none any more. */
   setPod(key: string, desired: DesiredPod | undefined): void {
     const before = this.#pods.get(key);
+    // What was reported on a volume survives its replacement: otherwise each pass would emit the event again.
     const kept = new Map<string, DesiredVolume>();
     if (before !== undefined) this.#remove(key, before, kept);
     if (desired === undefined || desired.volumes.length === 0) return;

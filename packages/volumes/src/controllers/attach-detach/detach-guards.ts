@@ -60,9 +60,11 @@ function couldBe(attachment: Attachment, unknown: UndecidedVolume, owners: Volum
   if (unknown.identity !== undefined) return unknown.identity === attachment.identity;
   if (unknown.inTreePlugin !== undefined) return unknown.inTreePlugin === owners.inTreePlugin;
   if (unknown.pvName === "") return false; // The claim was never bound: nothing of it is attached.
+  // A disk that no PersistentVolume of the cache names may be the one that the pod means.
   if (owners.pvNames.length === 0) return true;
   if (unknown.pvName !== undefined) return owners.pvNames.includes(unknown.pvName);
   const { claim } = unknown;
+  // A PersistentVolume without a claimRef may be the one of this claim all the same.
   if (claim === undefined || owners.claims.length < owners.pvNames.length) return true;
   return owners.claims.some(({ namespace, name }) => namespace === claim.namespace && name === claim.name);
 }

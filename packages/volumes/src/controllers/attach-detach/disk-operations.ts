@@ -134,6 +134,7 @@ export class DiskOperations {
     const operations = this.of(operation.identity);
     const at = operations.findIndex((one) => isSame(one, operation));
     if (at < 0) return false;
+    // The argument is a value from an earlier look: what was noted since must not be lost.
     const present = operations[at] as DiskOperation;
     this.#underWay.set(operation.identity, operations.with(at, { ...present, ...news }));
     return true;

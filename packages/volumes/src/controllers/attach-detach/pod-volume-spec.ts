@@ -72,5 +72,6 @@ export function buildPodVolume(pod: Pod, volume: Volume, lookup: VolumeLookup): 
 export function isPodTerminated(pod: Pod): boolean {
   if (isPodTerminal(pod)) return true;
   if (pod.metadata?.deletionTimestamp === undefined) return false;
+  // No statuses count as no running container (docs/behaviour/volume-plugins.md 5).
   return (pod.status?.containerStatuses ?? []).every((status) => status.state?.running == null);
 }

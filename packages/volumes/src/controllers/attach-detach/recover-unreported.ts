@@ -93,6 +93,7 @@ function adopt(context: AttachDetachContext, plugin: VolumePlugin, listed: Liste
     .find((pv) => plugin.canSupport(specOfPersistentVolume(pv, false)));
   if (volume === undefined) return;
   const spec = specOfPersistentVolume(volume, false);
+  // The list may be older than what the operation has done since.
   if (context.operations.isPending(scopeOf({ identity, nodeName, spec }))) return;
   const uniqueName = uniqueVolumeName(plugin, spec, "");
   const { volumeName } = splitUniqueName(uniqueName);

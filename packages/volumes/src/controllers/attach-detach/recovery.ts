@@ -31,6 +31,7 @@ export function recoverActualState(context: AttachDetachContext): void {
     const { version } = context.actual.report(node.metadata.name);
     context.actual.written(node.metadata.name, version); // The status says it already.
   }
+  // After the statuses: a VolumeAttachment is uncertain only where no status or record names its volume.
   const known = attachmentNames(context.actual.all());
   for (const attachment of context.caches.attachments.list()) recoverAttachment(context, attachment, known);
 }

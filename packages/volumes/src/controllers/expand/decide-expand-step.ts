@@ -146,6 +146,7 @@ function expandInTree(
   }
   const from = parseQuantity(volume.spec?.capacity?.storage ?? "0");
   const to = requestedSize(claim);
+  // One that is large enough may have been grown by a pass that ended before it wrote the claim.
   if (grownTo === undefined && from.compare(to) < 0) return { step: "expandDevice", from, to };
   if (grownTo !== undefined && from.compare(parseQuantity(grownTo)) !== 0) {
     return { step: "storeCapacity", storage: grownTo };

@@ -79,6 +79,7 @@ function expandDevice({ clock }: KubeEnv): ExpandAction<"expandDevice"> {
       const bytes = await withDeadline(clock, expandTimeoutMs, signal, (limited) =>
         expander.plugin.expandVolumeDevice(spec, to.toBytes(), from.toBytes(), limited),
       );
+      // An exact size keeps the form that the claim has it in: 10Gi, not 10737418240.
       const size = bytes === to.toBytes() ? to : parseQuantity(bytes.toString());
       return { observed: { ...observed, grownTo: size.toString() } };
     } catch (error) {

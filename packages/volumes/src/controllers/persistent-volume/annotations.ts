@@ -34,6 +34,7 @@ export function withMigrationAnnotation(
     return current === driver ? annotations : { ...annotations, [migratedToAnnotation]: driver };
   }
   if (current === undefined) return annotations;
+  // A rollback: with the mark left, in-tree code would never delete the volume (docs/behaviour/controllers.md B2, B5).
   const { [migratedToAnnotation]: _, ...rest } = annotations;
   return rest;
 }

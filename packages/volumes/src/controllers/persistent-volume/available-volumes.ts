@@ -80,6 +80,7 @@ export class AvailableVolumes {
     const capacity = requestOf(claim);
     for (let at = 0; at < entries.length; ) {
       const { modes } = entries[at] as Entry;
+      // Before every arrival, so that the first volume of exactly this capacity is found.
       at = firstNotBefore(entries, { modes, capacity, arrival: -1 });
       for (; entries[at]?.modes === modes; at++) yield (entries[at] as Entry).volume;
     }

@@ -186,6 +186,7 @@ function bind(
   volume: Stored<PersistentVolume>,
 ): ClaimStep {
   const step = decideBindStep(volume, claim);
+  // The claimRef is stored: the other writes only finish what it has decided.
   if (step.step !== "bindVolume") return step;
   if (isVolumeTaken) return { step: "waitForVolume" };
   const isKept = (volume.spec?.persistentVolumeReclaimPolicy ?? "Retain") === "Retain";

@@ -56,6 +56,7 @@ export function decideDeletionStep(observed: DeletionObservation): DeletionStep 
 function isToBeDeleted({ volume, claim, isExternal }: DeletionObservation): boolean {
   const phase = volume.status?.phase;
   if (isExternal || isDeleting(volume)) return false;
+  // It may have been handed to an external provisioner after the volumes controller asked for this.
   if ((volume.metadata.annotations?.[migratedToAnnotation] ?? "") !== "") return false;
   if (volume.spec?.persistentVolumeReclaimPolicy !== "Delete") return false;
   if (phase !== "Released" && phase !== "Failed") return false;

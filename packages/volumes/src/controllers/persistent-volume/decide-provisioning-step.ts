@@ -58,6 +58,7 @@ export function decideProvisioningStep(observed: ProvisioningObservation): Provi
   const { claim, volume, made, failure, waitMs } = observed;
   if (failure !== undefined) return afterFailure(observed, failure.error);
   if (made === undefined && waitMs > 0) return { step: "wait", ms: waitMs };
+  // Also while the claim is being deleted: the disk of a stored volume goes by its release only.
   if (volume !== undefined) return { step: "settle" };
   if (isDeleting(claim)) return abandon(observed);
   return made === undefined ? begin(observed) : store(observed, made);

@@ -59,6 +59,7 @@ async function liveClaimOf({ kube }: KubeEnv, { spec }: Stored<PersistentVolume>
 
 function isMadeExternally({ plugins }: VolumePluginManager, volume: PersistentVolume): boolean {
   const provisioner = volume.metadata?.annotations?.[provisionedByAnnotation];
+  // An in-tree name without a plugin is an error to report, and no external provisioner (docs/behaviour/controllers.md B5).
   if (provisioner === undefined || provisioner.startsWith("kubernetes.io/")) return false;
   return !plugins.some(({ pluginName }) => pluginName === provisioner);
 }
@@ -98,6 +99,7 @@ function volumeWrites({
   return {
     async deleteVolume(_step, { volume }, { signal }) {
       attempts.forget(operationOf(volume));
+      // By UID: a volume that has been made under the name since has a disk of its own.
       const { uid } = volume.metadata;
       await env.kube.delete(resources.persistentVolumes, refOf(volume), { signal, uid });
       return settled;

@@ -84,6 +84,7 @@ function candidateOf(
   const named = caches.volumes.byIndex(volumesByClaimIndex, key);
   if (isBindingDelayed) return bestVolume(claim, named, []);
   const available = () => caches.available.largeEnoughFor(claim);
+  // Where all are taken, it waits for one of them: the binding that takes it may fail.
   return bestVolume(claim, named, free(available())) ?? bestVolume(claim, [], available());
 
   function* free(volumes: Iterable<Stored<PersistentVolume>>) {

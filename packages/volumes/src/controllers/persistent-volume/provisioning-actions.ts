@@ -89,6 +89,7 @@ function endings({
     },
     retry({ error: failed }, { claim, failure }, { key }) {
       const operation = provisioningOf(claim);
+      // A failure of the plugin was counted when it happened, and must not count twice.
       const retryInMs = failure?.retryInMs ?? attempts.failed(operation);
       const error = errorChain(failed);
       env.logger.warn("volume operation failed", { operation, claim: key, retryInMs, error });
@@ -127,6 +128,7 @@ function storeVolume({ env }: PersistentVolumeContext): Action<"storeVolume"> {
     } catch (error) {
       if (signal.aborted) throw error;
       if (isAlreadyExists(error)) return { observed: { ...observed, isStored: true } };
+      // What is no refusal leaves open whether the volume is stored: its disk must stay (docs/contract.md C3).
       const isRefused = error instanceof KubeApiError && error.code < 500;
       return { observed: { ...observed, storing: oneMore(observed.storing, error, !isRefused) } };
     }

@@ -25,6 +25,7 @@ export class ChangingOver {
 
   /** Announces the plugin beside those announced before. @returns the Node as this request left it */
   announce(inTreeName: string, signal: AbortSignal): Promise<Stored<Node>> {
+    // Before the request: it may take effect although its answer is lost.
     this.#mayBeThere = true;
     this.#plugins.add(inTreeName);
     return this.#write([...this.#plugins].sort().join(","), signal);

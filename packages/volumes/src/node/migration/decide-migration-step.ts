@@ -107,11 +107,14 @@ function verdictOf(
   isInitialised: boolean,
 ): PluginVerdict | NodeMigrationStep {
   if (current === wanted) return { inTreeName, path: wanted, heldBy: [] };
+  // What the volume manager has in hand holds the plugin without a request to the API server.
   if (isInitialised && current !== undefined && !isFree) return { inTreeName, path: current, heldBy };
+  // Before the look: what it shows to be gone must not come back until the decision is in force.
   if (!isSuspended) return { step: "suspend", inTreeName };
   if (left === undefined) return { step: "look", inTreeName };
   const verdict: Verdict = decideMigration({ wanted, annotated: current, left: left.names });
   if (verdict.kind === "held") return { inTreeName, path: verdict.path, heldBy: verdict.volumes };
+  // Towards in-tree there is nothing to announce: what the controller must not begin is an in-tree attach.
   if (wanted === "csi" && !left.isAnnounced) return { step: "announce", inTreeName };
   return { inTreeName, path: wanted, heldBy: [] };
 }

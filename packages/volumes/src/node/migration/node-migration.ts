@@ -101,6 +101,7 @@ export class NodeMigration implements Component {
     const plugins = this.#plugins.observe(this.#inHand);
     const nowMs = this.#env.clock.monotonicMs();
     const observed = { nowMs, ...this.#progress(), plugins, failure: undefined };
+    // Only at the start: afterwards the ways in force are what this agent has written.
     if (this.#isInitialised || observed.retryAtMs > nowMs) return observed;
     try {
       const csiNode = await this.#env.csiNode.read(signal);

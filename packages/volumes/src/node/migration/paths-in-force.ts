@@ -25,6 +25,7 @@ export class PathsInForce implements VolumePaths {
       this.#paths.set(inTreeName, wanted.isMigrationEnabledForPlugin(inTreeName) ? "csi" : "in-tree");
     this.manager = createMigratedPluginManager({
       enabled: (name) => {
+        // A plugin may be held on CSI after the global gate was switched off: its own way decides.
         if (name === "CSIMigration") return true;
         const plugin = pluginOfGate.get(name);
         return plugin === undefined ? gates.enabled(name) : this.of(plugin) === "csi";

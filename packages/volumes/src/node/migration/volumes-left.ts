@@ -43,6 +43,7 @@ export async function observeVolumesLeft(
   signal: AbortSignal,
 ): Promise<Readonly<Record<VolumePath, readonly string[]>>> {
   const listed = (node.status?.volumesAttached ?? []).map(({ name }) => name);
+  // The list also names what pods wait for, and nothing of that is mounted.
   const inUse = (node.status?.volumesInUse ?? []).filter((name) => !env.isMerelyWanted(name));
   // The list of attached volumes alone is early: a volume leaves it before it is detached.
   const attached = [...listed, ...uncertainVolumesOf(node), ...inUse];

@@ -16,6 +16,7 @@ export class ReportedInUse {
   posted(names: readonly string[]): boolean {
     const handedOut = this.#handedOut;
     const before = this.#reported;
+    // An older list may be stored late: what the newest leaves out is about to be withdrawn.
     this.#reported = new Set(names.filter((name) => handedOut === undefined || handedOut.has(name)));
     return this.#reported.size !== before.size || [...this.#reported].some((name) => !before.has(name));
   }

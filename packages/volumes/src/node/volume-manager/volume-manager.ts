@@ -165,6 +165,7 @@ export class VolumeManager implements VolumesInHand, Component {
       if (origin === undefined) continue;
       const isOnCsi = plugin.pluginName !== origin;
       const isOnItsWay = manager.isMigrationEnabledForPlugin(origin) === isOnCsi;
+      // What is here goes the way it came (docs/contract.md C1); what is only wanted is resolved again.
       if (isOnItsWay || this.#states.actual.get(uniqueName) !== undefined) this.#wakeVolume(uniqueName);
       else this.#states.desired.deleteVolume(uniqueName);
     }

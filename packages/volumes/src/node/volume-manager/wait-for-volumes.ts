@@ -53,6 +53,7 @@ export async function waitForVolumes(
     });
   } catch (error) {
     if (!(error instanceof DeadlineError) || signal.aborted) throw error;
+    // As in Kubernetes: what came at the last moment is no timeout (docs/behaviour/node-agent.md 8).
     if (missing().length === 0) return;
     throw new MountTimeoutError(timeoutMessage(env, uid, missing()), { cause: error });
   }

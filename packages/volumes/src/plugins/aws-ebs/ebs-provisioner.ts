@@ -31,6 +31,7 @@ export async function provisionEbs(
 ): Promise<PersistentVolume> {
   const parameters = readParameters(options.parameters);
   const requested = parseQuantity(options.pvc.spec?.resources?.requests?.storage ?? "0").toBytes();
+  // EBS sizes are whole GiB, and at least one.
   const sizeGiB = (requested + gibibyte - 1n) / gibibyte || 1n;
   const zone = chooseZone({
     parameterZones: parameters.zones,

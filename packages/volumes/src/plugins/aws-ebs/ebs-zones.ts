@@ -43,6 +43,7 @@ export function chooseZone(request: ZoneRequest): string {
     }
     return zone;
   }
+  // Sorted: the same claim must get the same zone when it is asked for again, in whatever order zones are listed.
   const zones = [...new Set(request.parameterZones ?? allowed ?? request.zonesWithNodes)].sort();
   if (zones.length === 0) throw new EbsVolumeError("no zone with a node to put the volume into");
   const { hash, offset } = spread(request.claimName);
@@ -81,6 +82,7 @@ function spread(claimName: string): { readonly hash: number; readonly offset: nu
 
 function fnv1(text: string): number {
   let hash = 0x811c9dc5;
+  // FNV-1 and not FNV-1a, as upstream (volume/helpers/zones.go): another hash would choose other zones.
   for (const byte of new TextEncoder().encode(text)) hash = (Math.imul(hash, 0x01000193) ^ byte) >>> 0;
   return hash;
 }

@@ -51,6 +51,7 @@ export class CsiAttacher {
       try {
         await host.kube.create(resources.volumeAttachments, attachment, { signal: within });
       } catch (error) {
+        // The object of an earlier try serves as well: its existence is the intent (docs/behaviour/csi-plugin.md 4).
         if (!isAlreadyExists(error)) {
           throw new AttachmentError(`VolumeAttachment ${name} of driver ${driver} was not created`, {
             cause: error,
@@ -160,6 +161,7 @@ async function watchForVerdict(
       if (settle(judge(event.type === "DELETED" ? undefined : event.object), volume, name)) return true;
     }
   } catch (error) {
+    // The version is too old to watch from: the caller reads the object again.
     if (!isExpired(error)) throw error;
   }
   return false;

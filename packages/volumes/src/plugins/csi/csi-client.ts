@@ -46,6 +46,7 @@ export async function withDriver<T>(
   signal: AbortSignal,
   use: (calls: NodeCalls) => Promise<T>,
 ): Promise<T> {
+  // For each method: a driver that has registered again may have another endpoint.
   const connection = context.connector.connect(requireDriver(context, driverName));
   try {
     return await withDeadline(context.volumeHost.clock, csiTimeoutMs, signal, (methodSignal) =>
@@ -96,6 +97,7 @@ export async function classified(what: string, call: () => Promise<unknown>): Pr
 
 const accessModes: Readonly<Record<string, VolumeCapability_AccessMode_Mode>> = {
   ReadWriteOnce: VolumeCapability_AccessMode_Mode.SINGLE_NODE_WRITER,
+  // SINGLE_NODE_SINGLE_WRITER needs a capability that the node does not ask for (docs/behaviour/csi-plugin.md 12).
   ReadWriteOncePod: VolumeCapability_AccessMode_Mode.SINGLE_NODE_WRITER,
   ReadOnlyMany: VolumeCapability_AccessMode_Mode.MULTI_NODE_READER_ONLY,
   ReadWriteMany: VolumeCapability_AccessMode_Mode.MULTI_NODE_MULTI_WRITER,

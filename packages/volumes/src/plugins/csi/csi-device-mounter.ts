@@ -94,6 +94,7 @@ async function stage(context: CsiNodeContext, staging: Staging, signal: AbortSig
     await orTransient(`the staging directory of volume ${source.volumeHandle} cannot be prepared`, () =>
       prepareStaging(context, staging, source),
     );
+    // Directory and data file stay: unmountDevice needs them (docs/behaviour/csi-plugin.md 8.2).
     if (!stages) return;
     try {
       await classified(`NodeStageVolume of ${source.volumeHandle} may be in progress`, () =>
@@ -150,6 +151,7 @@ export function csiDeviceUnmounter(context: CsiNodeContext): DeviceUnmounter {
   return {
     async unmountDevice(deviceMountPath, signal) {
       const { host } = context.kubelet;
+      // The parent goes last: without it an earlier call has come to its end.
       if ((await host.stat(parentOf(deviceMountPath))) === undefined) return;
       const { driverName, volumeHandle } = await stagedVolume(context, deviceMountPath, signal);
       await withDriver(context, driverName, signal, async (calls) => {

@@ -42,6 +42,7 @@ export function parseCsiVolumeName(volumeName: string): {
 
 /** Name of the VolumeAttachment: `csi-` and the SHA-256 of handle, driver and node name in hex. */
 export function attachmentName(volumeHandle: string, driver: string, nodeName: string): string {
+  // In the order of Kubernetes: nodes and other controllers find the object by computing its name.
   return `csi-${createHash("sha256").update(`${volumeHandle}${driver}${nodeName}`).digest("hex")}`;
 }
 

@@ -73,6 +73,7 @@ export async function removeMountDirectory(host: Host, mountPath: string): Promi
   if (await host.isMountPoint(mountPath)) return;
   const parent = mountPath.slice(0, mountPath.lastIndexOf("/"));
   await removePathOrDirectory(host, mountPath);
+  // After the mount directory: a crash between the two leaves the file, which still says what to clean up.
   await host.removeFile(`${parent}/${volDataFileName}`);
   await host.removeDirectory(parent);
 }

@@ -99,6 +99,7 @@ function beforeAttach(
     refuseAttach({ part, message, volumeAttachment, ...on }) {
       const volume = desiredOf(context, on);
       const attachment = context.actual.get(on.nodeName, on.uniqueName);
+      // Nothing was asked of the provider: the record of the intent goes again.
       if (attachment?.asked === false) context.actual.remove(attachment);
       // Its maker is gone: it is detached when no pod wants it.
       if (volumeAttachment !== undefined) recoverAttachment(context, volumeAttachment);
@@ -120,6 +121,7 @@ function startAttach(
       if (volume === undefined) return { observed: observeDisk(context, identity, evidence) };
       const operation = beginAttach(context, volume, undefined);
       const attachment = context.actual.get(on.nodeName, on.uniqueName);
+      // From here on it may be attached, whatever becomes of the call.
       if (attachment !== undefined) attachment.asked = true;
       context.inBackground(async (signal) => {
         const outcome = await attachInTree(context, volume, signal);
@@ -133,6 +135,7 @@ function startAttach(
       const volume = desiredOf(context, on);
       if (volume === undefined) return { observed: observeDisk(context, identity, evidence) };
       const name = csiAttachmentName(volume.uniqueName, volume.nodeName);
+      // Before the request: the cache may show the object before the answer comes, and wakes only what has begun.
       const operation = beginAttach(context, volume, name);
       try {
         const stored = await withDeadline(context.env.clock, volumeAttachmentTimeoutMs, signal, (within) =>
@@ -180,6 +183,7 @@ function endAttach(
     failAttach({ operation, message }) {
       const { volume } = operation;
       if (volume !== undefined) {
+        // It may be attached all the same, and is detached when no pod wants it (docs/behaviour/controllers.md A7).
         actual.put({ ...attachmentOf(volume), devicePath: "", confirmed: false });
       }
       return fail(operation, "Attach", message);

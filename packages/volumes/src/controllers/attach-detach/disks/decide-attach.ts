@@ -38,6 +38,7 @@ export function decideAttach(
     return multiAttach(demand, demand.elsewhereByName, otherNodesRetryMs);
   }
   const rivals = demand.isShared ? [] : others.filter(isRival);
+  // Before the back-off: what the attach waits for is reported while an earlier failure still delays it.
   const step = decideRivals(demand, rivals) ?? decideUnlisted(demand);
   if (step !== undefined) return step;
   if (demand.retryAtMs > observed.nowMs) return wait("back-off", demand.retryAtMs - observed.nowMs);

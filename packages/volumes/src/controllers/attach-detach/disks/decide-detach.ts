@@ -23,6 +23,7 @@ export function decideDetach(
   const on = { nodeName, uniqueName };
   const { disk } = attachment;
   if (disk !== undefined) return { step: "identify", ...on, disk };
+  // Before the wait for pods: a mere intent needs no detach, so nothing has to be protected from one.
   if (!attachment.isAsked) return { step: "forgetIntent", ...on };
   if (attachment.hasPendingPods) return wait(`pods on node ${nodeName} are not decided`);
   if (attachment.unknown !== undefined) {
@@ -61,6 +62,7 @@ function keep(attachment: ObservedAttachment, isPending: boolean): DiskStep | un
   const on = { nodeName, uniqueName };
   if (attachment.detachRequestedAtMs !== undefined) return { step: "keep", ...on };
   if (isPending) return undefined;
+  // The detach that failed may have been done: the node would wait for a device that is gone (decision 0003, row 17).
   if (attachment.isDetachTried) return { step: "doubt", ...on };
   return isUnlisted(attachment) ? { step: "list", ...on } : undefined;
 }
@@ -89,6 +91,7 @@ function onEvidence(
 ): DiskStep {
   const on = { nodeName, uniqueName };
   const asksNode = force === undefined;
+  // What is only presumed to be in-tree may be CSI's by now (docs/decisions/0019).
   const asksVolumeAttachment = !isConfirmed && !isCsi;
   const live = evidence?.detach;
   const isOfThis = live?.nodeName === nodeName && live.uniqueName === uniqueName;

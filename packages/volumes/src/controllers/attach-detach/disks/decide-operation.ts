@@ -53,6 +53,7 @@ function ofAttach({ operation, volumeAttachment, isCacheCurrent }: ObservedOpera
 function ofDetach({ operation, volumeAttachment, isCacheCurrent }: ObservedOperation): DiskStep | undefined {
   if (!isCacheCurrent) return undefined;
   if (volumeAttachment === undefined) return { step: "forgetAttachment", operation };
+  // The cache is behind the DELETE: what it shows is the state of before.
   if (!isDeleting(volumeAttachment)) return undefined;
   const version = volumeAttachment.metadata.resourceVersion;
   const firstVersion = operation.firstVersion ?? version;

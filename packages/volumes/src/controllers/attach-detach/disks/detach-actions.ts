@@ -87,6 +87,7 @@ function beforeDetach(
     refuseDetach({ message, isNodeEvent, ...on }) {
       const attachment = actual.get(on.nodeName, on.uniqueName);
       if (attachment === undefined) return observeAgain;
+      // It stays attached, and the node mounts only what its status lists.
       actual.setReported(attachment, true);
       const node = context.caches.nodes.get(on.nodeName);
       if (isNodeEvent && node !== undefined) {
@@ -170,6 +171,7 @@ function endDetach(
       const name = csiAttachmentName(operation.identity, operation.nodeName);
       if (name === undefined) return end(operation);
       try {
+        // Left by an attach through CSI, it would be orphaned (docs/behaviour/controllers.md A9).
         await env.kube.delete(resources.volumeAttachments, { name }, { signal });
       } catch (error) {
         if (signal.aborted) throw error;
@@ -199,6 +201,7 @@ function beginDetach(
   force: ForceReason | undefined,
 ): DiskOperation {
   const { uniqueName, nodeName } = attachment;
+  // From here on it may be detached, whatever the answer: only an attach makes it sure again.
   attachment.detachTried = true;
   if (force !== undefined) {
     context.env.logger.warn("volume is detached by force: its node does not confirm the unmount", {

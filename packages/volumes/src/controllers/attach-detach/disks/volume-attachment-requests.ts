@@ -44,6 +44,7 @@ export async function deleteVolumeAttachment(
   const { env, caches } = context;
   const done = { outcome: { kind: "done", devicePath: "" } } as const;
   if (name === undefined) throw new Error(`a volume of such a name has no VolumeAttachment`);
+  // Before the DELETE: when that is answered, the cache may already have dropped the object.
   const isCached = caches.attachments.get(name) !== undefined;
   const isFound = await env.kube.delete(resources.volumeAttachments, { name }, { signal });
   if (!isFound) return done;

@@ -58,6 +58,7 @@ function nodeStatusActions(context: AttachDetachContext): Actions<ObservedNodeSt
         await writeReport(context, nodeName, report, signal);
       } catch (error) {
         if (signal.aborted) throw error;
+        // A Node that is gone lists nothing: what waits for this write may go on.
         if (!isNotFound(error)) {
           context.env.logger.warn("node status not written", { node: nodeName, error: errorChain(error) });
           return { requeueAfterMs: retryMs };
@@ -80,6 +81,7 @@ async function writeReport(
   { listed, record }: NodeReport,
   signal: AbortSignal,
 ): Promise<void> {
+  // In a merge patch only null removes a member; one that is left out stays.
   const annotations = { [uncertainVolumesAnnotation]: record ?? null };
   const status = { volumesAttached: listed.length === 0 ? null : listed };
   const body = { metadata: { annotations }, status };

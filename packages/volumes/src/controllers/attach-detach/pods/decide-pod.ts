@@ -140,6 +140,7 @@ function backendOf(
     before.decidedIn === observed.csiNodeVersion;
   if (isStanding) return formOfPlugin(before.pluginName);
   const decision = newDecision(observed, nodeName, migratable);
+  // An error hands the disk to no path: the one that attached it stays responsible (docs/contract.md C1).
   return decision !== unread && decision.kind === "error" && keep !== undefined ? keep : decision;
 }
 

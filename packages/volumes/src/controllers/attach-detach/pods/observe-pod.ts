@@ -181,6 +181,7 @@ function attachedOn(
     .find((other) => other.nodeName === nodeName && other.confirmed && !other.detachTried);
   if (attached === undefined) return undefined;
   const node = context.caches.nodes.get(nodeName);
+  // What a node that the cache lacks uses is unknown, so its disk stays with its path.
   const isHeld = node === undefined || nodeUses(node, attached, formsAttached(context, attached));
   return { pluginName: attached.pluginName, isHeld };
 }

@@ -42,6 +42,7 @@ function podActions(context: AttachDetachContext): Actions<ObservedPod, PodStep>
   const failures = new Map<string, number>();
   const setPod = (key: string, observed: ObservedPod, desired: DesiredPod | undefined) => {
     const before = context.desired.pod(key);
+    // Before the pod is decided: without a pending pod, disks of the node are detached by the desired state.
     context.desired.setPod(key, desired);
     const node = context.pending.decided(key, observed.marks);
     wakeDisks(context, before, desired);

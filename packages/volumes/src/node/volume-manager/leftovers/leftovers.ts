@@ -65,6 +65,7 @@ export class Leftovers {
   /** The directory is cleaned up, or its volume is known again. */
   forget(path: string): void {
     this.#directories.delete(path);
+    // All or none: which of the names a directory stands for is not known.
     if (this.#directories.size === 0) this.#namesInUse = [];
   }
 }

@@ -89,6 +89,7 @@ async function reconstructPodVolume(
 ): Promise<void> {
   const spec = await plugin.constructVolumeSpec(volumeName, path);
   const unmounter = await plugin.newUnmounter(volumeName, podUID);
+  // `readOnly` is not on disk: a pod that still wants the volume mounts it again, which sets it.
   const pod = { podUID, volumeName, path: unmounter.getPath(), readOnly: false };
   env.actual.restore(restored(plugin, spec), { pod });
 }

@@ -184,6 +184,7 @@ export class PodController implements Component {
   #adopt(podUID: string, resolution: PodResolution, observed: ObservedPod): Next<ObservedPod> {
     const { pods, desired, clock, onDecided } = this.#env;
     const now = pods.get(podUID);
+    // Asked for again since: claims and volumes may have changed after they were read.
     if (now === undefined || now.requests !== observed.known?.requests || pods.isOver(podUID)) {
       return observeAgain;
     }

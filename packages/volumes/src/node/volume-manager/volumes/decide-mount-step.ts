@@ -48,6 +48,7 @@ export function decideMountStep(
   const affinity = mount.pod.spec.persistentVolume?.spec?.nodeAffinity?.required;
   if (affinity != null && !mount.isPlacementChecked) return { step: "checkPlacement" };
   if (mount.devicePath === undefined) return { step: "waitForDevice" };
+  // Before its state is looked at: until it has grown, a device counts as uncertain and would be mounted again.
   if (mount.isDeviceToGrow) return { step: "growStaged" };
   if (mount.volume.deviceMountable && actual?.device.state !== "mounted") return { step: "mountDevice" };
   if (!mount.isMounted) return { step: "mountForPod" };

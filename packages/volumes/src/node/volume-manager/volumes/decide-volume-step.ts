@@ -127,6 +127,7 @@ function verification(observed: ObservedVolume, desired: DesiredVolume): readonl
   const verify = { step: "verifyAttached", volume: desired, spec: pod.spec } as const;
   const atMs = retryAt(observed, "verify_controller_attached_volume", wholeVolume);
   if (!desired.attachable) return [{ atMs, step: verify }];
+  // Before the list is stored the controller may be detaching it (docs/behaviour/node-agent.md 7.2).
   if (!attachment.isReported) return [];
   if (attachment.isListed) return [{ atMs, step: verify }];
   if (attachment.lookAtMs === undefined)
@@ -137,6 +138,7 @@ function verification(observed: ObservedVolume, desired: DesiredVolume): readonl
 /** What is left of a volume that no pod wants or has. */
 function releases(observed: ObservedVolume): readonly Due[] {
   const { desired, actual, hasAddedPods, isDriverMissing, nowMs } = observed;
+  // After a restart a volume that no pod wants yet may belong to one that has not been looked at.
   if (actual === undefined || desired !== undefined || actual.pods.size > 0 || !hasAddedPods) return [];
   if (actual.device.state === "notMounted") return [{ atMs: nowMs, step: { step: "forget" } }];
   if (isDriverMissing) return [];

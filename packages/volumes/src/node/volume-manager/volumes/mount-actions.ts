@@ -46,6 +46,7 @@ async function beginMount(
   const { uid } = pod.pod.metadata;
   // The pod may have gone, or its plugin begun to change over, since that was observed.
   if (!env.paths.isDecided(origin) || env.desired.podOf(uniqueName, uid) === undefined) return observeAgain;
+  // Before the first await: a pod that goes meanwhile is not forgotten while a mount runs for it.
   const giveUp = env.mounts.begin(uniqueName, uid);
   try {
     const mounter = await plugin.newMounter(pod.spec, pod.pod);
@@ -119,6 +120,7 @@ async function mountDevice(
   const mounter = plugin.newDeviceMounter();
   const path = mounter.getDeviceMountPath(spec);
   await env.places.run(path, async () => {
+    // Under the lock: while this waited, another volume of the same PersistentVolume name may have been mounted.
     requireFreePlace(env.actual, uniqueName, path);
     try {
       await mounter.mountDevice(spec, devicePath, path, signal);
@@ -126,6 +128,7 @@ async function mountDevice(
       env.actual.deviceMountFailed(uniqueName, path, await checkedMountError(env.host, path, error));
       throw error;
     }
+    // Not ready before it has grown: a failure of that repeats both (docs/behaviour/node-agent.md 5).
     env.actual.markDeviceUncertain(uniqueName, path);
   });
   return { isDeviceToGrow: true };

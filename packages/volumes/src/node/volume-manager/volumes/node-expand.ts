@@ -86,6 +86,7 @@ async function finish(
   const { name, namespace = "", resourceVersion } = claim.metadata;
   const conditions = mergedResizeConditions(claim.status?.conditions ?? [], []);
   const body = {
+    // A claim that changed since it was read is read again: the conditions are those of that version.
     metadata: { resourceVersion },
     status: {
       capacity: { ...claim.status?.capacity, storage: size },

@@ -67,6 +67,7 @@ function recordFailure(
   env.logger.warn(`${operation} failed`, { volume: uniqueName, retryInMs, error: reason });
   if (operation === "volume_mount") {
     const pod = desired?.pods.get(subject);
+    // A wait that was given up because its pod has gone is no failure to report.
     if (pod !== undefined && !env.mounts.isGivenUp(uniqueName)) emitFailedMount(env, pod, reason);
     env.mounts.end(uniqueName);
   }
@@ -146,6 +147,7 @@ async function unmountForPod(
   // The pod may have come to want it again since that was observed.
   const isWanted = env.desired.podOf(key, podUID) !== undefined || !env.pods.mayUnmount(podUID);
   if (plugin === undefined || isWanted) return observeAgain;
+  // The answer may be lost although it was unmounted: until then it must not count as mounted.
   env.actual.markPodUncertain(key, pod);
   try {
     await env.places.run(podMountKey(plugin, podUID, volumeName), async () => {
