@@ -124,6 +124,7 @@ function claimsUsedBy(pod: Pod): readonly string[] {
   if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") return [];
   return (pod.spec?.volumes ?? []).flatMap((volume) => {
     if (volume.persistentVolumeClaim) return [volume.persistentVolumeClaim.claimName];
+    // Kubernetes names the claim of a generic ephemeral volume after its pod and volume.
     return volume.ephemeral ? [`${pod.metadata?.name ?? ""}-${volume.name}`] : [];
   });
 }
