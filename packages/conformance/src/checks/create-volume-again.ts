@@ -60,6 +60,7 @@ export const createVolumeAgainChecks: readonly Check[] = [
       const request = volumeRequest(context);
       const text = async () => {
         const volume = volumeOf(await mustAnswer("CreateVolume", context.controller.createVolume(request)));
+        // The order of a map's keys is not part of the answer.
         return JSON.stringify(Object.entries(volume.volumeContext).sort());
       };
       const [first, again] = [await text(), await text()];
@@ -79,6 +80,7 @@ export const createVolumeAgainChecks: readonly Check[] = [
         await mustAnswer("CreateVolume", context.controller.createVolume(request)),
       );
       const { volumeSizeBytes } = context.options;
+      // Counted from what was given: a plugin may round up what is asked for.
       const largerBytes = capacityBytes + volumeSizeBytes;
       const capacityRange = { requiredBytes: largerBytes, limitBytes: largerBytes };
       await mustEnd(
@@ -217,6 +219,7 @@ export const createVolumeAgainChecks: readonly Check[] = [
     after: [...after, "controller.create-volume.idempotent"],
     async run(context) {
       const request = volumeRequest(context);
+      // Not awaited, so that the crash comes while it is under way; how it ends is open.
       const underWay = context.controller.createVolume(request).then(volumeOf, () => undefined);
       await context.restartDriver();
       const first = await underWay;
