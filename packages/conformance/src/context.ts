@@ -94,6 +94,7 @@ export class CheckContext {
   async targetPath(name = this.name("target")): Promise<string> {
     const parent = `${this.options.targetDir}/${name}`;
     await this.#makeDirectory(parent);
+    // Added after its parent and so removed before it, should the driver leave it behind.
     this.#parts.ledger.add({ kind: "directory", path: `${parent}/mount` });
     return `${parent}/mount`;
   }

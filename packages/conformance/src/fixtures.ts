@@ -246,6 +246,7 @@ export function snapshotOf(answer: { readonly snapshot?: Snapshot | undefined })
 
 /** Makes a snapshot and waits until it can be used. */
 export async function makeReadySnapshot(context: CheckContext, sourceVolumeId: string): Promise<Snapshot> {
+  // One request for all looks: CSI reports readiness to a CreateSnapshot that is repeated.
   const request = snapshotRequest(context, sourceVolumeId);
   return context.eventually("the snapshot was ready to use", async () => {
     const snapshot = snapshotOf(
@@ -293,6 +294,7 @@ export async function isKnown(
   volumeId: string,
   clients: Pick<ConformanceClients, "controller"> = context,
 ): Promise<boolean> {
+  // Every controller has this call, with NOT_FOUND for an unknown id; those that list or get volumes are optional.
   const call = clients.controller.validateVolumeCapabilities({
     volumeId,
     volumeCapabilities: [capabilityOf(context)],

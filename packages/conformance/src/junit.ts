@@ -68,10 +68,12 @@ function escaped(text: string): string {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones to be replaced
       .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd")
       .replaceAll(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd")
+      // First of the escapes: the others bring an ampersand each.
       .replaceAll("&", "&amp;")
       .replaceAll("<", "&lt;")
       .replaceAll(">", "&gt;")
       .replaceAll('"', "&quot;")
+      // A parser turns a line break in an attribute into a space.
       .replaceAll("\n", "&#10;")
   );
 }

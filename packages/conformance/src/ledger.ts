@@ -49,6 +49,7 @@ export const removalOrder = [
   "controllerPublish",
   "groupOfRequest",
   "groupSnapshot",
+  // Before the volumes: a driver may refuse to delete a volume that has snapshots (CSI, DeleteVolume).
   "snapshotOfRequest",
   "snapshot",
   "volumeOfRequest",
@@ -72,6 +73,7 @@ export class Ledger implements CallWatcher {
 
   add(made: Made): void {
     const key = keyOf(made);
+    // A Map keeps the place of a key that is set again: what was made again is to be the newest.
     this.#made.delete(key);
     this.#made.set(key, made);
   }
@@ -147,6 +149,7 @@ function effectsOf({ method, request: anyRequest, response: anyResponse, error }
     case "CreateVolume": {
       const request = anyRequest as CreateVolumeRequest;
       const ofRequest = { kind: "volumeOfRequest", request } as const;
+      // Without a name the call cannot be repeated to learn the id.
       if (!isDone) return request.name === "" ? [] : [{ made: ofRequest, isThere: true }];
       const volumeId = (anyResponse as CreateVolumeResponse).volume?.volumeId ?? "";
       return [{ made: ofRequest, isThere: false }, ...there(volumeId, { kind: "volume", volumeId })];

@@ -98,6 +98,7 @@ interface Inspector {
 
 /** Looks at every field that is set, at any depth. */
 function inspect(message: ReflectMessage, path: string, to: Inspector): void {
+  // A Timestamp before 1970 is negative, and no fault.
   if (message.desc.typeName.startsWith("google.protobuf.")) return;
   for (const field of message.sortedFields) {
     if (!message.isSet(field)) continue;

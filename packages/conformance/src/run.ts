@@ -158,12 +158,14 @@ export class ConformanceSession {
       await check.run(this.#contextOf(ledger, calls, signal));
       return end("passed");
     } catch (error) {
+      // An interrupted check has no outcome: how it ended says nothing of the driver.
       signal.throwIfAborted();
       if (error instanceof CheckSkipped) return end("skipped", error.message);
       const missingRight = missingRightOf(error);
       if (missingRight !== undefined) return end("skipped", missingRight);
       this.#failedIds.add(check.id);
       if (error instanceof CsiCallError && !error.answered) {
+        // A driver that is slow is still there; one whose connection broke may be restarting.
         const isBack = error.code === "DEADLINE_EXCEEDED" || (await this.#awaitReturn(signal));
         if (!isBack) this.#goneSince = check.id;
         return end("failed", lostAnswer(error, isBack));
@@ -180,6 +182,7 @@ export class ConformanceSession {
       const reason = need(this.target);
       if (reason !== undefined) return reason;
     }
+    // One cause is to be one failure (decision 0014).
     const broken = check.after?.find((id) => this.#failedIds.has(id));
     return broken === undefined ? undefined : `it says nothing while ${broken} fails`;
   }
@@ -233,6 +236,7 @@ export class ConformanceSession {
 
   /** Waits for a driver that is gone, after a crash or a restart. */
   async #awaitReturn(signal: AbortSignal): Promise<boolean> {
+    // Without ledger and calls: these probes are the runner's, not the check's.
     const parts = { clock: this.#env.clock, clients: this.#clients(signal, undefined, []), signal };
     const patienceMs = this.#options.restartDriver === undefined ? returnMs : this.#options.patienceMs;
     return restarted(parts, { ...this.#options, patienceMs }).then(

@@ -51,6 +51,7 @@ export async function observeTarget(
     throw unreachable(error, options.endpoint);
   });
   const plugin = await declaredPlugin(clients);
+  // Asked also where it is not declared: a check is about controllers that serve without declaring it.
   const controllerAnswer = await orNothing(clients.controller.controllerGetCapabilities({}), options);
   const groupAnswer = plugin.has("GROUP_CONTROLLER_SERVICE")
     ? await orNothing(clients.groupController.groupControllerGetCapabilities({}), options)

@@ -22,6 +22,7 @@ const pauseMs = 500;
 export async function undoAll(env: UndoEnv, ledger: Ledger, signal: AbortSignal): Promise<readonly string[]> {
   let reasons = new Map<Made, string>();
   for (let pass = 0; pass < passesMax && ledger.size > 0 && !signal.aborted; pass++) {
+    // An abort is no failure of the removal: what is left by then is reported.
     if (pass > 0) await env.clock.sleep(pauseMs * 2 ** (pass - 1), signal).catch(() => {});
     reasons = new Map();
     for (const made of ledger.inOrder()) {

@@ -34,6 +34,7 @@ export function addFinalizerPatch(
   finalizers: readonly string[] | null | undefined,
   finalizer: string,
 ): readonly JsonPatchStep[] {
+  // A missing list passes a test for null; one that others have made meanwhile fails it and is not replaced.
   if (finalizers === null || finalizers === undefined) {
     return [
       { op: "test", path, value: null },
@@ -46,6 +47,7 @@ export function addFinalizerPatch(
       { op: "replace", path, value: [finalizer] },
     ];
   }
+  // No test: to append drops no finalizer of others, whatever else the list holds by now.
   return [{ op: "add", path: `${path}/-`, value: finalizer }];
 }
 

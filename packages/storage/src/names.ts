@@ -89,6 +89,7 @@ function cut(uid: string, length: number): string {
 /** Name that the in-tree cloud plugins give to a new disk (Kubernetes `volume/util`, GenerateVolumeName). */
 export function generateVolumeName(clusterName: string, pvName: string, maxLength: number): string {
   const prefix = `${clusterName}-dynamic`;
+  // Only the cluster's part is cut: the volume's makes the name unique.
   const room = Math.max(0, maxLength - pvName.length - 1);
   return `${prefix.slice(0, room)}-${pvName}`;
 }
@@ -109,8 +110,10 @@ export function isDns1123Subdomain(text: string): boolean {
 /** What the API server finds wrong with a CSI driver's name; empty: nothing (Kubernetes, ValidateCSIDriverName). */
 export function csiDriverNameErrors(driver: string): readonly string[] {
   const errors: string[] = [];
+  // Kubernetes reports an empty name as required, with no text of its own.
   if (driver === "") errors.push("");
   if (driver.length > 63) errors.push("must be no more than 63 characters");
+  // Kubernetes compares in lower case, so a name with capitals passes.
   const lower = driver.toLowerCase();
   if (lower.length > 253) errors.push("must be no more than 253 characters");
   if (!dns1123Subdomain.test(lower)) {

@@ -31,6 +31,7 @@ export function volumeIsAccessible(
   if (affinity?.required === undefined || nodeTopology === undefined) return true;
   return (affinity.required.nodeSelectorTerms ?? []).some((term) => {
     const expressions = term.matchExpressions ?? [];
+    // In Kubernetes a term without expressions matches no node.
     return expressions.length > 0 && expressions.every((expression) => matches(expression, nodeTopology));
   });
 }
@@ -48,6 +49,7 @@ function matches(
     case "In":
       return value !== undefined && values.includes(value);
     case "NotIn":
+      // As with label selectors, a missing key satisfies NotIn.
       return value === undefined || !values.includes(value);
     case "Exists":
       return value !== undefined;

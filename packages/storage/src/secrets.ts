@@ -113,6 +113,7 @@ export function secretReference(
   if (templates === undefined) return undefined;
   const known: Record<string, string> = { "pv.name": pvName };
   if (claim !== undefined) known["pvc.namespace"] = claim.namespace;
+  // Before the claim's name and annotations are known here: its author must not choose the namespace.
   const namespace = resolveTemplate(templates.namespace, known);
   if (!isDns1123Label(namespace)) {
     throw new ParameterError(

@@ -21,6 +21,7 @@ function nameAfterDollar(rest: string): { readonly name: string; readonly width:
   if (rest.startsWith("{")) {
     if (special.test(rest.charAt(1)) && rest.charAt(2) === "}") return { name: rest.charAt(1), width: 3 };
     const end = rest.indexOf("}", 1);
+    // As os.Expand: of an unclosed brace, only the dollar and the brace vanish.
     if (end < 0) return { name: "", width: 1 };
     return { name: rest.slice(1, end), width: end + 1 };
   }
@@ -35,6 +36,7 @@ export function resolveTemplate(template: string, values: Readonly<Record<string
   let text = "";
   let done = 0;
   for (let at = 0; at < template.length; at++) {
+    // As os.Expand: a dollar at the very end stays.
     if (template[at] !== "$" || at + 1 >= template.length) continue;
     text += template.slice(done, at);
     const { name, width } = nameAfterDollar(template.slice(at + 1));

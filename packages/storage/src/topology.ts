@@ -130,6 +130,7 @@ function requisiteTerms(
   }
   if (allowedTopologies.length > 0) return { terms: flatten(allowedTopologies) };
   if (selected === undefined && !immediateTopology) return { terms: [] };
+  // What an earlier attempt has seen: a retry must send the same request (docs/behaviour/sidecars.md 2.6).
   if (memory?.requisiteTerms !== undefined) return { terms: memory.requisiteTerms.map(sortedTerm) };
   const keys = selected?.keys ?? anyKeys(question);
   const terms = question.nodes
@@ -158,6 +159,7 @@ function preferredTerms(
 ): readonly Term[] {
   if (selected === undefined) {
     const { hash, index } = pvcNameHash(question.pvcName);
+    // `>>> 0` wraps the sum as uint32 does in the reference (docs/behaviour/sidecars.md 2.6).
     return rotated(requisite, ((hash + index) >>> 0) % requisite.length);
   }
   if (question.strictTopology) return requisite;

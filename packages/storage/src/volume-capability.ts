@@ -51,6 +51,7 @@ export function attachAccessMode(accessModes: readonly string[], support: Access
     }
     return csiAccessMode("ReadWriteOncePod", support);
   }
+  // It wins over ReadWriteOnce and ReadOnlyMany, as in external-attacher (docs/behaviour/sidecars.md 3.1).
   if (has("ReadWriteMany")) return Mode.MULTI_NODE_MULTI_WRITER;
   if (has("ReadOnlyMany") && has("ReadWriteOnce")) {
     throw new AccessModeError(`spec.accessModes ${all}: CSI has no mode that is both, remove one`);

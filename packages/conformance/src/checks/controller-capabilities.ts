@@ -128,6 +128,7 @@ export const controllerCapabilityChecks: readonly Check[] = [
       for (const [capability, rpc, call] of optionalCalls) {
         if (context.target.controller.has(capability)) continue;
         const { code } = await endingOf(call(context));
+        // An empty request may be found invalid before its capability is looked at.
         must(
           ["UNIMPLEMENTED", "INVALID_ARGUMENT"].includes(code),
           `${capability} is not declared, and an empty ${rpc} ended with ${code}; must be UNIMPLEMENTED`,

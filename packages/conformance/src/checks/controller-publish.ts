@@ -58,6 +58,7 @@ export const controllerPublishChecks: readonly Check[] = [
         what: "ControllerPublishVolume without a volume_id",
         codes: ["INVALID_ARGUMENT"],
         call: (context) => [
+          // Any node: its own id may be unknown, and the volume_id alone is to be missing.
           () =>
             publish(context, publishRequest(context, { volumeId: "", volumeContext: {} }, { nodeId: "n" })),
         ],
@@ -243,6 +244,7 @@ export const controllerPublishChecks: readonly Check[] = [
     after,
     async run(context) {
       const volumes: Awaited<ReturnType<typeof makeVolume>>[] = [];
+      // Made one after the other: only publishing is looked at here.
       for (let i = 0; i < context.options.parallel; i++) volumes.push(await makeVolume(context));
       await sideBySide(context, "ControllerPublishVolume of different volumes", ["OK"], (index) =>
         publish(context, publishRequest(context, volumes[index] ?? { volumeId: "", volumeContext: {} })),
@@ -287,6 +289,7 @@ export const controllerUnpublishChecks: readonly Check[] = [
       {
         id: "controller.unpublish-volume.unknown-volume",
         what: "ControllerUnpublishVolume of a volume that does not exist",
+        // CSI: OK where the volume can be assumed to be unpublished, else NOT_FOUND.
         codes: ["OK", "NOT_FOUND"],
         needs: [nodeIdKnown],
         call: (context) => [

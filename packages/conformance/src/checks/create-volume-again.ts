@@ -60,6 +60,7 @@ export const createVolumeAgainChecks: readonly Check[] = [
       const request = volumeRequest(context);
       const text = async () => {
         const volume = volumeOf(await mustAnswer("CreateVolume", context.controller.createVolume(request)));
+        // The order of a map's keys is not part of the answer.
         return JSON.stringify(Object.entries(volume.volumeContext).sort());
       };
       const [first, again] = [await text(), await text()];
@@ -79,7 +80,7 @@ export const createVolumeAgainChecks: readonly Check[] = [
         await mustAnswer("CreateVolume", context.controller.createVolume(request)),
       );
       const { volumeSizeBytes } = context.options;
-      // A driver may say 0 for a size that it does not know.
+      // Counted from what was given, which may be rounded up; 0 where the driver does not say.
       const madeBytes = capacityBytes === 0n ? volumeSizeBytes : capacityBytes;
       const largerBytes = madeBytes + volumeSizeBytes;
       const capacityRange = { requiredBytes: largerBytes, limitBytes: largerBytes };
@@ -219,6 +220,7 @@ export const createVolumeAgainChecks: readonly Check[] = [
     after: [...after, "controller.create-volume.idempotent"],
     async run(context) {
       const request = volumeRequest(context);
+      // Not awaited, so that the crash comes while it is under way; how it ends is open.
       const underWay = context.controller.createVolume(request).then(volumeOf, () => undefined);
       await context.restartDriver();
       const first = await underWay;

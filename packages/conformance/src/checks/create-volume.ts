@@ -114,6 +114,7 @@ export const createVolumeChecks: readonly Check[] = [
         const { requiredBytes, limitBytes } = capacityRange;
         const what = `CreateVolume with required_bytes ${requiredBytes} and limit_bytes ${limitBytes}`;
         const request = volumeRequest(context, { capacityRange });
+        // CSI lets a plugin refuse a range: not every size can be had everywhere.
         const ending = await mustEnd(what, context.controller.createVolume(request), "OK", "OUT_OF_RANGE");
         if (ending.code !== "OK") continue;
         const { capacityBytes } = volumeOf(ending.answer);
@@ -149,6 +150,7 @@ export const createVolumeChecks: readonly Check[] = [
     needs,
     after,
     async run(context) {
+      // Within an int64, so that the size is refused and not the number.
       const requiredBytes = 2n ** 62n;
       const what = `CreateVolume of ${requiredBytes} bytes`;
       const request = volumeRequest(context, { capacityRange: { requiredBytes } });
@@ -171,6 +173,7 @@ export const createVolumeChecks: readonly Check[] = [
     needs,
     after,
     async run(context) {
+      // The difference is in the last byte: a plugin that cuts names takes the two for one.
       const start = context.name("long").padEnd(nameBytes - 1, "x");
       const first = await makeVolume(context, { name: `${start}1` }, "CreateVolume with a name of 128 bytes");
       const second = await makeVolume(
@@ -209,6 +212,7 @@ export const createVolumeChecks: readonly Check[] = [
     async run(context) {
       const base = context.name("path");
       const ids = new Set<string>();
+      // Joined to a directory, or decoded, several of these would be one path.
       for (const name of [base, `../${base}`, `./${base}`, `${base}/.`, `${base}%2f`]) {
         ids.add((await makeVolume(context, { name }, `CreateVolume with the name "${name}"`)).volumeId);
       }
@@ -222,6 +226,7 @@ export const createVolumeChecks: readonly Check[] = [
     needs,
     after,
     async run(context) {
+      // An orchestrator must not send such names, so both answers are right; one volume for both is not (decision 0014).
       const start = context.name("overlong").padEnd(2 * nameBytes, "x");
       const ids: string[] = [];
       for (const name of [`${start}1`, `${start}2`]) {

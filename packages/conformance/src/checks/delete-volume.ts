@@ -62,6 +62,7 @@ export const deleteVolumeChecks: readonly Check[] = [
     sentence: "a volume that DeleteVolume was answered OK for is not there any more",
     spec,
     needs,
+    // `isKnown` relies on NOT_FOUND for what does not exist.
     after: [...after, "controller.validate-volume-capabilities.unknown"],
     async run(context) {
       const { volumeId } = await makeVolume(context);
@@ -80,6 +81,7 @@ export const deleteVolumeChecks: readonly Check[] = [
     after,
     async run(context) {
       const { volumeId } = await makeVolume(context);
+      // A plugin that makes a path of the id would resolve these to the volume's own.
       for (const other of [
         `./${volumeId}`,
         `${volumeId}/`,

@@ -173,6 +173,7 @@ export const expandVolumeChecks: readonly Check[] = [
         context.controller.controllerGetVolume({ volumeId }),
       );
       const shown = volume?.capacityBytes ?? 0n;
+      // 0: the plugin does not say the size (CSI, Volume).
       must(
         shown === 0n || shown >= expandSizeBytes,
         `the volume was expanded to ${expandSizeBytes} bytes and is shown with ${shown}`,

@@ -51,6 +51,7 @@ export const groupSnapshotChecks: readonly Check[] = [
     after: made,
     async run(context) {
       const { group, request } = await makeGroup(context);
+      // CSI gives the snapshots of a group no order.
       const sources = group.snapshots.map(({ sourceVolumeId }) => sourceVolumeId).sort();
       must(
         sources.join() === [...request.sourceVolumeIds].sort().join(),

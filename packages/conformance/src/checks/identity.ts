@@ -141,6 +141,7 @@ export const identityChecks: readonly Check[] = [
     sentence: "a plugin that serves snapshot metadata declares SNAPSHOT_METADATA_SERVICE",
     spec: "GetPluginCapabilities",
     async run(context) {
+      // Without a snapshot_id: a service that is there refuses this, and does no work.
       const { code } = await endingOf(context.snapshotMetadata.getMetadataAllocated({}));
       if (code === "UNIMPLEMENTED")
         context.skip("no snapshot metadata service answers (GetMetadataAllocated)");
@@ -181,6 +182,7 @@ export const identityChecks: readonly Check[] = [
     async run(context) {
       await context.eventually("Probe said ready", async () => {
         const { ready } = await mustAnswer("Probe", context.identity.probe({}));
+        // Absent means ready (docs/behaviour/csi-spec-notes.md 5).
         return ready !== false || undefined;
       });
     },

@@ -51,6 +51,7 @@ export const listVolumesChecks: readonly Check[] = [
       const entry = await entryOf(context, volumeId);
       must(entry !== undefined, `volume ${volumeId} was made and is not listed`);
       const listed = entry.volume?.capacityBytes ?? 0n;
+      // 0: the plugin does not say the size (CSI, Volume).
       must(
         listed === 0n || capacityBytes === 0n || listed === capacityBytes,
         `volume ${volumeId} was made with ${capacityBytes} bytes and is listed with ${listed}`,
@@ -80,6 +81,7 @@ export const listVolumesChecks: readonly Check[] = [
       for (let i = 0; i < 3; i++) own.push((await makeVolume(context)).volumeId);
       for (const maxEntries of [1, 2]) {
         const ids = await idsOfAllVolumes(context, maxEntries);
+        // Volumes of others may come and go between two pages: CSI promises no consistent view.
         for (const id of own) {
           const times = ids.filter((other) => other === id).length;
           must(times === 1, `volume ${id} is ${times} times on the pages of ${maxEntries}`);
@@ -108,6 +110,7 @@ export const listVolumesChecks: readonly Check[] = [
         if (page === undefined) return;
         const ids = page.entries.map(({ volume }) => volume?.volumeId ?? "");
         seen.push(...ids);
+        // The volume of the page just read is deleted: a token that counts positions then passes over the next one.
         const first = ids.find((id) => own.includes(id));
         if (deleted === "" && first !== undefined) {
           deleted = first;

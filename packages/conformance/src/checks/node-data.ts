@@ -172,6 +172,7 @@ export const nodeDataChecks: readonly Check[] = [
     async run(context) {
       const first = await makePublishedVolume(context);
       await write(context, first, "at the cut");
+      // Off the node first: a snapshot need not hold what is still in the page cache.
       await takeOff(context, first);
       const { snapshotId } = await makeReadySnapshot(context, first.volumeId);
       const { volumeId, volumeContext } = first;

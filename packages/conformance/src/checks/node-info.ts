@@ -92,6 +92,7 @@ export const nodeInfoChecks: readonly Check[] = [
       for (const [capabilities, rpc, call] of optionalCalls) {
         if (capabilities.some((capability) => context.target.node.has(capability))) continue;
         const { code } = await endingOf(call(context));
+        // An empty request may be found invalid before its capability is looked at.
         must(
           ["UNIMPLEMENTED", "INVALID_ARGUMENT"].includes(code),
           `${capabilities[0]} is not declared, and an empty ${rpc} ended with ${code}; must be UNIMPLEMENTED`,

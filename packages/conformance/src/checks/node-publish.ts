@@ -162,6 +162,7 @@ export const nodePublishChecks: readonly Check[] = [
     {
       id: "node.publish-volume.second-target",
       what: "NodePublishVolume at a second target_path with SINGLE_NODE_WRITER",
+      // CSI's table says FAILED_PRECONDITION, and Kubernetes relies on OK (decision 0014).
       codes: ["OK", "FAILED_PRECONDITION"],
       after,
       async call(context) {
@@ -197,6 +198,7 @@ export const nodePublishChecks: readonly Check[] = [
       const targetPath = await context.targetPath();
       const request = nodePublishRequest({ ...usable, stagingTargetPath, targetPath });
       const { code } = await endingOf(context.node.nodePublishVolume(request));
+      // Any refusal will do: that staging comes first is the orchestrator's duty (decision 0014).
       must(
         code !== "OK",
         "NodePublishVolume of a volume that was not staged was answered OK: what is published?",
@@ -257,6 +259,7 @@ export const nodePublishChecks: readonly Check[] = [
       };
       const request = volumeRequest(context, { volumeCapabilities: [capability] });
       const ending = await endingOf(context.controller.createVolume(request));
+      // No capability declares block access: that a driver lacks it shows only here.
       if (ending.code === "INVALID_ARGUMENT") context.skip("the driver has no volumes for block access");
       must(ending.code === "OK", `CreateVolume for block access ended with ${ending.code}`);
       const usable = await makeUsable(context, volumeOf(ending.answer), capability);
@@ -286,6 +289,7 @@ export const nodePublishChecks: readonly Check[] = [
         "NodePublishVolume repeated",
         context.node.nodePublishVolume(nodePublishRequest(volume)),
       );
+      // Mounts that calls at once have stacked would outlast a single unpublish.
       const { volumeId, targetPath } = volume;
       await mustAnswer("NodeUnpublishVolume", context.node.nodeUnpublishVolume({ volumeId, targetPath }));
       must(

@@ -90,6 +90,7 @@ export const nodeStageChecks: readonly Check[] = [
       {
         id: "node.stage-volume.incompatible",
         what: "NodeStageVolume at the same path with another access type",
+        // ALREADY_EXISTS is about the path; a plugin without the other access type refuses that first.
         codes: ["ALREADY_EXISTS", "FAILED_PRECONDITION", "INVALID_ARGUMENT"],
         needs: [canUseVolumes],
         after,
@@ -189,6 +190,7 @@ export const nodeStageChecks: readonly Check[] = [
         "NodeStageVolume repeated after a crash",
         context.node.nodeStageVolume(stageRequest(volume)),
       );
+      // Once more: NodeUnstageVolume has to work without what the repeated call has put into memory.
       await context.restartDriver();
       await unstage(context, volume);
     },

@@ -36,6 +36,7 @@ export const nodeStatsChecks: readonly Check[] = [
       must(usage.length > 0, "NodeGetVolumeStats was answered without usage; it is REQUIRED");
       for (const [index, { unit, total }] of usage.entries()) {
         must(unit === Unit.BYTES || unit === Unit.INODES, `usage[${index}] has no unit; it is REQUIRED`);
+        // Of bytes only: file systems such as btrfs have no fixed number of inodes and report 0.
         must(unit !== Unit.BYTES || total > 0n, `usage[${index}] has no total; it is REQUIRED`);
       }
     },
@@ -172,6 +173,7 @@ export const nodeExpandChecks: readonly Check[] = [
         expand(context, await expandable(context)),
       );
       const { expandSizeBytes } = context.options;
+      // capacity_bytes is OPTIONAL in this answer.
       must(
         capacityBytes === 0n || capacityBytes >= expandSizeBytes,
         `asked for ${expandSizeBytes} bytes, NodeExpandVolume gave ${capacityBytes}`,
@@ -262,6 +264,7 @@ export const nodeExpandChecks: readonly Check[] = [
         after: published,
         async call(context) {
           const volume = await makePublishedVolume(context);
+          // Not sent either: a plugin could find the volume by it.
           const stagingTargetPath = "";
           return [
             () =>

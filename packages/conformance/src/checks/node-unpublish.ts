@@ -93,6 +93,7 @@ export const nodeUnpublishChecks: readonly Check[] = [
     async run(context) {
       const { volumeId } = await makeStagedVolume(context);
       const targetPath = await context.targetPath();
+      // As a crash leaves it between the making of the directory and the mount.
       await context.host.makeDirectory(targetPath);
       const what = "NodeUnpublishVolume of a target_path that is a directory with nothing mounted on it";
       await unpublish(context, { volumeId, targetPath }, what);
@@ -136,6 +137,7 @@ export const nodeUnpublishChecks: readonly Check[] = [
     async run(context) {
       const first = await makePublishedVolume(context);
       const targetPath = await context.targetPath();
+      // A plugin may refuse the second path for SINGLE_NODE_WRITER (decision 0014).
       const second = await publish(context, first, { targetPath }).catch(() => undefined);
       if (second === undefined) context.skip("the driver publishes a volume at one path only");
       await unpublish(context, first);

@@ -56,6 +56,7 @@ async function snapshotsWithData(context: CheckContext): Promise<Snapshots> {
   const first = await makePublishedVolume(context);
   const cutAfterWriting = async (volume: typeof first, letter: string) => {
     await context.host.writeFileAtomic(`${volume.targetPath}/longshore-check`, letter.repeat(fileBytes));
+    // Off the node first: a snapshot need not hold what is still in the page cache.
     await takeOff(context, volume);
     return (await makeReadySnapshot(context, volume.volumeId)).snapshotId;
   };
@@ -132,6 +133,7 @@ function streamChecks({ rpc, slug, shows, read }: Stream): Check[] {
   const middle = (context: CheckContext, messages: readonly Message[]) => {
     const last = blocksOf(messages).at(-1);
     if (last === undefined || last.sizeBytes < 2n) context.skip("the driver reports no range");
+    // Not at its edge: CSI asks for the range that the offset lies in, too.
     return last.byteOffset + 1n;
   };
   return [
@@ -167,6 +169,7 @@ function streamChecks({ rpc, slug, shows, read }: Stream): Check[] {
       sentence: `the ranges of ${rpc} ascend and do not overlap, over the whole stream`,
       after: works,
       async run(context) {
+        // Small messages, so that the order from one message to the next is seen as well.
         const blocks = blocksOf((await all(context, { maxResults: 3 })).messages);
         for (const [index, block] of blocks.entries()) {
           must(block.sizeBytes > 0n, `the range at ${block.byteOffset} has ${block.sizeBytes} bytes`);
@@ -199,6 +202,7 @@ function streamChecks({ rpc, slug, shows, read }: Stream): Check[] {
       sentence: `type and capacity are the same in all messages of ${rpc}`,
       after: works,
       async run(context) {
+        // One range a message, so that there are several messages to compare.
         const { messages } = await all(context, { maxResults: 1 });
         const formats = new Set(messages.map((m) => `${m.blockMetadataType} ${m.volumeCapacityBytes}`));
         must(formats.size <= 1, `type and capacity change within the stream: ${[...formats].join(", ")}`);
@@ -229,6 +233,7 @@ function streamChecks({ rpc, slug, shows, read }: Stream): Check[] {
         const { snapshots, messages } = await all(context, { maxResults: 1 });
         const longest = Math.max(0, ...messages.map(({ blockMetadata }) => blockMetadata.length));
         must(longest <= 1, `${rpc} with max_results 1 gave a message with ${longest} ranges`);
+        // Compared by the bytes covered: a plugin may cut its ranges differently for smaller messages.
         const whole = covered(blocksOf(await mustAnswer(rpc, read(context, snapshots, {}))));
         const found = covered(blocksOf(messages));
         must(found === whole, `${rpc} with max_results 1 covers ${found}, and without ${whole}`);
@@ -351,6 +356,7 @@ export const snapshotMetadataChecks: readonly Check[] = [
     {
       id: "snapshot-metadata.delta.beyond-end",
       what: "GetMetadataDelta with a starting_offset beyond the end of the volume",
+      // A plugin that keeps no track of changes may say that first.
       codes: ["OUT_OF_RANGE", "FAILED_PRECONDITION"],
       after: made,
       async call(context) {

@@ -93,6 +93,7 @@ export const validateChecks: readonly Check[] = [
           context.controller.validateVolumeCapabilities({
             volumeId,
             volumeContext,
+            // Next to a possible one: CSI confirms only when all of them are supported.
             volumeCapabilities: [capabilityOf(context), capability as ReturnType<typeof capabilityOf>],
           }),
           "OK",

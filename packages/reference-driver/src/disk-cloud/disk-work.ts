@@ -175,6 +175,7 @@ export class DiskWork {
       if (grown !== disk) await this.#put(grown);
       // Also when the size is that already: a crash may have come between the size and the machine.
       await this.#makeBackingFile(grown).catch(async (error: unknown) => {
+        // Without room the stored size goes back, or the disk would claim bytes that it does not have.
         if (isFull(error)) await this.#put(disk);
         throw error;
       });
@@ -258,6 +259,7 @@ export class DiskWork {
       await this.#options.host.detachLoop(this.backingFile(disk.id));
     } catch (error) {
       if (!(error instanceof HostError) || error.code !== "EBUSY") throw error;
+      // As it was: a disk without a device path had not been attached to the end.
       await this.#put({ ...disk, state: disk.devicePath === undefined ? "attaching" : "attached" });
       throw new CloudError(
         "InUse",

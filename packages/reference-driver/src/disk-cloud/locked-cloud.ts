@@ -19,6 +19,7 @@ export async function startDiskCloud(
   try {
     const service = await createDiskCloud(env, options);
     const server = await serveDiskCloud(service, socketPath);
+    // Last, also after a failure: a successor must not read the state while this one may write it.
     const stop = () => server.stop().finally(() => lock.release());
     return { service, component: { stop } };
   } catch (error) {

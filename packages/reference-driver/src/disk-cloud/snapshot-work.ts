@@ -58,6 +58,7 @@ export class SnapshotWork {
       await this.#finish(members).catch((error: unknown) => failures.push(error));
     }
     for (const group of record.groupsOf(file.state)) {
+      // A crash between the removal of its members and its own leaves such a group.
       if (record.membersOf(file.state, group).length === 0) await this.#forget(group.id);
     }
     return failures;
@@ -114,6 +115,7 @@ export class SnapshotWork {
         return { id, name: `${name}-${index}`, diskId, groupId: group.id };
       });
       const open = present === undefined ? [] : record.membersOf(file.state, present);
+      // Members that were planned before keep their ids.
       await this.#cut(open.length > 0 ? open : members, group);
       const made = record.toGroup(file.state, group);
       if (made === undefined) throw new CloudError("Unavailable", `group ${group.id} is not made: try again`);

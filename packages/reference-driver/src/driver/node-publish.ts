@@ -56,6 +56,7 @@ export async function publishVolume(
   const source = isBlock ? attachment.devicePath : stagedReadOnly.source;
   const shown = { source, readOnly: readOnly || (!isBlock && stagedReadOnly.readOnly) };
   if (await isPublished(node.host, record, { target, publication, shown })) return {};
+  // Before the mount: after a crash, a record without a mount does no harm (`checkWriters`).
   await node.records.update(volumeId, (before) => withPublication(before, target, publication));
   const context = { node, volumeId, attachment, target, readOnly: publication.readOnly };
   if (isBlock) await publishBlock(context);
@@ -71,6 +72,7 @@ export async function unpublishVolume(
   const { host, records } = node;
   const target = checkAbsolutePath("target_path", request.targetPath);
   const publication = (await records.of(request.volumeId)).publications[target];
+  // Read before the unmount: afterwards nothing at the target names the device.
   const source = publication?.isBlock === true ? (await topMount(host, target))?.source : undefined;
   await unmountAll(host, target);
   const kindOfPath = (await host.stat(target))?.kind;
@@ -189,6 +191,7 @@ async function publishBlock(context: {
   else if (present.kind !== "file") {
     throw new CsiStatusError("ALREADY_EXISTS", `${target} is a ${present.kind}, a block volume needs a file`);
   }
+  // Before the mount, so that a target for readers is never writable.
   await setWritable(node, volumeId, attachment.devicePath);
   await host.bindMount(attachment.devicePath, target, { readOnly });
 }

@@ -74,6 +74,7 @@ export function nodeRecords(host: Host, path: string | undefined): NodeRecords {
           await host.makeDirectory(path.slice(0, path.lastIndexOf("/")));
           await host.writeFileAtomic(path, `${JSON.stringify({ volumes: changed }, undefined, 1)}\n`);
         }
+        // Only now: after a write that failed, memory and file must not differ.
         records = changed;
       }),
   };

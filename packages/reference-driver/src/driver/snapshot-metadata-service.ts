@@ -60,6 +60,7 @@ async function* metadataOf(
     const request: Parameters<ProviderCloud["snapshotBlocks"]>[0] = { ...wanted, from, max };
     const { blocks, next } = await answering(() => cloud.snapshotBlocks(request, signal));
     from = next;
+    // Type and capacity travel in messages: a stream without any block still needs one.
     if (blocks.length === 0 && !(isFirst && next === undefined)) continue;
     isFirst = false;
     const blockMetadata = blocks.map((block) => rangeOf(block, volumeCapacityBytes));

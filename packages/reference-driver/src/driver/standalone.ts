@@ -75,6 +75,7 @@ export async function startStandaloneDriver(
       driverName,
       nodeName: nodeId,
       services: services === "all" ? "both" : services,
+      // Encoded: a slash in an id must not lead to another directory.
       recordsFile: `${stateDir}/nodes/${encodeURIComponent(nodeId)}.json`,
       ...(topologyKey === undefined ? {} : { topologyKey }),
       ...(options.defaultFsType === undefined ? {} : { defaultFsType: options.defaultFsType }),

@@ -45,6 +45,7 @@ export function attachSteps(context: AttachContext): Steps<ObservedAttachment, A
 function attachActions(context: AttachContext): AttachActions {
   return {
     settle: (_, { attachment }) => {
+      // Only at the end of a pass that succeeded: after a failure the call is still to be repeated.
       context.forced.delete(attachment.metadata.name);
       return settled;
     },

@@ -71,6 +71,7 @@ export type AttachStep =
 export function decideAttachStep(observed: ObservedAttachment): AttachStep {
   const { attachment, isForced, rules, progress } = observed;
   if (progress.isReported) return { step: "settle" };
+  // Once our finalizer is off, the attachment asks for nothing any more, though its status may still be due.
   const goal = progress.isUnpublished ? "detach" : attachGoal(attachment, rules.finalizer, isForced);
   if (goal === "none") return { step: "settle" };
   if (progress.failure?.isReported) return { step: "fail", error: progress.failure.error };
@@ -103,6 +104,7 @@ function decideAttach(observed: ObservedAttachment): AttachStep {
     volumeId: csi.volumeHandle,
     nodeId: node.nodeId,
     volumeCapability,
+    // CSI: without PUBLISH_READONLY the field must be false, also for a read-only volume (docs/behaviour/csi-spec-notes.md 4).
     readonly: csi.readOnly === true && rules.publishesReadonly,
     volumeContext: csi.volumeAttributes ?? {},
   };

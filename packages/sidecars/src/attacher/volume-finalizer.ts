@@ -105,6 +105,7 @@ function volumeFinalizerActions({
         { op: "test", path: "/metadata/uid", value: volume.metadata.uid },
         ...removeFinalizerPatch(volume.metadata.finalizers, rules.finalizer),
       ];
+      // Before the request: an attachment that arrives while it is under way must find the removal.
       releases.begin(volume);
       try {
         await env.kube.patch(resources.persistentVolumes, { name }, { type: "json", body }, { signal });

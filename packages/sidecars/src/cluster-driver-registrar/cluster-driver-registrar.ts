@@ -59,6 +59,7 @@ const serveCsiDriver: Serve<ClusterDriverRegistrarOptions> = async (sidecar, opt
   if (options.deleteOnExit ?? true) {
     scope.own({
       stop: () =>
+        // A signal of its own: that of the scope has aborted by now.
         withDeadline(env.clock, deleteWithinMs, new AbortController().signal, (signal) =>
           deleteOwn(env, driver.name, signal),
         ).catch((error) => logger.warn("the CSIDriver object could not be deleted", { error })),
@@ -72,6 +73,7 @@ const serveCsiDriver: Serve<ClusterDriverRegistrarOptions> = async (sidecar, opt
       loopSignal,
       async (signal) => {
         const differing = await ensureCsiDriver(env, wanted, signal);
+        // Only an administrator can put it right, so it is not repeated at each look.
         if (differing.length > 0 && differing.join() !== reported) {
           logger.error(
             `CSIDriver "${driver.name}" is not as the driver needs it (spec.${differing.join(", spec.")}): delete it, or correct the manifest that creates it`,

@@ -125,6 +125,7 @@ function claimsUsedBy(pod: Pod): readonly string[] {
   if (isPodTerminal(pod)) return [];
   return (pod.spec?.volumes ?? []).flatMap((volume) => {
     if (volume.persistentVolumeClaim) return [volume.persistentVolumeClaim.claimName];
+    // Kubernetes names the claim of a generic ephemeral volume after its pod and volume.
     return volume.ephemeral ? [`${pod.metadata?.name ?? ""}-${volume.name}`] : [];
   });
 }

@@ -9,6 +9,7 @@ import type { Clock } from "@longshore/runtime";
 /** The connection with its calls fenced; one outside the term fails with CANCELLED, unanswered. */
 export function fencedConnection(connection: CsiConnection, clock: Clock, term: Term): CsiConnection {
   return interceptCalls(connection, async (method, _request, _options, send) => {
+    // The clock as well: after a pause of the process, nothing may have aborted the signal yet.
     if (!term.signal.aborted && clock.monotonicMs() < term.endsMs()) return send();
     throw new CsiCallError(method.name, "CANCELLED", "the lease may have lapsed", {
       answered: false,

@@ -147,6 +147,7 @@ class RunningRegistrar implements Registrar {
 
   async #run(signal: AbortSignal): Promise<void> {
     const { registrationDir = "/registration", timeoutMs = 1000, checkSocketMs = 10_000 } = this.#options;
+    // A file that an earlier process has left would show the exec probe a registration that is over.
     await forgetRegistration(this.#env, this.#options.kubeletRegistrationPath);
     this.#name = await learnName(this.#env, timeoutMs, signal);
     const path = `${registrationDir}/${this.#name}-reg.sock`;

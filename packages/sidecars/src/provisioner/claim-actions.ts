@@ -77,6 +77,7 @@ function reporting<T extends object>(actions: T): T {
         return await act(step, observed, pass);
       } catch (error) {
         const isRetried = isConflict(error) || error instanceof IntentError;
+        // A step that fails in the handling of a failure does not replace that failure: the queue retries the pass.
         if (pass.signal.aborted || isRetried || observed.failure !== undefined) throw error;
         return failedWith(observed, { error });
       }

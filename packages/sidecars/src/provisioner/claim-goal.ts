@@ -78,6 +78,7 @@ function decideIntended(claim: ClaimFacts): ClaimGoal {
   if (!claim.classFound) return claim.lastAnswer === "uncertain" ? { kind: "provision" } : classMissing;
   if (claim.delayed && claim.selectedNode === undefined) return { kind: "none" };
   if (claim.selectedNode !== undefined && !claim.nodeFound) {
+    // Only a final answer shows that no volume was made for the node that is gone (decision 0005, 34).
     if (claim.lastAnswer === "final") return { kind: "reschedule" };
     return { kind: "abandon", afterwards: "reschedule" };
   }

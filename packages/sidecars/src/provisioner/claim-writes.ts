@@ -105,6 +105,7 @@ async function changeClaim(
     await env.kube.update(resources.persistentVolumeClaims, { ...newest, metadata }, { signal });
     return;
   } catch (error) {
+    // It is gone with its finalizers and annotations: nothing is left to change.
     if (isNotFound(error)) return;
     if (!isConflict(error)) throw error;
   }
@@ -114,6 +115,7 @@ async function changeClaim(
     resources.persistentVolumeClaims,
     ref,
     (current) => {
+      // A claim made under the same name since carries an intent and a node of its own.
       if (current.metadata.uid !== claim.metadata.uid) return undefined;
       const changed = change(current.metadata);
       return changed === undefined ? undefined : { ...current, metadata: changed };

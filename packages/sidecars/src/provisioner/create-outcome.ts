@@ -40,6 +40,7 @@ export class ProvisionError extends Error {
  * can make a difference
  */
 export function stateAfterCreateError(error: unknown, mayReschedule: boolean): ProvisioningState {
+  // A deadline or a lost connection says nothing of what the driver does meanwhile.
   if (!(error instanceof CsiCallError) || !error.answered) return "Background";
   if (createMayBeInProgress.has(error.code)) return "Background";
   if (error.code === "RESOURCE_EXHAUSTED" && mayReschedule) return "Reschedule";

@@ -122,6 +122,7 @@ function decideCall(observed: ObservedClaim, prepared: PreparedVolume): ClaimSte
     return { step: "protectSource", source: dataSource };
   }
   if (storesIntent && !facts.intended && !work.isIntentStored) return { step: "storeIntent" };
+  // Only before the first call of this process: an event for each repeat would say nothing new.
   if (attempt === undefined && !work.isBeginReported) return { step: "reportBegin" };
   if (work.made === undefined && work.unfit === undefined) return { step: "createVolume", prepared, secrets };
   return undefined;
@@ -140,6 +141,7 @@ function decideMade(observed: ObservedClaim, prepared: PreparedVolume, made: Mad
   const { volumeId } = made;
   const account: ClaimStep = { step: "account", prepared, isProvisioned: true };
   if (work.stored === undefined) {
+    // A deletion that has begun is brought to its end, whatever the cache shows by now.
     const isWanted = work.removal === undefined ? isStillWanted(observed) : false;
     if (isWanted === undefined) return { step: "confirmClaim" };
     if (isWanted) return { step: "storeVolume", prepared, made };
@@ -150,6 +152,7 @@ function decideMade(observed: ObservedClaim, prepared: PreparedVolume, made: Mad
     const why = "another volume has taken its place";
     const step = decideRemoval(observed, { prepared, volumeId, why });
     if (step !== undefined) return step;
+    // Stored: the object of that name is our volume's, from an earlier write whose answer was lost.
     if (work.removal?.isStored !== true) return account;
   }
   return work.isSuccessReported ? account : { step: "reportSuccess", prepared };

@@ -7,6 +7,7 @@ import { codeOf, ProvisionError } from "./create-outcome.ts";
 export function decideFailure(observed: ObservedClaim, failure: ClaimFailure): ClaimStep {
   const { error } = failure;
   if (failure.isCleanup && !failure.isCleanupReported) return { step: "reportCleanupFailure", error };
+  // Its claim is gone, and a claim that has the name now has not failed.
   if (observed.isVanished) return { step: "retry", error };
   if (error instanceof ProvisionError && error.ignored)
     return { step: "reportIgnored", message: error.message };

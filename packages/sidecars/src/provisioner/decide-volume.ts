@@ -80,8 +80,10 @@ function decideDeletion({ pv, deletion, secrets, isLive, attachedTo }: ObservedV
   if (deletion === undefined) return settle;
   const problem = "error" in deletion ? deletion.error : undefined;
   const secret = "error" in deletion ? undefined : deletion.secret;
+  // The live reading may name another secret than the cache did: that one is read, and the volume once more after it.
   if (secret !== undefined && !isFrom(secrets, secret)) return { step: "readSecret", secret };
   if (!isLive) return { step: "readVolume" };
+  // Not before the live reading: what the cache shows may have been corrected since.
   if (problem !== undefined || "error" in deletion) return { step: "fail", error: problem };
   if (attachedTo !== undefined) {
     const message = `persistentvolume ${pv.metadata.name} is still attached to node ${attachedTo}`;

@@ -42,6 +42,7 @@ export async function findVolume(
     const { volumeId } = await askForVolume(context, prepared, given, signal);
     return { volumeId };
   } catch (error) {
+    // `true`: the volume is searched for because an earlier call may have made it.
     if (secrets !== "gone" && provesAbsence(error, true)) return "none";
     throw error;
   }

@@ -32,6 +32,7 @@ export function observeClaim(
   const attempt = context.memory.attempt(key);
   const claim = live.claim === "gone" ? undefined : (live.claim ?? cached);
   if (claim === undefined && attempt === undefined) return undefined;
+  // A claim made under the same name since is another one: the volume of the old one is accounted for first.
   const isVanished = attempt !== undefined && attempt.claim.metadata.uid !== claim?.metadata.uid;
   const storageClass = claim === undefined ? undefined : context.storageClasses.get(classNameOf(claim));
   const facts = claim === undefined ? noFacts : factsOf(context, claim, storageClass, attempt, live);
@@ -107,6 +108,7 @@ function factsOf(
     intended: isIntended(claim),
     pvStored: pv !== undefined,
     pvOfDriver: pv !== undefined && isOfDriver(context.driver, pv),
+    // Volumes of a CSI provisioner carry the annotation even when it is empty (docs/behaviour/sidecars.md 2.3).
     pvForeign: pv !== undefined && pv.metadata?.annotations?.[deletionSecretNameAnnotation] === undefined,
     classFound: storageClass !== undefined,
     delayed: storageClass?.volumeBindingMode === "WaitForFirstConsumer",

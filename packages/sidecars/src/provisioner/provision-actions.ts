@@ -88,6 +88,7 @@ async function createVolume(
   } finally {
     context.onCapacityChanged(prepared.storageClass.metadata?.name ?? "");
   }
+  // A pass that cannot store the object is continued from here, without a second CreateVolume.
   if ("made" in answer) memory.begin(key, { claim, prepared, made: answer.made });
   return after(context, observed, answer);
 }

@@ -172,6 +172,7 @@ function contextOf(
     attachedTo: (pvName) => attachments?.byIndex("byVolume", pvName).map(({ spec }) => spec.nodeName) ?? [],
     memory,
     topologies: memory.topologies,
+    // As in the reference, INVALID_ARGUMENT waits for the longest delay at once (docs/behaviour/sidecars.md 2.2).
     infeasibleRetryMs: backoff.maximumMs,
     protectVolumes: options.protectVolumes ?? true,
   };

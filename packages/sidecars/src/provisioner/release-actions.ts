@@ -29,6 +29,7 @@ export function releaseActions(
       try {
         await freeSnapshot(context, snapshotKey, signal);
       } catch (error) {
+        // All work on the claim is done: its pass is not repeated for the snapshot.
         if (!signal.aborted) env.logger.debug("a snapshot stays protected until the sweep", { key, error });
       }
       return settled;

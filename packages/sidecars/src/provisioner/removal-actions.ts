@@ -30,6 +30,7 @@ function vanishedActions(
     awaitCache: () => ({ requeueAfterMs: CACHE_LAG_MS }),
     forgetAttempt({ attempt }, { key }) {
       memory.forget(key, attempt.claim.metadata.uid);
+      // Another claim may have the name by now, and has waited for this pass.
       return observeAgain;
     },
   };

@@ -42,6 +42,7 @@ export function readVolumeAnswer(
   volume: Volume,
 ): VolumeAnswer {
   const { volumeId } = volume;
+  // CSI: 0 means that the capacity is unknown (docs/behaviour/csi-spec-notes.md 5).
   const capacityBytes = volume.capacityBytes === 0n ? prepared.requiredBytes : volume.capacityBytes;
   const problem = problemOf(prepared, volume, capacityBytes);
   // Found again by its name and deleted again, should the deletion have failed.
@@ -111,6 +112,7 @@ function volumeObject(
         ...(isReadOnly ? { readOnly: true } : {}),
         volumeAttributes: {
           "storage.kubernetes.io/csiProvisionerIdentity": settings.identity,
+          // Last, so that the driver's own value of the key wins, as in the reference (docs/behaviour/sidecars.md 2.1).
           ...volume.volumeContext,
         },
         ...prepared.refs,

@@ -62,6 +62,7 @@ export async function askForVolume(
     const message = cause instanceof CsiCallError ? `CreateVolume: ${cause.code}` : "CreateVolume failed";
     throw new ProvisionError(state, message, { cause });
   }
+  // Not final: there may be a volume, which without its id can be neither stored nor deleted.
   throw new ProvisionError(
     "Background",
     "CreateVolume answered without a volume id: the driver must be corrected",

@@ -30,6 +30,7 @@ function requirementsOf(
 ) {
   const { uid } = claim.metadata;
   const seen = context.topologies.get(uid);
+  // What was seen for another node has the labels of that node (decision 0005, 42).
   const before = seen?.selectedNode === selectedNode ? seen?.memory : undefined;
   const now = before === undefined ? context.topologyNow?.(selectedNode) : undefined;
   const known = before ?? now;

@@ -61,6 +61,7 @@ export function nodePendingPatch(claim: Claim, nowText: string): ClaimPatch {
 /** The volume has `capacity`, and nothing is left to do. */
 export function finishedPatch(claim: Claim, capacity: string): ClaimPatch {
   const { storage: _, ...others } = claim.status?.allocatedResourceStatuses ?? {};
+  // The states of other resources stay: the whole map goes only when storage was the last one in it.
   const isAlone = Object.keys(others).length === 0;
   return patchOf(
     claim,

@@ -159,6 +159,7 @@ function decideRefusal(observed: ObservedResize, size: string, refusal: Refusal)
   const text = `resize volume "${volume.metadata.name}" by resizer "${driver.name}" failed: ${errorChain(error)}`;
   if (!refusal.isEmitted) return { step: "emitRefused", message: text };
   const infeasible = isResizeInfeasible(error);
+  // After an uncertain answer the driver may still succeed, so the status reports no failure.
   const mayReport = isFinal(error) && !refusal.isReported;
   const patch = mayReport ? refusedPatch(claim, { infeasible, message: errorChain(error) }, time) : undefined;
   if (patch !== undefined) return { step: "reportRefused", patch };

@@ -37,6 +37,7 @@ export function resizeSources(
   return [
     forResource(claims, {
       selects: (claim) => wantsMore(claim) || (rules.notesOldSize && hasNote(volumeOf(claim))),
+      // Updates wake through the next source, which may have to delay them.
       changed: () => false,
       deleted: "forget",
     }),

@@ -42,6 +42,7 @@ export function contentNameOf(snapshot: Stored<VolumeSnapshot>): string | undefi
   if (bound) return bound;
   const { persistentVolumeClaimName, volumeSnapshotContentName } = snapshot.spec.source;
   if (volumeSnapshotContentName !== undefined) return volumeSnapshotContentName || undefined;
+  // The content of a member is named after its group, and the member learns the name when it is bound.
   if (ownerGroup(snapshot) !== undefined || persistentVolumeClaimName === undefined) return undefined;
   return snapshotContentName(snapshot.metadata.uid);
 }

@@ -139,6 +139,7 @@ function decideCreation(observed: ObservedSnapshot): SnapshotStep {
   if (work.isContentCreated) return { step: "reportCreating" };
   if (claim === undefined) return claimMissing(observed);
   if (work.newContent === undefined) return { step: "prepareContent", claim };
+  // Only now: a snapshot whose content cannot be composed must not hold the claim.
   return decideHold(observed) ?? { step: "createContent", content: work.newContent };
 }
 

@@ -68,6 +68,7 @@ function nextWrite(
   const names = memberNames(group.metadata.uid, volumeHandle);
   const volume = observed.volume(volumeHandle);
   const snapshot = observed.memberSnapshot(names.snapshot);
+  // Before its content, which names the UID that the server gives the snapshot.
   if (snapshot === undefined) {
     return { kind: "createSnapshot", snapshot: memberSnapshot(group, names.snapshot, volume) };
   }

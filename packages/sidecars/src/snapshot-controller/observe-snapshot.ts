@@ -49,6 +49,7 @@ export function observeGroup(caches: SnapshotCaches, key: string): GroupFacts | 
   const content = groupCaches.contents.get(contentNameOfGroup(group));
   const members = caches.snapshots
     .byIndex("byGroup", key)
+    // One that names its group without a UID counts; one of an earlier group of the same name does not.
     .filter((member) => [undefined, group.metadata.uid].includes(groupOf(member)?.uid));
   return {
     group,
@@ -85,6 +86,7 @@ function observeMembers(
     byContent.set(names.content, contents.get(names.content));
     const handleKey = driverHandleKey(content?.spec.driver ?? "", volumeHandle) ?? "";
     const [found, second] = volumes.byIndex("byCsiHandle", handleKey);
+    // Of two volumes with one handle, it cannot be said which one was cut.
     byHandle.set(volumeHandle, second === undefined ? found : undefined);
   }
   return {

@@ -132,6 +132,7 @@ function creationActions(context: SnapshotContext): Pick<SnapshotActions, Creati
       try {
         await env.kube.create(volumeSnapshotContents, content, { signal });
       } catch (error) {
+        // The name has the snapshot's UID in it, so an earlier pass made what is there; the next pass compares the two.
         if (!isAlreadyExists(error)) throw error;
       }
       return after(observed, { isContentCreated: true });

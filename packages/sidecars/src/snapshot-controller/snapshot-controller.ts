@@ -176,6 +176,7 @@ async function serveGroups(serving: Serving, snapshots: Controller, signal: Abor
   const kinds = [volumeGroupSnapshots, volumeGroupSnapshotContents, volumeGroupSnapshotClasses];
   await whenServed(env, kinds, groupKindsRemedy, signal);
   const groups = await startGroupCaches(informers, signal);
+  // The controller of the snapshots runs already, and reads this object in each pass.
   serving.caches.groups = groups;
   const caches = { ...serving.caches, groups };
   scope.onStop(

@@ -131,6 +131,7 @@ class RunningSidecars implements Sidecars {
     await this.#tasks.stop();
     // In parallel: each releases its lease when its own work has ended.
     await Promise.all(this.#parts.map((part) => part.stop()));
+    // Last: until they have ended, the parts read the caches.
     await stopAll([this.#informers]);
   }
 

@@ -33,6 +33,7 @@ export function capacityActions(
     settle: () => settled,
     followPlan({ plan }) {
       metrics.show(plan);
+      // An item with an object has a figure already, which the poll renews.
       for (const item of plan.items.keys()) if (!plan.present.has(item)) wakeItem(item);
       for (const object of plan.obsolete) wakeObject(object);
       return settled;

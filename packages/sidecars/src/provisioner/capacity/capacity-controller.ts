@@ -52,6 +52,7 @@ export function startCapacity(context: CapacityContext, scope: ComponentScope): 
   refreshAll();
   scope.spawn(async (signal) => {
     const { env, pollIntervalMs: periodMs } = context;
+    // `periodically` begins with a round, and one has just been queued.
     await env.clock.sleep(periodMs, signal);
     await periodically(env, { name: "capacity poll", periodMs }, signal, async () => refreshAll());
   });

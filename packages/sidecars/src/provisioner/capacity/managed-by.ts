@@ -17,6 +17,7 @@ export function managedBy(nodeName: string | undefined): string {
 function shortened(base: string, suffix: string, lengthMax: number): string {
   const name = `${base}-${suffix}`;
   if (name.length <= lengthMax) return name;
+  // Eight digits of the hash, with a dash on either side.
   const room = lengthMax - suffix.length - 10;
   if (room <= 0) return `${base.slice(0, lengthMax - 9)}-${fnv1a(name)}`;
   return `${base.slice(0, room)}-${fnv1a(name)}-${suffix}`;

@@ -41,6 +41,7 @@ export function planView(context: PlanContext): PlanView {
       return known;
     },
     follow(onChange) {
+      // What was planned before may be stale: no change was followed until now.
       known = undefined;
       const replan = () => {
         known = undefined;

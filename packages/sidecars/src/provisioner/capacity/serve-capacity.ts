@@ -107,6 +107,7 @@ async function untilServed({ kube, clock, logger }: SidecarEnv, signal: AbortSig
       .servedVersion(resources.csiStorageCapacities, { signal })
       .catch((error: unknown) => {
         if (signal.aborted) throw error;
+        // A server that cannot be asked counts as one without the kind: both are asked again later.
         return undefined;
       });
     if (version !== undefined) return;
