@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { createHttpClient, type KubeEnv, loadKubeconfig } from "@longshore/kube";
-import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@longshore/runtime";
+import { createHttpClient, type KubeEnv } from "@longshore/kube";
+import { createLogger, noMeter, systemClock, systemRandom } from "@longshore/runtime";
 import {
   allObjects,
   checkDriverName,
@@ -21,6 +21,7 @@ import {
 import { type Command, Option } from "commander";
 import { interruptible, UsageError } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";
+import { kubeconfigOf } from "../kubeconfig.ts";
 import { addDeployFlags, type DeployFlags, deployOptionsOf } from "./driver-deploy-flags.ts";
 
 const deployHelp = `
@@ -161,7 +162,7 @@ async function rollOut(
   const timeoutMs = wholeNumber("--timeout", flags.timeout, 1, 86_400) * 1000;
   const path = flags.kubeconfig ?? process.env.KUBECONFIG ?? "";
   if (path === "") throw new UsageError("--kubeconfig: which cluster? Give a file, or set KUBECONFIG");
-  const config = await loadKubeconfig(kernelHost(), {
+  const config = await kubeconfigOf(flags.kubeconfig === undefined ? "KUBECONFIG" : "--kubeconfig", {
     path: resolve(path),
     environment: process.env as Record<string, string>,
     ...(flags.context === undefined ? {} : { context: flags.context }),

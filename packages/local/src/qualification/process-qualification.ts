@@ -42,7 +42,7 @@ export async function runProcessQualification(
   const { driverName, shortName } = crossingSubject(options.plugin);
   if (!plugins.includes(shortName)) {
     throw new NotQualifiableError(
-      `--plugin ${shortName}: the local cluster has no in-tree code of it; it has that of ${plugins.join(", ")}`,
+      `\`plugin: ${shortName}\`: the local cluster has no in-tree code of it; it has that of ${plugins.join(", ")}`,
     );
   }
   if (driverCommand !== undefined) driverArgv(driverCommand, driverPlaceholders);
