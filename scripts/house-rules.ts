@@ -1,7 +1,7 @@
 /**
  * Checks the rules of the house that no linter knows: the world outside is reached through the seams alone,
  * folders import each other in no circle, no package reaches into another's sources, exported names are documented,
- * members are called, no package host, no machine path and no refused word stands in a file, references lead somewhere.
+ * members are called, no library speaks of flags, no package host, no machine path and no refused word stands in a file, references lead somewhere.
  *
  *   tsx scripts/house-rules.ts      prints `path:line message` for each finding; exits 1 if there is one
  */
@@ -10,6 +10,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { deadMembers } from "./house-rules/dead-members.ts";
 import { undocumentedExports } from "./house-rules/documented.ts";
+import { flagsInTexts } from "./house-rules/flags.ts";
 import { folderCircles } from "./house-rules/folder-circles.ts";
 import { foreignSources, type KnownReach, knownReaches } from "./house-rules/foreign-sources.ts";
 import { permissions } from "./house-rules/permissions.ts";
@@ -53,6 +54,7 @@ for (const path of files.filter(isProduct)) {
   const source = load(path);
   if (source === undefined) continue;
   findings.push(...reachesPastSeams(source, permissions, used), ...privateImports(source, exportsOf));
+  findings.push(...flagsInTexts(source));
 }
 for (const permission of permissions.filter((candidate) => !used.has(candidate))) {
   findings.push({

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { deadMembers } from "./dead-members.ts";
 import { undocumentedExports } from "./documented.ts";
+import { flagsInTexts } from "./flags.ts";
 import { privateImports } from "./public-entries.ts";
 import { brokenLinks, brokenReferences, type Files } from "./references.ts";
 import { type Permission, reachesPastSeams } from "./seams.ts";
@@ -110,6 +111,21 @@ describe("documented exports", () => {
     expect(
       undocumented({ "p/index.ts": 'export * from "./a.ts";', "p/a.ts": 'export * from "./index.ts";' }),
     ).toEqual([]);
+  });
+});
+
+describe("flags", () => {
+  const found = (text: string, at = path) => flagsInTexts(parse(at, text)).map(({ line }) => line);
+  test("are no words of a library", () => {
+    expect(found('\nfail("is empty: set --name-prefix");')).toEqual([2]);
+    expect(found(`const text = \`\${dir} is full: use another --dir\`;`)).toEqual([1]);
+    expect(found('const text = "no secrets (--secrets)";')).toEqual([1]);
+    expect(found('const text = "--plugin: no such one";')).toEqual([1]);
+  });
+  test("are those of other programs, of whole commands and of comments, and the command's own", () => {
+    expect(found('run("losetup", ["--detach", device]); // as --detach says')).toEqual([]);
+    expect(found(`const text = \`none: start one with "longshore cluster up --dir \${dir}"\`;`)).toEqual([]);
+    expect(found('fail("set --name-prefix");', "packages/cli/src/a.ts")).toEqual([]);
   });
 });
 

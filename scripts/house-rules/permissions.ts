@@ -84,7 +84,7 @@ export const permissions: readonly Permission[] = [
   {
     files: /^packages\/local\/src\/(.*\/)?[a-z-]+-program\.ts$/,
     may: ["time", "timers", "files", "process"],
-    because: "what a demonstration's pod runs: a program of its own",
+    because: "what a pod runs: a program of its own",
   },
   {
     files: /^packages\/cli\/src\//,

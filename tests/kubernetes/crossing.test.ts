@@ -13,14 +13,14 @@ import { startControllerManager } from "../../packages/local/src/components/cont
 import { startCsiDriverController } from "../../packages/local/src/components/csi-driver.ts";
 import { readPodLogs } from "../../packages/local/src/containers/pod-logs.ts";
 import { type DemoCluster, runDemo } from "../../packages/local/src/demo/demo.ts";
-import {
-  demoPrograms,
-  readerProgram,
-  writerProgram,
-} from "../../packages/local/src/demo/in-process-programs.ts";
 import { clusterConfig, initialGates } from "../../packages/local/src/layout/config.ts";
 import { controllerManagerUser } from "../../packages/local/src/layout/control-plane-access.ts";
 import { controlPlane, createEmbeddedPlatform } from "../../packages/local/src/platform/embedded-platform.ts";
+import {
+  readerProgram,
+  recordPrograms,
+  writerProgram,
+} from "../../packages/local/src/records/in-process-programs.ts";
 import {
   type ControlPlane,
   connectAs,
@@ -78,7 +78,7 @@ beforeAll(async () => {
       machine: { nodeName: name, ...rest },
       driverName: config.driverName,
       // The programs use of a host only what every form of it has.
-      programs: demoPrograms(realEnv.clock, provider.host as SimulatedHost),
+      programs: recordPrograms(realEnv.clock, provider.host as SimulatedHost),
     });
     nodes.set(name, node);
     await node.startAgent(gatesOf(name));

@@ -1,6 +1,7 @@
 /** Live progress on a terminal, plain lines elsewhere. All of it goes to stderr; results go to stdout. */
 import { type CrossingEvent, findingWords, waitWords } from "@longshore/migration";
 import pc from "picocolors";
+import { clusterFields, inFlags } from "./field-flags.ts";
 
 /**
  * Shows the progress of a command on stderr, so that stdout holds results only. A status is one line that the next one
@@ -72,7 +73,8 @@ export function showCrossing(progress: Progress): (event: CrossingEvent) => void
   const name = (event: { readonly step: string; readonly nodeName?: string }) =>
     event.nodeName === undefined ? event.step : `${event.nodeName}: ${event.step}`;
   return (event) => {
-    if (event.kind === "warning") progress.line(`  ${pc.yellow("!")} ${findingWords(event.finding)}`);
+    if (event.kind === "warning")
+      progress.line(`  ${pc.yellow("!")} ${inFlags(findingWords(event.finding), clusterFields)}`);
     if (event.kind === "stepStarted") progress.status(`  … ${name(event)}`);
     if (event.kind === "waiting") {
       const text = `  … ${name(event)} waits for ${waitWords(event.wait)}`;

@@ -65,11 +65,11 @@ export const nodeIdKnown: Need = ({ nodeInfo }) =>
 
 /** The run may end and restart the driver. */
 export const canRestart: Need = ({ options }) =>
-  options.restartDriver === undefined ? "the driver cannot be restarted: give --restart-cmd" : undefined;
+  options.restartDriver === undefined ? "the driver cannot be restarted: give `restartDriver`" : undefined;
 
 /** Volumes are published as mounted directories. */
 export const mounted: Need = ({ options }) =>
-  options.accessType === "mount" ? undefined : "volumes are checked as block devices (--access-type block)";
+  options.accessType === "mount" ? undefined : "volumes are checked as block devices (`accessType: block`)";
 
 /** The node is said to be on a topology. */
 export const topologyKnown: Need = ({ nodeInfo }) =>

@@ -1,4 +1,4 @@
-/** A whole cluster on one machine: nodes, workloads, supervisor, demo. */
+/** A whole cluster on one machine: nodes, workloads, supervisor, writers of records, demo, driver qualification. */
 
 export {
   agentProcess,
@@ -28,15 +28,8 @@ export { readPodLogs } from "./containers/pod-logs.ts";
 export type { PodRuntime, PodSandbox } from "./containers/pod-runtime.ts";
 export type { Program, ProgramRun } from "./containers/program-pod-runtime.ts";
 export { type DemoCluster, type DemoOptions, runDemo } from "./demo/demo.ts";
-export { demoPrograms, readerProgram, writerProgram } from "./demo/in-process-programs.ts";
-export { type ProcessDemoOptions, runProcessDemo, writerCommand } from "./demo/process-demo.ts";
-export {
-  acknowledgedRecords,
-  lostRecords,
-  rewrittenRecords,
-} from "./demo/records.ts";
+export { type ProcessDemoOptions, runProcessDemo } from "./demo/process-demo.ts";
 export { type DemoReport, isProof } from "./demo/report.ts";
-export { writerBudget, writerSet } from "./demo/workload.ts";
 export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from "./layout/config.ts";
 export { commandWords, DriverCommandError, driverPlaceholders } from "./layout/driver-command.ts";
 export { ClusterDirectoryError, readClusterConfig } from "./layout/files.ts";
@@ -71,3 +64,8 @@ export {
   type QualificationReport,
   reasonsAgainst,
 } from "./qualification/report.ts";
+export { readerProgram, recordPrograms, writerProgram } from "./records/in-process-programs.ts";
+export { readerCommand, writerCommand } from "./records/process-programs.ts";
+export { acknowledgedRecords, lostRecords, rewrittenRecords } from "./records/records.ts";
+export { claimVolume, volumePod } from "./records/volume-pod.ts";
+export { writerBudget, writerSet } from "./records/writer-set.ts";

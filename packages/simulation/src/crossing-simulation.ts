@@ -8,12 +8,14 @@
 import { resources } from "@longshore/kube";
 import {
   acknowledgedRecords,
+  claimVolume,
   clusterConfig,
   createInProcessCluster,
-  demoPrograms,
   type InProcessCluster,
   lostRecords,
   readerProgram,
+  recordPrograms,
+  volumePod,
   writerBudget,
   writerProgram,
   writerSet,
@@ -184,7 +186,7 @@ class Simulation {
       faulty(call, () => (this.#isDeadly(call, deaths) ? this.#dieAt(call, deaths, proceed) : proceed()));
     const cluster = await createInProcessCluster(env, {
       config,
-      programs: (host) => demoPrograms(this.#clock, host),
+      programs: (host) => recordPrograms(this.#clock, host),
       isolate: (name, seams) => {
         const life = new Life(name, gate);
         this.#lives.set(name, life);
@@ -341,23 +343,11 @@ class Simulation {
       const name = `reader-${ordinal}`;
       await kube.create(
         resources.pods,
-        {
-          apiVersion: "v1",
-          kind: "Pod",
-          metadata: { name, namespace: "default" },
-          spec: {
-            restartPolicy: "Never",
-            containers: [
-              {
-                name: "reader",
-                image: "host",
-                command: [readerProgram, "$(LONGSHORE_MOUNT_DATA)"],
-                volumeMounts: [{ name: "data", mountPath: "/data" }],
-              },
-            ],
-            volumes: [{ name: "data", persistentVolumeClaim: { claimName: `data-writer-${ordinal}` } }],
-          },
-        },
+        volumePod({
+          name,
+          command: [readerProgram, "$(LONGSHORE_MOUNT_DATA)"],
+          volume: claimVolume(`data-writer-${ordinal}`),
+        }),
         { signal },
       );
       const ref = { namespace: "default", name };

@@ -64,16 +64,21 @@ export function leaseName(sidecar: ElectedSidecar, driver: string): string {
  * @throws NameError when prefix or uid is empty
  */
 export function volumeName(prefix: string, pvcUID: string, uuidLength = -1): string {
-  if (prefix === "") throw new NameError("volume name prefix is empty: set --volume-name-prefix");
+  if (prefix === "") throw new NameError("volume name prefix is empty: set `volumeNamePrefix`");
   if (pvcUID === "") throw new NameError("claim has no metadata.uid: it was not read from an API server");
   return `${prefix}-${cut(pvcUID, uuidLength)}`;
 }
 
 /** Name of a snapshot at the driver, likewise. @throws NameError when prefix or uid is empty */
 export function snapshotName(prefix: string, snapshotUID: string, uuidLength = -1): string {
-  if (prefix === "") throw new NameError("snapshot name prefix is empty: set --snapshot-name-prefix");
-  if (snapshotUID === "")
+  if (prefix === "") {
+    throw new NameError(
+      "snapshot name prefix is empty: set `snapshotNamePrefix`, or `groupSnapshotNamePrefix` for groups",
+    );
+  }
+  if (snapshotUID === "") {
     throw new NameError("snapshot has no metadata.uid: it was not read from an API server");
+  }
   return `${prefix}-${cut(snapshotUID, uuidLength)}`;
 }
 

@@ -7,13 +7,16 @@ import { type Pod, resources, type Stored } from "@longshore/kube";
 import {
   acknowledgedRecords,
   type ClusterEnv,
+  claimVolume,
   clusterConfig,
   lostRecords,
   mayMount,
   processHost,
+  readerCommand,
   readPodLogs,
   type SupervisedCluster,
   upCluster,
+  volumePod,
   writerBudget,
   writerSet,
 } from "@longshore/local";
@@ -28,9 +31,9 @@ export const longshoreCommand = [
   fileURLToPath(new URL("../../../packages/cli/bin/longshore.js", import.meta.url)),
 ];
 
-/** The demo's writer, built. */
+/** The writer of records, built. */
 export const writerScript = fileURLToPath(
-  new URL("../../../packages/local/dist/demo/writer-program.js", import.meta.url),
+  new URL("../../../packages/local/dist/records/writer-program.js", import.meta.url),
 );
 const never = new AbortController().signal;
 
@@ -171,24 +174,7 @@ export class TestCluster {
     const reader = { namespace: "default", name: "reader" };
     await kube.create(
       resources.pods,
-      {
-        apiVersion: "v1",
-        kind: "Pod",
-        metadata: reader,
-        spec: {
-          restartPolicy: "Never",
-          terminationGracePeriodSeconds: 0,
-          containers: [
-            {
-              name: "reader",
-              image: "host",
-              command: ["/bin/cat", "$(LONGSHORE_MOUNT_DATA)/records"],
-              volumeMounts: [{ name: "data", mountPath: "/data" }],
-            },
-          ],
-          volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data-writer-0" } }],
-        },
-      },
+      volumePod({ name: reader.name, command: readerCommand, volume: claimVolume("data-writer-0") }),
       { signal: never },
     );
     await this.until(

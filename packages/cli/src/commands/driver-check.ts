@@ -14,7 +14,13 @@ import { Option } from "commander";
 import { absolute, hostForm } from "../environment.ts";
 import { exitCodes, interruptible, UsageError } from "../exit.ts";
 import { createProgress, type Progress, seconds } from "../terminal.ts";
-import { type CheckFlags, commandWords, selection, suiteOptions } from "./driver-check/check-flags.ts";
+import {
+  type CheckFlags,
+  commandWords,
+  reportInFlags,
+  selection,
+  suiteOptions,
+} from "./driver-check/check-flags.ts";
 
 const help = `
 Exit codes: 0 all checks that ran have passed; 1 some check failed, or what the checks made could not be removed;
@@ -140,7 +146,7 @@ async function check(flags: CheckFlags, signal: AbortSignal): Promise<void> {
   };
   let report: ConformanceReport;
   try {
-    report = await suite.runConformance(env, options, signal);
+    report = reportInFlags(await suite.runConformance(env, options, signal));
   } catch (error) {
     if (error instanceof suite.DriverUnreachableError)
       throw new UsageError(error.message, { cause: error.cause });

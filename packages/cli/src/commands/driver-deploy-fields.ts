@@ -1,6 +1,7 @@
 /** The fields of the deployment library as flags of the command, and the library's messages in the command's words. */
 import { type DeployField, DeployOptionError, RolloutError, type RolloutField } from "@longshore/deployment";
 import { UsageError } from "../exit.ts";
+import { inFlags as fieldsInFlags } from "../field-flags.ts";
 
 /** The flag that gives each field. */
 export const flagOf = {
@@ -53,21 +54,9 @@ export const flagOf = {
   force: "--force",
 } as const satisfies Readonly<Record<DeployField | RolloutField, string>>;
 
-/** A field in backticks, with its value if one is asked for: what `fieldText` of the library writes. */
-const namedField = /`(\w+)(?:: ([^`]*))?`/g;
-
-/** A text of the library with the flag in place of each field. Anything else in backticks stays as it is. */
+/** A text of the library with the flag in place of each field. */
 export function inFlags(text: string): string {
-  return text.replaceAll(namedField, (named: string, field: string, value?: string) => {
-    if (!isField(field)) return named;
-    const flag = flagOf[field];
-    if (value === undefined) return flag;
-    return value === "[]" || value === "false" ? flag.replace(/^--(?:no-)?/, "--no-") : `${flag} ${value}`;
-  });
-}
-
-function isField(name: string): name is keyof typeof flagOf {
-  return Object.hasOwn(flagOf, name);
+  return fieldsInFlags(text, flagOf);
 }
 
 /** An error of the library in the command's words: wrong options are wrong usage. Other errors are returned as they are. */

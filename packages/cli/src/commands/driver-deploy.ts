@@ -20,6 +20,7 @@ import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@l
 import { type Command, Option } from "commander";
 import { interruptible, UsageError } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";
+import { kubeconfigOf } from "../kubeconfig.ts";
 import { errorInFlags, inFlags } from "./driver-deploy-fields.ts";
 import { addDeployFlags, type DeployFlags, deployOptionsOf } from "./driver-deploy-flags.ts";
 
@@ -161,7 +162,7 @@ async function rollOut(
   const timeoutMs = wholeNumber("--timeout", flags.timeout, 1, 86_400) * 1000;
   const path = flags.kubeconfig ?? process.env.KUBECONFIG ?? "";
   if (path === "") throw new UsageError("--kubeconfig: which cluster? Give a file, or set KUBECONFIG");
-  const config = await loadKubeconfig(kernelHost(), {
+  const config = await kubeconfigOf(flags.kubeconfig === undefined ? "KUBECONFIG" : "--kubeconfig", {
     path: resolve(path),
     environment: process.env as Record<string, string>,
     ...(flags.context === undefined ? {} : { context: flags.context }),

@@ -24,6 +24,15 @@ test("the preflight, for people and for programs", () => {
   });
 });
 
+test("a finding names the flag that lets it pass", () => {
+  const forced = { ...finding("warning"), remedy: "or pass `force` to let it go" };
+  expect(preflightWords([forced])).toContain("or pass --force to let it go");
+  expect(preflightJson([forced])).toContain("or pass --force to let it go");
+  expect(
+    jsonFailure(new PreflightError([{ ...forced, severity: "blocker" }]), false, undefined),
+  ).not.toContain("`force`");
+});
+
 const left: Left = {
   seen: {
     controlPlane: "csi",

@@ -11,6 +11,7 @@ import {
 } from "@longshore/migration";
 import { errorChain } from "@longshore/runtime";
 import pc from "picocolors";
+import { clusterFields, inFlags } from "../field-flags.ts";
 import { seconds } from "../terminal.ts";
 
 /** What an unfinished run leaves. */
@@ -36,19 +37,19 @@ export function crossingWords(result: CrossingResult, json: boolean): string {
 
 /** The warnings, a line each, and a sentence that ends them. */
 export function preflightWords(warnings: readonly Finding[], end?: string): string {
-  const lines = warnings.map((finding) => `warning: ${findingWords(finding)}\n`);
+  const lines = warnings.map((finding) => `warning: ${inFlags(findingWords(finding), clusterFields)}\n`);
   return `${lines.join("")}${end ?? (lines.length === 0 ? "nothing stands in the way\n" : "nothing blocks the crossing\n")}`;
 }
 
 /** What the preflight found. */
 export function preflightJson(findings: readonly Finding[]): string {
   const of = (severity: Finding["severity"]) => findings.filter((finding) => finding.severity === severity);
-  return `${JSON.stringify({ blockers: of("blocker"), warnings: of("warning") })}\n`;
+  return jsonLine({ blockers: of("blocker"), warnings: of("warning") });
 }
 
 /** Writes events to stderr, a JSON object a line. */
 export function jsonEvents(event: CrossingEvent): void {
-  process.stderr.write(`${JSON.stringify(event)}\n`);
+  process.stderr.write(jsonLine(event));
 }
 
 /** A run that did not come to its end. */
@@ -61,7 +62,7 @@ export function jsonFailure(error: unknown, interrupted: boolean, left: Left | u
         : error instanceof PreflightError
           ? "blocked"
           : "failed";
-  return `${JSON.stringify({
+  return jsonLine({
     outcome,
     error: errorChain(error),
     ...(error instanceof StepTimeoutError
@@ -69,7 +70,12 @@ export function jsonFailure(error: unknown, interrupted: boolean, left: Left | u
       : {}),
     ...(error instanceof PreflightError ? { findings: error.findings } : {}),
     ...(left === undefined ? {} : { left: jsonLeft(left) }),
-  })}\n`;
+  });
+}
+
+/** One line of JSON, whose texts say flags in place of fields. */
+function jsonLine(value: object): string {
+  return `${inFlags(JSON.stringify(value), clusterFields)}\n`;
 }
 
 function jsonLeft({ seen, journalFile, journal, resume, rollBack }: Left): object {

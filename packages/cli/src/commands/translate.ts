@@ -14,6 +14,7 @@ import {
   type OutputFormat,
 } from "@longshore/migration";
 import { type Command, InvalidArgumentError } from "commander";
+import { inFlags } from "../field-flags.ts";
 
 /** What the command reads and writes; the process's own streams unless a test says otherwise. */
 export interface TranslateStreams {
@@ -100,7 +101,7 @@ function claimSizes(value: string, before: ClaimSizes | undefined): ClaimSizes {
 
 async function translate(flags: TranslateFlags, streams: TranslateStreams): Promise<number> {
   const note = ({ kind, object, text }: ConversionNote) => {
-    streams.stderr.write(`${prefixOf[kind]}${object}: ${text}\n`);
+    streams.stderr.write(`${prefixOf[kind]}${object}: ${inFlags(text, { inline: "--inline" })}\n`);
   };
   try {
     const inputs = await inputsOf(flags.filename, streams);

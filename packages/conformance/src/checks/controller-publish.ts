@@ -171,7 +171,7 @@ export const controllerPublishChecks: readonly Check[] = [
     needs: [
       ...needs,
       ({ options }) =>
-        options.secondNodeId === undefined ? "no second node is known: give --second-node" : undefined,
+        options.secondNodeId === undefined ? "no second node is known: give `secondNodeId`" : undefined,
     ],
     after,
     async run(context) {
@@ -197,7 +197,7 @@ export const controllerPublishChecks: readonly Check[] = [
     needs: [
       ...needs,
       ({ options }) =>
-        options.fillNode === true ? undefined : "filling the node is not asked for: give --fill-node",
+        options.fillNode === true ? undefined : "filling the node is not asked for: give `fillNode`",
       ({ nodeInfo }) =>
         (nodeInfo?.maxVolumesPerNode ?? 0n) > 0n ? undefined : "NodeGetInfo gives no max_volumes_per_node",
     ],

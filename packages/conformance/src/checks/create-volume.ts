@@ -367,7 +367,7 @@ export const createVolumeChecks: readonly Check[] = [
       ({ options }) =>
         Object.keys(options.mutableParameters).length > 0
           ? undefined
-          : "no mutable parameters are given (--mutable-parameters)",
+          : "no mutable parameters are given (`mutableParameters`)",
     ],
     after,
     async run(context) {

@@ -272,7 +272,7 @@ const canModify = controllerCan("MODIFY_VOLUME");
 const knowsParameters: Need = ({ options }) =>
   Object.keys(options.mutableParameters).length > 0
     ? undefined
-    : "no mutable parameters are given (--mutable-parameters)";
+    : "no mutable parameters are given (`mutableParameters`)";
 const unknownParameter = { "longshore.dev/no-such-parameter": "1" };
 
 /** The checks of ControllerModifyVolume. */

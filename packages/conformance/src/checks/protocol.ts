@@ -6,7 +6,7 @@ import { CheckFailure } from "../result.ts";
 import { secretValuesOf } from "../secrets.ts";
 
 const someSecret: NonNullable<Check["needs"]>[number] = ({ options }) =>
-  secretValuesOf(options.secrets).length > 0 ? undefined : "no secrets are given (--secrets)";
+  secretValuesOf(options.secrets).length > 0 ? undefined : "no secrets are given (`secrets`)";
 
 function mustKeep(context: CheckContext, rule: ObservedRule): void {
   const problems = context.observations.problemsOf(rule);

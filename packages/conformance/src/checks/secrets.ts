@@ -18,8 +18,8 @@ const secretsOf =
     Object.keys(options.secrets[rpc] ?? {}).length > 0
       ? undefined
       : Object.keys(options.secrets).length === 0
-        ? "no secrets are given (--secrets)"
-        : `no secrets of ${rpc} are given (--secrets)`;
+        ? "no secrets are given (`secrets`)"
+        : `no secrets of ${rpc} are given (\`secrets\`)`;
 
 /** How a call may end when the secrets are missing that it was given elsewhere. */
 const codes = ["OK", "INVALID_ARGUMENT", "UNAUTHENTICATED", "PERMISSION_DENIED"] as const;

@@ -211,7 +211,7 @@ test("a name that leads nowhere is reported with the names that exist", async ()
     'no cluster "two"; there are one',
   );
   await expect(loadKubeconfig(machine({}), { path: "/none" })).rejects.toThrow(
-    "kubeconfig /none does not exist: check --kubeconfig or KUBECONFIG",
+    "kubeconfig /none does not exist: check the path",
   );
 });
 

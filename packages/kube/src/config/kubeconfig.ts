@@ -89,7 +89,7 @@ async function readKubeconfig(host: ConfigHost, path: string): Promise<string> {
     throw new ConfigError(`kubeconfig ${path} cannot be read: check its permissions`, { cause: error });
   }
   if (text === undefined) {
-    throw new ConfigError(`kubeconfig ${path} does not exist: check --kubeconfig or KUBECONFIG`);
+    throw new ConfigError(`kubeconfig ${path} does not exist: check the path`);
   }
   return text;
 }

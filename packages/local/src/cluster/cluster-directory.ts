@@ -65,7 +65,7 @@ export async function claimDirectory(
     if (isLocked(layout.dir)) {
       const holder = owner !== undefined && isAlive(owner) ? `process ${owner.pid}` : "in another container";
       throw new ClusterDirectoryError(
-        `a cluster already runs in ${layout.dir} (${holder}): use another --dir, or end it with "longshore cluster stop --dir ${layout.dir}"`,
+        `a cluster already runs in ${layout.dir} (${holder}): use another \`dir\`, or end it with "longshore cluster stop --dir ${layout.dir}"`,
       );
     }
     if (isPresent) return lockAsOwner(env, layout, false);
@@ -102,7 +102,7 @@ async function lockAsOwner(env: CleanupEnv, layout: ClusterLayout, isNew: boolea
       error instanceof PathLockedError || (error instanceof HostError && error.code === "EEXIST");
     if (!isTaken) throw error;
     throw new ClusterDirectoryError(
-      `another "longshore cluster up" has just taken ${layout.dir}: use another --dir`,
+      `another "longshore cluster up" has just taken ${layout.dir}: use another \`dir\``,
       { cause: error },
     );
   }

@@ -20,16 +20,16 @@ export interface AskedOfCluster {
 
 /** Refuses what the cluster is not like. @throws ClusterDirectoryError, ClusterStartError */
 export function checkAsked(layout: ClusterLayout, present: ClusterConfig, asked: AskedOfCluster): void {
-  const differs = (flag: string, what: string) => {
+  const differs = (field: keyof AskedOfCluster, what: string) => {
     throw new ClusterDirectoryError(
-      `the cluster in ${layout.dir} has ${what}: leave ${flag} out to start it as it is, or use another --dir for a new one`,
+      `the cluster in ${layout.dir} has ${what}: leave \`${field}\` out to start it as it is, or use another \`dir\` for a new one`,
     );
   };
   if (asked.nodes !== undefined && asked.nodes !== present.nodes.length) {
-    differs("--nodes", `${present.nodes.length} nodes`);
+    differs("nodes", `${present.nodes.length} nodes`);
   }
   if (asked.compat !== undefined && asked.compat !== present.compat) {
-    differs("--compat", present.compat === undefined ? "no --compat" : `--compat ${present.compat}`);
+    differs("compat", present.compat === undefined ? "no `compat`" : `\`compat: ${present.compat}\``);
   }
   if (present.hostForm === "kernel" && !mayMount()) {
     throw new ClusterStartError(

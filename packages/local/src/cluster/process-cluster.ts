@@ -291,7 +291,7 @@ async function requirePort(asked: number): Promise<number> {
   const port = await freePort(asked);
   if (port !== undefined) return port;
   throw new ClusterStartError(
-    `port ${asked} of the loopback interface cannot be used: choose another --port, or 0 for any`,
+    `port ${asked} of the loopback interface cannot be used: choose another \`port\`, or 0 for any`,
   );
 }
 

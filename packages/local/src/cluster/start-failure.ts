@@ -22,7 +22,7 @@ export async function requireRoom(dir: string, neededBytes: number): Promise<voi
   const free = await freeBytesAt(dir);
   if (free >= neededBytes) return;
   throw new ClusterStartError(
-    `the disk that holds ${dir} has ${mebibytes(free)} left, a cluster needs ${mebibytes(neededBytes)}: make room there, or choose another --dir`,
+    `the disk that holds ${dir} has ${mebibytes(free)} left, a cluster needs ${mebibytes(neededBytes)}: make room there, or choose another \`dir\``,
   );
 }
 
@@ -72,7 +72,7 @@ async function processFails(
     // A process on a full disk may hang as well as end, and cannot even log why.
     if ((await env.host.usage(dir)).availableBytes < fullBelowBytes) {
       throw new ClusterStartError(
-        `the cluster cannot start because the disk that holds ${dir} is full: make room there, or choose another --dir`,
+        `the cluster cannot start because the disk that holds ${dir} is full: make room there, or choose another \`dir\``,
       );
     }
     const failing = supervisor.failing();

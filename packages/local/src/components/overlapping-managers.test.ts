@@ -6,10 +6,10 @@ import { resources } from "@longshore/kube";
 import { type Clock, noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { expect, it } from "vitest";
 import { createInProcessCluster, type Seams } from "../cluster/in-process-cluster.ts";
-import { demoPrograms, writerProgram } from "../demo/in-process-programs.ts";
-import { writerSet } from "../demo/workload.ts";
 import { clusterConfig } from "../layout/config.ts";
 import { controlPlane } from "../platform/embedded-platform.ts";
+import { recordPrograms, writerProgram } from "../records/in-process-programs.ts";
+import { writerSet } from "../records/writer-set.ts";
 import { startControllerManager } from "./controller-manager.ts";
 
 const signal = new AbortController().signal;
@@ -91,7 +91,7 @@ it("detaches nothing once another leads", async () => {
     (async () => {
       const cluster = await createInProcessCluster(env, {
         config: clusterConfig(1, "unprivileged"),
-        programs: (host) => demoPrograms(clock, host),
+        programs: (host) => recordPrograms(clock, host),
         isolate(name, seams) {
           if (name !== controlPlane) return seams;
           seamsOfManager = seams;

@@ -1,11 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  type CountedCall,
-  csiCallsInWindows,
-  gapsInProof,
-  inTreeCallsInWindows,
-  type PlacedMark,
-} from "./call-window.ts";
+import type { CountedCall } from "../cluster/observed-cluster.ts";
+import { csiCallsInWindows, gapsInProof, inTreeCallsInWindows, type PlacedMark } from "./call-window.ts";
 
 const plugin = "kubernetes.io/aws-ebs";
 const call = (seq: number, path: "in-tree" | "csi", instanceId?: string): CountedCall => ({

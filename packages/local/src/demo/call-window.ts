@@ -4,14 +4,7 @@
  * Pure.
  */
 import type { CrossingMark } from "@longshore/migration";
-
-/** A call, as far as it matters here. */
-export interface CountedCall {
-  readonly seq: number;
-  readonly path: "in-tree" | "csi";
-  /** Instance the call concerns, if any. */
-  readonly instanceId: string | undefined;
-}
+import type { CountedCall } from "../cluster/observed-cluster.ts";
 
 /** A mark and the number of the last call that the cloud had seen when it was made. */
 export interface PlacedMark {

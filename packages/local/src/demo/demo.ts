@@ -18,33 +18,18 @@ import {
   type Platform,
   runCrossing,
 } from "@longshore/migration";
-import { type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import { type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { translateInTreePVToCSI } from "@longshore/translation";
-import type { ClusterConfig } from "../layout/config.ts";
+import type { ObservedCluster } from "../cluster/observed-cluster.ts";
+import { acknowledgedRecords, lostRecords, rewrittenRecords } from "../records/records.ts";
+import { claimVolume, namespace, volumePod } from "../records/volume-pod.ts";
+import { writerBudget, writerSet } from "../records/writer-set.ts";
 import { isPodReady } from "../workloads/is-pod-ready.ts";
-import {
-  type CountedCall,
-  csiCallsInWindows,
-  gapsInProof,
-  inTreeCallsInWindows,
-  type PlacedMark,
-} from "./call-window.ts";
-import { acknowledgedRecords, lostRecords, rewrittenRecords } from "./records.ts";
+import { csiCallsInWindows, gapsInProof, inTreeCallsInWindows, type PlacedMark } from "./call-window.ts";
 import type { DemoReport } from "./report.ts";
-import { writerBudget, writerSet } from "./workload.ts";
 
 /** The cluster that the demo runs on. */
-export interface DemoCluster {
-  readonly config: ClusterConfig;
-  readonly kube: KubeClient;
-  readonly platform: Platform;
-  /** Host on which the journal lies. */
-  readonly host: Host;
-  readonly journalFile: string;
-  /** Logs of every pod that has had this name in the default namespace. */
-  podLogs(podName: string): Promise<readonly string[]>;
-  /** Every call that the disk cloud has seen. */
-  cloudCalls(signal: AbortSignal): Promise<readonly CountedCall[]>;
+export interface DemoCluster extends ObservedCluster {
   /** Attachments that the disk cloud knows. */
   cloudAttachments(signal: AbortSignal): Promise<number>;
 }
@@ -65,7 +50,6 @@ export interface DemoOptions {
 
 const pollMs = 50;
 const waitWithinMs = 5 * 60_000;
-const namespace = "default";
 
 /** Runs the demo and proves its claims. */
 export async function runDemo(
@@ -219,7 +203,11 @@ async function checkVolume(
   const { kube } = cluster;
   const podName = `writer-${ordinal}`;
   const claimName = `data-${podName}`;
-  const reader = readerPod(`reader-${ordinal}`, claimName, options.readerCommand);
+  const reader = volumePod({
+    name: `reader-${ordinal}`,
+    command: options.readerCommand,
+    volume: claimVolume(claimName),
+  });
   await kube.create(resources.pods, reader, { signal });
   let done: Stored<Pod> | undefined;
   const ref = { namespace, name: `reader-${ordinal}` };
@@ -246,27 +234,6 @@ async function checkVolume(
     csiHandle: (translateInTreePVToCSI(pv) as PersistentVolume).spec?.csi?.volumeHandle ?? "",
     acknowledged: acknowledged.size,
     lost: lost.size,
-  };
-}
-
-function readerPod(name: string, claimName: string, command: readonly string[]): Pod {
-  return {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name, namespace },
-    spec: {
-      restartPolicy: "Never",
-      terminationGracePeriodSeconds: 0,
-      containers: [
-        {
-          name: "reader",
-          image: "host",
-          command: [...command],
-          volumeMounts: [{ name: "data", mountPath: "/data" }],
-        },
-      ],
-      volumes: [{ name: "data", persistentVolumeClaim: { claimName } }],
-    },
   };
 }
 

@@ -1,9 +1,9 @@
 /** The demo on a cluster of processes, brought up for it and taken down after it. */
-import { fileURLToPath } from "node:url";
 import type { CrossingEvent } from "@longshore/migration";
+import { observedCluster } from "../cluster/observed-cluster.ts";
 import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/process-cluster.ts";
-import { readPodLogs } from "../containers/pod-logs.ts";
 import { clusterConfig } from "../layout/config.ts";
+import { readerCommand, writerCommand } from "../records/process-programs.ts";
 import { type DemoCluster, runDemo } from "./demo.ts";
 import type { DemoReport } from "./report.ts";
 
@@ -19,7 +19,6 @@ export interface ProcessDemoOptions {
 }
 
 const nodeCount = 3;
-const writeEveryMs = 20;
 /** The smallest volume of the in-tree plugin; as a disk it takes all of it at once. */
 const volumeBytes = 2 ** 30;
 
@@ -49,7 +48,7 @@ export async function runProcessDemo(
       {
         replicas: nodeCount,
         writerCommand: writerCommand(),
-        readerCommand: ["/bin/cat", "$(LONGSHORE_MOUNT_DATA)/records"],
+        readerCommand,
         stepsBefore: [{ name, ms }],
         ...listeners,
       },
@@ -61,23 +60,10 @@ export async function runProcessDemo(
   }
 }
 
-/** The writer of the demo as a container's command. */
-export function writerCommand(everyMs: number = writeEveryMs): string[] {
-  const script = fileURLToPath(new URL("./writer-program.js", import.meta.url));
-  return [process.execPath, script, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", String(everyMs)];
-}
-
 function demoClusterOf(env: ClusterEnv, cluster: SupervisedCluster): DemoCluster {
-  const { config, kube, platform, layout, cloud } = cluster;
   return {
-    config,
-    kube,
-    platform,
-    host: env.host,
-    journalFile: layout.journalFile,
-    podLogs: (podName) => readPodLogs(env.host, layout.podLogDir, "default", podName),
-    cloudCalls: (signal) => cloud.calls(0, signal),
+    ...observedCluster(env, cluster),
     cloudAttachments: async (signal) =>
-      (await cloud.listDisks(signal)).reduce((sum, disk) => sum + disk.attachments.length, 0),
+      (await cluster.cloud.listDisks(signal)).reduce((sum, disk) => sum + disk.attachments.length, 0),
   };
 }

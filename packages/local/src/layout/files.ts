@@ -19,12 +19,12 @@ export async function readClusterConfig(host: Host, layout: ClusterLayout): Prom
   }
   if (config.version !== 1) {
     throw new ClusterDirectoryError(
-      `${layout.configFile} was written by a newer version of Longshore: use that one, or another --dir`,
+      `${layout.configFile} was written by a newer version of Longshore: use that one, or another \`dir\``,
     );
   }
   if (!Array.isArray(config.nodes) || typeof config.driverName !== "string") {
     throw new ClusterDirectoryError(
-      `${layout.configFile} is damaged, or not of a cluster: choose another --dir`,
+      `${layout.configFile} is damaged, or not of a cluster: choose another \`dir\``,
     );
   }
   return config;

@@ -91,7 +91,7 @@ export function layoutProblem(
     const longest = `${layout.nodeDir(nodeName)}/plugins_registry/${driverName}-reg.sock`;
     const bytes = new TextEncoder().encode(longest).length;
     if (bytes > socketPathBytesMax) {
-      return `the socket path ${longest} has ${bytes} bytes, the system allows ${socketPathBytesMax}: choose a shorter --dir`;
+      return `the socket path ${longest} has ${bytes} bytes, the system allows ${socketPathBytesMax}: choose a shorter \`dir\``;
     }
   }
   return undefined;

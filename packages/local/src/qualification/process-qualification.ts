@@ -1,11 +1,11 @@
 /** The qualification on a cluster of processes, brought up for it and taken down after it. */
 import { crossingSubject } from "@longshore/migration";
+import { observedCluster } from "../cluster/observed-cluster.ts";
 import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/process-cluster.ts";
-import { readPodLogs } from "../containers/pod-logs.ts";
-import { writerCommand } from "../demo/process-demo.ts";
 import { clusterConfig } from "../layout/config.ts";
 import { readDriverCalls } from "../layout/driver-calls.ts";
 import { controllerPlace, driverArgv, driverPlaceholders } from "../layout/driver-command.ts";
+import { readerCommand, writerCommand } from "../records/process-programs.ts";
 import { type QualificationCluster, type QualificationOptions, runQualification } from "./qualify.ts";
 import type { QualificationReport } from "./report.ts";
 
@@ -42,7 +42,7 @@ export async function runProcessQualification(
   const { driverName, shortName } = crossingSubject(options.plugin);
   if (!plugins.includes(shortName)) {
     throw new NotQualifiableError(
-      `--plugin ${shortName}: the local cluster has no in-tree code of it; it has that of ${plugins.join(", ")}`,
+      `\`plugin: ${shortName}\`: the local cluster has no in-tree code of it; it has that of ${plugins.join(", ")}`,
     );
   }
   if (driverCommand !== undefined) driverArgv(driverCommand, driverPlaceholders);
@@ -65,7 +65,7 @@ export async function runProcessQualification(
       {
         ...rest,
         writerCommand: writerCommand(),
-        readerCommand: ["/bin/cat", "$(LONGSHORE_MOUNT_DATA)/records"],
+        readerCommand,
       },
       signal,
     );
@@ -76,16 +76,10 @@ export async function runProcessQualification(
 }
 
 function qualificationClusterOf(env: ClusterEnv, cluster: SupervisedCluster): QualificationCluster {
-  const { config, kube, platform, layout, cloud } = cluster;
+  const { config, layout } = cluster;
   const places = [controllerPlace, ...config.nodes.map(({ name }) => name)];
   return {
-    config,
-    kube,
-    platform,
-    host: env.host,
-    journalFile: layout.journalFile,
-    podLogs: (podName) => readPodLogs(env.host, layout.podLogDir, "default", podName),
-    cloudCalls: (signal) => cloud.calls(0, signal),
+    ...observedCluster(env, cluster),
     driverCalls: () => readDriverCalls(env.host, places.map(layout.driverCallsFile)),
   };
 }

@@ -2,13 +2,14 @@
 import { fileURLToPath } from "node:url";
 import { readDefinitions } from "@longshore/apiserver";
 import { type CsiServices, CsiStatusError, type ServedCall } from "@longshore/csi";
-import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
+import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { snapshotCrdsUrl } from "@longshore/storage";
 import { expect, test } from "vitest";
 import { createInProcessCluster } from "../cluster/in-process-cluster.ts";
-import { demoPrograms, readerProgram, writerProgram } from "../demo/in-process-programs.ts";
 import { clusterConfig } from "../layout/config.ts";
 import type { DriverCall } from "../layout/driver-calls.ts";
+import { readerProgram, recordPrograms, writerProgram } from "../records/in-process-programs.ts";
+import { observedInProcessCluster } from "../testing/observed-in-process-cluster.ts";
 import { runQualification } from "./qualify.ts";
 import { type QualificationReport, reasonsAgainst } from "./report.ts";
 
@@ -27,7 +28,7 @@ async function qualify(
     (async () => {
       const cluster = await createInProcessCluster(env, {
         config,
-        programs: (host) => demoPrograms(clock, host),
+        programs: (host) => recordPrograms(clock, host),
         snapshotDefinitions,
         onDriverCall,
         isolate: (_, seams) =>
@@ -44,13 +45,7 @@ async function qualify(
       const report = await runQualification(
         env,
         {
-          config,
-          kube: cluster.kube,
-          platform: cluster.platform,
-          host: new SimulatedHost({ name: "operator" }),
-          journalFile: "/crossing.json",
-          podLogs: (podName) => cluster.podLogs(podName),
-          cloudCalls: (s) => cluster.cloud.calls(0, s),
+          ...observedInProcessCluster(cluster),
           driverCalls: async () => calls,
         },
         {

@@ -8,33 +8,23 @@
  *
  * Source: in-tree to CSI migration design, testing and feature parity.
  */
-import { type KubeClient, type PersistentVolume, type Pod, resources, type Stored } from "@longshore/kube";
-import { crossingSubject, type Platform, runCrossing } from "@longshore/migration";
-import { errorChain, foreignText, type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import { type PersistentVolume, type Pod, resources, type Stored } from "@longshore/kube";
+import { crossingSubject, runCrossing } from "@longshore/migration";
+import { errorChain, foreignText, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
 import { translateInTreePVToCSI } from "@longshore/translation";
-import type { CountedCall } from "../demo/call-window.ts";
-import { acknowledgedRecords, lostRecords } from "../demo/records.ts";
-import type { ClusterConfig } from "../layout/config.ts";
+import type { ObservedCluster } from "../cluster/observed-cluster.ts";
 import type { DriverCall } from "../layout/driver-calls.ts";
+import { acknowledgedRecords, lostRecords } from "../records/records.ts";
+import { claimVolume, namespace, type PodWork, volumePod } from "../records/volume-pod.ts";
 import { isPodReady } from "../workloads/is-pod-ready.ts";
+import { claimOf } from "./claim-of.ts";
 import { evidenceFor } from "./evidence.ts";
 import { differencesOfVolumes } from "./parity.ts";
 import type { Behaviour, BehaviourResult, QualificationReport } from "./report.ts";
-import { claimOf, claimVolume, namespace, type PodWork, podOf } from "./workload.ts";
 
 /** The cluster that a driver is qualified on. Migration is off in it. */
-export interface QualificationCluster {
-  readonly config: ClusterConfig;
-  readonly kube: KubeClient;
-  readonly platform: Platform;
-  /** Host on which the journal lies. */
-  readonly host: Host;
-  readonly journalFile: string;
-  /** Logs of every pod that has had this name in the default namespace. */
-  podLogs(podName: string): Promise<readonly string[]>;
-  /** Every call that the disk cloud has seen. */
-  cloudCalls(signal: AbortSignal): Promise<readonly CountedCall[]>;
+export interface QualificationCluster extends ObservedCluster {
   /** Every call that the driver has answered. */
   driverCalls(): Promise<readonly DriverCall[]>;
 }
@@ -289,7 +279,7 @@ class Gate {
   /** Starts a writer and waits until it has acknowledged records. */
   async #write(work: PodWork, signal: AbortSignal): Promise<Stored<Pod>> {
     const { kube } = this.#cluster;
-    await kube.create(resources.pods, podOf(work), { signal });
+    await kube.create(resources.pods, volumePod(work), { signal });
     let ready: Stored<Pod> | undefined;
     await this.#until(async () => {
       ready = await kube.get(resources.pods, { namespace, name: work.name }, { signal });
@@ -310,7 +300,7 @@ class Gate {
     signal: AbortSignal,
   ): Promise<number> {
     const { kube } = this.#cluster;
-    await kube.create(resources.pods, podOf({ name, command: this.#options.readerCommand, volume }), {
+    await kube.create(resources.pods, volumePod({ name, command: this.#options.readerCommand, volume }), {
       signal,
     });
     await this.#until(async () => {

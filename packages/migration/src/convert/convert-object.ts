@@ -139,7 +139,7 @@ function convertPods(
       object: nameOf(object),
       text:
         `${place} (${JSON.stringify(volume.name ?? "")}) holds an in-tree ${source} source; ` +
-        "left as it is, a cluster with migration switched on translates it; --inline=claim makes it a claim",
+        "left as it is, a cluster with migration switched on translates it; `inline: claim` makes it a claim",
     });
   }
   return undefined;

@@ -45,7 +45,7 @@ export function claimsForInlineVolumes(
       nameOf(object),
       [...holder.path, "volumes"].join("."),
       `${holder.sharedBy} would share one claim`,
-      "make claims by hand, or use --inline=report",
+      "make claims by hand, or use `inline: report`",
     );
   }
   const namespace = textAt(object, "metadata", "namespace");
@@ -97,7 +97,7 @@ function sizeOf(object: KubeObject, place: string, volume: Volume, sizes: ClaimS
     nameOf(object),
     place,
     problem,
-    "give the size of the disk, or use --inline=report",
+    "give the size of the disk, or use `inline: report`",
   );
 }
 

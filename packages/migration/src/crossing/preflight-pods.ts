@@ -52,7 +52,7 @@ function wouldBeLost(pod: Stored<Pod>): Finding {
     object: `Pod ${nameOf(pod)}`,
     field: "metadata.ownerReferences",
     reason: "it has no controller: evicted from its node, it would not come back",
-    remedy: "run it under a controller, delete it, or pass --force to let it go",
+    remedy: "run it under a controller, delete it, or pass `force` to let it go",
   };
 }
 

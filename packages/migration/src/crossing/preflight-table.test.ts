@@ -227,7 +227,7 @@ test.each<Row>([
     "blocker",
     "Pod d/w-0",
     "metadata.ownerReferences",
-    /no controller.*--force/,
+    /no controller.*`force`/,
   ],
   [
     "a pod that runs on one node only",

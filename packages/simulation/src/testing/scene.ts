@@ -3,8 +3,8 @@ import { resources } from "@longshore/kube";
 import {
   clusterConfig,
   createInProcessCluster,
-  demoPrograms,
   type InProcessCluster,
+  recordPrograms,
   writerProgram,
   writerSet,
 } from "@longshore/local";
@@ -105,7 +105,7 @@ export class Scene {
     };
     cluster = await createInProcessCluster(env, {
       config,
-      programs: (host) => demoPrograms(clock, host),
+      programs: (host) => recordPrograms(clock, host),
       isolate: (name, seams) => {
         const life = new Life(name, gate);
         state.lives.set(name, life);

@@ -1,7 +1,14 @@
 import { expect, test } from "vitest";
 import { UsageError } from "../../exit.ts";
 import { duration } from "../../flags.ts";
-import { type CheckFlags, commandWords, keyValues, selection, suiteOptions } from "./check-flags.ts";
+import {
+  type CheckFlags,
+  commandWords,
+  keyValues,
+  reportInFlags,
+  selection,
+  suiteOptions,
+} from "./check-flags.ts";
 
 const flags: CheckFlags = {
   endpoint: "unix:///csi.sock",
@@ -98,4 +105,19 @@ test.each([
 
 test.each(["", "  ", "run 'it"])("%j is no command", (text) => {
   expect(() => commandWords("--restart-cmd", text)).toThrow(UsageError);
+});
+
+test("why a check was skipped is said in flags, and what a driver said stays as it is", () => {
+  const results = [
+    { outcome: "skipped", message: "no second node is known: give `secondNodeId`" },
+    { outcome: "skipped", message: "volumes are checked as block devices (`accessType: block`)" },
+    { outcome: "failed", message: "INTERNAL: the map of `secrets` is empty" },
+    { outcome: "passed" },
+  ];
+  expect(reportInFlags({ results } as never).results.map(({ message }) => message)).toEqual([
+    "no second node is known: give --second-node",
+    "volumes are checked as block devices (--access-type block)",
+    "INTERNAL: the map of `secrets` is empty",
+    undefined,
+  ]);
 });

@@ -1,7 +1,8 @@
 /** The flags of `longshore driver check` as options of the conformance suite. */
-import type { ConformanceOptions, DriverSecrets } from "@longshore/conformance";
+import type { ConformanceOptions, ConformanceReport, DriverSecrets } from "@longshore/conformance";
 import { parseQuantity } from "@longshore/kube";
 import { UsageError } from "../../exit.ts";
+import { inFlags } from "../../field-flags.ts";
 import { duration, wholeNumber } from "../../flags.ts";
 
 /** The flags as commander parses them. */
@@ -32,6 +33,26 @@ export interface CheckFlags {
   readonly outputFile?: string;
   readonly verbose?: boolean;
   readonly quiet?: boolean;
+}
+
+/** The flags of options that reports name. */
+export const checkFields = {
+  accessType: "--access-type",
+  fillNode: "--fill-node",
+  mutableParameters: "--mutable-parameters",
+  restartDriver: "--restart-cmd",
+  secondNodeId: "--second-node",
+  secrets: "--secrets",
+} satisfies Partial<Record<keyof ConformanceOptions, string>>;
+
+/** The report with flags in place of options where it says why checks were skipped. */
+export function reportInFlags(report: ConformanceReport): ConformanceReport {
+  const results = report.results.map((result) =>
+    result.outcome === "skipped" && result.message !== undefined
+      ? { ...result, message: inFlags(result.message, checkFields) }
+      : result,
+  );
+  return { ...report, results };
 }
 
 /** What the flags say by themselves; where directories are and how to restart is added by the command. */

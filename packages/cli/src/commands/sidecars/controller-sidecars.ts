@@ -1,6 +1,7 @@
 /** Runs sidecars of the controller side as a process: one alone, or several that share driver and caches. */
-import type { LeaseState, SidecarOptions, SidecarsOptions } from "@longshore/sidecars";
+import type { LeaseState, ProvisionerOptions, SidecarOptions, SidecarsOptions } from "@longshore/sidecars";
 import { UsageError } from "../../exit.ts";
+import { loggerInFlags } from "../../field-flags.ts";
 import {
   driverFlags,
   httpFlags,
@@ -27,6 +28,16 @@ export const controllerFlags = {
 /** Values of {@link controllerFlags}. */
 export type ControllerValues = FlagValues<typeof controllerFlags>;
 
+/** The flags and variables of options that logs name. */
+const loggedFields = {
+  capacity: "--enable-capacity",
+  namespace: "NAMESPACE",
+  ownerRefLevel: "--capacity-ownerref-level",
+  podName: "POD_NAME",
+} satisfies Partial<Record<keyof ProvisionerOptions | keyof CapacityOptions, string>>;
+
+type CapacityOptions = NonNullable<ProvisionerOptions["capacity"]>;
+
 /** The delays that the flags ask for. */
 export function retryBackoff(values: ControllerValues) {
   return { initialMs: values["retry-interval-start"], maximumMs: values["retry-interval-max"] };
@@ -49,7 +60,7 @@ export async function startControllerSidecars(
     shell.env.logger.warn("with --node-deployment and --leader-election only the leader's node is served");
   }
   const running = startSidecars(
-    { ...shell.env, kube: access.kube, csi },
+    { ...shell.env, logger: loggerInFlags(shell.env.logger, loggedFields), kube: access.kube, csi },
     { sidecars, unsupported, leaseLost, ...(lease === undefined ? {} : { lease }) },
   );
   if (lease !== undefined)

@@ -85,6 +85,7 @@ export function provisionerOptions(
   common: ControllerValues,
 ): ProvisionerOptions {
   const { "feature-gates": gates } = values;
+  if (values["volume-name-prefix"] === "") throw new UsageError("--volume-name-prefix must not be empty");
   return {
     timeoutMs: values.timeout,
     workers: values["worker-threads"],

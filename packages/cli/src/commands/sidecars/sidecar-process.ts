@@ -23,6 +23,7 @@ import {
   systemRandom,
 } from "@longshore/runtime";
 import { exitCodes, InterruptedError, interruptible, UsageError, untilAborted } from "../../exit.ts";
+import { kubeconfigOf } from "../../kubeconfig.ts";
 import { version } from "../../version.ts";
 import type { driverFlags, httpFlags, kubeFlags, leaderElectionFlags, processFlags } from "./common-flags.ts";
 import type { ReadFlags } from "./flag-command.ts";
@@ -222,13 +223,13 @@ async function clusterConfig({
   kubeconfig,
   master,
 }: Pick<FlagValues<typeof kubeFlags>, "kubeconfig" | "master">): Promise<ClusterConfig> {
-  const { inClusterConfig, loadKubeconfig, anonymous } = await import("@longshore/kube");
+  const { anonymous, inClusterConfig } = await import("@longshore/kube");
   const { kernelHost } = await import("@longshore/runtime");
   if (kubeconfig === "" && master !== "") return { server: master, credentials: anonymous };
   const config =
     kubeconfig === ""
       ? await inClusterConfig(kernelHost(), process.env)
-      : await loadKubeconfig(kernelHost(), { path: resolve(kubeconfig), environment: environment() });
+      : await kubeconfigOf("--kubeconfig", { path: resolve(kubeconfig), environment: environment() });
   return master === "" ? config : { ...config, server: master };
 }
 

@@ -144,6 +144,15 @@ afterEach(() => {
   ({ NODE_NAME } = process.env);
 });
 
+test("names of volumes and snapshots need a prefix", () => {
+  expect(() => alone("provisioner", "--volume-name-prefix=")).toThrow(
+    "--volume-name-prefix must not be empty",
+  );
+  expect(() => alone("snapshotter", "--groupsnapshot-name-prefix=")).toThrow(
+    "--groupsnapshot-name-prefix must not be empty",
+  );
+});
+
 test("a sidecar of one node must know which", () => {
   delete process.env.NODE_NAME;
   expect(() => alone("snapshotter", "--node-deployment")).toThrow("NODE_NAME");

@@ -8,7 +8,7 @@ import {
   type Stored,
 } from "@longshore/kube";
 
-/** The owner cannot be found. The text names what to set. */
+/** The owner cannot be found. The text names the fields to set. */
 export class CapacityOwnerError extends Error {
   override readonly name = "CapacityOwnerError";
 }
@@ -46,14 +46,14 @@ export async function capacityOwner(
     );
     if (object === undefined) {
       throw new CapacityOwnerError(
-        `${kind} ${namespace}/${name} not found: check POD_NAME, NAMESPACE and --capacity-ownerref-level`,
+        `${kind} ${namespace}/${name} not found: check \`podName\`, \`namespace\` and \`ownerRefLevel\``,
       );
     }
     if (at === level) return { apiVersion, kind, name, uid: object.metadata.uid, controller: true };
     const owner = object.metadata.ownerReferences?.find(({ controller }) => controller === true);
     if (owner === undefined) {
       throw new CapacityOwnerError(
-        `${kind} ${namespace}/${name} has no controller: lower --capacity-ownerref-level to ${at}`,
+        `${kind} ${namespace}/${name} has no controller: lower \`ownerRefLevel\` to ${at}`,
       );
     }
     reference = owner;

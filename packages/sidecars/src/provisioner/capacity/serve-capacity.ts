@@ -60,7 +60,7 @@ export function serveCapacity(
   const { env, node, namespace } = settings;
   let controller: CapacityController | undefined;
   if (!driver.capabilities.controller.has("GET_CAPACITY")) {
-    env.logger.error("the driver cannot report its capacity (GET_CAPACITY): switch --enable-capacity off");
+    env.logger.error("the driver cannot report its capacity (GET_CAPACITY): leave `capacity` out");
     return { refresh() {} };
   }
   const owner = managedBy(node?.name);

@@ -1,5 +1,5 @@
 /**
- * The demo's writer, a program of its own: appends numbered records to a file, syncs each to the
+ * The writer of records, a program of its own: appends numbered records to a file, syncs each to the
  * disk, and only then acknowledges it on standard output (a file). Started again it goes on after the
  * last whole record. Arguments: directory of the volume, name of the volume, milliseconds between two.
  */

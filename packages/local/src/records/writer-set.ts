@@ -1,5 +1,7 @@
-/** The Kubernetes objects of the demo: a StatefulSet that writes, a budget. */
+/** The writers of records as Kubernetes objects: a StatefulSet, and its budget. */
 import type { PodDisruptionBudget, StatefulSet } from "@longshore/kube";
+import { inTreeStorageClassName } from "../layout/in-tree-storage-class.ts";
+import { namespace } from "./volume-pod.ts";
 
 /** How the writers run. */
 export interface WriterSetOptions {
@@ -8,15 +10,14 @@ export interface WriterSetOptions {
   readonly command: readonly string[];
 }
 
-/** Labels of the writers. */
-export const writerLabels = { app: "writer" } as const;
+const writerLabels = { app: "writer" } as const;
 
 /** The StatefulSet of writers, one volume each, no two of them on a node. */
 export function writerSet(options: WriterSetOptions): StatefulSet {
   return {
     apiVersion: "apps/v1",
     kind: "StatefulSet",
-    metadata: { name: "writer", namespace: "default" },
+    metadata: { name: "writer", namespace },
     spec: {
       serviceName: "writer",
       replicas: options.replicas,
@@ -49,7 +50,7 @@ export function writerSet(options: WriterSetOptions): StatefulSet {
           metadata: { name: "data" },
           spec: {
             accessModes: ["ReadWriteOnce"],
-            storageClassName: "gp2",
+            storageClassName: inTreeStorageClassName,
             resources: { requests: { storage: "32Mi" } },
           },
         },
@@ -62,6 +63,6 @@ export function writerSet(options: WriterSetOptions): StatefulSet {
 export const writerBudget: PodDisruptionBudget = {
   apiVersion: "policy/v1",
   kind: "PodDisruptionBudget",
-  metadata: { name: "writer", namespace: "default" },
+  metadata: { name: "writer", namespace },
   spec: { maxUnavailable: 1, selector: { matchLabels: writerLabels } },
 };

@@ -1,5 +1,5 @@
 /**
- * The demo's writer and reader as programs of the in-process cluster: the same records, the same
+ * The writer and the reader of records as programs of the in-process cluster: the same records, the same
  * promise (synced before acknowledged), through the node's Host.
  */
 import type { Clock, SimulatedHost } from "@longshore/runtime";
@@ -11,7 +11,7 @@ export const writerProgram = "writer";
 export const readerProgram = "reader";
 
 /** The programs on a node. */
-export function demoPrograms(clock: Clock, host: SimulatedHost): Readonly<Record<string, Program>> {
+export function recordPrograms(clock: Clock, host: SimulatedHost): Readonly<Record<string, Program>> {
   const say = async (logFile: string, line: string) => {
     await host.makeDirectory(logFile.slice(0, logFile.lastIndexOf("/")));
     await host.appendFileDurable(logFile, `${line}\n`);

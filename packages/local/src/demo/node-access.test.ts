@@ -4,14 +4,15 @@
  * asks for claims, volumes and attachments one by one, never for a list or a watch: one that is taken over must not
  * learn what runs elsewhere.
  */
-import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
+import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 // Tests stand outside the floors.
 import { type AccessLog, watchedClient } from "@longshore/testing/deployment";
 import { expect, it } from "vitest";
-import { runDemo } from "../demo/demo.ts";
-import { demoPrograms, readerProgram, writerProgram } from "../demo/in-process-programs.ts";
+import { createInProcessCluster } from "../cluster/in-process-cluster.ts";
 import { clusterConfig } from "../layout/config.ts";
-import { createInProcessCluster } from "./in-process-cluster.ts";
+import { readerProgram, recordPrograms, writerProgram } from "../records/in-process-programs.ts";
+import { observedInProcessCluster } from "../testing/observed-in-process-cluster.ts";
+import { runDemo } from "./demo.ts";
 
 it("no component is refused anything, and nodes ask for claims, volumes and attachments by name only", async () => {
   const clock = new VirtualClock();
@@ -24,7 +25,7 @@ it("no component is refused anything, and nodes ask for claims, volumes and atta
     (async () => {
       const cluster = await createInProcessCluster(env, {
         config,
-        programs: (host) => demoPrograms(clock, host),
+        programs: (host) => recordPrograms(clock, host),
         isolate: (component, seams) => ({
           ...seams,
           kube: watchedClient(seams.kube, names.has(component) ? log : others),
@@ -33,13 +34,7 @@ it("no component is refused anything, and nodes ask for claims, volumes and atta
       const result = await runDemo(
         env,
         {
-          config,
-          kube: cluster.kube,
-          platform: cluster.platform,
-          host: new SimulatedHost({ name: "operator" }),
-          journalFile: "/crossing.json",
-          podLogs: (podName) => cluster.podLogs(podName),
-          cloudCalls: (s) => cluster.cloud.calls(0, s),
+          ...observedInProcessCluster(cluster),
           cloudAttachments: async () => cluster.cloud.disks().flatMap((d) => d.attachments).length,
         },
         {

@@ -1,11 +1,12 @@
 /** A whole crossing and its way back, in one process and on the virtual clock. */
-import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
+import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { expect, it } from "vitest";
-import { type DemoCluster, runDemo } from "../demo/demo.ts";
-import { demoPrograms, readerProgram, writerProgram } from "../demo/in-process-programs.ts";
-import { isProof } from "../demo/report.ts";
+import { createInProcessCluster } from "../cluster/in-process-cluster.ts";
 import { clusterConfig } from "../layout/config.ts";
-import { createInProcessCluster } from "./in-process-cluster.ts";
+import { readerProgram, recordPrograms, writerProgram } from "../records/in-process-programs.ts";
+import { observedInProcessCluster } from "../testing/observed-in-process-cluster.ts";
+import { type DemoCluster, runDemo } from "./demo.ts";
+import { isProof } from "./report.ts";
 
 it("carries a cluster of three nodes to CSI and back on the virtual clock", async () => {
   const clock = new VirtualClock();
@@ -16,16 +17,10 @@ it("carries a cluster of three nodes to CSI and back on the virtual clock", asyn
     (async () => {
       const cluster = await createInProcessCluster(env, {
         config,
-        programs: (host) => demoPrograms(clock, host),
+        programs: (host) => recordPrograms(clock, host),
       });
       const demo: DemoCluster = {
-        config,
-        kube: cluster.kube,
-        platform: cluster.platform,
-        host: new SimulatedHost({ name: "operator" }),
-        journalFile: "/crossing.json",
-        podLogs: (podName) => cluster.podLogs(podName),
-        cloudCalls: (s) => cluster.cloud.calls(0, s),
+        ...observedInProcessCluster(cluster),
         cloudAttachments: async () => cluster.cloud.disks().flatMap((d) => d.attachments).length,
       };
       const result = await runDemo(

@@ -1,28 +1,8 @@
-/** The objects of a qualification: claims of the in-tree class, pods that write and read. */
-import type { PersistentVolumeClaim, Pod, TypedLocalObjectReference, Volume } from "@longshore/kube";
-import { inTreeStorageClass } from "../layout/in-tree-storage-class.ts";
+/** The pods beside the writers of a StatefulSet: one with a single volume, which it reads or writes records on. */
+import type { Pod, Volume } from "@longshore/kube";
 
-/** The namespace of all of it. */
+/** The namespace of everything that writes and reads records. */
 export const namespace = "default";
-
-/** A claim of the in-tree class, perhaps for a volume with the contents of another. */
-export function claimOf(
-  name: string,
-  storage: string,
-  dataSource?: TypedLocalObjectReference,
-): PersistentVolumeClaim {
-  return {
-    apiVersion: "v1",
-    kind: "PersistentVolumeClaim",
-    metadata: { name, namespace },
-    spec: {
-      accessModes: ["ReadWriteOnce"],
-      storageClassName: inTreeStorageClass.metadata?.name ?? "",
-      resources: { requests: { storage } },
-      ...(dataSource === undefined ? {} : { dataSource }),
-    },
-  };
-}
 
 /** What a pod is to do with its volume. */
 export interface PodWork {
@@ -34,8 +14,8 @@ export interface PodWork {
   readonly zone?: string | undefined;
 }
 
-/** A pod with one volume. */
-export function podOf({ name, command, volume, zone }: PodWork): Pod {
+/** A pod with one volume, whose directory is `$(LONGSHORE_MOUNT_DATA)`. It runs once. */
+export function volumePod({ name, command, volume, zone }: PodWork): Pod {
   return {
     apiVersion: "v1",
     kind: "Pod",

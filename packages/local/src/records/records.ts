@@ -1,5 +1,5 @@
 /**
- * The format of the demo's records and the proof over them. A record is a line `<number> <check>`
+ * The format of records and the proof over them. A record is a line `<number> <check>`
  * whose check is a sum over the number and the volume's name, so that a torn or foreign line is seen.
  */
 

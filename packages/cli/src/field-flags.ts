@@ -1,0 +1,53 @@
+/**
+ * The flags of fields. A library names the fields of its options in its errors, reports and logs, in backquotes
+ * (`` `dir` ``, with a value `` `compat: kubernetes-1.20` ``, switched off `` `attach: false` ``); the user of the command knows its flags, so the command
+ * puts them in place of the fields wherever it passes such a text on.
+ */
+import type { LogFields, Logger } from "@longshore/runtime";
+
+/** The flag of each field that the texts of one library may name. */
+export type FieldFlags = Readonly<Record<string, string>>;
+
+/** Fields of clusters, crossings and qualifications. */
+export const clusterFields: FieldFlags = {
+  compat: "--compat",
+  dir: "--dir",
+  force: "--force",
+  nodes: "--nodes",
+  plugin: "--plugin",
+  port: "--port",
+};
+
+/** The text with flags in place of fields. Other words in backquotes stay as they are. */
+export function inFlags(text: string, flags: FieldFlags): string {
+  return text.replace(/`(\w+)(?:: ([^`]+))?`/g, (whole, field: string, value: string | undefined) => {
+    const flag = Object.hasOwn(flags, field) ? flags[field] : undefined;
+    if (flag === undefined) return whole;
+    if (value === undefined) return flag;
+    return value === "[]" || value === "false" ? flag.replace(/^--(?:no-)?/, "--no-") : `${flag} ${value}`;
+  });
+}
+
+/** The error with flags in place of fields, in the messages of its causes as well. The given one does not change. */
+function errorInFlags(error: Error, flags: FieldFlags): Error {
+  const cause = error.cause instanceof Error ? errorInFlags(error.cause, flags) : error.cause;
+  return Object.create(error, { message: { value: inFlags(error.message, flags) }, cause: { value: cause } });
+}
+
+/** A logger that writes flags in place of fields, in messages and in the errors beside them. */
+export function loggerInFlags(logger: Logger, flags: FieldFlags): Logger {
+  const flagged = (fields: LogFields | undefined) =>
+    fields?.error instanceof Error ? { ...fields, error: errorInFlags(fields.error, flags) } : fields;
+  const at =
+    (level: "debug" | "info" | "warn" | "error") =>
+    (message: string, fields?: LogFields): void =>
+      logger[level](inFlags(message, flags), flagged(fields));
+  return {
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    child: (fields) => loggerInFlags(logger.child(fields), flags),
+    ...(logger.debugs === undefined ? {} : { debugs: logger.debugs }),
+  };
+}
