@@ -15,7 +15,7 @@ import {
   upgradeDeployment,
   yamlText,
 } from "@longshore/deployment";
-import { createHttpClient, type KubeEnv, loadKubeconfig } from "@longshore/kube";
+import { createHttpClient, type KubeEnv } from "@longshore/kube";
 import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@longshore/runtime";
 import { type Command, Option } from "commander";
 import { interruptible, UsageError } from "../exit.ts";
