@@ -224,6 +224,7 @@ async function clusterConfig({
 }: Pick<FlagValues<typeof kubeFlags>, "kubeconfig" | "master">): Promise<ClusterConfig> {
   const { inClusterConfig, loadKubeconfig, anonymous } = await import("@longshore/kube");
   const { kernelHost } = await import("@longshore/runtime");
+  // As client-go's BuildConfigFromFlags: an address alone means a server without authentication.
   if (kubeconfig === "" && master !== "") return { server: master, credentials: anonymous };
   const config =
     kubeconfig === ""
