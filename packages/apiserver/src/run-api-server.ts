@@ -113,6 +113,7 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
     for (const gate of server.registry.context.version.unknownGates) {
       env.logger.warn("a feature gate that this server does not know has no effect", { gate });
     }
+    // What every cluster has is on the disk before the first request.
     await store.durable();
     const front = await serveHttps(env, server, {
       port: options.port,

@@ -33,6 +33,7 @@ export function createProgress(quiet = false): Progress {
     shown = false;
   };
   const draw = (text: string, end: string) => {
+    // One line at most: the escape below clears no more than that.
     const width = (process.stderr.columns || 80) - 1 - end.length;
     const cut = text.length > width ? `${text.slice(0, width - 1)}…` : text;
     process.stderr.write(`\r\u001b[2K${pc.dim(`${cut}${end}`)}`);

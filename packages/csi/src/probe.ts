@@ -30,6 +30,7 @@ export async function waitUntilReady(
       const { ready } = await connection.identity.probe({}, options);
       if (ready !== false) return;
     } catch (error) {
+      // A driver that is only slow is waited for as well, as in csi-lib-utils.
       const mayPass =
         error instanceof CsiCallError && (!error.answered || error.code === "DEADLINE_EXCEEDED");
       if (!mayPass || options.signal.aborted) throw error;

@@ -5,7 +5,7 @@ import type { Random } from "./random.ts";
 export interface BackoffPolicy {
   /** Delay after the first failure, in milliseconds. */
   readonly initialMs: number;
-  /** The delay never exceeds this, in milliseconds. */
+  /** The delay never exceeds this before jitter is added, in milliseconds. */
   readonly maximumMs: number;
   /** Growth from one failure to the next; default 2. */
   readonly factor?: number;

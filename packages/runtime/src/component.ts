@@ -43,6 +43,7 @@ export class TaskGroup implements Component {
   /** Runs `task` until it ends or the group is stopped. */
   spawn(task: (signal: AbortSignal) => Promise<void>): void {
     if (this.signal.aborted) return;
+    // In an async function, so that a task that throws at once is reported like any other.
     const running: Promise<void> = (async () => task(this.signal))()
       .catch((error: unknown) => {
         if (!this.signal.aborted) this.#onError(error);

@@ -18,6 +18,7 @@ const short: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t"
 export function foreignText(text: string, max = foreignTextMax): string {
   const visible = text.replace(unfit, escaped);
   if (visible.length <= max) return visible;
+  // A cut inside a surrogate pair would leave one of the characters that `unfit` excludes.
   const isHalf = /[\ud800-\udbff]/.test(visible.charAt(max - 1));
   const kept = visible.slice(0, isHalf ? max - 1 : max);
   return `${kept}… (${visible.length - kept.length} more characters)`;

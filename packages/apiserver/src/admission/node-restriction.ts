@@ -115,6 +115,7 @@ function whyNotCreate({ of }: KindRequest, node: string, object: KubeObject): st
       const labels = Object.keys(object.metadata?.labels ?? {}).filter(isForbiddenLabel);
       return labels.length === 0 ? undefined : forbiddenLabels(node, labels);
     }
+    // The authorizer lets these through: at a create it does not know the name.
     case "leases":
       if (object.metadata?.namespace !== "kube-node-lease") {
         return 'can only access leases in the "kube-node-lease" system namespace';

@@ -38,6 +38,7 @@ function check(
   next: KubeObject,
   old: Stored | undefined,
 ): void {
+  // Nothing is withheld from them (registry/rbac, EscalationAllowed).
   if (request.user.groups.includes(mastersGroup)) return;
   if (old !== undefined && changesOnlyOwnership(next, old)) return;
   if (request.of.plural.endsWith("bindings")) checkBinding(context, request, next as BindingObject);

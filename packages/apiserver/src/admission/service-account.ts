@@ -44,6 +44,7 @@ export const serviceAccount: AdmissionPlugin = {
     const named: Loose = {
       ...spec,
       serviceAccountName: ofPod,
+      // The former name of the field, which is kept the same (core/v1 PodSpec).
       serviceAccount: ofPod,
       ...((spec.imagePullSecrets ?? []).length === 0 && pull.length > 0 ? { imagePullSecrets: pull } : {}),
     };

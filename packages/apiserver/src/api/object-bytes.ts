@@ -13,6 +13,7 @@ export function bodyBytes(object: KubeObject): Buffer {
   if (bytes === undefined) {
     const { kind: _k, apiVersion: _a, ...rest } = object;
     bytes = Buffer.from(JSON.stringify(rest));
+    // What is not frozen may still change.
     if (Object.isFrozen(object)) bodies.set(object, bytes);
   }
   return bytes;

@@ -29,6 +29,7 @@ function compareAt(given: FieldType, before: unknown, after: unknown): Compariso
   spendTime();
   const type = deduced(given, after ?? before);
   if (type.form === "scalar") return sameJson(before, after) ? undefined : modifiedLeaf;
+  // Empty ones and null have no parts that could differ: the value as a whole does.
   if (isWhole(type) || (isEmptyValue(before) && isEmptyValue(after))) {
     return sameJson(before, after) ? undefined : modifiedLeaf;
   }

@@ -246,6 +246,7 @@ export function applyConfiguration(
   if (taken.conflicts.length > 0 && !force) return { type: "conflicts", conflicts: taken.conflicts };
 
   const kept = difference(set, neverManaged);
+  // The same apply again keeps its entry, time included, so that nothing is written.
   const isRepeated =
     previous !== undefined &&
     previous.apiVersion === writer.apiVersion &&
@@ -283,10 +284,12 @@ function pruned(
   const served = [...managers.values()].filter(({ apiVersion }) => isServed.get(apiVersion));
   const managed = unionOf(served.map(({ set }) => set));
   const left = withNamedFields(fieldsOf(view, result), type);
+  // What another manager has comes back (addBackOwnedItems).
   const unowned = difference(full, union(left, withNamedFields(managed, type)));
   result = (removeFields(type, inVersion, unowned) ?? {}) as KubeObject;
 
   const still = withNamedFields(fieldsOf(view, result), type);
+  // So does what this manager has not applied before (addBackDanglingItems).
   const gone = intersection(difference(full, still), previous.set);
   result = (removeFields(type, inVersion, gone) ?? {}) as KubeObject;
   return view.convert(result, view.apiVersion) ?? merged;

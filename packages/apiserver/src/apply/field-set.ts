@@ -216,6 +216,7 @@ export function fromFieldsV1(fields: unknown): FieldSet {
   if (known !== undefined) return known;
   const { children } = readNode(fields as FieldsV1);
   const set = nodeOf(false, children);
+  // What is not frozen may still change.
   if (Object.isFrozen(fields)) read.set(fields, set);
   return set;
 }

@@ -40,6 +40,7 @@ export function withLastApplied(object: KubeObject, configuration: KubeObject): 
   const annotations = object.metadata?.annotations;
   if (annotations === undefined || annotations === null || !Object.hasOwn(annotations, lastAppliedAnnotation))
     return object;
+  // As kubectl writes it: members in order, and a newline at the end.
   const text = `${JSON.stringify(sorted(withoutAnnotation(configuration)))}\n`;
   if (Buffer.byteLength(text) > annotationBytesMax) return object;
   const metadata = { ...object.metadata, annotations: { ...annotations, [lastAppliedAnnotation]: text } };

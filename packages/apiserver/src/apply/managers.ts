@@ -205,6 +205,7 @@ export function capUpdaters(managers: Managers): Managers {
   for (const [id, { set, apiVersion, time }] of updaters) {
     if (count <= updatersMax) break;
     const first = firstOfVersion.get(apiVersion);
+    // The oldest of a version keeps its name until another one is combined with it.
     if (first === undefined) {
       firstOfVersion.set(apiVersion, id);
       continue;

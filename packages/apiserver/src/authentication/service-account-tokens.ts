@@ -189,9 +189,11 @@ export class ServiceAccountTokens implements TokenAuthenticator {
 
   /** The claims of a token with a good signature, which is checked once. */
   #claimsOf(token: string): Claims | undefined {
+    // Every signed token begins so: it is base64url of `{"`.
     if (!token.startsWith("eyJ")) return undefined;
     const key = digest(token).toString("base64");
     const known = this.#verified.get(key);
+    // The signature alone is remembered: times and bound objects are looked at with each use.
     if (known !== undefined) return known;
     const claims = this.#signingKey().verify(token) as Claims | undefined;
     if (claims === undefined) return undefined;

@@ -146,6 +146,7 @@ export class Definitions {
         ),
       },
     };
+    // Served as terminating first, so that no new objects come while the old ones go.
     this.#commit(definition, terminating);
     this.#serve();
     // The table of the objects has the name of their definition: plural and group.

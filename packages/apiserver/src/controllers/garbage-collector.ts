@@ -26,6 +26,7 @@ const collector = { ...adminUser, name: "system:serviceaccount:kube-system:gener
 /** Starts the garbage collector. Returns a function that stops it. */
 export function startGarbageCollector(env: RuntimeEnv, registry: Registry): () => void {
   const { store, kinds } = registry.context;
+  // The objects of a kind that is kept in another one's table come with that one.
   const wanted = (kind: Kind) => kind.storedAs === undefined;
   return followTables(env.clock, store, kinds, wanted, new GarbageCollector(env, registry));
 }
@@ -128,6 +129,7 @@ class GarbageCollector implements Followed {
     this.#leavingOwners.delete(keyOf(leaving));
     const rest = finalizers.filter((finalizer) => finalizer !== policy);
     const { uid } = owner.metadata;
+    // With the UID: another object may have the name by now.
     const body = { metadata: { uid, finalizers: rest.length === 0 ? null : rest } };
     this.#call({ verb: "patch", patchType: "merge", body, ...target(leaving) }, leaving.kind);
   }

@@ -15,6 +15,7 @@ const reserved: ReadonlySet<string> = new Set(
 export function escapedName(name: string): string | undefined {
   if (reserved.has(name)) return `__${name}__`;
   const escaped = name
+    // First, since the others add underscores.
     .replaceAll("__", "__underscores__")
     .replaceAll(".", "__dot__")
     .replaceAll("-", "__dash__")
@@ -70,6 +71,7 @@ const noSchema: CustomSchema = {};
 
 function scalarForRules(value: unknown, schema: CustomSchema): unknown {
   if (typeof value === "number") {
+    // CEL distinguishes integers and doubles, which JSON does not.
     const whole = schema.type !== "number" && Number.isInteger(value);
     return whole ? BigInt(value) : value;
   }

@@ -93,6 +93,7 @@ export function compileExpression(text: string): Expression | Error {
   let made = compiled.get(text);
   if (made === undefined) {
     made = compile(text);
+    // Not kept: one text of any length would push out all others.
     if (text.length > lengthMax) return made;
     compiled.set(text, made);
     keptLength += text.length;

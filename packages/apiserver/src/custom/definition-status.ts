@@ -54,6 +54,7 @@ export function definitionStatus(
   const { given, problem } = acceptNames(names, accepted, takenBy(others));
   let conditions = definition.status?.conditions ?? [];
   conditions = withCondition(conditions, namesCondition(problem), now);
+  // Established once is established for good: there may be objects by now.
   if (!isTrue(definition, "Established")) {
     conditions = withCondition(conditions, establishedCondition(problem === undefined), now);
   }
@@ -61,6 +62,7 @@ export function definitionStatus(
   if (approval !== undefined) conditions = withCondition(conditions, approval, now);
   const stored = definition.status?.storedVersions ?? [];
   const storage = storageVersionOf(definition);
+  // Only ever longer: objects that were stored in an old version may still be.
   const storedVersions = stored.includes(storage) ? stored : [...stored, storage];
   return { conditions, acceptedNames: given, storedVersions };
 }

@@ -208,6 +208,7 @@ const readers: readonly (readonly [RegExp, (match: RegExpExecArray) => Step])[] 
 ];
 
 function indexStep(at: number): Step {
+  // Behind the last one is the end: -1 + 1 would be the beginning.
   return { kind: "slice", from: at, to: at === -1 ? undefined : at + 1 };
 }
 

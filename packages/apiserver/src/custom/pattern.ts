@@ -112,6 +112,7 @@ export function writtenOutSize(pattern: string): number {
 function endOfClass(pattern: string, start: number): number {
   let i = start + 1;
   if (pattern[i] === "^") i++;
+  // A bracket that comes first is a character of the class.
   if (pattern[i] === "]") i++;
   while (i < pattern.length && pattern[i] !== "]") {
     if (pattern[i] === "\\") i++;

@@ -182,6 +182,7 @@ class Validation {
     const problem = (why: string) => invalidValue(at, value, `${inBody(at)} ${why}`);
     this.#spend(value.length / 20);
     if (pattern !== undefined) this.#spend(patternSteps(pattern, value.length) / patternStepsOfOne);
+    // Code units first, which are known: there are never fewer of them than characters.
     if (maxLength !== undefined && value.length > maxLength && lengthOf(value) > maxLength) {
       const why = `should be at most ${maxLength} chars long`;
       add(this.#words.typedCauses ? tooLong(at, maxLength) : problem(why));
@@ -346,6 +347,7 @@ function* numberProblems(
 function isMultiple(value: number, of: number): boolean {
   if (of <= 0) return true;
   const quotient = value / of;
+  // With a tolerance, as the reference: in floating point 0.3 / 0.1 is not 3.
   return Math.abs(quotient - Math.round(quotient)) < 1e-9 * Math.max(1, Math.abs(quotient));
 }
 

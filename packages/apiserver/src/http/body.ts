@@ -27,6 +27,7 @@ export function readBody(request: IncomingMessage | Http2ServerRequest): Promise
     request.on("data", take);
     request.on("end", () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
     request.on("error", reject);
+    // Also comes after "end", when it has no effect.
     request.on("close", () => reject(new Error("the client went away before its request was whole")));
   });
 }

@@ -69,6 +69,7 @@ export function sendDocument(
   const all = { etag, vary: "Accept-Encoding, Accept", ...headers };
   const known = (header(request, "if-none-match") ?? "")
     .split(",")
+    // If-None-Match compares weakly (RFC 9110, section 13.1.2).
     .map((tag) => tag.trim().replace(/^W\//, ""));
   if (known.includes(etag)) {
     send(request, response, 304, "", document.type, all);

@@ -58,6 +58,7 @@ async function handle(
   const user = impersonated(authorizer, registry.context.version, sender, request);
   const parsed = parseRequest(method, to, registry.context.kinds);
   const attributes = attributesOfParsed(user, parsed);
+  // Before authorization, as in the reference's chain of filters (apiserver server/config.go).
   const end = inFlight.begin(attributes);
   response.on("close", end);
   try {

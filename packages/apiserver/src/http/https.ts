@@ -60,6 +60,7 @@ export async function serveHttps(
       key: options.key,
       ca: options.clientCa,
       requestCert: true,
+      // A client with another authority's certificate may still have a token: `certificateOf` passes over the certificate.
       rejectUnauthorized: false,
       settings: { maxConcurrentStreams: 1000, maxHeaderListSize: headerBytesMax },
     },

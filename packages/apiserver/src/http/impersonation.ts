@@ -40,6 +40,7 @@ export function impersonated(
   for (const attributes of attributesOf(user, requested)) assertAllowed(authorizer, attributes);
   const account = accountOf(requested.user);
   const groups = [...requested.groups];
+  // As the reference: groups that are named take the place of those that the account has.
   if (account !== undefined && groups.length === 0) {
     groups.push("system:serviceaccounts", `system:serviceaccounts:${account[0]}`);
   }
@@ -71,6 +72,7 @@ function impersonatedUser(
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] as string).toLowerCase();
     const value = rawHeaders[i + 1] as string;
+    // Of several values the first one counts (Go's Header.Get).
     if (name === "impersonate-user") user ||= value;
     else if (name === "impersonate-group") groups.push(value);
     else if (name === "impersonate-uid" && version.has("impersonatedUid")) uid ||= value;

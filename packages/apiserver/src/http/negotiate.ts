@@ -31,6 +31,7 @@ const anything: Offered = { protobuf: true };
 export function negotiate(accept: string | undefined, offered = anything): AnswerForm {
   if (accept === undefined || accept.trim() === "") return { encoding: "json", version: "v1" };
   const wanted = accept.split(",").map(parseOffer);
+  // A stable sort: among equals the order of the client counts.
   wanted.sort((a, b) => b.quality - a.quality);
   for (const { type, quality, parameters } of wanted) {
     const encoding = encodingOf(type, offered);

@@ -53,6 +53,7 @@ export async function answerResource(env: RuntimeEnv, call: ResourceCall): Promi
   if (deprecation !== undefined) warnings.add(deprecation);
   const validation = isWrite(verb) ? fieldValidationOf(params, emulated) : "Ignore";
   const body = await bodyOf(base, request);
+  // Only now: the server may have stopped while the body came.
   if (!server.running) throw apiError(503, "ServiceUnavailable", "the API server is stopping");
   const { registry } = server;
   const checks = { validation, inText: [], warn: warnings.add };
@@ -61,6 +62,7 @@ export async function answerResource(env: RuntimeEnv, call: ResourceCall): Promi
     body === undefined
       ? registry.handle(base)
       : registry.inTime(() => registry.handle(withBody(base, of, body, emulated, checks)));
+  // Reads wait as well: they may have seen a commit that the disk does not have yet.
   await registry.context.store.durable();
   warnings.announce(response);
   const context = { kind: of, version, emulated, form, includeObject };

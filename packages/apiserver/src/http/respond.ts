@@ -62,6 +62,7 @@ export async function sendRendered(
   }
   const chunks = inChunks(parts)[Symbol.iterator]();
   const first = chunks.next();
+  // One chunk goes out with its length; only what is longer is streamed.
   const second = first.done === true ? first : chunks.next();
   if (second.done === true) {
     send(request, response, code, first.done === true ? "" : first.value, type);

@@ -27,6 +27,7 @@ export async function respondWithWatch(
   stream.onLost = () => cut(response);
   const type = context.form.encoding === "protobuf" ? `${protobufType};stream=watch` : "application/json";
   response.writeHead(200, { "content-type": type, "cache-control": "no-cache, private" });
+  // A client waits for the headers, and the first event may be long in coming.
   (response as ServerResponse).flushHeaders?.();
   let first = true;
   let piece: Uint8Array[] = [];

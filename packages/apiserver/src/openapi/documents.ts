@@ -168,6 +168,7 @@ function collect(
   const schemas = new TypeSchemas(dialect, emulated);
   const paths: Record<string, PathItem> = {};
   const meta = (type: string) => {
+    // Called for what it does: the type is in the document from then on.
     schemas.ref(`meta.v1.${type}`);
     return definitionName(`meta.v1.${type}`);
   };

@@ -73,6 +73,7 @@ function pointer(text: unknown, member: string): readonly string[] {
   if (typeof text !== "string" || !text.startsWith("/")) {
     throw new Inapplicable(`its ${member} must begin with a slash`);
   }
+  // In this order: `~01` stands for `~1`, and not for a slash (RFC 6901, section 4).
   return text
     .slice(1)
     .split("/")

@@ -78,6 +78,7 @@ function mergeMap(original: Json, patch: Json, type: TypeRef, work: Work): Json 
       const gone = listOf(value, key);
       const before = asList(ownMember(result, field));
       work.spend(before.length);
+      // Where the patch has items as well, `mergeMember` takes these out.
       if (!Object.hasOwn(patch, field)) setMember(result, field, withoutItems(before, gone));
       continue;
     }
@@ -135,6 +136,7 @@ function mergeList(
     const added = new Set(patch.filter((item) => !there.has(item)));
     return [...original, ...added];
   }
+  // Without a key the objects of a list cannot be distinguished.
   if (mergeKey === undefined) return patch;
   if (patch.some((item) => isMap(item) && item.$patch === "replace")) {
     return patch
@@ -180,6 +182,7 @@ function mergeItems(
       if (key === null) places.get(key)?.pop();
     }
   }
+  // What is new stands first for now: the caller puts all in order.
   return [...added, ...result.filter((item) => item !== gone)];
 }
 

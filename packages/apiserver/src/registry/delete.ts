@@ -103,6 +103,7 @@ export function planDeletion(of: Kind, old: Stored, options: DeleteOptions, now:
       if (options.gracePeriodSeconds === undefined || graceSeconds >= deletionGracePeriodSeconds) {
         return { kind: "keep" };
       }
+      // The shorter time counts from the first request too (registry/rest BeforeDelete).
       const start = Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1000;
       const marked = mark(old, finalizers, graceSeconds, new Date(start + graceSeconds * 1000));
       return graceSeconds === 0 && finalizers.length === 0
@@ -134,6 +135,7 @@ function mark(old: Stored, finalizers: readonly string[], graceSeconds: number, 
     ...(finalizers.length === 0 ? {} : { finalizers: [...finalizers] }),
     deletionTimestamp: apiTime(at),
     deletionGracePeriodSeconds: graceSeconds,
+    // Controllers see by the generation that the object is to go (registry/rest BeforeDelete).
     ...(first && rest.generation !== undefined && rest.generation > 0
       ? { generation: rest.generation + 1 }
       : {}),
@@ -150,6 +152,7 @@ function isGraceful(of: Kind): boolean {
 function graceOf(of: Kind, old: Stored, asked: number | undefined): number {
   if (!isGraceful(of)) return 0;
   const pod = old as Stored<Pod>;
+  // No kubelet would ever report that it has ended.
   if ((pod.spec?.nodeName ?? "") === "") return 0;
   if (isPodTerminal(pod)) return 0;
   return Math.max(0, asked ?? pod.spec?.terminationGracePeriodSeconds ?? 30);

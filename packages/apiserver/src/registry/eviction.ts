@@ -42,6 +42,7 @@ export function evictPod(context: RegistryContext, request: KindRequest): Object
     }
     const [budget] = budgets;
     if (budget !== undefined && !(notCounted(pod) && letsUnhealthyGo(context, budget))) {
+      // Before the deletion, as the reference: if that fails, a disruption is lost, and never one too many allowed.
       spend(context, budget, pod, isDry(request, eviction.deleteOptions ?? {}));
     }
   }

@@ -47,6 +47,7 @@ export function listPage(context: RegistryContext, request: KindRequest): ListAn
     items,
     resourceVersion: String(at),
     continue: encodeContinue({ revision: at, after: last.slice(prefix.length) }),
+    // With a selector it is not known what is left (meta/v1 ListMeta, remainingItemCount).
     ...(selects === undefined ? { remaining } : {}),
   };
 }

@@ -133,6 +133,7 @@ export function appliedTo(
   const object = isMigrating ? withLastApplied(applied.object, configuration) : applied.object;
   return {
     object,
+    // Unchanged entries keep their times: an apply that changes nothing writes nothing.
     managedFields: applied.managers === managers ? entriesOf(old?.metadata) : writeManagers(applied.managers),
   };
 }

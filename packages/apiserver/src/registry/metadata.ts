@@ -112,6 +112,7 @@ export function metadataProblems(kind: Kind, meta: ObjectMeta): FieldProblem[] {
   const at = "metadata";
   const problems: FieldProblem[] = [];
   if (meta.generateName !== undefined) {
+    // The random suffix follows, so it may end with dashes.
     const base = meta.generateName.replace(/-+$/, "");
     if (base !== "" || meta.generateName === "") {
       problems.push(
@@ -136,6 +137,7 @@ export function metadataProblems(kind: Kind, meta: ObjectMeta): FieldProblem[] {
     spendTime();
     if (problems.length <= problemsMax) {
       problems.push(
+        // Of the keys of annotations case does not matter (apimachinery, ValidateAnnotations).
         ...qualifiedNameProblems(key.toLowerCase()).map((p) => invalidValue(`${at}.annotations`, key, p)),
       );
     }

@@ -22,6 +22,7 @@ export function startWatch(context: RegistryContext, request: KindRequest): Watc
   const sendInitialEvents = context.version.has("watchList") ? query.sendInitialEvents : undefined;
   if (sendInitialEvents !== undefined) checkReached(store.revision, query.resourceVersion);
   const withState = sendInitialEvents ?? version === 0;
+  // What is not durable yet comes as a change later, or never.
   const from = withState || version === 0 ? store.readableRevision : version;
   const position = table.positionAfter(from);
   if (position === undefined) {

@@ -83,6 +83,7 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
   ];
   if (problems.length > 0) throw invalid((of.storedAs ?? of).group, of.kind, metadata.name ?? "", problems);
   const identity = { namespace: metadata.namespace ?? "", name: metadata.name ?? "" };
+  // After validation, as the reference finds it out in its store: an invalid object is 422, its name taken or not.
   const there = request.table.get(identity.namespace, identity.name);
   if (there !== undefined) throw alreadyExists(groupResource(of), identity.name, there);
   if (isDryRun(request)) return { type: "object", code: 201, object: own(object) };
@@ -306,6 +307,7 @@ export function replace(
   ];
   if (problems.length > 0)
     throw invalid((of.storedAs ?? of).group, of.kind, old.metadata.name, dropRepeated(problems));
+  // As the reference's store: an update that changes nothing keeps the resource version, and no watch sees it.
   if (sameJson(admitted, old)) return { type: "object", code: 200, object: old };
   if (isDryRun(request)) return { type: "object", code: 200, object: admitted };
   const identity = { namespace: old.metadata.namespace ?? "", name: old.metadata.name };

@@ -82,6 +82,7 @@ function decode(type: TypeRef, value: unknown, at: string, version?: EmulatedVer
       if (value === "") return undefined;
       return timePattern.test(value as string) ? value : expect("a time (RFC 3339)");
     case "quantity": {
+      // Manifests leave the quotes off (`cpu: 2`), and the reference reads the bare number too.
       const text = given === "number" ? String(value) : value;
       if (typeof text !== "string" || !quantityPattern.test(text)) {
         throw new Mismatch(

@@ -112,6 +112,7 @@ function writeMessage(to: BackwardWriter, message: string, value: Json): void {
 function writeList(to: BackwardWriter, field: MessageField, member: unknown): void {
   if (!Array.isArray(member)) return;
   for (let i = member.length - 1; i >= 0; i--) {
+    // A null stays an item: without it, those behind would move up.
     writeValue(to, field.number, field.type, member[i] ?? emptyOf(field.type));
   }
 }
@@ -244,6 +245,7 @@ function groupOf(apiVersion: string): string {
 export function listHead(apiVersion: string, kind: string, metadata: Json, itemsBytes: number): Buffer {
   shared.reset();
   writeField(shared, 1, () => writeMessage(shared, "meta.v1.ListMeta", metadata));
+  // The items are sent behind this, piece by piece: only their bytes are counted in.
   const head = shared.length;
   shared.varint(head + itemsBytes);
   shared.tag(2, 2);

@@ -110,6 +110,7 @@ function membersOfText(text: string): number {
   for (let at = text.indexOf('"'); at >= 0; ) {
     spendTime();
     let end = endOfString(text, at);
+    // Ends at the end of the text as well: the code there is NaN.
     while (text.charCodeAt(end) <= space) end++;
     if (text.charCodeAt(end) === colon) count++;
     at = text.indexOf('"', end);
@@ -151,6 +152,7 @@ class Scanner {
     const seen = new Set<string>();
     this.#at++;
     while (this.#next() === quote) {
+      // Parsed: two spellings of a key (`a` and `\u0061`) are one member.
       const key = JSON.parse(this.#string()) as string;
       const member = pathTo(path, key);
       if (seen.has(key) && this.#found.length < problemsMax) this.#found.push(member);

@@ -34,6 +34,7 @@ function* read(bytes: Uint8Array): Generator<readonly [number, Value]> {
       const byte = bytes[at++];
       if (byte === undefined || shift > 63n) throw badRequest("the protobuf body is cut off");
       value |= BigInt(byte & 127) << shift;
+      // An integer below zero comes as its two's complement of 64 bits.
       if (byte < 128) return BigInt.asIntN(64, value);
     }
   };
@@ -48,6 +49,7 @@ function* read(bytes: Uint8Array): Generator<readonly [number, Value]> {
     const kind = key & 7;
     if (kind === 0) yield [key >> 3, varint()];
     else if (kind === 2) yield [key >> 3, take(Number(varint()))];
+    // No type of the API has these widths: they are read to get past a field that is not known.
     else if (kind === 1 || kind === 5) yield [key >> 3, take(kind === 1 ? 8 : 4)];
     else throw badRequest("the protobuf body cannot be read");
   }
@@ -109,6 +111,7 @@ function messageOf(type: string, bytes: Uint8Array): Record<string, unknown> {
   const fields = fieldsOf(type);
   for (const [number, value] of read(bytes)) {
     const field = fields.get(number);
+    // A field of a newer API is dropped, as an unknown member of JSON is.
     if (field === undefined) continue;
     if (field.form === "list") {
       const list = (result[field.name] ?? []) as unknown[];
@@ -120,6 +123,7 @@ function messageOf(type: string, bytes: Uint8Array): Record<string, unknown> {
       const map = (result[field.name] ?? {}) as Record<string, unknown>;
       const isText = field.type === "string" || field.type === "bytes";
       const empty = isText ? "" : isNamedList(field.type) ? [] : {};
+      // An entry may leave out a value that is empty.
       const content = firstOf(entry, 2);
       const key = text(firstOf(entry, 1) ?? new Uint8Array());
       setMember(map, key, content === undefined ? empty : scalarOrMessage(field.type, content));

@@ -156,8 +156,10 @@ export class ObjectStore implements Store {
       tables.push({ resource, ...objects });
       for (const entry of history) changes.push({ ...entry, resource });
     }
+    // One order for all tables, that of the commits; a stable sort, so the changes of one commit keep theirs.
     changes.sort((a, b) => a.revision - b.revision);
     return {
+      // Not `#revision`: what is in flight goes into the log that begins after this base.
       revision: this.#readableRevision,
       forgotten,
       base: baseRecords(tables),
@@ -200,6 +202,7 @@ export class ObjectStore implements Store {
   #rollBack(failed: Group, error: StoreError): void {
     const later = this.#waiting as Group | undefined;
     this.#waiting = undefined;
+    // The newest first, since `undo` takes the last entry of a table's log.
     for (const { changes } of [...failed.commits, ...(later?.commits ?? [])].reverse()) {
       for (const { resource } of [...changes].reverse()) this.#table(resource).undo();
     }

@@ -75,6 +75,7 @@ export class ResourceTable implements ObjectTable {
   /** What the objects that changed after `revision` were then; undefined when nothing changed. */
   #changedSince(revision: number): ReadonlyMap<string, Stored | undefined> | undefined {
     let changed: Map<string, Stored | undefined> | undefined;
+    // From the newest back: of several changes of an object, what was before the first one stays in the map.
     for (let i = this.#log.length - 1; i >= 0; i--) {
       const { revision: at, namespace, name, previous } = this.#log[i] as LogEntry;
       if (at <= revision) break;
@@ -233,6 +234,7 @@ export class ResourceTable implements ObjectTable {
     this.#readable = this.#first + at;
     // Cut in large pieces: taking single entries off the front would move the whole log each time.
     if (at > this.#limits.changes * 1.25) this.#forget(at - this.#limits.changes);
+    // Well below the limit, so that not every change from then on forgets something.
     if (this.#bytes > this.#limits.bytes) this.#forgetBytes(this.#limits.bytes * 0.75);
     if (this.#readable > before) for (const listener of [...this.#listeners]) listener();
   }

@@ -122,6 +122,7 @@ function isThere({ since = 0, until = Number.POSITIVE_INFINITY }: Change, minor:
 function gateValues(minor: number, asked: Readonly<Record<string, boolean>>): Record<string, boolean> {
   const values: Record<string, boolean> = {};
   for (const [name, gate] of Object.entries(gates)) {
+    // Keys that are integers come in ascending order: the newest that applies stays.
     for (const [since, value] of Object.entries(gate.default)) {
       if (Number(since) <= minor) values[name] = value;
     }

@@ -124,6 +124,7 @@ export class TableWatch implements WatchStream {
         ...(initial.after === undefined ? {} : { after: initial.after }),
       });
       if (page === undefined) return this.#fail();
+      // Taken from the end with `pop`, which moves nothing.
       initial.objects = [...page.items].reverse();
       initial.after = page.last;
       initial.isLast = page.last === undefined;
@@ -161,6 +162,7 @@ export class TableWatch implements WatchStream {
     const now = this.#selects(entry.object);
     if (now) return { type: before ? "MODIFIED" : "ADDED", object: entry.object };
     if (!before || entry.previous === undefined) return undefined;
+    // It has left the selection: its last selected state, at the version of the change (apiserver, storage/cacher).
     const metadata = { ...entry.previous.metadata, resourceVersion: String(entry.revision) };
     return { type: "DELETED", object: own({ ...entry.previous, metadata }) };
   }

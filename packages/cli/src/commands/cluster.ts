@@ -215,10 +215,12 @@ async function runDetached(
   const isUp = await new Promise<boolean>((resolve) => {
     const listen = (bytes: Buffer) => {
       said += bytes.toString("utf8");
+      // The verb prints this once its cluster is up.
       if (said.includes("export KUBECONFIG=")) resolve(true);
     };
     child.stdout.on("data", listen);
     child.stderr.on("data", listen);
+    // Not "exit": by now all that it has said has been read, and the failure is among that.
     child.on("close", () => resolve(false));
     child.on("error", () => resolve(false));
     signal.addEventListener("abort", () => child.kill("SIGTERM"), { once: true });

@@ -92,6 +92,7 @@ export function registerDriverCheck(driver: Command): void {
     .option("-q, --quiet", "no progress")
     .addHelpText("after", help)
     .action((flags: CheckFlags) =>
+      // A terminal that is closed must leave nothing of the checks behind either.
       flags.list === true ? list(flags) : interruptible((signal) => check(flags, signal), ["SIGHUP"]),
     );
 }
@@ -190,6 +191,7 @@ async function readSecrets(file: string | undefined): Promise<DriverSecrets> {
   }
   let document: unknown;
   try {
+    // The default schema would make a Date of a secret such as 2020-01-01.
     document = load(text, { schema: JSON_SCHEMA });
   } catch (error) {
     const { mark } = error as { readonly mark?: { readonly line: number } };
@@ -230,6 +232,7 @@ function makeDirectories(flags: CheckFlags) {
     stagingDir,
     targetDir,
     remove() {
+      // The deepest first: only empty directories are removed.
       for (const path of [...made].sort((a, b) => b.length - a.length)) {
         try {
           rmdirSync(path);

@@ -16,7 +16,7 @@ import {
   yamlText,
 } from "@longshore/deployment";
 import { createHttpClient, type KubeEnv } from "@longshore/kube";
-import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@longshore/runtime";
+import { createLogger, noMeter, systemClock, systemRandom } from "@longshore/runtime";
 import { type Command, Option } from "commander";
 import { interruptible, UsageError } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";

@@ -97,6 +97,7 @@ async function cross(direction: CrossingDirection, flags: CrossingFlags, signal:
     const journalFile = flags.journal === undefined ? layout.journalFile : absolute(flags.journal);
     let begun = false;
     const onEvent = (event: CrossingEvent) => {
+      // Before the end of its preflight a run changes nothing.
       begun ||= event.kind === "stepDone" && event.step === "preflight";
       show(event);
     };

@@ -199,6 +199,7 @@ function inspectMap(field: DescField, map: Message, at: string, to: Inspector): 
         `${at} has more than ${mapMax} characters, which is the most that is taken; the driver must be corrected`,
       );
     }
+    // Of the maps only topology, which becomes labels of nodes (docs/decisions/0018).
     if (field.name === "segments" && (hasUnfitCharacters(key) || hasUnfitCharacters(value))) {
       throw new AnswerError(`${at} holds control characters; the driver must be corrected`);
     }

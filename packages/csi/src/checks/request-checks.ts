@@ -57,6 +57,7 @@ export function checkAbsolutePath(name: string, path: string): string {
 export function checkName(name: string): void {
   for (const char of name) {
     const code = char.codePointAt(0) ?? 0;
+    // spec.md, CreateVolumeRequest.name: all control characters but the common white space are banned.
     const isSpace = code === 0x09 || code === 0x0a || code === 0x0d;
     if ((code < 0x20 && !isSpace) || (code >= 0x7f && code <= 0x9f)) {
       throw new CsiStatusError("INVALID_ARGUMENT", "name holds control characters");
@@ -106,6 +107,7 @@ function checkField(field: Field, value: unknown, name: string, own: Readonly<Re
       });
     } else if (field.name === "mount_flags") {
       checkBytes(
+        // The limit is for all flags together (docs/behaviour/csi-spec-notes.md 2).
         list.reduce<number>((sum, flag) => sum + bytesOf(String(flag)), 0),
         mapBytesMax,
         name,

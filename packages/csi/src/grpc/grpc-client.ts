@@ -33,6 +33,7 @@ const channelOptions = {
   "grpc.enable_http_proxy": 0,
   // An idle connection stays open, so that its loss is noticed: for the longest time that a timer allows.
   "grpc.client_idle_timeout_ms": 2 ** 31 - 1,
+  // Whether to repeat a call is the caller's decision: the driver may have done the work.
   "grpc.enable_retries": 0,
   "grpc.max_receive_message_length": longestMessageBytes,
 };

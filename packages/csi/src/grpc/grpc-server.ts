@@ -61,6 +61,7 @@ async function serve(
   const net = createServer((socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
+    // Not bound by grpc-js: it binds in a later turn, when the umask is that of the process again.
     injector.injectConnection(socket);
   });
   await listen(net, path);

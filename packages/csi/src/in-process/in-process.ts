@@ -87,6 +87,7 @@ export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
     return {
       endpoint: path,
       close: async () => {
+        // After a crash another server may listen at the path.
         if (table.get(path) === served) crash(path);
       },
     };

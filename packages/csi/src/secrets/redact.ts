@@ -24,6 +24,7 @@ function redactJson(schema: DescMessage, json: JsonValue): JsonValue {
   const clean: Record<string, JsonValue> = {};
   for (const [name, value] of Object.entries(json)) {
     const field = schema.fields.find((f) => f.jsonName === name);
+    // What the schema does not describe may be a secret.
     clean[name] = field === undefined ? strippedSecret : redactField(field, value);
   }
   return clean;

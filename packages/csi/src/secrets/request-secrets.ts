@@ -110,6 +110,7 @@ function addSecret(name: string, value: unknown, found: RequestSecret[]): void {
   } else if (Array.isArray(value)) {
     for (const each of value) addSecret(name, each, found);
   } else if (typeof value === "object" && value !== null) {
+    // `$typeName` of a message is no field.
     for (const [key, each] of Object.entries(value)) if (!key.startsWith("$")) addSecret(key, each, found);
   }
 }

@@ -130,6 +130,7 @@ function wholeBase64(text: string, { start, end }: Span): Span {
 }
 
 function* occurrences(text: string, value: string): Generator<Span> {
+  // From the next character on: occurrences may overlap, and nothing of either may be left.
   for (let at = text.indexOf(value); at >= 0; at = text.indexOf(value, at + 1)) {
     yield { start: at, end: at + value.length };
   }

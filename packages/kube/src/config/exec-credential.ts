@@ -77,6 +77,7 @@ export function execCredential(host: ConfigHost, exec: Fields, context: ExecCont
         cached !== undefined &&
         (cached.expires === undefined || cached.expires.getTime() > clock.now().getTime());
       if (isFresh && cached !== undefined) return cached.credential;
+      // Not under the caller's signal: others may wait for the same run.
       running ??= withDeadline(clock, DEADLINE_MS, never, run).finally(() => {
         running = undefined;
       });

@@ -26,6 +26,7 @@ export async function inClusterConfig(
     }
     return text;
   };
+  // A missing mount is reported here, not by the first request.
   await read("token");
   const namespace = (await host.readFile(`${DIRECTORY}/namespace`))?.trim();
   return {

@@ -194,6 +194,7 @@ class KubeconfigFiles {
   }
 
   async #authorization(user: Fields): Promise<string | undefined> {
+    // As client-go: of a token file and an inline token, the file counts.
     const path = user.text("tokenFile");
     if (path !== undefined) return bearer(await this.#read(user, "tokenFile", path));
     const token = user.text("token");

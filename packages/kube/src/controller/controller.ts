@@ -84,6 +84,7 @@ class RunningController<O, S extends Step> implements Controller {
 
   wakeAfter(key: string, ms: number): void {
     if (this.#areCachesSynced) this.#queue.addAfter(key, ms);
+    // Early does no harm: the pass decides how long is left, and asks for the rest.
     else this.wake(key);
   }
 
@@ -107,6 +108,7 @@ class RunningController<O, S extends Step> implements Controller {
     };
     for (const one of sources) this.#unsubscribe.push(one.subscribe(queue));
     if (resyncMs === undefined) return;
+    // The subscriptions have just woken every key, so the first resync is one period away.
     await env.clock.sleep(resyncMs, signal);
     await periodically(env, { name: `resync of ${options.name}`, periodMs: resyncMs }, signal, async () => {
       for (const one of sources) one.resync?.(queue.wake);

@@ -48,6 +48,7 @@ export class EventCorrelator {
   admit(text: EventText): EventText | undefined {
     const { kind, namespace, name, uid } = text.subject;
     const object = JSON.stringify([kind, namespace, name, uid]);
+    // Before the token, as in client-go: an event that is dropped counts as similar too.
     const folded = this.#foldSimilar(`${object} ${text.type} ${text.reason}`, text);
     return this.#takeToken(object) ? folded : undefined;
   }

@@ -214,6 +214,7 @@ class BackgroundEventRecorder implements EventRecorder {
     const event: Event = {
       apiVersion: "v1",
       kind: "Event",
+      // Cut at the front, since the suffix makes the name unique.
       metadata: { name: `${subject.name ?? "unknown"}.${suffix}`.slice(-253), namespace },
       involvedObject: subject,
       reason,

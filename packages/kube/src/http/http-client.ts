@@ -149,6 +149,7 @@ class HttpClient implements HttpKubeClient {
     const token = raw.metadata?.continue;
     const form = this.#formOf(resource, version, options);
     return {
+      // Go writes an empty list as null.
       items: (raw.items ?? []).map((item) => completed(item, form)),
       resourceVersion: raw.metadata?.resourceVersion ?? "",
       continue: token === "" ? undefined : token,
@@ -226,6 +227,7 @@ class HttpClient implements HttpKubeClient {
       path,
       ...(options.metadataOnly === true ? { accept: partialObject } : {}),
     };
+    // Limits the opening only: a watch that is open has no deadline.
     const limit = new TimeLimit(this.#env.clock, this.#callTimeoutMs, options.signal);
     const end = limit.onEnd((error) => ended.abort(error));
     let response: HttpResponse;
@@ -425,6 +427,7 @@ class HttpClient implements HttpKubeClient {
       const changed =
         renewed.authorization !== credential.authorization ||
         renewed.certificate?.cert !== credential.certificate?.cert;
+      // The same credential would be refused again.
       if (!changed) return response;
       response.discard?.();
     }

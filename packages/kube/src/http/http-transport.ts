@@ -170,6 +170,7 @@ export class HttpTransport {
     const connections = {
       certificate,
       calls: this.#agent(undici, CALL_CONNECTIONS, certificate),
+      // No limit: a watch keeps its connection, so with a limit the next one might wait forever.
       watches: this.#agent(undici, null, certificate),
     };
     this.#connections = connections;

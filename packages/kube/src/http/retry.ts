@@ -35,6 +35,7 @@ export function retryDelayMs(
     case "answered": {
       if (failed.code !== 429 && failed.code !== 503) return undefined;
       if (failed.code === 429 && request.tooManyRequestsIsFinal) return undefined;
+      // As client-go: without the header the server has not asked to try again.
       if (failed.retryAfterMs === undefined) return undefined;
       return Math.max(growing, Math.min(failed.retryAfterMs, RETRY_AFTER_MAX_MS));
     }

@@ -232,6 +232,7 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
   #store(key: ObjectKey, object: Stored<T>, changes: Change<T>[], initial: boolean): void {
     const before = this.#cache.get(key);
     if (before !== undefined && before.metadata.uid === object.metadata.uid) {
+      // A new list repeats what has not changed since: no event for that.
       if (before.metadata.resourceVersion === object.metadata.resourceVersion) return;
       this.#cache.set(key, object);
       changes.push({ kind: "updated", before, after: object });
@@ -247,6 +248,7 @@ class CachingInformer<T extends KubeObject> implements Informer<T>, ReflectorTar
     if (this.#handlers.size === 0) return;
     const handlers = [...this.#handlers];
     for (const change of changes) {
+      // A handler may unregister another one: that one gets no further call.
       for (const handler of handlers) if (this.#handlers.has(handler)) this.#call(handler, change);
     }
   }

@@ -159,6 +159,7 @@ export class Reflector<T extends KubeObject> {
   async #list(signal: AbortSignal): Promise<void> {
     this.#beginList();
     const listed = await this.#listAll(signal);
+    // Before `replace`: what it calls asks which versions have been seen.
     this.#position = listed.resourceVersion;
     this.#target.replace(listed.items);
   }
@@ -225,6 +226,7 @@ export class Reflector<T extends KubeObject> {
     if (this.#position === undefined) return false;
     const page = await this.#listPage(1, undefined, signal);
     const order = compareResourceVersions(page.resourceVersion, this.#position);
+    // Versions that cannot be compared show nothing: list again, to be safe.
     return order === undefined || order < 0;
   }
 
@@ -241,6 +243,7 @@ export class Reflector<T extends KubeObject> {
     const startedMs = clock.monotonicMs();
     let heardMs = startedMs;
     const watchdog = watchSilence(clock, IDLE_MS, () => heardMs, stop);
+    // Random, as in client-go: watches that began together do not all reconnect together.
     const timeoutSeconds = WATCH_SECONDS + random.below(WATCH_SECONDS, "watch timeout");
     let onStop: (reason: unknown) => void = () => {};
     stop.signal.addEventListener("abort", () => onStop(stop.signal.reason), { once: true });
@@ -258,6 +261,7 @@ export class Reflector<T extends KubeObject> {
       for (;;) {
         // As `abortable`, with one listener for the whole watch and not one an event. A handler may have ended the watch.
         stop.signal.throwIfAborted();
+        // What is ready came with a chunk whose arrival `heardMs` has noted.
         let event = iterator.ready?.();
         if (event === undefined) {
           const next = await new Promise<IteratorResult<WatchEvent<T>>>((resolve, reject) => {

@@ -155,6 +155,7 @@ class LeaseElection implements LeaderElection {
     setMaxListeners(0, term.signal); // One listener for each write in progress: many are no leak.
     const onParentAbort = () => term.abort(parent.reason);
     parent.addEventListener("abort", onParentAbort, { once: true });
+    // A signal that has aborted already calls no new listener.
     if (parent.aborted) onParentAbort();
     let expiry: Timer | undefined;
     let endsMs = 0;
@@ -214,8 +215,10 @@ class LeaseElection implements LeaderElection {
 
   /** Takes or renews the lease. Returns when the attempt began, or undefined when the lease is not ours. */
   async #attempt(parent: AbortSignal): Promise<number | undefined> {
+    // Before the call: others count from when they see the renewal, which is never earlier.
     const startedMs = this.#env.clock.monotonicMs();
     try {
+      // Half the time that is left to a leader, so that after one call that hangs there is time for another.
       const ours = await withDeadline(this.#env.clock, this.#renewDeadlineMs / 2, parent, (signal) =>
         abortable(this.#takeOrRenew(signal), signal),
       );
@@ -234,6 +237,7 @@ class LeaseElection implements LeaderElection {
   async #takeOrRenew(signal: AbortSignal): Promise<boolean> {
     if (this.#held !== undefined) {
       try {
+        // As client-go: a leader renews from what it wrote last; a conflict shows that someone else has written.
         await this.#write(this.#held, signal);
         return true;
       } catch (error) {

@@ -37,6 +37,7 @@ export function isHeldByOther(
   if (holderIdentity === undefined || holderIdentity === "" || holderIdentity === candidate.identity) {
     return false;
   }
+  // The holder counts with its own duration, which may be longer than ours.
   const durationMs = Math.max(candidate.leaseDurationMs, (leaseDurationSeconds ?? 0) * 1000);
   return nowMs < observed.sinceMs + durationMs;
 }
@@ -59,6 +60,7 @@ export function releasedSpec(previous: LeaseSpec | undefined, now: Date): LeaseS
   const at = microTime(now);
   return {
     holderIdentity: "",
+    // As client-go: the server refuses a Lease of 0 seconds.
     leaseDurationSeconds: 1,
     acquireTime: at,
     renewTime: at,

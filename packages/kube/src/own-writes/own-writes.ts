@@ -129,6 +129,7 @@ class WriteRecord implements OwnWrites {
     this.#uncertain.delete(uncertainKey(resource, key));
     this.#remember(resource, key, (cached) => {
       if (isDeletion) {
+        // The UID distinguishes the deleted object from one that is created later under its name.
         return { version: undefined, uid: request.uid ?? cached?.metadata.uid, deletion: "deleting" };
       }
       const isGone = object !== undefined && hasLastFinalizerGone(object);
@@ -146,6 +147,7 @@ class WriteRecord implements OwnWrites {
   async #lookUp(signal: AbortSignal): Promise<void> {
     for (const [id, uncertain] of [...this.#uncertain]) {
       const others = this.#lookUps.get(id);
+      // If the other pass fails or stops, this one looks up the object itself.
       if (others !== undefined) await abortable(others, signal).catch(() => signal.throwIfAborted());
       // Another pass has looked it up meanwhile.
       if (this.#uncertain.get(id) !== uncertain) continue;

@@ -64,6 +64,7 @@ export class PendingWrites {
       deletion: write.deletion,
       number: ++this.#written,
       uid: write.uid ?? before?.uid,
+      // Two writes to one object may end in the other order.
       version: newest(before?.version, write.version),
       listsBegun: this.#cache.progress.listsBegun,
     };

@@ -136,6 +136,7 @@ export class Quantity {
 
   /** The canonical form in its parts: `digits × base^exponent`. */
   canonical(): CanonicalForm {
+    // As in the reference (CanonicalizeBytes): small amounts are decimal, which needs no rounding.
     if (this.format === "BinarySI" && !this.#isBelow1024()) {
       const whole = rounded(this.#amount, 0);
       if (whole.exact) return binaryForm(whole.amount);
@@ -264,6 +265,7 @@ function scaledDecimal(unscaled: bigint, scale: number, newScale: number): bigin
   const difference = scale - newScale;
   if (difference === 0) return wrapInt64(unscaled);
   if (difference < 0) {
+    // Go's int64(math.Pow10(19)) does not fit, and is the smallest int64 on amd64.
     const factor = difference <= -19 ? -(2n ** 63n) : 10n ** BigInt(-difference);
     return wrapInt64(wrapInt64(unscaled) * factor);
   }
@@ -273,6 +275,7 @@ function scaledDecimal(unscaled: bigint, scale: number, newScale: number): bigin
     return low / divisor + (low % divisor === 0n ? 0n : 1n);
   }
   let quotient = unscaled / divisor;
+  // Go's DivMod leaves no negative remainder; a bigint division cuts toward zero.
   if (unscaled % divisor !== 0n && unscaled < 0n) quotient -= 1n;
   return wrapInt64(wrapInt64(quotient) + (unscaled % divisor === 0n ? 0n : 1n));
 }

@@ -223,6 +223,7 @@ class KeyedWorkQueue implements WorkQueue {
 
   async #reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const { reconcile, reconcileTimeoutMs } = this.#options;
+    // Before the deadline begins: a slow cache must not use up the time of the pass.
     await this.#env.ownWrites?.seen(signal);
     if (reconcileTimeoutMs === undefined) return reconcile(key, signal);
     return withDeadline(this.#env.clock, reconcileTimeoutMs, signal, (limited) => reconcile(key, limited));
@@ -237,6 +238,7 @@ class KeyedWorkQueue implements WorkQueue {
     }
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
+    // The longer of the two, as client-go's MaxOfRateLimiter.
     const retryInMs = Math.max(backoffMs(backoff, failures, this.#env.random), this.#retryBucket.reserve());
     // A conflict is part of normal work: the next pass reads the current state.
     const level = isConflict(error) ? "debug" : "warn";

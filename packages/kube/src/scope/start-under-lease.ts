@@ -62,6 +62,7 @@ export function startUnderLease(env: KubeEnv, policy: LeasePolicy, work: LedWork
       async lead(signal, _kube, term) {
         try {
           await serveUntil(signal, (scope) =>
+            // Not the election's client: work on it would delay the renewals.
             work.serve(fencedClient(env.kube, env.clock, term), term, scope),
           );
         } catch (error) {

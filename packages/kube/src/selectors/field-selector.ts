@@ -33,6 +33,7 @@ export class FieldMatcher {
 /** Reads a field selector. White space belongs to names and values. @throws SelectorError */
 export function parseFieldSelector(text: string): FieldMatcher {
   const requirements: FieldRequirement[] = [];
+  // Sorted as in the reference: the text of a selector does not depend on how it was written.
   for (const term of splitTerms(text).sort(compareBytes)) {
     if (term === "") continue;
     const match = /!=|==|=/.exec(term);

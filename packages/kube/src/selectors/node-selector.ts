@@ -58,6 +58,7 @@ function termMatcher(term: NodeSelectorTerm, where: string): (labels: Labels, na
   );
   const fields = (term.matchFields ?? []).map((requirement) => fieldCondition(requirement, where));
   return (labels, name) =>
+    // As in the reference: an object without a name has no fields to check.
     labelMatcher.matches(labels) && (name === "" || fields.every((matches) => matches(name)));
 }
 

@@ -36,6 +36,7 @@ export async function endClusterProcesses(
     .filter((f) => f.endsWith(".json"))
     .map((f) => f.slice(0, -".json".length))
     .filter((name) => !(options.isSupervisor === true && name === supervisorName));
+  // It would start again what is ended here.
   const supervisorFirst = [...names].sort(
     (a, b) => Number(b === supervisorName) - Number(a === supervisorName),
   );
@@ -75,6 +76,7 @@ export async function settleCluster(
   }
   const unmountBelow = async (isOurs: (target: string) => boolean) => {
     const targets = (await host.listMounts(layout.dir)).map((mount) => mount.target).filter(isOurs);
+    // The last mount first: it may lie on an earlier one.
     for (const target of targets.reverse()) {
       await retry(env, signal, () => host.unmount(target)).catch(note);
     }
@@ -103,6 +105,7 @@ export async function removeCluster(
   await settleCluster(env, layout, "down", signal);
   for (const name of (await host.readDirectory(layout.dir)) ?? []) {
     const path = `${layout.dir}/${name}`;
+    // The mark goes with the directory: what a run that was cut off leaves still counts as a cluster's.
     if (path !== layout.markFile) await host.removeTree(path);
   }
   await host.removeTree(layout.dir);

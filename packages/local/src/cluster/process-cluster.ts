@@ -154,6 +154,7 @@ export async function upCluster(base: ClusterEnv, options: UpOptions): Promise<S
       supervise("node-agent", node.name);
     }
     await waitFor("the nodes and their driver", async (signal) => {
+      // Until its agent runs, a node is as Ready as the earlier run has left it.
       if (present !== undefined) await agentsRun(env, cluster, startedAt, signal);
       await nodesReady(env, cluster, signal);
     });
@@ -282,6 +283,7 @@ async function prepare(env: ClusterEnv, layout: ClusterLayout, asked: ClusterCon
     await writeGates(env.host, layout, node.name, initialGates);
   }
   await writeGates(env.host, layout, controlPlane, initialGates);
+  // Last: a directory with this file counts as a cluster that can be started.
   await writeClusterConfig(env.host, layout, config);
   return config;
 }

@@ -63,6 +63,7 @@ async function main(sandboxFile: string): Promise<void> {
     HOME: homeDirectory(),
   };
   for (const mount of sandbox.mounts) {
+    // Without a root of its own the program finds a volume only where the node has it.
     env[mountVariable(mount.volumeName)] = isolated ? mount.mountPath : mount.hostPath;
   }
   Object.assign(env, sandbox.env);
@@ -88,6 +89,7 @@ async function main(sandboxFile: string): Promise<void> {
     say(log, `cannot start ${argv[0]}: ${error.message}\n`);
     void end(127);
   });
+  // 128 and the number of the signal, as shells and container runtimes report it.
   child.on("exit", (code, signal) => void end(code ?? (signal === "SIGKILL" ? 137 : 143)));
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     process.on(signal, () => child.pid !== undefined && kill(child.pid, "SIGTERM"));

@@ -86,6 +86,7 @@ export function createProcessPodRuntime(
       // A shim of an earlier agent, or of an earlier attempt, may be about to start the container.
       if (!(await isStarting(sandbox.podUID))) {
         if ((await state(sandbox.podUID)).kind === "ended") {
+          // This one first: a crash before the other leaves the pod ended, with its exit code.
           await host.removeFile(`${dir}/state.json`);
           await host.removeFile(`${dir}/exit.json`);
         }

@@ -121,6 +121,7 @@ function decideStart(observed: NodePod): PodStep {
   const { pod, state, pass } = observed;
   const { mount } = pass;
   if (mount === undefined) {
+    // A pod that has run is not reported Pending again, as when the node has lost its container.
     const report = pod.status?.phase === "Running" ? undefined : reportOf(observed, state);
     return report ?? { step: "waitForVolumes", pod };
   }

@@ -36,6 +36,7 @@ export function registeredNode(identity: NodeIdentity, current: Stored<Node> | u
         "kubernetes.io/os": "linux",
         "topology.kubernetes.io/zone": identity.zone,
         "topology.kubernetes.io/region": identity.region,
+        // The names of these labels before 1.17: older volumes select their nodes by them.
         "failure-domain.beta.kubernetes.io/zone": identity.zone,
         "failure-domain.beta.kubernetes.io/region": identity.region,
       },

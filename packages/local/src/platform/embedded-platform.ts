@@ -49,6 +49,7 @@ export function createEmbeddedPlatform(env: EmbeddedPlatformEnv): Platform {
   ) => {
     const current = await env.control.readGates(name);
     const wanted = { ...current, ...values };
+    // The file alone proves nothing: a run may have been cut off between writing it and the restart.
     if (includes(current, values) && includes(await inEffect(signal), wanted)) return;
     await env.control.writeGates(name, wanted);
     await env.control.restart(name);

@@ -20,6 +20,7 @@ export function observeCluster({ caches, assumed, migrates }: ClusterSources, ke
   const { pods, nodes, claims, volumes, classes, csiNodes } = caches;
   const isStillAssumed = (pod: Stored<Pod>) => {
     const cached = pods.get(keyOf(pod));
+    // Once the cache shows its node the pod counts there; counted here as well, it would count twice.
     return cached?.metadata.uid === pod.metadata.uid && isUnscheduled(cached) && keyOf(pod) !== key;
   };
   const claim = readOnce((claimKey) => claims.get(claimKey));

@@ -58,6 +58,7 @@ function matchesNodeSelector(_view: ClusterView, pod: Pod, node: Stored<Node>): 
 
 function toleratesTaints(_view: ClusterView, pod: Pod, node: Stored<Node>): string | undefined {
   for (const taint of node.spec?.taints ?? []) {
+    // `isSchedulable` has judged the cordon.
     if (taint.effect === "PreferNoSchedule" || taint.key === "node.kubernetes.io/unschedulable") continue;
     const tolerated = pod.spec?.tolerations?.some(
       (t) =>
@@ -74,6 +75,7 @@ function keepsAntiAffinity(view: ClusterView, pod: Pod, node: Stored<Node>): str
   const terms = pod.spec?.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
   for (const term of terms) {
     const domain = node.metadata.labels?.[term.topologyKey];
+    // A node without the label is in no domain, so no pod is its neighbour.
     if (domain === undefined) continue;
     const neighbours = view.nodes.filter((n) => n.metadata.labels?.[term.topologyKey] === domain);
     const clash = neighbours.some((neighbour) =>
@@ -128,6 +130,7 @@ function unboundClaimReason(
     return "pod has unbound immediate PersistentVolumeClaims";
   }
   const selected = claim.metadata.annotations?.[selectedNodeAnnotation];
+  // The claim's volume is being made for that node, and may not be reachable from another.
   if (selected !== undefined && selected !== node.metadata.name) {
     return "node(s) didn't find available persistent volumes to bind";
   }
@@ -144,6 +147,7 @@ function hasAttachmentSlots(view: ClusterView, pod: Pod, node: Stored<Node>): st
   const nodeName = node.metadata.name;
   const wanted = countedVolumes(view, pod, nodeName);
   if (wanted.length === 0) return undefined;
+  // Sets, since a volume that several pods of the node use takes one slot.
   const used = new Map<string, Set<string>>();
   for (const other of view.podsOn(nodeName)) {
     for (const { limit, id } of countedVolumes(view, other, nodeName)) {

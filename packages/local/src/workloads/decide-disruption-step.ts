@@ -55,5 +55,6 @@ export function decideDisruptionStep(observed: ObservedBudget): DisruptionStep {
 function isShown({ status }: PodDisruptionBudget, counts: DisruptionStatus, generation: number): boolean {
   if (status === undefined || status.observedGeneration !== generation) return false;
   const names = Object.keys(counts) as (keyof DisruptionStatus)[];
+  // The API server leaves a count of zero out.
   return names.every((name) => (status[name] ?? 0) === counts[name]);
 }

@@ -28,6 +28,7 @@ export function startNodeLeaseController(env: KubeEnv & { readonly informers: Sh
       if (nodes.get(name) === undefined) return undefined;
       const ref = { namespace: "kube-node-lease", name };
       const lease = await env.kube.get(resources.leases, ref, { signal });
+      // Read after the lease: the node may have reported meanwhile, or be gone.
       const node = nodes.get(name);
       return node === undefined ? undefined : { node, lease, now: env.clock.now() };
     },

@@ -32,12 +32,14 @@ export function planStatefulSet(set: Stored<StatefulSet>, pods: readonly Stored<
     if (pod === undefined) create.push(ordinal);
     else if (isPodTerminal(pod) && !isDeleting(pod)) remove.push(pod);
     const settled = pod !== undefined && isPodReady(pod) && !isDeleting(pod);
+    // With OrderedReady nothing is scaled down either while a wanted pod is not ready.
     if (!parallel && !settled) return { create, delete: remove, status };
   }
   const surplus = [...byOrdinal.entries()]
     .filter(([ordinal]) => ordinal !== undefined && ordinal >= wanted)
     .sort(([a], [b]) => (b ?? 0) - (a ?? 0))
     .map(([, pod]) => pod);
+  // Cut before the filter: while the highest ordinal is being deleted, the next one stays.
   const toDelete = parallel ? surplus : surplus.slice(0, 1);
   return { create, delete: [...remove, ...toDelete.filter((pod) => !isDeleting(pod))], status };
 }

@@ -25,6 +25,7 @@ export function podOfStatefulSet(set: Stored<StatefulSet>, ordinal: number): Pod
       ...(template?.spec ?? { containers: [] }),
       hostname: name,
       ...(set.spec?.serviceName === undefined ? {} : { subdomain: set.spec.serviceName }),
+      // A claim template takes precedence over a volume of its name (apps/v1 volumeClaimTemplates).
       volumes: [...(template?.spec?.volumes ?? []).filter((v) => !claimed.has(v.name)), ...claimVolumes],
     },
   };

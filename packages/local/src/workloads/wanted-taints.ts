@@ -14,6 +14,7 @@ export function wantedTaints(node: Node): Taint[] {
     ...(node.spec?.unschedulable === true ? [unschedulable] : []),
   ];
   const taints = node.spec?.taints ?? [];
+  // A taint of these keys with another effect belongs to another controller: this one evicts nothing.
   const ours = (taint: Taint) => managed.includes(taint.key) && taint.effect === "NoSchedule";
   const kept = taints.filter((taint) => !ours(taint) || keys.includes(taint.key));
   const missing = keys.filter((key) => !kept.some((taint) => taint.key === key && ours(taint)));

@@ -89,6 +89,7 @@ export async function withAnyOf<T>(
 /** Settles like `promise`, or rejects with the signal's reason if that comes first. */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) {
+    // No caller waits for it any more: its failure must not be an unhandled rejection.
     promise.catch(() => {});
     return Promise.reject(signal.reason);
   }

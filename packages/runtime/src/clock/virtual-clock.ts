@@ -135,6 +135,7 @@ export class VirtualClock implements Clock {
   }
 
   #peek(): Entry | undefined {
+    // Cancelled entries stay until they come to the top: to find one inside a heap is a search.
     while (this.#heap[0]?.cancelled === true) this.#pop();
     return this.#heap[0];
   }

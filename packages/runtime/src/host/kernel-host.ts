@@ -110,6 +110,7 @@ class KernelHost implements Host {
     await hostStep("removeTree", path, async () => {
       const parent = await realPath(parentOf(checked));
       if (parent === undefined) return;
+      // Only the parent is resolved: a link under the last name is removed, not followed.
       const real = childOf(parent, baseOf(checked));
       const infos = await readMounts();
       if (infos.some((info) => isAtOrBelow(info.target, real))) {
@@ -175,6 +176,7 @@ class KernelHost implements Host {
 
   async unmount(target: string): Promise<void> {
     const checked = checkedPath("unmount", target);
+    // Asked first: umount(8) says of a missing path, too, that it is no mount point.
     if ((await this.stat(checked)) === undefined) throw new HostError("unmount", target, "ENOENT");
     await runTool("unmount", target, "umount", [checked]);
   }
@@ -268,8 +270,10 @@ class KernelHost implements Host {
     const checked = checkedPath("fileSystemOf", device);
     await hostStep("fileSystemOf", device, () => probeReadable(checked));
     const args = ["-p", "-s", "TYPE", "-s", "PTTYPE", "-o", "export", checked];
+    // 2: nothing was found. Source: blkid(8), EXIT STATUS.
     const output = await runTool("fileSystemOf", device, "blkid", args, { okCodes: [0, 2] });
     const found = new Map(output.split("\n").map((line) => line.split("=", 2) as [string, string]));
+    // A disk with a partition table is not blank, and must not be formatted.
     return found.get("TYPE") ?? found.get("PTTYPE");
   }
 
@@ -345,6 +349,7 @@ async function deviceSize(device: string): Promise<number> {
   const major = (rdev >> 8n) & 0xfffn;
   const minor = (rdev & 0xffn) | ((rdev >> 12n) & 0xfff00n);
   const sectors = await fs.readFile(`/sys/dev/block/${major}:${minor}/size`, "utf8").catch(() => "0");
+  // sysfs counts in 512 bytes, whatever the sectors of the device have.
   return Number(sectors) * 512;
 }
 

@@ -87,6 +87,7 @@ export function writeAtomic(path: string, data: string, mode: number): Promise<v
       const file = await fs.open(temporary, "wx", mode);
       try {
         await file.writeFile(data);
+        // The umask has taken bits from the mode of `open`.
         await file.chmod(mode);
         await file.sync();
       } finally {
@@ -294,6 +295,7 @@ export class DirectoryWatcher {
       if (!(await fs.stat(path)).isDirectory()) throw new HostError("watchDirectory", path, "ENOTDIR");
       return this.#firstChange(path, AbortSignal.any([signal, stop.signal]));
     });
+    // Read after the watch is armed: a change in between shows in one of the two.
     const before = this.#seen.get(path);
     const now = await stampOf(path);
     if (now !== undefined) this.#seen.set(path, now);
@@ -324,6 +326,7 @@ export class DirectoryWatcher {
 
 async function stampOf(path: string): Promise<bigint | undefined> {
   return fs.stat(path, { bigint: true }).then(
+    // With the inode: a directory that was replaced may have the same time.
     (stat) => stat.mtimeNs + stat.ino * 1_000_000_007n,
     () => undefined,
   );

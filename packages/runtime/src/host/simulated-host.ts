@@ -87,7 +87,9 @@ export class SimulatedHost implements Host {
    */
   losePower(luck?: Random): void {
     this.#boots++;
+    // What is read-only here has uncommitted changes of other hosts at most.
     const lost = new Set(this.#mounts.list.filter((m) => !m.readOnly).map((m) => m.fileSystem));
+    // The other hosts see their devices there; those of this host are removed below.
     lost.delete(this.disks.devices);
     for (const mount of this.#mounts.list) mount.release();
     this.disks.losePower(this.name);

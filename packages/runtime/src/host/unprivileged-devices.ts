@@ -54,6 +54,7 @@ export async function attachDevice(backingFile: string): Promise<string> {
   const device = deviceOf(backingFile);
   if (await isDirectory(device)) return device;
   try {
+    // Attached again: the files are those that were there when it was detached.
     await fs.rename(`${backingFile}${detachedSuffix}`, device);
   } catch (error) {
     if (!isMissing(error)) throw error;

@@ -176,6 +176,7 @@ class UnprivilegedHost implements Host {
     checkedPath("bindMount", target);
     await hostStep("bindMount", target, async () => {
       const real = await fs.realpath(from);
+      // As in the kernel, a bind mount of a read-only mount is read-only.
       const inherited = await mounts.mountAbove(from);
       const readOnly = options.readOnly === true || inherited?.readOnly === true;
       const device = await devices.deviceHolding(real);
@@ -246,6 +247,7 @@ class UnprivilegedHost implements Host {
       const from = checkedPath("copyDisks", source);
       const to = checkedPath("copyDisks", target);
       await hostStep("copyDisks", source, async () => {
+        // The contents first: the backing file makes the copy count as a disk.
         await devices.copyContents(await fs.realpath(from), to);
         await files.copySparse("copyDisks", from, to);
       });
@@ -329,6 +331,7 @@ class UnprivilegedHost implements Host {
     const canonical = await mounts.canonicalMountPoint(target);
     await this.#lock.run(canonical, async () => {
       const top = (await mounts.mountsOn(canonical)).at(-1);
+      // As the kernel does: the same device twice on one mount point is EBUSY.
       if (operation === "mountDevice" && top?.link === mount.link) {
         throw new HostError(operation, target, "EBUSY");
       }

@@ -14,6 +14,7 @@ export class KeyedLock {
     );
     this.#tails.set(key, tail);
     void tail.then(() => {
+      // Work that came later has put its own tail there.
       if (this.#tails.get(key) === tail) this.#tails.delete(key);
     });
     return result;

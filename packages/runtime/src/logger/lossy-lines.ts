@@ -102,6 +102,7 @@ export class LossyLines {
       this.#lost++;
       return;
     }
+    // The rest of a line that has begun goes back without a look at the limit: else the line would stay torn.
     if (place === "first") this.#waiting.unshift(bytes);
     else this.#waiting.push(bytes);
     this.#waitingBytes += bytes.length;

@@ -37,6 +37,7 @@ export function referencesOfPod(pod: Loose): readonly Reference[] {
     add("configmaps", volume.configMap?.name);
     add("persistentvolumeclaims", volume.persistentVolumeClaim?.claimName);
     if (volume.ephemeral !== undefined) {
+      // The claim of an ephemeral volume has this name (core/v1 EphemeralVolumeSource).
       add("persistentvolumeclaims", `${pod.metadata?.name}-${volume.name}`);
     }
     add("secrets", volume.secret?.secretName);

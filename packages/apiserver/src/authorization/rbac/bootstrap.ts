@@ -55,6 +55,7 @@ export function ensureDefaultRoles({ store, clock, random, version }: DefaultRol
   for (const { resource, name, object } of changes) {
     if (resource === `clusterroles.${rbacGroup}` && object !== undefined) roles.set(name, object);
   }
+  // With the rules put together: their controller begins later than the first request.
   if (changes.length > 0) store.commit(changes.map((change) => withAggregatedRules(change, roles)));
 }
 
@@ -87,6 +88,7 @@ export function aggregatedRules(role: RoleObject, all: Iterable<RoleObject>): re
 
 /** What is there, with what the default has and it lacks. */
 function reconciled(there: Stored, wanted: DefaultObject["object"]): KubeObject {
+  // What is there counts: an administrator may have changed it.
   const labels = { ...wanted.metadata.labels, ...there.metadata.labels };
   const annotations = { ...wanted.metadata.annotations, ...there.metadata.annotations };
   const sameMaps =

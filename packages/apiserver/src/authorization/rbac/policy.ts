@@ -81,6 +81,7 @@ function urlCovers(given: string, path: string): boolean {
 export function urlPrefix(given: string): string | undefined {
   if (!given.endsWith(all)) return undefined;
   let end = given.length;
+  // All of them, as the reference's strings.TrimRight.
   while (given[end - 1] === all) end--;
   return given.slice(0, end);
 }

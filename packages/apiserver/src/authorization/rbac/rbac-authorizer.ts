@@ -142,6 +142,7 @@ function* subjectsOf(user: UserInfo): Iterable<string> {
 function groundOf({ binding, subject }: Bound): string {
   const { name, namespace = "" } = binding.metadata ?? {};
   const what =
+    // The reference, too, writes the name before the namespace.
     namespace === "" ? `ClusterRoleBinding "${name}"` : `RoleBinding "${keyOf(name ?? "", namespace)}"`;
   const who =
     subject.kind === "ServiceAccount"

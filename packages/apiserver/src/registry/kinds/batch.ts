@@ -15,6 +15,7 @@ function jobSpecDefaults(given: Loose, version: EmulatedVersion): Loose {
     // One pod, unless it says how many: then as many at once as it likes.
     ...(completions === undefined && parallelism === undefined ? { completions: 1 } : {}),
     parallelism: 1,
+    // Failures are counted by index then: their sum must not end the job.
     backoffLimit: given.backoffLimitPerIndex === undefined ? 6 : 2_147_483_647,
     ...(version.hasField("batch.v1.JobSpec", "completionMode")
       ? { completionMode: "NonIndexed", suspend: false }
@@ -46,6 +47,7 @@ function withSelector(object: KubeObject, version: EmulatedVersion): KubeObject 
     ...given.template,
     metadata: { ...metadata, labels: { ...metadata.labels, ...labels } },
   };
+  // By UID: a later job of the same name must not find these pods.
   const selector = { ...given.selector, matchLabels: { ...given.selector?.matchLabels, [key]: labels[key] } };
   return { ...object, spec: { ...given, selector, template } } as KubeObject;
 }
@@ -143,6 +145,7 @@ function cronJobProblems(object: KubeObject): FieldProblem[] {
   }
   problems.push(...jobSpecProblems(given.jobTemplate?.spec ?? {}, "spec.jobTemplate.spec"));
   problems.push(...notNegative(given, ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"], "spec"));
+  // Eleven characters are left for what is added to make the name of a job.
   if ((object.metadata?.name ?? "").length > 52) {
     problems.push(invalidValue("metadata.name", object.metadata?.name, "must be no more than 52 characters"));
   }

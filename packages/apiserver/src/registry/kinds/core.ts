@@ -69,6 +69,7 @@ function secretDefaults(object: KubeObject): KubeObject {
   );
   return {
     ...without(secret, "stringData"),
+    // In this order: of a key that is in both, the plain value counts.
     data: { ...secret.data, ...Object.fromEntries(encoded) },
   } as KubeObject;
 }
@@ -92,6 +93,7 @@ function dataProblems(object: KubeObject): FieldProblem[] {
       if (problems.length <= problemsMax && !keyPattern.test(key)) {
         problems.push(invalidValue(`${name}[${key}]`, key, keyRule));
       }
+      // From the length alone: what is padding counts as up to two bytes.
       const encoded = kind === "Secret" || name === "binaryData";
       bytes += encoded ? Math.floor((String(value).length * 3) / 4) : Buffer.byteLength(String(value));
     }

@@ -65,6 +65,7 @@ function endpointsProblems(object: KubeObject, version: EmulatedVersion): FieldP
         problems.push(...addressProblems(address, `${at}.${list}[${j}]`, version));
     }
     for (const [j, port] of ports.entries()) {
+      // One port needs no name: names distinguish several.
       problems.push(...portProblems(port, `${at}.ports[${j}]`, ports.length > 1));
     }
     return problems;
@@ -77,6 +78,7 @@ const ipPattern = /^(\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*)$/;
 export function isAddress(ip: unknown): boolean {
   spendTime();
   if (typeof ip !== "string" || !ipPattern.test(ip)) return false;
+  // No leading zeros: some programs would read the number as an octal one.
   return ip.includes(":") || ip.split(".").every((part) => Number(part) <= 255 && !/^0\d/.test(part));
 }
 

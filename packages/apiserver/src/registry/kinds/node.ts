@@ -47,6 +47,7 @@ function isNetwork(text: string): boolean {
 
 function nodeProblems(object: KubeObject): FieldProblem[] {
   const { taints = [], podCIDRs = [] } = spec(object);
+  // Not `spec.taints`: the path is the reference's.
   const problems = taintProblems(taints, "metadata.taints");
   const networks = podCIDRs as readonly string[];
   for (const [i, network] of networks.entries()) {
@@ -74,6 +75,7 @@ const changeable = ["taints", "unschedulable", "configSource"];
 function nodeUpdateProblems(next: KubeObject, old: Stored, version: EmulatedVersion): FieldProblem[] {
   const [now, before] = [spec(next), spec(old)];
   const problems: FieldProblem[] = [];
+  // What was not set before may be set once, and is left out of the comparison.
   let fixed = now;
   if ((before.podCIDRs ?? []).length > 0 && !sameJson(now.podCIDRs, before.podCIDRs)) {
     const why = 'node updates may not change podCIDR except from "" to valid';

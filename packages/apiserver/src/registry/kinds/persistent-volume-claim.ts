@@ -51,6 +51,7 @@ export function normalizedSources(spec: Loose, version: EmulatedVersion, before:
     return known ? without(spec, "dataSourceRef") : without(without(spec, "dataSource"), "dataSourceRef");
   }
   if (dataSource !== undefined && dataSourceRef === undefined) return { ...spec, dataSourceRef: dataSource };
+  // `dataSource` has no namespace: a reference to another one is not copied there.
   const own = dataSourceRef !== undefined && (dataSourceRef.namespace ?? "") === "";
   if (own && dataSource === undefined && isKnownSource(dataSourceRef)) {
     return { ...spec, dataSource: without(dataSourceRef, "namespace") };
@@ -105,6 +106,7 @@ export function claimSpecProblems(spec: Loose, at: string, version: EmulatedVers
   problems.push(...accessModeProblems(modes, `${at}.accessModes`, version));
   const size = spec.resources?.requests?.storage;
   if (size === undefined) problems.push(requiredValue(`${at}.resources[storage]`));
+  // The last one only: of a claim's size the reference says no more than that it must be above zero.
   else problems.push(...positiveProblems(size, `${at}.resources[storage]`).slice(-1));
   if (spec.storageClassName)
     problems.push(...subdomainValue(`${at}.storageClassName`, spec.storageClassName));

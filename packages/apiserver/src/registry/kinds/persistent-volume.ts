@@ -116,6 +116,7 @@ export function volumeSpecProblems(spec: Loose, at: string, context: VolumeSpecC
   if (spec.local !== undefined && spec.nodeAffinity === undefined && sourcesOf(spec)[0] === "local") {
     problems.push(requiredValue(`${at}.nodeAffinity`, "Local volume requires node affinity"));
   }
+  // All spellings of the root: recycling deletes what is in the directory.
   if (policy === "Recycle" && /^\/+\.?\/*$/.test(spec.hostPath?.path ?? "")) {
     const why = "may not be 'recycle' for a hostPath mount of '/'";
     problems.push(forbiddenValue(`${at}.persistentVolumeReclaimPolicy`, why));

@@ -32,6 +32,7 @@ export function podSpecDefaults(spec: Loose): Loose {
     securityContext: {},
     schedulerName: "default-scheduler",
   });
+  // `serviceAccount` is the old name of the same: clients that read only that one must find it.
   if (result.serviceAccountName && result.serviceAccount !== result.serviceAccountName) {
     result = { ...result, serviceAccount: result.serviceAccountName };
   }
@@ -167,6 +168,7 @@ export function podSpecProblems(spec: Loose, at: string): FieldProblem[] {
   problems.push(...hostPortConflicts(containers, `${at}.containers`));
   for (const [i, container] of ((spec.initContainers ?? []) as readonly Loose[]).entries()) {
     const here = `${at}.initContainers[${i}]`;
+    // The same `names`: an init container must not be called like a container either.
     problems.push(...containerProblems(container, here, names, { ...context, init: true }));
   }
   problems.push(...policyProblems(spec, at));

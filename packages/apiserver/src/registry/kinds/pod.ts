@@ -34,6 +34,7 @@ function fields(object: KubeObject): Readonly<Record<string, string>> {
 
 /** The address in both of its forms, and a past for every container. */
 function statusDefaults(status: Loose): Loose {
+  // The single address counts: old kubelets set nothing else (core/v1 conversion).
   const first = status.podIP && status.podIPs?.[0]?.ip !== status.podIP;
   const addressed = first ? { ...status, podIPs: [{ ip: status.podIP }] } : status;
   return withMember(addressed, "containerStatuses", (list) =>

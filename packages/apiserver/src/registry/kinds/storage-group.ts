@@ -209,6 +209,7 @@ function driverProblems(driver: Loose, at: string): FieldProblem[] {
     if (seen.has(key)) problems.push(duplicateValue(at, key));
     seen.add(key);
     for (const why of qualifiedNameProblems(key)) {
+      // Written once: each of the keys that are wrong shows the whole list.
       shown ??= `[]string{${keys.map((k) => JSON.stringify(k)).join(", ")}}`;
       problems.push({ reason: "FieldValueInvalid", message: `Invalid value: ${shown}: ${why}`, field: at });
     }
@@ -368,6 +369,7 @@ export const csiDriver = (version: EmulatedVersion): Kind => ({
     withMember(withDefaults(object as LooseObject, { spec: {} }), "spec", (given) =>
       csiDriverSpecDefaults(given, version),
     ),
+  // While the spec could not change, updates were not checked beyond that.
   validate: (object) => (version.has("csiDriverSpecMutable") ? csiDriverProblems(object, version) : []),
   validateCreate: (object) => (version.has("csiDriverSpecMutable") ? [] : csiDriverProblems(object, version)),
   validateUpdate: (next, old) => csiDriverUpdateProblems(next, old, version),

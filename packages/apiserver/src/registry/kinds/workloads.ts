@@ -255,6 +255,7 @@ function rollingProblems(rolling: Loose, at: string): FieldProblem[] {
   const { maxUnavailable = 0, maxSurge = 0 } = rolling;
   const problems = amountProblems(maxUnavailable, `${at}.maxUnavailable`);
   problems.push(...amountProblems(maxSurge, `${at}.maxSurge`));
+  // Not one pod fewer and not one more: nothing could ever be replaced.
   if (isNothing(maxUnavailable) && isNothing(maxSurge)) {
     const why = "may not be 0 when `maxSurge` is 0";
     problems.push(invalidValue(`${at}.maxUnavailable`, maxUnavailable, why));
@@ -293,6 +294,7 @@ function deploymentProblems(object: KubeObject): readonly FieldProblem[] {
   problems.push(...strategyProblems(given.strategy ?? {}, "spec.strategy"));
   problems.push(...notNegative(given, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"));
   const { progressDeadlineSeconds: deadline, minReadySeconds: ready = 0 } = given;
+  // No pod is available before `minReadySeconds`: with a nearer deadline, every rollout would fail.
   if (deadline !== undefined && deadline <= ready) {
     problems.push(
       invalidValue("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"),

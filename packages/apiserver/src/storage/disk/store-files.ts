@@ -69,6 +69,7 @@ export function readStoreFiles(directory: string): StoreContents {
   const acknowledged = readAcknowledged(directory);
   const last = current.at(-1);
   const isEmpty = bases.length === 0 && logs.length === 0;
+  // Without a gap: the changes of every log since the base are needed.
   const isWhole = current.every((file, i) => file === newest + i) && current.length > 0;
   if ((!isWhole && !isEmpty) || (acknowledged?.file ?? 0) > (last ?? 0)) throw damaged(directory);
   const changes = [...base.changes];

@@ -62,6 +62,7 @@ export async function serveHttp(
     async stop() {
       stopping.abort();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      // `close` alone waits for clients that keep their connection.
       server.closeAllConnections();
       await closed;
     },

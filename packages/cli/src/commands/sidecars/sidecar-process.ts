@@ -225,6 +225,7 @@ async function clusterConfig({
 }: Pick<FlagValues<typeof kubeFlags>, "kubeconfig" | "master">): Promise<ClusterConfig> {
   const { anonymous, inClusterConfig } = await import("@longshore/kube");
   const { kernelHost } = await import("@longshore/runtime");
+  // As client-go's BuildConfigFromFlags: an address alone means a server without authentication.
   if (kubeconfig === "" && master !== "") return { server: master, credentials: anonymous };
   const config =
     kubeconfig === ""

@@ -120,6 +120,7 @@ export function togetherOptions(flags: ReadFlags<typeof togetherFlags>): Partial
     if (values[name] !== true) continue;
     const { flags: own, options: optionsOf }: FlaggedSidecar = controllerSidecars[name];
     const given = new Map<string, unknown>();
+    // `resolved` takes the defaults of the reference by it.
     if (flags.given.has("compat")) given.set("compat", common.compat);
     for (const flag of Object.keys(own)) {
       // What is said of one counts more than what is said of all.

@@ -27,6 +27,7 @@ export async function inWorkers(options: WorkersOptions, signal: AbortSignal): P
   const failed = new AbortController();
   const within = AbortSignal.any([signal, failed.signal]);
   const worker = async () => {
+    // Workers take shares from one list: crossings of some seeds take much longer than others.
     for (let share = left.shift(); share !== undefined; share = left.shift()) {
       await simulateShare(share, options, within).catch((error: unknown) => {
         failed.abort(error);

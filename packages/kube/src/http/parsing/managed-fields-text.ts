@@ -56,6 +56,7 @@ export function parseWithoutManagedFields<R>(
 export function parsePageWithoutManagedFields<R extends { readonly items?: readonly Unread[] | null }>(
   bytes: Buffer,
 ): R {
+  // Large enough: a cut removes two bytes or more and writes one.
   const text = Buffer.allocUnsafe(bytes.length);
   let length = 0;
   let taken = 0;
@@ -75,6 +76,7 @@ export function parsePageWithoutManagedFields<R extends { readonly items?: reado
       const page = JSON.parse(text.toString("utf8", 0, length)) as R;
       let marks = 0;
       for (const item of page.items ?? []) if (item.metadata?.managedFields === 0) marks++;
+      // With fewer marks, a cut hit a member of that name elsewhere in an item, and changed it.
       if (marks === cuts) return page;
     } catch {
       // A guess was wrong.
