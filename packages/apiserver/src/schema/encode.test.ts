@@ -183,3 +183,12 @@ describe("objects in protobuf", () => {
     expect(frame.subarray(-object.length)).toEqual(object);
   });
 });
+
+it("a length below zero is refused, and is not read for ever", () => {
+  // runtime.Unknown with its field 2 (raw): a Pod whose field 1 has the length -11.
+  const minusEleven = [0xf5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+  const meta = [0x0a, 9, 0x0a, 2, ...Buffer.from("v1"), 0x12, 3, ...Buffer.from("Pod")];
+  const raw = [0x0a, ...minusEleven];
+  const body = Uint8Array.from([...Buffer.from("k8s\0"), ...meta, 0x12, raw.length, ...raw]);
+  expect(() => objectFromProtobuf(body)).toThrow("the protobuf body is cut off");
+});

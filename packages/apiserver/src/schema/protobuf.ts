@@ -39,7 +39,8 @@ function* read(bytes: Uint8Array): Generator<readonly [number, Value]> {
     }
   };
   const take = (length: number): Uint8Array => {
-    if (at + length > bytes.length) throw badRequest("the protobuf body is cut off");
+    // A length below zero would lead back to what was read, for ever.
+    if (length < 0 || at + length > bytes.length) throw badRequest("the protobuf body is cut off");
     at += length;
     return length === 0 ? nothing : bytes.subarray(at - length, at);
   };

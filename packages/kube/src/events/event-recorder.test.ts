@@ -24,6 +24,14 @@ function world() {
   return { env, kube, recorder, events };
 }
 
+test("an event of an object with a long name has a name that the API takes", async () => {
+  const { recorder, events } = world();
+  // Cut to 253 characters, the name would begin with the dash.
+  const name = `${"a".repeat(17)}-${"b".repeat(235)}`;
+  recorder.event({ ...pod, metadata: { ...pod.metadata, name } }, "Normal", "Test", "x");
+  expect((await events())[0]?.metadata?.name).toMatch(/^b{235}\.[0-9a-f]{16}$/);
+});
+
 test("an event names the object, the reporter and the time", async () => {
   const { recorder, events } = world();
   recorder.event(pod, "Warning", "FailedMount", "it does not mount");

@@ -214,8 +214,7 @@ class BackgroundEventRecorder implements EventRecorder {
     const event: Event = {
       apiVersion: "v1",
       kind: "Event",
-      // Cut at the front, since the suffix makes the name unique.
-      metadata: { name: `${subject.name ?? "unknown"}.${suffix}`.slice(-253), namespace },
+      metadata: { name: eventName(subject.name ?? "unknown", suffix), namespace },
       involvedObject: subject,
       reason,
       message,
@@ -263,6 +262,11 @@ function keyOfEvent({ subject, type, reason, message }: EventText): string {
     reason,
     message,
   ]);
+}
+
+/** Cut at the front, since the suffix makes the name unique; a name begins with a letter or a digit. */
+function eventName(subjectName: string, suffix: string): string {
+  return `${subjectName}.${suffix}`.slice(-253).replace(/^[^a-z0-9]+/, "");
 }
 
 /** The server will never accept this event: it is invalid or forbidden, or its namespace is deleted or terminating. */

@@ -25,6 +25,8 @@ const SERVED_MS = 600_000;
 const NOT_SERVED_MS = 30_000;
 
 interface Answer {
+  /** Of the caller who has asked. */
+  readonly signal: AbortSignal;
   readonly resources: Promise<readonly ApiResource[] | undefined>;
   validUntilMs: number;
 }
@@ -66,7 +68,7 @@ export class Discovery {
     let answer = this.#answers.get(path);
     if (answer === undefined || nowMs >= answer.validUntilMs) {
       const resources = this.#fetch(path, signal);
-      answer = { resources, validUntilMs: nowMs + NOT_SERVED_MS };
+      answer = { signal, resources, validUntilMs: nowMs + NOT_SERVED_MS };
       this.#answers.set(path, answer);
       const fresh = answer;
       resources.then(
@@ -78,6 +80,12 @@ export class Discovery {
         },
       );
     }
-    return await answer.resources;
+    try {
+      return await answer.resources;
+    } catch (error) {
+      // The caller who had asked has gone: this one asks for itself.
+      if (answer.signal === signal || !answer.signal.aborted || signal.aborted) throw error;
+      return await this.#resourcesOf(group, version, signal);
+    }
   }
 }
