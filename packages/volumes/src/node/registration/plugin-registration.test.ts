@@ -113,6 +113,7 @@ describe("plugin registration", () => {
       "1.5 ask a",
       "3.5 ask a",
     ]);
+    expect(world.story.filter((line) => line.includes("report"))).toEqual([]);
     world.getInfo.delete("a");
     await world.clock.advance(10_000);
     expect(world.story.slice(-4)).toEqual([
@@ -188,6 +189,19 @@ describe("plugin registration", () => {
       "600 report registered to a on connection 2",
       "600 close connection 2",
     ]);
+    await registration.stop();
+  });
+
+  it("begins at once where the socket is made again, also right after a failure", async () => {
+    const world = await registrationWorld();
+    world.register = fails("no node ID");
+    world.host.placeSocket(path("a"));
+    const registration = world.start();
+    await world.clock.advance(100);
+    world.register = async () => {};
+    await world.recreateSocket("a");
+    await world.clock.advance(200);
+    expect(world.story.slice(4, 7)).toEqual(["0.1 deregister a", "0.1 ask a", "0.1 register a"]);
     await registration.stop();
   });
 
