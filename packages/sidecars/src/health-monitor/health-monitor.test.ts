@@ -1,67 +1,9 @@
-import { type PersistentVolume, resources } from "@longshore/kube";
+import { resources } from "@longshore/kube";
 import { recordingLogger } from "@longshore/runtime";
-import { type Conditions, fakeDriver, withConditions } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
-import { type HealthMonitorOptions, startHealthMonitor } from "../index.ts";
-import { addNode, sidecarWorld, type World } from "../testing/world.ts";
-
-const socket = "/csi/csi.sock";
-const driver = "ebs.csi.aws.com";
-
-async function healthWorld(way: "list" | "get") {
-  const world = await sidecarWorld();
-  const conditions: Conditions = new Map();
-  const calls: string[] = [];
-  const serve = () =>
-    world.csi.serve(socket, withConditions(fakeDriver(world.cloud), conditions, way, calls));
-  world.csi.crash(socket);
-  await serve();
-  const start = (options: HealthMonitorOptions = {}) => startHealthMonitor(world.env(), options);
-  return { ...world, conditions, calls, serve, start };
-}
-
-/** A bound volume and its claim. */
-async function addVolume({ kube, signal }: World, name: string, source: object, annotations = {}) {
-  const claim = await kube.create(
-    resources.persistentVolumeClaims,
-    {
-      metadata: { name, namespace: "default" },
-      spec: {
-        accessModes: ["ReadWriteOnce"],
-        resources: { requests: { storage: "1Gi" } },
-        volumeName: `pv-${name}`,
-      },
-    },
-    { signal },
-  );
-  const pv = {
-    metadata: { name: `pv-${name}`, annotations },
-    spec: {
-      capacity: { storage: "1Gi" },
-      accessModes: ["ReadWriteOnce"],
-      claimRef: { kind: "PersistentVolumeClaim", name, namespace: "default", uid: claim.metadata.uid },
-      ...source,
-    },
-  } as PersistentVolume;
-  await kube.create(resources.persistentVolumes, pv, { signal });
-  const body = { status: { phase: "Bound" } };
-  await kube.patch(
-    resources.persistentVolumes,
-    { name: `pv-${name}` },
-    { type: "merge", body },
-    { signal, subresource: "status" },
-  );
-}
-
-/** `claim reason message`, in the order of their first occurrence. */
-async function emitted({ kube, signal }: World) {
-  const { items } = await kube.list(resources.events, { signal });
-  return items
-    .map(
-      ({ involvedObject, reason, message, type }) => `${type} ${involvedObject.name} ${reason}: ${message}`,
-    )
-    .sort();
-}
+import { startHealthMonitor } from "../index.ts";
+import { addVolume, driver, emitted, healthWorld, socket } from "../testing/health-world.ts";
+import { addNode, sidecarWorld } from "../testing/world.ts";
 
 const csi = (volumeHandle: string) => ({ csi: { driver, volumeHandle } });
 const minute = 60_000;

@@ -2,31 +2,16 @@
  * The health monitor: reports the conditions of volumes, as the driver states them, in events on their claims
  * (external-health-monitor, the controller of CSI's volume health). It writes only events.
  */
-import { CsiCallError } from "@longshore/csi";
-import {
-  createEventRecorder,
-  type EventRecorder,
-  type Informer,
-  type KubeClient,
-  type PersistentVolume,
-  resources,
-} from "@longshore/kube";
-import { type Component, periodically } from "@longshore/runtime";
+import { createEventRecorder, type KubeClient, resources } from "@longshore/kube";
+import type { Component } from "@longshore/runtime";
 import { cachedNodeConditions, cachedPodsUsingClaims, cachedVolumes } from "../common/caches.ts";
-import type { Driver, SidecarEnv } from "../common/env.ts";
+import type { SidecarEnv } from "../common/env.ts";
 import { type Serve, startAlone } from "../common/sidecar.ts";
 import { UnsupportedByDriverError } from "../common/unsupported.ts";
-import {
-  abnormalReason,
-  healthEvent,
-  listedHealth,
-  type MonitoredVolume,
-  monitoredVolume,
-  normalReason,
-  type VolumeHealth,
-} from "./monitored-volume.ts";
-import { watchNodes } from "./node-watcher.ts";
-import { getHealth, listHealth, waysToAsk } from "./volume-conditions.ts";
+import { abnormalReason, normalReason } from "./monitored-volume.ts";
+import { startNodeWatcher } from "./node-watcher.ts";
+import { waysToAsk } from "./volume-conditions.ts";
+import { startVolumeHealth } from "./volume-health.ts";
 
 /** How the health monitor works; the defaults are those of the reference. */
 export interface HealthMonitorOptions {
@@ -40,18 +25,6 @@ export interface HealthMonitorOptions {
   readonly workers?: number;
   /** Also reports claims whose pods are on a failed node (`--enable-node-watcher`); default false. */
   readonly enableNodeWatcher?: boolean;
-}
-
-/** What a round works with. */
-interface MonitorContext {
-  readonly env: SidecarEnv;
-  readonly driver: Driver;
-  readonly events: Pick<EventRecorder, "event">;
-  readonly volumes: Pick<Informer<PersistentVolume>, "list">;
-  /** UIDs of claims that were last reported as abnormal. */
-  readonly abnormal: Set<string>;
-  readonly timeoutMs: number;
-  readonly workers: number;
 }
 
 /** Starts the health monitor of the driver behind `env.csi` alone; it waits for the driver in the background. */
@@ -77,86 +50,31 @@ export const serveVolumeHealth: Serve<HealthMonitorOptions> = async (sidecar, op
   if (options.enableNodeWatcher) {
     const [pods, nodes] = [cachedPodsUsingClaims(informers), cachedNodeConditions(informers)];
     await informers.synced(scope.signal);
-    watchNodes({ env: { ...env, logger }, driver, events, volumes, pods, nodes }, monitorIntervalMs, scope);
+    const watched = { env: { ...env, logger }, driver, events, volumes, pods, nodes };
+    scope.own(startNodeWatcher(watched, monitorIntervalMs));
   } else {
     await informers.synced(scope.signal);
   }
-  const context: MonitorContext = {
-    env: { ...env, logger },
-    driver,
-    events,
-    volumes,
-    abnormal: await reportedAbnormal(env.kube, component, scope.signal).catch((error) => {
-      if (scope.signal.aborted) throw error;
-      logger.warn("what was reported earlier is not known: a recovery may go unreported", { error });
-      return new Set<string>();
+  const abnormal = await reportedAbnormal(env.kube, component, scope.signal).catch((error) => {
+    if (scope.signal.aborted) throw error;
+    logger.warn("what was reported earlier is not known: a recovery may go unreported", { error });
+    return new Set<string>();
+  });
+  scope.own(
+    startVolumeHealth({
+      env: { ...env, logger },
+      driver,
+      events,
+      volumes,
+      abnormal,
+      way,
+      periodMs: way === "list" ? listVolumesIntervalMs : monitorIntervalMs,
+      timeoutMs,
+      workers: options.workers ?? 10,
     }),
-    timeoutMs,
-    workers: options.workers ?? 10,
-  };
-  const periodMs = way === "list" ? listVolumesIntervalMs : monitorIntervalMs;
-  const look = way === "list" ? lookAtList : lookAtEach;
-  scope.spawn((signal) =>
-    periodically(context.env, { name: "looking after volumes", periodMs }, signal, (s) => look(context, s)),
   );
   logger.info("looking after the health of volumes", { way });
 };
-
-async function lookAtList(context: MonitorContext, signal: AbortSignal): Promise<void> {
-  const listed = await listHealth(context.driver, { signal, timeoutMs: context.timeoutMs });
-  const monitored = monitoredVolumes(context);
-  for (const volume of monitored) emitHealth(context, volume, listedHealth(volume.volumeHandle, listed));
-}
-
-/** Every volume once, so many at a time. The round ends at a driver that cannot be reached. */
-async function lookAtEach(context: MonitorContext, signal: AbortSignal): Promise<void> {
-  const left = monitoredVolumes(context)[Symbol.iterator]();
-  const worker = async () => {
-    for (const volume of { [Symbol.iterator]: () => left }) {
-      try {
-        emitHealth(
-          context,
-          volume,
-          await getHealth(context.driver, volume.volumeHandle, { signal, timeoutMs: context.timeoutMs }),
-        );
-      } catch (error) {
-        if (signal.aborted || !(error instanceof CsiCallError) || isUnreachable(error)) throw error;
-        // The condition is unknown: report nothing; the next round asks again.
-        context.env.logger.info("the condition of a volume cannot be had", {
-          volume: volume.pvName,
-          error,
-        });
-      }
-    }
-  };
-  const workers = Array.from({ length: context.workers }, worker);
-  const ends = await Promise.allSettled(workers);
-  for (const end of ends) if (end.status === "rejected") throw end.reason;
-}
-
-const isUnreachable = (error: CsiCallError) => !error.answered && error.code === "UNAVAILABLE";
-
-function monitoredVolumes(context: MonitorContext): readonly MonitoredVolume[] {
-  const monitored = context.volumes
-    .list()
-    .map((pv) => monitoredVolume(pv, context.driver.name))
-    .filter((volume) => volume !== undefined);
-  const present = new Set(monitored.map(({ claim }) => claim.uid));
-  for (const uid of context.abnormal) if (!present.has(uid)) context.abnormal.delete(uid);
-  return monitored;
-}
-
-function emitHealth(
-  { events, abnormal }: MonitorContext,
-  { claim }: MonitoredVolume,
-  health: VolumeHealth | undefined,
-): void {
-  const uid = claim.uid ?? "";
-  const event = healthEvent(health, abnormal.has(uid));
-  if (event !== undefined) events.event(claim, event.type, event.reason, event.message);
-  if (health?.abnormal === true) abnormal.add(uid);
-  else if (health !== undefined) abnormal.delete(uid);
-}
 
 /** The claims of which an earlier run said last that their volume is abnormal: its events are the only memory. */
 async function reportedAbnormal(

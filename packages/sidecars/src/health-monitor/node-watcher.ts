@@ -1,12 +1,24 @@
 /**
  * The node watcher of the health monitor: when a node fails or recovers, it sends events on the driver's claims whose
- * pods are on it.
+ * pods are on it. Key: the node's name.
  */
-import type { ComponentScope, EventRecorder, Informer, Node, PersistentVolume, Pod } from "@longshore/kube";
-import { periodically, type RuntimeEnv } from "@longshore/runtime";
+import {
+  type Controller,
+  type EventRecorder,
+  type Informer,
+  type Node,
+  type PersistentVolume,
+  type Pod,
+  type Source,
+  settled,
+  startController,
+  type Wake,
+} from "@longshore/kube";
+import type { RuntimeEnv } from "@longshore/runtime";
 import type { Driver } from "../common/env.ts";
+import { decideNodeStep, type NodeMemory, type NodeStep, type ObservedNode } from "./decide-node-step.ts";
 import { monitoredVolume } from "./monitored-volume.ts";
-import { lookAtNode, type NodeMemory, nodeEvent } from "./node-step.ts";
+import { nodeEvent } from "./node-event.ts";
 
 /** What the watcher works with. */
 export interface NodeWatcherContext {
@@ -15,30 +27,56 @@ export interface NodeWatcherContext {
   readonly events: Pick<EventRecorder, "event">;
   readonly volumes: Pick<Informer<PersistentVolume>, "list">;
   readonly pods: Pick<Informer<Pod>, "byIndex">;
-  readonly nodes: Pick<Informer<Node>, "get" | "list">;
+  readonly nodes: Pick<Informer<Node>, "get" | "list" | "synced">;
 }
 
-/** Looks at all nodes once a period, in milliseconds, until `scope` is stopped. */
-export function watchNodes(context: NodeWatcherContext, periodMs: number, scope: ComponentScope): void {
-  const memory = new Map<string, NodeMemory>();
-  scope.spawn((signal) =>
-    periodically(context.env, { name: "looking after nodes", periodMs }, signal, async () =>
-      lookAtNodes(context, memory),
-    ),
-  );
+/** Looks at all nodes once a period, in milliseconds, until it is stopped. */
+export function startNodeWatcher(context: NodeWatcherContext, periodMs: number): Controller {
+  const { env, nodes } = context;
+  const known = new Map<string, NodeMemory>();
+  const remember = (name: string, memory: NodeMemory | undefined) => {
+    if (memory === undefined) known.delete(name);
+    else known.set(name, memory);
+    return settled;
+  };
+  return startController<ObservedNode, NodeStep>(env, {
+    name: "node_health",
+    sources: [inPeriods(nodes, () => known.keys())],
+    resyncMs: periodMs,
+    observe: (name) => {
+      const [node, memory] = [nodes.get(name), known.get(name)];
+      if (node === undefined && memory === undefined) return undefined;
+      return { node, memory, nowMs: env.clock.monotonicMs() };
+    },
+    decide: decideNodeStep,
+    actions: {
+      reportFailed: ({ memory }, _observed, { key }) => {
+        emitOnClaims(context, key, "failed");
+        return remember(key, memory);
+      },
+      reportRecovered: ({ memory }, _observed, { key }) => {
+        emitOnClaims(context, key, "recovered");
+        return remember(key, memory);
+      },
+      remember: ({ memory }, _observed, { key }) => remember(key, memory),
+    },
+  });
 }
 
-function lookAtNodes(context: NodeWatcherContext, memory: Map<string, NodeMemory>): void {
-  const nowMs = context.env.clock.monotonicMs();
-  const names = new Set([...memory.keys(), ...context.nodes.list().map(({ metadata }) => metadata.name)]);
-  for (const name of names) {
-    const node = context.nodes.get(name);
-    const look = lookAtNode(node, memory.get(name), nowMs);
-    if (look.report !== undefined) emitOnClaims(context, name, look.report);
-    // A deleted node that was reported needs no memory; a new node of its name starts without one.
-    if (node === undefined) memory.delete(name);
-    else memory.set(name, look.memory);
-  }
+/** All nodes at the start and at each resync, also those `known` that are gone since. No change of a node wakes it. */
+function inPeriods(nodes: NodeWatcherContext["nodes"], known: () => Iterable<string>): Source {
+  const wakeAll = (wake: Wake) => {
+    const names = nodes.list().map(({ metadata }) => metadata.name);
+    for (const name of new Set([...known(), ...names])) wake(name);
+  };
+  return {
+    caches: [nodes],
+    subscribe({ wake }) {
+      wakeAll(wake);
+      return () => {};
+    },
+    resync: wakeAll,
+  };
 }
 
 function emitOnClaims(

@@ -2,7 +2,7 @@
 import { resources } from "@longshore/kube";
 import { HostError } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import { nodeIDAnnotation } from "./csi-node/node-info.ts";
+import { nodeIDAnnotation } from "./csi-node/decide-node-info-step.ts";
 import {
   csiName,
   driverName,

@@ -5,9 +5,9 @@ import { TransientOperationError, UncertainProgressError } from "../framework/no
 import { globalMountPath, volumeIDOfGlobalMount } from "../plugins/aws-ebs/ebs-global-mount.ts";
 import { fsGroupApplies } from "../plugins/csi/csi-mounter.ts";
 import { parseVolData } from "../plugins/csi/vol-data.ts";
-import { withDriver } from "./csi-node/csi-node-writer.ts";
+import { withDriver } from "./csi-node/decide-csi-node-step.ts";
+import { installOnNode, nodeIDAnnotation, uninstallFromNode } from "./csi-node/decide-node-info-step.ts";
 import { withMigratedPlugins } from "./csi-node/migrated-plugins.ts";
-import { installOnNode, nodeIDAnnotation, uninstallFromNode } from "./csi-node/node-info.ts";
 import { decideMigration, type MigrationFacts } from "./migration/migration-step.ts";
 import { highestSupportedVersion, isLowerVersion } from "./registration/csi-versions.ts";
 import { ActualState, type MountState } from "./volume-manager/actual-state.ts";

@@ -1,43 +1,43 @@
 /**
- * Writes this node's CSINode object: drivers and the migrated-plugins annotation. All writes of one
- * agent go through one writer, one after the other, so that none undoes another.
+ * Writes this node's CSINode object: drivers and the migrated-plugins annotation. All changes of one agent go through
+ * one writer, one after the other, so that none undoes another.
+ *
+ * Each change observes, decides and acts like a pass of a controller, without a queue: whoever asks for it (the
+ * registration of a plugin, the migration of the node) waits for its outcome, and has its own rule for what follows a failure.
  * Source: docs/behaviour/node-agent.md 2.
  */
 import {
+  type Actions,
   type CSINode,
-  type CSINodeDriver,
-  isAlreadyExists,
-  isConflict,
   type KubeClient,
+  type Next,
+  observeAgain,
   resources,
   type Stored,
+  settled,
+  walkSteps,
 } from "@longshore/kube";
 import { backoffMs, type RuntimeEnv } from "@longshore/runtime";
-import { withMigratedPlugins } from "./migrated-plugins.ts";
+import {
+  type CsiNodeChange,
+  type CsiNodeStep,
+  decideCsiNodeStep,
+  type ObservedCsiNode,
+} from "./decide-csi-node-step.ts";
+import type { DriverInfo } from "./driver-info.ts";
 
 /** The Node object is not there yet, so no CSINode can belong to it. */
 export class NodeMissingError extends Error {
   override readonly name = "NodeMissingError";
 }
 
-/** Most CSINode.spec.drivers[].allocatable.count can say. */
-const largestCount = 2_147_483_647;
-const retrySteps = 4;
 const retryBackoff = { initialMs: 10, maximumMs: 1250, factor: 5, jitter: 0.1 };
-
-/** A driver as NodeGetInfo describes it. */
-export interface DriverInfo {
-  readonly nodeID: string;
-  /** Most volumes of the driver on this node; 0: not said. */
-  readonly maxVolumes: bigint;
-  readonly topology: Readonly<Record<string, string>>;
-}
 
 /** Changes the CSINode of one node. */
 export class CsiNodeWriter {
   readonly #env: RuntimeEnv & { readonly kube: KubeClient };
   readonly #nodeName: string;
-  /** What the annotation is to list; undefined: not decided yet, so it is left as it is. */
+  /** What the annotation is to list; undefined: not decided yet. */
   #migrated: ReadonlySet<string> | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -54,99 +54,77 @@ export class CsiNodeWriter {
   /** Makes the annotation list exactly these plugins, now and with every later write. */
   async setMigratedPlugins(plugins: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     this.#migrated = plugins;
-    await this.#change((node) => node, signal);
+    await this.#change({ kind: "publishMigratedPlugins" }, signal);
   }
 
   /** Adds the driver's entry or replaces it; an equal one stays. */
-  async setDriver(name: string, info: DriverInfo, signal: AbortSignal): Promise<void> {
-    await this.#change((node) => withDriver(node, name, info), signal);
+  setDriver(name: string, info: DriverInfo, signal: AbortSignal): Promise<void> {
+    return this.#change({ kind: "setDriver", name, info }, signal);
   }
 
   /** Removes the driver's entry; a missing entry or object is fine. */
-  async removeDriver(name: string, signal: AbortSignal): Promise<void> {
-    if ((await this.read(signal)) === undefined) return;
-    await this.#change((node) => withoutDriver(node, name), signal);
+  removeDriver(name: string, signal: AbortSignal): Promise<void> {
+    return this.#change({ kind: "removeDriver", name }, signal);
   }
 
-  /** One change at a time: GET, change, write; repeated a few times when the write loses. */
-  async #change(change: (node: CSINode) => CSINode, signal: AbortSignal): Promise<void> {
-    const run = this.#last.then(async () => {
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return await this.#changeOnce(change, signal);
-        } catch (error) {
-          const retriable = isConflict(error) || isAlreadyExists(error);
-          if (!retriable || attempt >= retrySteps) throw error;
-          await this.#env.clock.sleep(backoffMs(retryBackoff, attempt, this.#env.random), signal);
-        }
+  /** One change at a time. */
+  async #change(change: CsiNodeChange, signal: AbortSignal): Promise<void> {
+    let attempts = 0;
+    const written = async (
+      observed: ObservedCsiNode,
+      write: () => Promise<unknown>,
+    ): Promise<Next<ObservedCsiNode>> => {
+      try {
+        await write();
+        return settled;
+      } catch (error) {
+        return { observed: { ...observed, failure: { error, attempts: ++attempts } } };
       }
-    });
+    };
+    const run = this.#last.then(() =>
+      walkSteps<ObservedCsiNode, CsiNodeStep>(
+        {
+          observe: () => this.#observe(change, signal),
+          decide: decideCsiNodeStep,
+          actions: this.#actions(written, signal),
+        },
+        { key: this.#nodeName, signal },
+      ),
+    );
     this.#last = run.catch(() => {});
     await run;
   }
 
-  async #changeOnce(change: (node: CSINode) => CSINode, signal: AbortSignal): Promise<void> {
-    const { kube } = this.#env;
+  async #observe(change: CsiNodeChange, signal: AbortSignal): Promise<ObservedCsiNode> {
     const stored = await this.read(signal);
-    const before: CSINode = stored ?? (await this.#emptyNode(signal));
-    const after = this.#withAnnotation(change(before));
-    if (stored === undefined) await kube.create(resources.csiNodes, after, { signal });
-    else if (after !== before) await kube.update(resources.csiNodes, after, { signal });
+    const isToBeMade = stored === undefined && change.kind !== "removeDriver";
+    const node = isToBeMade
+      ? await this.#env.kube.get(resources.nodes, { name: this.#nodeName }, { signal })
+      : undefined;
+    return { change, stored, node, migrated: this.#migrated, failure: undefined };
   }
 
-  #withAnnotation(node: CSINode): CSINode {
-    if (this.#migrated === undefined) return node;
-    return withMigratedPlugins(node, this.#migrated);
-  }
-
-  async #emptyNode(signal: AbortSignal): Promise<CSINode> {
-    const name = this.#nodeName;
-    const node = await this.#env.kube.get(resources.nodes, { name }, { signal });
-    if (node === undefined) throw new NodeMissingError(`Node ${name} does not exist: register it first`);
+  #actions(
+    written: (observed: ObservedCsiNode, write: () => Promise<unknown>) => Promise<Next<ObservedCsiNode>>,
+    signal: AbortSignal,
+  ): Actions<ObservedCsiNode, CsiNodeStep> {
+    const { kube, clock, random } = this.#env;
     return {
-      apiVersion: "storage.k8s.io/v1",
-      kind: "CSINode",
-      metadata: {
-        name,
-        ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: node.metadata.uid }],
+      create: ({ csiNode }, observed) =>
+        written(observed, () => kube.create(resources.csiNodes, csiNode, { signal })),
+      update: ({ csiNode }, observed) =>
+        written(observed, () => kube.update(resources.csiNodes, csiNode, { signal })),
+      settle: () => settled,
+      waitForNode: () => {
+        throw new NodeMissingError(`Node ${this.#nodeName} does not exist: register it first`);
       },
-      spec: { drivers: [] },
+      retry: async ({ attempts }) => {
+        await clock.sleep(backoffMs(retryBackoff, attempts, random), signal);
+        return observeAgain;
+      },
+      fail: ({ error }) => {
+        throw error;
+      },
     };
   }
-}
-
-/** The object with the driver's entry as it should be. */
-export function withDriver(node: CSINode, name: string, info: DriverInfo): CSINode {
-  const entry = entryOf(name, info);
-  const existing = driversOf(node).find((driver) => driver.name === name);
-  if (existing !== undefined && sameEntry(existing, entry)) return node;
-  const others = driversOf(node).filter((driver) => driver.name !== name);
-  return { ...node, spec: { ...node.spec, drivers: [...others, entry] } };
-}
-
-function withoutDriver(node: CSINode, name: string): CSINode {
-  const drivers = driversOf(node).filter((driver) => driver.name !== name);
-  if (drivers.length === driversOf(node).length) return node;
-  return { ...node, spec: { ...node.spec, drivers } };
-}
-
-/** A Kubernetes API server returns an empty list of drivers as null, although the type does not allow it. */
-function driversOf(node: CSINode): readonly CSINodeDriver[] {
-  return node.spec.drivers ?? [];
-}
-
-function entryOf(name: string, { nodeID, maxVolumes, topology }: DriverInfo): CSINodeDriver {
-  const topologyKeys = Object.keys(topology).sort();
-  const count = maxVolumes > largestCount ? largestCount : Number(maxVolumes);
-  return {
-    name,
-    nodeID,
-    ...(topologyKeys.length > 0 && { topologyKeys }),
-    ...(count > 0 && { allocatable: { count } }),
-  };
-}
-
-function sameEntry(a: CSINodeDriver, b: CSINodeDriver): boolean {
-  const keys = (driver: CSINodeDriver) => [...(driver.topologyKeys ?? [])].sort().join(",");
-  return a.nodeID === b.nodeID && keys(a) === keys(b) && a.allocatable?.count === b.allocatable?.count;
 }

@@ -5,7 +5,7 @@
 import type { CsiConnector } from "@longshore/csi";
 import { type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import type { RegisteredCsiDrivers } from "../../plugins/csi/registered-csi-drivers.ts";
-import type { DriverInfo } from "../csi-node/csi-node-writer.ts";
+import type { DriverInfo } from "../csi-node/driver-info.ts";
 import type { NodeInfoManager } from "../csi-node/node-info.ts";
 import { DriverVersionError, highestSupportedVersion, isLowerVersion } from "./csi-versions.ts";
 

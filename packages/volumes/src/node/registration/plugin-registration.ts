@@ -1,37 +1,37 @@
 /**
- * Keeps what is registered equal to the registration sockets that exist.
- *
- *   socket appears ──▶ GetInfo ▶ validate ▶ [registered] ▶ handler.register ▶ notify(true)
- *   socket removed or recreated ──▶ [not registered] ▶ handler.deRegister ──▶ (register again)
- *
+ * Keeps what is registered equal to the registration sockets that exist. Key: the path of a socket.
  * Source: docs/behaviour/node-agent.md 1.
- *
- * Invariants
- *  - One operation for each socket path at a time; the old plugin of a recreated socket is
- *    deregistered before the new one is registered.
- *  - A plugin is registered only while it may be: the node agent waits for its own Node.
- *  - A registration that failed after the plugin entered the table is not retried here: the
- *    registrar receives the failure and recreates its socket.
  */
-import type { CsiConnector, PluginRegistrationClient } from "@longshore/csi";
+import type { CsiConnector } from "@longshore/csi";
 import {
-  abortable,
+  type Actions,
+  type Controller,
+  type Next,
+  observeAgain,
+  type Pass,
+  settled,
+  source,
+  startController,
+} from "@longshore/kube";
+import {
+  backoffMs,
   type Component,
   errorChain,
   type Host,
-  periodically,
   type RuntimeEnv,
-  TaskGroup,
+  stopAll,
 } from "@longshore/runtime";
-import { createOperationExecutor } from "../../framework/operations.ts";
+import { operationBackoff } from "../../framework/operations.ts";
 import { kubeletPaths } from "../../framework/volume-host.ts";
 import type { PluginCandidate, RegistrationHandler } from "./csi-registration-handler.ts";
-import { findPluginSockets, type PluginSockets } from "./plugin-sockets.ts";
-
-/** Longest time between two looks at the directory; a watch usually comes first. */
-const rescanMs = 5_000;
-const getInfoTimeoutMs = 10_000;
-const notifyTimeoutMs = 5_000;
+import {
+  decidePluginStep,
+  type ObservedPlugin,
+  type PluginStep,
+  type RegistrationAttempt,
+} from "./decide-plugin-step.ts";
+import { type PluginSocketScan, startPluginSocketScan } from "./plugin-socket-scan.ts";
+import { Registrars, type RegistrationOutcome } from "./registrars.ts";
 
 /** The registrar presented something that cannot be registered. */
 export class PluginRegistrationError extends Error {
@@ -41,6 +41,7 @@ export class PluginRegistrationError extends Error {
 type Env = RuntimeEnv & { readonly host: Host; readonly connector: CsiConnector };
 
 interface Registered {
+  /** Of the socket by which it was registered. */
   readonly identity: string;
   readonly name: string;
   readonly handler: RegistrationHandler;
@@ -66,129 +67,178 @@ export interface PluginRegistration extends Component {
 
 /** Starts looking for plugins. */
 export function startPluginRegistration(env: Env, options: PluginRegistrationOptions): PluginRegistration {
-  const directory = kubeletPaths.registrationDir(options.rootDir);
-  const tasks = new TaskGroup((error) => env.logger.error("plugin registration ended", { error }));
-  const registered = new Map<string, Registered>();
-  let desired: PluginSockets = new Map();
-  const executor = createOperationExecutor(env, {
-    onEnd({ key, operationName, error, retryInMs }) {
-      if (error !== undefined) {
-        env.logger.warn(`${operationName} failed`, { socket: key.volumeName, error: errorChain(error) });
-        tasks.spawn(async (signal) => {
-          await env.clock.sleep(retryInMs, signal);
-          reconcile();
-        });
-      } else reconcile();
-    },
-  });
+  return new RunningRegistration(env, options);
+}
 
-  function reconcile(): void {
-    if (tasks.signal.aborted) return;
-    for (const [path, entry] of registered) {
-      if (desired.get(path) === entry.identity) continue;
-      executor.startOperation({ volumeName: path }, "plugin_deregistration", async (signal) => {
-        registered.delete(path);
-        await entry.handler.deRegisterPlugin(entry.name, signal);
-        env.logger.info("plugin deregistered", { plugin: entry.name, socket: path });
-      });
-    }
-    if (options.mayRegister?.() === false) return;
-    for (const [path, identity] of desired) {
-      if (registered.has(path)) continue;
-      executor.startOperation({ volumeName: path }, "plugin_registration", (signal) =>
-        register(path, identity, signal),
-      );
-    }
+class RunningRegistration implements PluginRegistration {
+  readonly #env: Env;
+  readonly #options: PluginRegistrationOptions;
+  readonly #scan: PluginSocketScan;
+  readonly #registrars: Registrars;
+  readonly #controller: Controller;
+  readonly #registered = new Map<string, Registered>();
+  /** By socket: failed registrations in a row, and when the next may begin. */
+  readonly #failures = new Map<string, { readonly count: number; readonly retryAtMs: number }>();
+
+  constructor(env: Env, options: PluginRegistrationOptions) {
+    this.#env = env;
+    this.#options = options;
+    this.#registrars = new Registrars(env.connector);
+    this.#scan = startPluginSocketScan(env, kubeletPaths.registrationDir(options.rootDir));
+    this.#controller = startController<ObservedPlugin, PluginStep>(env, {
+      name: "plugin_registration",
+      sources: [source((wake) => this.#scan.onScan(() => this.#wakeAll(wake)))],
+      // Each socket on its own: a driver that does not answer delays no other.
+      workers: Number.POSITIVE_INFINITY,
+      observe: (path) => this.#observe(path),
+      decide: decidePluginStep,
+      actions: this.#actions(),
+    });
   }
 
-  async function register(path: string, identity: string, signal: AbortSignal): Promise<void> {
-    const client = env.connector.connectRegistration(path);
-    try {
-      const info = await client.getInfo({ signal, timeoutMs: getInfoTimeoutMs });
-      const handler = options.handlers[info.type];
-      const candidate: PluginCandidate = {
-        name: info.name,
-        endpoint: info.endpoint === "" ? path : info.endpoint,
-        versions: info.supportedVersions,
-      };
-      try {
-        if (handler === undefined) {
-          throw new PluginRegistrationError(`${path}: no handler for plugins of type "${info.type}"`);
-        }
-        handler.validatePlugin(candidate);
-        registered.set(path, { identity, name: info.name, handler });
-        await handler.registerPlugin(candidate, signal);
-      } catch (error) {
-        await notify(client, { pluginRegistered: false, error: errorChain(error) }, signal);
-        throw error;
-      }
-      await notify(client, { pluginRegistered: true, error: "" }, signal);
-      env.logger.info("plugin registered", { plugin: info.name, endpoint: candidate.endpoint });
-    } finally {
-      client.close();
-    }
+  async stop(): Promise<void> {
+    await stopAll([{ stop: async () => this.#registrars.closeAll() }, this.#controller, this.#scan]);
   }
 
-  async function notify(
-    client: PluginRegistrationClient,
-    status: { readonly pluginRegistered: boolean; readonly error: string },
-    signal: AbortSignal,
-  ): Promise<void> {
+  wake(): void {
+    this.#wakeAll((path) => this.#controller.wake(path));
+  }
+
+  /** What is registered comes first: a driver may go from one socket and come by another in the same look. */
+  #wakeAll(wake: (path: string) => void): void {
+    this.#forgetOldFailures();
+    for (const path of new Set([...this.#registered.keys(), ...this.#scan.sockets.keys()])) wake(path);
+  }
+
+  /** A failure counts for the next delay no longer than the longest delay. */
+  #forgetOldFailures(): void {
+    const nowMs = this.#nowMs();
+    for (const [path, { retryAtMs }] of this.#failures)
+      if (nowMs - retryAtMs > operationBackoff.maximumMs) this.#failures.delete(path);
+  }
+
+  #observe(path: string): ObservedPlugin {
+    return {
+      nowMs: this.#nowMs(),
+      retryAtMs: this.#failures.get(path)?.retryAtMs ?? 0,
+      found: this.#scan.sockets.get(path),
+      registered: this.#registered.get(path)?.identity,
+      mayRegister: this.#options.mayRegister?.() !== false,
+      attempt: undefined,
+    };
+  }
+
+  #nowMs(): number {
+    return this.#env.clock.monotonicMs();
+  }
+
+  // Act
+
+  #actions(): Actions<ObservedPlugin, PluginStep> {
+    return {
+      settle: () => settled,
+      wait: ({ ms }) => ({ requeueAfterMs: ms }),
+      deregister: (_step, _observed, pass) => this.#deregister(pass),
+      ask: ({ identity }, observed, pass) => this.#attempted(observed, pass, () => this.#ask(identity, pass)),
+      register: (step, observed, pass) => this.#attempted(observed, pass, () => this.#register(step, pass)),
+      reportRegistered: async ({ candidate }, _observed, pass) => {
+        await this.#report({ pluginRegistered: true, error: "" }, pass);
+        this.#registrars.close(pass.key);
+        this.#failures.delete(pass.key);
+        const { name, endpoint } = candidate;
+        this.#env.logger.info("plugin registered", { plugin: name, endpoint });
+        return settled;
+      },
+      reportFailure: async ({ error }, observed, pass) => {
+        await this.#report({ pluginRegistered: false, error: errorChain(error) }, pass);
+        return { observed: { ...observed, attempt: { stage: "failed", error, mayReport: false } } };
+      },
+      recordFailure: ({ error }, _observed, { key }) => this.#recordFailure(key, error),
+    };
+  }
+
+  async #deregister({ key, signal }: Pass): Promise<Next<ObservedPlugin>> {
+    const entry = this.#registered.get(key);
+    if (entry === undefined) return observeAgain;
+    this.#registered.delete(key);
+    this.#failures.delete(key);
     try {
-      await client.notifyRegistrationStatus(status, { signal, timeoutMs: notifyTimeoutMs });
+      await entry.handler.deRegisterPlugin(entry.name, signal);
     } catch (error) {
-      env.logger.warn("the outcome of a registration could not be reported to its registrar", {
+      signal.throwIfAborted();
+      // What was not undone is written over by the next registration, after a pause.
+      this.#failures.set(key, { count: 0, retryAtMs: this.#nowMs() + operationBackoff.initialMs });
+      this.#env.logger.warn("plugin_deregistration failed", { socket: key, error: errorChain(error) });
+      return observeAgain;
+    }
+    this.#env.logger.info("plugin deregistered", { plugin: entry.name, socket: key });
+    return observeAgain;
+  }
+
+  /** An attempt that fails is a matter of the decision, not of the queue. */
+  async #attempted(
+    observed: ObservedPlugin,
+    { signal }: Pass,
+    work: () => Promise<RegistrationAttempt>,
+  ): Promise<Next<ObservedPlugin>> {
+    try {
+      return { observed: { ...observed, attempt: await work() } };
+    } catch (error) {
+      signal.throwIfAborted();
+      // Who has not said what it is has nothing reported to it.
+      const mayReport = observed.attempt !== undefined;
+      return { observed: { ...observed, attempt: { stage: "failed", error, mayReport } } };
+    }
+  }
+
+  async #ask(identity: string, { key, signal }: Pass): Promise<RegistrationAttempt> {
+    const { type, candidate } = await this.#registrars.ask(key, signal);
+    const asked = { stage: "asked", identity, type, candidate } as const;
+    try {
+      this.#handlerFor(key, type, candidate);
+      return { ...asked, refusal: undefined };
+    } catch (error) {
+      return { ...asked, refusal: { error } };
+    }
+  }
+
+  async #register(
+    { identity, type, candidate }: Extract<PluginStep, { readonly step: "register" }>,
+    { key, signal }: Pass,
+  ): Promise<RegistrationAttempt> {
+    // Judged again at once before it enters the table: another socket may have brought the driver meanwhile.
+    const handler = this.#handlerFor(key, type, candidate);
+    this.#registered.set(key, { identity, name: candidate.name, handler });
+    await handler.registerPlugin(candidate, signal);
+    return { stage: "registered", candidate };
+  }
+
+  /** The handler that takes the plugin. @throws PluginRegistrationError for an unknown type, and what the handler refuses it with */
+  #handlerFor(path: string, type: string, candidate: PluginCandidate): RegistrationHandler {
+    const handler = this.#options.handlers[type];
+    if (handler === undefined) {
+      throw new PluginRegistrationError(`${path}: no handler for plugins of type "${type}"`);
+    }
+    handler.validatePlugin(candidate);
+    return handler;
+  }
+
+  async #report(outcome: RegistrationOutcome, { key, signal }: Pass): Promise<void> {
+    try {
+      await this.#registrars.report(key, outcome, signal);
+    } catch (error) {
+      this.#env.logger.warn("the outcome of a registration could not be reported to its registrar", {
         error: errorChain(error),
       });
     }
   }
 
-  tasks.spawn(async (signal) => {
-    const loop = {
-      name: "plugin socket scan",
-      periodMs: 10,
-      backoff: { initialMs: 1000, maximumMs: 30_000 },
-    };
-    await periodically(env, loop, signal, async () => {
-      await env.host.makeDirectory(directory);
-      // The watch begins before the look, so that nothing that comes in between is missed.
-      const pause = startPause(env, directory, signal);
-      desired = await findPluginSockets(env.host, directory).catch((error) => {
-        pause.cancel();
-        throw error;
-      });
-      reconcile();
-      await pause.over;
-    });
-  });
-
-  return {
-    wake: reconcile,
-    async stop() {
-      await tasks.stop();
-      await executor.stop();
-    },
-  };
-}
-
-/** A pause until the directory may have changed, at most `rescanMs`. Both waits end together. */
-function startPause(
-  env: Env,
-  directory: string,
-  signal: AbortSignal,
-): { readonly over: Promise<void>; cancel(): void } {
-  const controller = new AbortController();
-  const cancel = () => controller.abort();
-  signal.addEventListener("abort", cancel, { once: true });
-  const ignore = () => {};
-  const watch = env.host.watchDirectory(directory, controller.signal).catch(async () => {
-    // A watch that cannot be had leaves the periodic look.
-    await abortable(new Promise<void>(() => {}), controller.signal).catch(ignore);
-  });
-  const timeout = env.clock.sleep(rescanMs, controller.signal).catch(ignore);
-  const over = Promise.race([watch, timeout]).finally(() => {
-    signal.removeEventListener("abort", cancel);
-    controller.abort();
-  });
-  return { over, cancel };
+  #recordFailure(path: string, error: unknown): Next<ObservedPlugin> {
+    this.#registrars.close(path);
+    const count = (this.#failures.get(path)?.count ?? 0) + 1;
+    const retryInMs = backoffMs(operationBackoff, count);
+    this.#failures.set(path, { count, retryAtMs: this.#nowMs() + retryInMs });
+    this.#env.logger.warn("plugin_registration failed", { socket: path, error: errorChain(error) });
+    return { requeueAfterMs: retryInMs };
+  }
 }

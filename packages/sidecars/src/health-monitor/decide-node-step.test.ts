@@ -1,6 +1,7 @@
 import type { Node } from "@longshore/kube";
+import { pureDecision } from "@longshore/kube/testing";
 import { describe, expect, it } from "vitest";
-import { lookAtNode, notReadyMs } from "./node-step.ts";
+import { decideNodeStep, lookAtNode, type NodeMemory, notReadyMs } from "./decide-node-step.ts";
 
 const node = (ready?: string, phase?: string): Node => ({
   metadata: { name: "n" },
@@ -74,5 +75,51 @@ describe("a look at a node", () => {
     ["says nothing yet: nothing", node(), undefined, 0, undefined, { failed: false }],
   ])("%s", (_, given, memory, nowMs, report, after) => {
     expect(lookAtNode(given, memory, nowMs)).toEqual({ report, memory: after });
+  });
+});
+
+describe("what comes next for a node", () => {
+  const decide = pureDecision(decideNodeStep);
+  const long = 2 * notReadyMs;
+  it.each<[string, Node | undefined, NodeMemory | undefined, object]>([
+    ["ready: remembered as ready", node("True"), undefined, { step: "remember", memory: { failed: false } }],
+    [
+      "not ready just now: remembered since when",
+      node("False"),
+      { failed: false },
+      { step: "remember", memory: { notReadySinceMs: long, failed: false } },
+    ],
+    [
+      "not ready for long: reported",
+      node("Unknown"),
+      { notReadySinceMs: 0, failed: false },
+      { step: "reportFailed", memory: { notReadySinceMs: 0, failed: true } },
+    ],
+    [
+      "reported: not again",
+      node("Unknown"),
+      { notReadySinceMs: 0, failed: true },
+      { step: "remember", memory: { notReadySinceMs: 0, failed: true } },
+    ],
+    [
+      "ready again: reported",
+      node("True"),
+      { notReadySinceMs: 0, failed: true },
+      { step: "reportRecovered", memory: { failed: false } },
+    ],
+    [
+      "deleted: reported, and forgotten",
+      undefined,
+      { failed: false },
+      { step: "reportFailed", memory: undefined },
+    ],
+    [
+      "deleted after it was reported: forgotten",
+      undefined,
+      { failed: true },
+      { step: "remember", memory: undefined },
+    ],
+  ])("%s", (_name, given, memory, step) => {
+    expect(decide({ node: given, memory, nowMs: long })).toEqual(step);
   });
 });

@@ -1,5 +1,10 @@
-/** When a node counts as failed (external-health-monitor, the node watcher). Pure. */
-import type { Node, Pod } from "@longshore/kube";
+/**
+ * What comes next for a node that the node watcher looks at (external-health-monitor): when it counts as failed, and when
+ * as recovered.
+ *
+ * Invariant: a failure is reported once, and a recovery only after it.
+ */
+import type { Node } from "@longshore/kube";
 
 /** How long a node must not be ready before it counts as failed, in milliseconds. */
 export const notReadyMs = 300_000;
@@ -37,20 +42,28 @@ export function lookAtNode(node: Node | undefined, memory: NodeMemory | undefine
   };
 }
 
-/** The event on a claim whose pods are on a node that failed or recovered. */
-export function nodeEvent(
-  report: "failed" | "recovered",
-  nodeName: string,
-  claim: { readonly name?: string; readonly namespace?: string },
-  pods: readonly Pod[],
-): { readonly type: "Normal" | "Warning"; readonly reason: string; readonly message: string } {
-  if (report === "recovered") {
-    return { type: "Normal", reason: "NodeRecovered", message: `Node: ${nodeName} recovered` };
-  }
-  const names = pods.map((pod) => `${pod.metadata?.name} `).join("");
-  return {
-    type: "Warning",
-    reason: "NodeFailed",
-    message: `Pods: [ ${names}] consuming PVC: ${claim.name} in namespace: ${claim.namespace} are now on a failed node: ${nodeName}`,
-  };
+/** A node as a look sees it. */
+export interface ObservedNode {
+  /** Undefined: it was deleted. */
+  readonly node: Node | undefined;
+  /** Undefined: it was not seen before. */
+  readonly memory: NodeMemory | undefined;
+  /** Monotonic time in milliseconds. */
+  readonly nowMs: number;
+}
+
+/** What comes next for a node; `memory`: what is remembered of it then, undefined: nothing. */
+export type NodeStep =
+  | { readonly step: "reportFailed"; readonly memory: NodeMemory | undefined }
+  | { readonly step: "reportRecovered"; readonly memory: NodeMemory | undefined }
+  | { readonly step: "remember"; readonly memory: NodeMemory | undefined };
+
+/** Decides for a node; pure. */
+export function decideNodeStep({ node, memory, nowMs }: ObservedNode): NodeStep {
+  const look = lookAtNode(node, memory, nowMs);
+  // A deleted node that was reported needs no memory; a new node of its name starts without one.
+  const kept = node === undefined ? undefined : look.memory;
+  if (look.report === "failed") return { step: "reportFailed", memory: kept };
+  if (look.report === "recovered") return { step: "reportRecovered", memory: kept };
+  return { step: "remember", memory: kept };
 }

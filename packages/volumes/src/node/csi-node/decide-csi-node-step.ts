@@ -1,0 +1,135 @@
+/**
+ * What one change of this node's CSINode writes: a driver's entry, with the migrated-plugins annotation as it is to be.
+ *
+ *     no CSINode ─► create, or waitForNode;  another content ─► update;  equal ─► settle
+ *     the write lost ─► retry (read again, decide again) ─► … ─► fail
+ *
+ * Invariants
+ *  - Once it is decided what the annotation lists, no write leaves it otherwise.
+ *  - Entries of other drivers stay as they are.
+ *  - A CSINode is made only for a Node that exists, and belongs to it.
+ * Source: docs/behaviour/node-agent.md 2.
+ */
+import {
+  type CSINode,
+  type CSINodeDriver,
+  isAlreadyExists,
+  isConflict,
+  type Node,
+  type Stored,
+} from "@longshore/kube";
+import type { DriverInfo } from "./driver-info.ts";
+import { withMigratedPlugins } from "./migrated-plugins.ts";
+
+/** Most CSINode.spec.drivers[].allocatable.count can say. */
+const largestCount = 2_147_483_647;
+/** A change whose write loses this often fails. */
+const attemptsMax = 4;
+
+/** What a change is to reach. */
+export type CsiNodeChange =
+  | { readonly kind: "setDriver"; readonly name: string; readonly info: DriverInfo }
+  | { readonly kind: "removeDriver"; readonly name: string }
+  /** The annotation alone. */
+  | { readonly kind: "publishMigratedPlugins" };
+
+/** This node's CSINode as a change sees it, by live readings. */
+export interface ObservedCsiNode {
+  readonly change: CsiNodeChange;
+  readonly stored: Stored<CSINode> | undefined;
+  /** Only read where there is no CSINode. */
+  readonly node: Stored<Node> | undefined;
+  /** What the annotation is to list; undefined: not decided yet, so it is left as it is. */
+  readonly migrated: ReadonlySet<string> | undefined;
+  /** The write that has just failed; `attempts`: how many of this change have. */
+  readonly failure: { readonly error: unknown; readonly attempts: number } | undefined;
+}
+
+/** What comes next in a change. */
+export type CsiNodeStep =
+  | { readonly step: "create"; readonly csiNode: CSINode }
+  | { readonly step: "update"; readonly csiNode: CSINode }
+  | { readonly step: "settle" }
+  /** There is no Node that a CSINode could belong to: whoever asked for the change asks again. */
+  | { readonly step: "waitForNode" }
+  /** Read and decide again after the pause that follows so many attempts. */
+  | { readonly step: "retry"; readonly attempts: number }
+  | { readonly step: "fail"; readonly error: unknown };
+
+/** Decides for a change; pure. */
+export function decideCsiNodeStep({ change, stored, node, migrated, failure }: ObservedCsiNode): CsiNodeStep {
+  if (failure !== undefined) return afterFailure(failure);
+  if (stored === undefined) {
+    if (change.kind === "removeDriver") return { step: "settle" };
+    if (node === undefined) return { step: "waitForNode" };
+    return { step: "create", csiNode: withAnnotation(changed(emptyCsiNode(node), change), migrated) };
+  }
+  const csiNode = withAnnotation(changed(stored, change), migrated);
+  return csiNode === stored ? { step: "settle" } : { step: "update", csiNode };
+}
+
+/** Only a write that lost against another is repeated. */
+function afterFailure({ error, attempts }: NonNullable<ObservedCsiNode["failure"]>): CsiNodeStep {
+  const isLost = isConflict(error) || isAlreadyExists(error);
+  return isLost && attempts < attemptsMax ? { step: "retry", attempts } : { step: "fail", error };
+}
+
+function changed(csiNode: CSINode, change: CsiNodeChange): CSINode {
+  switch (change.kind) {
+    case "setDriver":
+      return withDriver(csiNode, change.name, change.info);
+    case "removeDriver":
+      return withoutDriver(csiNode, change.name);
+    case "publishMigratedPlugins":
+      return csiNode;
+  }
+}
+
+function withAnnotation(csiNode: CSINode, migrated: ReadonlySet<string> | undefined): CSINode {
+  return migrated === undefined ? csiNode : withMigratedPlugins(csiNode, migrated);
+}
+
+function emptyCsiNode({ metadata: { name, uid } }: Stored<Node>): CSINode {
+  return {
+    apiVersion: "storage.k8s.io/v1",
+    kind: "CSINode",
+    metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid }] },
+    spec: { drivers: [] },
+  };
+}
+
+/** The object with the driver's entry as it should be. */
+export function withDriver(node: CSINode, name: string, info: DriverInfo): CSINode {
+  const entry = entryOf(name, info);
+  const existing = driversOf(node).find((driver) => driver.name === name);
+  if (existing !== undefined && sameEntry(existing, entry)) return node;
+  const others = driversOf(node).filter((driver) => driver.name !== name);
+  return { ...node, spec: { ...node.spec, drivers: [...others, entry] } };
+}
+
+function withoutDriver(node: CSINode, name: string): CSINode {
+  const drivers = driversOf(node).filter((driver) => driver.name !== name);
+  if (drivers.length === driversOf(node).length) return node;
+  return { ...node, spec: { ...node.spec, drivers } };
+}
+
+/** A Kubernetes API server returns an empty list of drivers as null, although the type does not allow it. */
+function driversOf(node: CSINode): readonly CSINodeDriver[] {
+  return node.spec.drivers ?? [];
+}
+
+function entryOf(name: string, { nodeID, maxVolumes, topology }: DriverInfo): CSINodeDriver {
+  const topologyKeys = Object.keys(topology).sort();
+  const count = maxVolumes > largestCount ? largestCount : Number(maxVolumes);
+  return {
+    name,
+    nodeID,
+    ...(topologyKeys.length > 0 && { topologyKeys }),
+    ...(count > 0 && { allocatable: { count } }),
+  };
+}
+
+function sameEntry(a: CSINodeDriver, b: CSINodeDriver): boolean {
+  const keys = (driver: CSINodeDriver) => [...(driver.topologyKeys ?? [])].sort().join(",");
+  return a.nodeID === b.nodeID && keys(a) === keys(b) && a.allocatable?.count === b.allocatable?.count;
+}
