@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { sidecarVerbs } from "../packages/cli/src/commands/sidecars/verbs.ts";
+import { sidecarVerbs } from "../packages/cli/src/commands/sidecars/sidecar-verbs.ts";
 import { flagTables, guide, narrow, withTables } from "./sidecar-flags.ts";
 
 test("the guide lists every flag as the command reads it", () => {

@@ -5,17 +5,17 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { clusterDriverRegistrarFlags } from "../packages/cli/src/commands/sidecars/cluster-driver-registrar.ts";
 import * as common from "../packages/cli/src/commands/sidecars/common-flags.ts";
 import type { Flag, FlagTable } from "../packages/cli/src/commands/sidecars/flag-table.ts";
-import { livenessProbeFlags } from "../packages/cli/src/commands/sidecars/liveness-probe.ts";
-import { nodeDriverRegistrarFlags } from "../packages/cli/src/commands/sidecars/node-driver-registrar.ts";
-import { snapshotControllerFlags } from "../packages/cli/src/commands/sidecars/snapshot-controller.ts";
+import { clusterDriverRegistrarFlags } from "../packages/cli/src/commands/sidecars/register-cluster-driver-registrar.ts";
+import { livenessProbeFlags } from "../packages/cli/src/commands/sidecars/register-liveness-probe.ts";
+import { nodeDriverRegistrarFlags } from "../packages/cli/src/commands/sidecars/register-node-driver-registrar.ts";
+import { snapshotControllerFlags } from "../packages/cli/src/commands/sidecars/register-snapshot-controller.ts";
 import {
   controllerSidecarNames,
   controllerSidecars,
   togetherFlags,
-} from "../packages/cli/src/commands/sidecars/together.ts";
+} from "../packages/cli/src/commands/sidecars/together-options.ts";
 
 /** The guide. */
 export const guide = fileURLToPath(new URL("../docs/guides/sidecars.md", import.meta.url));

@@ -10,7 +10,7 @@ import {
 } from "../../packages/apiserver/src/apply/field-manager.ts";
 import type { FieldView } from "../../packages/apiserver/src/apply/field-view.ts";
 import { noManagers, readManagers, writeManagers } from "../../packages/apiserver/src/apply/managers.ts";
-import { typeOfKind } from "../../packages/apiserver/src/schema/field-types.ts";
+import { typeOfKind } from "../../packages/apiserver/src/schema/type-of-kind.ts";
 import { emulatedVersion } from "../../packages/apiserver/src/versions/emulated-version.ts";
 
 /** A volume as provisioners make them. */

@@ -8,7 +8,7 @@
 import { readFileSync } from "node:fs";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { Agent, type Dispatcher } from "undici";
-import { clientOver } from "../../packages/csi/src/calls/unary.ts";
+import { clientOver } from "../../packages/csi/src/calls/unary-transport.ts";
 import { Controller } from "../../packages/csi/src/gen/csi_pb.ts";
 import { methodDefinition } from "../../packages/csi/src/grpc/grpc-service.ts";
 import { driverName, finalizer, paths } from "./objects.ts";

@@ -2,7 +2,7 @@
 
 import { writeSync } from "node:fs";
 import { Command } from "commander";
-import { registerTranslateCommand } from "../../packages/cli/src/commands/translate.ts";
+import { registerTranslateCommand } from "../../packages/cli/src/commands/register-translate-command.ts";
 
 const program = new Command("longshore");
 registerTranslateCommand(program);

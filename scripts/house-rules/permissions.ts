@@ -37,17 +37,17 @@ export const permissions: readonly Permission[] = [
     because: "the durable store: it is the disk",
   },
   {
-    files: /^packages\/apiserver\/src\/http\/data-dir\.ts$/,
+    files: /^packages\/apiserver\/src\/http\/cluster-credentials\.ts$/,
     may: ["files", "process", "random"],
     because: "keys and tokens on disk; a token must not be guessed, so its bytes never come from a seed",
   },
   {
-    files: /^packages\/apiserver\/src\/http\/certificates\.ts$/,
+    files: /^packages\/apiserver\/src\/http\/issue-certificate\.ts$/,
     may: ["random"],
     because: "serial numbers and keys of certificates must not be guessed, so they never come from a seed",
   },
   {
-    files: /^packages\/apiserver\/src\/http\/definition-files\.ts$/,
+    files: /^packages\/apiserver\/src\/http\/read-definitions\.ts$/,
     may: ["files"],
     because: "definitions that the server is started with, given as files",
   },

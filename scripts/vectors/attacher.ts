@@ -12,7 +12,7 @@ import { attachSteps } from "../../packages/sidecars/src/attacher/attach-steps.t
 import { shouldEnqueue } from "../../packages/sidecars/src/attacher/attach-triggers.ts";
 import { attachRules } from "../../packages/sidecars/src/attacher/attach-rules.ts";
 import { contradicted } from "../../packages/sidecars/src/attacher/published-volumes.ts";
-import { volumeFinalizerSteps } from "../../packages/sidecars/src/attacher/volume-finalizer.ts";
+import { volumeFinalizerSteps } from "../../packages/sidecars/src/attacher/volume-finalizer-steps.ts";
 import { VolumeReleases } from "../../packages/sidecars/src/attacher/volume-releases.ts";
 import { volumeNameOf } from "../../packages/sidecars/src/common/attachments.ts";
 import { addFinalizerPatch, removeFinalizerPatch } from "@longshore/kube";

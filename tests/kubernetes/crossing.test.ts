@@ -11,10 +11,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { bootstrap, nodesReady } from "../../packages/local/src/cluster/process-cluster.ts";
 import { startControllerManager } from "../../packages/local/src/components/controller-manager.ts";
 import { startCsiDriverController } from "../../packages/local/src/components/csi-driver.ts";
-import { readPodLogs } from "../../packages/local/src/containers/pod-logs.ts";
+import { readPodLogs } from "../../packages/local/src/containers/read-pod-logs.ts";
 import { type DemoCluster, runDemo } from "../../packages/local/src/demo/demo.ts";
-import { clusterConfig, initialGates } from "../../packages/local/src/layout/config.ts";
-import { controllerManagerUser } from "../../packages/local/src/layout/control-plane-access.ts";
+import { clusterConfig, initialGates } from "../../packages/local/src/layout/cluster-config.ts";
+import { controllerManagerUser } from "../../packages/local/src/layout/grant-control-plane.ts";
 import { controlPlane, createEmbeddedPlatform } from "../../packages/local/src/platform/embedded-platform.ts";
 import {
   readerProgram,

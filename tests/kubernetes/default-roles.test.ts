@@ -1,7 +1,7 @@
 /** The roles and bindings that a cluster begins with: those of the real kube-apiserver, and ours of its version. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { uncovered } from "../../packages/apiserver/src/authorization/rbac/cover.ts";
-import type { PolicyRule } from "../../packages/apiserver/src/authorization/rbac/policy.ts";
+import type { PolicyRule } from "../../packages/apiserver/src/authorization/rbac/policy-rule.ts";
 import { HttpsConnections } from "../../packages/apiserver/src/testing/http.ts";
 import { adminToken, serveForTest, type TestServer } from "../../packages/apiserver/src/testing/serve.ts";
 import { type ControlPlane, startControlPlane } from "./support/index.ts";

@@ -26,7 +26,7 @@ import { snapshotResources } from "@longshore/storage";
 import { type AccessLog, deployForms, watchedClient } from "@longshore/testing/deployment";
 import { FakeCloud, fakeDriver } from "@longshore/testing/sidecars";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { readDefinitions } from "../../packages/apiserver/src/http/definition-files.ts";
+import { readDefinitions } from "../../packages/apiserver/src/http/read-definitions.ts";
 import { deployedKinds } from "../../packages/deployment/src/deployed-kinds.ts";
 import { type AccessCycle, accessNames } from "../../packages/deployment/src/testing/access-world.ts";
 import { accessCycles } from "../../packages/deployment/src/testing/cycles.ts";

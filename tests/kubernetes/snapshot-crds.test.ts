@@ -1,7 +1,7 @@
 /** The definitions of the snapshot kinds that Longshore ships, on the real kube-apiserver. */
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readDefinitions } from "../../packages/apiserver/src/http/definition-files.ts";
+import { readDefinitions } from "../../packages/apiserver/src/http/read-definitions.ts";
 import { type ControlPlane, eventually, startControlPlane } from "./support/index.ts";
 
 describe("the definitions of snapshots", () => {

@@ -12,7 +12,7 @@ import { startProvisioner, startSnapshotter } from "@longshore/sidecars";
 import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import { snapshotCrdsUrl, snapshotResources, type VolumeSnapshot } from "@longshore/storage";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readDefinitions } from "../../packages/apiserver/src/http/definition-files.ts";
+import { readDefinitions } from "../../packages/apiserver/src/http/read-definitions.ts";
 import { createReferenceDriver } from "../../packages/reference-driver/src/driver/index.ts";
 import {
   type ControlPlane,

@@ -1,23 +1,28 @@
 /** An embedded Kubernetes API server: in memory or durable, in process or over HTTPS. */
 
-export { adminUser, nodeUser, type UserInfo } from "./api/request.ts";
+export { adminUser, nodeUser, type UserInfo } from "./api/api-request.ts";
 export { type ApiServer, type ApiServerOptions, createApiServer } from "./api-server.ts";
-export { parseTokenFile, TokenFileError } from "./authentication/token-file.ts";
-export type { StaticToken } from "./authentication/tokens.ts";
-export { type AuthorizationMode, authorizationModes } from "./authorization/modes.ts";
+export { parseTokenFile, TokenFileError } from "./authentication/parse-token-file.ts";
+export type { StaticToken } from "./authentication/token-authenticator.ts";
+export { type AuthorizationMode, authorizationModes } from "./authorization/authorization-modes.ts";
+export {
+  type ClusterCredentials,
+  ensureCredentials,
+  kubeconfig,
+  writePrivateFile,
+} from "./http/cluster-credentials.ts";
+export { type HttpsOptions, type HttpsServer, serveHttps } from "./http/https-server.ts";
 export {
   type CertificateRequest,
   createAuthority,
   issueCertificate,
   type KeyPair,
-} from "./http/certificates.ts";
-export { type ClusterCredentials, ensureCredentials, kubeconfig, writePrivateFile } from "./http/data-dir.ts";
-export { DefinitionFileError, readDefinitions } from "./http/definition-files.ts";
-export { type HttpsOptions, type HttpsServer, serveHttps } from "./http/https.ts";
-export type { RequestLimits } from "./http/limits.ts";
+} from "./http/issue-certificate.ts";
+export { DefinitionFileError, readDefinitions } from "./http/read-definitions.ts";
+export type { RequestLimits } from "./http/request-limits.ts";
 export { type RunApiServerOptions, type RunningApiServer, runApiServer } from "./run-api-server.ts";
-export { type BackupSummary, backupStore, restoreStore } from "./storage/disk/backup.ts";
-export { type DurableStoreOptions, openDurableStore } from "./storage/disk/durable-store.ts";
+export { type BackupSummary, backupStore, restoreStore } from "./storage/disk/backup-store.ts";
+export { type DurableStoreOptions, openDurableStore } from "./storage/disk/open-durable-store.ts";
 export { memoryStore, type StoreOptions } from "./storage/object-store.ts";
 export { type Store, StoreError } from "./storage/store.ts";
 export {

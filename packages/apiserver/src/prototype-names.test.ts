@@ -1,7 +1,7 @@
 /** Keys that are names of every object's prototype are keys like others, however they come and go. */
 import { createHttpClient, type KubeClient, resources, startInformer } from "@longshore/kube";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { objectFromProtobuf } from "./schema/protobuf.ts";
+import { objectFromProtobuf } from "./schema/object-from-protobuf.ts";
 import { HttpsConnections } from "./testing/http.ts";
 import { adminToken, realEnv, serveForTest, type TestServer } from "./testing/serve.ts";
 

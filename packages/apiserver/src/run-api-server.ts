@@ -1,10 +1,9 @@
 /** A whole durable API server, as `longshore run apiserver` starts it. */
 import type { Component, RuntimeEnv } from "@longshore/runtime";
-import { adminUser, type UserInfo } from "./api/request.ts";
+import { adminUser, type UserInfo } from "./api/api-request.ts";
 import { type ApiServerOptions, createApiServer } from "./api-server.ts";
-import type { StaticToken } from "./authentication/tokens.ts";
-import type { AuthorizationMode } from "./authorization/modes.ts";
-import { issueCertificate } from "./http/certificates.ts";
+import type { StaticToken } from "./authentication/token-authenticator.ts";
+import type { AuthorizationMode } from "./authorization/authorization-modes.ts";
 import {
   ensureCredentials,
   kubeconfig,
@@ -12,11 +11,12 @@ import {
   readTokenFile,
   requireOwnKubeconfig,
   writePrivateFile,
-} from "./http/data-dir.ts";
-import { readDefinitions } from "./http/definition-files.ts";
-import { serveHttps } from "./http/https.ts";
-import type { RequestLimits } from "./http/limits.ts";
-import { type DurableStoreOptions, openDurableStore } from "./storage/disk/durable-store.ts";
+} from "./http/cluster-credentials.ts";
+import { serveHttps } from "./http/https-server.ts";
+import { issueCertificate } from "./http/issue-certificate.ts";
+import { readDefinitions } from "./http/read-definitions.ts";
+import type { RequestLimits } from "./http/request-limits.ts";
+import { type DurableStoreOptions, openDurableStore } from "./storage/disk/open-durable-store.ts";
 import { memoryStore } from "./storage/object-store.ts";
 import type { Store } from "./storage/store.ts";
 

@@ -115,6 +115,6 @@ test("one verb alone is loaded as it is among all", async () => {
 
 test("every process of a cluster can be run", async () => {
   const { processKinds } = await import("@longshore/local");
-  const { clusterProcesses } = await import("./commands/run-component.ts");
+  const { clusterProcesses } = await import("./commands/register-components.ts");
   expect(["apiserver", ...clusterProcesses]).toEqual(processKinds);
 });

@@ -13,30 +13,45 @@ const verbs: readonly {
   readonly names: readonly string[];
   readonly load: (below?: string) => Promise<Register>;
 }[] = [
-  { names: ["cluster"], load: async () => (await import("./commands/cluster.ts")).registerClusterCommand },
+  {
+    names: ["cluster"],
+    load: async () => (await import("./commands/register-cluster-command.ts")).registerClusterCommand,
+  },
   {
     names: ["migrate", "rollback"],
-    load: async () => (await import("./commands/migrate.ts")).registerMigrateCommands,
+    load: async () => (await import("./commands/register-migrate-commands.ts")).registerMigrateCommands,
   },
   {
     names: ["translate"],
-    load: async () => (await import("./commands/translate.ts")).registerTranslateCommand,
+    load: async () => (await import("./commands/register-translate-command.ts")).registerTranslateCommand,
   },
-  { names: ["demo"], load: async () => (await import("./commands/demo.ts")).registerDemoCommand },
+  {
+    names: ["demo"],
+    load: async () => (await import("./commands/register-demo-command.ts")).registerDemoCommand,
+  },
   {
     names: ["apiserver"],
-    load: async () => (await import("./commands/apiserver.ts")).registerApiServerCommand,
+    load: async () => (await import("./commands/register-api-server-command.ts")).registerApiServerCommand,
   },
-  { names: ["run"], load: async (below) => (await import("./commands/run.ts")).loadRunCommand(below) },
-  { names: ["driver"], load: async () => (await import("./commands/driver.ts")).registerDriverCommand },
-  { names: ["sim"], load: async () => (await import("./commands/sim/sim.ts")).registerSimCommand },
+  {
+    names: ["run"],
+    load: async (below) => (await import("./commands/load-run-command.ts")).loadRunCommand(below),
+  },
+  {
+    names: ["driver"],
+    load: async () => (await import("./commands/register-driver-command.ts")).registerDriverCommand,
+  },
+  {
+    names: ["sim"],
+    load: async () => (await import("./commands/sim/register-sim-command.ts")).registerSimCommand,
+  },
   {
     names: ["dashboard"],
-    load: async () => (await import("./commands/dashboard.ts")).registerDashboardCommand,
+    load: async () => (await import("./commands/register-dashboard-command.ts")).registerDashboardCommand,
   },
   {
     names: ["completion"],
-    load: async () => (await import("./commands/completion.ts")).registerCompletionCommand,
+    load: async () => (await import("./commands/register-completion-command.ts")).registerCompletionCommand,
   },
 ];
 

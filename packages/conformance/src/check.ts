@@ -2,9 +2,9 @@
  * What one check of the conformance suite is: a description, what it needs of the driver, and a function of
  * its context. A check keeps nothing; what it makes is in the context's ledger and is removed after it.
  */
-import type { CheckContext } from "./context.ts";
-import type { CheckGroup } from "./result.ts";
-import type { DriverTarget } from "./target.ts";
+import type { CheckContext } from "./check-context.ts";
+import type { CheckGroup } from "./check-result.ts";
+import type { DriverTarget } from "./driver-target.ts";
 
 /** A precondition of a check. Returns the reason why it does not hold, or undefined when it holds. */
 export type Need = (target: DriverTarget) => string | undefined;

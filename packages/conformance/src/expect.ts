@@ -1,6 +1,6 @@
 /** Assertions of the checks. Each failure names the actual and the expected outcome. */
 import { CsiCallError, type GrpcCode } from "@longshore/csi";
-import { CheckFailure } from "./result.ts";
+import { CheckFailure } from "./check-result.ts";
 
 /** How a call ended: its answer or its failure. */
 export type Ending<T> =

@@ -9,8 +9,8 @@ import {
   type VolumeContentSourceSchema,
   type VolumeGroupSnapshot,
 } from "@longshore/csi";
-import type { ConformanceClients } from "./clients.ts";
-import type { CheckContext } from "./context.ts";
+import type { CheckContext } from "./check-context.ts";
+import type { ConformanceClients } from "./conformance-clients.ts";
 import { must, mustAnswer } from "./expect.ts";
 
 /** A volume capability as it is asked for. */

@@ -1,8 +1,5 @@
 /** The conformance suite: does a driver keep the CSI contract? */
 export type { Check } from "./check.ts";
-export { checks as conformanceChecks } from "./checks/index.ts";
-export { junitOf } from "./junit.ts";
-export type { ConformanceEnv, ConformanceEvent, ConformanceOptions } from "./options.ts";
 export {
   type CallRecord,
   CheckFailure,
@@ -10,8 +7,11 @@ export {
   type CheckResult,
   checkGroups,
   groupOf,
-} from "./result.ts";
-export { CleanupError, type ConformanceReport, isConformant, runConformance } from "./run.ts";
-export { type DriverSecrets, driverSecretsOf, rpcsWithSecrets, SecretsError } from "./secrets.ts";
-export { DriverUnreachableError } from "./target.ts";
+} from "./check-result.ts";
+export { checks as conformanceChecks } from "./checks/index.ts";
+export type { ConformanceEnv, ConformanceEvent, ConformanceOptions } from "./conformance-options.ts";
+export { type DriverSecrets, driverSecretsOf, rpcsWithSecrets, SecretsError } from "./driver-secrets.ts";
+export { DriverUnreachableError } from "./driver-target.ts";
+export { junitOf } from "./junit.ts";
+export { CleanupError, type ConformanceReport, isConformant, runConformance } from "./run-conformance.ts";
 export { type ConformanceTarget, conformanceSuite, type TestRunner } from "./test-runner.ts";

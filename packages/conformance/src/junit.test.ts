@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { junitOf } from "./junit.ts";
-import type { ConformanceReport } from "./run.ts";
+import type { ConformanceReport } from "./run-conformance.ts";
 
 const rule = { sentence: "it must hold", spec: "CreateVolume", elapsedMs: 1500 };
 const report: ConformanceReport = {

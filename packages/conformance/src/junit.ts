@@ -1,6 +1,6 @@
 /** A report in the form of JUnit, which CI systems read. */
-import { groupOf } from "./result.ts";
-import type { ConformanceReport } from "./run.ts";
+import { groupOf } from "./check-result.ts";
+import type { ConformanceReport } from "./run-conformance.ts";
 
 /** The XML text: one suite a service, one case a check. */
 export function junitOf(report: ConformanceReport): string {

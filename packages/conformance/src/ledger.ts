@@ -3,7 +3,7 @@
  * was made by a call that should have been refused, and what a call without an answer may have made.
  *
  * Invariant: everything in the ledger can be removed by calling the driver as a CO would, in the order of the
- * life of a volume backwards; see `undo.ts`.
+ * life of a volume backwards; see `undo-all.ts`.
  */
 import type {
   ControllerPublishVolumeRequest,
@@ -22,7 +22,7 @@ import type {
   NodeUnpublishVolumeRequest,
   NodeUnstageVolumeRequest,
 } from "@longshore/csi";
-import type { CallOutcome, CallWatcher } from "./clients.ts";
+import type { CallOutcome, CallWatcher } from "./conformance-clients.ts";
 
 /** One thing that was made. */
 export type Made =

@@ -11,8 +11,8 @@ import {
   ScalarType,
   type SecretForms,
 } from "@longshore/csi/transport";
-import type { CallOutcome, CallWatcher } from "./clients.ts";
-import { type DriverSecrets, secretValuesOf } from "./secrets.ts";
+import type { CallOutcome, CallWatcher } from "./conformance-clients.ts";
+import { type DriverSecrets, secretValuesOf } from "./driver-secrets.ts";
 
 /** The rules that are looked for. */
 export const observedRules = [

@@ -3,10 +3,10 @@
  * `test` and `afterAll` are given.
  */
 import type { Check } from "./check.ts";
+import { type CheckGroup, checkGroups, groupOf } from "./check-result.ts";
 import { checks } from "./checks/index.ts";
-import type { ConformanceEnv, ConformanceOptions } from "./options.ts";
-import { type CheckGroup, checkGroups, groupOf } from "./result.ts";
-import { CleanupError, ConformanceSession } from "./run.ts";
+import type { ConformanceEnv, ConformanceOptions } from "./conformance-options.ts";
+import { CleanupError, ConformanceSession } from "./run-conformance.ts";
 
 /** What is used of a test runner. */
 export interface TestRunner {

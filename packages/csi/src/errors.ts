@@ -30,7 +30,7 @@ export class CsiCallError extends Error {
   /** The RPC, e.g. `ControllerPublishVolume`. */
   readonly rpc: string;
   readonly code: GrpcCode;
-  /** The status message of the driver, without secrets and on one line (`guarded.ts`), or what broke on the way. */
+  /** The status message of the driver, without secrets and on one line (`guarded-connection.ts`), or what broke on the way. */
   readonly detail: string;
   /** False when no status of the driver came back, or one that says the deadline is over: the outcome is unknown. */
   readonly answered: boolean;

@@ -12,9 +12,9 @@ export {
   type MessageShape,
   toJson,
 } from "@bufbuild/protobuf";
-export { instrumentedConnection, instrumentedConnector } from "./calls/instrumented.ts";
-export { type CallInterceptor, interceptCalls } from "./calls/intercepted.ts";
-export { checkAbsolutePath, checkName, checkRequest, type RequestLimits } from "./checks/request-checks.ts";
+export { instrumentedConnection, instrumentedConnector } from "./calls/instrumented-connection.ts";
+export { type CallInterceptor, interceptCalls } from "./calls/intercept-calls.ts";
+export { checkAbsolutePath, checkName, checkRequest, type RequestLimits } from "./checks/check-request.ts";
 export type {
   CsiCallOptions,
   CsiClient,
@@ -27,7 +27,7 @@ export type {
   CsiServices,
   PluginRegistrationClient,
   PluginRegistrationHandlers,
-} from "./connection.ts";
+} from "./csi-connection.ts";
 export { CsiEndpointError, socketPathOf } from "./endpoint.ts";
 export { CsiCallError, CsiStatusError, type GrpcCode, grpcCodes } from "./errors.ts";
 export {
@@ -192,16 +192,16 @@ export {
   type VolumeUsage,
   VolumeUsage_Unit,
 } from "./gen/csi_pb.ts";
-export { grpcConnector } from "./grpc/grpc-client.ts";
-export { grpcListener } from "./grpc/grpc-server.ts";
+export { grpcConnector } from "./grpc/grpc-connector.ts";
+export { grpcListener } from "./grpc/grpc-listener.ts";
 export {
   type InProcessCall,
   type InProcessCsi,
   type InProcessHook,
   inProcessCsi,
   lostReply,
-} from "./in-process/in-process.ts";
-export { withSocketFiles } from "./in-process/socket-files.ts";
+} from "./in-process/in-process-csi.ts";
+export { withSocketFiles } from "./in-process/with-socket-files.ts";
 export { forwardingServices, observedServices, type ServedCall } from "./observed-services.ts";
 export { EndlessListError, entriesOfPages, type ListPage } from "./pages.ts";
 export { capabilitiesOf, type DriverCapabilities, driverNameOf, waitUntilReady } from "./probe.ts";

@@ -1,7 +1,7 @@
 import { systemClock } from "@longshore/runtime";
 import { expect, test } from "vitest";
 import { CsiStatusError } from "./errors.ts";
-import { inProcessCsi } from "./in-process/in-process.ts";
+import { inProcessCsi } from "./in-process/in-process-csi.ts";
 import { forwardingServices, observedServices, type ServedCall } from "./observed-services.ts";
 
 const options = { signal: new AbortController().signal, timeoutMs: 1000 };

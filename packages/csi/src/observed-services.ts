@@ -6,8 +6,8 @@ import type {
   DescService,
   MessageShape,
 } from "@bufbuild/protobuf";
-import { statusOfFailure } from "./calls/unary.ts";
-import type { CsiConnection, CsiServices } from "./connection.ts";
+import { statusOfFailure } from "./calls/unary-transport.ts";
+import type { CsiConnection, CsiServices } from "./csi-connection.ts";
 import { CsiCallError, CsiStatusError, type GrpcCode } from "./errors.ts";
 import { Controller, GroupController, Identity, Node, SnapshotMetadata } from "./gen/csi_pb.ts";
 

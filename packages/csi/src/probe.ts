@@ -1,6 +1,6 @@
 /** What every sidecar does first: wait for the driver, learn its name and what it can do. */
 import type { Clock } from "@longshore/runtime";
-import type { CsiCallOptions, CsiConnection } from "./connection.ts";
+import type { CsiCallOptions, CsiConnection } from "./csi-connection.ts";
 import { CsiCallError } from "./errors.ts";
 import {
   ControllerServiceCapability_RPC_TypeSchema,

@@ -10,7 +10,7 @@ export {
   ScalarType,
 } from "@bufbuild/protobuf";
 export { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
-export { type StreamTransport, snapshotMetadataOver } from "./calls/streams.ts";
-export { clientOver, type UnaryTransport } from "./calls/unary.ts";
+export { type StreamTransport, snapshotMetadataOver } from "./calls/stream-transport.ts";
+export { clientOver, type UnaryTransport } from "./calls/unary-transport.ts";
+export { formsOfSecret, holdsSecret, maskSecrets, type SecretForms } from "./secrets/mask-secrets.ts";
 export { isSecretField, type RequestSecret, secretsOfRequest } from "./secrets/request-secrets.ts";
-export { formsOfSecret, holdsSecret, maskSecrets, type SecretForms } from "./secrets/secret-mask.ts";

@@ -4,7 +4,6 @@
  */
 export { apiTime, microTime } from "./api-time.ts";
 export type * from "./api-types.ts";
-export * from "./client.ts";
 export {
   addFinalizerPatch,
   hasFinalizer,
@@ -13,7 +12,8 @@ export {
   withFinalizer,
   withoutFinalizer,
 } from "./finalizers.ts";
-export * from "./objects.ts";
+export * from "./kube-client.ts";
+export * from "./kube-objects.ts";
 export {
   formatBytes,
   parseQuantity,
@@ -30,18 +30,18 @@ export {
   parseFieldSelector,
 } from "./selectors/field-selector.ts";
 export {
-  labelSelectorMatcher,
-  labelSelectorMatches,
-  parseLabelSelector,
-} from "./selectors/label-selector.ts";
-export { nodeSelectorMatches } from "./selectors/node-selector.ts";
-export {
   LabelMatcher,
   type LabelOperator,
   type LabelRequirement,
   type Labels,
   SelectorError,
-} from "./selectors/requirement.ts";
+} from "./selectors/label-requirement.ts";
+export {
+  labelSelectorMatcher,
+  labelSelectorMatches,
+  parseLabelSelector,
+} from "./selectors/label-selector.ts";
+export { nodeSelectorMatches } from "./selectors/node-selector.ts";
 export {
   dns1035LabelErrors,
   dns1123LabelErrors,

@@ -1,5 +1,5 @@
 /** One finalizer among those of others: asking for it, adding and removing it. Pure. */
-import type { KubeObject } from "./objects.ts";
+import type { KubeObject } from "./kube-objects.ts";
 
 /** One step of a JSON patch (RFC 6902). */
 export interface JsonPatchStep {

@@ -9,7 +9,7 @@ export {
   type CredentialSource,
   fixedCredential,
 } from "./config/cluster-config.ts";
-export { inClusterConfig } from "./config/in-cluster.ts";
+export { inClusterConfig } from "./config/in-cluster-config.ts";
 export { type KubeconfigSource, loadKubeconfig } from "./config/kubeconfig.ts";
 export {
   type Controller,
@@ -39,7 +39,6 @@ export {
   type WatchOptions,
   watches,
 } from "./controller/sources.ts";
-export type { KubeEnv, OwnWrites } from "./env.ts";
 export {
   createEventRecorder,
   type EventRecorder,
@@ -50,6 +49,7 @@ export {
 export { type FlowControl, TokenBucket } from "./http/flow-control.ts";
 export { createHttpClient, type HttpClientOptions, type HttpKubeClient } from "./http/http-client.ts";
 export type { CacheProgress } from "./informer/cache-progress.ts";
+export { compareResourceVersions } from "./informer/compare-resource-versions.ts";
 export {
   type Informer,
   type InformerHandler,
@@ -57,21 +57,21 @@ export {
   startInformer,
 } from "./informer/informer.ts";
 export type { IndexFunction } from "./informer/object-cache.ts";
-export { compareResourceVersions } from "./informer/resource-version.ts";
 export { type SharedInformers, sharedInformers } from "./informer/shared-informers.ts";
-export { interceptWrites, type WriteInterceptor, type WriteRequest } from "./intercepted-client.ts";
+export { interceptWrites, type WriteInterceptor, type WriteRequest } from "./intercept-writes.ts";
+export type { KubeEnv, OwnWrites } from "./kube-env.ts";
 export { fencedClient, type Term } from "./leader-election/fenced-client.ts";
 export {
   type LeaderElection,
   type LeaderElectionOptions,
   startLeaderElection,
 } from "./leader-election/leader-election.ts";
-export { LeadershipLostError } from "./leader-election/leadership-lost.ts";
+export { LeadershipLostError } from "./leader-election/leadership-lost-error.ts";
 export {
   type InformerSource,
   StaleCacheError,
   trackWrites,
-} from "./own-writes/own-writes.ts";
+} from "./own-writes/track-writes.ts";
 export type { Priority } from "./queue/waiting-keys.ts";
 export {
   type QueueEnv,

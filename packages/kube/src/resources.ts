@@ -26,7 +26,7 @@ import type {
   VolumeAttachment,
 } from "kubernetes-types/storage/v1.js";
 import type { VolumeAttributesClass } from "kubernetes-types/storage/v1alpha1.js";
-import type { KubeObject } from "./objects.ts";
+import type { KubeObject } from "./kube-objects.ts";
 
 /** Describes one resource of the API. */
 export interface Resource<T extends KubeObject> {

@@ -2,7 +2,7 @@
 import type * as translation from "@longshore/translation";
 import { expectTypeOf, test } from "vitest";
 import type { PersistentVolume, StorageClass, Volume } from "./api-types.ts";
-import type { Stored } from "./objects.ts";
+import type { Stored } from "./kube-objects.ts";
 
 test("volumes and classes are assignable to the translation's types", () => {
   expectTypeOf<PersistentVolume>().toExtend<translation.PersistentVolume>();

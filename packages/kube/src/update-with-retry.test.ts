@@ -2,7 +2,7 @@ import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test } from "vitest";
 import type { PersistentVolume } from "./api-types.ts";
-import { isConflict } from "./client.ts";
+import { isConflict } from "./kube-client.ts";
 import { resources } from "./resources.ts";
 import { updateWithRetry } from "./update-with-retry.ts";
 

@@ -1,6 +1,6 @@
 /** Read, change, write, and again when someone else was faster. */
-import { isConflict, type KubeClient } from "./client.ts";
-import type { KubeObject, ObjectRef, Stored } from "./objects.ts";
+import { isConflict, type KubeClient } from "./kube-client.ts";
+import type { KubeObject, ObjectRef, Stored } from "./kube-objects.ts";
 import type { Resource } from "./resources.ts";
 
 /** How to write. */

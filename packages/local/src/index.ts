@@ -6,6 +6,7 @@ export {
   processesOf,
   signalClusterProcess,
 } from "./cluster/cluster-processes.ts";
+export { type ClusterStatus, statusOfCluster } from "./cluster/cluster-status.ts";
 export {
   createInProcessCluster,
   type InProcessCluster,
@@ -23,29 +24,28 @@ export {
   upCluster,
 } from "./cluster/process-cluster.ts";
 export { type ProcessHealth, processHealth } from "./cluster/process-health.ts";
-export { type ClusterStatus, statusOfCluster } from "./cluster/status.ts";
-export { readPodLogs } from "./containers/pod-logs.ts";
 export type { PodRuntime, PodSandbox } from "./containers/pod-runtime.ts";
 export type { Program, ProgramRun } from "./containers/program-pod-runtime.ts";
+export { readPodLogs } from "./containers/read-pod-logs.ts";
 export { type DemoCluster, type DemoOptions, runDemo } from "./demo/demo.ts";
 export { type ProcessDemoOptions, runProcessDemo } from "./demo/process-demo.ts";
 export { type DemoReport, isProof } from "./demo/report.ts";
-export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from "./layout/config.ts";
+export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from "./layout/cluster-config.ts";
+export { type ClusterLayout, clusterLayout } from "./layout/cluster-layout.ts";
 export { commandWords, DriverCommandError, driverPlaceholders } from "./layout/driver-command.ts";
 export { ClusterDirectoryError, readClusterConfig } from "./layout/files.ts";
-export { type ClusterLayout, clusterLayout } from "./layout/layout.ts";
 export { createEmbeddedPlatform, type GateControl } from "./platform/embedded-platform.ts";
+export { readCrossingStatus, thisRunner } from "./processes/crossing-runner.ts";
+export { mayGrowMounted, mayMount } from "./processes/machine.ts";
+export { processEnv, processHost } from "./processes/process-env.ts";
 export {
   type ProcessKind,
   type ProcessOptions,
   processKinds,
   type StartedProcess,
   startComponentProcess,
-} from "./processes/component-processes.ts";
-export { CrossingUnderWayError, takeCrossing } from "./processes/crossing-lock.ts";
-export { readCrossingStatus, thisRunner } from "./processes/crossing-runner.ts";
-export { processEnv, processHost } from "./processes/environment.ts";
-export { mayGrowMounted, mayMount } from "./processes/machine.ts";
+} from "./processes/start-component-process.ts";
+export { CrossingUnderWayError, takeCrossing } from "./processes/take-crossing.ts";
 export { childEnvironment } from "./programs/child-environment.ts";
 export {
   NotQualifiableError,

@@ -7,27 +7,27 @@ export {
   runCrossing,
 } from "./crossing/crossing.ts";
 export * from "./crossing/crossing-events.ts";
-export { type CrossingEnv, type CrossingOptions, defaultStepTimeoutMs } from "./crossing/crossing-options.ts";
-export { type CrossingStatus, crossingStatusOf } from "./crossing/crossing-status.ts";
-export { type Finding, findingWords } from "./crossing/finding.ts";
 export {
   type CrossingJournal,
   JournalError,
   type Runner,
   type RunRecord,
   readJournal,
-} from "./crossing/journal.ts";
-export { type LeftBehind, leaveBehind, type Served } from "./crossing/left-behind.ts";
-export { csiNodeLacks, migratedPluginsOf, volumesLeft } from "./crossing/node-state.ts";
-export type { CrossingObservation } from "./crossing/observation.ts";
-export * from "./crossing/platform.ts";
-export { preflightFindings } from "./crossing/preflight.ts";
-export { StepTimeoutError } from "./crossing/step-watch.ts";
+} from "./crossing/crossing-journal.ts";
+export type { CrossingObservation } from "./crossing/crossing-observation.ts";
+export { type CrossingEnv, type CrossingOptions, defaultStepTimeoutMs } from "./crossing/crossing-options.ts";
+export { type CrossingStatus, crossingStatusOf } from "./crossing/crossing-status.ts";
 export {
   type CrossingDirection,
   type CrossingSubject,
   crossingSubject,
   UnknownPluginError,
-} from "./crossing/subject.ts";
+} from "./crossing/crossing-subject.ts";
+export { type Finding, findingWords } from "./crossing/finding.ts";
+export { type LeftBehind, leaveBehind, type Served } from "./crossing/left-behind.ts";
+export { csiNodeLacks, migratedPluginsOf, volumesLeft } from "./crossing/node-state.ts";
+export * from "./crossing/platform.ts";
+export { preflightFindings } from "./crossing/preflight-findings.ts";
 export { type VolumeForm, volumeFormOf } from "./crossing/volume-form.ts";
 export { subjectName, type Wait, type WaitReport, type WaitSubject, waitWords } from "./crossing/wait.ts";
+export { StepTimeoutError } from "./crossing/watch-step.ts";

@@ -3,7 +3,7 @@ import { backoffMs } from "./backoff.ts";
 import { systemClock } from "./clock/system-clock.ts";
 import { VirtualClock } from "./clock/virtual-clock.ts";
 import { type Component, periodically, StoppedError, stopAll, TaskGroup } from "./component.ts";
-import { recordingLogger } from "./logger/logger-recording.ts";
+import { recordingLogger } from "./logger/recording-logger.ts";
 import { SeededRandom } from "./random.ts";
 
 function env(clock = new VirtualClock()) {

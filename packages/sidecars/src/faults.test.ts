@@ -4,7 +4,7 @@
  */
 import type { Component } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import type { SidecarEnv } from "./common/env.ts";
+import type { SidecarEnv } from "./common/sidecar-env.ts";
 import { startAttacher, startProvisioner, startResizer, startSnapshotter } from "./index.ts";
 import { startSnapshotController } from "./snapshot-controller/index.ts";
 import { crashWorld } from "./testing/crash-world.ts";

@@ -5,9 +5,9 @@ export {
   type ClusterDriverRegistrarOptions,
   startClusterDriverRegistrar,
 } from "./cluster-driver-registrar/index.ts";
-export type { Driver, SidecarEnv } from "./common/env.ts";
 export type { HealthAnswer } from "./common/health-answer.ts";
-export { UnsupportedByDriverError } from "./common/unsupported.ts";
+export type { Driver, SidecarEnv } from "./common/sidecar-env.ts";
+export { UnsupportedByDriverError } from "./common/unsupported-by-driver-error.ts";
 export {
   type HealthMonitorOptions,
   startHealthMonitor,
@@ -34,7 +34,7 @@ export {
   serveSnapshotContents,
   startSnapshotter,
 } from "./snapshotter/index.ts";
-export { type SidecarName, type SidecarOptions, sidecarNames } from "./together/kinds.ts";
+export { type SidecarName, type SidecarOptions, sidecarNames } from "./together/sidecar-kinds.ts";
 export {
   type LeaseState,
   type Sidecars,

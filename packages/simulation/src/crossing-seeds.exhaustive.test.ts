@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { simulateCrossing } from "./crossing-simulation.ts";
+import { simulateCrossing } from "./simulate-crossing.ts";
 
 const SEEDS = Number(process.env.LONGSHORE_SIM_SEEDS ?? "200");
 

@@ -3,7 +3,7 @@
  * the other may still hold. Each scene is one cause, in the direction named; the contract is checked at every call.
  */
 import { describe, expect, it } from "vitest";
-import { simulateCrossing } from "./crossing-simulation.ts";
+import { simulateCrossing } from "./simulate-crossing.ts";
 import { node, Scene } from "./testing/scene.ts";
 
 const gatesOn = { CSIMigration: true, CSIMigrationAWS: true };

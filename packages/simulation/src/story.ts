@@ -1,5 +1,5 @@
 /** The story of a seed that broke the contract: what led to the first violation, without the small faults. */
-import { type SimulationOptions, simulateCrossing } from "./crossing-simulation.ts";
+import { type SimulationOptions, simulateCrossing } from "./simulate-crossing.ts";
 
 /** Lines of a trace that say what happened, rather than which call was slow or lost. */
 const eventLine =

@@ -2,7 +2,7 @@
 import { resources } from "@longshore/kube";
 import type { InProcessCluster } from "@longshore/local";
 import type { CloudCaller } from "@longshore/volumes";
-import type { AttachmentCall, WorldView } from "./contract.ts";
+import type { AttachmentCall, WorldView } from "./contract-watch.ts";
 
 type ClusterConfig = InProcessCluster["config"];
 

@@ -1,4 +1,13 @@
 /** Where Kubernetes and CSI meet: capabilities, secrets, names, topology. Pure functions, no controller. */
+
+export {
+  type AccessibilityRequirements,
+  accessibilityRequirements,
+  pvcNameHash,
+  TopologyError,
+  type TopologyMemory,
+  type TopologyQuestion,
+} from "./accessibility-requirements.ts";
 export { migratedPluginsOf, nodeIdOf, topologyKeysOf } from "./csi-node.ts";
 export {
   attacherFinalizer,
@@ -17,7 +26,7 @@ export {
   snapshotName,
   volumeName,
 } from "./names.ts";
-export { type Segments, volumeIsAccessible, volumeNodeAffinity } from "./node-affinity.ts";
+export { resolveTemplate, TemplateError } from "./resolve-template.ts";
 export {
   fsTypeOf,
   ParameterError,
@@ -26,7 +35,7 @@ export {
   secretReference,
   stripParameters,
   type TemplateClaim,
-} from "./secrets.ts";
+} from "./secret-reference.ts";
 export { snapshotCrdsUrl } from "./snapshot-crds.ts";
 export {
   type SnapshotSecretKind,
@@ -75,15 +84,6 @@ export {
   snapshotSecretNamespaceAnnotation,
   snapshotSourceFinalizer,
 } from "./snapshot-well-known.ts";
-export { resolveTemplate, TemplateError } from "./template.ts";
-export {
-  type AccessibilityRequirements,
-  accessibilityRequirements,
-  pvcNameHash,
-  TopologyError,
-  type TopologyMemory,
-  type TopologyQuestion,
-} from "./topology.ts";
 export { pluginsChangingOver, uncertainVolumesOf, uncertainVolumesText } from "./uncertain-volumes.ts";
 export {
   AccessModeError,
@@ -92,6 +92,7 @@ export {
   type CapabilityInit,
   claimCapabilities,
 } from "./volume-capability.ts";
+export { type Segments, volumeIsAccessible, volumeNodeAffinity } from "./volume-node-affinity.ts";
 export {
   betaStorageClassAnnotation,
   betaStorageProvisionerAnnotation,

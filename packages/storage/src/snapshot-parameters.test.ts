@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { ParameterError } from "./secrets.ts";
+import { TemplateError } from "./resolve-template.ts";
+import { ParameterError } from "./secret-reference.ts";
 import {
   type SnapshotSecretKind,
   snapshotSecretReference,
   stripSnapshotParameters,
 } from "./snapshot-parameters.ts";
-import { TemplateError } from "./template.ts";
 
 const snapshot = { name: "daily", namespace: "shop" };
 const values = { contentName: "snapcontent-1", snapshot };

@@ -4,8 +4,8 @@
  */
 import type { SecretReference } from "@longshore/kube";
 import { isDns1123Label, isDns1123Subdomain } from "./names.ts";
-import { ParameterError, reservedParameterPrefix } from "./secrets.ts";
-import { resolveTemplate } from "./template.ts";
+import { resolveTemplate } from "./resolve-template.ts";
+import { ParameterError, reservedParameterPrefix } from "./secret-reference.ts";
 
 /** The calls about snapshots that can have a secret of their own: what is before `-secret-name` in its parameters. */
 export const snapshotSecretKinds = [

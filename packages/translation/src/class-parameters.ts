@@ -3,11 +3,11 @@
  * matched without regard to case; those without a rule keep their spelling.
  */
 
-import { objectLabel, TranslationError } from "./errors.ts";
 import { lowerCase } from "./go-text.ts";
 import { keepIfEqual, set } from "./objects.ts";
 import { BETA_ZONE, ZONE } from "./topology.ts";
 import type { Trace } from "./trace.ts";
+import { objectLabel, TranslationError } from "./translation-error.ts";
 import type { Draft, DraftMap, StorageClass, TopologySelectorTerm } from "./types.ts";
 
 /** The parameter by which a CSI provisioner learns the file system. */

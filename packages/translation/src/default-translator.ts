@@ -1,6 +1,6 @@
 /** The translator over all eight plugins, its methods as plain functions. */
 
-import type { InTreePlugin } from "./plugin.ts";
+import type { InTreePlugin } from "./in-tree-plugin.ts";
 import { awsEbs } from "./plugins/aws-ebs.ts";
 import { azureDisk } from "./plugins/azure-disk.ts";
 import { azureFile } from "./plugins/azure-file.ts";

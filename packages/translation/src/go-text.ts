@@ -3,7 +3,7 @@
  * order of strings, integers, lengths in bytes. Pure functions on strings.
  */
 
-import type { Fault } from "./errors.ts";
+import type { Fault } from "./translation-error.ts";
 
 const BEYOND_ASCII = /[\u0080-\uffff]/;
 

@@ -4,8 +4,8 @@
  * it lets through is not.
  */
 
-import type { Fault } from "./errors.ts";
 import { textFromUtf8, utf8Bytes } from "./go-text.ts";
+import type { Fault } from "./translation-error.ts";
 
 const USERINFO = /^[A-Za-z0-9\-._:~!$&'()*+,;=%@]*$/;
 const HOST_ASCII = /^[A-Za-z0-9\-._~!$&'()*+,;=:[\]<>"%\u0080-\u{10ffff}]*$/u;

@@ -5,10 +5,10 @@
  * never mutates its input and runs in a browser.
  */
 
+export type { DroppedField } from "./check-restored.ts";
 export * from "./default-translator.ts";
-export { TranslationError } from "./errors.ts";
-export { globalMigrationGate, type MigrationGates, migrationGates } from "./gates.ts";
-export type { InTreePlugin } from "./plugin.ts";
+export type { InTreePlugin } from "./in-tree-plugin.ts";
+export { globalMigrationGate, type MigrationGates, migrationGates } from "./migration-gates.ts";
 export { awsEbs } from "./plugins/aws-ebs.ts";
 export { azureDisk } from "./plugins/azure-disk.ts";
 export { azureFile } from "./plugins/azure-file.ts";
@@ -17,9 +17,9 @@ export { gcePd } from "./plugins/gce-pd.ts";
 export { portworx } from "./plugins/portworx.ts";
 export { rbd } from "./plugins/rbd.ts";
 export { vsphere } from "./plugins/vsphere.ts";
-export type { DroppedField } from "./restore.ts";
 export type { SourceField, SourceFields } from "./source-fields.ts";
 export type { Trace, TraceStep } from "./trace.ts";
+export { TranslationError } from "./translation-error.ts";
 export {
   createTranslator,
   type Explained,

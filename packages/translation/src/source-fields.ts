@@ -1,6 +1,6 @@
 /** The members of an in-tree source, as the API types them, and the check of a source against them. */
 
-import { TranslationError } from "./errors.ts";
+import { TranslationError } from "./translation-error.ts";
 
 /** What the API says of one member of a source. */
 export interface SourceField {

@@ -4,10 +4,10 @@
  * rewritten copy on write.
  */
 
-import { type Fault, isFault, objectLabel, TranslationError } from "./errors.ts";
 import { compareText, trimSpace } from "./go-text.ts";
 import { entry, withEntry } from "./objects.ts";
 import type { Trace } from "./trace.ts";
+import { type Fault, isFault, objectLabel, TranslationError } from "./translation-error.ts";
 import type {
   NodeSelectorRequirement,
   NodeSelectorTerm,

@@ -7,11 +7,11 @@
  *    the output.
  */
 
-import { objectLabel, TranslationError } from "./errors.ts";
-import type { InTreePlugin } from "./plugin.ts";
-import { checkRestored, type DroppedField } from "./restore.ts";
+import { checkRestored, type DroppedField } from "./check-restored.ts";
+import type { InTreePlugin } from "./in-tree-plugin.ts";
 import { checkSource, commonFields, requiredText, type SourceFields } from "./source-fields.ts";
 import type { Trace, TraceStep } from "./trace.ts";
+import { objectLabel, TranslationError } from "./translation-error.ts";
 import type { CSIPersistentVolumeSource, PersistentVolume, StorageClass, Volume } from "./types.ts";
 
 /** A translation together with how it came about. */

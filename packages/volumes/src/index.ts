@@ -35,7 +35,24 @@ export {
   FailedPreconditionError,
   TransientOperationError,
   UncertainProgressError,
-} from "./framework/node-errors.ts";
+} from "./framework/node-error-kind.ts";
+export type { PluginNodeHalf, PluginNodeHalfOptions } from "./framework/plugin-node-half.ts";
+export {
+  type CloudCaller,
+  CloudError,
+  type CloudErrorCode,
+  type ContainerRuntime,
+  type Disk,
+  type DiskAttachment,
+  type DiskCloud,
+  type Instance,
+} from "./framework/ports.ts";
+export {
+  type AttachDetachVolumeHost,
+  type KubeletVolumeHost,
+  kubeletPaths,
+  type VolumeHost,
+} from "./framework/volume-host.ts";
 export type {
   AllowedTopologies,
   AttachableVolumePlugin,
@@ -58,25 +75,8 @@ export type {
   Unmounter,
   VolumeOptions,
   VolumePlugin,
-} from "./framework/plugin.ts";
-export type { PluginNodeHalf, PluginNodeHalfOptions } from "./framework/plugin-halves.ts";
-export {
-  type CloudCaller,
-  CloudError,
-  type CloudErrorCode,
-  type ContainerRuntime,
-  type Disk,
-  type DiskAttachment,
-  type DiskCloud,
-  type Instance,
-} from "./framework/ports.ts";
-export type { VolumeSpec } from "./framework/spec.ts";
-export {
-  type AttachDetachVolumeHost,
-  type KubeletVolumeHost,
-  kubeletPaths,
-  type VolumeHost,
-} from "./framework/volume-host.ts";
+} from "./framework/volume-plugin.ts";
+export type { VolumeSpec } from "./framework/volume-spec.ts";
 export {
   type MountedVolume,
   MountTimeoutError,

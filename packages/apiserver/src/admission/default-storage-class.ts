@@ -1,7 +1,7 @@
 /** DefaultStorageClass: a claim that names no class gets the cluster's default one. */
 import type { KubeObject, PersistentVolumeClaim, Stored } from "@longshore/kube";
 import { forbidden } from "../api/errors.ts";
-import type { AdmissionPlugin } from "./admission.ts";
+import type { AdmissionPlugin } from "./admission-chain.ts";
 
 const marks = [
   "storageclass.kubernetes.io/is-default-class",

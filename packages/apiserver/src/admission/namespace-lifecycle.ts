@@ -3,8 +3,8 @@
  * (apiserver admission/plugin/namespace/lifecycle). The create code itself checks new objects.
  */
 import { forbidden } from "../api/errors.ts";
-import { requireNamespace } from "../registry/namespace-life.ts";
-import type { AdmissionPlugin } from "./admission.ts";
+import { requireNamespace } from "../registry/require-namespace.ts";
+import type { AdmissionPlugin } from "./admission-chain.ts";
 
 /** `kube-node-lease` is not among them in the reference either. */
 const immortal: ReadonlySet<string> = new Set(["default", "kube-system", "kube-public"]);

@@ -1,7 +1,7 @@
 /** What a node may do: the node authorizer and the NodeRestriction admission together. */
 import type { KubeObject } from "@longshore/kube";
 import { beforeEach, describe, expect, it } from "vitest";
-import { adminUser } from "../api/request.ts";
+import { adminUser } from "../api/api-request.ts";
 import type { ApiServer } from "../api-server.ts";
 import { asker } from "../testing/ask.ts";
 import { aServer } from "../testing/world.ts";

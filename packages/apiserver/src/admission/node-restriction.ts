@@ -7,9 +7,9 @@ import { forbidden, notFound } from "../api/errors.ts";
 import { sameJson } from "../api/own.ts";
 import { nodeOf } from "../authorization/node/node-authorizer.ts";
 import { referencesOfPod } from "../authorization/node/pod-references.ts";
-import { groupResource, type KindRequest, type RegistryContext } from "../registry/context.ts";
-import { tokenRequestOf } from "../registry/service-account-token.ts";
-import type { AdmissionPlugin } from "./admission.ts";
+import { tokenRequestOf } from "../registry/create-token.ts";
+import { groupResource, type KindRequest, type RegistryContext } from "../registry/registry-context.ts";
+import type { AdmissionPlugin } from "./admission-chain.ts";
 
 /** See the file's header. */
 export const nodeRestriction: AdmissionPlugin = {

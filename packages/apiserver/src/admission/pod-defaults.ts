@@ -1,7 +1,7 @@
 /** DefaultTolerationSeconds and ServiceAccount: what a cluster adds to every new pod. */
 import type { KubeObject, Pod } from "@longshore/kube";
 import { forbidden } from "../api/errors.ts";
-import type { AdmissionPlugin } from "./admission.ts";
+import type { AdmissionPlugin } from "./admission-chain.ts";
 
 const unready = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 

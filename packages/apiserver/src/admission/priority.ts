@@ -4,8 +4,8 @@
  */
 import type { KubeObject, Stored } from "@longshore/kube";
 import { forbidden } from "../api/errors.ts";
-import type { RegistryContext } from "../registry/context.ts";
-import type { AdmissionPlugin } from "./admission.ts";
+import type { RegistryContext } from "../registry/registry-context.ts";
+import type { AdmissionPlugin } from "./admission-chain.ts";
 
 interface PriorityClass extends KubeObject {
   readonly value?: number;

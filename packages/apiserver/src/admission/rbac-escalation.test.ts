@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { adminUser } from "../api/request.ts";
+import { adminUser } from "../api/api-request.ts";
 import { asker } from "../testing/ask.ts";
 import { aServer } from "../testing/world.ts";
 

@@ -15,9 +15,9 @@ import {
   rbacGroup,
   shownList,
   shownRule,
-} from "../authorization/rbac/policy.ts";
-import { groupResource, type KindRequest, type RegistryContext } from "../registry/context.ts";
-import type { AdmissionPlugin } from "./admission.ts";
+} from "../authorization/rbac/policy-rule.ts";
+import { groupResource, type KindRequest, type RegistryContext } from "../registry/registry-context.ts";
+import type { AdmissionPlugin } from "./admission-chain.ts";
 
 /** See the file's header. */
 export const rbacEscalation: AdmissionPlugin = {

@@ -6,9 +6,9 @@ import type { KubeObject, Stored } from "@longshore/kube";
 import { apiError, forbidden } from "../api/errors.ts";
 import { generatedName } from "../api/names.ts";
 import { rootCaConfigMap, tokenSecretType } from "../controllers/service-accounts.ts";
-import type { RegistryContext } from "../registry/context.ts";
 import type { Loose, LooseObject } from "../registry/kinds/shaping.ts";
-import type { AdmissionPlugin } from "./admission.ts";
+import type { RegistryContext } from "../registry/registry-context.ts";
+import type { AdmissionPlugin } from "./admission-chain.ts";
 
 /** Where containers look for their token. */
 const mountPath = "/var/run/secrets/kubernetes.io/serviceaccount";

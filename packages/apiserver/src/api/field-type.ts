@@ -1,5 +1,5 @@
 /**
- * One view of types for all code that walks objects by type. `schema/field-types.ts` makes them of the API's structs,
+ * One view of types for all code that walks objects by type. `schema/type-of-kind.ts` makes them of the API's structs,
  * `custom/custom-type.ts` of the schemas of custom resources.
  */
 

@@ -1,11 +1,11 @@
 /** Answers to objects that have more problems than an answer reports. */
 import { describe, expect, it } from "vitest";
-import { applyConflict } from "../apply/conflict-error.ts";
+import { applyConflict } from "../apply/apply-conflict.ts";
 import { memberElement } from "../apply/path-element.ts";
 import { asker } from "../testing/ask.ts";
 import { aServer } from "../testing/world.ts";
+import { adminUser } from "./api-request.ts";
 import { invalid, invalidValue } from "./errors.ts";
-import { adminUser } from "./request.ts";
 
 const problems = (count: number, length: number) =>
   Array.from({ length: count }, (_, i) => invalidValue(`spec.list[${i}]`, "x".repeat(length), "wrong"));

@@ -1,7 +1,7 @@
 /** The fields that an applied configuration names (structured-merge-diff, typed/tofieldset.go). */
 import type { FieldType } from "../api/field-type.ts";
 import { spendTime } from "../api/work-time.ts";
-import { itemsOf } from "./compare.ts";
+import { itemsOf } from "./compare-objects.ts";
 import { type FieldSet, leaf, nodeOf } from "./field-set.ts";
 import { memberElement, type PathElement } from "./path-element.ts";
 import { deduced, fieldOf, isObject, isWhole, memberType, memberValue, namesOf } from "./type-steps.ts";

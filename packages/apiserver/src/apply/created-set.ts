@@ -4,7 +4,7 @@
  */
 import type { KubeObject } from "@longshore/kube";
 import { type FieldType, untyped } from "../api/field-type.ts";
-import { compareObjects } from "./compare.ts";
+import { compareObjects } from "./compare-objects.ts";
 import { type FieldSet, recursiveDifference, union } from "./field-set.ts";
 import type { FieldView } from "./field-view.ts";
 import { itemElement, NoPath } from "./path-element.ts";

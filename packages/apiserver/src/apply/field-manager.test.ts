@@ -2,7 +2,7 @@
 import type { KubeObject } from "@longshore/kube";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { typeOfKind } from "../schema/field-types.ts";
+import { typeOfKind } from "../schema/type-of-kind.ts";
 import { emulatedVersion } from "../versions/emulated-version.ts";
 import { createdSet } from "./created-set.ts";
 import {

@@ -11,7 +11,7 @@
 import type { KubeObject } from "@longshore/kube";
 import { apiError } from "../api/errors.ts";
 import { appliedSet } from "./applied-set.ts";
-import { type Comparison, compareObjects } from "./compare.ts";
+import { type Comparison, compareObjects } from "./compare-objects.ts";
 import { createdSet } from "./created-set.ts";
 import {
   difference,
@@ -38,8 +38,8 @@ import {
   withoutIdle,
   withSet,
 } from "./managers.ts";
-import { mergeApplied, removeFields } from "./merge.ts";
-import { reconciled } from "./reconcile.ts";
+import { mergeApplied, removeFields } from "./merge-applied.ts";
+import { reconciled } from "./reconciled.ts";
 
 /** What only the server sets. */
 export const neverManaged: FieldSet = setOf(
@@ -299,7 +299,7 @@ function fieldsOf(view: FieldView, object: KubeObject): FieldSet {
   return appliedSet(view.type, object, view);
 }
 
-/** The conflicts that are none because a client-side apply has set these very values (see last-applied.ts). */
+/** The conflicts that are none because a client-side apply has set these very values (see last-applied-fields.ts). */
 export function conflictsBeyond(
   conflicts: readonly FieldConflict[],
   allowed: FieldSet,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { anonymousUser, createAuthenticator } from "./authenticator.ts";
-import { anyToken, staticTokens } from "./tokens.ts";
+import { anyToken, staticTokens } from "./token-authenticator.ts";
 
 const admin = { name: "admin", groups: ["system:masters"] };
 const jane = { name: "jane", groups: ["devs"] };
@@ -32,7 +32,7 @@ describe("a token", () => {
   );
 
   it("is compared as a digest, in a time that does not depend on it", () => {
-    const text = readFileSync(new URL("./tokens.ts", import.meta.url), "utf8");
+    const text = readFileSync(new URL("./token-authenticator.ts", import.meta.url), "utf8");
     expect(text).toContain("timingSafeEqual(entry.digest, given)");
     expect(text).not.toMatch(/token\s*===/);
   });

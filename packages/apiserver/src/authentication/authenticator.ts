@@ -1,7 +1,8 @@
 /** Authentication: bearer tokens first, then client certificates, then, where that is allowed, the anonymous user. */
+
+import type { UserInfo } from "../api/api-request.ts";
 import { apiError } from "../api/errors.ts";
-import type { UserInfo } from "../api/request.ts";
-import { authenticated, type TokenIdentity, type TokenProblem } from "./tokens.ts";
+import { authenticated, type TokenIdentity, type TokenProblem } from "./token-authenticator.ts";
 
 /** The credentials of a request. */
 export interface Credentials {

@@ -1,13 +1,13 @@
 import { createHmac, createPublicKey, verify } from "node:crypto";
 import type { Stored } from "@longshore/kube";
 import { beforeEach, describe, expect, it } from "vitest";
-import { adminUser } from "../api/request.ts";
+import { adminUser } from "../api/api-request.ts";
 import { createApiServer } from "../api-server.ts";
 import { memoryStore } from "../storage/object-store.ts";
 import { asker } from "../testing/ask.ts";
 import { aServer } from "../testing/world.ts";
+import { parseTokenFile } from "./parse-token-file.ts";
 import { generateSigningKey } from "./signing-key.ts";
-import { parseTokenFile } from "./token-file.ts";
 
 const key = generateSigningKey();
 const issuer = "https://kubernetes.default.svc";

@@ -5,11 +5,16 @@
  */
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { Clock, Random } from "@longshore/runtime";
-import type { UserInfo } from "../api/request.ts";
+import type { UserInfo } from "../api/api-request.ts";
 import type { Store } from "../storage/store.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { generateSigningKey, type SigningKey, signingKey } from "./signing-key.ts";
-import { digest, type TokenAuthenticator, type TokenIdentity, type TokenProblem } from "./tokens.ts";
+import {
+  digest,
+  type TokenAuthenticator,
+  type TokenIdentity,
+  type TokenProblem,
+} from "./token-authenticator.ts";
 
 /** An object that a token is bound to. */
 export interface BoundObject {

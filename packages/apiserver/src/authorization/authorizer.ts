@@ -1,8 +1,8 @@
 /** Authorization: the attributes, the decision, and how several authorizers are combined. */
 import { type FieldRequirement, parseFieldSelector, SelectorError } from "@longshore/kube/basics";
+import type { ApiRequest, Target, UserInfo } from "../api/api-request.ts";
 import { apiError, forbidden } from "../api/errors.ts";
 import { pathSegmentProblems } from "../api/names.ts";
-import type { ApiRequest, Target, UserInfo } from "../api/request.ts";
 
 /** The attributes of a request for a resource. */
 export interface ResourceAttributes {

@@ -1,6 +1,6 @@
 /** The other ways to an object, and effects that need a separate right. */
 import { describe, expect, it } from "vitest";
-import { adminUser } from "../api/request.ts";
+import { adminUser } from "../api/api-request.ts";
 import { asker } from "../testing/ask.ts";
 import { fakeExchange } from "../testing/fake-exchange.ts";
 import { rightsOf } from "../testing/rights.ts";

@@ -20,7 +20,7 @@ import {
   type WatchEvent,
   type WatchOptions,
 } from "@longshore/kube/basics";
-import type { ApiAnswer, ApiQuery, ApiRequest, UserInfo, Verb, WatchStream } from "../api/request.ts";
+import type { ApiAnswer, ApiQuery, ApiRequest, UserInfo, Verb, WatchStream } from "../api/api-request.ts";
 import type { Registry } from "../registry/registry.ts";
 
 /** What the client needs of its server. */

@@ -10,8 +10,8 @@
 import type { KubeObject } from "@longshore/kube";
 import { apiTime, KubeApiError } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
+import { adminUser } from "../api/api-request.ts";
 import { sameJson } from "../api/own.ts";
-import { adminUser } from "../api/request.ts";
 import { customKind } from "../custom/custom-kind.ts";
 import {
   cleanupFinalizer,

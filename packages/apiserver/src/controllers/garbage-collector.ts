@@ -9,10 +9,10 @@
 import type { KubeObject, OwnerReference, Stored } from "@longshore/kube";
 import { KubeApiError } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
+import { type ApiRequest, adminUser } from "../api/api-request.ts";
 import { type Kind, tableKey } from "../api/kind.ts";
-import { type ApiRequest, adminUser } from "../api/request.ts";
 import type { Registry } from "../registry/registry.ts";
-import { type Followed, followTables } from "./table-follower.ts";
+import { type Followed, followTables } from "./follow-tables.ts";
 
 /** An object, by what it is and its name. */
 interface Named {

@@ -1,11 +1,11 @@
 /** Empties namespaces that are being deleted, then lets them go (kubernetes pkg/controller/namespace). */
 import { apiTime, KubeApiError, type Stored } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
+import { adminUser } from "../api/api-request.ts";
 import { type Kind, resourceKey } from "../api/kind.ts";
-import { adminUser } from "../api/request.ts";
 import type { Registry } from "../registry/registry.ts";
+import { followTables } from "./follow-tables.ts";
 import { namespaceConditions, type Remaining } from "./namespace-conditions.ts";
-import { followTables } from "./table-follower.ts";
 
 const controller = { ...adminUser, name: "system:serviceaccount:kube-system:namespace-controller" };
 

@@ -1,12 +1,12 @@
 /** Keeps the rules of aggregated ClusterRoles what their selectors choose (kubernetes pkg/controller/clusterroleaggregation). */
 import { KubeApiError } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
+import { adminUser } from "../api/api-request.ts";
 import { sameJson } from "../api/own.ts";
-import { adminUser } from "../api/request.ts";
-import { aggregatedRules } from "../authorization/rbac/bootstrap.ts";
-import { type RoleObject, rbacGroup } from "../authorization/rbac/policy.ts";
+import { aggregatedRules } from "../authorization/rbac/default-roles.ts";
+import { type RoleObject, rbacGroup } from "../authorization/rbac/policy-rule.ts";
 import type { Registry } from "../registry/registry.ts";
-import { followTables } from "./table-follower.ts";
+import { followTables } from "./follow-tables.ts";
 
 const controller = {
   ...adminUser,

@@ -1,6 +1,6 @@
 import type { KubeObject } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
-import { adminUser } from "../api/request.ts";
+import { adminUser } from "../api/api-request.ts";
 import { createApiServer } from "../api-server.ts";
 import { memoryStore } from "../storage/object-store.ts";
 import { asker } from "../testing/ask.ts";

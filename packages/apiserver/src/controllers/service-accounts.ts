@@ -5,11 +5,11 @@
  */
 import { KubeApiError, type KubeObject, type Stored } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
+import { type ApiRequest, adminUser } from "../api/api-request.ts";
 import { generatedName } from "../api/names.ts";
-import { type ApiRequest, adminUser } from "../api/request.ts";
 import type { ServiceAccountTokens } from "../authentication/service-account-tokens.ts";
 import type { Registry } from "../registry/registry.ts";
-import { followTables } from "./table-follower.ts";
+import { followTables } from "./follow-tables.ts";
 
 /** Type of a Secret that holds the token of a service account. */
 export const tokenSecretType = "kubernetes.io/service-account-token";

@@ -5,7 +5,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CustomSchema } from "../api/custom-schema.ts";
 import { many } from "../testing/heavy-requests/heavy-request.ts";
-import { compileExpression, type Expression } from "./cel.ts";
 import {
   CelCostError,
   CostMeter,
@@ -14,8 +13,9 @@ import {
   methodCosts,
   objectCostMax,
 } from "./cel-cost.ts";
-import { ruleViolations } from "./cel-rules.ts";
 import { flattenTypes } from "./cel-types.ts";
+import { compileExpression, type Expression } from "./compile-expression.ts";
+import { ruleViolations } from "./rule-violations.ts";
 
 function compiled(text: string): Expression {
   const expression = compileExpression(text);

@@ -3,7 +3,7 @@ import { parseQuantity, type Quantity } from "@longshore/kube/basics";
 import type { Environment } from "@marcbachmann/cel-js";
 import { partsOf, scanCost } from "./cel-cost.ts";
 import type { Metering } from "./cel-metering.ts";
-import { patternFinds, patternMatches, patternProblem, patternSteps } from "./pattern.ts";
+import { patternFinds, patternMatches, patternProblem, patternSteps } from "./pattern-matches.ts";
 
 /** Longest text of a quantity; with more digits, arithmetic would take its time. */
 const numberTextMax = 200;

@@ -1,23 +1,23 @@
 /** The kind that a CustomResourceDefinition makes, with the rules that its schemas say. */
 import type { KubeObject, Stored } from "@longshore/kube";
+import { compareVersions } from "../api/compare-versions.ts";
 import type { CustomSchema } from "../api/custom-schema.ts";
 import type { FieldProblem } from "../api/errors.ts";
 import type { CustomKind, Kind, SubresourceInfo } from "../api/kind.ts";
 import { ownWithNulls } from "../api/own.ts";
-import { compareVersions } from "../api/version-order.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
-import { problemsMax } from "./bounded-problems.ts";
-import { ruleViolations } from "./cel-rules.ts";
-import { columnsOfDefinition } from "./columns.ts";
+import { problemsMax } from "./add-problems.ts";
+import { columnsOfDefinition } from "./columns-of-definition.ts";
 import { customType } from "./custom-type.ts";
-import { withDefaults } from "./defaults.ts";
 import { type DefinitionVersion, isTrue, type StoredDefinition, storageVersionOf } from "./definition.ts";
-import { embeddedProblems, withReadMetadata } from "./embedded.ts";
+import { embeddedProblems, withReadMetadata } from "./embedded-problems.ts";
 import { firstValueAt } from "./json-path.ts";
-import { listTypeProblems } from "./list-types.ts";
+import { listTypeProblems } from "./list-type-problems.ts";
 import { prune, prunedPaths } from "./prune.ts";
-import { unchangedProblems } from "./ratcheting.ts";
+import { ruleViolations } from "./rule-violations.ts";
+import { unchangedProblems } from "./unchanged-problems.ts";
 import { validateValue, workMax } from "./validate-value.ts";
+import { withDefaults } from "./with-defaults.ts";
 
 /** The kind that the definition makes, or undefined when none of its versions is served. */
 export function customKind(definition: StoredDefinition, emulated: EmulatedVersion): Kind | undefined {

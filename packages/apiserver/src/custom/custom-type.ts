@@ -7,7 +7,7 @@ import {
   type StructType,
   untyped,
 } from "../api/field-type.ts";
-import { structType } from "../schema/field-types.ts";
+import { structType } from "../schema/type-of-kind.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { own } from "./prune.ts";
 

@@ -1,7 +1,7 @@
 /** Custom resources that are as much work as they can be made end with an answer, soon and in little memory. */
 import { KubeApiError } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
-import { adminUser } from "../api/request.ts";
+import { adminUser } from "../api/api-request.ts";
 import type { ApiServer } from "../api-server.ts";
 import { asker } from "../testing/ask.ts";
 import { heavyCustom, refusedCustom } from "../testing/heavy-requests/custom.ts";

@@ -4,14 +4,14 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CustomSchema } from "../api/custom-schema.ts";
 import { many, members } from "../testing/heavy-requests/heavy-request.ts";
-import { isWhole, memberPath, pathWithin } from "./bounded-problems.ts";
-import { withDefaults } from "./defaults.ts";
+import { isWhole, memberPath, pathWithin } from "./add-problems.ts";
 import { hasFormat } from "./formats.ts";
 import { firstValueAt, jsonPathProblem } from "./json-path.ts";
-import { patternProblem, patternSteps, writtenOutSize } from "./pattern.ts";
-import { Correlation, unchangedProblems } from "./ratcheting.ts";
-import { structuralProblems } from "./structural.ts";
+import { patternProblem, patternSteps, writtenOutSize } from "./pattern-matches.ts";
+import { structuralProblems } from "./structural-problems.ts";
+import { Correlation, unchangedProblems } from "./unchanged-problems.ts";
 import { validateValue, workMax } from "./validate-value.ts";
+import { withDefaults } from "./with-defaults.ts";
 
 const words = { typedCauses: true, itemPaths: true };
 

@@ -2,10 +2,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CustomSchema } from "../api/custom-schema.ts";
-import { withDefaults } from "./defaults.ts";
 import { prune, prunedPaths } from "./prune.ts";
-import { structuralProblems } from "./structural.ts";
+import { structuralProblems } from "./structural-problems.ts";
 import { validateValue } from "./validate-value.ts";
+import { withDefaults } from "./with-defaults.ts";
 
 const names = ["a", "b", "spec", "x-y"];
 const name = fc.constantFrom(...names);

@@ -6,9 +6,9 @@
 import type { CustomSchema } from "../api/custom-schema.ts";
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../api/errors.ts";
 import { spendTime } from "../api/work-time.ts";
-import { addProblems, memberPath, pathWithin } from "./bounded-problems.ts";
+import { addProblems, memberPath, pathWithin } from "./add-problems.ts";
 import { hasFormat } from "./formats.ts";
-import { patternMatches, patternSteps } from "./pattern.ts";
+import { patternMatches, patternSteps } from "./pattern-matches.ts";
 import { own } from "./prune.ts";
 
 /** How problems are reported. */

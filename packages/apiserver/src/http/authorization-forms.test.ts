@@ -1,8 +1,8 @@
 /** For every form of request path: the request needs the right that the form implies, and does nothing beyond it. */
 import type { KubeObject } from "@longshore/kube";
 import { beforeAll, describe, expect, it } from "vitest";
+import { adminUser } from "../api/api-request.ts";
 import { type Kind, tableKey } from "../api/kind.ts";
-import { adminUser } from "../api/request.ts";
 import { createApiServer } from "../api-server.ts";
 import { memoryStore } from "../storage/object-store.ts";
 import { aCustomKind } from "../testing/custom-kinds.ts";

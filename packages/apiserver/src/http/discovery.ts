@@ -3,9 +3,9 @@
  * the kinds; this file only formats them.
  */
 import { createHash } from "node:crypto";
+import { compareVersions } from "../api/compare-versions.ts";
 import { type Kind, storedApiVersion } from "../api/kind.ts";
 import { type KindTable, kindInVersion } from "../api/kind-table.ts";
-import { compareVersions } from "../api/version-order.ts";
 import { allVerbs } from "../registry/served-verbs.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 

@@ -8,13 +8,13 @@ import type { RuntimeEnv } from "@longshore/runtime";
 import { apiError } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
 import type { Credentials } from "../authentication/authenticator.ts";
+import { answerPath } from "./answer-path.ts";
+import { answerResource } from "./answer-resource.ts";
 import type { Request, Response } from "./exchange.ts";
 import { impersonated } from "./impersonation.ts";
-import { InFlight, type RequestLimits, requestLimitsDefault } from "./limits.ts";
 import { attributesOfParsed, type Operation, parseRequest, type ResourceRequest } from "./parsed-request.ts";
-import { answerPath } from "./path-endpoints.ts";
+import { InFlight, type RequestLimits, requestLimitsDefault } from "./request-limits.ts";
 import { requestTarget } from "./request-target.ts";
-import { answerResource } from "./resource-endpoint.ts";
 import { respondWithFailure } from "./respond.ts";
 
 /** Handles one request to its end; never throws. */

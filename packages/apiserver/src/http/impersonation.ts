@@ -2,9 +2,10 @@
  * Acting as another user: the `Impersonate-…` headers of a request, each of which must be allowed by the verb
  * `impersonate` (apiserver endpoints/filters/impersonation).
  */
+
+import type { UserInfo } from "../api/api-request.ts";
 import { apiError } from "../api/errors.ts";
 import { labelProblems, subdomainProblems } from "../api/names.ts";
-import type { UserInfo } from "../api/request.ts";
 import { type Authorizer, assertAllowed, type ResourceAttributes } from "../authorization/authorizer.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import type { Request } from "./exchange.ts";

@@ -1,6 +1,6 @@
 /** Which form of an answer the client asked for. */
 import { apiError } from "../api/errors.ts";
-import { protobufType } from "../schema/encode.ts";
+import { protobufType } from "../schema/object-to-protobuf.ts";
 
 /** The form of an answer. */
 export interface AnswerForm {

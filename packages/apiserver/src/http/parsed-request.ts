@@ -2,13 +2,14 @@
  * One reading of a request's method, path and query. What is asked leave for and what is done both come from it, so that they
  * cannot be two things. The words follow apiserver endpoints/request RequestInfo; what is served follows the kind table.
  */
+
+import type { Target, UserInfo, Verb } from "../api/api-request.ts";
 import { methodNotAllowed, notFound, unknownResource } from "../api/errors.ts";
 import type { Kind } from "../api/kind.ts";
 import { type KindTable, kindInVersion } from "../api/kind-table.ts";
-import type { Target, UserInfo, Verb } from "../api/request.ts";
 import { type Attributes, attributesOf } from "../authorization/authorizer.ts";
 import { servedVerbs } from "../registry/served-verbs.ts";
-import { isTrue } from "./query.ts";
+import { isTrue } from "./parse-query.ts";
 import type { RequestTarget } from "./request-target.ts";
 import { PageNotFound } from "./respond.ts";
 

@@ -1,8 +1,9 @@
 /** What the table of paths that are no resources is made of. */
+
+import type { UserInfo } from "../api/api-request.ts";
 import { methodNotAllowed } from "../api/errors.ts";
-import type { UserInfo } from "../api/request.ts";
 import type { ApiServer } from "../api-server.ts";
-import type { RegistryContext } from "../registry/context.ts";
+import type { RegistryContext } from "../registry/registry-context.ts";
 import type { Request, Response } from "./exchange.ts";
 
 /** A request to a path that is no resource. */

@@ -5,11 +5,11 @@ import type { Writable } from "node:stream";
 import { KubeApiError, type KubeObject, type Status } from "@longshore/kube/basics";
 import { errorChain, type RuntimeEnv } from "@longshore/runtime/basics";
 import { apiError } from "../api/errors.ts";
-import { objectToProtobuf, protobufType } from "../schema/encode.ts";
+import { objectToProtobuf, protobufType } from "../schema/object-to-protobuf.ts";
 import { chunkBytes, inChunks } from "./chunks.ts";
 import { header, type Request, type Response } from "./exchange.ts";
 import { type AnswerForm, negotiate } from "./negotiate.ts";
-import { type Rendered, toYaml } from "./render.ts";
+import { type Rendered, toYaml } from "./render-object.ts";
 
 /** Answers shorter than this are not compressed (apiserver endpoints/handlers/responsewriters). */
 const gzipBytesMin = 128 * 1024;

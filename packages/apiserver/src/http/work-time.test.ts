@@ -1,7 +1,7 @@
 /** A request that runs out of time is answered 504 and changes nothing, or it is answered as done; others go on. */
 import { resources } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
-import { objectToProtobuf } from "../schema/encode.ts";
+import { objectToProtobuf } from "../schema/object-to-protobuf.ts";
 import { aCustomKind } from "../testing/custom-kinds.ts";
 import { corePath, many, members } from "../testing/heavy-requests/heavy-request.ts";
 import { slowServer } from "../testing/slow-server.ts";

@@ -3,7 +3,7 @@ import type { Kind } from "../api/kind.ts";
 import { kindInVersion } from "../api/kind-table.ts";
 import { structNameOf } from "../schema/schema.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
-import { addCustomKind } from "./custom-schemas.ts";
+import { addCustomKind } from "./add-custom-kind.ts";
 import {
   type GroupVersionKind,
   type Method,
@@ -14,7 +14,7 @@ import {
   patchMediaTypes,
   type Schema,
 } from "./model.ts";
-import { type KindSchemas, pathsOf } from "./operations.ts";
+import { type KindSchemas, pathsOf } from "./paths-of.ts";
 import { definitionName, type SchemaDialect, TypeSchemas } from "./type-schemas.ts";
 
 const v2: SchemaDialect = { refPrefix: "#/definitions/", wrapsReferences: false, listsEnums: false };

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { own } from "../api/own.ts";
-import { applyJsonPatch } from "./json-patch.ts";
-import { applyMergePatch } from "./merge-patch.ts";
+import { applyJsonPatch } from "./apply-json-patch.ts";
+import { applyMergePatch } from "./apply-merge-patch.ts";
 
 describe("a merge patch", () => {
   // The examples of RFC 7386, appendix A.

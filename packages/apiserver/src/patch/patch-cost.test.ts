@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { own } from "../api/own.ts";
 import { type JsonOperation, naiveJsonPatch, naiveListMerge } from "../testing/naive-patches.ts";
-import { applyJsonPatch } from "./json-patch.ts";
-import { applyStrategicPatch } from "./strategic-patch.ts";
+import { applyJsonPatch } from "./apply-json-patch.ts";
+import { applyStrategicPatch } from "./apply-strategic-patch.ts";
 import { WorkingList } from "./working-list.ts";
 
 /** The value, or "refused". */

@@ -3,9 +3,9 @@ import type { KubeObject } from "@longshore/kube";
 import { apiError, badRequest, invalid, invalidValue } from "../api/errors.ts";
 import { storedApiVersion } from "../api/kind.ts";
 import { ownWithNulls } from "../api/own.ts";
-import { fieldProblem } from "../schema/field-validation.ts";
-import type { KindRequest } from "./context.ts";
-import { apiVersionOf } from "./conversion.ts";
+import { fieldProblem } from "../schema/unknown-fields.ts";
+import type { KindRequest } from "./registry-context.ts";
+import { apiVersionOf } from "./served-form.ts";
 
 /** Custom resources have no merge keys: a strategic patch has no meaning for them. */
 export const customPatchTypes: readonly string[] = [

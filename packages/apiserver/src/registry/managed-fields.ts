@@ -6,7 +6,7 @@ import { apiError, badRequest } from "../api/errors.ts";
 import type { Kind } from "../api/kind.ts";
 import { sameJson } from "../api/own.ts";
 import { appliedProblems } from "../apply/applied-problems.ts";
-import { applyConflict } from "../apply/conflict-error.ts";
+import { applyConflict } from "../apply/apply-conflict.ts";
 import {
   applyConfiguration,
   conflictsBeyond,
@@ -16,7 +16,7 @@ import {
 } from "../apply/field-manager.ts";
 import { type FieldSet, setOf } from "../apply/field-set.ts";
 import type { FieldView } from "../apply/field-view.ts";
-import { lastAppliedFields, migratingManager, withLastApplied } from "../apply/last-applied.ts";
+import { lastAppliedFields, migratingManager, withLastApplied } from "../apply/last-applied-fields.ts";
 import {
   isReset,
   type ManagedFieldsEntry,
@@ -26,9 +26,9 @@ import {
   readManagers,
   writeManagers,
 } from "../apply/managers.ts";
-import { typeOfKind } from "../schema/field-types.ts";
-import type { KindRequest, RegistryContext } from "./context.ts";
-import { apiVersionOf, servedForm } from "./conversion.ts";
+import { typeOfKind } from "../schema/type-of-kind.ts";
+import type { KindRequest, RegistryContext } from "./registry-context.ts";
+import { apiVersionOf, servedForm } from "./served-form.ts";
 import { excessiveBytes } from "./stored-size.ts";
 
 type Entries = readonly ManagedFieldsEntry[] | undefined;

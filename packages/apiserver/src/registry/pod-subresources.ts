@@ -3,6 +3,7 @@
  * (core/pod strategy EphemeralContainersStrategy, ResizeStrategy), and its log, which only its node has.
  */
 import type { KubeObject, Stored } from "@longshore/kube";
+import type { ApiAnswer } from "../api/api-request.ts";
 import {
   apiError,
   badRequest,
@@ -13,10 +14,9 @@ import {
 } from "../api/errors.ts";
 import type { Kind } from "../api/kind.ts";
 import { sameJson } from "../api/own.ts";
-import type { ApiAnswer } from "../api/request.ts";
-import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
 import { qosClass } from "./kinds/qos-class.ts";
 import type { Loose, LooseObject } from "./kinds/shaping.ts";
+import { existing, groupResource, type KindRequest, type RegistryContext } from "./registry-context.ts";
 import { patchObject, updateObject } from "./write.ts";
 
 const spec = (object: KubeObject): Loose => (object as LooseObject).spec ?? {};

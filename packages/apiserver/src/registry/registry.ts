@@ -8,21 +8,21 @@
  *  - A request takes this thread for a time that is bounded, and changes nothing when it runs out (api/work-time.ts).
  */
 import type { Stored } from "@longshore/kube";
+import type { ApiAnswer, ApiRequest } from "../api/api-request.ts";
 import { methodNotSupported, unknownResource } from "../api/errors.ts";
 import type { Kind } from "../api/kind.ts";
 import { tableKey } from "../api/kind.ts";
 import { kindInVersion } from "../api/kind-table.ts";
-import type { ApiAnswer, ApiRequest } from "../api/request.ts";
 import { withinWorkTime } from "../api/work-time.ts";
 import { type Attributes, assertAllowed, attributesOfRequest } from "../authorization/authorizer.ts";
-import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
-import { servedAnswer } from "./conversion.ts";
-import { deleteCollection, deleteObject } from "./delete.ts";
-import { listPage } from "./list.ts";
-import { checkReached } from "./list-options.ts";
-import { answerReview } from "./reviews.ts";
+import { answerReview } from "./answer-review.ts";
+import { checkReached } from "./check-list-options.ts";
+import { deleteCollection, deleteObject } from "./delete-object.ts";
+import { listPage } from "./list-page.ts";
+import { existing, groupResource, type KindRequest, type RegistryContext } from "./registry-context.ts";
+import { servedAnswer } from "./served-form.ts";
 import { servedVerbs } from "./served-verbs.ts";
-import { subresourceHandler } from "./subresources.ts";
+import { subresourceHandler } from "./subresource-handler.ts";
 import { startWatch } from "./watch.ts";
 import { createObject, patchObject, updateObject } from "./write.ts";
 

@@ -1,15 +1,15 @@
 /** The `scale` sub-resource of workloads: autoscaling/v1 Scale over `spec.replicas`. */
 import type { KubeObject, LabelSelector, Stored } from "@longshore/kube";
 import { labelSelectorMatcher } from "@longshore/kube/basics";
+import type { ObjectAnswer } from "../api/api-request.ts";
 import { apiError, badRequest, conflict, invalid, invalidValue, methodNotSupported } from "../api/errors.ts";
 import type { Kind, ScalePaths } from "../api/kind.ts";
 import { own } from "../api/own.ts";
-import type { ObjectAnswer } from "../api/request.ts";
 import { firstValueAt, membersOf, withValueAt } from "../custom/json-path.ts";
-import { applyJsonPatch } from "../patch/json-patch.ts";
-import { applyMergePatch } from "../patch/merge-patch.ts";
-import { existing, groupResource, type KindRequest, type RegistryContext } from "./context.ts";
-import { bodyOfKind } from "./part-body.ts";
+import { applyJsonPatch } from "../patch/apply-json-patch.ts";
+import { applyMergePatch } from "../patch/apply-merge-patch.ts";
+import { bodyOfKind } from "./body-of-kind.ts";
+import { existing, groupResource, type KindRequest, type RegistryContext } from "./registry-context.ts";
 import { replace } from "./write.ts";
 
 interface Workload extends KubeObject {

@@ -1,10 +1,10 @@
 /** What a request's selectors choose. */
 import type { KubeObject, Stored } from "@longshore/kube";
+import type { ApiQuery } from "../api/api-request.ts";
 import { badRequest } from "../api/errors.ts";
 import type { Kind } from "../api/kind.ts";
-import type { ApiQuery } from "../api/request.ts";
 import { spendTime } from "../api/work-time.ts";
-import type { KindRequest } from "./context.ts";
+import type { KindRequest } from "./registry-context.ts";
 import { fieldSelector, labelPredicate } from "./selectors.ts";
 
 /** Everything that the request's selectors choose, as of now. */

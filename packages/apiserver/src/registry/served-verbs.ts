@@ -1,6 +1,7 @@
 /** Which verbs a kind is served with, and where: the one table behind paths, discovery and the registry. */
+
+import type { Target, Verb } from "../api/api-request.ts";
 import type { Kind } from "../api/kind.ts";
-import type { Target, Verb } from "../api/request.ts";
 
 /** Where in a kind's resources a request points. */
 export type Place = Pick<Target, "namespace" | "name" | "subresource">;

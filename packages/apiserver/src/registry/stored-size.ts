@@ -1,11 +1,11 @@
 /** How much room an object takes in the store: as much as etcd takes in one request, and no more. */
 import type { KubeObject } from "@longshore/kube";
+import type { ApiRequest } from "../api/api-request.ts";
 import { apiError } from "../api/errors.ts";
 import type { Kind } from "../api/kind.ts";
-import type { ApiRequest } from "../api/request.ts";
 import { spendTime } from "../api/work-time.ts";
-import { messageBytes } from "../schema/encode.ts";
-import { hasMessage } from "../schema/messages.ts";
+import { hasMessage } from "../schema/message-fields.ts";
+import { messageBytes } from "../schema/object-to-protobuf.ts";
 
 /** Most bytes of a stored object (etcd `--max-request-bytes`). */
 const storedBytesMax = 1.5 * 1024 * 1024;

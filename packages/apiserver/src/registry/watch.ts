@@ -1,10 +1,10 @@
 /** The beginning of watches. */
 import type { KubeObject, Stored } from "@longshore/kube";
+import type { WatchAnswer, WatchItem, WatchStream } from "../api/api-request.ts";
 import { expired } from "../api/errors.ts";
-import type { WatchAnswer, WatchItem, WatchStream } from "../api/request.ts";
 import { TableWatch } from "../watch/table-watch.ts";
-import type { KindRequest, RegistryContext } from "./context.ts";
-import { checkReached, checkWatchOptions, parseVersion } from "./list-options.ts";
+import { checkReached, checkWatchOptions, parseVersion } from "./check-list-options.ts";
+import type { KindRequest, RegistryContext } from "./registry-context.ts";
 import { selection } from "./selection.ts";
 
 /** GET with `watch=true`. */

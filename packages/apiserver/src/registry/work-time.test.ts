@@ -4,7 +4,7 @@ import { excessOf } from "../api/bounded.ts";
 import type { CustomSchema } from "../api/custom-schema.ts";
 import { own, sameJson } from "../api/own.ts";
 import { withinWorkTime } from "../api/work-time.ts";
-import { compareObjects } from "../apply/compare.ts";
+import { compareObjects } from "../apply/compare-objects.ts";
 import {
   difference,
   type FieldSet,
@@ -17,20 +17,20 @@ import {
   toFieldsV1,
   union,
 } from "../apply/field-set.ts";
-import { mergeApplied, removeFields } from "../apply/merge.ts";
+import { mergeApplied, removeFields } from "../apply/merge-applied.ts";
 import { uncovered } from "../authorization/rbac/cover.ts";
-import { ruleViolations } from "../custom/cel-rules.ts";
-import { withDefaults } from "../custom/defaults.ts";
 import { prune } from "../custom/prune.ts";
+import { ruleViolations } from "../custom/rule-violations.ts";
 import { validateValue } from "../custom/validate-value.ts";
-import { applyJsonPatch } from "../patch/json-patch.ts";
-import { applyMergePatch } from "../patch/merge-patch.ts";
-import { applyStrategicPatch } from "../patch/strategic-patch.ts";
-import { decodeObject } from "../schema/decode.ts";
-import { messageBytes, objectToProtobuf } from "../schema/encode.ts";
-import { typeOfKind } from "../schema/field-types.ts";
-import { duplicateFields, unknownFields } from "../schema/field-validation.ts";
-import { objectFromProtobuf } from "../schema/protobuf.ts";
+import { withDefaults } from "../custom/with-defaults.ts";
+import { applyJsonPatch } from "../patch/apply-json-patch.ts";
+import { applyMergePatch } from "../patch/apply-merge-patch.ts";
+import { applyStrategicPatch } from "../patch/apply-strategic-patch.ts";
+import { decodeObject } from "../schema/decode-object.ts";
+import { objectFromProtobuf } from "../schema/object-from-protobuf.ts";
+import { messageBytes, objectToProtobuf } from "../schema/object-to-protobuf.ts";
+import { typeOfKind } from "../schema/type-of-kind.ts";
+import { duplicateFields, unknownFields } from "../schema/unknown-fields.ts";
 import { many, members } from "../testing/heavy-requests/heavy-request.ts";
 import { SlowClock } from "../testing/slow-clock.ts";
 import { emulatedVersion } from "../versions/emulated-version.ts";

@@ -1,5 +1,6 @@
 /** Creating, updating and patching objects. */
 import type { KubeObject, ObjectMeta, Stored } from "@longshore/kube";
+import type { ObjectAnswer } from "../api/api-request.ts";
 import { excessOf } from "../api/bounded.ts";
 import {
   alreadyExists,
@@ -16,24 +17,14 @@ import {
 import { type Kind, storedApiVersion } from "../api/kind.ts";
 import { generatedName } from "../api/names.ts";
 import { own, sameJson } from "../api/own.ts";
-import type { ObjectAnswer } from "../api/request.ts";
 import { assertAllowed, attributesOfRequest } from "../authorization/authorizer.ts";
-import { applyJsonPatch } from "../patch/json-patch.ts";
-import { applyMergePatch } from "../patch/merge-patch.ts";
-import { applyStrategicPatch } from "../patch/strategic-patch.ts";
-import { decodeObject, decodeProblem } from "../schema/decode.ts";
-import { fieldProblem, unknownFields } from "../schema/field-validation.ts";
-import {
-  commitOne,
-  existing,
-  groupResource,
-  isDryRun,
-  type KindRequest,
-  type RegistryContext,
-} from "./context.ts";
-import { apiVersionOf, servedForm, storedForm } from "./conversion.ts";
+import { applyJsonPatch } from "../patch/apply-json-patch.ts";
+import { applyMergePatch } from "../patch/apply-merge-patch.ts";
+import { applyStrategicPatch } from "../patch/apply-strategic-patch.ts";
+import { decodeObject, decodeProblem } from "../schema/decode-object.ts";
+import { fieldProblem, unknownFields } from "../schema/unknown-fields.ts";
 import { customBody, customPatched, customPatchTypes, definitionTerminating } from "./custom-body.ts";
-import { finishDeletion } from "./delete.ts";
+import { finishDeletion } from "./delete-object.ts";
 import { appliedTo, managedByCreate, managedByUpdate, withManagedFields } from "./managed-fields.ts";
 import {
   metadataForCreate,
@@ -42,7 +33,16 @@ import {
   metadataUpdateProblems,
   specChanged,
 } from "./metadata.ts";
-import { requireNamespace } from "./namespace-life.ts";
+import {
+  commitOne,
+  existing,
+  groupResource,
+  isDryRun,
+  type KindRequest,
+  type RegistryContext,
+} from "./registry-context.ts";
+import { requireNamespace } from "./require-namespace.ts";
+import { apiVersionOf, servedForm, storedForm } from "./served-form.ts";
 
 type WithStatus = KubeObject & { status?: unknown };
 

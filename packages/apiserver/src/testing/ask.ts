@@ -1,6 +1,6 @@
 /** Sends requests to the registry as a user, as over HTTP, but without the encoding. */
 import { KubeApiError, type KubeObject } from "@longshore/kube";
-import type { ApiRequest, UserInfo } from "../api/request.ts";
+import type { ApiRequest, UserInfo } from "../api/api-request.ts";
 import type { ApiServer } from "../api-server.ts";
 
 /** What to ask: the path of the resource, `apis/GROUP/VERSION/[namespaces/NS/]RESOURCE[/NAME[/SUBRESOURCE]]` or `api/v1/…`. */

@@ -1,6 +1,6 @@
 /** Rules and requests of access in a few words, for tests. */
 import type { Attributes } from "../authorization/authorizer.ts";
-import type { PolicyRule } from "../authorization/rbac/policy.ts";
+import type { PolicyRule } from "../authorization/rbac/policy-rule.ts";
 
 /** The user of a request. */
 export const user = { name: "u", groups: [] };

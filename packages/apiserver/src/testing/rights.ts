@@ -1,7 +1,7 @@
 /** Users with exactly the rights that a test grants, through stored roles and bindings. */
 import type { KubeObject } from "@longshore/kube";
-import { type PolicyRule, rbacGroup } from "../authorization/rbac/policy.ts";
-import type { RegistryContext } from "../registry/context.ts";
+import { type PolicyRule, rbacGroup } from "../authorization/rbac/policy-rule.ts";
+import type { RegistryContext } from "../registry/registry-context.ts";
 import type { Right } from "./request-forms.ts";
 
 /** Makes users. They are members of no group that has rights by itself, if they are impersonated without one. */

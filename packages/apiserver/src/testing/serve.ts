@@ -1,10 +1,10 @@
 /** A server over HTTPS for tests, with a user who may do everything and one who may not. */
 import { noMeter, type RuntimeEnv, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
-import { adminUser } from "../api/request.ts";
+import { adminUser } from "../api/api-request.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "../api-server.ts";
-import { createAuthority, issueCertificate, type KeyPair } from "../http/certificates.ts";
-import { type HttpsServer, serveHttps } from "../http/https.ts";
-import type { RequestLimits } from "../http/limits.ts";
+import { type HttpsServer, serveHttps } from "../http/https-server.ts";
+import { createAuthority, issueCertificate, type KeyPair } from "../http/issue-certificate.ts";
+import type { RequestLimits } from "../http/request-limits.ts";
 import { memoryStore } from "../storage/object-store.ts";
 
 /** Tokens of the test server. */

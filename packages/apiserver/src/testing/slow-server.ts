@@ -1,6 +1,6 @@
 /** A server on a {@link SlowClock}, asked as its administrator. */
 import { noMeter, type RuntimeEnv, recordingLogger, SeededRandom } from "@longshore/runtime";
-import { adminUser } from "../api/request.ts";
+import { adminUser } from "../api/api-request.ts";
 import { createApiServer } from "../api-server.ts";
 import { memoryStore } from "../storage/object-store.ts";
 import { fakeExchange } from "./fake-exchange.ts";

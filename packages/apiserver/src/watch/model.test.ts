@@ -5,7 +5,7 @@
 import { type KubeApiError, type KubeObject, resources, type Stored } from "@longshore/kube";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { ApiQuery, ListAnswer, WatchAnswer, WatchStream } from "../api/request.ts";
+import type { ApiQuery, ListAnswer, WatchAnswer, WatchStream } from "../api/api-request.ts";
 import { aServer } from "../testing/world.ts";
 
 const historyLimit = 12;

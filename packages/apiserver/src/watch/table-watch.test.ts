@@ -1,6 +1,6 @@
 import { type ConfigMap, resources } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
-import type { ApiQuery, WatchAnswer, WatchItem, WatchStream } from "../api/request.ts";
+import type { ApiQuery, WatchAnswer, WatchItem, WatchStream } from "../api/api-request.ts";
 import { aServer } from "../testing/world.ts";
 
 const signal = new AbortController().signal;

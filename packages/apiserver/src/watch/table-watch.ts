@@ -3,9 +3,9 @@
  * number of slow readers costs nothing; one that falls behind the log's memory gets 410.
  */
 import type { KubeObject, Stored } from "@longshore/kube";
+import type { WatchItem, WatchStream } from "../api/api-request.ts";
 import { expired } from "../api/errors.ts";
 import { own } from "../api/own.ts";
-import type { WatchItem, WatchStream } from "../api/request.ts";
 import type { LogEntry, ObjectTable, Store } from "../storage/store.ts";
 
 /** What is watched. */

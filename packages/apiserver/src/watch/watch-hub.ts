@@ -1,6 +1,6 @@
 /** All open watches of a server: their time limits, their bookmarks, and their end when it stops. */
 import type { Clock, Timer } from "@longshore/runtime";
-import type { ApiQuery } from "../api/request.ts";
+import type { ApiQuery } from "../api/api-request.ts";
 import type { TableWatch } from "./table-watch.ts";
 
 /** Time between bookmarks of an idle watch, in milliseconds. */

@@ -2,9 +2,9 @@ import { type DeployField, DeployOptionError, type DeployOptions, RolloutError }
 import { Command } from "commander";
 import { describe, expect, test } from "vitest";
 import { UsageError } from "../exit.ts";
-import { registerDriverDeploy } from "./driver-deploy.ts";
+import { deployOptionsOf } from "./deploy-flags.ts";
 import { errorInFlags, flagOf, inFlags } from "./driver-deploy-fields.ts";
-import { deployOptionsOf } from "./driver-deploy-flags.ts";
+import { registerDriverDeploy } from "./register-driver-deploy.ts";
 
 /** What the flag of each field is given, if it takes anything, and what the field is then. */
 const given: {

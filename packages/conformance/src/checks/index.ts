@@ -1,28 +1,28 @@
 /** All checks of the suite, in the order in which they run. */
 import type { Check } from "../check.ts";
-import { contentSourceChecks } from "./content-sources.ts";
-import { controllerCapabilityChecks } from "./controller-capabilities.ts";
-import { controllerPublishChecks, controllerUnpublishChecks } from "./controller-publish.ts";
-import { createVolumeChecks } from "./create-volume.ts";
-import { createVolumeAgainChecks } from "./create-volume-again.ts";
-import { deleteVolumeChecks } from "./delete-volume.ts";
-import { expandVolumeChecks, modifyVolumeChecks } from "./expand-volume.ts";
-import { getCapacityChecks } from "./get-capacity.ts";
-import { groupSnapshotChecks } from "./group-snapshots.ts";
-import { identityChecks } from "./identity.ts";
-import { listSnapshotsChecks } from "./list-snapshots.ts";
-import { getVolumeChecks, listVolumesChecks } from "./list-volumes.ts";
-import { nodeDataChecks } from "./node-data.ts";
-import { nodeInfoChecks } from "./node-info.ts";
-import { nodePublishChecks } from "./node-publish.ts";
-import { nodeStageChecks, nodeUnstageChecks } from "./node-stage.ts";
-import { nodeExpandChecks, nodeStatsChecks } from "./node-stats.ts";
-import { nodeUnpublishChecks } from "./node-unpublish.ts";
-import { protocolChecks } from "./protocol.ts";
-import { secretChecks } from "./secrets.ts";
-import { snapshotMetadataChecks } from "./snapshot-metadata.ts";
-import { createSnapshotChecks, deleteSnapshotChecks, getSnapshotChecks } from "./snapshots.ts";
-import { validateChecks } from "./validate-volume-capabilities.ts";
+import { contentSourceChecks } from "./content-source-checks.ts";
+import { controllerCapabilityChecks } from "./controller-capability-checks.ts";
+import { controllerPublishChecks, controllerUnpublishChecks } from "./controller-publish-checks.ts";
+import { createVolumeAgainChecks } from "./create-volume-again-checks.ts";
+import { createVolumeChecks } from "./create-volume-checks.ts";
+import { deleteVolumeChecks } from "./delete-volume-checks.ts";
+import { expandVolumeChecks, modifyVolumeChecks } from "./expand-volume-checks.ts";
+import { getCapacityChecks } from "./get-capacity-checks.ts";
+import { groupSnapshotChecks } from "./group-snapshot-checks.ts";
+import { identityChecks } from "./identity-checks.ts";
+import { listSnapshotsChecks } from "./list-snapshots-checks.ts";
+import { getVolumeChecks, listVolumesChecks } from "./list-volumes-checks.ts";
+import { nodeDataChecks } from "./node-data-checks.ts";
+import { nodeInfoChecks } from "./node-info-checks.ts";
+import { nodePublishChecks } from "./node-publish-checks.ts";
+import { nodeStageChecks, nodeUnstageChecks } from "./node-stage-checks.ts";
+import { nodeExpandChecks, nodeStatsChecks } from "./node-stats-checks.ts";
+import { nodeUnpublishChecks } from "./node-unpublish-checks.ts";
+import { protocolChecks } from "./protocol-checks.ts";
+import { secretChecks } from "./secret-checks.ts";
+import { createSnapshotChecks, deleteSnapshotChecks, getSnapshotChecks } from "./snapshot-checks.ts";
+import { snapshotMetadataChecks } from "./snapshot-metadata-checks.ts";
+import { validateChecks } from "./validate-checks.ts";
 
 const declared: readonly Check[] = [
   ...identityChecks,

@@ -1,6 +1,6 @@
 /** Calls made at once. */
 import type { GrpcCode } from "@longshore/csi";
-import type { CheckContext } from "../context.ts";
+import type { CheckContext } from "../check-context.ts";
 import { mustEnd } from "../expect.ts";
 
 /**

@@ -2,9 +2,9 @@
 import type { DescMethodServerStreaming, DescService } from "@bufbuild/protobuf";
 import type { ServerWritableStream } from "@grpc/grpc-js";
 import type { RuntimeEnv } from "@longshore/runtime";
-import { dispatchStream } from "../calls/streams.ts";
-import { statusOfFailure } from "../calls/unary.ts";
-import type { CsiHandlers } from "../connection.ts";
+import { dispatchStream } from "../calls/stream-transport.ts";
+import { statusOfFailure } from "../calls/unary-transport.ts";
+import type { CsiHandlers } from "../csi-connection.ts";
 import { grpcCodes } from "../errors.ts";
 import type { AnyMessage } from "./grpc-service.ts";
 

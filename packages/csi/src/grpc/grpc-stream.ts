@@ -2,7 +2,7 @@
 import type { DescMethodServerStreaming } from "@bufbuild/protobuf";
 import { type Client, Metadata, type ServiceError } from "@grpc/grpc-js";
 import type { RuntimeEnv } from "@longshore/runtime";
-import type { CsiCallOptions } from "../connection.ts";
+import type { CsiCallOptions } from "../csi-connection.ts";
 import { CsiCallError, type GrpcCode } from "../errors.ts";
 import { callErrorOf } from "./grpc-errors.ts";
 import { type AnyMessage, methodDefinition } from "./grpc-service.ts";

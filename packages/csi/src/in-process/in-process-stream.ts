@@ -8,9 +8,9 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { abortable, type Clock } from "@longshore/runtime";
-import { dispatchStream } from "../calls/streams.ts";
-import { statusOfFailure } from "../calls/unary.ts";
-import type { CsiCallOptions, CsiHandlers } from "../connection.ts";
+import { dispatchStream } from "../calls/stream-transport.ts";
+import { statusOfFailure } from "../calls/unary-transport.ts";
+import type { CsiCallOptions, CsiHandlers } from "../csi-connection.ts";
 import { CsiCallError } from "../errors.ts";
 
 /** Where a call goes, and what ends it besides itself. */

@@ -9,8 +9,8 @@ import {
   type MessageShape,
   toJson,
 } from "@bufbuild/protobuf";
+import { strippedSecret } from "./mask-secrets.ts";
 import { isSecretField } from "./request-secrets.ts";
-import { strippedSecret } from "./secret-mask.ts";
 
 /** The JSON form of a message with its secrets replaced by {@link strippedSecret}. */
 export function redact<S extends DescMessage>(schema: S, message: MessageShape<S>): JsonValue {

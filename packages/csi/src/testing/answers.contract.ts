@@ -1,5 +1,5 @@
 /**
- * How a driver's answers are cleaned, in every form of the CSI seams: the half of the contract that `guarded.ts` keeps.
+ * How a driver's answers are cleaned, in every form of the CSI seams: the half of the contract that `guarded-connection.ts` keeps.
  */
 import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { csiMethods, methodsWithSecrets, placesOfText, requestWithSecrets } from "@longshore/testing/csi";

@@ -1,7 +1,7 @@
 /** The page's program: follows the stream of pictures and says how the link is. */
 import type { DashboardState } from "../state.ts";
 import { type Freshness, freshnessOf, linkFreshness } from "./freshness.ts";
-import { createRenderer } from "./render.ts";
+import { createRenderer } from "./renderer.ts";
 
 /** The server sends something every 15 s. */
 const silentMs = 40_000;

@@ -2,7 +2,7 @@ import type { HostError } from "@longshore/runtime";
 import { VirtualClock } from "@longshore/runtime";
 import { expect, test } from "vitest";
 import { ConfigError, type ConfigHost } from "./cluster-config.ts";
-import { inClusterConfig } from "./in-cluster.ts";
+import { inClusterConfig } from "./in-cluster-config.ts";
 import { loadKubeconfig } from "./kubeconfig.ts";
 
 const signal = new AbortController().signal;

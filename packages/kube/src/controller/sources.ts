@@ -1,6 +1,6 @@
 /** What wakes a controller: changes in caches, and anything else that names keys. */
 import type { Informer } from "../informer/informer.ts";
-import { type KubeObject, keyOf, type Stored } from "../objects.ts";
+import { type KubeObject, keyOf, type Stored } from "../kube-objects.ts";
 import type { Priority } from "../queue/waiting-keys.ts";
 
 /** Wakes a key; in the background what no event asks for. */

@@ -2,7 +2,7 @@ import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test } from "vitest";
 import type { Event, Pod } from "../api-types.ts";
-import { type KubeClient, KubeTransportError } from "../client.ts";
+import { type KubeClient, KubeTransportError } from "../kube-client.ts";
 import { resources } from "../resources.ts";
 import { createEventRecorder, involvedObject } from "./event-recorder.ts";
 

@@ -17,9 +17,9 @@ import {
 } from "@longshore/runtime";
 import type { Event, ObjectReference } from "kubernetes-types/core/v1.js";
 import { apiTime } from "../api-time.ts";
-import { isNotFound, KubeApiError } from "../client.ts";
-import type { KubeEnv } from "../env.ts";
-import type { KubeObject, Stored } from "../objects.ts";
+import { isNotFound, KubeApiError } from "../kube-client.ts";
+import type { KubeEnv } from "../kube-env.ts";
+import type { KubeObject, Stored } from "../kube-objects.ts";
 import { apiVersionOf, type Resource, resources } from "../resources.ts";
 import { EventCorrelator, type EventText } from "./event-correlator.ts";
 

@@ -1,6 +1,6 @@
 /** Which versions of a resource the server has, asked once and remembered for a while. */
 import type { Clock } from "@longshore/runtime";
-import type { KubeObject } from "../objects.ts";
+import type { KubeObject } from "../kube-objects.ts";
 import type { Resource } from "../resources.ts";
 import { groupVersionPath } from "./request-path.ts";
 

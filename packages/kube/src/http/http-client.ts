@@ -3,11 +3,12 @@
  *
  * Invariants
  *  - Every call has a deadline on the clock seam, and ends at once when its signal aborts.
- *  - A request is repeated only where that is safe (`retry.ts`).
+ *  - A request is repeated only where that is safe (`retry-delay-ms.ts`).
  *  - Items of lists carry apiVersion and kind, which the server leaves out.
  *  - A watch ends in good order only when the server ended the stream between two events.
  */
 import { abortable, type RuntimeEnv, TimeLimit } from "@longshore/runtime";
+import type { ClusterConfig, Credential } from "../config/cluster-config.ts";
 import {
   type CallOptions,
   type DeleteOptions,
@@ -20,11 +21,11 @@ import {
   type WatchEvents,
   type WatchOptions,
   type WatchStream,
-} from "../client.ts";
-import type { ClusterConfig, Credential } from "../config/cluster-config.ts";
-import { type KubeObject, type ObjectRef, refOf, type Stored } from "../objects.ts";
+} from "../kube-client.ts";
+import { type KubeObject, type ObjectRef, refOf, type Stored } from "../kube-objects.ts";
 import { apiVersionOf, type Resource } from "../resources.ts";
 import { type ApiResource, Discovery } from "./discovery.ts";
+import { fenceOf } from "./fence-signal.ts";
 import { type FlowControl, TokenBucket } from "./flow-control.ts";
 import {
   type HttpRequest,
@@ -36,6 +37,7 @@ import {
 import { completed, type FreshForm, forgetManagedFields } from "./parsing/fresh-object.ts";
 import { parsePageWithoutManagedFields, parseWithoutManagedFields } from "./parsing/managed-fields-text.ts";
 import { SharedParts } from "./parsing/shared-parts.ts";
+import { readWatchEvents } from "./read-watch-events.ts";
 import {
   collectionPath,
   listQuery,
@@ -44,10 +46,8 @@ import {
   requireNamespace,
   watchQuery,
 } from "./request-path.ts";
-import { type FailedAttempt, parseRetryAfter, retryDelayMs } from "./retry.ts";
-import { fenceOf } from "./send-fence.ts";
+import { type FailedAttempt, parseRetryAfter, retryDelayMs } from "./retry-delay-ms.ts";
 import { apiErrorOf, isObjectMissing } from "./status.ts";
-import { readWatchEvents } from "./watch-stream.ts";
 
 /** How the client behaves beyond where it talks to. */
 export interface HttpClientOptions {

@@ -7,8 +7,8 @@ import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { DeadlineError, type TimeLimit, type Timer } from "@longshore/runtime";
 import type { Agent, Dispatcher } from "undici";
-import { KubeTransportError } from "../client.ts";
 import type { ClusterConfig, Credential } from "../config/cluster-config.ts";
+import { KubeTransportError } from "../kube-client.ts";
 
 /** One request. */
 export interface HttpRequest {

@@ -1,6 +1,6 @@
 /** Where the objects of a resource are served (Kubernetes API concepts, "Resource URIs"). */
-import type { ListOptions, WatchOptions } from "../client.ts";
-import type { KubeObject, ObjectRef } from "../objects.ts";
+import type { ListOptions, WatchOptions } from "../kube-client.ts";
+import type { KubeObject, ObjectRef } from "../kube-objects.ts";
 import type { Resource } from "../resources.ts";
 
 /** `/api/v1` or `/apis/GROUP/VERSION`. */

@@ -1,5 +1,5 @@
 /** Failed answers as typed errors. */
-import { KubeApiError, type Status } from "../client.ts";
+import { KubeApiError, type Status } from "../kube-client.ts";
 
 const reasonsByCode: ReadonlyMap<number, string> = new Map([
   [400, "BadRequest"],

@@ -1,5 +1,5 @@
 /** How far a cache has followed the server: for code that waits until the cache shows a change. */
-import type { ObjectKey } from "../objects.ts";
+import type { ObjectKey } from "../kube-objects.ts";
 
 /** The progress of one cache. */
 export interface CacheProgress {

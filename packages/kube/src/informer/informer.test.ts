@@ -3,7 +3,7 @@ import { SeededRandom } from "@longshore/runtime";
 import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test } from "vitest";
 import type { ConfigMap } from "../api-types.ts";
-import { KubeApiError, type KubeClient, KubeTransportError } from "../client.ts";
+import { KubeApiError, type KubeClient, KubeTransportError } from "../kube-client.ts";
 import { resources } from "../resources.ts";
 import { AdversarialServer } from "../testing/adversarial-server.ts";
 import { startInformer } from "./informer.ts";

@@ -8,13 +8,13 @@
  *  - A handler that throws harms neither the cache nor the other handlers.
  */
 import { abortable, type Component, TaskGroup } from "@longshore/runtime";
-import type { KubeEnv } from "../env.ts";
-import { type KubeObject, keyOf, type ObjectKey, type Stored } from "../objects.ts";
+import type { KubeEnv } from "../kube-env.ts";
+import { type KubeObject, keyOf, type ObjectKey, type Stored } from "../kube-objects.ts";
 import type { Resource } from "../resources.ts";
 import type { CacheProgress } from "./cache-progress.ts";
+import { compareResourceVersions } from "./compare-resource-versions.ts";
 import { type IndexFunction, ObjectCache } from "./object-cache.ts";
 import { Reflector, type ReflectorTarget } from "./reflector.ts";
-import { compareResourceVersions } from "./resource-version.ts";
 
 /** What to cache and how. */
 export interface InformerOptions<T extends KubeObject> {

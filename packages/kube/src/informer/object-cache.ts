@@ -4,7 +4,7 @@
  * Invariant: an object is in an index under exactly the values that the index function returned for it
  * when it was stored, so removing it always finds it again.
  */
-import type { KubeObject, ObjectKey, Stored } from "../objects.ts";
+import type { KubeObject, ObjectKey, Stored } from "../kube-objects.ts";
 
 /** Returns the values under which an object is found in an index. */
 export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonly string[];

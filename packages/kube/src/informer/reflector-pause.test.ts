@@ -1,6 +1,6 @@
 import { SeededRandom } from "@longshore/runtime";
 import { expect, test } from "vitest";
-import { KubeApiError, KubeTransportError } from "../client.ts";
+import { KubeApiError, KubeTransportError } from "../kube-client.ts";
 import { reflectorPauseMs } from "./reflector-pause.ts";
 
 const away = new KubeTransportError("connection refused");

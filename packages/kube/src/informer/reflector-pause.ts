@@ -5,7 +5,7 @@
  * (client-go begins with 800 ms to 1.6 s in every case).
  */
 import { type BackoffPolicy, backoffMs, type Random } from "@longshore/runtime";
-import { KubeTransportError } from "../client.ts";
+import { KubeTransportError } from "../kube-client.ts";
 
 /** No answer came. */
 const away: BackoffPolicy = { initialMs: 50, maximumMs: 1_000, jitter: 1 };

@@ -17,12 +17,18 @@
  *    ours when we reconnect, versions do not show that it was restored.)
  */
 import { abortable, errorChain, withDeadline } from "@longshore/runtime";
-import { isExpired, KubeApiError, KubeTransportError, type ListPage, type WatchEvent } from "../client.ts";
-import type { KubeEnv } from "../env.ts";
-import { type KubeObject, keyOf, type ObjectKey, type Stored } from "../objects.ts";
+import {
+  isExpired,
+  KubeApiError,
+  KubeTransportError,
+  type ListPage,
+  type WatchEvent,
+} from "../kube-client.ts";
+import type { KubeEnv } from "../kube-env.ts";
+import { type KubeObject, keyOf, type ObjectKey, type Stored } from "../kube-objects.ts";
 import type { Resource } from "../resources.ts";
+import { compareResourceVersions } from "./compare-resource-versions.ts";
 import { reflectorPauseMs } from "./reflector-pause.ts";
-import { compareResourceVersions } from "./resource-version.ts";
 import { watchSilence } from "./watch-silence.ts";
 
 /** Receives what the reflector sees. Must not throw. */

@@ -1,7 +1,7 @@
 /** One informer for each list that several controllers of a process need. */
 import { type Component, stopAll } from "@longshore/runtime";
-import type { KubeEnv } from "../env.ts";
-import type { KubeObject } from "../objects.ts";
+import type { KubeEnv } from "../kube-env.ts";
+import type { KubeObject } from "../kube-objects.ts";
 import type { Resource } from "../resources.ts";
 import { type Informer, type InformerOptions, startInformer } from "./informer.ts";
 

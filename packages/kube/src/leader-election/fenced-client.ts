@@ -8,10 +8,10 @@
  * carries the resource version that it was made from.
  */
 import { abortable, type Clock } from "@longshore/runtime";
-import type { KubeClient } from "../client.ts";
-import { fenceSignal } from "../http/send-fence.ts";
-import { interceptWrites } from "../intercepted-client.ts";
-import { LeadershipLostError } from "./leadership-lost.ts";
+import { fenceSignal } from "../http/fence-signal.ts";
+import { interceptWrites } from "../intercept-writes.ts";
+import type { KubeClient } from "../kube-client.ts";
+import { LeadershipLostError } from "./leadership-lost-error.ts";
 
 /** Until when a term surely lasts. */
 export interface Term {

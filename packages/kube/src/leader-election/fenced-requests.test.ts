@@ -8,7 +8,7 @@ import { anonymous, type CredentialSource } from "../config/cluster-config.ts";
 import { createHttpClient, type HttpClientOptions } from "../http/http-client.ts";
 import { resources } from "../resources.ts";
 import { fencedClient } from "./fenced-client.ts";
-import { LeadershipLostError } from "./leadership-lost.ts";
+import { LeadershipLostError } from "./leadership-lost-error.ts";
 
 const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

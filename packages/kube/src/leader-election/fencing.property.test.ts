@@ -7,8 +7,8 @@ import { SeededRandom } from "@longshore/runtime";
 import { ProcessClock, virtualEnv } from "@longshore/testing/kube";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { KubeClient } from "../client.ts";
-import { interceptWrites } from "../intercepted-client.ts";
+import { interceptWrites } from "../intercept-writes.ts";
+import type { KubeClient } from "../kube-client.ts";
 import { resources } from "../resources.ts";
 import { startLeaderElection } from "./leader-election.ts";
 

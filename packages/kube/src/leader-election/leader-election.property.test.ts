@@ -4,7 +4,7 @@ import { type Random, SeededRandom } from "@longshore/runtime";
 import { virtualEnv } from "@longshore/testing/kube";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type KubeClient, KubeTransportError } from "../client.ts";
+import { type KubeClient, KubeTransportError } from "../kube-client.ts";
 import { startLeaderElection } from "./leader-election.ts";
 
 const never = () => new AbortController().signal;

@@ -22,12 +22,12 @@ import {
   withDeadline,
 } from "@longshore/runtime";
 import type { Lease } from "kubernetes-types/coordination/v1.js";
-import { isAlreadyExists, isConflict, type KubeClient } from "../client.ts";
-import type { KubeEnv } from "../env.ts";
-import type { Stored } from "../objects.ts";
+import { isAlreadyExists, isConflict, type KubeClient } from "../kube-client.ts";
+import type { KubeEnv } from "../kube-env.ts";
+import type { Stored } from "../kube-objects.ts";
 import { resources } from "../resources.ts";
 import { fencedClient, type Term } from "./fenced-client.ts";
-import { LeadershipLostError } from "./leadership-lost.ts";
+import { LeadershipLostError } from "./leadership-lost-error.ts";
 import {
   type Candidate,
   heldSpec,

@@ -7,8 +7,8 @@
  * the object no more, or as deleting.
  */
 import type { CacheProgress } from "../informer/cache-progress.ts";
-import { compareResourceVersions } from "../informer/resource-version.ts";
-import { isDeleting, type KubeObject, type ObjectKey, type Stored } from "../objects.ts";
+import { compareResourceVersions } from "../informer/compare-resource-versions.ts";
+import { isDeleting, type KubeObject, type ObjectKey, type Stored } from "../kube-objects.ts";
 
 /** The last write to one object. */
 export interface OwnWrite {

@@ -22,9 +22,9 @@ import {
   type Timer,
   withDeadline,
 } from "@longshore/runtime";
-import { isConflict } from "../client.ts";
-import type { KubeEnv } from "../env.ts";
 import { type FlowControl, TokenBucket } from "../http/flow-control.ts";
+import { isConflict } from "../kube-client.ts";
+import type { KubeEnv } from "../kube-env.ts";
 import { type QueueMetrics, queueMetrics } from "./queue-metrics.ts";
 import { type Priority, WaitingKeys } from "./waiting-keys.ts";
 

@@ -8,11 +8,11 @@
  *  - API server and driver are written to through fences, which look at the clock before each call.
  *  - What was begun is not undone: the next leader finds it in API objects and driver, and continues.
  */
-import type { KubeClient } from "../client.ts";
-import type { KubeEnv } from "../env.ts";
+import type { KubeClient } from "../kube-client.ts";
+import type { KubeEnv } from "../kube-env.ts";
 import { fencedClient, type Term } from "../leader-election/fenced-client.ts";
 import { type LeaderElection, startLeaderElection } from "../leader-election/leader-election.ts";
-import { LeadershipLostError } from "../leader-election/leadership-lost.ts";
+import { LeadershipLostError } from "../leader-election/leadership-lost-error.ts";
 import { ComponentScope } from "./component-scope.ts";
 
 /** How replicas contend for leases; the defaults are those of the reference (docs/behaviour/sidecars.md 1). */

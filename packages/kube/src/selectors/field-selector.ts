@@ -1,5 +1,5 @@
 /** Field selectors: `metadata.name=a,status.phase!=Running` (k8s.io/apimachinery/pkg/fields). */
-import { compareBytes, SelectorError } from "./requirement.ts";
+import { compareBytes, SelectorError } from "./label-requirement.ts";
 
 /** One condition on one field. */
 export interface FieldRequirement {

@@ -10,7 +10,7 @@ import {
   type Labels,
   labelRequirement,
   SelectorError,
-} from "./requirement.ts";
+} from "./label-requirement.ts";
 import { qualifiedNameErrors } from "./validation.ts";
 
 /** Reads the text form, such as `app=web,tier in (a,b),!old`. @throws SelectorError */

@@ -1,13 +1,13 @@
 /** Node selectors of pods and of a PersistentVolume's node affinity (k8s.io/component-helpers/scheduling/corev1/nodeaffinity). */
 import type { NodeSelector, NodeSelectorRequirement, NodeSelectorTerm } from "kubernetes-types/core/v1.js";
-import type { KubeObject } from "../objects.ts";
+import type { KubeObject } from "../kube-objects.ts";
 import {
   LabelMatcher,
   type LabelOperator,
   type Labels,
   labelRequirement,
   SelectorError,
-} from "./requirement.ts";
+} from "./label-requirement.ts";
 
 const labelOperatorOf: ReadonlyMap<string, LabelOperator> = new Map([
   ["In", "in"],

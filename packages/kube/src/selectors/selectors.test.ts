@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { vectorFile } from "../../../../scripts/vectors/location.ts";
 import { runVectors } from "../../../../scripts/vectors/run.ts";
 import { parseFieldSelector } from "./field-selector.ts";
+import { SelectorError } from "./label-requirement.ts";
 import { labelSelectorMatches, parseLabelSelector } from "./label-selector.ts";
 import { nodeSelectorMatches } from "./node-selector.ts";
-import { SelectorError } from "./requirement.ts";
 
 test("every recorded answer about selectors and names", async () => {
   const reports: string[] = [];

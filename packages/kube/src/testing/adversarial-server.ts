@@ -13,8 +13,8 @@ import {
   type ListPage,
   type WatchEvent,
   type WatchOptions,
-} from "../client.ts";
-import type { KubeObject, Stored } from "../objects.ts";
+} from "../kube-client.ts";
+import type { KubeObject, Stored } from "../kube-objects.ts";
 import type { Resource } from "../resources.ts";
 
 type Change = { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: Stored<ConfigMap> };

@@ -10,7 +10,7 @@ import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { createAuthority, issueCertificate } from "@longshore/apiserver";
 import type { Random } from "@longshore/runtime";
-import { KubeApiError, type KubeClient, type ListOptions } from "../client.ts";
+import { KubeApiError, type KubeClient, type ListOptions } from "../kube-client.ts";
 import { resources } from "../resources.ts";
 
 /** Where it listens, and how bad it is. */

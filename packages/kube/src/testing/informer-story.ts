@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect } from "vitest";
 import type { ConfigMap } from "../api-types.ts";
 import type { Informer } from "../informer/informer.ts";
-import type { Stored } from "../objects.ts";
+import type { Stored } from "../kube-objects.ts";
 import type { AdversarialServer } from "./adversarial-server.ts";
 
 /** One step of a story. */

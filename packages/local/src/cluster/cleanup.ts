@@ -5,8 +5,8 @@
  */
 import { type Clock, errorChain, type Host, type Logger } from "@longshore/runtime";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
+import type { ClusterLayout } from "../layout/cluster-layout.ts";
 import { readJson } from "../layout/files.ts";
-import type { ClusterLayout } from "../layout/layout.ts";
 import { endProcess } from "../processes/supervisor.ts";
 import { isAlive, type ProcessIdentity } from "../programs/process-identity.ts";
 

@@ -1,9 +1,9 @@
 /** The directory of a cluster: who has it, by a lock of the kernel, and what may become one. */
 
 import { type Host, HostError, lockDirectory, type PathLock, PathLockedError } from "@longshore/runtime";
-import type { ClusterConfig } from "../layout/config.ts";
+import type { ClusterConfig } from "../layout/cluster-config.ts";
+import { type ClusterLayout, layoutProblem } from "../layout/cluster-layout.ts";
 import { ClusterDirectoryError } from "../layout/files.ts";
-import { type ClusterLayout, layoutProblem } from "../layout/layout.ts";
 import { keepFromOthers, unsafeOwner } from "../processes/machine.ts";
 import { identifyThisProcess, isAlive } from "../programs/process-identity.ts";
 import { type CleanupEnv, supervisorName } from "./cleanup.ts";

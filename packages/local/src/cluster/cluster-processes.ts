@@ -1,8 +1,8 @@
 /** The processes of a cluster by their pid files. */
 
 import type { Host } from "@longshore/runtime";
+import type { ClusterLayout } from "../layout/cluster-layout.ts";
 import { readJson } from "../layout/files.ts";
-import type { ClusterLayout } from "../layout/layout.ts";
 import { isAlive, type ProcessIdentity, processAgeMs, signalProcess } from "../programs/process-identity.ts";
 
 /** A process of the cluster as its pid file knows it. */

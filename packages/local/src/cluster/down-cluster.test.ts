@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { noMeter, silentLogger, systemClock, systemRandom, unprivilegedHost } from "@longshore/runtime";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { clusterConfig } from "../layout/config.ts";
+import { clusterConfig } from "../layout/cluster-config.ts";
+import { clusterLayout } from "../layout/cluster-layout.ts";
 import { ClusterDirectoryError } from "../layout/files.ts";
-import { clusterLayout } from "../layout/layout.ts";
 import { downCluster, upCluster } from "./process-cluster.ts";
 
 const env = {

@@ -3,13 +3,13 @@
  * is like is in its directory; nothing of that is lost when it is started.
  */
 
-import type { ClusterConfig } from "../layout/config.ts";
+import type { ClusterConfig } from "../layout/cluster-config.ts";
+import type { ClusterLayout } from "../layout/cluster-layout.ts";
 import { ClusterDirectoryError } from "../layout/files.ts";
-import type { ClusterLayout } from "../layout/layout.ts";
 import { makeSharedMount, mayMount } from "../processes/machine.ts";
 import type { CleanupEnv } from "./cleanup.ts";
 import { endClusterProcesses } from "./cleanup.ts";
-import { ClusterStartError } from "./start-failure.ts";
+import { ClusterStartError } from "./cluster-start-error.ts";
 
 /** What was asked for in words; undefined: as it is. */
 export interface AskedOfCluster {

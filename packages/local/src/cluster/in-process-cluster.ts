@@ -33,12 +33,12 @@ import {
   startCsiDriverOnNode,
 } from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
-import { readPodLogs } from "../containers/pod-logs.ts";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import { createProgramPodRuntime, type Program } from "../containers/program-pod-runtime.ts";
-import { type ClusterConfig, initialGates } from "../layout/config.ts";
-import { controllerManagerUser, csiControllerUser } from "../layout/control-plane-access.ts";
+import { readPodLogs } from "../containers/read-pod-logs.ts";
+import { type ClusterConfig, initialGates } from "../layout/cluster-config.ts";
 import { controllerPlace } from "../layout/driver-command.ts";
+import { controllerManagerUser, csiControllerUser } from "../layout/grant-control-plane.ts";
 import { controlPlane, createEmbeddedPlatform } from "../platform/embedded-platform.ts";
 import { bootstrap } from "./process-cluster.ts";
 

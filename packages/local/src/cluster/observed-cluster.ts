@@ -2,8 +2,8 @@
 import type { KubeClient } from "@longshore/kube";
 import type { Platform } from "@longshore/migration";
 import type { Host } from "@longshore/runtime";
-import { readPodLogs } from "../containers/pod-logs.ts";
-import type { ClusterConfig } from "../layout/config.ts";
+import { readPodLogs } from "../containers/read-pod-logs.ts";
+import type { ClusterConfig } from "../layout/cluster-config.ts";
 import type { ClusterEnv, SupervisedCluster } from "./process-cluster.ts";
 
 /** A call at the disk cloud, as far as it is counted. */

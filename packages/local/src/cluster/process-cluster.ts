@@ -19,8 +19,8 @@ import {
   defaultSnapshotClassAnnotation,
   snapshotResources,
 } from "@longshore/storage";
-import { type ClusterConfig, initialGates } from "../layout/config.ts";
-import { grantControlPlane } from "../layout/control-plane-access.ts";
+import { type ClusterConfig, initialGates } from "../layout/cluster-config.ts";
+import { type ClusterLayout, clusterLayout } from "../layout/cluster-layout.ts";
 import { controllerPlace, driverArgv, driverValues } from "../layout/driver-command.ts";
 import {
   ClusterDirectoryError,
@@ -29,19 +29,19 @@ import {
   writeClusterConfig,
   writeGates,
 } from "../layout/files.ts";
+import { grantControlPlane } from "../layout/grant-control-plane.ts";
 import { inTreeStorageClass } from "../layout/in-tree-storage-class.ts";
-import { type ClusterLayout, clusterLayout } from "../layout/layout.ts";
 import { embeddedFindings } from "../platform/embedded-findings.ts";
 import { controlPlane, createEmbeddedPlatform, type GateControl } from "../platform/embedded-platform.ts";
-import type { ProcessKind } from "../processes/component-processes.ts";
-import { processHost } from "../processes/environment.ts";
 import { freePort, makeSharedMount } from "../processes/machine.ts";
+import { processHost } from "../processes/process-env.ts";
+import type { ProcessKind } from "../processes/start-component-process.ts";
 import { type Supervisor, startSupervisor } from "../processes/supervisor.ts";
 import { endClusterProcesses, removeCluster, settleCluster, supervisorName } from "./cleanup.ts";
 import { claimDirectory, requireOwnProcesses } from "./cluster-directory.ts";
 import { agentProcess, processesOf, signalClusterProcess } from "./cluster-processes.ts";
+import { ClusterStartError, requireRoom, roomBytes, whileStarting } from "./cluster-start-error.ts";
 import { type AskedOfCluster, checkAsked, clearEarlierRun } from "./existing-cluster.ts";
-import { ClusterStartError, requireRoom, roomBytes, whileStarting } from "./start-failure.ts";
 
 /** What a cluster command needs. */
 export interface ClusterEnv extends RuntimeEnv {

@@ -1,11 +1,11 @@
 /** What is wrong with the processes of a cluster, as seen from outside: it needs no answer of any of them. */
 import type { Host } from "@longshore/runtime";
-import type { ClusterConfig } from "../layout/config.ts";
+import type { ClusterConfig } from "../layout/cluster-config.ts";
+import type { ClusterLayout } from "../layout/cluster-layout.ts";
 import { controllerPlace } from "../layout/driver-command.ts";
-import type { ClusterLayout } from "../layout/layout.ts";
 import { supervisorName } from "./cleanup.ts";
 import type { ProcessStatus } from "./cluster-processes.ts";
-import { fullBelowBytes } from "./start-failure.ts";
+import { fullBelowBytes } from "./cluster-start-error.ts";
 
 /** The state of a cluster's processes. */
 export interface ProcessHealth {

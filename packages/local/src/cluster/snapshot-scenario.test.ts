@@ -7,7 +7,7 @@ import { snapshotCrdsUrl, snapshotResources } from "@longshore/storage";
 // Tests stand outside the floors.
 import { type AccessLog, watchedClient } from "@longshore/testing/deployment";
 import { expect, it } from "vitest";
-import { clusterConfig } from "../layout/config.ts";
+import { clusterConfig } from "../layout/cluster-config.ts";
 import { createInProcessCluster } from "./in-process-cluster.ts";
 
 const { volumeSnapshots, volumeGroupSnapshots, volumeSnapshotContents } = snapshotResources;

@@ -22,8 +22,8 @@ import { startScheduler } from "../scheduler/scheduler.ts";
 import { startDisruptionController } from "../workloads/disruption-controller.ts";
 import { startNodeLifecycleController } from "../workloads/node-lifecycle-controller.ts";
 import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
-import { publishControlPlaneGates } from "./effective-gates.ts";
 import { fencedCloud } from "./fenced-cloud.ts";
+import { publishControlPlaneGates } from "./publish-control-plane-gates.ts";
 
 /** The seams of the controller manager. */
 export interface ControllerManagerEnv extends RuntimeEnv {

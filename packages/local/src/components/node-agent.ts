@@ -2,7 +2,7 @@
 import { type Component, featureGates } from "@longshore/runtime";
 import { awsEbsPlugin, csiPlugin, volumeGates } from "@longshore/volumes";
 import { type KubeletEnv, startKubelet } from "../kubelet/kubelet.ts";
-import { formatFeatureGates } from "./effective-gates.ts";
+import { formatFeatureGates } from "./publish-control-plane-gates.ts";
 
 /** Options of {@link startNodeAgent}. */
 export interface NodeAgentOptions {

@@ -6,7 +6,7 @@ import { resources } from "@longshore/kube";
 import { type Clock, noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { expect, it } from "vitest";
 import { createInProcessCluster, type Seams } from "../cluster/in-process-cluster.ts";
-import { clusterConfig } from "../layout/config.ts";
+import { clusterConfig } from "../layout/cluster-config.ts";
 import { controlPlane } from "../platform/embedded-platform.ts";
 import { recordPrograms, writerProgram } from "../records/in-process-programs.ts";
 import { writerSet } from "../records/writer-set.ts";

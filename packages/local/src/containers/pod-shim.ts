@@ -13,8 +13,8 @@ import { dirname, join } from "node:path";
 import { backoffMs, systemClock } from "@longshore/runtime/basics";
 import { writeFileAtomicSync } from "../programs/atomic-file.ts";
 import { identifyProcess } from "../programs/process-identity.ts";
+import { pathInRoot } from "./path-in-root.ts";
 import { expandVariables, mountVariable, type PodSandbox } from "./pod-runtime.ts";
-import { pathInRoot } from "./root-path.ts";
 
 /** What the shim is given. */
 export interface ShimFile {

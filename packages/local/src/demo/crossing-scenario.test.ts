@@ -2,7 +2,7 @@
 import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { expect, it } from "vitest";
 import { createInProcessCluster } from "../cluster/in-process-cluster.ts";
-import { clusterConfig } from "../layout/config.ts";
+import { clusterConfig } from "../layout/cluster-config.ts";
 import { readerProgram, recordPrograms, writerProgram } from "../records/in-process-programs.ts";
 import { observedInProcessCluster } from "../testing/observed-in-process-cluster.ts";
 import { type DemoCluster, runDemo } from "./demo.ts";

@@ -9,7 +9,7 @@ import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/ru
 import { type AccessLog, watchedClient } from "@longshore/testing/deployment";
 import { expect, it } from "vitest";
 import { createInProcessCluster } from "../cluster/in-process-cluster.ts";
-import { clusterConfig } from "../layout/config.ts";
+import { clusterConfig } from "../layout/cluster-config.ts";
 import { readerProgram, recordPrograms, writerProgram } from "../records/in-process-programs.ts";
 import { observedInProcessCluster } from "../testing/observed-in-process-cluster.ts";
 import { runDemo } from "./demo.ts";

@@ -2,7 +2,7 @@
 import type { CrossingEvent } from "@longshore/migration";
 import { observedCluster } from "../cluster/observed-cluster.ts";
 import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/process-cluster.ts";
-import { clusterConfig } from "../layout/config.ts";
+import { clusterConfig } from "../layout/cluster-config.ts";
 import { readerCommand, writerCommand } from "../records/process-programs.ts";
 import { type DemoCluster, runDemo } from "./demo.ts";
 import type { DemoReport } from "./report.ts";

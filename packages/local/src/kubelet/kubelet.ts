@@ -12,11 +12,11 @@ import { ComponentScope, createEventRecorder, type KubeClient } from "@longshore
 import type { Component, FeatureGates, Host, RuntimeEnv } from "@longshore/runtime";
 import { startNodeVolumes, type VolumePlugin } from "@longshore/volumes";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
-import { renewNodeLease } from "./node-lease.ts";
 import type { NodeIdentity } from "./node-object.ts";
 import { startNodePods } from "./node-pods.ts";
 import { startNodeReporter } from "./node-reporter.ts";
 import { startPodWorker } from "./pod-worker.ts";
+import { renewNodeLease } from "./renew-node-lease.ts";
 
 /** The seams of a node agent. */
 export interface KubeletEnv extends RuntimeEnv {

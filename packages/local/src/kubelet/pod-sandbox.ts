@@ -1,8 +1,8 @@
 /** Turns a pod and its mounted volumes into what the pod runtime is given. Pure. */
 import type { Container, Pod, Stored } from "@longshore/kube";
 import type { MountedVolume } from "@longshore/volumes";
-import { podLogFile } from "../containers/pod-logs.ts";
 import type { PodSandbox, SandboxMount } from "../containers/pod-runtime.ts";
+import { podLogFile } from "../containers/read-pod-logs.ts";
 
 /** The pod asks for something that this node cannot provide; the message names the field. */
 export class PodSpecError extends Error {

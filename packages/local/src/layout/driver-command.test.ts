@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { clusterConfig } from "./config.ts";
+import { clusterConfig } from "./cluster-config.ts";
+import { clusterLayout } from "./cluster-layout.ts";
 import {
   commandWords,
   controllerPlace,
@@ -7,7 +8,6 @@ import {
   driverArgv,
   driverValues,
 } from "./driver-command.ts";
-import { clusterLayout } from "./layout.ts";
 
 test.each<[string, readonly string[]]>([
   ["driver --a b", ["driver", "--a", "b"]],

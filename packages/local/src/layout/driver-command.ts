@@ -2,8 +2,8 @@
  * The command of the user's own driver: one process for the controller and one on each node. What differs from place
  * to place stands in braces and is filled in.
  */
-import type { ClusterConfig } from "./config.ts";
-import type { ClusterLayout } from "./layout.ts";
+import type { ClusterConfig } from "./cluster-config.ts";
+import type { ClusterLayout } from "./cluster-layout.ts";
 
 /** Where the controller service runs; a node's place is named after the node. */
 export const controllerPlace = "controller";

@@ -1,8 +1,8 @@
 /** Reading and writing the cluster directory's own files. */
 import type { GateValues } from "@longshore/migration";
 import type { Host } from "@longshore/runtime";
-import { type ClusterConfig, initialGates } from "./config.ts";
-import type { ClusterLayout } from "./layout.ts";
+import { type ClusterConfig, initialGates } from "./cluster-config.ts";
+import type { ClusterLayout } from "./cluster-layout.ts";
 
 /** The directory holds no cluster, or not one that this version can use. */
 export class ClusterDirectoryError extends Error {

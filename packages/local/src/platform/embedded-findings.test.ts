@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clusterLayout } from "../layout/layout.ts";
+import { clusterLayout } from "../layout/cluster-layout.ts";
 import { restartFinding } from "./embedded-findings.ts";
 
 const layout = clusterLayout("/c");

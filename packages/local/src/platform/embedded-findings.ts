@@ -7,8 +7,8 @@ import type { Finding, Wait } from "@longshore/migration";
 import type { DiskCloudClient } from "@longshore/reference-driver";
 import { type Clock, errorChain, withDeadline } from "@longshore/runtime";
 import { kubeletPaths } from "@longshore/volumes";
-import type { ClusterConfig } from "../layout/config.ts";
-import type { ClusterLayout } from "../layout/layout.ts";
+import type { ClusterConfig } from "../layout/cluster-config.ts";
+import type { ClusterLayout } from "../layout/cluster-layout.ts";
 
 /** A process of the cluster. */
 export interface ProcessFacts {

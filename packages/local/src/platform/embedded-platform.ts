@@ -5,7 +5,7 @@
 import { type KubeClient, resources } from "@longshore/kube";
 import type { CrossingMark, GateValues, Platform } from "@longshore/migration";
 import { type Clock, parseFeatureGates } from "@longshore/runtime";
-import { readControlPlaneGates } from "../components/effective-gates.ts";
+import { readControlPlaneGates } from "../components/publish-control-plane-gates.ts";
 import { featureGatesAnnotation } from "../kubelet/node-object.ts";
 
 /** Name of the control plane among those whose gates can be set. */

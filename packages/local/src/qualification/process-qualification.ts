@@ -2,7 +2,7 @@
 import { crossingSubject } from "@longshore/migration";
 import { observedCluster } from "../cluster/observed-cluster.ts";
 import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/process-cluster.ts";
-import { clusterConfig } from "../layout/config.ts";
+import { clusterConfig } from "../layout/cluster-config.ts";
 import { readDriverCalls } from "../layout/driver-calls.ts";
 import { controllerPlace, driverArgv, driverPlaceholders } from "../layout/driver-command.ts";
 import { readerCommand, writerCommand } from "../records/process-programs.ts";

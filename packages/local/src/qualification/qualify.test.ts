@@ -6,7 +6,7 @@ import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/ru
 import { snapshotCrdsUrl } from "@longshore/storage";
 import { expect, test } from "vitest";
 import { createInProcessCluster } from "../cluster/in-process-cluster.ts";
-import { clusterConfig } from "../layout/config.ts";
+import { clusterConfig } from "../layout/cluster-config.ts";
 import type { DriverCall } from "../layout/driver-calls.ts";
 import { readerProgram, recordPrograms, writerProgram } from "../records/in-process-programs.ts";
 import { observedInProcessCluster } from "../testing/observed-in-process-cluster.ts";

@@ -13,7 +13,7 @@ import {
 } from "@longshore/kube";
 import { selectedNodeAnnotation } from "@longshore/storage";
 import type { ClusterView } from "./cluster-view.ts";
-import { countedVolumes, volumeOnNode } from "./node-volumes.ts";
+import { countedVolumes, volumeOnNode } from "./counted-volumes.ts";
 import { claimsOfPod, isFullyBound } from "./pod-claims.ts";
 
 type NodeFilter = (view: ClusterView, pod: Pod, node: Stored<Node>) => string | undefined;

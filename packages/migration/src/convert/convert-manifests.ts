@@ -9,9 +9,9 @@
 
 import type { ConversionNote, NoteSink } from "./conversion-note.ts";
 import { type ConversionOptions, convertObject } from "./convert-object.ts";
-import { type ManifestInput, textBytes } from "./input-bytes.ts";
 import { isList, isObject, type KubeObject, nameOf } from "./kube-object.ts";
 import { type ItemType, itemTypeOf, itemTypeOfHead, typedItem } from "./list-items.ts";
+import { type ManifestInput, textBytes } from "./manifest-input.ts";
 import {
   JsonListOutput,
   JsonlOutput,
@@ -21,9 +21,9 @@ import {
   type OutputFormat,
   YamlOutput,
 } from "./manifest-output.ts";
+import { ManifestSplitter } from "./manifest-splitter.ts";
 import type { PieceSink } from "./piece-sink.ts";
 import { splicedVolume } from "./splice-json.ts";
-import { ManifestSplitter } from "./splitter.ts";
 import { encodingOf, TextFeed } from "./text-feed.ts";
 import { VolumeLines } from "./volume-lines.ts";
 import { hasComments } from "./yaml-comments.ts";

@@ -18,8 +18,8 @@ import {
   translateInTreePVToCSI,
   translateInTreeStorageClassToCSI,
 } from "@longshore/translation";
+import { type ClaimSizes, claimsForInlineVolumes, noClaimSizes } from "./claims-for-inline-volumes.ts";
 import { type NoteSink, stepText } from "./conversion-note.ts";
-import { type ClaimSizes, claimsForInlineVolumes, noClaimSizes } from "./inline-claims.ts";
 import { isObject, type KubeObject, member, nameOf, textAt } from "./kube-object.ts";
 import { inlineMigratableVolumes, podHolderOf } from "./pod-volumes.ts";
 

@@ -12,9 +12,9 @@
 
 import { checkInTreePV, type PersistentVolume, translateInTreePVToCSI } from "@longshore/translation";
 import { AffinityMemo, writtenAffinity } from "./affinity-memo.ts";
-import { OPEN_BRACE } from "./json-members.ts";
 import type { KubeObject } from "./kube-object.ts";
 import type { OutputBuffer } from "./manifest-output.ts";
+import { OPEN_BRACE } from "./member-scanner.ts";
 import { type Edit, specEdits } from "./splice-json.ts";
 import { sourceNames, volumeScanner } from "./volume-scanner.ts";
 

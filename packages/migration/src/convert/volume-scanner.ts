@@ -1,7 +1,7 @@
 /** The members of a PersistentVolume that its translation reads, and where they are in a line of JSON. */
 
 import { allPlugins } from "@longshore/translation";
-import { MemberScanner } from "./json-members.ts";
+import { MemberScanner } from "./member-scanner.ts";
 
 /** The spec's members that hold an in-tree source which can cross. */
 export const sourceNames: readonly string[] = allPlugins.map(({ source }) => source);

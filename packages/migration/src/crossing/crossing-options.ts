@@ -2,9 +2,9 @@
 import type { KubeClient } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
 import type { CrossingListener } from "./crossing-events.ts";
-import type { Runner } from "./journal.ts";
+import type { Runner } from "./crossing-journal.ts";
+import type { CrossingDirection, CrossingSubject } from "./crossing-subject.ts";
 import type { Platform } from "./platform.ts";
-import type { CrossingDirection, CrossingSubject } from "./subject.ts";
 
 /** The seams of a crossing. */
 export interface CrossingEnv extends RuntimeEnv {

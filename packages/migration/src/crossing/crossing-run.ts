@@ -2,16 +2,16 @@
 import { resources } from "@longshore/kube";
 import { cordon, isCordonedForCrossing, uncordon } from "./cordon.ts";
 import { type CrossingEnv, type CrossingOptions, defaultStepTimeoutMs } from "./crossing-options.ts";
-import { drainNode } from "./drain.ts";
+import { gateValuesFor } from "./crossing-subject.ts";
+import { drainNode } from "./drain-node.ts";
 import type { JournalKeeper } from "./journal-keeper.ts";
 import { objectsCarryingMarks } from "./marks.ts";
 import { csiNodeLacks, volumesLeft } from "./node-state.ts";
 import { patiently } from "./patience.ts";
 import type { CrossingMark } from "./platform.ts";
-import { type OnWaiting, watchStep } from "./step-watch.ts";
-import { gateValuesFor } from "./subject.ts";
 import type { Wait, WaitReport } from "./wait.ts";
 import { gatesWait, volumesWait, waitFor } from "./waits.ts";
+import { type OnWaiting, watchStep } from "./watch-step.ts";
 
 const pollMs = 100;
 

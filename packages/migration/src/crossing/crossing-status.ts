@@ -1,6 +1,6 @@
 /** How far a crossing is and who runs it, from its journal: what a view shows. Pure. */
-import type { CrossingJournal, Runner, RunRecord } from "./journal.ts";
-import type { CrossingDirection } from "./subject.ts";
+import type { CrossingJournal, Runner, RunRecord } from "./crossing-journal.ts";
+import type { CrossingDirection } from "./crossing-subject.ts";
 import type { WaitSubject } from "./wait.ts";
 
 /** A crossing at a glance. Times are RFC 3339. */

@@ -9,8 +9,8 @@ import {
 import { SimulatedHost, VirtualClock } from "@longshore/runtime";
 import { describe, expect, test } from "vitest";
 import type { CrossingEvent } from "./crossing-events.ts";
+import { readJournal } from "./crossing-journal.ts";
 import { crossingStatusOf } from "./crossing-status.ts";
-import { readJournal } from "./journal.ts";
 import {
   aCluster,
   cross,

@@ -9,19 +9,20 @@
  *  - Going over, the control plane is first; going back, it is last.
  *  - Every step first looks whether it is done already: a run may be ended anywhere and begun again.
  *  - An API server that goes away once the run has begun is waited for; only the preflight fails at once.
- *  - Every step has a limit, and reports what it waits for (`step-watch.ts`).
+ *  - Every step has a limit, and reports what it waits for (`watch-step.ts`).
  *
  * Source: docs/behaviour/migration-controllers.md Part C.
  */
+
+import { type CrossingJournal, JournalError, readJournal } from "./crossing-journal.ts";
+import { observe } from "./crossing-observation.ts";
 import type { CrossingEnv, CrossingOptions } from "./crossing-options.ts";
 import { CrossingRun } from "./crossing-run.ts";
+import type { CrossingDirection } from "./crossing-subject.ts";
 import { type Finding, findingWords } from "./finding.ts";
-import { type CrossingJournal, JournalError, readJournal } from "./journal.ts";
 import { JournalKeeper } from "./journal-keeper.ts";
-import { observe } from "./observation.ts";
-import { preflightFindings } from "./preflight.ts";
-import { type OnWaiting, StepTimeoutError } from "./step-watch.ts";
-import type { CrossingDirection } from "./subject.ts";
+import { preflightFindings } from "./preflight-findings.ts";
+import { type OnWaiting, StepTimeoutError } from "./watch-step.ts";
 
 /** How it went. */
 export interface CrossingResult {

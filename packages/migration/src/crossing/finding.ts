@@ -1,7 +1,7 @@
 /** What a preflight finds, and what all of its parts look at. */
 import { foreignText } from "@longshore/runtime";
-import type { CrossingObservation } from "./observation.ts";
-import type { CrossingDirection, CrossingSubject } from "./subject.ts";
+import type { CrossingObservation } from "./crossing-observation.ts";
+import type { CrossingDirection, CrossingSubject } from "./crossing-subject.ts";
 
 /** One thing that stands in the way, or may. */
 export interface Finding {

@@ -1,6 +1,6 @@
 /** Writes a crossing's journal: one write at a time, and of notes that come meanwhile only the newest. */
 import { type Clock, errorChain, type Host, type Logger } from "@longshore/runtime";
-import { type CrossingJournal, type RunRecord, writeJournal } from "./journal.ts";
+import { type CrossingJournal, type RunRecord, writeJournal } from "./crossing-journal.ts";
 
 /** What the keeper needs. */
 export interface JournalEnv {

@@ -5,9 +5,9 @@
 import type { CSINode, KubeClient, Node, Stored } from "@longshore/kube";
 import { resources } from "@longshore/kube";
 import { isCordonedForCrossing, uncordon } from "./cordon.ts";
+import { type CrossingSubject, gateValuesFor } from "./crossing-subject.ts";
 import { csiNodeLacks } from "./node-state.ts";
 import type { GateValues, Platform } from "./platform.ts";
-import { type CrossingSubject, gateValuesFor } from "./subject.ts";
 
 /** By which code the plugin's volumes are served, as the gates say. */
 export type Served = "csi" | "in-tree" | "unknown";

@@ -1,8 +1,8 @@
 /** The marks that a driver's sidecars leave on objects of a migrated plugin. Pure. */
 import type { PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
 import { migratedToAnnotation } from "@longshore/storage";
+import { type CrossingSubject, sidecarFinalizers } from "./crossing-subject.ts";
 import { isVolumeOfPlugin } from "./pod-facts.ts";
-import { type CrossingSubject, sidecarFinalizers } from "./subject.ts";
 import type { WaitSubject } from "./wait.ts";
 
 type Marked = Stored<PersistentVolume> | Stored<PersistentVolumeClaim>;

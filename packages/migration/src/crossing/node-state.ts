@@ -1,7 +1,7 @@
 /** What a crossing reads off a node: pure functions of its objects. Source: docs/behaviour/migration-controllers.md C1, C2. */
 import type { CSINode, Node, VolumeAttachment } from "@longshore/kube";
 import { migratedPluginsAnnotation, uncertainVolumesOf } from "@longshore/storage";
-import { type CrossingDirection, type CrossingSubject, isVolumeOf } from "./subject.ts";
+import { type CrossingDirection, type CrossingSubject, isVolumeOf } from "./crossing-subject.ts";
 
 /** What of the plugin is still in use or attached on the node; empty when nothing is. */
 export function volumesLeft(

@@ -4,8 +4,8 @@
  */
 import { KubeApiError, KubeTransportError } from "@longshore/kube";
 import { backoffMs, type Clock } from "@longshore/runtime";
-import type { OnWaiting } from "./step-watch.ts";
 import { apiServerWait } from "./waits.ts";
+import type { OnWaiting } from "./watch-step.ts";
 
 const pause = { initialMs: 100, maximumMs: 5000 };
 

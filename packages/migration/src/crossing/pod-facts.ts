@@ -1,7 +1,7 @@
 /** What a crossing reads off a pod: pure functions of it and of the volumes it uses. */
 import type { PersistentVolume, PersistentVolumeClaim, Pod, Stored, Volume } from "@longshore/kube";
 import { getInTreePluginNameFromSpec, isInlineMigratable, isPVMigratable } from "@longshore/translation";
-import type { CrossingSubject } from "./subject.ts";
+import type { CrossingSubject } from "./crossing-subject.ts";
 
 /** Finds the volumes of pods. */
 export interface VolumeIndex {

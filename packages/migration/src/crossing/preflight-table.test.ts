@@ -12,10 +12,10 @@ import type {
   VolumeAttachment,
 } from "@longshore/kube";
 import { expect, test } from "vitest";
+import type { CrossingObservation } from "./crossing-observation.ts";
+import { type CrossingDirection, crossingSubject } from "./crossing-subject.ts";
 import { findingWords } from "./finding.ts";
-import type { CrossingObservation } from "./observation.ts";
-import { preflightFindings } from "./preflight.ts";
-import { type CrossingDirection, crossingSubject } from "./subject.ts";
+import { preflightFindings } from "./preflight-findings.ts";
 
 const subject = crossingSubject("aws-ebs");
 const driver = subject.driverName;

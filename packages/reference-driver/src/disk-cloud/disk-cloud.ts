@@ -18,10 +18,10 @@ import {
 } from "@longshore/runtime";
 import { type CloudCaller, CloudError, type Instance } from "@longshore/volumes";
 import { type CallCounters, type CallLog, type CloudCall, type CloudOp, openCallLog } from "./call-log.ts";
+import { CloudFaults, type CloudKnobs } from "./cloud-faults.ts";
 import type { DiskRecord } from "./cloud-state.ts";
 import * as record from "./disk-record.ts";
 import { DiskWork, isFull } from "./disk-work.ts";
-import { CloudFaults, type CloudKnobs } from "./faults.ts";
 import type { DiskCondition, ProviderCloud, ProviderDisk } from "./provider-cloud.ts";
 import * as snapshots from "./snapshot-record.ts";
 import { SnapshotWork } from "./snapshot-work.ts";

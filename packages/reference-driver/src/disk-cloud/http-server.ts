@@ -6,8 +6,8 @@ import { type Component, underUmask } from "@longshore/runtime";
 import { CloudError, type Instance } from "@longshore/volumes";
 import Fastify from "fastify";
 import { type CloudOp, cloudOps } from "./call-log.ts";
+import type { CloudKnobs } from "./cloud-faults.ts";
 import type { DiskCloudService } from "./disk-cloud.ts";
-import type { CloudKnobs } from "./faults.ts";
 import type {
   AttachOptions,
   CreateDiskRequest,

@@ -1,7 +1,6 @@
 /** The disk cloud: the stand-in for a provider's disk API. */
 export { createDiskCloud, type DiskCloudService } from "./disk-cloud.ts";
 export { connectDiskCloud, type DiskCloudClient } from "./http-client.ts";
-export { startDiskCloud } from "./locked-cloud.ts";
 export {
   type DiskSnapshot,
   type DiskSource,
@@ -10,3 +9,4 @@ export {
   type SnapshotGroup,
   snapshotBlockBytes,
 } from "./provider-cloud.ts";
+export { startDiskCloud } from "./start-disk-cloud.ts";

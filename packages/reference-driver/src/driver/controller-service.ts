@@ -16,13 +16,13 @@ import {
   ControllerServiceCapability_RPC_Type as Rpc,
   ValidateVolumeCapabilitiesRequestSchema,
 } from "@longshore/csi";
-import { checkCapability, unsupportedReason, useOf } from "./capabilities.ts";
-import type { ControllerServiceOptions } from "./controller-options.ts";
+import { checkCapability, unsupportedReason, useOf } from "./check-capability.ts";
+import type { ControllerServiceOptions } from "./controller-service-options.ts";
 import { createVolume } from "./create-volume.ts";
 import { pageOf } from "./pages.ts";
-import { PendingCalls } from "./pending.ts";
-import { requestChecks } from "./requests.ts";
-import { snapshotHandlers } from "./snapshot-service.ts";
+import { PendingCalls } from "./pending-calls.ts";
+import { requestChecks } from "./request-checks.ts";
+import { snapshotHandlers } from "./snapshot-handlers.ts";
 import { volumeIndex } from "./volume-index.ts";
 import {
   checkMutable,

@@ -9,10 +9,10 @@ import {
 } from "@longshore/csi";
 import { CloudError } from "@longshore/volumes";
 import type { DiskSource, ProviderDisk } from "../disk-cloud/index.ts";
-import { checkCapability } from "./capabilities.ts";
-import type { ControllerServiceOptions } from "./controller-options.ts";
-import type { PendingCalls } from "./pending.ts";
-import type { RequestChecks } from "./requests.ts";
+import { checkCapability } from "./check-capability.ts";
+import type { ControllerServiceOptions } from "./controller-service-options.ts";
+import type { PendingCalls } from "./pending-calls.ts";
+import type { RequestChecks } from "./request-checks.ts";
 import type { VolumeIndex } from "./volume-index.ts";
 import {
   allowedZones,

@@ -7,7 +7,7 @@ import {
   type VolumeCapability,
 } from "@longshore/csi";
 import type { Host } from "@longshore/runtime";
-import { checkCapability, isReaderMode, isSingleWriter, mountGroupOf, useOf } from "./capabilities.ts";
+import { checkCapability, isReaderMode, isSingleWriter, mountGroupOf, useOf } from "./check-capability.ts";
 import { topMount, unmountAll } from "./mounted-paths.ts";
 import type { NodeAttachment, NodeMachine } from "./node-machine.ts";
 import {

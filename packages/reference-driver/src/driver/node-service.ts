@@ -27,8 +27,8 @@ import { publishVolume, unpublishVolume } from "./node-publish.ts";
 import { nodeRecords } from "./node-records.ts";
 import { stageVolume, unstageVolume } from "./node-stage.ts";
 import { expandVolume, volumeStats } from "./node-stats.ts";
-import { PendingCalls } from "./pending.ts";
-import { requestChecks } from "./requests.ts";
+import { PendingCalls } from "./pending-calls.ts";
+import { requestChecks } from "./request-checks.ts";
 import { answering } from "./statuses.ts";
 import { volumeIndex } from "./volume-index.ts";
 

@@ -6,7 +6,7 @@ import {
   type VolumeCapability,
 } from "@longshore/csi";
 import { type Host, HostError } from "@longshore/runtime";
-import { checkCapability, fsTypeOf, isReaderMode, useOf } from "./capabilities.ts";
+import { checkCapability, fsTypeOf, isReaderMode, useOf } from "./check-capability.ts";
 import { topMount, unmountAll } from "./mounted-paths.ts";
 import type { NodeAttachment, NodeMachine } from "./node-machine.ts";
 import { digestOf, withoutStaging, withStaging } from "./node-records.ts";

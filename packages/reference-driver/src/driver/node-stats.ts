@@ -6,7 +6,7 @@ import {
   VolumeUsage_Unit as Unit,
 } from "@longshore/csi";
 import { type Host, HostError, type Mount } from "@longshore/runtime";
-import { checkCapability } from "./capabilities.ts";
+import { checkCapability } from "./check-capability.ts";
 import { topMount } from "./mounted-paths.ts";
 import type { NodeMachine } from "./node-machine.ts";
 

@@ -10,8 +10,8 @@ import { driverKind } from "./driver-kinds.ts";
 import { type FaultName, withFaults } from "./faults/index.ts";
 import { identityService } from "./identity-service.ts";
 import { nodeService } from "./node-service.ts";
+import { groupControllerService } from "./snapshot-handlers.ts";
 import { snapshotMetadataService } from "./snapshot-metadata-service.ts";
-import { groupControllerService } from "./snapshot-service.ts";
 
 /** What the driver runs on. */
 export interface ReferenceDriverEnv extends RuntimeEnv {

@@ -4,8 +4,8 @@
  */
 import * as fs from "node:fs/promises";
 import type { DiskBlocks, DiskBlocksQuery } from "./host.ts";
-import { hostStep } from "./node-errors.ts";
 import { runTool } from "./node-programs.ts";
+import { hostStep } from "./to-host-error.ts";
 
 /** Data that one call reads at most, in bytes, so that none takes long. */
 const readBytesMax = 512 * 1024 * 1024;

@@ -7,9 +7,9 @@ import * as fs from "node:fs/promises";
 import { HostError } from "./host.ts";
 import { baseOf } from "./host-paths.ts";
 import type { LoopDevice } from "./kernel-loop-devices.ts";
-import type { MountInfo } from "./mountinfo.ts";
-import { hostStep } from "./node-errors.ts";
+import type { MountInfo } from "./mount-info.ts";
 import { runTool } from "./node-programs.ts";
+import { hostStep } from "./to-host-error.ts";
 
 const attemptsMax = 5;
 

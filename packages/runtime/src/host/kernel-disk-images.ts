@@ -9,9 +9,9 @@
 import * as fs from "node:fs/promises";
 import { HostError } from "./host.ts";
 import { baseOf, parentOf } from "./host-paths.ts";
-import { hostStep } from "./node-errors.ts";
 import { syncDirectory } from "./node-files.ts";
 import { runTool, ToolError } from "./node-programs.ts";
+import { hostStep } from "./to-host-error.ts";
 
 /** Where the file system cannot allocate, each block is written. */
 const allocateTimeoutMs = 600_000;

@@ -26,11 +26,11 @@ import { blocksOfFile } from "./kernel-disk-blocks.ts";
 import { whileUnwritten } from "./kernel-disk-copies.ts";
 import { allocate, check, keepRoom, keepRoomMounted } from "./kernel-disk-images.ts";
 import { type LoopDevice, loopDevices } from "./kernel-loop-devices.ts";
-import { type MountInfo, mountsBelow, parseMountInfo } from "./mountinfo.ts";
+import { type MountInfo, mountsBelow, parseMountInfo } from "./mount-info.ts";
 import { chownTree } from "./node-chown-tree.ts";
-import { hostStep, isMissing } from "./node-errors.ts";
 import * as files from "./node-files.ts";
 import { runProgram, runTool } from "./node-programs.ts";
+import { hostStep, isMissing } from "./to-host-error.ts";
 
 /**
  * Of ext3 and ext4: never asks, never reserves blocks for root. Nothing is discarded, now or by the kernel afterwards (see

@@ -7,7 +7,7 @@ import { constants } from "node:fs";
 import * as fs from "node:fs/promises";
 import { HostError } from "./host.ts";
 import { childOf } from "./host-paths.ts";
-import { errnoOf, hostStep } from "./node-errors.ts";
+import { errnoOf, hostStep } from "./to-host-error.ts";
 
 /** O_PATH (linux/fcntl.h): names an inode without opening it, so that no device or pipe is woken. */
 const byName = process.platform === "linux" ? 0o10000000 : constants.O_RDONLY | constants.O_NONBLOCK;

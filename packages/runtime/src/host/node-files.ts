@@ -11,8 +11,8 @@ import { systemClock } from "../clock/system-clock.ts";
 import type { FileKind, FileStat, FileSystemUsage } from "./host.ts";
 import { HostError } from "./host.ts";
 import { baseOf, childOf, parentOf } from "./host-paths.ts";
-import { errnoOf, hostStep, isMissing } from "./node-errors.ts";
 import { runTool } from "./node-programs.ts";
+import { errnoOf, hostStep, isMissing } from "./to-host-error.ts";
 
 /** Data that is not shared with the original has to be written. */
 const copyTimeoutMs = 600_000;

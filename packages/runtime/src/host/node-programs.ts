@@ -1,7 +1,7 @@
 /** Running programs with execFile, never a shell. */
 import { execFile } from "node:child_process";
 import { HostError, type ProgramOptions, type ProgramResult } from "./host.ts";
-import { codeOfText, errnoOf, toHostError } from "./node-errors.ts";
+import { codeOfText, errnoOf, toHostError } from "./to-host-error.ts";
 
 const outputBytesMax = 16 * 1024 * 1024;
 

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { KeyedLock } from "../locks/keyed-lock.ts";
 import { HostError } from "./host.ts";
 import { kernelHost } from "./kernel-host.ts";
-import { mountsBelow, parseMountInfo } from "./mountinfo.ts";
-import { codeOfText } from "./node-errors.ts";
+import { mountsBelow, parseMountInfo } from "./mount-info.ts";
+import { codeOfText } from "./to-host-error.ts";
 import { unprivilegedHost } from "./unprivileged-host.ts";
 
 const never = new AbortController().signal;

@@ -3,7 +3,7 @@
  * the nodes of a local cluster see each other's loop devices. Content belongs to the backing file.
  */
 import { HostError } from "./host.ts";
-import { type DeviceNode, type FileNode, SimulatedFileSystem } from "./simulated-tree.ts";
+import { type DeviceNode, type FileNode, SimulatedFileSystem } from "./simulated-file-system.ts";
 
 /** A loop device. */
 export interface SimulatedLoop {

@@ -23,9 +23,9 @@ import {
 } from "./host.ts";
 import { checkedPath, isAtOrBelow } from "./host-paths.ts";
 import { SimulatedDisks, type SimulatedLoop } from "./simulated-disks.ts";
+import { type DirectoryNode, type FileNode, SimulatedFileSystem } from "./simulated-file-system.ts";
 import { type Place, type SimulatedMount, SimulatedMounts, type Slot } from "./simulated-mounts.ts";
-import { type DirectoryNode, type FileNode, SimulatedFileSystem } from "./simulated-tree.ts";
-import { blocksOfImage, type TreeEntry, treeImage } from "./tree-blocks.ts";
+import { blocksOfImage, type TreeEntry, treeImage } from "./tree-image.ts";
 
 /** What a simulated host is like. */
 export interface SimulatedHostOptions {

@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import { HostError } from "./host.ts";
 import { childOf } from "./host-paths.ts";
-import type { DirectoryNode, SimulatedFileSystem, TreeNode } from "./simulated-tree.ts";
+import type { DirectoryNode, SimulatedFileSystem, TreeNode } from "./simulated-file-system.ts";
 
 /** One mount; the root mount has no parent. */
 export interface SimulatedMount {

@@ -7,9 +7,9 @@ import { createHash } from "node:crypto";
 import * as fs from "node:fs/promises";
 import { HostError } from "./host.ts";
 import { childOf, isAtOrBelow, parentOf } from "./host-paths.ts";
-import { isMissing } from "./node-errors.ts";
 import { syncDirectory, syncTree, writeAtomic } from "./node-files.ts";
-import { type TreeEntry, treeImage } from "./tree-blocks.ts";
+import { isMissing } from "./to-host-error.ts";
+import { type TreeEntry, treeImage } from "./tree-image.ts";
 import { mountsOn } from "./unprivileged-mounts.ts";
 
 const attachedSuffix = ".d";

@@ -19,10 +19,10 @@ import {
 } from "./host.ts";
 import { checkedPath, isAtOrBelow } from "./host-paths.ts";
 import { chownTree } from "./node-chown-tree.ts";
-import { hostStep, isMissing } from "./node-errors.ts";
 import * as files from "./node-files.ts";
 import { runProgram } from "./node-programs.ts";
-import { blocksOfImage } from "./tree-blocks.ts";
+import { hostStep, isMissing } from "./to-host-error.ts";
+import { blocksOfImage } from "./tree-image.ts";
 import * as devices from "./unprivileged-devices.ts";
 import * as mounts from "./unprivileged-mounts.ts";
 

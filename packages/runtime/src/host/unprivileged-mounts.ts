@@ -14,8 +14,8 @@ import * as fs from "node:fs/promises";
 import { resolve } from "node:path";
 import { HostError, type Mount } from "./host.ts";
 import { baseOf, childOf, parentOf } from "./host-paths.ts";
-import { isMissing } from "./node-errors.ts";
 import { writeAtomic } from "./node-files.ts";
+import { isMissing } from "./to-host-error.ts";
 
 const linksMax = 40;
 const recordSuffix = ".longshore-mount";

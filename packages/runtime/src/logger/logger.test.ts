@@ -3,7 +3,7 @@ import { VirtualClock } from "../clock/virtual-clock.ts";
 import { loggerContract } from "./logger.contract.ts";
 import { errorChain, silentLogger } from "./logger.ts";
 import { createLogger, type LoggerOptions } from "./logger-pino.ts";
-import { recordingLogger } from "./logger-recording.ts";
+import { recordingLogger } from "./recording-logger.ts";
 
 function collecting(options: Partial<LoggerOptions> = {}) {
   const written: string[] = [];

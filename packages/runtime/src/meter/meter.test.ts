@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { meterContract } from "./meter.contract.ts";
 import { type MetricLabels, noMeter } from "./meter.ts";
-import { createMeter } from "./meter-prometheus.ts";
-import { recordingMeter } from "./meter-recording.ts";
+import { createMeter } from "./prometheus-meter.ts";
+import { recordingMeter } from "./recording-meter.ts";
 
 meterContract("real", () => {
   const meter = createMeter();

@@ -1,6 +1,6 @@
 /** What the controllers of the attacher work with. */
 import type { CSINode, EventRecorder, Informer, PersistentVolume, VolumeAttachment } from "@longshore/kube";
-import type { Driver, SidecarEnv } from "../common/env.ts";
+import type { Driver, SidecarEnv } from "../common/sidecar-env.ts";
 import type { AttachRules } from "./attach-rules.ts";
 import type { VolumeReleases } from "./volume-releases.ts";
 

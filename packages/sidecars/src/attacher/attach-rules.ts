@@ -1,6 +1,6 @@
 /** What the attacher does for every attachment of its driver alike. */
 import { attacherFinalizer } from "@longshore/storage";
-import type { Driver } from "../common/env.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 
 /** What holds for every attachment of the driver. */
 export interface AttachRules {

@@ -11,17 +11,17 @@ import {
 } from "@longshore/kube";
 import { type BackoffPolicy, type Component, periodically } from "@longshore/runtime";
 import { cachedAttachments, cachedCsiNodes, cachedVolumes } from "../common/caches.ts";
-import type { SidecarEnv } from "../common/env.ts";
 import { type Serve, type SidecarContext, startAlone } from "../common/sidecar.ts";
-import { announcedNodeIds } from "./announced-node-id.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
+import { announcedNodeIds } from "./announced-node-ids.ts";
 import type { AttachCaches, AttachContext } from "./attach-context.ts";
 import { attachRules } from "./attach-rules.ts";
 import { attachSteps } from "./attach-steps.ts";
 import { isOwnIntent, shouldEnqueue } from "./attach-triggers.ts";
 import { attachGoal } from "./observed-attachment.ts";
 import { contradicted, listPublished } from "./published-volumes.ts";
-import { trivialAttachSteps } from "./trivial-attacher.ts";
-import { volumeFinalizerSteps, volumeSources } from "./volume-finalizer.ts";
+import { trivialAttachSteps } from "./trivial-attach-steps.ts";
+import { volumeFinalizerSteps, volumeSources } from "./volume-finalizer-steps.ts";
 import { VolumeReleases } from "./volume-releases.ts";
 
 /** How the attacher works; the defaults are those of the reference (docs/behaviour/sidecars.md 3). */

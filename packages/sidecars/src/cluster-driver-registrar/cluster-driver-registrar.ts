@@ -13,8 +13,8 @@ import {
   type Stored,
 } from "@longshore/kube";
 import { assertNever, type Component, periodically, withDeadline } from "@longshore/runtime";
-import type { SidecarEnv } from "../common/env.ts";
 import { type Serve, startAlone } from "../common/sidecar.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
 import { csiDriverObject, decideCsiDriverStep, isOwnCsiDriver } from "./csi-driver-step.ts";
 
 /** How the registrar works. */

@@ -6,7 +6,7 @@
  */
 import { ComponentScope, type SharedInformers, sharedInformers } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
-import { type Driver, learnDriver, type SidecarEnv } from "./env.ts";
+import { type Driver, learnDriver, type SidecarEnv } from "./sidecar-env.ts";
 
 /** What a sidecar works with. */
 export interface SidecarContext {

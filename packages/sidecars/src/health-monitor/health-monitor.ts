@@ -5,9 +5,9 @@
 import { createEventRecorder, type KubeClient, resources } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import { cachedNodeConditions, cachedPodsUsingClaims, cachedVolumes } from "../common/caches.ts";
-import type { SidecarEnv } from "../common/env.ts";
 import { type Serve, startAlone } from "../common/sidecar.ts";
-import { UnsupportedByDriverError } from "../common/unsupported.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
+import { UnsupportedByDriverError } from "../common/unsupported-by-driver-error.ts";
 import { abnormalReason, normalReason } from "./monitored-volume.ts";
 import { startNodeWatcher } from "./node-watcher.ts";
 import { waysToAsk } from "./volume-conditions.ts";

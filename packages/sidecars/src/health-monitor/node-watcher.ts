@@ -15,7 +15,7 @@ import {
   type Wake,
 } from "@longshore/kube";
 import type { RuntimeEnv } from "@longshore/runtime";
-import type { Driver } from "../common/env.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 import { decideNodeStep, type NodeMemory, type NodeStep, type ObservedNode } from "./decide-node-step.ts";
 import { monitoredVolume } from "./monitored-volume.ts";
 import { nodeEvent } from "./node-event.ts";

@@ -1,6 +1,6 @@
 /** Asks the driver how its volumes are: all at once with ListVolumes, or one by one with ControllerGetVolume. */
 import { type CsiCallOptions, entriesOfPages } from "@longshore/csi";
-import type { Driver } from "../common/env.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 import type { VolumeHealth } from "./monitored-volume.ts";
 
 /** How to ask a driver for conditions; undefined: it reports none. */

@@ -12,7 +12,7 @@ import {
   startController,
 } from "@longshore/kube";
 import { type Component, type RuntimeEnv, stopAll } from "@longshore/runtime";
-import type { Driver } from "../common/env.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 import { decideHealthStep, type HealthStep, type ObservedHealth } from "./decide-health-step.ts";
 import { HealthRounds } from "./health-rounds.ts";
 import { listedHealth, monitoredVolume } from "./monitored-volume.ts";

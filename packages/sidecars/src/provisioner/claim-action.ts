@@ -1,7 +1,7 @@
 /** What all actions over claims share. */
 import type { Actions } from "@longshore/kube";
 import type { ClaimContext } from "./claim-context.ts";
-import type { ClaimFailure, ClaimStep, ClaimWork, ObservedClaim } from "./claim-pass.ts";
+import type { ClaimFailure, ClaimStep, ClaimWork, ObservedClaim } from "./claim-step.ts";
 
 /** The table of actions over claims. */
 export type ClaimActions = Actions<ObservedClaim, ClaimStep>;

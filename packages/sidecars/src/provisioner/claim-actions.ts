@@ -2,7 +2,7 @@
 import { isConflict, observeAgain, type Pass, resources, settled } from "@longshore/kube";
 import { type ClaimActions, failedWith } from "./claim-action.ts";
 import type { ClaimContext } from "./claim-context.ts";
-import type { ObservedClaim } from "./claim-pass.ts";
+import type { ObservedClaim } from "./claim-step.ts";
 import { IntentError } from "./claim-writes.ts";
 import { contentionActions } from "./contention-actions.ts";
 import { failureActions } from "./failure-actions.ts";

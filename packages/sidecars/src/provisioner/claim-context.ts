@@ -7,7 +7,7 @@ import type {
   PersistentVolumeClaim,
   StorageClass,
 } from "@longshore/kube";
-import type { SidecarEnv } from "../common/env.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
 import type { ClaimMemory } from "./claim-memory.ts";
 import type { OwnNode } from "./node-deployment.ts";
 import type { ProvisionerMetrics } from "./provisioner-metrics.ts";

@@ -19,7 +19,7 @@ import {
 } from "@longshore/kube";
 import { claimActions } from "./claim-actions.ts";
 import type { ClaimContext } from "./claim-context.ts";
-import type { ClaimStep, ObservedClaim } from "./claim-pass.ts";
+import type { ClaimStep, ObservedClaim } from "./claim-step.ts";
 import { shouldEnqueueClaim } from "./claim-triggers.ts";
 import { decideClaim } from "./decide-claim.ts";
 import { observeClaim } from "./observe-claim.ts";

@@ -1,7 +1,7 @@
 /** Whose business a claim is (docs/behaviour/sidecars.md 2.2, 2.8). Pure. */
 import type { PersistentVolumeClaim } from "@longshore/kube";
 import { migratedToAnnotation, storageProvisionerOf } from "@longshore/storage";
-import type { Driver } from "../common/env.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 
 /**
  * Whether the claim is annotated for this driver: by its name, as persistent-volume controllers write that know of the

@@ -15,7 +15,7 @@ import {
   updateWithRetry,
 } from "@longshore/kube";
 import { provisioningFinalizer, selectedNodeAnnotation } from "@longshore/storage";
-import type { SidecarEnv } from "../common/env.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
 
 type Claim = Stored<PersistentVolumeClaim>;
 type Metadata = Claim["metadata"];

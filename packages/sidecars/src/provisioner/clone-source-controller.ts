@@ -23,7 +23,7 @@ import {
   isBeingCopied,
   isProtectedAndDeleted,
   type ProtectionContext,
-} from "./source-protection.ts";
+} from "./protect-source.ts";
 
 /** What is known of a claim that others may be cloned from. */
 export interface ObservedCloneSource {

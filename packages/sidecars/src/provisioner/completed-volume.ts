@@ -1,7 +1,7 @@
 /** The object of a volume that the driver has made, completed with what ties it to its claim. Pure. */
 import type { PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
 import { migratedToAnnotation, provisionedByAnnotation, provisionerFinalizer } from "@longshore/storage";
-import type { Driver } from "../common/env.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 import type { PreparedVolume } from "./volume-request.ts";
 
 /** What the completion depends on besides the volume. */

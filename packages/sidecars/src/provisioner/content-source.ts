@@ -13,7 +13,7 @@ import {
   type Stored,
 } from "@longshore/kube";
 import { snapshotGroup, snapshotResources } from "@longshore/storage";
-import type { Driver } from "../common/env.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 import { checkCloneClaims, cloneHandle, DataSourceError } from "./clone-source.ts";
 import { ProvisionError } from "./create-outcome.ts";
 import { type DataSource, dataSourceKinds } from "./data-source.ts";

@@ -8,7 +8,7 @@ import { isConflict, type ReconcileResult, resources, settled } from "@longshore
 import { selectedNodeAnnotation } from "@longshore/storage";
 import { type ClaimActions, claimOf } from "./claim-action.ts";
 import type { ClaimContext } from "./claim-context.ts";
-import type { ContentionStep, ObservedClaim, ObservedContention } from "./claim-pass.ts";
+import type { ContentionStep, ObservedClaim, ObservedContention } from "./claim-step.ts";
 import { contentionDelayMs } from "./node-deployment.ts";
 import { prepareVolume } from "./volume-request.ts";
 

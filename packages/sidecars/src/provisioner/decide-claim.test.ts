@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ClaimFacts } from "./claim-goal.ts";
 import type { Attempt } from "./claim-memory.ts";
-import type { Claim, ClaimWork, ObservedClaim, ObservedContention } from "./claim-pass.ts";
+import type { Claim, ClaimWork, ObservedClaim, ObservedContention } from "./claim-step.ts";
 import type { ContentSource } from "./content-source.ts";
 import { ProvisionError } from "./create-outcome.ts";
 import { decideClaim } from "./decide-claim.ts";

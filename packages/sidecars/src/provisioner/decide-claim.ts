@@ -13,7 +13,7 @@
  */
 import { isDeleting } from "@longshore/kube";
 import { decideClaimGoal } from "./claim-goal.ts";
-import type { ClaimStep, ObservedClaim } from "./claim-pass.ts";
+import type { ClaimStep, ObservedClaim } from "./claim-step.ts";
 import { decideContention } from "./decide-contention.ts";
 import { decideFailure } from "./decide-failure.ts";
 import { decideLookup, decideRemoval } from "./decide-removal.ts";

@@ -1,5 +1,5 @@
 /** The decision whether a claim with immediate binding is taken for this provisioner's node (docs/behaviour/sidecars.md 2.10). Pure. */
-import type { ClaimStep, ObservedContention } from "./claim-pass.ts";
+import type { ClaimStep, ObservedContention } from "./claim-step.ts";
 
 /** The next step. Each provisioner first waits for a delay of its own, so that conflicts are rare. */
 export function decideContention(contention: ObservedContention): ClaimStep {

@@ -1,6 +1,6 @@
 /** The decision what follows a failure: who is informed, and when the claim is tried again (docs/behaviour/sidecars.md 2.2). Pure. */
 import { decideClaimGoal } from "./claim-goal.ts";
-import type { ClaimFailure, ClaimStep, ObservedClaim } from "./claim-pass.ts";
+import type { ClaimFailure, ClaimStep, ObservedClaim } from "./claim-step.ts";
 import { codeOf, ProvisionError } from "./create-outcome.ts";
 
 /** The next step. A claim that another node may serve returns to the scheduler. */

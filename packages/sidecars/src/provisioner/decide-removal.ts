@@ -1,5 +1,5 @@
 /** The decision how a volume that must not stay is found and deleted (docs/contract.md C3, C4). Pure. */
-import type { ClaimStep, ObservedClaim, Unwanted } from "./claim-pass.ts";
+import type { ClaimStep, ObservedClaim, Unwanted } from "./claim-step.ts";
 
 /** The next step of the search for what an uncertain call may have left; undefined: nothing is left. */
 export function decideLookup(observed: ObservedClaim): ClaimStep | undefined {

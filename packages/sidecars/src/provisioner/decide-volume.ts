@@ -10,7 +10,7 @@
  */
 import { hasFinalizer, type PersistentVolume, type SecretReference, type Stored } from "@longshore/kube";
 import { provisionerFinalizer } from "@longshore/storage";
-import type { Hidden } from "./claim-pass.ts";
+import type { Hidden } from "./claim-step.ts";
 import type { SecretValues } from "./volume-calls.ts";
 import { VolumeDeleteError, type VolumeDeletion } from "./volume-deletion.ts";
 import type { VolumeGoal } from "./volume-goal.ts";

@@ -3,7 +3,7 @@ import { type EventSubject, involvedObject, resources, settled } from "@longshor
 import { errorChain } from "@longshore/runtime";
 import { type ClaimActions, claimOf, failedWith } from "./claim-action.ts";
 import type { ClaimContext } from "./claim-context.ts";
-import type { FailureStep, ObservedClaim } from "./claim-pass.ts";
+import type { FailureStep, ObservedClaim } from "./claim-step.ts";
 import { classNameOf } from "./observe-claim.ts";
 
 /** The actions of {@link FailureStep}. */

@@ -10,7 +10,7 @@ import type { ClaimContext } from "./claim-context.ts";
 import type { ClaimFacts } from "./claim-goal.ts";
 import type { Attempt } from "./claim-memory.ts";
 import { isClaimOurs } from "./claim-owner.ts";
-import type { Claim, ObservedClaim, ObservedContention } from "./claim-pass.ts";
+import type { Claim, ObservedClaim, ObservedContention } from "./claim-step.ts";
 import { isIntended, selectedNodeOf } from "./claim-writes.ts";
 import { type OwnNode, shareOf } from "./node-deployment.ts";
 import { isOfDriver } from "./volume-goal.ts";

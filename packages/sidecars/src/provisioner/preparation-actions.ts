@@ -1,13 +1,13 @@
 /** The actions that make the request for a volume, part by part (docs/behaviour/sidecars.md 2.3). */
 import { after, type ClaimActions, claimOf } from "./claim-action.ts";
 import type { ClaimContext } from "./claim-context.ts";
-import type { ClaimWork, ObservedClaim } from "./claim-pass.ts";
+import type { ClaimWork, ObservedClaim } from "./claim-step.ts";
 import { selectedNodeOf } from "./claim-writes.ts";
 import { resolveSource } from "./content-source.ts";
 import { ProvisionError } from "./create-outcome.ts";
+import { selectTopology } from "./select-topology.ts";
 import { draftVolume } from "./volume-draft.ts";
 import { composeRequest, mutableParameters, withParameters } from "./volume-request.ts";
-import { selectTopology } from "./volume-topology.ts";
 
 type PreparationStep =
   | "draftVolume"

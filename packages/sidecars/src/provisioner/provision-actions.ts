@@ -2,12 +2,12 @@
 import { type EventSubject, involvedObject, isAlreadyExists, isDeleting, resources } from "@longshore/kube";
 import { after, type ClaimActions, claimOf, failedWith } from "./claim-action.ts";
 import type { ClaimContext } from "./claim-context.ts";
-import type { ClaimWork, ObservedClaim, ProvisionStep } from "./claim-pass.ts";
+import type { ClaimWork, ObservedClaim, ProvisionStep } from "./claim-step.ts";
 import { storeIntent } from "./claim-writes.ts";
 import { completedVolume } from "./completed-volume.ts";
 import { provesAbsence } from "./create-outcome.ts";
 import { preparationActions } from "./preparation-actions.ts";
-import { protectSource } from "./source-protection.ts";
+import { protectSource } from "./protect-source.ts";
 import { readVolumeAnswer, type VolumeAnswer } from "./volume-answer.ts";
 import { askForVolume, provisioningSecrets } from "./volume-calls.ts";
 

@@ -16,17 +16,17 @@ import {
   cachedNodes,
   cachedVolumes,
 } from "../common/caches.ts";
-import type { Driver, SidecarEnv } from "../common/env.ts";
 import { type Serve, type SidecarContext, startAlone } from "../common/sidecar.ts";
+import type { Driver, SidecarEnv } from "../common/sidecar-env.ts";
 import { type CapacityOptions, serveCapacity } from "./capacity/index.ts";
 import type { ClaimContext } from "./claim-context.ts";
 import { startClaims } from "./claim-controller.ts";
 import { ClaimMemory } from "./claim-memory.ts";
 import { startCloneSources } from "./clone-source-controller.ts";
 import type { NodeDeploymentOptions, OwnNode } from "./node-deployment.ts";
+import { sourceIndexes, sweepSnapshots } from "./protect-source.ts";
 import { provisionerMetrics } from "./provisioner-metrics.ts";
 import type { VolumeSettings } from "./request-context.ts";
-import { sourceIndexes, sweepSnapshots } from "./source-protection.ts";
 import { type TopologyView, topologyView } from "./topology-view.ts";
 import type { VolumeContext } from "./volume-context.ts";
 import { startVolumes } from "./volume-controller.ts";

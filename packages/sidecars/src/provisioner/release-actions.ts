@@ -2,9 +2,9 @@
 import { settled } from "@longshore/kube";
 import { after, type ClaimActions, claimOf } from "./claim-action.ts";
 import type { ClaimContext } from "./claim-context.ts";
-import type { ReleaseStep } from "./claim-pass.ts";
+import type { ReleaseStep } from "./claim-step.ts";
 import { removeIntent, removeSelectedNode } from "./claim-writes.ts";
-import { freeSnapshot, sourceToFree } from "./source-protection.ts";
+import { freeSnapshot, sourceToFree } from "./protect-source.ts";
 
 /** The actions of {@link ReleaseStep}, and of leaving a claim to another node's provisioner. */
 export function releaseActions(

@@ -3,7 +3,7 @@ import { observeAgain, resources } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import { after, type ClaimActions, claimOf, failedWith } from "./claim-action.ts";
 import type { ClaimContext } from "./claim-context.ts";
-import type { Lookup, ObservedClaim, Removal, RemovalStep, Unwanted } from "./claim-pass.ts";
+import type { Lookup, ObservedClaim, Removal, RemovalStep, Unwanted } from "./claim-step.ts";
 import { ProvisionError } from "./create-outcome.ts";
 import { findVolume, leftoverError, lookupSecrets, prepareAnyhow } from "./leftover.ts";
 import { standsFor } from "./stands-for.ts";

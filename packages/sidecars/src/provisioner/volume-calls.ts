@@ -1,8 +1,8 @@
 /** The calls to the driver that make and remove a volume, and the secrets that go with them (docs/behaviour/sidecars.md 2.3). */
 import { CsiCallError, type Volume } from "@longshore/csi";
 import type { KubeClient, SecretReference } from "@longshore/kube";
-import type { Driver } from "../common/env.ts";
 import { SecretMissingError, secretValues } from "../common/secret-values.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 import { ProvisionError, stateAfterCreateError } from "./create-outcome.ts";
 import type { VolumeSettings } from "./request-context.ts";
 import type { PreparedVolume } from "./volume-request.ts";

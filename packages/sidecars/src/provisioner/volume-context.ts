@@ -1,6 +1,6 @@
 /** What the passes over volumes work with. */
 import type { EventRecorder, Informer, KubeClient, PersistentVolume } from "@longshore/kube";
-import type { SidecarEnv } from "../common/env.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
 import type { OwnNode } from "./node-deployment.ts";
 import type { ProvisionerMetrics } from "./provisioner-metrics.ts";
 import type { DeletionContext } from "./volume-deletion.ts";

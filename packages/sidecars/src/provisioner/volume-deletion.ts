@@ -10,7 +10,7 @@ import {
   translateInTreePVToCSI,
   translateInTreeStorageClassToCSI,
 } from "@longshore/translation";
-import type { Driver } from "../common/env.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 
 /** The volume cannot be deleted as it is. The text is shown to users. */
 export class VolumeDeleteError extends Error {

@@ -2,7 +2,7 @@
 import { hasFinalizer, isDeleting, type PersistentVolume } from "@longshore/kube";
 import { migratedToAnnotation, provisionedByAnnotation, provisionerFinalizer } from "@longshore/storage";
 import { getInTreePluginNameFromSpec, isPVMigratable } from "@longshore/translation";
-import type { Driver } from "../common/env.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 
 /** What one pass over a volume has to do. */
 export type VolumeGoal = "none" | "protect" | "unprotect" | "delete";

@@ -15,8 +15,8 @@ import { type ContentSource, resolveSource } from "./content-source.ts";
 import { ProvisionError } from "./create-outcome.ts";
 import type { DataSource } from "./data-source.ts";
 import type { RequestContext } from "./request-context.ts";
+import { type Places, selectTopology } from "./select-topology.ts";
 import { draftVolume, finished, type VolumeDraft } from "./volume-draft.ts";
-import { type Places, selectTopology } from "./volume-topology.ts";
 
 /** Secret references of the volume to be, by the field of its CSI source. */
 export interface VolumeSecretRefs {

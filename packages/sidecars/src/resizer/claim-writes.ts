@@ -10,7 +10,7 @@ import {
   type Stored,
 } from "@longshore/kube";
 import { preResizeCapacityAnnotation } from "@longshore/storage";
-import type { ClaimPatch } from "./claim-status.ts";
+import type { ClaimPatch } from "./claim-patch.ts";
 
 type Claim = Stored<PersistentVolumeClaim>;
 

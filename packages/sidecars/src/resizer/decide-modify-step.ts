@@ -15,7 +15,7 @@
 import type { PersistentVolume, SecretReference } from "@longshore/kube";
 import { assertNever, errorChain } from "@longshore/runtime";
 import { modifySecretNameAnnotation, modifySecretNamespaceAnnotation } from "@longshore/storage";
-import type { ClaimPatch } from "./claim-status.ts";
+import type { ClaimPatch } from "./claim-patch.ts";
 import { type ModifyGoal, modifyGoal } from "./modify-goal.ts";
 import {
   modifiedPatch,

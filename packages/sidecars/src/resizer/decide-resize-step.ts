@@ -14,15 +14,9 @@
 import { parseQuantity, type SecretReference } from "@longshore/kube";
 import { assertNever, errorChain } from "@longshore/runtime";
 import { preResizeCapacityAnnotation } from "@longshore/storage";
-import { holds } from "./claim-conditions.ts";
-import {
-  begunPatch,
-  type ClaimPatch,
-  finishedPatch,
-  nodePendingPatch,
-  refusedPatch,
-} from "./claim-status.ts";
+import { begunPatch, type ClaimPatch, finishedPatch, nodePendingPatch, refusedPatch } from "./claim-patch.ts";
 import type { VolumeChange } from "./claim-writes.ts";
+import { holds } from "./merged-conditions.ts";
 import type { ObservedResize, Refusal, ResizeProgress } from "./observed-resize.ts";
 import { isFinal, isResizeInfeasible } from "./resize-errors.ts";
 import { type ResizeGoal, resizeGoal } from "./resize-goal.ts";

@@ -6,7 +6,7 @@ import type {
   PersistentVolumeClaim,
   VolumeAttributesClass,
 } from "@longshore/kube";
-import type { Driver, SidecarEnv } from "../common/env.ts";
+import type { Driver, SidecarEnv } from "../common/sidecar-env.ts";
 import type { ClaimMemory } from "./claim-memory.ts";
 import type { ModifyRules } from "./observed-modify.ts";
 

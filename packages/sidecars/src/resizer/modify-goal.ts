@@ -14,9 +14,9 @@
  * Source: docs/behaviour/sidecars.md 4 "ModifyVolume", KEP-3751.
  */
 import type { PersistentVolume, PersistentVolumeClaim, VolumeAttributesClass } from "@longshore/kube";
-import type { Driver } from "../common/env.ts";
-import { modifyConditions } from "./claim-conditions.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 import type { Attempt } from "./claim-memory.ts";
+import { modifyConditions } from "./merged-conditions.ts";
 import { isBoundTo } from "./volume-to-resize.ts";
 
 /** What the goal depends on. */

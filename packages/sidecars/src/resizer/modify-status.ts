@@ -1,7 +1,7 @@
 /** What is stored about the modification of a claim's volume: bodies of merge patches of its status, pure. */
 import type { PersistentVolumeClaim, PersistentVolumeClaimCondition, Stored } from "@longshore/kube";
-import { condition, mergedConditions, modifyConditions } from "./claim-conditions.ts";
-import type { ClaimPatch } from "./claim-status.ts";
+import type { ClaimPatch } from "./claim-patch.ts";
+import { condition, mergedConditions, modifyConditions } from "./merged-conditions.ts";
 import { progressOf } from "./modify-goal.ts";
 
 type Claim = Stored<PersistentVolumeClaim>;

@@ -12,7 +12,7 @@ import {
   settled,
 } from "@longshore/kube";
 import { secretValues } from "../common/secret-values.ts";
-import type { ClaimPatch } from "./claim-status.ts";
+import type { ClaimPatch } from "./claim-patch.ts";
 import { emitOnClaim, patchClaimStatus } from "./claim-writes.ts";
 import { decideModifyStep, type ModifyStep, refusalOf } from "./decide-modify-step.ts";
 import type { ModifyContext } from "./modify-context.ts";

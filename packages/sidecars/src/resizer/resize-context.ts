@@ -1,6 +1,6 @@
 /** What the controller over the sizes of claims works with. */
 import type { EventRecorder, Informer, PersistentVolume, PersistentVolumeClaim } from "@longshore/kube";
-import type { Driver, SidecarEnv } from "../common/env.ts";
+import type { Driver, SidecarEnv } from "../common/sidecar-env.ts";
 import type { ClaimMemory } from "./claim-memory.ts";
 import type { ResizeRules } from "./observed-resize.ts";
 import type { PodUse } from "./pod-use.ts";

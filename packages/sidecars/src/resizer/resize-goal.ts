@@ -23,9 +23,9 @@ import {
   type Quantity,
 } from "@longshore/kube";
 import { preResizeCapacityAnnotation } from "@longshore/storage";
-import type { Driver } from "../common/env.ts";
-import { holds } from "./claim-conditions.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 import type { Attempt } from "./claim-memory.ts";
+import { holds } from "./merged-conditions.ts";
 import { isBoundTo, isExpandedBy } from "./volume-to-resize.ts";
 
 /** What the goal depends on. */

@@ -10,7 +10,7 @@ import {
   settled,
 } from "@longshore/kube";
 import { secretValues } from "../common/secret-values.ts";
-import { type ClaimPatch, keepsProgress } from "./claim-status.ts";
+import { type ClaimPatch, keepsProgress } from "./claim-patch.ts";
 import { emitOnClaim, patchClaimStatus, patchVolumeSize } from "./claim-writes.ts";
 import { decideResizeStep, type ResizeStep } from "./decide-resize-step.ts";
 import type { ObservedResize, ResizeProgress } from "./observed-resize.ts";

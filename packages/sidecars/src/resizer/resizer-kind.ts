@@ -5,8 +5,8 @@ import {
   type CsiConnection,
   NodeServiceCapability_RPC_Type as NodeRpc,
 } from "@longshore/csi";
-import type { Driver } from "../common/env.ts";
-import { UnsupportedByDriverError } from "../common/unsupported.ts";
+import type { Driver } from "../common/sidecar-env.ts";
+import { UnsupportedByDriverError } from "../common/unsupported-by-driver-error.ts";
 
 /** `csi`: the controller expands; `trivial`: only nodes do, the controller just says so; `none`: it modifies only. */
 export type ResizerKind = "csi" | "trivial" | "none";

@@ -9,15 +9,15 @@ import {
 } from "@longshore/kube";
 import type { BackoffPolicy, Component } from "@longshore/runtime";
 import { cachedClaims, cachedVolumes } from "../common/caches.ts";
-import type { SidecarEnv } from "../common/env.ts";
 import { type Serve, type SidecarContext, startAlone } from "../common/sidecar.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
 import { ClaimMemory } from "./claim-memory.ts";
-import { serveModifications } from "./modifier.ts";
 import { podUse } from "./pod-use.ts";
 import type { ResizeContext } from "./resize-context.ts";
 import { type ResizeCaches, resizeSources } from "./resize-sources.ts";
 import { resizeSteps } from "./resize-steps.ts";
 import { type ResizerKind, resizerKindOf } from "./resizer-kind.ts";
+import { serveModifications } from "./serve-modifications.ts";
 
 /** How the resizer works; the defaults are those of the reference (docs/behaviour/sidecars.md 4). */
 export interface ResizerOptions {

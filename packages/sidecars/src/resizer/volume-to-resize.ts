@@ -2,7 +2,7 @@
 import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec } from "@longshore/kube";
 import { storageResizerAnnotation } from "@longshore/storage";
 import { getInTreePluginNameFromSpec, isPVMigratable, translateInTreePVToCSI } from "@longshore/translation";
-import type { Driver } from "../common/env.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 
 /**
  * Whether this driver expands the volume: a CSI volume of the driver, or an in-tree one of the plugin it takes over

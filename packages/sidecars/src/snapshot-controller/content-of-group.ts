@@ -11,7 +11,7 @@ import {
   type VolumeGroupSnapshotContent,
 } from "@longshore/storage";
 import { groupContentName } from "./group-binding.ts";
-import { SnapshotSourceError, type SourceVolume } from "./snapshot-source.ts";
+import { SnapshotSourceError, type SourceVolume } from "./source-volume.ts";
 
 /**
  * The content for a group of `volumes`.

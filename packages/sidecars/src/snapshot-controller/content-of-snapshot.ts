@@ -12,7 +12,7 @@ import {
   type VolumeSnapshotClass,
   type VolumeSnapshotContent,
 } from "@longshore/storage";
-import { SnapshotSourceError, type SourceVolume } from "./snapshot-source.ts";
+import { SnapshotSourceError, type SourceVolume } from "./source-volume.ts";
 
 /** How contents are made. */
 export interface ContentSettings {

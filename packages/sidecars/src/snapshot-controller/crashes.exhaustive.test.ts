@@ -2,7 +2,7 @@
 import { isNotFound, type KubeClient, resources } from "@longshore/kube";
 import { snapshotResources } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
-import type { SidecarEnv } from "../common/env.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
 import { startSnapshotter } from "../index.ts";
 import { Life, mortal } from "../testing/crashing.ts";
 import { addBoundClaim, aSnapshot, aSnapshotClass, snapshotWorld } from "../testing/snapshot-world.ts";

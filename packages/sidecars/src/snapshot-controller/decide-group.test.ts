@@ -11,7 +11,7 @@ import type {
 import { describe, expect, it } from "vitest";
 import { decideGroup, groupFailure } from "./decide-group.ts";
 import type { GroupFacts } from "./group-goal.ts";
-import type { GroupWork, ObservedGroup } from "./group-pass.ts";
+import type { GroupWork, ObservedGroup } from "./group-step.ts";
 
 const decide = pureDecision(decideGroup);
 

@@ -10,7 +10,7 @@ import { keyOf } from "@longshore/kube";
 import { contentNameOfGroup } from "./group-binding.ts";
 import { decideGroupGoal, type GroupGoal } from "./group-goal.ts";
 import type { MemberWrite } from "./group-members.ts";
-import type { GroupStep, MemberStep, ObservedGroup } from "./group-pass.ts";
+import type { GroupStep, MemberStep, ObservedGroup } from "./group-step.ts";
 import {
   decideSubjectFailure,
   type FailedStep,

@@ -10,7 +10,7 @@ import type {
 import { describe, expect, it } from "vitest";
 import { decideSnapshot, snapshotFailure } from "./decide-snapshot.ts";
 import type { SnapshotFacts } from "./snapshot-goal.ts";
-import type { ObservedSnapshot, SnapshotWork } from "./snapshot-pass.ts";
+import type { ObservedSnapshot, SnapshotWork } from "./snapshot-step.ts";
 
 const decide = pureDecision(decideSnapshot);
 

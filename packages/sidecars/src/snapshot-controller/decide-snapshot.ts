@@ -14,8 +14,8 @@ import { hasFinalizer, isDeleting, keyOf } from "@longshore/kube";
 import { snapshotClaimFinalizer } from "@longshore/storage";
 import { contentNameOf, groupOf } from "./binding.ts";
 import { decideSnapshotGoal, type SnapshotGoal } from "./snapshot-goal.ts";
-import type { ObservedSnapshot, SnapshotStep } from "./snapshot-pass.ts";
-import { SnapshotSourceError } from "./snapshot-source.ts";
+import type { ObservedSnapshot, SnapshotStep } from "./snapshot-step.ts";
+import { SnapshotSourceError } from "./source-volume.ts";
 import {
   decideSubjectFailure,
   type FailedStep,

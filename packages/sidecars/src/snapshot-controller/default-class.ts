@@ -1,6 +1,6 @@
 /** Which class a snapshot gets that names none. Pure. */
 import type { KubeObject, Stored } from "@longshore/kube";
-import { SnapshotSourceError } from "./snapshot-source.ts";
+import { SnapshotSourceError } from "./source-volume.ts";
 
 /**
  * The one class of the driver that is marked as default.

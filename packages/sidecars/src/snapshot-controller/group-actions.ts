@@ -21,6 +21,7 @@ import {
 import { contentOfGroup } from "./content-of-group.ts";
 import { groupFailure } from "./decide-group.ts";
 import { defaultClassOf } from "./default-class.ts";
+import { failureActions, reporting } from "./failure-actions.ts";
 import {
   type GroupStep,
   type GroupWork,
@@ -28,11 +29,10 @@ import {
   groupOfPass,
   type MemberStep,
   type ObservedGroup,
-} from "./group-pass.ts";
+} from "./group-step.ts";
 import { memberActions } from "./member-actions.ts";
 import { again, CACHE_LAG_MS } from "./next-pass.ts";
-import { SnapshotSourceError, type SourceVolume, sourceVolumeOf } from "./snapshot-source.ts";
-import { failureActions, reporting } from "./subject-actions.ts";
+import { SnapshotSourceError, type SourceVolume, sourceVolumeOf } from "./source-volume.ts";
 import type { SubjectFailureStep } from "./subject-failure.ts";
 import type { SubjectWrites } from "./subject-writes.ts";
 

@@ -8,7 +8,7 @@ import type {
 } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
 import type { ContentStep } from "../snapshotter/content-step.ts";
-import { decideGroupContentStep, type GroupHandles } from "../snapshotter/group-content-step.ts";
+import { decideGroupContentStep, type GroupHandles } from "../snapshotter/decide-group-content-step.ts";
 import { memberNames } from "./group-binding.ts";
 import { decideGroupGoal, type GroupFacts, type GroupGoal } from "./group-goal.ts";
 

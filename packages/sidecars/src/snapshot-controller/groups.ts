@@ -16,7 +16,7 @@ import type { VolumeGroupSnapshotContent, VolumeSnapshot } from "@longshore/stor
 import { decideGroup } from "./decide-group.ts";
 import { type GroupContext, groupActions } from "./group-actions.ts";
 import type { GroupFacts } from "./group-goal.ts";
-import type { GroupStep, ObservedGroup } from "./group-pass.ts";
+import type { GroupStep, ObservedGroup } from "./group-step.ts";
 import { observeGroup } from "./observe-snapshot.ts";
 import { saysMore } from "./says-more.ts";
 import {

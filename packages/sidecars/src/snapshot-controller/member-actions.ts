@@ -1,7 +1,7 @@
 /** The writes for the members of a group, one small action each. */
 import { type Actions, isAlreadyExists, type KubeEnv, refOf } from "@longshore/kube";
 import { snapshotResources } from "@longshore/storage";
-import type { MemberStep, ObservedGroup } from "./group-pass.ts";
+import type { MemberStep, ObservedGroup } from "./group-step.ts";
 
 const { volumeSnapshots, volumeSnapshotContents } = snapshotResources;
 

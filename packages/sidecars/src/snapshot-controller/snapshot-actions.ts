@@ -21,6 +21,7 @@ import {
 import { type ContentSettings, contentOfSnapshot } from "./content-of-snapshot.ts";
 import { snapshotFailure } from "./decide-snapshot.ts";
 import { defaultClassOf } from "./default-class.ts";
+import { failureActions, reporting } from "./failure-actions.ts";
 import { again, CACHE_LAG_MS } from "./next-pass.ts";
 import { finalizersFor } from "./snapshot-goal.ts";
 import {
@@ -29,10 +30,9 @@ import {
   type SnapshotWork,
   type SnapshotWriteStep,
   snapshotOf,
-} from "./snapshot-pass.ts";
-import { SnapshotSourceError, type SourceVolume, sourceVolumeOf } from "./snapshot-source.ts";
+} from "./snapshot-step.ts";
 import { withFinalizers } from "./source-claims.ts";
-import { failureActions, reporting } from "./subject-actions.ts";
+import { SnapshotSourceError, type SourceVolume, sourceVolumeOf } from "./source-volume.ts";
 import type { SubjectFailureStep } from "./subject-failure.ts";
 import type { SubjectWrites } from "./subject-writes.ts";
 

@@ -29,7 +29,7 @@ import {
 } from "../common/caches.ts";
 import { contentNameOf, groupOf } from "./binding.ts";
 import { contentNameOfGroup } from "./group-binding.ts";
-import { csiVolumeOf } from "./snapshot-source.ts";
+import { csiVolumeOf } from "./source-volume.ts";
 
 /** The caches for group snapshots. */
 export interface GroupCaches {

@@ -34,9 +34,9 @@ import {
   startSnapshotCaches,
 } from "./snapshot-caches.ts";
 import { SnapshotMetrics } from "./snapshot-metrics.ts";
-import type { SourceVolume } from "./snapshot-source.ts";
 import { startSnapshots } from "./snapshots.ts";
 import { startSourceClaims } from "./source-claims.ts";
+import type { SourceVolume } from "./source-volume.ts";
 import { SubjectWrites } from "./subject-writes.ts";
 
 /**

@@ -14,7 +14,7 @@ import {
   type VolumeSnapshotContent,
 } from "@longshore/storage";
 import { isPreProvisioned, mismatchOf, ownerGroup, pointsBack } from "./binding.ts";
-import { snapshotStatusPatch } from "./snapshot-status.ts";
+import { snapshotStatusPatch } from "./snapshot-status-patch.ts";
 
 /** What is known of a snapshot when a pass begins. */
 export interface SnapshotFacts {

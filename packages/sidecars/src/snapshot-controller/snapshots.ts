@@ -27,7 +27,7 @@ import { type SnapshotContext, snapshotActions } from "./snapshot-actions.ts";
 import { isPendingClaim, type SnapshotCaches, sourceClaimKey, sourceSnapshotKey } from "./snapshot-caches.ts";
 import type { SnapshotFacts } from "./snapshot-goal.ts";
 import type { MeasuredState, SnapshotMetrics } from "./snapshot-metrics.ts";
-import type { ObservedSnapshot, SnapshotStep } from "./snapshot-pass.ts";
+import type { ObservedSnapshot, SnapshotStep } from "./snapshot-step.ts";
 
 /** Starts the controller of snapshots. */
 export function startSnapshots(

@@ -14,8 +14,8 @@ import {
   settled,
 } from "@longshore/kube";
 import { type BackoffPolicy, backoffMs } from "@longshore/runtime";
-import type { SidecarEnv } from "../common/env.ts";
 import { SecretMissingError, secretValues } from "../common/secret-values.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
 import { failedPatch, type PatchBody } from "./content-patches.ts";
 import type {
   ContentCalls,

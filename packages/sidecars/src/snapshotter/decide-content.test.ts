@@ -10,8 +10,8 @@ import { describe, expect, it } from "vitest";
 import type { ContentProgress, ObservedContent } from "./content-rules.ts";
 import { type ContentPassStep, decideContent } from "./decide-content.ts";
 import { readySnapshot } from "./driver-snapshots.ts";
-import { type GroupTypes, groupRules } from "./group-content.ts";
-import { type SingleTypes, snapshotRules } from "./snapshot-content.ts";
+import { type GroupTypes, groupRules } from "./group-rules.ts";
+import { type SingleTypes, snapshotRules } from "./snapshot-rules.ts";
 
 const finalizer = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection";
 const marked = { "snapshot.storage.kubernetes.io/volumesnapshot-being-created": "yes" };

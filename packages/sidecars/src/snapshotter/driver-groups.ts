@@ -10,8 +10,8 @@ import {
   type VolumeGroupSnapshotContent,
 } from "@longshore/storage";
 import type { Secrets } from "./content-rules.ts";
+import type { GroupHandles } from "./decide-group-content-step.ts";
 import { annotatedSecret, type DriverCalls, SnapshotCallError } from "./driver-snapshots.ts";
-import type { GroupHandles } from "./group-content-step.ts";
 import { type GroupState, groupStateOf } from "./group-state.ts";
 
 /** How groups are named and described to a driver. */

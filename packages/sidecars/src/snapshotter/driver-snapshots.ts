@@ -9,7 +9,7 @@ import {
   type VolumeSnapshotClass,
   type VolumeSnapshotContent,
 } from "@longshore/storage";
-import type { Driver } from "../common/env.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 import type { Secrets } from "./content-rules.ts";
 import { type SnapshotState, snapshotStateOf } from "./snapshot-state.ts";
 

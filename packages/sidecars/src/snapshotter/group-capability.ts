@@ -2,7 +2,7 @@
 import { GroupControllerServiceCapability_RPC_Type as GroupRpc } from "@longshore/csi";
 import type { KubeEnv } from "@longshore/kube";
 import { type BackoffPolicy, backoffMs } from "@longshore/runtime";
-import type { Driver } from "../common/env.ts";
+import type { Driver } from "../common/sidecar-env.ts";
 
 /** Asks the driver, again and again until it answers. */
 export async function makesGroups(

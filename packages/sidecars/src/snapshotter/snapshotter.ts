@@ -20,17 +20,17 @@ import {
   cachedSnapshotClasses,
   cachedSnapshotContents,
 } from "../common/caches.ts";
-import type { SidecarEnv } from "../common/env.ts";
 import { groupKindsRemedy, snapshotKindsRemedy, whenServed } from "../common/served-kinds.ts";
 import { type Serve, type SidecarContext, startAlone } from "../common/sidecar.ts";
-import { UnsupportedByDriverError } from "../common/unsupported.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
+import { UnsupportedByDriverError } from "../common/unsupported-by-driver-error.ts";
 import type { ContentTypes } from "./content-rules.ts";
 import { type ContentContext, contentSteps } from "./content-steps.ts";
 import { shouldEnqueueContent } from "./content-triggers.ts";
 import { canLook } from "./driver-snapshots.ts";
 import { makesGroups } from "./group-capability.ts";
-import { type GroupTypes, groupCalls, groupRules } from "./group-content.ts";
-import { type SingleTypes, snapshotCalls, snapshotRules } from "./snapshot-content.ts";
+import { type GroupTypes, groupCalls, groupRules } from "./group-rules.ts";
+import { type SingleTypes, snapshotCalls, snapshotRules } from "./snapshot-rules.ts";
 
 /** How the snapshotter works; the defaults are those of the reference (csi-snapshotter; docs/behaviour/sidecars.md 5). */
 export interface SnapshotterOptions {

@@ -1,6 +1,6 @@
 /** Runs a work cycle once for each point at which its sidecar can die, and reports how many of them ended well. */
 import { type Component, SeededRandom } from "@longshore/runtime";
-import type { SidecarEnv } from "../common/env.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
 import { type CrashWorld, crashWorld } from "./crash-world.ts";
 import { Life, mortal } from "./crashing.ts";
 import type { WorkCycle } from "./work-cycles.ts";

@@ -17,7 +17,7 @@ import {
   VirtualClock,
 } from "@longshore/runtime";
 import { snapshotCrdsUrl } from "@longshore/storage";
-import type { SidecarEnv } from "../common/env.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
 import type { CycleWorld } from "./work-cycles.ts";
 
 const socket = "/csi/csi.sock";

@@ -4,7 +4,7 @@
  */
 import type { CsiConnection } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
-import type { SidecarEnv } from "../common/env.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
 
 /** On which side of its call a life ends. */
 export type Side = "before" | "after";

@@ -5,7 +5,7 @@
 import { type CsiConnection, interceptCalls } from "@longshore/csi";
 import { interceptWrites, type KubeClient, type Lease } from "@longshore/kube";
 import { ProcessClock } from "@longshore/testing/kube";
-import type { SidecarEnv } from "../common/env.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
 
 /** Who holds the leases of a world, by their names, as its server knows. */
 export type Holders = Map<string, string>;

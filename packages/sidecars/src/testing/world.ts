@@ -13,7 +13,7 @@ import type {
 import { resources } from "@longshore/kube";
 import { noMeter, type RuntimeEnv, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { FakeCloud, type FakeDriverOptions, fakeDriver } from "@longshore/testing/sidecars";
-import type { SidecarEnv } from "../common/env.ts";
+import type { SidecarEnv } from "../common/sidecar-env.ts";
 
 const socket = "/csi/csi.sock";
 

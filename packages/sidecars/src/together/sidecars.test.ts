@@ -10,7 +10,7 @@ import {
   sidecarWorld,
   type World,
 } from "../testing/world.ts";
-import type { SidecarOptions } from "./kinds.ts";
+import type { SidecarOptions } from "./sidecar-kinds.ts";
 import { type Sidecars, type SidecarsFailedError, type SidecarsOptions, startSidecars } from "./sidecars.ts";
 
 const all: SidecarOptions = {

@@ -17,16 +17,16 @@ import {
 } from "@longshore/kube";
 import { type Component, stopAll, TaskGroup } from "@longshore/runtime";
 import { leaseName } from "@longshore/storage";
-import { type Driver, learnDriver, type SidecarEnv } from "../common/env.ts";
 import { fencedConnection } from "../common/fenced-connection.ts";
-import { UnsupportedByDriverError } from "../common/unsupported.ts";
+import { type Driver, learnDriver, type SidecarEnv } from "../common/sidecar-env.ts";
+import { UnsupportedByDriverError } from "../common/unsupported-by-driver-error.ts";
 import {
   type SidecarKind,
   type SidecarName,
   type SidecarOptions,
   sidecarKinds,
   sidecarNames,
-} from "./kinds.ts";
+} from "./sidecar-kinds.ts";
 
 /** Which sidecars run, and how. */
 export interface SidecarsOptions {

@@ -19,9 +19,9 @@ import {
   VirtualClock,
 } from "@longshore/runtime";
 import { migratedPluginsOf } from "@longshore/storage";
-import { type CloudFaultRates, FaultyCloud } from "../cloud-faults.ts";
-import { type AttachmentCall, ContractWatch } from "../contract.ts";
+import { type AttachmentCall, ContractWatch } from "../contract-watch.ts";
 import { type CallGate, Life, type SeamCall } from "../cut.ts";
+import { type CloudFaultRates, FaultyCloud } from "../faulty-cloud.ts";
 import { attachmentCalls, worldOf } from "../world.ts";
 
 /** Draws the highest, so that only a rate of 1000 strikes and a time is the longest allowed. */

@@ -2,14 +2,14 @@
 
 import { fsTypeRule, rewriteZonedClass } from "../class-parameters.ts";
 import { csiSource, inlinePersistentVolume, traceCommon, traceDriver } from "../csi-source.ts";
-import { type Fault, isFault, objectLabel, TranslationError } from "../errors.ts";
 import { parsePartition, utf8Bytes } from "../go-text.ts";
 import { urlPath } from "../go-url.ts";
+import type { InTreePlugin } from "../in-tree-plugin.ts";
 import { entry, replaceSource } from "../objects.ts";
-import type { InTreePlugin } from "../plugin.ts";
 import { commonFields, requiredText } from "../source-fields.ts";
 import { placementToCSI, placementToInTree } from "../topology.ts";
 import type { Trace } from "../trace.ts";
+import { type Fault, isFault, objectLabel, TranslationError } from "../translation-error.ts";
 import type { AWSElasticBlockStoreSource, CSIPersistentVolumeSource, Draft } from "../types.ts";
 
 const driverName = "ebs.csi.aws.com";

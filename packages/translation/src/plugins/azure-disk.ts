@@ -2,12 +2,12 @@
 
 import { rewriteZonedClass } from "../class-parameters.ts";
 import { csiSource, inlinePersistentVolume, traceCommon, traceDriver } from "../csi-source.ts";
-import { objectLabel, TranslationError } from "../errors.ts";
 import { lowerCase } from "../go-text.ts";
+import type { InTreePlugin } from "../in-tree-plugin.ts";
 import { replaceSource } from "../objects.ts";
-import type { InTreePlugin } from "../plugin.ts";
 import { commonFields, optionalText, requiredText } from "../source-fields.ts";
 import type { Trace } from "../trace.ts";
+import { objectLabel, TranslationError } from "../translation-error.ts";
 import type { AzureDiskSource, CSIPersistentVolumeSource, Draft, DraftMap } from "../types.ts";
 
 const driverName = "disk.csi.azure.com";

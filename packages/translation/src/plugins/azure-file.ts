@@ -1,12 +1,12 @@
 /** `kubernetes.io/azure-file` and `file.csi.azure.com`. */
 
 import { csiSource, inlinePersistentVolume, traceCommon, traceDriver } from "../csi-source.ts";
-import { objectLabel, TranslationError } from "../errors.ts";
 import { lowerCase } from "../go-text.ts";
+import type { InTreePlugin } from "../in-tree-plugin.ts";
 import { entry, replaceSource, withEntry } from "../objects.ts";
-import type { InTreePlugin } from "../plugin.ts";
 import { optionalText, requiredText } from "../source-fields.ts";
 import type { Trace } from "../trace.ts";
+import { objectLabel, TranslationError } from "../translation-error.ts";
 import type { AzureFileSource, CSIPersistentVolumeSource, Draft, SecretReference } from "../types.ts";
 
 const driverName = "file.csi.azure.com";

@@ -2,8 +2,8 @@
 
 import { fsTypeRule, rewriteParameters, translateTopologies, withParameters } from "../class-parameters.ts";
 import { csiSource, inlinePersistentVolume, traceCommon, traceDriver } from "../csi-source.ts";
+import type { InTreePlugin } from "../in-tree-plugin.ts";
 import { replaceSource } from "../objects.ts";
-import type { InTreePlugin } from "../plugin.ts";
 import { commonFields, requiredText } from "../source-fields.ts";
 import { placementToCSI, placementToInTree } from "../topology.ts";
 import type { Trace } from "../trace.ts";

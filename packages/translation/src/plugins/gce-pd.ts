@@ -2,13 +2,13 @@
 
 import { fsTypeRule, rewriteZonedClass } from "../class-parameters.ts";
 import { csiSource, inlinePersistentVolume, traceCommon, traceDriver } from "../csi-source.ts";
-import { type Fault, isFault, objectLabel, TranslationError } from "../errors.ts";
 import { parsePartition } from "../go-text.ts";
+import type { InTreePlugin } from "../in-tree-plugin.ts";
 import { entry, replaceSource } from "../objects.ts";
-import type { InTreePlugin } from "../plugin.ts";
 import { commonFields, requiredText } from "../source-fields.ts";
 import { BETA_ZONE, placementToCSI, placementToInTree, ZONE, ZONE_DELIMITER } from "../topology.ts";
 import type { Trace } from "../trace.ts";
+import { type Fault, isFault, objectLabel, TranslationError } from "../translation-error.ts";
 import type {
   CSIPersistentVolumeSource,
   Draft,

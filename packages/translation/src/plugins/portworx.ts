@@ -2,8 +2,8 @@
 
 import { type ParameterRule, rewriteParameters, withParameters } from "../class-parameters.ts";
 import { csiSource, inlinePersistentVolume, traceCommon, traceDriver } from "../csi-source.ts";
+import type { InTreePlugin } from "../in-tree-plugin.ts";
 import { entry, replaceSource } from "../objects.ts";
-import type { InTreePlugin } from "../plugin.ts";
 import { commonFields, requiredText } from "../source-fields.ts";
 import type { Trace } from "../trace.ts";
 import type { CSIPersistentVolumeSource, Draft, PortworxVolumeSource, SecretReference } from "../types.ts";

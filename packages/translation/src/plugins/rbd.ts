@@ -2,13 +2,13 @@
 
 import { fsTypeRule, type ParameterRule, rewriteParameters, withParameters } from "../class-parameters.ts";
 import { csiSource, inlinePersistentVolume, traceCommon, traceDriver } from "../csi-source.ts";
-import { objectLabel, TranslationError } from "../errors.ts";
 import { utf8Bytes } from "../go-text.ts";
+import type { InTreePlugin } from "../in-tree-plugin.ts";
 import { md5Hex } from "../md5.ts";
 import { entry, replaceSource } from "../objects.ts";
-import type { InTreePlugin } from "../plugin.ts";
 import { commonFields, optionalText, requiredText } from "../source-fields.ts";
 import type { Trace } from "../trace.ts";
+import { objectLabel, TranslationError } from "../translation-error.ts";
 import type {
   CSIPersistentVolumeSource,
   Draft,

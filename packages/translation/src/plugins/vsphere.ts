@@ -8,12 +8,12 @@ import {
   withParameters,
 } from "../class-parameters.ts";
 import { csiSource, inlinePersistentVolume, traceCommon, traceDriver } from "../csi-source.ts";
-import { objectLabel, TranslationError } from "../errors.ts";
+import type { InTreePlugin } from "../in-tree-plugin.ts";
 import { entry, replaceSource } from "../objects.ts";
-import type { InTreePlugin } from "../plugin.ts";
 import { optionalText, requiredText } from "../source-fields.ts";
 import { zoneAndRegionToCSI, zoneAndRegionToInTree } from "../topology.ts";
 import type { Trace } from "../trace.ts";
+import { objectLabel, TranslationError } from "../translation-error.ts";
 import type { CSIPersistentVolumeSource, Draft, VsphereVirtualDiskSource } from "../types.ts";
 
 const driverName = "csi.vsphere.vmware.com";

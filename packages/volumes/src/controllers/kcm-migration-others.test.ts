@@ -5,7 +5,7 @@
 import { resources } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";
 import { afterEach, describe, expect, it } from "vitest";
-import { volumeGates } from "../csimigration/gates.ts";
+import { volumeGates } from "../csimigration/volume-gates.ts";
 import { csiPlugin } from "../plugins/csi/csi-plugin.ts";
 import { ControlPlane, startInstantAttacher } from "../testing/control-plane.ts";
 import { type Level, loadRecording, type Recording } from "../testing/kcm-recording.ts";

@@ -6,7 +6,7 @@
 import { resources, type StorageClass } from "@longshore/kube";
 import { type Component, featureGates } from "@longshore/runtime";
 import { afterEach, describe, expect, it } from "vitest";
-import { volumeGates } from "../csimigration/gates.ts";
+import { volumeGates } from "../csimigration/volume-gates.ts";
 import { awsEbsPlugin } from "../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../plugins/csi/csi-plugin.ts";
 import { ControlPlane } from "../testing/control-plane.ts";

@@ -1,6 +1,6 @@
 /** The index of pods by the claims that they use. */
 import type { IndexFunction, Pod } from "@longshore/kube";
-import { claimOfPodVolume } from "./attach-detach/pod-volume-spec.ts";
+import { claimOfPodVolume } from "./attach-detach/build-pod-volume.ts";
 
 /** Name of the index; its values are keys of claims, `namespace/name`. */
 export const podsByClaimIndex = "claim";

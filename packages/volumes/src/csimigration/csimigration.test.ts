@@ -1,13 +1,13 @@
 import { featureGates } from "@longshore/runtime";
 import { migrationGates } from "@longshore/translation";
 import { describe, expect, it } from "vitest";
-import { specOfPersistentVolume, specOfVolume } from "../framework/spec.ts";
-import { gateDependencyWarnings, volumeGates, withForcedMigration } from "./gates.ts";
+import { specOfPersistentVolume, specOfVolume } from "../framework/volume-spec.ts";
 import {
   createMigratedPluginManager,
   SpecTranslationError,
   withoutCompletedPlugins,
 } from "./migrated-plugin-manager.ts";
+import { gateDependencyWarnings, volumeGates, withForcedMigration } from "./volume-gates.ts";
 
 const ebs = "kubernetes.io/aws-ebs";
 const gates = (values: Record<string, boolean>) => featureGates(volumeGates, values);

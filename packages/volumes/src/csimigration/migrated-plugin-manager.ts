@@ -10,8 +10,8 @@ import {
   translateInTreeInlineVolumeToCSI,
   translateInTreePVToCSI,
 } from "@longshore/translation";
-import { specName, type VolumeSpec } from "../framework/spec.ts";
-import { gatesOfPlugin } from "./gates.ts";
+import { specName, type VolumeSpec } from "../framework/volume-spec.ts";
+import { gatesOfPlugin } from "./volume-gates.ts";
 
 /** A spec that should be CSI's cannot be translated; the volume stays untouched until it can. */
 export class SpecTranslationError extends Error {

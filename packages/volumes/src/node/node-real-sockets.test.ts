@@ -13,7 +13,7 @@ import {
   unprivilegedHost,
 } from "@longshore/runtime";
 import { expect, it, vi } from "vitest";
-import { volumeGates } from "../csimigration/gates.ts";
+import { volumeGates } from "../csimigration/volume-gates.ts";
 import { awsEbsPlugin } from "../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../plugins/csi/csi-plugin.ts";
 import { startNodeVolumes } from "./node-volumes.ts";

@@ -26,10 +26,10 @@ import {
   TaskGroup,
 } from "@longshore/runtime";
 import { uncertainVolumesOf } from "@longshore/storage";
-import type { VolumePlugin } from "../framework/plugin.ts";
-import { createVolumePluginManager } from "../framework/plugin-manager.ts";
 import type { ContainerRuntime } from "../framework/ports.ts";
 import type { VolumeHost } from "../framework/volume-host.ts";
+import type { VolumePlugin } from "../framework/volume-plugin.ts";
+import { createVolumePluginManager } from "../framework/volume-plugin-manager.ts";
 import { hasCsiDrivers } from "../plugins/csi/registered-csi-drivers.ts";
 import { CsiNodeWriter } from "./csi-node/csi-node-writer.ts";
 import { NodeInfoManager } from "./csi-node/node-info.ts";

@@ -1,7 +1,7 @@
 /** The node agent's pure rules, as tables. */
 import { migratedPluginsAnnotation, migratedPluginsOf } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
-import { TransientOperationError, UncertainProgressError } from "../framework/node-errors.ts";
+import { TransientOperationError, UncertainProgressError } from "../framework/node-error-kind.ts";
 import { globalMountPath, volumeIDOfGlobalMount } from "../plugins/aws-ebs/ebs-global-mount.ts";
 import { fsGroupApplies } from "../plugins/csi/csi-mounter.ts";
 import { parseVolData } from "../plugins/csi/vol-data.ts";
@@ -11,7 +11,7 @@ import { withMigratedPlugins } from "./csi-node/migrated-plugins.ts";
 import { decideMigration, type MigrationFacts } from "./migration/migration-step.ts";
 import { highestSupportedVersion, isLowerVersion } from "./registration/csi-versions.ts";
 import { ActualState, type MountState } from "./volume-manager/actual-state.ts";
-import { usedPluginVolumes } from "./volume-manager/pods/pod-volumes.ts";
+import { usedPluginVolumes } from "./volume-manager/pods/pod-volume-spec.ts";
 import { ReportedInUse } from "./volume-manager/reported-in-use.ts";
 
 describe("migrated-plugins annotation", () => {

@@ -16,9 +16,9 @@ import {
   unprivilegedHost,
 } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import type { AttachableVolumePlugin } from "../framework/plugin.ts";
-import { specOfPersistentVolume } from "../framework/spec.ts";
 import type { VolumeHost } from "../framework/volume-host.ts";
+import type { AttachableVolumePlugin } from "../framework/volume-plugin.ts";
+import { specOfPersistentVolume } from "../framework/volume-spec.ts";
 import { testDriver } from "../node/testing/test-driver.ts";
 import { awsEbsPlugin } from "./aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "./csi/csi-plugin.ts";

@@ -2,7 +2,7 @@
  * What a node may do: read what its pods need, and write what is its own
  * (kubernetes plugin/pkg/auth/authorizer/node). What exactly it may write is for the NodeRestriction admission.
  */
-import type { UserInfo } from "../../api/request.ts";
+import type { UserInfo } from "../../api/api-request.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import {
   type Attributes,
@@ -11,9 +11,9 @@ import {
   type ResourceAttributes,
   valueSelected,
 } from "../authorizer.ts";
-import { parseRules } from "../rbac/bootstrap.ts";
-import { clusterRoleTable } from "../rbac/default-role-table.ts";
-import { type PolicyRule, ruleAllows } from "../rbac/policy.ts";
+import { parseRules } from "../rbac/default-roles.ts";
+import { type PolicyRule, ruleAllows } from "../rbac/policy-rule.ts";
+import { clusterRoleTable } from "../rbac/role-tables.ts";
 import type { NodeGraph } from "./node-graph.ts";
 import type { Reference } from "./pod-references.ts";
 

@@ -7,8 +7,8 @@
  *    that is bound to it.
  */
 import type { Stored } from "@longshore/kube";
+import { FollowedTable } from "../../storage/followed-table.ts";
 import { keyOf, type Store } from "../../storage/store.ts";
-import { FollowedTable } from "../../storage/table-follow.ts";
 import { type Reference, referencesOfPod, secretsOfVolume } from "./pod-references.ts";
 
 interface PodLike extends Stored {

@@ -5,7 +5,7 @@ import { many } from "../../testing/heavy-requests/heavy-request.ts";
 import { ask, paths, rule, user } from "../../testing/policy-words.ts";
 import type { Attributes } from "../authorizer.ts";
 import { TooManyRightsError, uncovered } from "./cover.ts";
-import { compacted, type PolicyRule, ruleAllows, shownRule } from "./policy.ts";
+import { compacted, type PolicyRule, ruleAllows, shownRule } from "./policy-rule.ts";
 
 describe("what rules do not cover", () => {
   it.each<[string, PolicyRule[], PolicyRule[], string[]]>([

@@ -4,7 +4,7 @@
  * rights are never enumerated one by one: values that occur in the same held rules are checked together. Pure.
  */
 import { spendTime } from "../../api/work-time.ts";
-import { type PolicyRule, urlPrefix } from "./policy.ts";
+import { type PolicyRule, urlPrefix } from "./policy-rule.ts";
 
 /** What is not covered. */
 export interface Uncovered {

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { memoryStore } from "../../storage/object-store.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Attributes } from "../authorizer.ts";
-import { type PolicyRule, rbacGroup, ruleAllows } from "./policy.ts";
+import { type PolicyRule, rbacGroup, ruleAllows } from "./policy-rule.ts";
 import { RbacAuthorizer } from "./rbac-authorizer.ts";
 
 const jane = { name: "jane", groups: ["devs", "system:authenticated"] };

@@ -7,11 +7,17 @@
  *  - A binding whose role is missing grants nothing, and is named in the reason.
  */
 import type { Stored } from "@longshore/kube";
-import type { UserInfo } from "../../api/request.ts";
+import type { UserInfo } from "../../api/api-request.ts";
+import { FollowedTable } from "../../storage/followed-table.ts";
 import { keyOf, type Store } from "../../storage/store.ts";
-import { FollowedTable } from "../../storage/table-follow.ts";
 import type { Attributes, Authorizer, Decision } from "../authorizer.ts";
-import { type BindingObject, type PolicyRule, type RoleObject, rbacGroup, type Subject } from "./policy.ts";
+import {
+  type BindingObject,
+  type PolicyRule,
+  type RoleObject,
+  rbacGroup,
+  type Subject,
+} from "./policy-rule.ts";
 import { roleAllows } from "./role-index.ts";
 
 /** The rules that apply to a user, and the problems met while resolving them. */

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Attributes } from "../authorizer.ts";
-import { type PolicyRule, ruleAllows } from "./policy.ts";
+import { type PolicyRule, ruleAllows } from "./policy-rule.ts";
 import { roleAllows } from "./role-index.ts";
 
 const words = fc.constantFrom("", "a", "b", "c", "*");

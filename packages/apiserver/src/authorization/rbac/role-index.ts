@@ -1,6 +1,6 @@
 /** An index of the rules of a role: a request needs only a few look-ups, for any number of rules. */
 import type { Attributes } from "../authorizer.ts";
-import { type PolicyRule, type RoleObject, ruleAllows } from "./policy.ts";
+import { type PolicyRule, type RoleObject, ruleAllows } from "./policy-rule.ts";
 
 interface IndexedRules {
   /** Rules by `group/resource`, either of which may be `*`. */

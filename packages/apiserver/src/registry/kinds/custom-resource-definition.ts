@@ -14,7 +14,7 @@ import {
   definitionProblems,
   definitionUpdateProblems,
   storedVersionProblems,
-} from "../../custom/definition-rules.ts";
+} from "../../custom/definition-problems.ts";
 import { nameColumn } from "../../tables/column.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 

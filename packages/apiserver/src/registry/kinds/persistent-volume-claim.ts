@@ -12,8 +12,8 @@ import { qualifiedNameProblems, subdomainProblems } from "../../api/names.ts";
 import { sameJson } from "../../api/own.ts";
 import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
+import { labelSelectorProblems } from "./label-selector-problems.ts";
 import { accessModeProblems, positiveProblems, volumeModes } from "./persistent-volume.ts";
-import { labelSelectorProblems } from "./selector-rules.ts";
 import {
   canonicalQuantities,
   immutable,

@@ -13,7 +13,7 @@ import { subdomainProblems } from "../../api/names.ts";
 import { sameJson } from "../../api/own.ts";
 import { spendTime } from "../../api/work-time.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import { nodeSelectorProblems } from "./selector-rules.ts";
+import { nodeSelectorProblems } from "./label-selector-problems.ts";
 import {
   canonicalQuantities,
   immutable,
@@ -24,7 +24,7 @@ import {
   without,
 } from "./shaping.ts";
 import { persistentSourceProblems, sourcesOf } from "./source-rules.ts";
-import { persistentSourceDefaults } from "./volume-sources.ts";
+import { persistentSourceDefaults } from "./volume-defaults.ts";
 
 const oldAccessModes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"];
 /** The access modes that there are in the version, as messages list them. */

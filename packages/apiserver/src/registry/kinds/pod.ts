@@ -5,7 +5,7 @@ import { type FieldProblem, forbiddenValue, invalidValue } from "../../api/error
 import type { Kind } from "../../api/kind.ts";
 import { sameJson } from "../../api/own.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
-import { podSpecDefaults, podSpecProblems, requestDefaults } from "./pod-spec.ts";
+import { podSpecDefaults, podSpecProblems, requestDefaults } from "./pod-spec-problems.ts";
 import { qosClass } from "./qos-class.ts";
 import {
   immutable,

@@ -3,7 +3,7 @@ import type { KubeObject, Stored } from "@longshore/kube";
 import { type FieldProblem, invalidValue, requiredValue } from "../../api/errors.ts";
 import type { Kind } from "../../api/kind.ts";
 import { sameJson } from "../../api/own.ts";
-import { podSpecDefaults, podSpecProblems } from "./pod-spec.ts";
+import { podSpecDefaults, podSpecProblems } from "./pod-spec-problems.ts";
 import { immutable, type Loose, type LooseObject, withDefaults, withMember } from "./shaping.ts";
 
 const spec = (object: KubeObject): Loose => (object as LooseObject).spec ?? {};

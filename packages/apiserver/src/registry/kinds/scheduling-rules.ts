@@ -8,7 +8,11 @@ import {
 } from "../../api/errors.ts";
 import { labelProblems, labelValueProblems, qualifiedNameProblems } from "../../api/names.ts";
 import { spendTime } from "../../api/work-time.ts";
-import { labelSelectorProblems, nodeSelectorProblems, nodeSelectorTermProblems } from "./selector-rules.ts";
+import {
+  labelSelectorProblems,
+  nodeSelectorProblems,
+  nodeSelectorTermProblems,
+} from "./label-selector-problems.ts";
 import type { Loose } from "./shaping.ts";
 
 const taintEffects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];

@@ -13,7 +13,7 @@ import {
 import { labelProblems, subdomainProblems } from "../../api/names.ts";
 import { spendTime } from "../../api/work-time.ts";
 import { hostPathTypes } from "../../schema/known-values.ts";
-import { fieldRefProblems, fileFields, resourceRefProblems } from "./env-rules.ts";
+import { fieldRefProblems, fileFields, resourceRefProblems } from "./env-problems.ts";
 import type { Loose } from "./shaping.ts";
 
 /** Where a source stands. */

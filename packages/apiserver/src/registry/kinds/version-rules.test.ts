@@ -2,7 +2,7 @@
 import { KubeApiError, type KubeObject, type Resource, resources } from "@longshore/kube";
 import { noMeter, type RuntimeEnv, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import { type ApiRequest, adminUser } from "../../api/request.ts";
+import { type ApiRequest, adminUser } from "../../api/api-request.ts";
 import { type ApiServerOptions, createApiServer } from "../../api-server.ts";
 import { memoryStore } from "../../storage/object-store.ts";
 

@@ -9,9 +9,9 @@ import {
 } from "../../api/errors.ts";
 import type { Kind } from "../../api/kind.ts";
 import { sameJson } from "../../api/own.ts";
+import { labelSelectorProblems, labelsProblems } from "./label-selector-problems.ts";
 import { claimSpecDefaults } from "./persistent-volume-claim.ts";
-import { podSpecDefaults, podSpecProblems } from "./pod-spec.ts";
-import { labelSelectorProblems, labelsProblems } from "./selector-rules.ts";
+import { podSpecDefaults, podSpecProblems } from "./pod-spec-problems.ts";
 import {
   immutable,
   type Loose,

@@ -6,8 +6,8 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { changesOf } from "../../testing/power-loss/recorded-writer.ts";
 import { type Store, StoreError } from "../store.ts";
-import { backupStore, restoreStore } from "./backup.ts";
-import { openDurableStore } from "./durable-store.ts";
+import { backupStore, restoreStore } from "./backup-store.ts";
+import { openDurableStore } from "./open-durable-store.ts";
 
 const stateOf = (store: Store) =>
   ["configmaps", "secrets"].map((resource) => JSON.stringify(store.table(resource).list())).join("\n");

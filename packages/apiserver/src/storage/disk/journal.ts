@@ -12,15 +12,15 @@ import { closeSync, constants, openSync, statfsSync, writeSync } from "node:fs";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { KubeObject } from "@longshore/kube";
-import { objectParts } from "../../api/object-bytes.ts";
+import { objectParts } from "../../api/object-parts.ts";
 import type { DirectoryLock } from "../directory-lock.ts";
 import type { BaseContents, DurableCommit, Persistence } from "../persistence.ts";
 import { StoreError } from "../store.ts";
-import { writeBase } from "./base-file.ts";
-import { syncDirectory, writeAllAtOnce, writeWholeFile } from "./durable-file.ts";
 import { firstLine, frameKinds, frameOf } from "./frames.ts";
+import { acknowledgedName, fileName, filesOf } from "./read-store-files.ts";
 import { encodeRecord } from "./records.ts";
-import { acknowledgedName, fileName, filesOf } from "./store-files.ts";
+import { writeBase } from "./write-base.ts";
+import { syncDirectory, writeAllAtOnce, writeWholeFile } from "./write-whole-file.ts";
 
 /** Where the journal goes on; see StoreContents. */
 export interface JournalState {

@@ -17,7 +17,7 @@ import {
 } from "../../testing/power-loss/recording.ts";
 import { memoryStore } from "../object-store.ts";
 import type { Store } from "../store.ts";
-import { openDurableStore } from "./durable-store.ts";
+import { openDurableStore } from "./open-durable-store.ts";
 
 const why = whyNotRecordable();
 if (why !== undefined) console.warn(`the loss of power is not tested: ${why} (Debian package strace)`);

@@ -5,7 +5,7 @@
 import { writeSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import type { KubeObject } from "@longshore/kube";
-import { openDurableStore } from "../../storage/disk/durable-store.ts";
+import { openDurableStore } from "../../storage/disk/open-durable-store.ts";
 import type { Change, Store } from "../../storage/store.ts";
 
 /** Small, so that a short run has several bases. */

@@ -2,6 +2,7 @@
 import type { LeaseState, ProvisionerOptions, SidecarOptions, SidecarsOptions } from "@longshore/sidecars";
 import { UsageError } from "../../exit.ts";
 import { loggerInFlags } from "../../field-flags.ts";
+import type { ReadFlags } from "./add-flag-command.ts";
 import {
   driverFlags,
   httpFlags,
@@ -10,9 +11,8 @@ import {
   processFlags,
   retryFlags,
 } from "./common-flags.ts";
-import type { ReadFlags } from "./flag-command.ts";
 import type { FlagValues } from "./flag-table.ts";
-import type { Answer } from "./http-endpoint.ts";
+import type { Answer } from "./serve-http.ts";
 import { connectDriver, connectKube, leasePolicy, type Shell, type Started } from "./sidecar-process.ts";
 
 /** What they all have. */

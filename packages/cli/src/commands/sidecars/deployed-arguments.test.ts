@@ -2,14 +2,14 @@
 import { allObjects, planDeployment, renderDeployment } from "@longshore/deployment";
 import { deployForms } from "@longshore/testing/deployment";
 import { expect, test } from "vitest";
-import { clusterDriverRegistrarFlags } from "./cluster-driver-registrar.ts";
 import { controllerFlags } from "./controller-sidecars.ts";
 import type { FlagTable } from "./flag-table.ts";
-import { readGoArguments } from "./go-arguments.ts";
-import { livenessProbeFlags } from "./liveness-probe.ts";
-import { nodeDriverRegistrarFlags } from "./node-driver-registrar.ts";
-import { snapshotControllerFlags } from "./snapshot-controller.ts";
-import { controllerSidecarNames, controllerSidecars, togetherFlags } from "./together.ts";
+import { readGoArguments } from "./read-go-arguments.ts";
+import { clusterDriverRegistrarFlags } from "./register-cluster-driver-registrar.ts";
+import { livenessProbeFlags } from "./register-liveness-probe.ts";
+import { nodeDriverRegistrarFlags } from "./register-node-driver-registrar.ts";
+import { snapshotControllerFlags } from "./register-snapshot-controller.ts";
+import { controllerSidecarNames, controllerSidecars, togetherFlags } from "./together-options.ts";
 
 const tables: Readonly<Record<string, FlagTable>> = {
   ...Object.fromEntries(

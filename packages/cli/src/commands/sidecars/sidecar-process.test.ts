@@ -4,10 +4,10 @@ import { grpcListener } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
 import { type Component, silentLogger, systemClock } from "@longshore/runtime";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { resolved } from "./add-flag-command.ts";
 import { driverFlags, leaderElectionFlags, processFlags } from "./common-flags.ts";
-import { resolved } from "./flag-command.ts";
-import { readGoArguments } from "./go-arguments.ts";
-import { listenAddress } from "./http-endpoint.ts";
+import { readGoArguments } from "./read-go-arguments.ts";
+import { listenAddress } from "./serve-http.ts";
 import { connectDriver, driverAddress, leasePolicy, type Shell } from "./sidecar-process.ts";
 
 const kept = { ADDRESS: process.env.ADDRESS, POD_NAMESPACE: process.env.POD_NAMESPACE };

@@ -25,10 +25,10 @@ import {
 import { exitCodes, InterruptedError, interruptible, UsageError, untilAborted } from "../../exit.ts";
 import { kubeconfigOf } from "../../kubeconfig.ts";
 import { version } from "../../version.ts";
+import type { ReadFlags } from "./add-flag-command.ts";
 import type { driverFlags, httpFlags, kubeFlags, leaderElectionFlags, processFlags } from "./common-flags.ts";
-import type { ReadFlags } from "./flag-command.ts";
 import type { FlagTable, FlagValues } from "./flag-table.ts";
-import { metricsRoute, type Routes, serveHttp } from "./http-endpoint.ts";
+import { metricsRoute, type Routes, serveHttp } from "./serve-http.ts";
 
 /**
  * What a sidecar's process started. The process stops it on SIGTERM or Ctrl-C and exits 0; when `failed` resolves (a lost

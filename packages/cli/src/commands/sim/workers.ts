@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { SimulationResult } from "@longshore/simulation";
 import { exitCodes, InterruptedError } from "../../exit.ts";
-import type { SeedRange } from "./seeds.ts";
+import type { SeedRange } from "./seed-range.ts";
 
 /** What the workers are to do. */
 export interface WorkersOptions {

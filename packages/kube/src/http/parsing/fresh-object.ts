@@ -2,7 +2,7 @@
  * Changes a parsed object before the caller gets it. The change is in place: no other code refers to the object yet,
  * and copying a hundred thousand objects would cost as much as parsing them.
  */
-import type { KubeObject } from "../../objects.ts";
+import type { KubeObject } from "../../kube-objects.ts";
 import type { SharedParts } from "./shared-parts.ts";
 
 /** How a fresh object is to be. */

@@ -9,8 +9,8 @@ import {
 import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
 import { runCrossing } from "../crossing.ts";
 import type { CrossingOptions } from "../crossing-options.ts";
+import { type CrossingSubject, crossingSubject } from "../crossing-subject.ts";
 import type { GateValues, Platform } from "../platform.ts";
-import { type CrossingSubject, crossingSubject } from "../subject.ts";
 
 /** What the crossing moves. */
 export const subject: CrossingSubject = crossingSubject("aws-ebs");

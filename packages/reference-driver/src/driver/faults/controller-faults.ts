@@ -9,7 +9,7 @@ import {
 } from "@longshore/csi";
 import { hasVolume } from "./create-faults.ts";
 import { answersOn, answersWhen, around, asks, changes, type Fault, notTwice } from "./fault.ts";
-import type { FaultName } from "./fault-list.ts";
+import type { FaultName } from "./fault-descriptions.ts";
 import { losesEntries, repeatsEntries } from "./page-faults.ts";
 
 const service = "controller";

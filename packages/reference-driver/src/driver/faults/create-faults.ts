@@ -19,7 +19,7 @@ import {
   type Fault,
   notTwice,
 } from "./fault.ts";
-import type { FaultName } from "./fault-list.ts";
+import type { FaultName } from "./fault-descriptions.ts";
 
 const service = "controller";
 type Answer = AnswerOf<"controller", "createVolume">;

@@ -10,7 +10,7 @@ import {
   PluginCapability_Service_Type as Plugin,
 } from "@longshore/csi";
 import { all, around, changes, everyCall, everyFailure, type Fault } from "./fault.ts";
-import type { FaultName } from "./fault-list.ts";
+import type { FaultName } from "./fault-descriptions.ts";
 
 const longText = 128;
 const longMap = 4096;

@@ -3,7 +3,7 @@ import type { CsiServices } from "@longshore/csi";
 import { controllerFaults } from "./controller-faults.ts";
 import { createFaults } from "./create-faults.ts";
 import type { Fault, FaultContext } from "./fault.ts";
-import { type FaultName, faultDescriptions, faultNames, isFaultName } from "./fault-list.ts";
+import { type FaultName, faultDescriptions, faultNames, isFaultName } from "./fault-descriptions.ts";
 import { identityFaults } from "./identity-faults.ts";
 import { metadataFaults } from "./metadata-faults.ts";
 import { nodeFaults } from "./node-faults.ts";

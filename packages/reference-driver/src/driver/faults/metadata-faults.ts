@@ -8,7 +8,7 @@ import {
   PluginCapability_Service_Type as Plugin,
 } from "@longshore/csi";
 import { changes, type Fault } from "./fault.ts";
-import type { FaultName } from "./fault-list.ts";
+import type { FaultName } from "./fault-descriptions.ts";
 
 interface Block {
   readonly byteOffset: bigint;

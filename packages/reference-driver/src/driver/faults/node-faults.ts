@@ -23,7 +23,7 @@ import {
   type RequestOf,
   type Rpc,
 } from "./fault.ts";
-import type { FaultName } from "./fault-list.ts";
+import type { FaultName } from "./fault-descriptions.ts";
 
 const service = "node";
 const some = { usage: [{ total: 2n, available: 1n, used: 1n, unit: Unit.BYTES }], volumeCondition: {} };

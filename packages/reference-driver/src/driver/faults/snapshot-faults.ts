@@ -13,7 +13,7 @@ import {
   type VolumeGroupSnapshot,
 } from "@longshore/csi";
 import { type AnswerOf, all, answersOn, answersWhen, around, asks, changes, type Fault } from "./fault.ts";
-import type { FaultName } from "./fault-list.ts";
+import type { FaultName } from "./fault-descriptions.ts";
 import { repeatsEntries } from "./page-faults.ts";
 
 const service = "controller";

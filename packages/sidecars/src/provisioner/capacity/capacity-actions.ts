@@ -9,7 +9,7 @@ import {
   type TokenBucket,
 } from "@longshore/kube";
 import { stripParameters } from "@longshore/storage";
-import type { SidecarEnv } from "../../common/env.ts";
+import type { SidecarEnv } from "../../common/sidecar-env.ts";
 import type { CapacityContext } from "./capacity-context.ts";
 import type { CapacityItem, CapacityPlan } from "./capacity-plan.ts";
 import { type CapacityStep, isOwned, type ObservedCapacity, type Room } from "./decide-capacity.ts";

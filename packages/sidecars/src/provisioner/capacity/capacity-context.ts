@@ -1,7 +1,7 @@
 /** What the passes over capacity objects work with. */
 import type { FlowControl, OwnerReference } from "@longshore/kube";
 import type { BackoffPolicy } from "@longshore/runtime";
-import type { SidecarEnv } from "../../common/env.ts";
+import type { SidecarEnv } from "../../common/sidecar-env.ts";
 import type { PlanContext } from "./plan-view.ts";
 
 /** The seams, caches and settings of capacity tracking. */

@@ -1,7 +1,7 @@
 /** The plan of capacity objects, made once for each state of the caches and not for each pass. */
 import type { CSINode, CSIStorageCapacity, Informer, Node, StorageClass } from "@longshore/kube";
 import type { Segments } from "@longshore/storage";
-import type { Driver } from "../../common/env.ts";
+import type { Driver } from "../../common/sidecar-env.ts";
 import { sameLabels, topologySegments } from "../topology-segments.ts";
 import { type CapacityPlan, planCapacity } from "./capacity-plan.ts";
 

@@ -6,8 +6,8 @@ import { type ComponentScope, type FlowControl, type OwnerReference, resources }
 import { type BackoffPolicy, backoffMs } from "@longshore/runtime";
 import type { Segments } from "@longshore/storage";
 import { cachedCapacities, cachedClasses, cachedCsiNodes, cachedNodes } from "../../common/caches.ts";
-import type { SidecarEnv } from "../../common/env.ts";
 import type { SidecarContext } from "../../common/sidecar.ts";
+import type { SidecarEnv } from "../../common/sidecar-env.ts";
 import { type CapacityController, startCapacity } from "./capacity-controller.ts";
 import { capacityOwner } from "./capacity-owner.ts";
 import { driverNameLabel, managedBy, managedByLabel } from "./managed-by.ts";

@@ -15,8 +15,8 @@
  * and the next controller finds it.
  */
 import { uncertainVolumesText } from "@longshore/storage";
-import type { UniqueVolumeName } from "../../framework/names.ts";
-import type { VolumeSpec } from "../../framework/spec.ts";
+import type { UniqueVolumeName } from "../../framework/unique-volume-name.ts";
+import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { inTreePluginOfIdentity, isProvisional, type VolumeIdentity } from "./volume-identity.ts";
 
 /** One volume on one node. */

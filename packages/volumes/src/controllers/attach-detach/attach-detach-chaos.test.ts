@@ -6,7 +6,7 @@
 import { type KubeClient, resources, type Stored, type VolumeAttachment } from "@longshore/kube";
 import { featureGates, SeededRandom } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import { volumeGates } from "../../csimigration/gates.ts";
+import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { CloudError, type DiskCloud } from "../../framework/ports.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";

@@ -2,7 +2,7 @@
 import { resources } from "@longshore/kube";
 import { type FeatureGates, featureGates } from "@longshore/runtime";
 import { afterEach, describe, expect, it } from "vitest";
-import { volumeGates } from "../../csimigration/gates.ts";
+import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { CloudError } from "../../framework/ports.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { attachmentName } from "../../plugins/csi/csi-names.ts";

@@ -29,28 +29,36 @@ import {
   trackWrites,
 } from "@longshore/kube";
 import { backoffMs, type Component, type FeatureGates, TaskGroup } from "@longshore/runtime";
-import { gateDependencyWarnings, withForcedMigration } from "../../csimigration/gates.ts";
 import {
   createMigratedPluginManager,
   type MigratedPluginManager,
   withoutCompletedPlugins,
 } from "../../csimigration/migrated-plugin-manager.ts";
-import { operationBackoff } from "../../framework/operations.ts";
-import type { VolumePlugin } from "../../framework/plugin.ts";
-import { createVolumePluginManager, type VolumePluginManager } from "../../framework/plugin-manager.ts";
+import { gateDependencyWarnings, withForcedMigration } from "../../csimigration/volume-gates.ts";
+import { operationBackoff } from "../../framework/operation-executor.ts";
+import type { VolumePlugin } from "../../framework/volume-plugin.ts";
+import {
+  createVolumePluginManager,
+  type VolumePluginManager,
+} from "../../framework/volume-plugin-manager.ts";
 import { ActualState } from "./actual-state.ts";
+import {
+  type AttachDetachCaches,
+  type AttachDetachContext,
+  cacheIndexes,
+  wakeUnwanted,
+} from "./attach-detach-context.ts";
 import { startCaches } from "./caches.ts";
-import { type AttachDetachCaches, type AttachDetachContext, cacheIndexes, wakeUnwanted } from "./context.ts";
 import { DesiredState } from "./desired-state.ts";
 import type { VolumeOwners } from "./detach-guards.ts";
 import { DiskOperations } from "./disk-operations.ts";
-import { operationTimeoutMs } from "./disks/call-plugin.ts";
+import { operationTimeoutMs } from "./disks/attach-in-tree.ts";
 import { startDiskController } from "./disks/start-disk-controller.ts";
 import { startNodeStatusController } from "./nodes/start-node-status-controller.ts";
 import { PendingPods } from "./pending-pods.ts";
 import { startPodController } from "./pods/start-pod-controller.ts";
+import { recoverActualState } from "./recover-actual-state.ts";
 import { expectListing, recoverUnreported } from "./recover-unreported.ts";
-import { recoverActualState } from "./recovery.ts";
 import { verifyAttached } from "./verify-attached.ts";
 import {
   identitiesOfVolume,

@@ -1,7 +1,7 @@
 /** The caches of the attach/detach controller and their indexes. */
 import { resources, type SharedInformers } from "@longshore/kube";
-import { type AttachDetachCaches, cacheIndexes } from "./context.ts";
-import { claimOfPodVolume } from "./pod-volume-spec.ts";
+import { type AttachDetachCaches, cacheIndexes } from "./attach-detach-context.ts";
+import { claimOfPodVolume } from "./build-pod-volume.ts";
 
 /** Starts them, or finds them among those that the process shares. */
 export function startCaches(informers: SharedInformers): AttachDetachCaches {

@@ -1,8 +1,8 @@
 /** The pure rules of the attach/detach controller, as tables. */
 import { featureGates } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import { volumeGates } from "../../csimigration/gates.ts";
 import { createMigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
+import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { ActualState, type Attachment } from "./actual-state.ts";
 import { type BackendQuestion, decideBackend, needsCsiNode } from "./backend-decision.ts";
 import { type DesiredPodVolume, DesiredState, type UndecidedVolume } from "./desired-state.ts";

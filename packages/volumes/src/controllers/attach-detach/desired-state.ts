@@ -3,9 +3,9 @@
  * Source: docs/behaviour/controllers.md A3.
  */
 import type { Pod, Stored } from "@longshore/kube";
-import type { UniqueVolumeName } from "../../framework/names.ts";
-import type { VolumeSpec } from "../../framework/spec.ts";
-import type { ClaimRef } from "./pod-volume-spec.ts";
+import type { UniqueVolumeName } from "../../framework/unique-volume-name.ts";
+import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import type { ClaimRef } from "./build-pod-volume.ts";
 import type { VolumeIdentity } from "./volume-identity.ts";
 
 /** A volume that a pod wants attached. */

@@ -4,8 +4,8 @@
  */
 import type { Node } from "@longshore/kube";
 import type { Attachment } from "./actual-state.ts";
+import type { ClaimRef } from "./build-pod-volume.ts";
 import type { DesiredState, UndecidedVolume } from "./desired-state.ts";
-import type { ClaimRef } from "./pod-volume-spec.ts";
 import { isProvisional, provisionalIdentity, type VolumeIdentity } from "./volume-identity.ts";
 
 /** Taint of a node that is down for good: its volumes may be taken away. */

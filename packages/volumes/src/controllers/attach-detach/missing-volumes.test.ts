@@ -5,7 +5,7 @@
 import { type PersistentVolume, resources, type Stored } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { volumeGates } from "../../csimigration/gates.ts";
+import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { attachmentName } from "../../plugins/csi/csi-names.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
 import {

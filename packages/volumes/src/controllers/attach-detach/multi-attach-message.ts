@@ -1,6 +1,6 @@
 /** The text of the Multi-Attach event. It names pods of the same namespace only. Source: docs/behaviour/controllers.md A7. */
 import type { Pod } from "@longshore/kube";
-import { specName, type VolumeSpec } from "../../framework/spec.ts";
+import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
 
 /** The event message for `pod` about a volume that other pods use on other nodes. */
 export function multiAttachMessage(spec: VolumeSpec, pod: Pod, otherPods: readonly Pod[]): string {

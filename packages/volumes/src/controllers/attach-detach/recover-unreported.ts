@@ -9,11 +9,11 @@
  * plugin is attached by CSI: then nothing in-tree can be left (C5).
  */
 import { errorChain, withDeadline } from "@longshore/runtime";
-import { splitUniqueName, uniqueNameOf, uniqueVolumeName } from "../../framework/names.ts";
-import { type ListedAttachment, listsAttachments, type VolumePlugin } from "../../framework/plugin.ts";
-import { specOfPersistentVolume } from "../../framework/spec.ts";
+import { splitUniqueName, uniqueNameOf, uniqueVolumeName } from "../../framework/unique-volume-name.ts";
+import { type ListedAttachment, listsAttachments, type VolumePlugin } from "../../framework/volume-plugin.ts";
+import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
+import { type AttachDetachContext, cacheIndexes, managedNode } from "./attach-detach-context.ts";
 import { listsPlugin } from "./backend-decision.ts";
-import { type AttachDetachContext, cacheIndexes, managedNode } from "./context.ts";
 import { scopeOf } from "./disks/observe-disk.ts";
 import { csiAttachmentName } from "./volume-identity.ts";
 

@@ -3,10 +3,10 @@
  * from then on: attached again, or detached to be sure. Source: docs/behaviour/controllers.md A7, "Verify sync".
  */
 import { errorChain, withDeadline } from "@longshore/runtime";
-import { isAttachable } from "../../framework/plugin.ts";
-import type { VolumeSpec } from "../../framework/spec.ts";
+import { isAttachable } from "../../framework/volume-plugin.ts";
+import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import type { Attachment } from "./actual-state.ts";
-import type { AttachDetachContext } from "./context.ts";
+import type { AttachDetachContext } from "./attach-detach-context.ts";
 import { scopeOf } from "./disks/observe-disk.ts";
 
 /** Deadline of the question about one node's volumes of one plugin, in milliseconds. */

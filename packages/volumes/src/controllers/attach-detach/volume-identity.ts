@@ -6,8 +6,8 @@
 import type { PersistentVolume } from "@longshore/kube";
 import { inTreePVOfVolumeName, migrationGates } from "@longshore/translation";
 import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
-import { splitUniqueName, type UniqueVolumeName, uniqueNameOf } from "../../framework/names.ts";
-import { specOfPersistentVolume, type VolumeSpec } from "../../framework/spec.ts";
+import { splitUniqueName, type UniqueVolumeName, uniqueNameOf } from "../../framework/unique-volume-name.ts";
+import { specOfPersistentVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
 import {
   attachmentName,
   csiPluginName,

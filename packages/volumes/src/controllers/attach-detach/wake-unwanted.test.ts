@@ -1,7 +1,7 @@
 /** Which disks wait for the pods of a node (docs/behaviour/controllers.md A7). */
 import { describe, expect, it } from "vitest";
 import { ActualState } from "./actual-state.ts";
-import { type AttachDetachContext, wakeUnwanted } from "./context.ts";
+import { type AttachDetachContext, wakeUnwanted } from "./attach-detach-context.ts";
 import { DesiredState } from "./desired-state.ts";
 
 const identity = "kubernetes.io/csi/ebs.csi.aws.com^vol-a";

@@ -18,8 +18,8 @@ import type {
 } from "@longshore/kube";
 import { keyOf, parseQuantity, type Quantity } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
-import type { ExpandableVolumePlugin } from "../../framework/plugin.ts";
-import { mergedResizeConditions } from "./resize-conditions.ts";
+import type { ExpandableVolumePlugin } from "../../framework/volume-plugin.ts";
+import { mergedResizeConditions } from "./merged-resize-conditions.ts";
 
 /** On a claim: who expands its volume. */
 export const storageResizerAnnotation = "volume.kubernetes.io/storage-resizer";

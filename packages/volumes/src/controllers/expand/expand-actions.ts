@@ -13,7 +13,7 @@ import {
   settled,
 } from "@longshore/kube";
 import { withDeadline } from "@longshore/runtime";
-import { specOfPersistentVolume } from "../../framework/spec.ts";
+import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
 import { type ExpandObservation, type ExpandStep, storageResizerAnnotation } from "./decide-expand-step.ts";
 
 /** Most time of one call that grows a device, in milliseconds; a pass has more, so that it can report what took longer. */

@@ -22,8 +22,8 @@ import {
   createMigratedPluginManager,
   withoutCompletedPlugins,
 } from "../../csimigration/migrated-plugin-manager.ts";
-import type { VolumePlugin } from "../../framework/plugin.ts";
-import { createVolumePluginManager } from "../../framework/plugin-manager.ts";
+import type { VolumePlugin } from "../../framework/volume-plugin.ts";
+import { createVolumePluginManager } from "../../framework/volume-plugin-manager.ts";
 import { controllerVolumeHost } from "../controller-volume-host.ts";
 import { asksForMore, decideExpandStep, requestedSize } from "./decide-expand-step.ts";
 import { expandActions, expandTimeoutMs } from "./expand-actions.ts";

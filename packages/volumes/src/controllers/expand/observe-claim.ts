@@ -10,8 +10,8 @@ import {
   type Stored,
 } from "@longshore/kube";
 import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
-import type { VolumePluginManager } from "../../framework/plugin-manager.ts";
-import { specOfPersistentVolume } from "../../framework/spec.ts";
+import type { VolumePluginManager } from "../../framework/volume-plugin-manager.ts";
+import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
 import { asksForMore, type Expander, type ExpandObservation } from "./decide-expand-step.ts";
 
 /** What the expand controller works with. */

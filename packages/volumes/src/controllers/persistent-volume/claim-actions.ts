@@ -11,9 +11,9 @@ import {
 } from "@longshore/kube";
 import { provisioningFinalizer } from "@longshore/storage";
 import { claimInPhase } from "./bound-objects.ts";
-import type { PersistentVolumeContext } from "./context.ts";
 import type { ClaimObservation, ClaimStep } from "./decide-claim-step.ts";
 import { reportOnClaim } from "./events.ts";
+import type { PersistentVolumeContext } from "./persistent-volume-context.ts";
 import { claimGivenTo } from "./provisioner-choice.ts";
 
 type ClaimActions = Actions<ClaimObservation, ClaimStep>;

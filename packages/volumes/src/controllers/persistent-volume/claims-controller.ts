@@ -19,7 +19,6 @@ import {
 import { claimKeysOf } from "../pods-by-claim.ts";
 import { classOfVolume } from "./annotations.ts";
 import { claimActions } from "./claim-actions.ts";
-import type { PersistentVolumeCaches, PersistentVolumeContext } from "./context.ts";
 import { type ClaimObservation, type ClaimStep, decideClaimStep } from "./decide-claim-step.ts";
 import { observeClaim } from "./observe-claim.ts";
 import {
@@ -27,6 +26,7 @@ import {
   claimsByVolumeIndex,
   unboundClaimsByClassIndex,
 } from "./persistent-volume-caches.ts";
+import type { PersistentVolumeCaches, PersistentVolumeContext } from "./persistent-volume-context.ts";
 
 /** Starts the controller; it works in the background until it is stopped. */
 export function startClaimsController(context: PersistentVolumeContext): Controller {

@@ -13,7 +13,7 @@ import {
 import { featureGates } from "@longshore/runtime";
 import { laggingClient } from "@longshore/testing/kube";
 import { afterEach, describe, expect, it } from "vitest";
-import { volumeGates } from "../../csimigration/gates.ts";
+import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { CloudError, type DiskCloud } from "../../framework/ports.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { aBoundEbsVolume, ControlPlane } from "../../testing/control-plane.ts";

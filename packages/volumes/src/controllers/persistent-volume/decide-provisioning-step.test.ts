@@ -3,8 +3,8 @@ import type { Node, PersistentVolume, PersistentVolumeClaim, StorageClass, Store
 import { pureDecision } from "@longshore/kube/testing";
 import { DeadlineError } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import type { ProvisionableVolumePlugin } from "../../framework/plugin.ts";
 import { CloudError } from "../../framework/ports.ts";
+import type { ProvisionableVolumePlugin } from "../../framework/volume-plugin.ts";
 import { decideProvisioningStep } from "./decide-provisioning-step.ts";
 import type { ProvisioningObservation, Tries } from "./provisioning-observation.ts";
 

@@ -18,13 +18,13 @@ import {
 } from "@longshore/kube";
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { provisionedByAnnotation } from "@longshore/storage";
-import type { DeletableVolumePlugin } from "../../framework/plugin.ts";
-import type { VolumePluginManager } from "../../framework/plugin-manager.ts";
-import { specOfPersistentVolume } from "../../framework/spec.ts";
-import type { PersistentVolumeContext } from "./context.ts";
+import type { DeletableVolumePlugin } from "../../framework/volume-plugin.ts";
+import type { VolumePluginManager } from "../../framework/volume-plugin-manager.ts";
+import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
 import { type DeletionObservation, type DeletionStep, decideDeletionStep } from "./decide-deletion-step.ts";
 import { reportOnVolume } from "./events.ts";
 import { operationsAtOnce, providerTimeoutMs } from "./operation-attempts.ts";
+import type { PersistentVolumeContext } from "./persistent-volume-context.ts";
 
 /** Starts the controller; it works in the background until it is stopped. */
 export function startDeletionController(context: PersistentVolumeContext): Controller {

@@ -2,7 +2,7 @@
 import { interceptWrites, type KubeClient, type PersistentVolume, resources } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";
 import { afterEach, expect, it } from "vitest";
-import { volumeGates } from "../../csimigration/gates.ts";
+import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { ControlPlane } from "../../testing/control-plane.ts";
 import { FakeCloud } from "../../testing/fake-cloud.ts";

@@ -11,10 +11,10 @@ import {
 import { provisioningFinalizer } from "@longshore/storage";
 import { podsByClaimIndex } from "../pods-by-claim.ts";
 import { bindCompletedAnnotation, classOfClaim, migratedClaim } from "./annotations.ts";
-import type { PersistentVolumeContext } from "./context.ts";
 import type { ClaimObservation } from "./decide-claim-step.ts";
 import { bestVolume } from "./match-volume.ts";
 import { volumesByClaimIndex } from "./persistent-volume-caches.ts";
+import type { PersistentVolumeContext } from "./persistent-volume-context.ts";
 import { provisionedName } from "./provisioned-volume.ts";
 import { chooseProvisioner, inTreeProvisionerOf } from "./provisioner-choice.ts";
 

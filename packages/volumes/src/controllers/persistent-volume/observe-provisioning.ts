@@ -13,9 +13,9 @@ import {
   withFinalizer,
 } from "@longshore/kube";
 import { provisioningFinalizer, selectedNodeAnnotation } from "@longshore/storage";
-import type { ProvisionableVolumePlugin } from "../../framework/plugin.ts";
+import type { ProvisionableVolumePlugin } from "../../framework/volume-plugin.ts";
 import { classOfClaim } from "./annotations.ts";
-import type { PersistentVolumeContext } from "./context.ts";
+import type { PersistentVolumeContext } from "./persistent-volume-context.ts";
 import { provisionedName } from "./provisioned-volume.ts";
 import {
   chooseProvisioner,

@@ -8,7 +8,7 @@ import {
 import { podsByClaim } from "../pods-by-claim.ts";
 import { classOfClaim } from "./annotations.ts";
 import { AvailableVolumes } from "./available-volumes.ts";
-import type { PersistentVolumeCaches } from "./context.ts";
+import type { PersistentVolumeCaches } from "./persistent-volume-context.ts";
 
 /** Volumes by the claim that their claimRef names, `namespace/name`. */
 export const volumesByClaimIndex = "volumes by claim";

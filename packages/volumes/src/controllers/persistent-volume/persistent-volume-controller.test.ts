@@ -10,7 +10,7 @@ import {
 import { type FeatureGates, featureGates } from "@longshore/runtime";
 import { laggingClient } from "@longshore/testing/kube";
 import { afterEach, describe, expect, it } from "vitest";
-import { volumeGates } from "../../csimigration/gates.ts";
+import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { CloudError } from "../../framework/ports.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";

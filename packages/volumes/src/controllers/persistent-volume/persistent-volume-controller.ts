@@ -22,19 +22,19 @@ import {
   trackWrites,
 } from "@longshore/kube";
 import type { Component, FeatureGates } from "@longshore/runtime";
-import { gateDependencyWarnings } from "../../csimigration/gates.ts";
 import {
   createMigratedPluginManager,
   withoutCompletedPlugins,
 } from "../../csimigration/migrated-plugin-manager.ts";
-import type { VolumePlugin } from "../../framework/plugin.ts";
-import { createVolumePluginManager } from "../../framework/plugin-manager.ts";
+import { gateDependencyWarnings } from "../../csimigration/volume-gates.ts";
+import type { VolumePlugin } from "../../framework/volume-plugin.ts";
+import { createVolumePluginManager } from "../../framework/volume-plugin-manager.ts";
 import { controllerVolumeHost } from "../controller-volume-host.ts";
 import { startClaimsController } from "./claims-controller.ts";
-import type { PersistentVolumeCaches, PersistentVolumeContext, Wakes } from "./context.ts";
 import { startDeletionController } from "./deletion-controller.ts";
 import { OperationAttempts } from "./operation-attempts.ts";
 import { startPersistentVolumeCaches } from "./persistent-volume-caches.ts";
+import type { PersistentVolumeCaches, PersistentVolumeContext, Wakes } from "./persistent-volume-context.ts";
 import type { Provisioners } from "./provisioner-choice.ts";
 import { startProvisioningController } from "./provisioning-controller.ts";
 import { TakenVolumes } from "./taken-volumes.ts";

@@ -8,7 +8,7 @@ import {
 } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";
 import { afterEach, expect, it } from "vitest";
-import { volumeGates } from "../../csimigration/gates.ts";
+import { volumeGates } from "../../csimigration/volume-gates.ts";
 import type { DiskCloud } from "../../framework/ports.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { ControlPlane } from "../../testing/control-plane.ts";

@@ -1,7 +1,11 @@
 /** The volume that an in-tree plugin makes for a claim. Source: docs/behaviour/controllers.md B6. */
 import type { Node, PersistentVolume, PersistentVolumeClaim, StorageClass, Stored } from "@longshore/kube";
 import { provisionedByAnnotation } from "@longshore/storage";
-import type { AllowedTopologies, ProvisionableVolumePlugin, VolumeOptions } from "../../framework/plugin.ts";
+import type {
+  AllowedTopologies,
+  ProvisionableVolumePlugin,
+  VolumeOptions,
+} from "../../framework/volume-plugin.ts";
 import { boundByControllerAnnotation, withAnnotation } from "./annotations.ts";
 
 /** What a volume is made from. */

@@ -2,8 +2,8 @@
 import type { PersistentVolumeClaim, StorageClass } from "@longshore/kube";
 import { betaStorageProvisionerAnnotation, storageProvisionerOf } from "@longshore/storage";
 import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
-import { isProvisionable, type ProvisionableVolumePlugin } from "../../framework/plugin.ts";
-import type { VolumePluginManager } from "../../framework/plugin-manager.ts";
+import { isProvisionable, type ProvisionableVolumePlugin } from "../../framework/volume-plugin.ts";
+import type { VolumePluginManager } from "../../framework/volume-plugin-manager.ts";
 import { migratedClaim, withAnnotation } from "./annotations.ts";
 
 /** Who makes volumes of a class. */

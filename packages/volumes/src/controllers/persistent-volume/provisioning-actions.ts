@@ -10,13 +10,13 @@ import {
 } from "@longshore/kube";
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { provisioningFinalizer, selectedNodeAnnotation } from "@longshore/storage";
-import { specOfPersistentVolume } from "../../framework/spec.ts";
+import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
 import { withAnnotation } from "./annotations.ts";
-import type { PersistentVolumeContext } from "./context.ts";
 import type { ProvisioningStep } from "./decide-provisioning-step.ts";
 import { reportOnClaim } from "./events.ts";
 import { provisioningOf } from "./observe-provisioning.ts";
 import { providerTimeoutMs } from "./operation-attempts.ts";
+import type { PersistentVolumeContext } from "./persistent-volume-context.ts";
 import { makeVolume, provisionedName } from "./provisioned-volume.ts";
 import type { ProvisioningObservation, Tries } from "./provisioning-observation.ts";
 

@@ -6,10 +6,10 @@
  * Several volumes at a time: a claim runs in one pass at a time, and its disk has a name of its own.
  */
 import { type Controller, startController } from "@longshore/kube";
-import type { PersistentVolumeContext } from "./context.ts";
 import { decideProvisioningStep, type ProvisioningStep } from "./decide-provisioning-step.ts";
 import { observeProvisioning } from "./observe-provisioning.ts";
 import { operationsAtOnce } from "./operation-attempts.ts";
+import type { PersistentVolumeContext } from "./persistent-volume-context.ts";
 import { provisioningActions } from "./provisioning-actions.ts";
 import type { ProvisioningObservation } from "./provisioning-observation.ts";
 

@@ -1,6 +1,6 @@
 /** What is known about a claim whose volume is made in-tree, and how far a pass has come. */
 import type { Node, PersistentVolume, PersistentVolumeClaim, StorageClass, Stored } from "@longshore/kube";
-import type { ProvisionableVolumePlugin } from "../../framework/plugin.ts";
+import type { ProvisionableVolumePlugin } from "../../framework/volume-plugin.ts";
 
 /** An action that is tried several times in one pass. */
 export interface Tries {

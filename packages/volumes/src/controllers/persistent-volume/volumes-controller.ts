@@ -19,10 +19,10 @@ import {
   watches,
 } from "@longshore/kube";
 import { migratedVolume } from "./annotations.ts";
-import type { PersistentVolumeCaches, PersistentVolumeContext } from "./context.ts";
 import { decideVolumeStep, hasClaim, type VolumeObservation, type VolumeStep } from "./decide-volume-step.ts";
 import { reportOnClaim, reportOnVolume } from "./events.ts";
 import { volumeNamesOfClaim, volumesByClaimIndex } from "./persistent-volume-caches.ts";
+import type { PersistentVolumeCaches, PersistentVolumeContext } from "./persistent-volume-context.ts";
 
 /** Starts the controller; it works in the background until it is stopped. */
 export function startVolumesController(context: PersistentVolumeContext): Controller {

@@ -18,7 +18,7 @@ import {
   withoutFinalizer,
 } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
-import { isPodTerminated } from "../attach-detach/pod-volume-spec.ts";
+import { isPodTerminated } from "../attach-detach/build-pod-volume.ts";
 import { claimKeysOf, podsByClaimIndex } from "../pods-by-claim.ts";
 import { isUsed } from "./claim-users.ts";
 import {

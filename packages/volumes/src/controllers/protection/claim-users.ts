@@ -1,6 +1,6 @@
 /** Which pods keep a claim. Pure. Source: docs/behaviour/controllers.md Part D. */
 import type { PersistentVolumeClaim, Pod } from "@longshore/kube";
-import { claimOfPodVolume, isPodTerminated } from "../attach-detach/pod-volume-spec.ts";
+import { claimOfPodVolume, isPodTerminated } from "../attach-detach/build-pod-volume.ts";
 
 /**
  * Whether a scheduled pod uses the claim, even one that has finished; a generic ephemeral reference

@@ -2,9 +2,9 @@
 import { type Node, resources, type Stored } from "@longshore/kube";
 import { NodeMissingError } from "../csi-node/csi-node-writer.ts";
 import type { ChangingOver } from "./changing-over.ts";
-import type { LookedAt } from "./decide-migration-step.ts";
+import type { LookedAt } from "./decide-node-migration-step.ts";
 import type { MigratingPlugin } from "./migrating-plugins.ts";
-import { observeVolumesLeft, type VolumesLeftEnv } from "./volumes-left.ts";
+import { observeVolumesLeft, type VolumesLeftEnv } from "./observe-volumes-left.ts";
 
 /**
  * Looks at what is left of the plugin.

@@ -2,7 +2,7 @@
 import { migrationGates } from "@longshore/translation";
 import type { VolumePath } from "../volume-manager/volume-paths.ts";
 import type { VolumeChange, VolumesInHand } from "../volume-manager/volumes-in-hand.ts";
-import type { ObservedPlugin, PluginVerdict } from "./decide-migration-step.ts";
+import type { ObservedPlugin, PluginVerdict } from "./decide-node-migration-step.ts";
 import type { PluginPath } from "./migration-condition.ts";
 import type { PathsInForce } from "./paths-in-force.ts";
 

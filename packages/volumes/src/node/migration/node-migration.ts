@@ -26,7 +26,7 @@ import {
   type ObservedMigration,
   type ObservedPlugin,
   type PluginVerdict,
-} from "./decide-migration-step.ts";
+} from "./decide-node-migration-step.ts";
 import { lookAtPlugin } from "./look-at-plugin.ts";
 import { MigratingPlugins } from "./migrating-plugins.ts";
 import { MigrationStatus } from "./migration-status.ts";

@@ -10,10 +10,11 @@
  *    whatever its answer: from then on the mount is uncertain.
  *  - Entries are values: a change replaces the entry, and shares what did not change.
  */
-import type { UniqueVolumeName } from "../../framework/names.ts";
-import { type NodeErrorKind, nodeErrorKind } from "../../framework/node-errors.ts";
-import type { VolumePlugin } from "../../framework/plugin.ts";
-import type { VolumeSpec } from "../../framework/spec.ts";
+
+import { type NodeErrorKind, nodeErrorKind } from "../../framework/node-error-kind.ts";
+import type { UniqueVolumeName } from "../../framework/unique-volume-name.ts";
+import type { VolumePlugin } from "../../framework/volume-plugin.ts";
+import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { VolumesByPod } from "./volumes-by-pod.ts";
 
 /** How sure it is that something is mounted. */

@@ -5,9 +5,9 @@
  * Invariant: entries are values: a change replaces the entry.
  */
 import type { Pod, Stored } from "@longshore/kube";
-import type { UniqueVolumeName } from "../../framework/names.ts";
-import type { VolumePlugin } from "../../framework/plugin.ts";
-import type { VolumeSpec } from "../../framework/spec.ts";
+import type { UniqueVolumeName } from "../../framework/unique-volume-name.ts";
+import type { VolumePlugin } from "../../framework/volume-plugin.ts";
+import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { VolumesByPod } from "./volumes-by-pod.ts";
 
 /** One pod that wants a volume. */

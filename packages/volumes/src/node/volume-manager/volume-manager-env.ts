@@ -1,8 +1,8 @@
 /** What the volume manager is given. */
 import type { EventRecorder, KubeClient, Node } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
-import type { VolumePluginManager } from "../../framework/plugin-manager.ts";
 import type { ContainerRuntime } from "../../framework/ports.ts";
+import type { VolumePluginManager } from "../../framework/volume-plugin-manager.ts";
 import type { RegisteredCsiDrivers } from "../../plugins/csi/registered-csi-drivers.ts";
 import type { VolumePaths } from "./volume-paths.ts";
 

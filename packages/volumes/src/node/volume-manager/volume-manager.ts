@@ -30,7 +30,7 @@ import {
 } from "./node-volume-states.ts";
 import { NodePods } from "./pods/node-pods.ts";
 import { PodController } from "./pods/pod-controller.ts";
-import { usedPluginVolumes } from "./pods/pod-volumes.ts";
+import { usedPluginVolumes } from "./pods/pod-volume-spec.ts";
 import { ReportedInUse } from "./reported-in-use.ts";
 import type { VolumeManagerEnv, VolumeManagerOptions } from "./volume-manager-env.ts";
 import type { VolumePath } from "./volume-paths.ts";

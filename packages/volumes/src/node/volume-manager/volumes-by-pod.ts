@@ -1,5 +1,5 @@
 /** Which volumes each pod has an entry in, so that no question about one pod reads all volumes. */
-import type { UniqueVolumeName } from "../../framework/names.ts";
+import type { UniqueVolumeName } from "../../framework/unique-volume-name.ts";
 
 /** An index from pod UIDs to unique volume names. */
 export class VolumesByPod {

@@ -4,7 +4,7 @@ import { type Clock, DeadlineError, withDeadline } from "@longshore/runtime";
 import type { RegisteredCsiDrivers } from "../../plugins/csi/registered-csi-drivers.ts";
 import type { DesiredVolume } from "./desired-state.ts";
 import { mountedVolumesOf, type NodeVolumeStates } from "./node-volume-states.ts";
-import { usedPluginVolumes } from "./pods/pod-volumes.ts";
+import { usedPluginVolumes } from "./pods/pod-volume-spec.ts";
 import type { VolumeWaits } from "./volume-waits.ts";
 import { isDriverMissing } from "./volumes/volume-controller.ts";
 

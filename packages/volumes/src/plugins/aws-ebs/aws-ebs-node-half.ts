@@ -9,13 +9,13 @@
  */
 import type { Pod } from "@longshore/kube";
 import { backoffMs, type Host, HostError, invariant } from "@longshore/runtime";
-import { UncertainProgressError } from "../../framework/node-errors.ts";
-import type { DeviceMounter, DeviceUnmounter, Mounter, Unmounter } from "../../framework/plugin.ts";
-import type { PluginNodeHalf, PluginNodeHalfOptions } from "../../framework/plugin-halves.ts";
-import { specName, type VolumeSpec } from "../../framework/spec.ts";
+import { UncertainProgressError } from "../../framework/node-error-kind.ts";
+import type { PluginNodeHalf, PluginNodeHalfOptions } from "../../framework/plugin-node-half.ts";
 import { type KubeletVolumeHost, kubeletPaths, type VolumeHost } from "../../framework/volume-host.ts";
+import type { DeviceMounter, DeviceUnmounter, Mounter, Unmounter } from "../../framework/volume-plugin.ts";
+import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { globalMountPath, volumeIDOfGlobalMount } from "./ebs-global-mount.ts";
-import { awsEbsPluginName, EbsVolumeError, ebsSourceOf } from "./volume-id.ts";
+import { awsEbsPluginName, EbsVolumeError, ebsSourceOf } from "./ebs-volume-id.ts";
 
 const defaultFsType = "ext4";
 

@@ -3,6 +3,8 @@
  * provisioning for the controllers, mounting (aws-ebs-node-half.ts) for the node.
  */
 import { invariant } from "@longshore/runtime";
+import type { DiskCloud } from "../../framework/ports.ts";
+import type { VolumeHost } from "../../framework/volume-host.ts";
 import type {
   AttachableVolumePlugin,
   Attacher,
@@ -12,13 +14,11 @@ import type {
   ExpandableVolumePlugin,
   NodeExpandableVolumePlugin,
   ProvisionableVolumePlugin,
-} from "../../framework/plugin.ts";
-import type { DiskCloud } from "../../framework/ports.ts";
-import type { VolumeHost } from "../../framework/volume-host.ts";
+} from "../../framework/volume-plugin.ts";
+import { attachEbs, detachEbs, ebsVolumesAreAttached, listEbsAttachments } from "./attach-ebs.ts";
 import { createAwsEbsNodeHalf } from "./aws-ebs-node-half.ts";
-import { attachEbs, detachEbs, ebsVolumesAreAttached, listEbsAttachments } from "./ebs-attacher.ts";
-import { deleteEbs, provisionEbs } from "./ebs-provisioner.ts";
-import { awsEbsPluginName, diskIdOf, EbsVolumeError, ebsSourceOf } from "./volume-id.ts";
+import { awsEbsPluginName, diskIdOf, EbsVolumeError, ebsSourceOf } from "./ebs-volume-id.ts";
+import { deleteEbs, provisionEbs } from "./provision-ebs.ts";
 
 /** What the EBS plugin is made from. */
 export interface AwsEbsPluginOptions {

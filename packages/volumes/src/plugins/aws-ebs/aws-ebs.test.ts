@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { DanglingAttachError, DeletedVolumeInUseError } from "../../framework/controller-errors.ts";
-import { specOfPersistentVolume } from "../../framework/spec.ts";
+import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
 import { FakeCloud } from "../../testing/fake-cloud.ts";
 import { awsEbsPlugin } from "./aws-ebs-plugin.ts";
-import { chooseZone, regionOfZone, type ZoneRequest } from "./ebs-zones.ts";
-import { diskIdOf } from "./volume-id.ts";
+import { chooseZone, regionOfZone, type ZoneRequest } from "./choose-zone.ts";
+import { diskIdOf } from "./ebs-volume-id.ts";
 
 const { signal } = new AbortController();
 

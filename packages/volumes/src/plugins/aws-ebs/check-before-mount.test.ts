@@ -8,8 +8,8 @@ import {
   VirtualClock,
 } from "@longshore/runtime";
 import { expect, test } from "vitest";
-import { specOfPersistentVolume } from "../../framework/spec.ts";
 import type { VolumeHost } from "../../framework/volume-host.ts";
+import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
 import { createAwsEbsNodeHalf } from "./aws-ebs-node-half.ts";
 import { globalMountPath } from "./ebs-global-mount.ts";
 

@@ -5,7 +5,7 @@
  *   vol-1 ↔ vol-1      aws://zone/vol-1 ↔ aws/zone/vol-1      aws:///vol-1 ↔ aws/vol-1
  */
 import { kubeletPaths } from "../../framework/volume-host.ts";
-import { awsEbsPluginName, EbsVolumeError } from "./volume-id.ts";
+import { awsEbsPluginName, EbsVolumeError } from "./ebs-volume-id.ts";
 
 /** The directory below which all global mounts lie. */
 export function globalMountsDirectory(root: string): string {

@@ -15,8 +15,8 @@ import {
   type VolumeAttachment,
 } from "@longshore/kube";
 import { DeadlineError, type RuntimeEnv, withDeadline } from "@longshore/runtime";
-import type { VolumeSpec } from "../../framework/spec.ts";
 import type { VolumeHost } from "../../framework/volume-host.ts";
+import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { type AttachmentVerdict, attachVerdict, detachVerdict } from "./attachment-status.ts";
 import { attachmentName, csiSourceOf, isAttachmentName, parseCsiVolumeName } from "./csi-names.ts";
 

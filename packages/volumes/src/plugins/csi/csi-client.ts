@@ -12,7 +12,7 @@ import {
   VolumeCapability_AccessMode_Mode,
 } from "@longshore/csi";
 import { withDeadline } from "@longshore/runtime";
-import { UncertainProgressError } from "../../framework/node-errors.ts";
+import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import { type CsiNodeContext, csiTimeoutMs } from "./csi-node-context.ts";
 
 /** The driver has not registered on this node (yet). */

@@ -8,10 +8,10 @@
  */
 import { resources } from "@longshore/kube";
 import type { Host } from "@longshore/runtime";
-import { nodeErrorKind, UncertainProgressError } from "../../framework/node-errors.ts";
-import type { DeviceMounter, DeviceUnmounter } from "../../framework/plugin.ts";
-import type { VolumeSpec } from "../../framework/spec.ts";
+import { nodeErrorKind, UncertainProgressError } from "../../framework/node-error-kind.ts";
 import { kubeletPaths } from "../../framework/volume-host.ts";
+import type { DeviceMounter, DeviceUnmounter } from "../../framework/volume-plugin.ts";
+import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import {
   classified,
   mountCapability,

@@ -7,10 +7,10 @@
  *  - The spec is never changed; what is added to the attributes is added to a copy.
  */
 import type { CSIPersistentVolumeSource, PersistentVolume, Pod } from "@longshore/kube";
-import { UncertainProgressError } from "../../framework/node-errors.ts";
-import type { Mounter, MounterArgs, Unmounter } from "../../framework/plugin.ts";
-import { specName, type VolumeSpec } from "../../framework/spec.ts";
+import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import { escapeQualifiedName, kubeletPaths } from "../../framework/volume-host.ts";
+import type { Mounter, MounterArgs, Unmounter } from "../../framework/volume-plugin.ts";
+import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
 import {
   classified,
   mountCapability,

@@ -1,7 +1,7 @@
 /** Names that the CSI plugin generates. Source: docs/behaviour/csi-plugin.md 1 and 2. */
 import { createHash } from "node:crypto";
 import type { CSIPersistentVolumeSource } from "@longshore/kube";
-import { specName, type VolumeSpec } from "../../framework/spec.ts";
+import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
 
 /** The plugin's name. */
 export const csiPluginName = "kubernetes.io/csi";

@@ -1,9 +1,9 @@
 /** What the node's half of the CSI plugin works with, and how it reads a driver's CSIDriver object. */
 import type { CsiConnector } from "@longshore/csi";
 import type { CSIPersistentVolumeSource, PersistentVolume } from "@longshore/kube";
-import { TransientOperationError } from "../../framework/node-errors.ts";
-import type { VolumeSpec } from "../../framework/spec.ts";
+import { TransientOperationError } from "../../framework/node-error-kind.ts";
 import type { KubeletVolumeHost, VolumeHost } from "../../framework/volume-host.ts";
+import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { csiSourceOf } from "./csi-names.ts";
 import type { RegisteredCsiDrivers } from "./registered-csi-drivers.ts";
 

@@ -1,7 +1,7 @@
 /** Growing what is on a CSI volume. Source: docs/behaviour/csi-plugin.md 11. */
 import { CsiCallError, NodeServiceCapability_RPC_Type } from "@longshore/csi";
-import { FailedPreconditionError } from "../../framework/node-errors.ts";
-import type { NodeExpandOptions } from "../../framework/plugin.ts";
+import { FailedPreconditionError } from "../../framework/node-error-kind.ts";
+import type { NodeExpandOptions } from "../../framework/volume-plugin.ts";
 import { mountCapability, nodeCapabilities, withDriver } from "./csi-client.ts";
 import { type CsiNodeContext, CsiSpecError, csiVolumeOf } from "./csi-node-context.ts";
 import { mountOptionsOf, secretsOf } from "./csi-node-requests.ts";

@@ -4,15 +4,15 @@
  */
 import type { CsiConnector } from "@longshore/csi";
 import { invariant } from "@longshore/runtime";
-import type { PluginNodeHalf, PluginNodeHalfOptions } from "../../framework/plugin-halves.ts";
-import type { VolumeSpec } from "../../framework/spec.ts";
+import type { PluginNodeHalf, PluginNodeHalfOptions } from "../../framework/plugin-node-half.ts";
+import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { csiDeviceMounter, csiDeviceUnmounter } from "./csi-device-mounter.ts";
 import { csiMounter, csiUnmounter } from "./csi-mounter.ts";
 import { type CsiNodeContext, csiDriverPolicy, csiVolumeOf } from "./csi-node-context.ts";
 import { csiNodeExpand } from "./csi-node-expand.ts";
-import { waitForVolumeAttachment } from "./csi-wait-for-attach.ts";
 import { createRegisteredCsiDrivers, type HasCsiDrivers } from "./registered-csi-drivers.ts";
 import { readVolData, type VolData, VolDataError } from "./vol-data.ts";
+import { waitForVolumeAttachment } from "./wait-for-volume-attachment.ts";
 
 /** What the node's half is built from. */
 export interface CsiNodeHalfOptions extends PluginNodeHalfOptions {

@@ -5,14 +5,14 @@
  */
 import type { CsiConnector } from "@longshore/csi";
 import { invariant } from "@longshore/runtime";
+import type { VolumeHost } from "../../framework/volume-host.ts";
 import type {
   AttachableVolumePlugin,
   Attacher,
   Detacher,
   NodeExpandableVolumePlugin,
-} from "../../framework/plugin.ts";
-import type { VolumeSpec } from "../../framework/spec.ts";
-import type { VolumeHost } from "../../framework/volume-host.ts";
+} from "../../framework/volume-plugin.ts";
+import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { CsiAttacher } from "./csi-attacher.ts";
 import { CsiVolumeError, csiPluginName, csiSourceOf, csiVolumeName } from "./csi-names.ts";
 import { createCsiNodeHalf } from "./csi-node-half.ts";

@@ -1,19 +1,19 @@
 /** The actions of the steps that attach. Source: docs/behaviour/controllers.md A7 (attach). */
 import { type Actions, observeAgain } from "@longshore/kube";
 import { errorChain, withDeadline } from "@longshore/runtime";
-import { specName } from "../../../framework/spec.ts";
-import type { AttachDetachContext } from "../context.ts";
+import { specName } from "../../../framework/volume-spec.ts";
+import type { AttachDetachContext } from "../attach-detach-context.ts";
 import type { DesiredVolume } from "../desired-state.ts";
 import type { DiskOperation } from "../disk-operations.ts";
 import { multiAttachMessage } from "../multi-attach-message.ts";
-import { recoverAttachment } from "../recovery.ts";
+import { recoverAttachment } from "../recover-actual-state.ts";
 import { csiAttachmentName } from "../volume-identity.ts";
-import { attachInTree } from "./call-plugin.ts";
+import { attachInTree } from "./attach-in-tree.ts";
 import { volumeAttachmentTimeoutMs } from "./decide-operation.ts";
 import type { DiskStep, VolumeOnNode } from "./disk-step.ts";
+import { emitAttachFailure, emitToPods } from "./emit-to-pods.ts";
 import { readBeforeAttach, readOtherNodes } from "./live-evidence.ts";
 import { type ObservedDisk, observeDisk, scopeOf } from "./observe-disk.ts";
-import { emitAttachFailure, emitToPods } from "./pod-events.ts";
 import { attachmentOf, recordElsewhere } from "./record-elsewhere.ts";
 import { storeVolumeAttachment } from "./volume-attachment-requests.ts";
 

@@ -3,7 +3,7 @@ import type { Pod, Stored } from "@longshore/kube";
 import { afterEach, expect, it } from "vitest";
 import { ControlPlane } from "../../../testing/control-plane.ts";
 import { ActualState } from "../actual-state.ts";
-import type { AttachDetachContext } from "../context.ts";
+import type { AttachDetachContext } from "../attach-detach-context.ts";
 import { DesiredState } from "../desired-state.ts";
 import { DiskOperations } from "../disk-operations.ts";
 import { detachActions } from "./detach-actions.ts";

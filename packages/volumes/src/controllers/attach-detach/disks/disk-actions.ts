@@ -4,7 +4,7 @@
  * Source: docs/behaviour/controllers.md A7, A9.
  */
 import { type Actions, observeAgain, settled } from "@longshore/kube";
-import type { AttachDetachContext } from "../context.ts";
+import type { AttachDetachContext } from "../attach-detach-context.ts";
 import { attachActions } from "./attach-actions.ts";
 import { detachActions } from "./detach-actions.ts";
 import type { DiskStep } from "./disk-step.ts";

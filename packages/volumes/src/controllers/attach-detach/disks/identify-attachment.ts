@@ -1,7 +1,7 @@
 /** What is done once it is known which disk a recovered attachment is. Source: docs/behaviour/controllers.md A6. */
-import { splitUniqueName } from "../../../framework/names.ts";
+import { splitUniqueName } from "../../../framework/unique-volume-name.ts";
 import type { Attachment } from "../actual-state.ts";
-import type { AttachDetachContext } from "../context.ts";
+import type { AttachDetachContext } from "../attach-detach-context.ts";
 import type { VolumeIdentity } from "../volume-identity.ts";
 
 /**

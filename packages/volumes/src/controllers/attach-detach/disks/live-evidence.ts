@@ -5,10 +5,10 @@
 import { type Node, resources, type Stored, type VolumeAttachment } from "@longshore/kube";
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { pluginsChangingOver, uncertainVolumesOf } from "@longshore/storage";
-import { gatesOfPlugin } from "../../../csimigration/gates.ts";
+import { gatesOfPlugin } from "../../../csimigration/volume-gates.ts";
 import type { Attachment } from "../actual-state.ts";
+import { type AttachDetachContext, formsAttached } from "../attach-detach-context.ts";
 import { listsPlugin } from "../backend-decision.ts";
-import { type AttachDetachContext, formsAttached } from "../context.ts";
 import type { DesiredVolume } from "../desired-state.ts";
 import { isOutOfService, nodeUses } from "../detach-guards.ts";
 import { readDriversAtWork } from "../pods/read-csi-node.ts";

@@ -4,11 +4,11 @@
  */
 import type { Node, Stored, VolumeAttachment } from "@longshore/kube";
 import { compareResourceVersions } from "@longshore/kube";
-import { isMultiAttachAllowed } from "../../../framework/names.ts";
-import { specName } from "../../../framework/spec.ts";
+import { isMultiAttachAllowed } from "../../../framework/unique-volume-name.ts";
+import { specName } from "../../../framework/volume-spec.ts";
 import { csiPluginName } from "../../../plugins/csi/csi-names.ts";
 import type { Attachment } from "../actual-state.ts";
-import { type AttachDetachContext, formsAttached, managedNode } from "../context.ts";
+import { type AttachDetachContext, formsAttached, managedNode } from "../attach-detach-context.ts";
 import type { DesiredVolume, UndecidedVolume } from "../desired-state.ts";
 import { diskReferredTo, isOutOfService, isWanted, nodeUses, unknownItCouldBe } from "../detach-guards.ts";
 import type { DiskOperation, OperationScope } from "../disk-operations.ts";

@@ -1,7 +1,7 @@
 /** What an attach leaves in the actual state. Source: docs/behaviour/controllers.md A7 (dangling attach). */
-import { splitUniqueName } from "../../../framework/names.ts";
+import { splitUniqueName } from "../../../framework/unique-volume-name.ts";
 import type { NewAttachment } from "../actual-state.ts";
-import type { AttachDetachContext } from "../context.ts";
+import type { AttachDetachContext } from "../attach-detach-context.ts";
 import type { DesiredVolume } from "../desired-state.ts";
 import { csiAttachmentName } from "../volume-identity.ts";
 

@@ -15,8 +15,8 @@ import {
   source,
   startController,
 } from "@longshore/kube";
-import type { AttachDetachContext } from "../context.ts";
-import { managedNodeAnnotation } from "../context.ts";
+import type { AttachDetachContext } from "../attach-detach-context.ts";
+import { managedNodeAnnotation } from "../attach-detach-context.ts";
 import { isOutOfService } from "../detach-guards.ts";
 import { identitiesOfVolume, provisionalIdentity, type VolumeIdentity } from "../volume-identity.ts";
 import { decideDisk } from "./decide-disk.ts";

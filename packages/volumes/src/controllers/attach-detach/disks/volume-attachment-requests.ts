@@ -1,7 +1,7 @@
 /** The requests by which CSI is asked to attach and to detach. Source: docs/behaviour/csi-plugin.md 4-7. */
 import { isAlreadyExists, resources, type Stored, type VolumeAttachment } from "@longshore/kube";
 import { AttachmentError, attachmentFor } from "../../../plugins/csi/csi-attacher.ts";
-import type { AttachDetachContext } from "../context.ts";
+import type { AttachDetachContext } from "../attach-detach-context.ts";
 import type { DesiredVolume } from "../desired-state.ts";
 import type { DiskOperation } from "../disk-operations.ts";
 

@@ -20,7 +20,7 @@ import {
 import { errorChain } from "@longshore/runtime";
 import { uncertainVolumesAnnotation } from "@longshore/storage";
 import type { NodeReport } from "../actual-state.ts";
-import type { AttachDetachContext } from "../context.ts";
+import type { AttachDetachContext } from "../attach-detach-context.ts";
 import { decideNodeStatus, type NodeStatusStep, type ObservedNodeStatus } from "./decide-node-status.ts";
 
 /** Writes at most this many nodes at the same time. */

@@ -2,7 +2,7 @@
 import type { CSINode, Pod, Stored } from "@longshore/kube";
 import { pureDecision } from "@longshore/kube/testing";
 import { describe, expect, it } from "vitest";
-import type { VolumeSpec } from "../../../framework/spec.ts";
+import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import { csiPluginName } from "../../../plugins/csi/csi-names.ts";
 import type { DesiredPodVolume, WantedVolume } from "../desired-state.ts";
 import { decidePod, type PodStep } from "./decide-pod.ts";

@@ -4,20 +4,20 @@
  */
 import type { Pod, Stored, Volume } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
-import { uniqueVolumeName } from "../../../framework/names.ts";
-import { isAttachable } from "../../../framework/plugin.ts";
-import { PluginLookupError } from "../../../framework/plugin-manager.ts";
-import type { VolumeSpec } from "../../../framework/spec.ts";
-import type { GateState } from "../backend-decision.ts";
+import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
+import { isAttachable } from "../../../framework/volume-plugin.ts";
+import { PluginLookupError } from "../../../framework/volume-plugin-manager.ts";
+import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import {
   type AttachDetachContext,
   formsAttached,
   keepTerminatedAnnotation,
   managedNodeAnnotation,
-} from "../context.ts";
+} from "../attach-detach-context.ts";
+import type { GateState } from "../backend-decision.ts";
+import { type BuiltVolume, buildPodVolume, isPodTerminated } from "../build-pod-volume.ts";
 import type { DesiredPod, WantedVolume } from "../desired-state.ts";
 import { nodeUses } from "../detach-guards.ts";
-import { type BuiltVolume, buildPodVolume, isPodTerminated } from "../pod-volume-spec.ts";
 import { csiNameOfSpec, csiSpecOf, type VolumeIdentity } from "../volume-identity.ts";
 import type { LiveCsiNode } from "./read-csi-node.ts";
 

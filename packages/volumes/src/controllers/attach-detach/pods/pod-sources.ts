@@ -13,8 +13,8 @@ import {
   cacheIndexes,
   keepTerminatedAnnotation,
   managedNodeAnnotation,
-} from "../context.ts";
-import { isPodTerminated } from "../pod-volume-spec.ts";
+} from "../attach-detach-context.ts";
+import { isPodTerminated } from "../build-pod-volume.ts";
 
 /** All of them. A pod that they wake is pending until it is decided. */
 export function podSources(context: AttachDetachContext): readonly Source[] {

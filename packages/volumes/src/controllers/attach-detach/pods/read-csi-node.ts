@@ -1,7 +1,7 @@
 /** The live reads on which it is decided who attaches on a node. Source: docs/behaviour/controllers.md A5. */
 import { type CSINode, resources } from "@longshore/kube";
 import { errorChain, withDeadline } from "@longshore/runtime";
-import type { AttachDetachContext } from "../context.ts";
+import type { AttachDetachContext } from "../attach-detach-context.ts";
 
 /** Deadline of the reads for one decision, in milliseconds. */
 const decisionTimeoutMs = 10_000;

@@ -14,8 +14,8 @@ import {
   startController,
 } from "@longshore/kube";
 import { backoffMs } from "@longshore/runtime";
-import { operationBackoff } from "../../../framework/operations.ts";
-import { type AttachDetachContext, wakeUnwanted } from "../context.ts";
+import { operationBackoff } from "../../../framework/operation-executor.ts";
+import { type AttachDetachContext, wakeUnwanted } from "../attach-detach-context.ts";
 import type { DesiredPod } from "../desired-state.ts";
 import { decidePod, type PodStep } from "./decide-pod.ts";
 import { type ObservedPod, observePod } from "./observe-pod.ts";

@@ -8,16 +8,16 @@ import {
   startController,
 } from "@longshore/kube";
 import { backoffMs, type Component, errorChain, type KeyedLock, type RuntimeEnv } from "@longshore/runtime";
-import { operationBackoff } from "../../../framework/operations.ts";
-import { isDeviceMountable, type VolumePlugin } from "../../../framework/plugin.ts";
-import { specName, type VolumeSpec } from "../../../framework/spec.ts";
+import { operationBackoff } from "../../../framework/operation-executor.ts";
+import { isDeviceMountable, type VolumePlugin } from "../../../framework/volume-plugin.ts";
+import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualState } from "../actual-state.ts";
 import type { DesiredState, DesiredVolume } from "../desired-state.ts";
 import type { NodePods } from "../pods/node-pods.ts";
 import { podMountKey, requireNoOtherMounts, type VolumePlaces } from "../volumes/volume-places.ts";
 import { decideLeftoverStep, type LeftoverStep, type ObservedLeftover } from "./decide-leftover-step.ts";
 import type { Leftovers } from "./leftovers.ts";
-import type { Leftover, PodLeftover, StagedLeftover } from "./reconstruct.ts";
+import type { Leftover, PodLeftover, StagedLeftover } from "./reconstruct-volumes.ts";
 
 /** What it works with. */
 export interface LeftoverControllerEnv extends RuntimeEnv, VolumePlaces {

@@ -4,7 +4,7 @@
  */
 import { type KubeClient, resources } from "@longshore/kube";
 import { backoffMs, type Clock, errorChain } from "@longshore/runtime";
-import { type Leftover, type ReconstructEnv, reconstructVolumes } from "./reconstruct.ts";
+import { type Leftover, type ReconstructEnv, reconstructVolumes } from "./reconstruct-volumes.ts";
 
 /** What restoring works with. */
 export type LeftoversEnv = ReconstructEnv & {

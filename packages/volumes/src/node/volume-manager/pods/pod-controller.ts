@@ -15,8 +15,8 @@ import {
   startController,
 } from "@longshore/kube";
 import { backoffMs, type Component, type RuntimeEnv } from "@longshore/runtime";
-import type { VolumePluginManager } from "../../../framework/plugin-manager.ts";
 import type { ContainerRuntime } from "../../../framework/ports.ts";
+import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
 import type { ActualState } from "../actual-state.ts";
 import type { DesiredState, ResolvedVolume } from "../desired-state.ts";
 import type { VolumePaths } from "../volume-paths.ts";

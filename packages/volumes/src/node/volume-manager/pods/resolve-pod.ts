@@ -2,11 +2,11 @@
 import type { KubeClient, Pod, Stored } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import type { MigratedPluginManager } from "../../../csimigration/migrated-plugin-manager.ts";
-import { uniqueVolumeName } from "../../../framework/names.ts";
-import type { VolumePluginManager } from "../../../framework/plugin-manager.ts";
+import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
+import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
 import type { ResolvedVolume } from "../desired-state.ts";
 import type { PodResolution } from "./decide-pod-step.ts";
-import { PodVolumeError, podVolumeSpec, usedPluginVolumes } from "./pod-volumes.ts";
+import { PodVolumeError, podVolumeSpec, usedPluginVolumes } from "./pod-volume-spec.ts";
 
 /** What resolving works with. */
 export interface ResolveEnv {

@@ -6,7 +6,7 @@
  *
  * Invariant: neither the device nor the pod's mount counts as ready before it has grown with the volume.
  */
-import type { Mounter } from "../../../framework/plugin.ts";
+import type { Mounter } from "../../../framework/volume-plugin.ts";
 import type { ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
 

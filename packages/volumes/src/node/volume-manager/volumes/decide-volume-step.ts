@@ -7,7 +7,7 @@
  *  - Nothing is unmounted for a pod that may still use it, or about which too little is known.
  *  - A volume is forgotten only after its device is certainly not mounted.
  */
-import type { VolumeSpec } from "../../../framework/spec.ts";
+import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
 import { decideMountStep, type MountProgress, type MountStep } from "./decide-mount-step.ts";

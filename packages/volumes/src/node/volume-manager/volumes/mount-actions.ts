@@ -1,13 +1,13 @@
 /** The actions of a mount. Source: docs/behaviour/node-agent.md 7.3. */
 import { type Actions, type Next, nodeSelectorMatches, observeAgain, type Pass } from "@longshore/kube";
 import { withAnyOf, withDeadline } from "@longshore/runtime";
-import { isAttachable, isDeviceMountable, type MounterArgs } from "../../../framework/plugin.ts";
-import { specName } from "../../../framework/spec.ts";
+import { isAttachable, isDeviceMountable, type MounterArgs } from "../../../framework/volume-plugin.ts";
+import { specName } from "../../../framework/volume-spec.ts";
 import type { PodMount } from "../actual-state.ts";
 import type { DesiredPod } from "../desired-state.ts";
 import type { MountProgress, MountStep } from "./decide-mount-step.ts";
 import type { ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
-import { expandOnNode } from "./node-expand.ts";
+import { expandOnNode } from "./expand-on-node.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
 import { checkedMountError, podMountKey, requireFreePlace, VolumeOperationError } from "./volume-places.ts";
 

@@ -1,6 +1,6 @@
 /** Mounts that run right now. Their wait for a device is given up when the pod goes; a mount that has begun is finished. */
 import { StoppedError } from "@longshore/runtime";
-import type { UniqueVolumeName } from "../../../framework/names.ts";
+import type { UniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 
 interface Mount {
   readonly podUID: string;

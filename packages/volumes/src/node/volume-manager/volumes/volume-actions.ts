@@ -9,8 +9,8 @@ import {
   settled,
 } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
-import { isDeviceMountable } from "../../../framework/plugin.ts";
-import type { VolumeSpec } from "../../../framework/spec.ts";
+import { isDeviceMountable } from "../../../framework/volume-plugin.ts";
+import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
 import type { FailedOperation, ObservedVolume, VolumeStep } from "./decide-volume-step.ts";

@@ -1,8 +1,8 @@
 /** Where volumes are mounted on the node, and who may mount or unmount there. */
 import type { Host } from "@longshore/runtime";
-import type { UniqueVolumeName } from "../../../framework/names.ts";
-import { nodeErrorKind, UncertainProgressError } from "../../../framework/node-errors.ts";
-import type { VolumePlugin } from "../../../framework/plugin.ts";
+import { nodeErrorKind, UncertainProgressError } from "../../../framework/node-error-kind.ts";
+import type { UniqueVolumeName } from "../../../framework/unique-volume-name.ts";
+import type { VolumePlugin } from "../../../framework/volume-plugin.ts";
 import type { ActualState } from "../actual-state.ts";
 
 /** The node's files. */

@@ -9,8 +9,8 @@
  */
 import type { Node } from "@longshore/kube";
 import { backoffMs } from "@longshore/runtime";
-import type { UniqueVolumeName } from "../../../framework/names.ts";
-import { operationBackoff } from "../../../framework/operations.ts";
+import { operationBackoff } from "../../../framework/operation-executor.ts";
+import type { UniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 
 /** What is done to a volume, by the names of docs/behaviour/node-agent.md 7.1. */
 export type VolumeOperation =

@@ -1,0 +1,44 @@
+/**
+ * What happens to an object between the rules of its kind and the store: a list of named plugins,
+ * run in order. They may change new and updated objects, or refuse them.
+ */
+import type { KubeObject, Stored } from "@longshore/kube";
+import type { Admission, KindRequest, RegistryContext } from "../registry/registry-context.ts";
+
+/** One admission plugin. */
+export interface AdmissionPlugin {
+  /** Name as in `--enable-admission-plugins`. */
+  readonly name: string;
+  /** Refuses a request, by throwing, before anything of it is done: also those to sub-resources, and deletions. */
+  readonly onRequest?: (context: RegistryContext, request: KindRequest) => void;
+  readonly onCreate?: (context: RegistryContext, request: KindRequest, object: KubeObject) => KubeObject;
+  readonly onUpdate?: (
+    context: RegistryContext,
+    request: KindRequest,
+    next: KubeObject,
+    old: Stored,
+  ) => KubeObject;
+  /** Refuses a change of the status, by throwing. */
+  readonly onStatusUpdate?: (
+    context: RegistryContext,
+    request: KindRequest,
+    next: KubeObject,
+    old: Stored,
+  ) => void;
+}
+
+/** Runs `plugins` in order. */
+export function admissionChain(plugins: readonly AdmissionPlugin[]): Admission {
+  return {
+    onRequest(context, request) {
+      for (const plugin of plugins) plugin.onRequest?.(context, request);
+    },
+    onStatusUpdate(context, request, next, old) {
+      for (const plugin of plugins) plugin.onStatusUpdate?.(context, request, next, old);
+    },
+    onCreate: (context, request, object) =>
+      plugins.reduce((o, plugin) => plugin.onCreate?.(context, request, o) ?? o, object),
+    onUpdate: (context, request, next, old) =>
+      plugins.reduce((o, plugin) => plugin.onUpdate?.(context, request, o, old) ?? o, next),
+  };
+}

@@ -1,0 +1,51 @@
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { Command } from "commander";
+import { expect, test } from "vitest";
+import { createProgram } from "../main.ts";
+import { completionScript, registerCompletionCommand } from "./register-completion-command.ts";
+
+const longshore = await createProgram();
+
+/** What bash offers at the end of a line, by the real script in a real bash. */
+function offered(...line: readonly string[]): string[] {
+  const script = `${completionScript(longshore, "bash")}
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _longshore; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const output = execFileSync("bash", ["-c", script, "bash", ...line], { encoding: "utf8" });
+  return output.split("\n").filter((word) => word !== "");
+}
+
+test.skipIf(!existsSync("/bin/bash")).each([
+  ["a verb", ["longshore", "cl"], ["cluster"]],
+  ["a verb below a verb", ["longshore", "cluster", "st"], ["stop", "start", "status"]],
+  ["below that one too", ["longshore", "cluster", "node", ""], ["restart", "kill", "--help"]],
+  ["an option", ["longshore", "migrate", "--pl"], ["--plugin"]],
+  ["an option that takes a time", ["longshore", "rollback", "--st"], ["--step-timeout"]],
+  ["options after the value of one", ["longshore", "cluster", "up", "--dir", "up", "--no"], ["--nodes"]],
+  [
+    "nothing for the value itself, so that bash offers files",
+    ["longshore", "cluster", "up", "--dir", ""],
+    [],
+  ],
+  ["a file for one verb's --json", ["longshore", "demo", "--json", ""], []],
+  ["no file for another's", ["longshore", "migrate", "--json", "--dr"], ["--dry-run"]],
+  ["the words that an argument may be", ["longshore", "completion", "z"], ["zsh"]],
+  ["no hidden option", ["longshore", "run", "apiserver", "--cl"], []],
+] as const)("bash is offered %s", (_name, line, expected) => {
+  expect(offered(...line)).toEqual(expected);
+});
+
+test("what the script is made from may hold quotes", () => {
+  const program = new Command("longshore").description("it");
+  program.command("up").description("don't \\ worry");
+  registerCompletionCommand(program);
+  expect(completionScript(program, "fish")).toContain("-a up -d 'don\\'t \\\\ worry'");
+});
+
+test("fish offers the verbs of a place only there", () => {
+  const script = completionScript(longshore, "fish");
+  const line = script.split("\n").find((text) => text.includes("-a kubeconfig"));
+  expect(line).toContain(
+    "-n '__fish_seen_subcommand_from cluster; and not __fish_seen_subcommand_from up stop start down",
+  );
+});

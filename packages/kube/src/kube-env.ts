@@ -1,0 +1,19 @@
+/** What every component that talks to Kubernetes is given. */
+import type { RuntimeEnv } from "@longshore/runtime";
+import type { KubeClient } from "./kube-client.ts";
+
+/** The record of what a controller wrote; a work queue waits for it before each pass. */
+export interface OwnWrites {
+  /**
+   * Resolves once the caches show everything that was written before the call; at once when they do.
+   * @throws `StaleCacheError` when they still do not after half a minute
+   */
+  seen(signal: AbortSignal): Promise<void>;
+}
+
+/** The seams of a component that talks to Kubernetes. */
+export interface KubeEnv extends RuntimeEnv {
+  readonly kube: KubeClient;
+  /** What the component wrote, where that is remembered (`trackWrites`): its queues wait until their caches show it. */
+  readonly ownWrites?: OwnWrites;
+}

@@ -1,0 +1,187 @@
+/**
+ * The users under which the cluster's own components call the API server, and their rights: each has its own user, with
+ * the rights that it uses. Nodes get theirs from the node authorizer; the administrator's belong to the user alone.
+ */
+import type { UserInfo } from "@longshore/apiserver";
+import { type AccessRule, accessRules, type RuleVerb } from "@longshore/deployment";
+import { isAlreadyExists, type KubeClient, type KubeObject, type Resource } from "@longshore/kube";
+import { sidecarNames } from "@longshore/sidecars";
+import type { ClusterConfig } from "./cluster-config.ts";
+
+/** The controllers of the control plane, with scheduler and workloads. */
+export const controllerManagerUser: UserInfo = {
+  name: "longshore:controller-manager",
+  groups: ["system:authenticated"],
+};
+/** The user of the sidecars next to the driver's controller. */
+export const csiControllerUser: UserInfo = {
+  name: "longshore:csi-controller",
+  groups: ["system:authenticated"],
+};
+
+const cached: readonly RuleVerb[] = ["list", "watch"];
+const storage = "storage.k8s.io";
+
+/** What the controllers do, by resource. */
+const controllerManagerRules: readonly AccessRule[] = [
+  {
+    group: "",
+    resource: "pods",
+    verbs: [...cached, "create", "delete"],
+    reason: "pods of StatefulSets, and which volumes pods need",
+  },
+  { group: "", resource: "pods/binding", verbs: ["create"], reason: "the scheduler gives pods their nodes" },
+  {
+    group: "",
+    resource: "nodes",
+    verbs: [...cached, "get", "update"],
+    reason: "where pods can run, and taints of nodes",
+  },
+  {
+    group: "",
+    resource: "nodes/status",
+    verbs: ["patch"],
+    reason: "volumesAttached, and nodes that are silent",
+  },
+  {
+    group: "",
+    resource: "persistentvolumeclaims",
+    verbs: [...cached, "get", "create", "update"],
+    reason: "claims are bound, protected, and made for StatefulSets; the scheduler selects their nodes",
+  },
+  {
+    group: "",
+    resource: "persistentvolumeclaims/status",
+    verbs: ["update", "patch"],
+    reason: "claims become Bound and grow",
+  },
+  {
+    group: "",
+    resource: "persistentvolumes",
+    verbs: [...cached, "get", "create", "update", "patch", "delete"],
+    reason: "volumes are made, bound, protected, expanded and reclaimed",
+  },
+  { group: "", resource: "persistentvolumes/status", verbs: ["update"], reason: "the phase of volumes" },
+  { group: "", resource: "events", verbs: ["create", "patch"], reason: "what has happened" },
+  { group: "apps", resource: "statefulsets", verbs: cached, reason: "which pods there are to be" },
+  { group: "apps", resource: "statefulsets/status", verbs: ["patch"], reason: "how many there are" },
+  { group: "policy", resource: "poddisruptionbudgets", verbs: cached, reason: "who may be evicted" },
+  { group: "policy", resource: "poddisruptionbudgets/status", verbs: ["patch"], reason: "how many may be" },
+  { group: storage, resource: "storageclasses", verbs: cached, reason: "how volumes are made" },
+  { group: storage, resource: "csidrivers", verbs: [...cached, "get"], reason: "whether a driver attaches" },
+  { group: storage, resource: "csinodes", verbs: [...cached, "get"], reason: "what nodes have migrated" },
+  {
+    group: storage,
+    resource: "volumeattachments",
+    verbs: [...cached, "get", "create", "delete"],
+    reason: "volumes of CSI drivers are attached and detached",
+  },
+];
+
+/** What is in kube-system. */
+const controllerManagerSystemRules: readonly AccessRule[] = [
+  { group: "", resource: "configmaps", verbs: ["create"], reason: "publishes the gates it runs with" },
+  {
+    group: "",
+    resource: "configmaps",
+    verbs: ["get", "update"],
+    names: ["longshore-control-plane"],
+    reason: "publishes the gates it runs with",
+  },
+  { group: "coordination.k8s.io", resource: "leases", verbs: ["create"], reason: "the election of a leader" },
+  {
+    group: "coordination.k8s.io",
+    resource: "leases",
+    verbs: ["get", "update"],
+    names: ["longshore-controller-manager"],
+    reason: "the election of a leader",
+  },
+];
+
+const nodeLeaseRules: readonly AccessRule[] = [
+  { group: "coordination.k8s.io", resource: "leases", verbs: ["get"], reason: "nodes that are silent" },
+];
+
+/** Roles and bindings of both users. */
+export function controlPlaneRoles({ driverName }: Pick<ClusterConfig, "driverName">): readonly KubeObject[] {
+  const needs = {
+    driver: driverName,
+    leaderElection: false,
+    topology: true,
+    attach: true,
+    snapshot: true,
+    groupSnapshot: true,
+    capacity: true,
+    modify: true,
+    nodeDeployment: false,
+    owners: [],
+  };
+  return [
+    ...roleFor(controllerManagerUser, undefined, [
+      ...controllerManagerRules,
+      ...accessRules("snapshot-controller", needs),
+    ]),
+    ...roleFor(controllerManagerUser, "kube-system", controllerManagerSystemRules),
+    ...roleFor(controllerManagerUser, "kube-node-lease", nodeLeaseRules),
+    // The driver's secrets may be in any namespace: the user who tries a driver here chooses it.
+    ...roleFor(
+      csiControllerUser,
+      undefined,
+      sidecarNames.flatMap((name) => accessRules(name, needs)),
+    ),
+  ];
+}
+
+/** Grants both users their rights. Existing roles are brought up to date. */
+export async function grantControlPlane(
+  kube: KubeClient,
+  config: Pick<ClusterConfig, "driverName">,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const object of controlPlaneRoles(config)) {
+    const resource = rbacResource(object);
+    try {
+      await kube.create(resource, object, { signal });
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      await kube.update(resource, object, { signal });
+    }
+  }
+}
+
+const rbac = "rbac.authorization.k8s.io";
+
+function roleFor(
+  user: UserInfo,
+  namespace: string | undefined,
+  rules: readonly AccessRule[],
+): readonly KubeObject[] {
+  const kind = namespace === undefined ? "ClusterRole" : "Role";
+  const metadata = { name: user.name, ...(namespace === undefined ? {} : { namespace }) };
+  const roleRef = { apiGroup: rbac, kind, name: user.name };
+  return [
+    {
+      apiVersion: `${rbac}/v1`,
+      kind,
+      metadata,
+      rules: rules.map(({ group, resource, verbs, names }) => ({
+        apiGroups: [group],
+        resources: [resource],
+        ...(names === undefined ? {} : { resourceNames: names }),
+        verbs,
+      })),
+    } as KubeObject,
+    {
+      apiVersion: `${rbac}/v1`,
+      kind: `${kind}Binding`,
+      metadata,
+      subjects: [{ apiGroup: rbac, kind: "User", name: user.name }],
+      roleRef,
+    } as KubeObject,
+  ];
+}
+
+function rbacResource({ kind = "" }: KubeObject): Resource<KubeObject> {
+  const namespaced = !kind.startsWith("Cluster");
+  return { group: rbac, versions: ["v1"], kind, plural: `${kind.toLowerCase()}s`, namespaced };
+}

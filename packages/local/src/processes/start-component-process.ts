@@ -1,0 +1,237 @@
+/**
+ * The processes of a local cluster: each reads what it needs from the cluster directory, puts the
+ * real forms of the seams together and starts one component. Nothing is decided here.
+ */
+import { fileURLToPath } from "node:url";
+import { nodeUser, runApiServer } from "@longshore/apiserver";
+import { grpcConnector, grpcListener } from "@longshore/csi";
+import { createHttpClient, type KubeClient, loadKubeconfig } from "@longshore/kube";
+import { connectDiskCloud, startDiskCloud } from "@longshore/reference-driver";
+import type { Component, Host, RuntimeEnv } from "@longshore/runtime";
+import { snapshotCrdsUrl } from "@longshore/storage";
+import type { CloudCaller } from "@longshore/volumes";
+import { startControllerManager } from "../components/controller-manager.ts";
+import {
+  type DriverSource,
+  startCsiDriverController,
+  startCsiDriverOnNode,
+} from "../components/csi-driver.ts";
+import { startNodeAgent } from "../components/node-agent.ts";
+import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
+import type { ClusterConfig } from "../layout/cluster-config.ts";
+import { type ClusterLayout, clusterLayout } from "../layout/cluster-layout.ts";
+import { driverCallWriter } from "../layout/driver-calls.ts";
+import { controllerPlace } from "../layout/driver-command.ts";
+import { readClusterConfig, readGates } from "../layout/files.ts";
+import { controllerManagerUser, csiControllerUser } from "../layout/grant-control-plane.ts";
+import { controlPlane } from "../platform/embedded-platform.ts";
+import { processEnv, processHost } from "./process-env.ts";
+
+/** The kinds of process of a local cluster. */
+export const processKinds = [
+  "apiserver",
+  "disk-cloud",
+  "controller-manager",
+  "csi-controller",
+  "csi-node",
+  "node-agent",
+] as const;
+
+/** A kind of process. */
+export type ProcessKind = (typeof processKinds)[number];
+
+/** Options of a component's process. */
+export interface ProcessOptions {
+  /** The cluster directory. */
+  readonly dir: string;
+  /** The node, for the kinds that belong to one. */
+  readonly nodeName?: string;
+}
+
+/** A started process; `ended` settles when it cannot go on by itself. */
+export interface StartedProcess extends Component {
+  readonly ended: Promise<string>;
+}
+
+interface ProcessContext {
+  readonly env: RuntimeEnv;
+  readonly layout: ClusterLayout;
+  readonly config: ClusterConfig;
+  readonly host: Host;
+  readonly options: ProcessOptions;
+}
+
+const starters: Readonly<Record<ProcessKind, (context: ProcessContext) => Promise<StartedProcess>>> = {
+  apiserver: startApiServer,
+  "disk-cloud": startCloud,
+  "controller-manager": startControllers,
+  "csi-controller": startCsiController,
+  "csi-node": startCsiNode,
+  "node-agent": startNode,
+};
+
+/** Starts one process's component. */
+export async function startComponentProcess(
+  kind: ProcessKind,
+  options: ProcessOptions,
+): Promise<StartedProcess> {
+  const layout = clusterLayout(options.dir);
+  const bootHost = processHost("unprivileged"); // Only reads a file: any form will do.
+  const config = await readClusterConfig(bootHost, layout);
+  const env = processEnv(options.nodeName === undefined ? kind : `${kind}/${options.nodeName}`);
+  return starters[kind]({ env, layout, config, host: processHost(config.hostForm), options });
+}
+
+async function startApiServer({ env, layout, config }: ProcessContext): Promise<StartedProcess> {
+  const server = await runApiServer(env, {
+    dataDir: layout.apiDir,
+    port: config.port,
+    kubeconfigOut: layout.kubeconfig,
+    clients: [
+      { user: controllerManagerUser, kubeconfigOut: layout.componentKubeconfig("controller-manager") },
+      { user: csiControllerUser, kubeconfigOut: layout.componentKubeconfig("csi-controller") },
+      ...config.nodes.map(({ name }) => ({
+        user: nodeUser(name),
+        kubeconfigOut: layout.nodeKubeconfig(name),
+      })),
+    ],
+    definitionPaths: [fileURLToPath(snapshotCrdsUrl)],
+    // Its nodes mount no tokens, and no pod of it asks for one.
+    serviceAccounts: false,
+  });
+  return { ended: server.failed.then((error) => error.message), stop: () => server.stop() };
+}
+
+async function startCloud({ env, layout, config, host }: ProcessContext): Promise<StartedProcess> {
+  const options = { stateDir: layout.cloudDir, instances: cloudInstances(config) };
+  const { component } = await startDiskCloud({ ...env, host }, options, layout.cloudSocket);
+  return running(component);
+}
+
+async function startControllers(context: ProcessContext): Promise<StartedProcess> {
+  const { env, layout, config, host } = context;
+  let lost: (why: string) => void = () => {};
+  const ended = new Promise<string>((resolve) => {
+    lost = resolve;
+  });
+  const manager = startControllerManager(
+    {
+      ...env,
+      kube: await kubeClient(context, layout.componentKubeconfig("controller-manager")),
+      cloudFor: cloudFor(context),
+    },
+    {
+      gates: await readGates(host, layout, controlPlane),
+      identity: controlPlane,
+      snapshots: true,
+      ...(config.compat === undefined ? {} : { compat: config.compat }),
+      onLost: () => lost("the lead was lost"),
+    },
+  );
+  return { ended, stop: () => manager.stop() };
+}
+
+async function startCsiController(context: ProcessContext): Promise<StartedProcess> {
+  const { env, layout, config, host } = context;
+  const driver = await startCsiDriverController(
+    {
+      ...env,
+      host,
+      kube: await kubeClient(context, layout.componentKubeconfig("csi-controller")),
+      connector: grpcConnector(env),
+      listener: grpcListener(env),
+      cloudFor: cloudFor(context),
+    },
+    {
+      driverName: config.driverName,
+      socket: layout.driverSocket,
+      snapshots: true,
+      ...driverSource(context, controllerPlace),
+    },
+  );
+  return { ended: driver.failed.then((error) => error.message), stop: () => driver.stop() };
+}
+
+async function startCsiNode(context: ProcessContext): Promise<StartedProcess> {
+  const { env, layout, config, host } = context;
+  const node = nodeOf(context);
+  const driver = await startCsiDriverOnNode(
+    { ...env, host, connector: grpcConnector(env), listener: grpcListener(env), cloudFor: cloudFor(context) },
+    {
+      driverName: config.driverName,
+      nodeName: node.name,
+      rootDir: layout.nodeDir(node.name),
+      ...driverSource(context, node.name),
+    },
+  );
+  return { ended: driver.failed.then((error) => error.message), stop: () => driver.stop() };
+}
+
+/** Which driver answers at this place, and where its calls are written down. */
+function driverSource({ env, layout, config, host }: ProcessContext, place: string): DriverSource {
+  return {
+    ...(config.driverCommand === undefined ? {} : { endpoint: layout.ownDriverSocket(place) }),
+    ...(config.recordsDriverCalls === true
+      ? { onCall: driverCallWriter({ ...env, host }, layout.driverCallsFile(place), place) }
+      : {}),
+  };
+}
+
+async function startNode(context: ProcessContext): Promise<StartedProcess> {
+  const { env, layout, config, host } = context;
+  const node = nodeOf(context);
+  const runtime = createProcessPodRuntime({ ...env, host }, { stateDir: layout.podStateDir(node.name) });
+  const agent = startNodeAgent(
+    {
+      ...env,
+      host,
+      runtime,
+      kube: await kubeClient(context, layout.nodeKubeconfig(node.name)),
+      connector: grpcConnector(env),
+    },
+    {
+      nodeName: node.name,
+      instanceId: node.instanceId,
+      zone: node.zone,
+      region: config.region,
+      rootDir: layout.nodeDir(node.name),
+      logDir: layout.podLogDir,
+      gates: await readGates(host, layout, node.name),
+      ebsLimit: config.attachLimit,
+    },
+  );
+  return running(agent);
+}
+
+/** The cluster's nodes as the disk cloud's instances. */
+export function cloudInstances(config: ClusterConfig) {
+  return config.nodes.map((node) => ({
+    instanceId: node.instanceId,
+    nodeName: node.name,
+    zone: node.zone,
+    region: config.region,
+    attachLimit: config.attachLimit,
+  }));
+}
+
+function cloudFor({ env, layout }: ProcessContext) {
+  return (caller: CloudCaller) => connectDiskCloud(env, layout.cloudSocket, caller);
+}
+
+async function kubeClient({ env, host }: ProcessContext, path: string): Promise<KubeClient> {
+  return createHttpClient(env, await loadKubeconfig(host, { path }));
+}
+
+function nodeOf({ config, options }: ProcessContext) {
+  const node = config.nodes.find((n) => n.name === options.nodeName);
+  if (node === undefined) {
+    throw new Error(
+      `no node "${options.nodeName}" in ${options.dir}: it has ${config.nodes.map((n) => n.name).join(", ")}`,
+    );
+  }
+  return node;
+}
+
+function running(component: Component): StartedProcess {
+  return { ended: new Promise<string>(() => {}), stop: () => component.stop() };
+}

@@ -1,0 +1,78 @@
+/**
+ * What stands in the way of a crossing, found before anything is changed: a pure function of what
+ * was observed. Each finding names the object, the field and the remedy.
+ *
+ * A blocker would keep the crossing from its end, or lose something; a warning may pass by itself, or costs time.
+ */
+import type { Node, Stored } from "@longshore/kube";
+import { translateInTreeInlineVolumeToCSI, translateInTreePVToCSI } from "@longshore/translation";
+import { attacherFindings, attachmentFindings } from "./attachment-findings.ts";
+import { budgetFindings } from "./budget-findings.ts";
+import { isCordonedForCrossing } from "./cordon.ts";
+import type { CrossingObservation } from "./crossing-observation.ts";
+import type { CrossingDirection, CrossingSubject } from "./crossing-subject.ts";
+import type { Finding, PreflightView } from "./finding.ts";
+import { nodeFindings } from "./node-findings.ts";
+import { csiNodeLacks } from "./node-state.ts";
+import { inlineVolumesOf, isVolumeOfPlugin, nameOf, volumeIndex } from "./pod-facts.ts";
+import { driverPodFindings, podFindings } from "./pod-findings.ts";
+
+/** Everything that stands in the way, blockers first. */
+export function preflightFindings(
+  subject: CrossingSubject,
+  direction: CrossingDirection,
+  seen: CrossingObservation,
+  options: { readonly force?: boolean } = {},
+): Finding[] {
+  const view = { subject, direction, seen, toCross: nodesToCross(subject, direction, seen) };
+  const volumes = volumeIndex(seen.claims, seen.volumes);
+  const findings = [
+    ...nodeFindings(view),
+    ...translationFindings(view),
+    ...podFindings(view, volumes, options.force === true),
+    ...budgetFindings(view),
+    ...driverPodFindings(view),
+    ...attacherFindings(view),
+    ...attachmentFindings(view),
+  ];
+  const rank = (finding: Finding) => (finding.severity === "blocker" ? 0 : 1);
+  // The sort is stable: findings of one severity keep the order of the list above.
+  return findings.sort((a, b) => rank(a) - rank(b));
+}
+
+function nodesToCross(
+  subject: CrossingSubject,
+  direction: CrossingDirection,
+  seen: CrossingObservation,
+): Set<string> {
+  const csiNodes = new Map(seen.csiNodes.map((csiNode) => [csiNode.metadata.name, csiNode]));
+  const isToCross = (node: Stored<Node>) =>
+    isCordonedForCrossing(node) ||
+    csiNodeLacks(subject, direction, csiNodes.get(node.metadata.name)) !== undefined;
+  return new Set(seen.nodes.filter(isToCross).map((node) => node.metadata.name));
+}
+
+function translationFindings({ subject, seen }: PreflightView): Finding[] {
+  const findings: Finding[] = [];
+  const attempt = (object: string, translate: () => unknown) => {
+    try {
+      translate();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      const remedy = "correct the volume source, or take the volume out of use";
+      findings.push({ severity: "blocker", object, reason, remedy });
+    }
+  };
+  for (const pv of seen.volumes) {
+    if (!isVolumeOfPlugin(subject, pv)) continue;
+    attempt(`PersistentVolume ${pv.metadata.name}`, () => translateInTreePVToCSI(pv));
+  }
+  for (const pod of seen.pods) {
+    for (const volume of inlineVolumesOf(subject, pod)) {
+      attempt(`Pod ${nameOf(pod)}, volume ${volume.name}`, () =>
+        translateInTreeInlineVolumeToCSI(volume, pod.metadata.namespace ?? "default"),
+      );
+    }
+  }
+  return findings;
+}

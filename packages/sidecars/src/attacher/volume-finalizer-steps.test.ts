@@ -1,0 +1,118 @@
+import {
+  interceptWrites,
+  type KubeClient,
+  type PersistentVolume,
+  resources,
+  type Stored,
+} from "@longshore/kube";
+import { pureDecision } from "@longshore/kube/testing";
+import { describe, expect, it } from "vitest";
+import { startAttacher } from "../index.ts";
+import { addNode, anAttachment, anInTreeVolume, sidecarWorld } from "../testing/world.ts";
+import { decideVolumeFinalizer } from "./volume-finalizer-steps.ts";
+
+const driverName = "ebs.csi.aws.com";
+const finalizer = "external-attacher/ebs-csi-aws-com";
+const migrated = { "pv.kubernetes.io/migrated-to": driverName };
+
+const volume = (metadata: object, isInTree = true) =>
+  ({
+    metadata: { name: "pv-1", uid: "u", resourceVersion: "1", finalizers: [finalizer], ...metadata },
+    spec: isInTree ? anInTreeVolume().spec : { csi: { driver: driverName, volumeHandle: "vol-1" } },
+  }) as Stored<PersistentVolume>;
+const deletionTimestamp = "2026-01-01T00:00:00Z";
+
+describe("the finalizer of a volume (docs/behaviour/sidecars.md 3.3)", () => {
+  it.each([
+    ["is removed from a volume that is being deleted", volume({ deletionTimestamp }, false), false, true],
+    ["is removed from one that is no longer migrated", volume({}), false, true],
+    [
+      "is removed from one that another driver has now",
+      volume({ annotations: { "pv.kubernetes.io/migrated-to": "d" } }),
+      false,
+      true,
+    ],
+    ["stays while an attachment names the volume", volume({ deletionTimestamp }, false), true, false],
+    ["stays on a migrated volume", volume({ annotations: migrated }), false, false],
+    ["stays on a CSI volume", volume({}, false), false, false],
+    ["is not there", volume({ deletionTimestamp, finalizers: ["other/f"] }, false), false, false],
+  ])("%s", (_, pv, isAttached, removed) => {
+    const { step } = pureDecision(decideVolumeFinalizer)({ volume: pv, driverName, isAttached });
+    expect(step).toBe(removed ? "removeVolumeFinalizer" : "settle");
+  });
+});
+
+/** The client, in which removals of a volume's finalizer wait for `until`. */
+function slowRemovals(kube: KubeClient, until: Promise<void>, begun: () => void): KubeClient {
+  return interceptWrites(kube, async ({ resource, verb }, signal, send) => {
+    if (verb === "patch" && resource.kind === "PersistentVolume") {
+      begun();
+      await until;
+    }
+    return send(signal);
+  });
+}
+
+it("an attachment that arrives while its volume is being released waits, and is published on a held volume", async () => {
+  const world = await sidecarWorld();
+  const { kube, signal, cloud, clock } = world;
+  await addNode(world, "node-a", "us-east-1a");
+  const pv = anInTreeVolume({ annotations: {} });
+  await kube.create(
+    resources.persistentVolumes,
+    { ...pv, metadata: { ...pv.metadata, finalizers: [finalizer] } },
+    { signal },
+  );
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let removals = 0;
+  const env = world.env();
+  const attacher = startAttacher({ ...env, kube: slowRemovals(env.kube, released, () => removals++) });
+  await world.eventually("the removal is under way", async () => removals === 1);
+  await kube.create(resources.volumeAttachments, anAttachment(), { signal });
+  await clock.advance(5000);
+  expect(cloud.calls).toEqual([]);
+  release();
+  await world.eventually("attached", async () => {
+    const va = await kube.get(resources.volumeAttachments, { name: "csi-1" }, { signal });
+    return va?.status?.attached === true;
+  });
+  const held = await kube.get(resources.persistentVolumes, { name: "pv-1" }, { signal });
+  expect(held?.metadata.finalizers).toContain(finalizer);
+  await attacher.stop();
+});
+
+it("is not taken off another volume of the same name", async () => {
+  const world = await sidecarWorld();
+  const { kube, signal, clock } = world;
+  const pv = anInTreeVolume({ annotations: {} });
+  await kube.create(
+    resources.persistentVolumes,
+    { ...pv, metadata: { ...pv.metadata, finalizers: [finalizer] } },
+    { signal },
+  );
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let removals = 0;
+  const env = world.env();
+  const attacher = startAttacher({ ...env, kube: slowRemovals(env.kube, released, () => removals++) });
+  await world.eventually("the removal is under way", async () => removals === 1);
+  // The first one goes, and one that is migrated takes its name.
+  const body = { metadata: { finalizers: null } };
+  await kube.patch(resources.persistentVolumes, { name: "pv-1" }, { type: "merge", body }, { signal });
+  await kube.delete(resources.persistentVolumes, { name: "pv-1" }, { signal });
+  await kube.create(
+    resources.persistentVolumes,
+    { ...pv, metadata: { name: "pv-1", annotations: migrated, finalizers: [finalizer] } },
+    { signal },
+  );
+  release();
+  await clock.advance(60_000);
+  const other = await kube.get(resources.persistentVolumes, { name: "pv-1" }, { signal });
+  expect(other?.metadata.finalizers).toContain(finalizer);
+  await attacher.stop();
+});

@@ -1,0 +1,114 @@
+/**
+ * How a provider misbehaves, by a seed: lists that are throttled, most of all when a controller manager asks for
+ * the first time; attaches and detaches that take long, and go on although the caller has died; those that fail for
+ * the caller while the cloud is still at work on them.
+ *
+ * Invariant, as with every provider: changes of one disk's attachment take effect one after another, in the order
+ * in which the cloud received them.
+ */
+import type { ProviderCloud } from "@longshore/reference-driver";
+import { abortable, type Clock, KeyedLock, type Random } from "@longshore/runtime";
+import { CloudError } from "@longshore/volumes";
+import type { AttachmentCall } from "./contract-watch.ts";
+
+/** How often what happens, in thousandths of calls. */
+export interface CloudFaultRates {
+  readonly throttledList: number;
+  /** An attach or a detach that takes longer. */
+  readonly slowChange: number;
+  /** One that fails for the caller, and that takes effect later. */
+  readonly lateChange: number;
+  /** Longest time of both, in milliseconds. */
+  readonly changeMsMax: number;
+  /** The component that asks for an attach or a detach dies: before the call leaves, or during it. */
+  readonly deathAtChange: number;
+}
+
+/** The rates of a provider's bad day. */
+export const badCloudDay: CloudFaultRates = {
+  throttledList: 400,
+  slowChange: 150,
+  lateChange: 60,
+  changeMsMax: 5_000,
+  deathAtChange: 60,
+};
+
+/** What the faulty cloud needs, and its observers. */
+export interface FaultyCloudEnv {
+  readonly clock: Clock;
+  readonly random: Pick<Random, "below">;
+  /** Undefined: at the moment everything is as it should be. */
+  rates(): CloudFaultRates | undefined;
+  onFault(what: string): void;
+  /** The call takes effect now. */
+  onEffect(call: AttachmentCall): void;
+  /** It has taken effect, whether or not the caller still runs when the answer comes. */
+  onAttached(call: AttachmentCall): void;
+}
+
+/** The cloud's side of all callers: one queue for each disk. */
+export class FaultyCloud {
+  readonly #env: FaultyCloudEnv;
+  readonly #queue = new KeyedLock();
+
+  constructor(env: FaultyCloudEnv) {
+    this.#env = env;
+  }
+
+  /** The cloud as one caller sees it; `callOf` says what a call is about. */
+  around(
+    cloud: ProviderCloud,
+    callOf: (op: "attach" | "detach", diskId: string, instanceId: string) => AttachmentCall,
+  ): ProviderCloud {
+    return {
+      ...cloud,
+      listDisks: async (signal) => {
+        if (this.#strikes("throttledList")) {
+          this.#env.onFault("listDisks throttled");
+          throw new CloudError("Throttled", "listDisks: too many requests, slow down");
+        }
+        return cloud.listDisks(signal);
+      },
+      attachDisk: (diskId, instanceId, signal, how) =>
+        this.#change(callOf("attach", diskId, instanceId), signal, () =>
+          cloud.attachDisk(diskId, instanceId, never(), how),
+        ),
+      detachDisk: (diskId, instanceId, signal) =>
+        this.#change(callOf("detach", diskId, instanceId), signal, () =>
+          cloud.detachDisk(diskId, instanceId, never()),
+        ),
+    };
+  }
+
+  async #change<T>(call: AttachmentCall, signal: AbortSignal, effect: () => Promise<T>): Promise<T> {
+    const { clock, random, rates, onFault, onEffect, onAttached } = this.#env;
+    const isLate = this.#strikes("lateChange");
+    const takesMs =
+      isLate || this.#strikes("slowChange")
+        ? 1 + random.below(rates()?.changeMsMax ?? 1, `time of ${call.op}`)
+        : 0;
+    const what = `${call.path} ${call.op} ${call.diskId} ${call.nodeName}`;
+    if (takesMs > 0) onFault(`${what} ${isLate ? "fails and takes effect later" : "is slow"}: ${takesMs} ms`);
+    const work = this.#queue.run(call.diskId, async () => {
+      if (takesMs > 0) await clock.sleep(takesMs, never());
+      onEffect(call);
+      const answer = await effect();
+      if (call.op === "attach") onAttached(call);
+      return answer;
+    });
+    // Its caller may have got another error or have died: unhandled, its failure would end the process.
+    work.catch(() => {});
+    if (isLate) throw new CloudError("Unavailable", `${call.op} ${call.diskId}: timed out`);
+    return abortable(work, signal);
+  }
+
+  #strikes(fault: "throttledList" | "slowChange" | "lateChange"): boolean {
+    const rates = this.#env.rates();
+    return rates !== undefined && this.#env.random.below(1000, fault) < rates[fault];
+  }
+}
+
+/** The cloud goes on with what it has begun. */
+function never(): AbortSignal {
+  return new AbortController().signal;
+}

@@ -1,0 +1,107 @@
+/**
+ * Growing a file system on the node after its volume was expanded, when the volume is mounted. The new size
+ * is written to the claim's status. Source: docs/behaviour/node-agent.md 7.6.
+ */
+import {
+  type EventRecorder,
+  involvedObject,
+  type KubeClient,
+  type PersistentVolumeClaim,
+  type Pod,
+  parseQuantity,
+  resources,
+  type Stored,
+} from "@longshore/kube";
+import { errorChain } from "@longshore/runtime";
+import { mergedResizeConditions } from "../../../controllers/expand/merged-resize-conditions.ts";
+import { FailedPreconditionError } from "../../../framework/node-error-kind.ts";
+import {
+  isNodeExpandable,
+  type NodeExpandOptions,
+  type VolumePlugin,
+} from "../../../framework/volume-plugin.ts";
+
+/** What the growth works with. */
+export interface NodeExpandEnv {
+  readonly kube: KubeClient;
+  readonly events: Pick<EventRecorder, "event">;
+}
+
+/** The claim of a volume that is to grow cannot be had. */
+export class ClaimMissingError extends Error {
+  override readonly name = "ClaimMissingError";
+}
+
+/**
+ * Grows the file system where the claim's status says less than the volume has.
+ * @returns false: the plugin can only do so once the volume is published
+ */
+export async function expandOnNode(
+  env: NodeExpandEnv,
+  plugin: VolumePlugin,
+  pod: Pod,
+  where: Omit<NodeExpandOptions, "newSizeBytes">,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { spec } = where;
+  const volume = spec.persistentVolume;
+  if (!isNodeExpandable(plugin) || volume === undefined || spec.inlineVolumeSpecForCsiMigration) return true;
+  const size = volume.spec?.capacity?.storage;
+  const claimRef = volume.spec?.claimRef;
+  if (size === undefined || claimRef === undefined) return true;
+  const { name = "", namespace = "" } = claimRef;
+  const claim = await env.kube.get(resources.persistentVolumeClaims, { name, namespace }, { signal });
+  if (claim === undefined) {
+    throw new ClaimMissingError(
+      `PersistentVolumeClaim ${namespace}/${name} of PersistentVolume ${volume.metadata?.name} does not exist`,
+    );
+  }
+  const had = claim.status?.capacity?.storage;
+  if (had === undefined || parseQuantity(had).compare(parseQuantity(size)) >= 0) return true;
+  const emit = (type: "Normal" | "Warning", reason: string, message: string) => {
+    env.events.event(involvedObject(resources.pods, pod as Stored<Pod>), type, reason, message);
+    env.events.event(involvedObject(resources.persistentVolumeClaims, claim), type, reason, message);
+  };
+  if (spec.readOnly) {
+    emit("Warning", "FileSystemResizeFailed", "requested read-only file system");
+    return true;
+  }
+  try {
+    const newSizeBytes = parseQuantity(size).toBytes();
+    if (!(await plugin.nodeExpand({ ...where, newSizeBytes }, signal))) return false;
+  } catch (error) {
+    // In use as it is, it cannot grow; that must not keep the pod from its volume.
+    if (!(error instanceof FailedPreconditionError)) throw error;
+    emit("Warning", "VolumeResizeFailed", errorChain(error));
+    return true;
+  }
+  emit("Normal", "FileSystemResizeSuccessful", "MountVolume.NodeExpandVolume succeeded for volume");
+  await finish(env.kube, claim, size, signal);
+  return true;
+}
+
+/** The claim has its new size; nothing is pending any more. */
+async function finish(
+  kube: KubeClient,
+  claim: Stored<PersistentVolumeClaim>,
+  size: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, namespace = "", resourceVersion } = claim.metadata;
+  const conditions = mergedResizeConditions(claim.status?.conditions ?? [], []);
+  const body = {
+    // A claim that changed since it was read is read again: the conditions are those of that version.
+    metadata: { resourceVersion },
+    status: {
+      capacity: { ...claim.status?.capacity, storage: size },
+      conditions: conditions.length === 0 ? null : conditions,
+      allocatedResourceStatuses: { storage: null },
+    },
+  };
+  await kube.patch(
+    resources.persistentVolumeClaims,
+    { name, namespace },
+    { type: "merge", body },
+    { signal, subresource: "status" },
+  );
+}
