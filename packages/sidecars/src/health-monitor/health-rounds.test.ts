@@ -190,7 +190,7 @@ describe("a look at the nodes", () => {
     expect(await emitted(world)).toEqual([]);
     await clock.advance(20_000);
     expect(await emitted(world)).toEqual([expect.stringMatching(/^Warning v0 NodeFailed: .* node-a$/)]);
-    // A new node of its name begins anew.
+    // A new node of its name begins without memory.
     await kube.create(resources.nodes, { metadata: { name: "node-a" } }, { signal });
     await clock.advance(10 * minute);
     expect(await emitted(world)).toHaveLength(1);

@@ -2,8 +2,8 @@
  * Writes this node's CSINode object: drivers and the migrated-plugins annotation. All changes of one agent go through
  * one writer, one after the other, so that none undoes another.
  *
- * Each change observes, decides and acts like a pass of a controller, without a queue: whoever asks for it (the
- * registration of a plugin, the migration of the node) waits for its outcome, and has its own rule for what follows a failure.
+ * Each change observes, decides and acts like a pass of a controller, but without a queue: its caller (the registration of a
+ * plugin, the migration of the node) waits for its outcome, and has a rule of its own for what follows a failure.
  * Source: docs/behaviour/node-agent.md 2.
  */
 import {

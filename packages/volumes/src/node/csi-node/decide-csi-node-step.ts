@@ -50,7 +50,7 @@ export type CsiNodeStep =
   | { readonly step: "create"; readonly csiNode: CSINode }
   | { readonly step: "update"; readonly csiNode: CSINode }
   | { readonly step: "settle" }
-  /** There is no Node that a CSINode could belong to: whoever asked for the change asks again. */
+  /** There is no Node that a CSINode could belong to: the caller tries again later. */
   | { readonly step: "waitForNode" }
   /** Read and decide again after the pause that follows so many attempts. */
   | { readonly step: "retry"; readonly attempts: number }

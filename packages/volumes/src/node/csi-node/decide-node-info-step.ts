@@ -38,7 +38,7 @@ export interface ObservedNodeInfo {
 export type NodeInfoStep =
   | { readonly step: "patch"; readonly metadata: NodeInfoChange }
   | { readonly step: "settle" }
-  /** There is no Node: whoever wants the driver on it asks again. */
+  /** There is no Node: the caller tries again later. */
   | { readonly step: "waitForNode" }
   | { readonly step: "refuse"; readonly error: NodeInfoError };
 

@@ -28,7 +28,7 @@ export type RegistrationAttempt =
       readonly refusal: { readonly error: unknown } | undefined;
     }
   | { readonly stage: "registered"; readonly candidate: PluginCandidate }
-  /** `mayReport`: the registrar can be told, and has not been. */
+  /** `mayReport`: the registrar is there for a report, and has had none. */
   | { readonly stage: "failed"; readonly error: unknown; readonly mayReport: boolean };
 
 /** A registration socket as a pass sees it. */

@@ -16,7 +16,7 @@ async function registrationWorld() {
   const logger = recordingLogger();
   const story: string[] = [];
   // In tenths of a second: a look begins some milliseconds after the one before.
-  const tell = (line: string) => story.push(`${Math.floor(clock.monotonicMs() / 100) / 10} ${line}`);
+  const note = (line: string) => story.push(`${Math.floor(clock.monotonicMs() / 100) / 10} ${line}`);
   const world = {
     clock,
     host,
@@ -43,26 +43,26 @@ async function registrationWorld() {
       const connection = ++connections;
       return {
         async getInfo({ signal }) {
-          tell(`ask ${name}`);
+          note(`ask ${name}`);
           const driver = await (world.getInfo.get(name)?.(signal) ?? Promise.resolve(name));
           return { type: "CSIPlugin", name: driver, endpoint: "/d.sock", supportedVersions: ["1.0.0"] };
         },
         async notifyRegistrationStatus({ pluginRegistered, error }, { signal }) {
           signal.throwIfAborted();
-          tell(`report ${pluginRegistered ? "registered" : error} to ${name} on connection ${connection}`);
+          note(`report ${pluginRegistered ? "registered" : error} to ${name} on connection ${connection}`);
         },
-        close: () => tell(`close connection ${connection}`),
+        close: () => note(`close connection ${connection}`),
       };
     },
   };
   const handler: RegistrationHandler = {
     validatePlugin: (candidate) => world.validate(candidate),
     async registerPlugin(candidate, signal) {
-      tell(`register ${candidate.name}`);
+      note(`register ${candidate.name}`);
       await world.register(candidate, signal);
     },
     async deRegisterPlugin(name) {
-      tell(`deregister ${name}`);
+      note(`deregister ${name}`);
       await world.deRegister(name);
     },
   };
@@ -126,7 +126,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("keeps the delay of a socket that is made again, and starts anew for one that was registered", async () => {
+  it("keeps the delay of a socket that is made again, and starts from the first one for one that was registered", async () => {
     const world = await registrationWorld();
     world.getInfo.set("a", fails("not yet"));
     world.host.placeSocket(path("a"));
@@ -277,7 +277,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("asks nobody while nothing may be registered, and deregisters all the same", async () => {
+  it("asks no registrar while nothing may be registered, and deregisters all the same", async () => {
     const world = await registrationWorld();
     world.host.placeSocket(path("a"));
     const registration = world.start();

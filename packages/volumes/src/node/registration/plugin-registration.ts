@@ -166,7 +166,7 @@ class RunningRegistration implements PluginRegistration {
       await entry.handler.deRegisterPlugin(entry.name, signal);
     } catch (error) {
       signal.throwIfAborted();
-      // What was not undone is written over by the next registration, after a pause.
+      // The next registration overwrites what was left; it waits a little.
       this.#failures.set(key, { count: 0, retryAtMs: this.#nowMs() + operationBackoff.initialMs });
       this.#env.logger.warn("plugin_deregistration failed", { socket: key, error: errorChain(error) });
       return observeAgain;
@@ -185,7 +185,7 @@ class RunningRegistration implements PluginRegistration {
       return { observed: { ...observed, attempt: await work() } };
     } catch (error) {
       signal.throwIfAborted();
-      // Who has not said what it is has nothing reported to it.
+      // A registrar that did not answer gets no report.
       const mayReport = observed.attempt !== undefined;
       return { observed: { ...observed, attempt: { stage: "failed", error, mayReport } } };
     }
@@ -206,7 +206,7 @@ class RunningRegistration implements PluginRegistration {
     { identity, type, candidate }: Extract<PluginStep, { readonly step: "register" }>,
     { key, signal }: Pass,
   ): Promise<RegistrationAttempt> {
-    // Judged again at once before it enters the table: another socket may have brought the driver meanwhile.
+    // Validated again immediately before it enters the table: another socket may have brought the driver meanwhile.
     const handler = this.#handlerFor(key, type, candidate);
     this.#registered.set(key, { identity, name: candidate.name, handler });
     await handler.registerPlugin(candidate, signal);

@@ -14,7 +14,7 @@ export interface PresentedPlugin {
   readonly candidate: PluginCandidate;
 }
 
-/** How a registration ended, as its registrar is told. */
+/** How a registration ended, as it is reported to its registrar. */
 export interface RegistrationOutcome {
   readonly pluginRegistered: boolean;
   readonly error: string;
@@ -43,7 +43,7 @@ export class Registrars {
     return { type: info.type, candidate };
   }
 
-  /** Tells the registrar that was asked last how the registration ended. */
+  /** Reports to the registrar that was asked last how the registration ended. */
   async report(path: string, outcome: RegistrationOutcome, signal: AbortSignal): Promise<void> {
     await this.#open.get(path)?.notifyRegistrationStatus(outcome, { signal, timeoutMs: notifyTimeoutMs });
   }
