@@ -28,8 +28,8 @@ export type { PodRuntime, PodSandbox } from "./containers/pod-runtime.ts";
 export type { Program, ProgramRun } from "./containers/program-pod-runtime.ts";
 export { readPodLogs } from "./containers/read-pod-logs.ts";
 export { type DemoCluster, type DemoOptions, runDemo } from "./demo/demo.ts";
+export { type DemoReport, isProof } from "./demo/demo-report.ts";
 export { type ProcessDemoOptions, runProcessDemo } from "./demo/process-demo.ts";
-export { type DemoReport, isProof } from "./demo/report.ts";
 export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from "./layout/cluster-config.ts";
 export { type ClusterLayout, clusterLayout } from "./layout/cluster-layout.ts";
 export { commandWords, DriverCommandError, driverPlaceholders } from "./layout/driver-command.ts";
@@ -53,17 +53,17 @@ export {
   runProcessQualification,
 } from "./qualification/process-qualification.ts";
 export {
-  type QualificationCluster,
-  type QualificationOptions,
-  runQualification,
-} from "./qualification/qualify.ts";
-export {
   type Behaviour,
   type BehaviourResult,
   behaviours,
   type QualificationReport,
   reasonsAgainst,
-} from "./qualification/report.ts";
+} from "./qualification/qualification-report.ts";
+export {
+  type QualificationCluster,
+  type QualificationOptions,
+  runQualification,
+} from "./qualification/run-qualification.ts";
 export { readerProgram, recordPrograms, writerProgram } from "./records/in-process-programs.ts";
 export { readerCommand, writerCommand } from "./records/process-programs.ts";
 export { acknowledgedRecords, lostRecords, rewrittenRecords } from "./records/records.ts";

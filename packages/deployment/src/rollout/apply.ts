@@ -10,7 +10,7 @@ import {
 } from "@longshore/kube";
 import { fieldText } from "../deploy-fields.ts";
 import { resourceOf } from "../deployed-kinds.ts";
-import { assertOurs, nameOf } from "./deployed.ts";
+import { assertOurs, nameOf } from "./deployed-objects.ts";
 import { persistently, type Rollout, RolloutError } from "./rollout.ts";
 
 /** In whose name fields are managed. */

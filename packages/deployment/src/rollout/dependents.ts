@@ -2,7 +2,7 @@
 import { type KubeObject, type PersistentVolume, resources } from "@longshore/kube";
 import { isPVMigratable, translateInTreePVToCSI } from "@longshore/translation";
 import { snapshotContents } from "../deployed-kinds.ts";
-import { isServed, listAll } from "./deployed.ts";
+import { isServed, listAll } from "./deployed-objects.ts";
 import { persistently, type Rollout } from "./rollout.ts";
 
 /** Things of one kind that need the driver. */

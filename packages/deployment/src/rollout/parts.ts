@@ -1,7 +1,7 @@
 /** Moves that an upgrade and a removal have in common: taking a part down, and everything that is left. */
 import { isConflict, resources } from "@longshore/kube";
 import { componentLabel, type DeployedPart, driverLabel } from "../objects/labels.ts";
-import { type DeployedObject, listAll, nameOf, partOf } from "./deployed.ts";
+import { type DeployedObject, listAll, nameOf, partOf } from "./deployed-objects.ts";
 import { missingUntilGone } from "./readiness.ts";
 import { persistently, type Rollout, waitUntil } from "./rollout.ts";
 

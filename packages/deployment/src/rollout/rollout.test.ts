@@ -9,9 +9,9 @@ import { expect, test } from "vitest";
 import type { DeployOptions } from "../deploy-options.ts";
 import { deployedKinds } from "../deployed-kinds.ts";
 import { type FakePlaneOptions, stepControlPlane } from "../testing/fake-control-plane.ts";
-import { removeDeployment } from "./remove.ts";
+import { removeDeployment } from "./remove-deployment.ts";
 import { RolloutError, type RolloutOptions } from "./rollout.ts";
-import { type UpgradeOptions, upgradeDeployment } from "./upgrade.ts";
+import { type UpgradeOptions, upgradeDeployment } from "./upgrade-deployment.ts";
 
 const definitions = await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
 const driver = "disk.csi.example.com";

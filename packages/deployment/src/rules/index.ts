@@ -1,12 +1,12 @@
 /** The rules of all components, by their names. */
-import { attacherRules } from "./attacher.ts";
-import { clusterDriverRegistrarRules } from "./cluster-driver-registrar.ts";
-import { healthMonitorRules } from "./health-monitor.ts";
-import { provisionerRules } from "./provisioner.ts";
-import { resizerRules } from "./resizer.ts";
+import { attacherRules } from "./attacher-rules.ts";
+import { clusterDriverRegistrarRules } from "./cluster-driver-registrar-rules.ts";
+import { healthMonitorRules } from "./health-monitor-rules.ts";
+import { provisionerRules } from "./provisioner-rules.ts";
+import { resizerRules } from "./resizer-rules.ts";
 import type { AccessNeeds, AccessRule, ComponentRules } from "./rule.ts";
-import { snapshotControllerRules } from "./snapshot-controller.ts";
-import { snapshotterRules } from "./snapshotter.ts";
+import { snapshotControllerRules } from "./snapshot-controller-rules.ts";
+import { snapshotterRules } from "./snapshotter-rules.ts";
 
 const rulesOf = {
   provisioner: provisionerRules,

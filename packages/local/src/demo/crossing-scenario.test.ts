@@ -6,7 +6,7 @@ import { clusterConfig } from "../layout/cluster-config.ts";
 import { readerProgram, recordPrograms, writerProgram } from "../records/in-process-programs.ts";
 import { observedInProcessCluster } from "../testing/observed-in-process-cluster.ts";
 import { type DemoCluster, runDemo } from "./demo.ts";
-import { isProof } from "./report.ts";
+import { isProof } from "./demo-report.ts";
 
 it("carries a cluster of three nodes to CSI and back on the virtual clock", async () => {
   const clock = new VirtualClock();

@@ -26,7 +26,7 @@ import { claimVolume, namespace, volumePod } from "../records/volume-pod.ts";
 import { writerBudget, writerSet } from "../records/writer-set.ts";
 import { isPodReady } from "../workloads/is-pod-ready.ts";
 import { csiCallsInWindows, gapsInProof, inTreeCallsInWindows, type PlacedMark } from "./call-window.ts";
-import type { DemoReport } from "./report.ts";
+import type { DemoReport } from "./demo-report.ts";
 
 /** The cluster that the demo runs on. */
 export interface DemoCluster extends ObservedCluster {

@@ -5,7 +5,7 @@ import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/p
 import { clusterConfig } from "../layout/cluster-config.ts";
 import { readerCommand, writerCommand } from "../records/process-programs.ts";
 import { type DemoCluster, runDemo } from "./demo.ts";
-import type { DemoReport } from "./report.ts";
+import type { DemoReport } from "./demo-report.ts";
 
 /** Options of {@link runProcessDemo}. */
 export interface ProcessDemoOptions {

@@ -1,6 +1,6 @@
 /** Which calls of the driver prove that it, and nothing else, served a behaviour. Pure. */
 import type { DriverCall } from "../layout/driver-calls.ts";
-import type { Behaviour } from "./report.ts";
+import type { Behaviour } from "./qualification-report.ts";
 
 /** Calls that a behaviour cannot do without; `optional` ones are proof where the driver has them. */
 const needed: Partial<

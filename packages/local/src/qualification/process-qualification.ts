@@ -6,8 +6,12 @@ import { clusterConfig } from "../layout/cluster-config.ts";
 import { readDriverCalls } from "../layout/driver-calls.ts";
 import { controllerPlace, driverArgv, driverPlaceholders } from "../layout/driver-command.ts";
 import { readerCommand, writerCommand } from "../records/process-programs.ts";
-import { type QualificationCluster, type QualificationOptions, runQualification } from "./qualify.ts";
-import type { QualificationReport } from "./report.ts";
+import type { QualificationReport } from "./qualification-report.ts";
+import {
+  type QualificationCluster,
+  type QualificationOptions,
+  runQualification,
+} from "./run-qualification.ts";
 
 /** Options of {@link runProcessQualification}. */
 export interface ProcessQualificationOptions

@@ -12,7 +12,7 @@ import { DeployOptionError } from "./deploy-fields.ts";
 import type { DeployOptions } from "./deploy-options.ts";
 import { resourceOf } from "./deployed-kinds.ts";
 import { planDeployment } from "./deployment-plan.ts";
-import { allObjects, renderDeployment } from "./manifests.ts";
+import { allObjects, renderDeployment } from "./render-deployment.ts";
 import { yamlText } from "./yaml-text.ts";
 
 const signal = new AbortController().signal;

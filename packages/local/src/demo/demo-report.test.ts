@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type DemoReport, isProof } from "./report.ts";
+import { type DemoReport, isProof } from "./demo-report.ts";
 
 const volume = { pv: "pv", inTreeHandle: "a", csiHandle: "b", nodes: ["n"], acknowledgedWrites: 5 };
 const good: DemoReport = {

@@ -4,11 +4,11 @@
  */
 import type { KubeObject } from "@longshore/kube";
 import type { DeploymentPlan } from "../deployment-plan.ts";
-import { renderDeployment } from "../manifests.ts";
 import { managedByLabel } from "../objects/labels.ts";
 import type { Rendered } from "../objects/rendered.ts";
+import { renderDeployment } from "../render-deployment.ts";
 import { TemplateText, yamlText } from "../yaml-text.ts";
-import { chartValues } from "./values.ts";
+import { chartValues } from "./chart-values.ts";
 
 /** A part of an object, in which a template may stand anywhere. */
 type Loose = Readonly<Record<string, unknown>>;

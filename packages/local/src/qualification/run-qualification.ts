@@ -21,7 +21,7 @@ import { isPodReady } from "../workloads/is-pod-ready.ts";
 import { claimOf } from "./claim-of.ts";
 import { evidenceFor } from "./evidence.ts";
 import { differencesOfVolumes } from "./parity.ts";
-import type { Behaviour, BehaviourResult, QualificationReport } from "./report.ts";
+import type { Behaviour, BehaviourResult, QualificationReport } from "./qualification-report.ts";
 
 /** The cluster that a driver is qualified on. Migration is off in it. */
 export interface QualificationCluster extends ObservedCluster {

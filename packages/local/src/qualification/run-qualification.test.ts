@@ -10,8 +10,8 @@ import { clusterConfig } from "../layout/cluster-config.ts";
 import type { DriverCall } from "../layout/driver-calls.ts";
 import { readerProgram, recordPrograms, writerProgram } from "../records/in-process-programs.ts";
 import { observedInProcessCluster } from "../testing/observed-in-process-cluster.ts";
-import { runQualification } from "./qualify.ts";
-import { type QualificationReport, reasonsAgainst } from "./report.ts";
+import { type QualificationReport, reasonsAgainst } from "./qualification-report.ts";
+import { runQualification } from "./run-qualification.ts";
 
 async function qualify(
   change: { readonly rpc?: string; readonly hide?: string } = {},

@@ -14,7 +14,7 @@ import { type DaemonSet, type KubeEnv, type KubeObject, resources, type Stateful
 import type { DeployOptions } from "../deploy-options.ts";
 import { resourceOf } from "../deployed-kinds.ts";
 import { type DeploymentPlan, planDeployment } from "../deployment-plan.ts";
-import { allObjects, type RenderedDeployment, renderDeployment } from "../manifests.ts";
+import { allObjects, type RenderedDeployment, renderDeployment } from "../render-deployment.ts";
 import { apply, type Change, changeOf } from "./apply.ts";
 import {
   type DeployedObject,
@@ -23,7 +23,7 @@ import {
   listAll,
   mergedOptions,
   nameOf,
-} from "./deployed.ts";
+} from "./deployed-objects.ts";
 import { podsOf, remove, takeDown, workloadsOf } from "./parts.ts";
 import { missingOfController, missingOfNodes } from "./readiness.ts";
 import { persistently, type Rollout, type RolloutOptions, runRollout, waitUntil } from "./rollout.ts";

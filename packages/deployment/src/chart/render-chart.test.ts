@@ -3,9 +3,9 @@ import { load, loadAll } from "js-yaml";
 import { describe, expect, test } from "vitest";
 import type { DeployOptions } from "../deploy-options.ts";
 import { planDeployment } from "../deployment-plan.ts";
-import { allObjects, renderDeployment } from "../manifests.ts";
+import { allObjects, renderDeployment } from "../render-deployment.ts";
 import { renderTemplate } from "../testing/chart-templates.ts";
-import { renderChart } from "./chart.ts";
+import { renderChart } from "./render-chart.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into objects of any kind
 type Loose = any;

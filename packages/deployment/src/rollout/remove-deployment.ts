@@ -11,7 +11,7 @@ import { type KubeEnv, resources } from "@longshore/kube";
 import { leaseName } from "@longshore/storage";
 import { fieldText } from "../deploy-fields.ts";
 import { type Dependents, dependentsOf, dependentsText } from "./dependents.ts";
-import { assertOurs, type DeployedObject, deployedObjects, partOf } from "./deployed.ts";
+import { assertOurs, type DeployedObject, deployedObjects, partOf } from "./deployed-objects.ts";
 import { remove, takeDown, workloadsOf } from "./parts.ts";
 import { persistently, type Rollout, RolloutError, type RolloutOptions, runRollout } from "./rollout.ts";
 
