@@ -1,6 +1,6 @@
 /** How a command ends: exit codes, one clear sentence for a failure, Ctrl-C that cleans up. */
 import { errorChain, foreignLines, systemClock } from "@longshore/runtime/basics";
-import { clusterFields, inFlags } from "./field-flags.ts";
+import { clusterFields, errorInFlags } from "./field-flags.ts";
 
 /** Exit codes of every verb. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, timedOut: 3, interrupted: 130 } as const;
@@ -49,10 +49,10 @@ export function isOutputOptional(): boolean {
 /** Writes one sentence to stderr and returns the exit code. LONGSHORE_DEBUG=1 adds the stack. */
 export function reportFailure(error: unknown): number {
   if (error instanceof InterruptedError) return exitCodes.interrupted;
+  const shown = error instanceof Error ? errorInFlags(error, clusterFields) : error;
   // Drivers, servers and programs have a say in it.
-  const text = inFlags(errorChain(error), clusterFields);
-  process.stderr.write(`longshore: ${foreignLines(text, Number.POSITIVE_INFINITY)}\n`);
-  if (process.env.LONGSHORE_DEBUG === "1" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  process.stderr.write(`longshore: ${foreignLines(errorChain(shown), Number.POSITIVE_INFINITY)}\n`);
+  if (process.env.LONGSHORE_DEBUG === "1" && shown instanceof Error) process.stderr.write(`${shown.stack}\n`);
   if (!(error instanceof Error)) return exitCodes.failed;
   if (timeoutErrors.has(error.name)) return exitCodes.timedOut;
   return usageErrors.has(error.name) ? exitCodes.usage : exitCodes.failed;

@@ -1,6 +1,6 @@
 import { createLogger } from "@longshore/runtime";
 import { expect, test } from "vitest";
-import { clusterFields, inFlags, loggerInFlags } from "./field-flags.ts";
+import { clusterFields, errorInFlags, inFlags, loggerInFlags } from "./field-flags.ts";
 
 test.each([
   ["make room there, or choose another `dir`", "make room there, or choose another --dir"],
@@ -27,4 +27,25 @@ test("a log says flags in its messages, and in errors and their causes; the erro
     / ERROR provisioner: leave --enable-capacity out error="no owner: lower --capacity-ownerref-level to 1" retryInMs=5\n$/,
   );
   expect((error.cause as Error).message).toBe("lower `ownerRefLevel` to 1");
+});
+
+test("what a driver or a server has said stays as it is, also as the cause of an error of ours", () => {
+  const said = Object.assign(new Error("missing parameter `port`"), { name: "CsiCallError" });
+  const error = errorInFlags(new Error("leave `force` out", { cause: said }), clusterFields);
+  expect([error.message, (error.cause as Error).message]).toEqual([
+    "leave --force out",
+    "missing parameter `port`",
+  ]);
+});
+
+test("the stack says flags as well", () => {
+  expect(errorInFlags(new Error("leave `force` out"), clusterFields).stack).toMatch(
+    /^Error: leave --force out\n/,
+  );
+});
+
+test("causes that form a circle end", () => {
+  const error = new Error("leave `force` out");
+  error.cause = error;
+  expect(errorInFlags(error, clusterFields).message).toBe("leave --force out");
 });

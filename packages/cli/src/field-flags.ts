@@ -28,10 +28,27 @@ export function inFlags(text: string, flags: FieldFlags): string {
   });
 }
 
-/** The error with flags in place of fields, in the messages of its causes as well. The given one does not change. */
-function errorInFlags(error: Error, flags: FieldFlags): Error {
-  const cause = error.cause instanceof Error ? errorInFlags(error.cause, flags) : error.cause;
-  return Object.create(error, { message: { value: inFlags(error.message, flags) }, cause: { value: cause } });
+/** Errors whose words are those of a driver or a server: a parameter of theirs may have the name of a field. */
+const foreignErrors: ReadonlySet<string> = new Set([
+  "CsiCallError",
+  "CsiStatusError",
+  "KubeApiError",
+  "KubeTransportError",
+]);
+
+/**
+ * The error with flags in place of fields, in the messages of its causes as well; what drivers and servers have said stays as it
+ * is. The given one does not change.
+ * @param depth how many causes are looked at: they may form a circle
+ */
+export function errorInFlags(error: Error, flags: FieldFlags, depth = 10): Error {
+  if (depth === 0 || foreignErrors.has(error.name)) return error;
+  const cause = error.cause instanceof Error ? errorInFlags(error.cause, flags, depth - 1) : error.cause;
+  return Object.create(error, {
+    message: { value: inFlags(error.message, flags) },
+    stack: { value: error.stack === undefined ? undefined : inFlags(error.stack, flags) },
+    cause: { value: cause },
+  });
 }
 
 /** A logger that writes flags in place of fields, in messages and in the errors beside them. */

@@ -104,9 +104,9 @@ describe("YAML", () => {
   });
 
   test.each(["0x_", "0b_", "0o_", "-0x_"])("%s is a text: a number has digits", async (text) => {
-    const input = `kind: PersistentVolume\nat: ${text}\nbits: 0x_f\nspec:\n  cinder: {volumeID: v}\n`;
+    const input = `kind: PersistentVolume\nat: ${text}\nbits: 0x_f\nnone: [0, 0_, -0_]\nspec:\n  cinder: {volumeID: v}\n`;
     const converted = await convert(input, { output: "jsonl" });
-    expect(JSON.parse(converted.text)).toMatchObject({ at: text, bits: 15 });
+    expect(JSON.parse(converted.text)).toMatchObject({ at: text, bits: 15, none: [0, 0, 0] });
   });
 
   test("a list stays a list, item by item, with the comments of items that are not changed", async () => {

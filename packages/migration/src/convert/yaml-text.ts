@@ -22,7 +22,8 @@ import { hasExcessiveAliases } from "./alias-limit.ts";
 
 const TRUE = /^(?:true|True|TRUE|yes|Yes|YES|on|On|ON)$/;
 const FALSE = /^(?:false|False|FALSE|no|No|NO|off|Off|OFF)$/;
-const INTEGER = /^[-+]?(?:0b_*[01][01_]*|0o?_*[0-7][0-7_]*|0x_*[0-9a-fA-F][0-9a-fA-F_]*|[1-9][0-9_]*|0)$/;
+const INTEGER =
+  /^[-+]?(?:0b_*[01][01_]*|0[0-7_]*|0o_*[0-7][0-7_]*|0x_*[0-9a-fA-F][0-9a-fA-F_]*|[1-9][0-9_]*)$/;
 
 const boolTag = defineScalarTag("tag:yaml.org,2002:bool", {
   implicit: true,

@@ -42,8 +42,8 @@ export class OperationAttempts {
   /** The operation has failed. @returns milliseconds until it may be tried again */
   failed(operation: string): number {
     const nowMs = this.#clock.monotonicMs();
-    const failures = (this.#failed.get(operation)?.failures ?? 0) + 1;
     this.#prune(nowMs);
+    const failures = (this.#failed.get(operation)?.failures ?? 0) + 1;
     const retryInMs = backoffMs(backoff, failures);
     this.#failed.set(operation, { failures, retryAtMs: nowMs + retryInMs });
     return retryInMs;
