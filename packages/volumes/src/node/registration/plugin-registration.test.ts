@@ -83,6 +83,11 @@ const hangs = (signal: AbortSignal) =>
     signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
   });
 
+const later = async <T>(clock: VirtualClock, ms: number, value: T): Promise<T> => {
+  await clock.sleep(ms, new AbortController().signal);
+  return value;
+};
+
 describe("plugin registration", () => {
   it("asks, registers and reports on one connection, and deregisters when the socket goes", async () => {
     const world = await registrationWorld();
@@ -98,6 +103,46 @@ describe("plugin registration", () => {
     await world.removeSocket("a");
     await world.clock.advance(60_000);
     expect(world.story.slice(4)).toEqual(["60 deregister a"]);
+    await registration.stop();
+  });
+
+  it("deregisters at once what it has registered by a socket that went meanwhile", async () => {
+    const world = await registrationWorld();
+    world.getInfo.set("a", () => later(world.clock, 5_700, "d"));
+    world.host.placeSocket(path("a"));
+    const registration = world.start();
+    await world.clock.advance(1_000);
+    await world.removeSocket("a");
+    await world.clock.advance(60_000);
+    expect(world.story.filter((line) => line.includes("register"))).toEqual([
+      "5.7 register d",
+      "5.7 report registered to a on connection 1",
+      "5.7 deregister d",
+    ]);
+    await registration.stop();
+  });
+
+  it("keeps a driver that moves to another socket while it is asked", async () => {
+    const world = await registrationWorld();
+    const drivers = new Set<string>();
+    world.validate = ({ name }) => {
+      if (drivers.has(name)) throw new Error("already registered");
+    };
+    world.register = async ({ name }) => {
+      drivers.add(await later(world.clock, 2_000, name));
+    };
+    world.deRegister = async (name) => {
+      drivers.delete(name);
+    };
+    for (const socket of ["a", "z"]) world.getInfo.set(socket, () => later(world.clock, 1_000, "d"));
+    world.host.placeSocket(path("z"));
+    const registration = world.start();
+    await world.clock.advance(500);
+    const removed = world.removeSocket("z");
+    world.host.placeSocket(path("a"));
+    await removed;
+    await world.clock.advance(60_000);
+    expect([...drivers]).toEqual(["d"]);
     await registration.stop();
   });
 

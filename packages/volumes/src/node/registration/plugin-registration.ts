@@ -147,7 +147,8 @@ class RunningRegistration implements PluginRegistration {
         this.#failures.delete(pass.key);
         const { name, endpoint } = candidate;
         this.#env.logger.info("plugin registered", { plugin: name, endpoint });
-        return settled;
+        // The socket may have gone meanwhile, when it was in no table that a look at the directory wakes.
+        return observeAgain;
       },
       reportFailure: async ({ error }, observed, pass) => {
         await this.#report({ pluginRegistered: false, error: errorChain(error) }, pass);
