@@ -35,7 +35,7 @@ import {
   withoutCompletedPlugins,
 } from "../../csimigration/migrated-plugin-manager.ts";
 import { gateDependencyWarnings, withForcedMigration } from "../../csimigration/volume-gates.ts";
-import { operationBackoff } from "../../framework/operation-executor.ts";
+import { operationBackoff } from "../../framework/operation-backoff.ts";
 import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import {
   createVolumePluginManager,

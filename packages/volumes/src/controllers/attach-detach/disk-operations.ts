@@ -10,7 +10,7 @@
  *    resets it. One on another node does not: else a detach and an attach that both fail would try by turns, without delay.
  */
 import { backoffMs } from "@longshore/runtime";
-import { operationBackoff } from "../../framework/operation-executor.ts";
+import { operationBackoff } from "../../framework/operation-backoff.ts";
 import type { DesiredVolume } from "./desired-state.ts";
 import type { VolumeIdentity } from "./volume-identity.ts";
 

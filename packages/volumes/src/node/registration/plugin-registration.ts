@@ -21,7 +21,7 @@ import {
   type RuntimeEnv,
   stopAll,
 } from "@longshore/runtime";
-import { operationBackoff } from "../../framework/operation-executor.ts";
+import { operationBackoff } from "../../framework/operation-backoff.ts";
 import { kubeletPaths } from "../../framework/volume-host.ts";
 import type { PluginCandidate, RegistrationHandler } from "./csi-registration-handler.ts";
 import {

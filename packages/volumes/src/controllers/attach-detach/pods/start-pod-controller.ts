@@ -14,7 +14,7 @@ import {
   startController,
 } from "@longshore/kube";
 import { backoffMs } from "@longshore/runtime";
-import { operationBackoff } from "../../../framework/operation-executor.ts";
+import { operationBackoff } from "../../../framework/operation-backoff.ts";
 import { type AttachDetachContext, wakeUnwanted } from "../attach-detach-context.ts";
 import type { DesiredPod } from "../desired-state.ts";
 import { decidePod, type PodStep } from "./decide-pod.ts";

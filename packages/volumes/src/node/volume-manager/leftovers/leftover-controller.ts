@@ -8,7 +8,7 @@ import {
   startController,
 } from "@longshore/kube";
 import { backoffMs, type Component, errorChain, type KeyedLock, type RuntimeEnv } from "@longshore/runtime";
-import { operationBackoff } from "../../../framework/operation-executor.ts";
+import { operationBackoff } from "../../../framework/operation-backoff.ts";
 import { isDeviceMountable, type VolumePlugin } from "../../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualState } from "../actual-state.ts";

@@ -9,7 +9,7 @@
  */
 import type { Node } from "@longshore/kube";
 import { backoffMs } from "@longshore/runtime";
-import { operationBackoff } from "../../../framework/operation-executor.ts";
+import { operationBackoff } from "../../../framework/operation-backoff.ts";
 import type { UniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 
 /** What is done to a volume, by the names of docs/behaviour/node-agent.md 7.1. */
