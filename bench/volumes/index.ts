@@ -11,8 +11,8 @@
  */
 import { resources } from "@longshore/kube";
 import { featureGates, noMeter, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
+import { attachmentName } from "@longshore/storage";
 import { csiPlugin, startAttachDetachController, volumeGates } from "@longshore/volumes";
-import { attachmentName } from "../../packages/volumes/src/plugins/csi/csi-names.ts";
 import { addNode, addPod, addVolume, attachmentOf, fill, MemoryKube, names } from "./memory-kube.ts";
 
 const word = (name: string) => process.argv.find((arg) => arg.startsWith(`--${name}=`))?.split("=")[1];

@@ -11,7 +11,7 @@ import {
   type Stored,
 } from "@longshore/kube";
 import { startAttacher } from "@longshore/sidecars";
-import { attachmentName } from "@longshore/volumes";
+import { attachmentName } from "@longshore/storage";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { driverKind } from "../../packages/reference-driver/src/driver/driver-kinds.ts";
 import { createReferenceDriver } from "../../packages/reference-driver/src/driver/index.ts";

@@ -12,7 +12,7 @@ export function topologyKeysOf(csiNode: CSINode | undefined, driver: string): re
   return driverOf(csiNode, driver)?.topologyKeys ?? [];
 }
 
-/** The in-tree plugins whose volumes the node treats as CSI. */
+/** The in-tree plugins whose volumes the node treats as CSI; the list is split on commas without trimming. */
 export function migratedPluginsOf(csiNode: CSINode | undefined): ReadonlySet<string> {
   const text = csiNode?.metadata?.annotations?.[migratedPluginsAnnotation] ?? "";
   return new Set(text.split(",").filter((name) => name !== ""));

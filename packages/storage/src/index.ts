@@ -15,6 +15,7 @@ export {
   attachmentNameByPV,
   csiDriverNameErrors,
   csiUniqueVolumeName,
+  csiVolumeName,
   type ElectedSidecar,
   generateVolumeName,
   inlineVolumeHandle,

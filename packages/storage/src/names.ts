@@ -10,7 +10,7 @@ function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** The VolumeAttachment of a volume on a node (Kubernetes `csi_attacher.go`, getAttachmentName). */
+/** The VolumeAttachment of a volume on a node (Kubernetes `csi_attacher.go`, getAttachmentName). Others find it by computing its name. */
 export function attachmentName(volumeHandle: string, driver: string, nodeName: string): string {
   return `csi-${sha256(volumeHandle + driver + nodeName)}`;
 }
@@ -20,9 +20,14 @@ export function attachmentNameByPV(pvName: string, nodeName: string): string {
   return `pv-${sha256(pvName + nodeName)}`;
 }
 
+/** The CSI plugin's own name of a volume (Kubernetes `csi_plugin.go`, GetVolumeName). */
+export function csiVolumeName(driver: string, volumeHandle: string): string {
+  return `${driver}^${volumeHandle}`;
+}
+
 /** A CSI volume's name in `volumesInUse` and `volumesAttached`. */
 export function csiUniqueVolumeName(driver: string, volumeHandle: string): string {
-  return `kubernetes.io/csi/${driver}^${volumeHandle}`;
+  return `kubernetes.io/csi/${csiVolumeName(driver, volumeHandle)}`;
 }
 
 /** Volume handle of an ephemeral inline CSI volume (Kubernetes `csi_plugin.go`, makeVolumeHandle). */

@@ -7,8 +7,6 @@ export {
   type AttachDetachOptions,
   startAttachDetachController,
 } from "./controllers/attach-detach/attach-detach-controller.ts";
-export { migratedPluginsAnnotation } from "./controllers/attach-detach/backend-decision.ts";
-export { storageResizerAnnotation } from "./controllers/expand/decide-expand-step.ts";
 export {
   type ExpandEnv,
   type ExpandOptions,
@@ -93,5 +91,4 @@ export {
   type AwsEbsPluginOptions,
   awsEbsPlugin,
 } from "./plugins/aws-ebs/aws-ebs-plugin.ts";
-export { attachmentName } from "./plugins/csi/csi-names.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";

@@ -13,7 +13,7 @@ import {
   type Stored,
 } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
-import { attachmentName } from "@longshore/volumes";
+import { attachmentName } from "@longshore/storage";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startCsiDriverController } from "../../../packages/local/src/components/csi-driver.ts";
 import { connectAs, realEnv, signal } from "./clients.ts";

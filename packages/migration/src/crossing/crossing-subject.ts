@@ -1,5 +1,10 @@
 /** What a crossing moves: one in-tree plugin, its driver and gates, and how its volumes are recognised. */
-import { attacherFinalizer, provisionerFinalizer, provisioningFinalizer } from "@longshore/storage";
+import {
+  attacherFinalizer,
+  csiUniqueVolumeName,
+  provisionerFinalizer,
+  provisioningFinalizer,
+} from "@longshore/storage";
 import { globalMigrationGate, type MigrationGates, migrationGates } from "@longshore/translation";
 
 /** The plugin of a crossing. */
@@ -41,7 +46,7 @@ export type CrossingDirection = "migrate" | "rollback";
 export function isVolumeOf(subject: CrossingSubject, uniqueVolumeName: string): boolean {
   return (
     uniqueVolumeName.startsWith(`${subject.inTreeName}/`) ||
-    uniqueVolumeName.startsWith(`kubernetes.io/csi/${subject.driverName}^`)
+    uniqueVolumeName.startsWith(csiUniqueVolumeName(subject.driverName, ""))
   );
 }
 

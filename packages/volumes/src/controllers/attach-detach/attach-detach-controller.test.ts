@@ -1,11 +1,11 @@
 /** The attach/detach controller against the embedded API server, under the virtual clock. */
 import { resources } from "@longshore/kube";
 import { type FeatureGates, featureGates } from "@longshore/runtime";
+import { attachmentName } from "@longshore/storage";
 import { afterEach, describe, expect, it } from "vitest";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { CloudError } from "../../framework/ports.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
-import { attachmentName } from "../../plugins/csi/csi-names.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
 import {
   aBoundEbsVolume,

@@ -12,9 +12,7 @@
  * gates off is in-tree without asking the node, a missing CSINode is an error.
  */
 import type { CSINode } from "@longshore/kube";
-
-/** Annotation of the CSINode: the plugins that the kubelet hands to CSI, comma-separated. */
-export const migratedPluginsAnnotation = "storage.alpha.kubernetes.io/migrated-plugins";
+import { migratedPluginsOf } from "@longshore/storage";
 
 /** What the controller's gates say of the plugin. */
 export type GateState = "off" | "on" | "complete";
@@ -72,10 +70,9 @@ export function decideBackend(question: BackendQuestion): BackendDecision {
   return { kind: "csi" };
 }
 
-/** Whether the CSINode lists the plugin; the list is split on commas without trimming. */
+/** Whether the CSINode lists the plugin. */
 export function listsPlugin(csiNode: CSINode, inTreePlugin: string): boolean {
-  const list = csiNode.metadata?.annotations?.[migratedPluginsAnnotation];
-  return list?.split(",").includes(inTreePlugin) ?? false;
+  return migratedPluginsOf(csiNode).has(inTreePlugin);
 }
 
 function error(message: string): BackendDecision {

@@ -4,9 +4,9 @@
  */
 import { type KubeClient, KubeTransportError, resources } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";
+import { attachmentName } from "@longshore/storage";
 import { afterEach, describe, expect, it } from "vitest";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
-import { attachmentName } from "../../plugins/csi/csi-names.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
 import { aBoundEbsVolume, aCsiNode, aNode, aPod, ControlPlane } from "../../testing/control-plane.ts";
 import { startAttachDetachController } from "./attach-detach-controller.ts";

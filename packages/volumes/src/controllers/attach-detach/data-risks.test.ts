@@ -4,11 +4,10 @@
  */
 import { type KubeClient, resources } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";
-import { uncertainVolumesAnnotation } from "@longshore/storage";
+import { attachmentName, uncertainVolumesAnnotation } from "@longshore/storage";
 import { afterEach, describe, expect, it } from "vitest";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
-import { attachmentName } from "../../plugins/csi/csi-names.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
 import {
   aBoundEbsVolume,

@@ -4,9 +4,9 @@
  */
 import { type PersistentVolume, resources, type Stored } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";
+import { attachmentName } from "@longshore/storage";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
-import { attachmentName } from "../../plugins/csi/csi-names.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
 import {
   aBoundEbsVolume,

@@ -6,15 +6,10 @@
  */
 import type { PersistentVolume, Stored, VolumeAttachment } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
-import { uncertainVolumesOf } from "@longshore/storage";
+import { attachmentName, csiVolumeName, uncertainVolumesOf } from "@longshore/storage";
 import { splitUniqueName, uniqueNameOf } from "../../framework/unique-volume-name.ts";
 import { specOfPersistentVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
-import {
-  attachmentName,
-  csiPluginName,
-  csiVolumeName,
-  parseCsiVolumeName,
-} from "../../plugins/csi/csi-names.ts";
+import { csiPluginName, isAttachmentName, parseCsiVolumeName } from "../../plugins/csi/csi-names.ts";
 import type { Attachment } from "./actual-state.ts";
 import { type AttachDetachContext, managedNodeAnnotation } from "./attach-detach-context.ts";
 import { csiSpecOf } from "./volume-identity.ts";
@@ -87,7 +82,7 @@ export function recoverAttachment(
     attachmentName(csi.volumeHandle, attacher, nodeName) === attachment.metadata.name;
   if (!named) {
     // Not one of ours, or its volume is gone: then its own name is enough to detach it.
-    if (!attachment.metadata.name.startsWith("csi-") || attachment.metadata.name.length !== 68) return;
+    if (!isAttachmentName(attachment.metadata.name)) return;
   }
   const volumeName = named ? csiVolumeName(csi.driver, csi.volumeHandle) : attachment.metadata.name;
   const uniqueName = uniqueNameOf(csiPluginName, volumeName);

@@ -4,12 +4,16 @@
  */
 import { type KubeClient, KubeTransportError, resources } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";
-import { changingOverAnnotation, uncertainVolumesAnnotation, uncertainVolumesOf } from "@longshore/storage";
+import {
+  attachmentName,
+  changingOverAnnotation,
+  uncertainVolumesAnnotation,
+  uncertainVolumesOf,
+} from "@longshore/storage";
 import { afterEach, describe, expect, it } from "vitest";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { CloudError } from "../../framework/ports.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
-import { attachmentName } from "../../plugins/csi/csi-names.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
 import {
   aBoundEbsVolume,

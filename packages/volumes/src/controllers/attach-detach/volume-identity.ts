@@ -4,17 +4,12 @@
  * pod's demand or a mount under one name also counts for the other. Pure. Source: docs/contract.md C1 and C2.
  */
 import type { PersistentVolume } from "@longshore/kube";
+import { attachmentName, csiUniqueVolumeName } from "@longshore/storage";
 import { inTreePVOfVolumeName, migrationGates } from "@longshore/translation";
 import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
 import { splitUniqueName, type UniqueVolumeName, uniqueNameOf } from "../../framework/unique-volume-name.ts";
 import { specOfPersistentVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
-import {
-  attachmentName,
-  csiPluginName,
-  csiVolumeName,
-  isAttachmentName,
-  parseCsiVolumeName,
-} from "../../plugins/csi/csi-names.ts";
+import { csiPluginName, isAttachmentName, parseCsiVolumeName } from "../../plugins/csi/csi-names.ts";
 
 /** The canonical name of a disk. */
 export type VolumeIdentity = string;
@@ -22,7 +17,7 @@ export type VolumeIdentity = string;
 /** The unique name of the CSI equivalent of a translated spec, or undefined when it has no CSI source. */
 export function csiNameOfSpec(spec: VolumeSpec): UniqueVolumeName | undefined {
   const csi = spec.persistentVolume?.spec?.csi;
-  return csi == null ? undefined : uniqueNameOf(csiPluginName, csiVolumeName(csi.driver, csi.volumeHandle));
+  return csi == null ? undefined : csiUniqueVolumeName(csi.driver, csi.volumeHandle);
 }
 
 /** The CSI form of a spec: itself, its translation, or undefined when it has none. */
@@ -66,7 +61,7 @@ export function identitiesOfVolume(
 export function inTreePluginOfIdentity(identity: VolumeIdentity): string | undefined {
   return migrationGates.find(
     ({ inTreeName, driverName }) =>
-      identity.startsWith(`${inTreeName}/`) || identity.startsWith(`${csiPluginName}/${driverName}^`),
+      identity.startsWith(`${inTreeName}/`) || identity.startsWith(csiUniqueVolumeName(driverName, "")),
   )?.inTreeName;
 }
 

@@ -18,11 +18,9 @@ import type {
 } from "@longshore/kube";
 import { keyOf, parseQuantity, type Quantity } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
+import { storageResizerAnnotation } from "@longshore/storage";
 import type { ExpandableVolumePlugin } from "../../framework/volume-plugin.ts";
 import { mergedResizeConditions } from "./merged-resize-conditions.ts";
-
-/** On a claim: who expands its volume. */
-export const storageResizerAnnotation = "volume.kubernetes.io/storage-resizer";
 
 /** Who can expand a volume. */
 export type Expander =

@@ -13,8 +13,9 @@ import {
   settled,
 } from "@longshore/kube";
 import { withDeadline } from "@longshore/runtime";
+import { storageResizerAnnotation } from "@longshore/storage";
 import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
-import { type ExpandObservation, type ExpandStep, storageResizerAnnotation } from "./decide-expand-step.ts";
+import type { ExpandObservation, ExpandStep } from "./decide-expand-step.ts";
 
 /** Most time of one call that grows a device, in milliseconds; a pass has more, so that it can report what took longer. */
 export const expandTimeoutMs = 120_000;

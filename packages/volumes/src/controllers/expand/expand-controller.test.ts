@@ -1,12 +1,12 @@
 /** The expand controller against the embedded API server, under the virtual clock. */
 import { resources } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";
+import { storageResizerAnnotation } from "@longshore/storage";
 import { afterEach, describe, expect, it } from "vitest";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { aBoundEbsVolume, ControlPlane } from "../../testing/control-plane.ts";
 import { FakeCloud } from "../../testing/fake-cloud.ts";
-import { storageResizerAnnotation } from "./decide-expand-step.ts";
 import { startExpandController } from "./expand-controller.ts";
 import { mergedResizeConditions } from "./merged-resize-conditions.ts";
 

@@ -5,17 +5,12 @@
  */
 import { KubeApiError, type KubeClient, type Node, resources, type Stored } from "@longshore/kube";
 import type { Host } from "@longshore/runtime";
-import { uncertainVolumesOf } from "@longshore/storage";
+import { attachmentName, csiUniqueVolumeName, uncertainVolumesOf } from "@longshore/storage";
 import { splitUniqueName, uniqueNameOf } from "../../framework/unique-volume-name.ts";
 import { escapeQualifiedName, kubeletPaths } from "../../framework/volume-host.ts";
 import { globalMountsDirectory, volumeIDOfGlobalMount } from "../../plugins/aws-ebs/ebs-global-mount.ts";
 import { awsEbsPluginName } from "../../plugins/aws-ebs/ebs-volume-id.ts";
-import {
-  attachmentName,
-  csiPluginName,
-  csiVolumeName,
-  parseCsiVolumeName,
-} from "../../plugins/csi/csi-names.ts";
+import { csiPluginName, parseCsiVolumeName } from "../../plugins/csi/csi-names.ts";
 import { readVolData, type VolData } from "../../plugins/csi/vol-data.ts";
 import type { VolumePath } from "../volume-manager/volume-paths.ts";
 import type { PluginNames } from "../volume-manager/volumes-in-hand.ts";
@@ -52,7 +47,7 @@ export async function observeVolumesLeft(
     ...attached.filter((name) => name.startsWith(inTreePrefix)),
     ...(await inTreeVolumesOnDisk(env, plugin.inTreeName)),
   ]);
-  const csiPrefix = uniqueNameOf(csiPluginName, csiVolumeName(plugin.driverName, ""));
+  const csiPrefix = csiUniqueVolumeName(plugin.driverName, "");
   const onDisk = await csiVolumesOnDisk(env, plugin.driverName);
   for (const name of [...attached.filter((n) => n.startsWith(csiPrefix)), ...onDisk.volumes.keys()])
     heardOf.add(name);
@@ -114,7 +109,7 @@ async function csiVolumesOnDisk(env: VolumesLeftEnv, driverName: string): Promis
     const data = await volDataOf(env.host, directory, mountPath);
     if (data === "unreadable") unreadable.push(directory);
     if (data === undefined || data === "unreadable" || data.driverName !== driverName) continue;
-    const name = uniqueNameOf(csiPluginName, csiVolumeName(driverName, data.volumeHandle));
+    const name = csiUniqueVolumeName(driverName, data.volumeHandle);
     const directoryName = directory.slice(directory.lastIndexOf("/") + 1);
     volumes.set(name, { ...data, specVolID: data.specVolID ?? directoryName });
   }

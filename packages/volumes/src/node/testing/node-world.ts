@@ -21,10 +21,9 @@ import {
   silentLogger,
   VirtualClock,
 } from "@longshore/runtime";
-import { migratedPluginsAnnotation } from "@longshore/storage";
+import { attachmentName, migratedPluginsAnnotation } from "@longshore/storage";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
-import { attachmentName } from "../../plugins/csi/csi-names.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
 import { type NodeVolumes, startNodeVolumes } from "../node-volumes.ts";
 import { type TestDriver, testDriver } from "./test-driver.ts";

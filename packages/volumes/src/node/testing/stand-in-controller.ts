@@ -3,7 +3,7 @@
  * safe order of detaching, and notes it as a violation when it would pull a disk from under a mount.
  */
 import { resources } from "@longshore/kube";
-import { attachmentName } from "../../plugins/csi/csi-names.ts";
+import { attachmentName } from "@longshore/storage";
 import { csiName, driverName, inTreeName, type NodeWorld, nodeName, rootDir } from "./node-world.ts";
 
 /** Runs until the signal of the world's end; one step each 100 ms. */

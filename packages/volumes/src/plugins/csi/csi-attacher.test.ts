@@ -1,10 +1,11 @@
 /** Attaching and detaching through VolumeAttachments, against the embedded API server. */
 import { resources, type VolumeAttachment } from "@longshore/kube";
+import { attachmentName } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
 import { specOfPersistentVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { ControlPlane, startInstantAttacher } from "../../testing/control-plane.ts";
 import { attachVerdict, detachVerdict } from "./attachment-status.ts";
-import { attachmentName, isAttachmentName, parseCsiVolumeName } from "./csi-names.ts";
+import { isAttachmentName, parseCsiVolumeName } from "./csi-names.ts";
 import { csiPlugin } from "./csi-plugin.ts";
 
 const spec: VolumeSpec = specOfPersistentVolume(

@@ -15,10 +15,11 @@ import {
   type VolumeAttachment,
 } from "@longshore/kube";
 import { DeadlineError, type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import { attachmentName } from "@longshore/storage";
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { type AttachmentVerdict, attachVerdict, detachVerdict } from "./attachment-status.ts";
-import { attachmentName, csiSourceOf, isAttachmentName, parseCsiVolumeName } from "./csi-names.ts";
+import { csiSourceOf, isAttachmentName, parseCsiVolumeName } from "./csi-names.ts";
 
 /** Deadline of attach and of detach, in milliseconds. */
 export const attachTimeoutMs = 120_000;

@@ -7,6 +7,7 @@
  *  - The spec is never changed; what is added to the attributes is added to a copy.
  */
 import type { CSIPersistentVolumeSource, PersistentVolume, Pod } from "@longshore/kube";
+import { attachmentName } from "@longshore/storage";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import { escapeQualifiedName, kubeletPaths } from "../../framework/volume-host.ts";
 import type { Mounter, MounterArgs, Unmounter } from "../../framework/volume-plugin.ts";
@@ -20,7 +21,7 @@ import {
   withDriver,
 } from "./csi-client.ts";
 import { stagingPathOf } from "./csi-device-mounter.ts";
-import { attachmentName, csiPluginName } from "./csi-names.ts";
+import { csiPluginName } from "./csi-names.ts";
 import {
   type CsiDriverPolicy,
   type CsiNodeContext,

@@ -1,5 +1,4 @@
-/** Names that the CSI plugin generates. Source: docs/behaviour/csi-plugin.md 1 and 2. */
-import { createHash } from "node:crypto";
+/** Reading the names of CSI volumes, which `@longshore/storage` makes. Source: docs/behaviour/csi-plugin.md 1 and 2. */
 import type { CSIPersistentVolumeSource } from "@longshore/kube";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
 
@@ -23,12 +22,7 @@ export function csiSourceOf(spec: VolumeSpec): CSIPersistentVolumeSource {
   return source;
 }
 
-/** `<driver>^<volumeHandle>`. */
-export function csiVolumeName(driver: string, volumeHandle: string): string {
-  return `${driver}${separator}${volumeHandle}`;
-}
-
-/** The reverse; a driver's name has no `^`, so whatever follows the first is the handle. @throws CsiVolumeError */
+/** The reverse of `csiVolumeName`; a driver's name has no `^`, so whatever follows the first is the handle. @throws CsiVolumeError */
 export function parseCsiVolumeName(volumeName: string): {
   readonly driver: string;
   readonly volumeHandle: string;
@@ -40,13 +34,7 @@ export function parseCsiVolumeName(volumeName: string): {
   return { driver: volumeName.slice(0, at), volumeHandle: volumeName.slice(at + 1) };
 }
 
-/** Name of the VolumeAttachment: `csi-` and the SHA-256 of handle, driver and node name in hex. */
-export function attachmentName(volumeHandle: string, driver: string, nodeName: string): string {
-  // In the order of Kubernetes: nodes and other controllers find the object by computing its name.
-  return `csi-${createHash("sha256").update(`${volumeHandle}${driver}${nodeName}`).digest("hex")}`;
-}
-
-/** Whether the text looks like a name from {@link attachmentName}. */
+/** Whether the text looks like a name from `attachmentName`. */
 export function isAttachmentName(text: string): boolean {
   return text.startsWith("csi-") && text.length === 68;
 }

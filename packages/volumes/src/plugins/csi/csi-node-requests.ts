@@ -1,6 +1,6 @@
 /** What stage and publish calls carry besides the volume: publish context, secrets, pod facts, mount options. */
 import { type PersistentVolume, type Pod, resources } from "@longshore/kube";
-import { attachmentName } from "./csi-names.ts";
+import { attachmentName } from "@longshore/storage";
 import type { CsiNodeContext } from "./csi-node-context.ts";
 
 /** A Secret that a call needs is not there. */

@@ -5,6 +5,7 @@
  */
 import type { CsiConnector } from "@longshore/csi";
 import { invariant } from "@longshore/runtime";
+import { csiVolumeName } from "@longshore/storage";
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import type {
   AttachableVolumePlugin,
@@ -14,7 +15,7 @@ import type {
 } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { CsiAttacher } from "./csi-attacher.ts";
-import { CsiVolumeError, csiPluginName, csiSourceOf, csiVolumeName } from "./csi-names.ts";
+import { CsiVolumeError, csiPluginName, csiSourceOf } from "./csi-names.ts";
 import { createCsiNodeHalf } from "./csi-node-half.ts";
 import type { HasCsiDrivers } from "./registered-csi-drivers.ts";
 

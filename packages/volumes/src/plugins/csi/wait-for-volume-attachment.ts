@@ -4,8 +4,8 @@
  */
 import { type CSIPersistentVolumeSource, resources } from "@longshore/kube";
 import { backoffMs } from "@longshore/runtime";
+import { attachmentName } from "@longshore/storage";
 import { attachVerdict } from "./attachment-status.ts";
-import { attachmentName } from "./csi-names.ts";
 import type { CsiNodeContext } from "./csi-node-context.ts";
 
 /** The volume is not attached and waiting any longer is no use. */
