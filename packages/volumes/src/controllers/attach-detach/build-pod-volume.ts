@@ -68,8 +68,11 @@ export function buildPodVolume(pod: Pod, volume: Volume, lookup: VolumeLookup): 
   return { kind: "spec", spec: specOfPersistentVolume(pv, readOnly), claim };
 }
 
-/** Finished for good: phase, or being deleted with no container running. Source: docs/behaviour/volume-plugins.md 5. */
-export function isPodTerminated(pod: Pod): boolean {
+/**
+ * No container of the pod runs, and none will: its phase says so, or it is being deleted and none is running
+ * (Kubernetes `volume/util`, IsPodTerminated). Source: docs/behaviour/volume-plugins.md 5.
+ */
+export function hasPodStopped(pod: Pod): boolean {
   if (isPodTerminal(pod)) return true;
   if (pod.metadata?.deletionTimestamp === undefined) return false;
   // No statuses count as no running container (docs/behaviour/volume-plugins.md 5).

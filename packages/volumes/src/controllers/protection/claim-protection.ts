@@ -18,7 +18,7 @@ import {
   withoutFinalizer,
 } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
-import { isPodTerminated } from "../attach-detach/build-pod-volume.ts";
+import { hasPodStopped } from "../attach-detach/build-pod-volume.ts";
 import { claimKeysOf, podsByClaimIndex } from "../pods-by-claim.ts";
 import { isUsed } from "./claim-users.ts";
 import {
@@ -55,7 +55,7 @@ export function startClaimProtection(env: KubeEnv, { claims, pods }: ClaimProtec
 /** A pod that ends or goes may have been the last that kept a deleted claim; one that begins keeps it all the same. */
 function podsThatEnd(pods: Informer<Pod>, claims: Informer<PersistentVolumeClaim>): Source {
   const deletingClaimsOf = (pod: Pod) => claimKeysOf(pod).filter((key) => isDeleting(claims.get(key) ?? {}));
-  return watches(pods, (pod) => (isPodTerminated(pod) ? deletingClaimsOf(pod) : []), {
+  return watches(pods, (pod) => (hasPodStopped(pod) ? deletingClaimsOf(pod) : []), {
     deleted: deletingClaimsOf,
   });
 }

@@ -1,6 +1,6 @@
 /** Which pods keep a claim. Pure. Source: docs/behaviour/controllers.md Part D. */
 import type { PersistentVolumeClaim, Pod } from "@longshore/kube";
-import { claimOfPodVolume, isPodTerminated } from "../attach-detach/build-pod-volume.ts";
+import { claimOfPodVolume, hasPodStopped } from "../attach-detach/build-pod-volume.ts";
 
 /**
  * Whether a scheduled pod uses the claim, even one that has finished; a generic ephemeral reference
@@ -12,7 +12,7 @@ export function isUsed(claim: PersistentVolumeClaim, pods: readonly Pod[]): bool
     if (pod.metadata?.namespace !== namespace || (pod.spec?.nodeName ?? "") === "") return false;
     return (pod.spec?.volumes ?? []).some((volume) => {
       if (claimOfPodVolume(pod, volume)?.name !== name) return false;
-      return volume.ephemeral == null || !isPodTerminated(pod);
+      return volume.ephemeral == null || !hasPodStopped(pod);
     });
   });
 }

@@ -57,7 +57,7 @@ function observed(fields: Partial<ObservedPod> = {}): ObservedPod {
   return {
     pod,
     nodeName: "n1",
-    isTerminated: false,
+    hasStopped: false,
     node: { isManaged: true, keepsTerminated: false },
     mayHoldVolumes: false,
     volumes: [volume()],
@@ -115,10 +115,10 @@ type Case = readonly [rule: string, observed: Partial<ObservedPod>, step: object
 const cases: readonly Case[] = [
   ["a pod that is gone", { pod: undefined }, { step: "forget" }],
   ["a pod on no node", { nodeName: undefined }, { step: "forget" }],
-  ["A3: a finished pod", { isTerminated: true }, { step: "forget" }],
+  ["A3: a finished pod", { hasStopped: true }, { step: "forget" }],
   [
     "A3: a finished pod whose node keeps its volumes",
-    { isTerminated: true, node: { isManaged: true, keepsTerminated: true }, live: csiNode(undefined) },
+    { hasStopped: true, node: { isManaged: true, keepsTerminated: true }, live: csiNode(undefined) },
     wants(inTree),
   ],
   [

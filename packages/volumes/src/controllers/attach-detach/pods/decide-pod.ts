@@ -69,8 +69,8 @@ export function decidePod(observed: ObservedPod): PodStep {
 }
 
 /** Whether this controller attaches the pod's volumes. A node that vanished keeps its desired volumes. */
-function counts({ isTerminated, node, mayHoldVolumes }: ObservedPod): boolean {
-  if (isTerminated && node?.keepsTerminated !== true) return false;
+function counts({ hasStopped, node, mayHoldVolumes }: ObservedPod): boolean {
+  if (hasStopped && node?.keepsTerminated !== true) return false;
   return node === undefined ? mayHoldVolumes : node.isManaged;
 }
 

@@ -15,7 +15,7 @@ import {
   managedNodeAnnotation,
 } from "../attach-detach-context.ts";
 import type { GateState } from "../backend-decision.ts";
-import { type BuiltVolume, buildPodVolume, isPodTerminated } from "../build-pod-volume.ts";
+import { type BuiltVolume, buildPodVolume, hasPodStopped } from "../build-pod-volume.ts";
 import type { DesiredPod, WantedVolume } from "../desired-state.ts";
 import { nodeUses } from "../detach-guards.ts";
 import { csiNameOfSpec, csiSpecOf, type VolumeIdentity } from "../volume-identity.ts";
@@ -57,7 +57,7 @@ export interface ObservedPod {
   readonly pod: Stored<Pod> | undefined;
   /** Undefined: it is on no node. */
   readonly nodeName: string | undefined;
-  readonly isTerminated: boolean;
+  readonly hasStopped: boolean;
   /** Undefined: the node is not there. */
   readonly node: { readonly isManaged: boolean; readonly keepsTerminated: boolean } | undefined;
   /** Whether the pod wants anything by the last decision, or anything is attached to its node. */
@@ -86,7 +86,7 @@ export async function observePod(context: AttachDetachContext, key: string): Pro
   const observed: ObservedPod = {
     pod,
     nodeName,
-    isTerminated: pod !== undefined && isPodTerminated(pod),
+    hasStopped: pod !== undefined && hasPodStopped(pod),
     node: nodeName === undefined ? undefined : nodeOf(context, nodeName),
     mayHoldVolumes: known !== undefined || (nodeName !== undefined && context.actual.on(nodeName).length > 0),
     volumes: [],

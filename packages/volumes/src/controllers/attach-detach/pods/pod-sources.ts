@@ -14,7 +14,7 @@ import {
   keepTerminatedAnnotation,
   managedNodeAnnotation,
 } from "../attach-detach-context.ts";
-import { isPodTerminated } from "../build-pod-volume.ts";
+import { hasPodStopped } from "../build-pod-volume.ts";
 
 /** All of them. A pod that they wake is pending until it is decided. */
 export function podSources(context: AttachDetachContext): readonly Source[] {
@@ -48,7 +48,7 @@ function changesDemand(before: Stored<Pod>, after: Stored<Pod>): boolean {
     before === after ||
     before.spec?.nodeName !== after.spec?.nodeName ||
     before.spec?.volumes?.length !== after.spec?.volumes?.length ||
-    isPodTerminated(before) !== isPodTerminated(after)
+    hasPodStopped(before) !== hasPodStopped(after)
   );
 }
 
