@@ -5,8 +5,9 @@
  *   npm run bench -- volumes [--sizes=1000,10000,50000] [--cycles=60]
  *
  * A cycle is a pod that comes to a node and goes again: a VolumeAttachment is created, the Node written, the
- * VolumeAttachment deleted, the Node written. Its cost is the CPU time of the process, and the ratio that to the first
- * size; the goal is at most 1.5, since an event costs in proportion to what it touches. "Restart" is from the start, with
+ * VolumeAttachment deleted, the Node written. The ratio is that of the median time of a cycle to the first size's; the goal
+ * is at most 1.5, since an event costs in proportion to what it touches. The mean CPU time of a cycle is that of the
+ * whole process, its garbage collection included: shown, not judged. "Restart" is from the start, with
  * one attachment that no pod wants, until that is detached: everything is read and populated before.
  */
 import { resources } from "@longshore/kube";
@@ -126,25 +127,27 @@ function written(
 const quiet = (ms = 200) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const all: Figures[] = [];
-console.log("attachments  restart s  (CPU s)   cycle p50 ms  CPU ms  ratio   1000 status events, CPU ms");
+console.log("attachments  restart s  (CPU s)   cycle p50 ms  ratio  CPU ms   1000 status events, CPU ms");
 for (const size of sizes) {
   const figures = await measure(size);
   all.push(figures);
-  const ratio = figures.cycleCpuMs / (all[0]?.cycleCpuMs ?? Number.NaN);
+  const ratio = figures.cycleMs / (all[0]?.cycleMs ?? Number.NaN);
   console.log(
     [
       String(size).padStart(11),
       (figures.restartMs / 1000).toFixed(2).padStart(10),
       (figures.restartCpuMs / 1000).toFixed(2).padStart(8),
       figures.cycleMs.toFixed(1).padStart(14),
-      figures.cycleCpuMs.toFixed(2).padStart(7),
       ratio.toFixed(2).padStart(6),
+      figures.cycleCpuMs.toFixed(2).padStart(7),
       figures.statusCpuMs.toFixed(1).padStart(20),
     ].join(" "),
   );
 }
-const worst = Math.max(...all.map(({ cycleCpuMs }) => cycleCpuMs)) / (all[0]?.cycleCpuMs ?? Number.NaN);
+const worst = Math.max(...all.map(({ cycleMs }) => cycleMs)) / (all[0]?.cycleMs ?? Number.NaN);
 if (worst > 1.5) {
-  console.error(`an event costs ${worst.toFixed(2)} times as much in the largest cluster; the goal is 1.5`);
+  console.error(
+    `an event takes up to ${worst.toFixed(2)} times as long as in the first cluster; the goal is 1.5`,
+  );
   process.exitCode = 1;
 }
