@@ -41,6 +41,7 @@ export interface ClaimProtectionCaches {
 export function startClaimProtection(env: KubeEnv, { claims, pods }: ClaimProtectionCaches): Component {
   return startController<ClaimProtectionObservation, ClaimProtectionStep>(env, {
     name: "pvcprotection",
+    workers: 10,
     sources: [forResource(claims), podsThatEnd(pods, claims)],
     observe(key) {
       const claim = claims.get(key);

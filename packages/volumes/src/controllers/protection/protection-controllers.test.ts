@@ -66,6 +66,39 @@ describe("protection", () => {
     expect(await plane.get(resources.persistentVolumeClaims, "a", "default")).toBeUndefined();
   });
 
+  it("lets no claim and no volume wait for the request of another", async () => {
+    const plane = new ControlPlane();
+    planes.push(plane);
+    await aBoundEbsVolume(plane, "a", "vol-a");
+    await aBoundEbsVolume(plane, "b", "vol-b");
+    let isSlow = false;
+    const kube = new Proxy(plane.kube, {
+      get(target, property) {
+        const method = Reflect.get(target, property).bind(target);
+        if (property !== "update") return method;
+        const update: KubeClient["update"] = async (resource, object, options) => {
+          const isOfA = object.metadata?.name === "a" || object.metadata?.name === "pv-a";
+          if (isSlow && isOfA) await plane.clock.sleep(3_600_000, options?.signal);
+          return target.update(resource, object, options);
+        };
+        return update;
+      },
+    });
+    plane.running(startProtectionControllers({ ...plane.env, kube }));
+    await plane.pass(1_000);
+    isSlow = true;
+    const released = { status: { phase: "Released" } };
+    for (const name of ["a", "b"]) {
+      await plane.merge(resources.persistentVolumes, { name: `pv-${name}` }, released, "status");
+      await plane.delete(resources.persistentVolumeClaims, name, "default");
+      await plane.delete(resources.persistentVolumes, `pv-${name}`);
+    }
+    await plane.pass(1_000);
+    const claims = await plane.list(resources.persistentVolumeClaims);
+    const volumes = await plane.list(resources.persistentVolumes);
+    expect([...claims, ...volumes].map(({ metadata }) => metadata.name)).toEqual(["a", "pv-a"]);
+  });
+
   const claim = { metadata: { namespace: "default", name: "a" } };
   const pod = (fields: object, volume: object = { persistentVolumeClaim: { claimName: "a" } }) => {
     const base = aPod("p", "n1", volume);

@@ -24,6 +24,7 @@ import {
 export function startVolumeProtection(env: KubeEnv, volumes: Informer<PersistentVolume>): Component {
   return startController<VolumeProtectionObservation, VolumeProtectionStep>(env, {
     name: "pvprotection",
+    workers: 10,
     sources: [forResource(volumes)],
     observe(name) {
       const volume = volumes.get(name);
