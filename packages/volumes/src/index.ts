@@ -63,6 +63,8 @@ export type {
   DeviceMounter,
   DeviceUnmounter,
   ExpandableVolumePlugin,
+  InTreeAttachableVolumePlugin,
+  InTreeAttacher,
   ListedAttachment,
   Mounter,
   MounterArgs,

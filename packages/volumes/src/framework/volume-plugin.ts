@@ -25,11 +25,19 @@ export interface VolumePlugin {
   supportsMountOption(): boolean;
 }
 
-/** How the controller attaches. */
+/** Has volumes that are attached to a node before it mounts them. */
 export interface AttachableVolumePlugin extends DeviceMountableVolumePlugin {
   newAttacher(): Attacher;
-  newDetacher(): Detacher;
   canAttach(spec: VolumeSpec): Promise<boolean>;
+}
+
+/**
+ * How the controller attaches by calls of the plugin, which in-tree plugins have. The CSI plugin has none: its volumes are
+ * attached by VolumeAttachments, which the controller itself creates and deletes.
+ */
+export interface InTreeAttachableVolumePlugin extends AttachableVolumePlugin {
+  newAttacher(): InTreeAttacher;
+  newDetacher(): Detacher;
 }
 
 /** How the node mounts a device once for all pods. */
@@ -157,8 +165,6 @@ export interface DeviceMounter {
 }
 
 export interface Attacher extends DeviceMounter {
-  /** Attaches and returns the device path (empty where the plugin has none). Idempotent. */
-  attach(spec: VolumeSpec, nodeName: string, signal: AbortSignal): Promise<string>;
   /** For each spec, by plugin volume name, whether it is still attached. */
   volumesAreAttached(
     specs: readonly VolumeSpec[],
@@ -167,6 +173,11 @@ export interface Attacher extends DeviceMounter {
   ): Promise<ReadonlyMap<VolumeSpec, boolean>>;
   /** On the node: waits until the device is usable; returns its path (for CSI: the attachment's name). */
   waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal): Promise<string>;
+}
+
+export interface InTreeAttacher extends Attacher {
+  /** Attaches and returns the device path (empty where the plugin has none). Idempotent. */
+  attach(spec: VolumeSpec, nodeName: string, signal: AbortSignal): Promise<string>;
 }
 
 export interface DeviceUnmounter {
@@ -181,8 +192,11 @@ export interface Detacher extends DeviceUnmounter {
 const has = (plugin: VolumePlugin, method: string): boolean =>
   typeof (plugin as unknown as Record<string, unknown>)[method] === "function";
 
-/** Whether the plugin attaches volumes from the controller. */
+/** Whether the plugin has volumes that are attached. */
 export const isAttachable = (p: VolumePlugin): p is AttachableVolumePlugin => has(p, "newAttacher");
+/** Whether the plugin attaches and detaches by calls of its own. */
+export const isInTreeAttachable = (p: VolumePlugin): p is InTreeAttachableVolumePlugin =>
+  isAttachable(p) && has(p, "newDetacher");
 /** Whether the plugin mounts a device once for all pods of a node. */
 export const isDeviceMountable = (p: VolumePlugin): p is DeviceMountableVolumePlugin =>
   has(p, "newDeviceMounter");

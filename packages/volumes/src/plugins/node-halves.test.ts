@@ -134,7 +134,8 @@ describe.each(forms)("on the $form host", ({ place }) => {
             await (await plugin.newUnmounter("pv-1", uid)).tearDown(signal);
             expect(await host.stat(directory)).toBeUndefined();
           }
-          for (let repeat = 0; repeat < 2; repeat++) await plugin.newDetacher().unmountDevice(path, signal);
+          for (let repeat = 0; repeat < 2; repeat++)
+            await plugin.newDeviceUnmounter().unmountDevice(path, signal);
           expect(await host.stat(path)).toBeUndefined();
           expect(await host.listMounts(rootDir)).toEqual([]);
           await host.detachLoop(backing);
@@ -162,10 +163,10 @@ describe.each(forms)("on the $form host", ({ place }) => {
       const path = attacher.getDeviceMountPath(spec);
       await attacher.mountDevice(spec, device, path, signal);
       await host.appendFileDurable(`${path}/data`, "kept");
-      await plugin.newDetacher().unmountDevice(path, signal);
+      await plugin.newDeviceUnmounter().unmountDevice(path, signal);
       await attacher.mountDevice(spec, device, path, signal);
       expect(await host.readFile(`${path}/data`)).toBe("kept");
-      await plugin.newDetacher().unmountDevice(path, signal);
+      await plugin.newDeviceUnmounter().unmountDevice(path, signal);
     } finally {
       await host.detachLoop(backing);
       await close();

@@ -142,6 +142,20 @@ describe("detach", () => {
     expect(await plane.volumesAttached("n1")).toEqual([csiName]);
   });
 
+  it("of a VolumeAttachment that is gone already is done at once", async () => {
+    await attached();
+    await plane.merge(resources.volumeAttachments, { name }, { metadata: { finalizers: null } });
+    await plane.delete(resources.volumeAttachments, name);
+    await plane.pass(1_000);
+    await plane.delete(resources.pods, "p", "default");
+    await plane.pass(1_000);
+    expect(await plane.volumesAttached("n1")).toEqual([]);
+    // No attach begins while a detach is under way.
+    await aPodOnN1();
+    await plane.pass(1_000);
+    expect(await plane.get(resources.volumeAttachments, name)).toBeDefined();
+  });
+
   it("that the driver refuses lists the volume again, and is asked again until it is done", async () => {
     await attached();
     await plane.delete(resources.pods, "p", "default");

@@ -6,12 +6,12 @@ import { invariant } from "@longshore/runtime";
 import type { DiskCloud } from "../../framework/ports.ts";
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import type {
-  AttachableVolumePlugin,
-  Attacher,
   AttachmentListingVolumePlugin,
   DeletableVolumePlugin,
   Detacher,
   ExpandableVolumePlugin,
+  InTreeAttachableVolumePlugin,
+  InTreeAttacher,
   NodeExpandableVolumePlugin,
   ProvisionableVolumePlugin,
 } from "../../framework/volume-plugin.ts";
@@ -30,7 +30,7 @@ export interface AwsEbsPluginOptions {
 }
 
 /** Everything that the EBS plugin can do. */
-export type AwsEbsPlugin = AttachableVolumePlugin &
+export type AwsEbsPlugin = InTreeAttachableVolumePlugin &
   NodeExpandableVolumePlugin &
   ProvisionableVolumePlugin &
   DeletableVolumePlugin &
@@ -71,7 +71,7 @@ export function awsEbsPlugin(options: AwsEbsPluginOptions = {}): AwsEbsPlugin {
     nodeExpand: (expand, signal) => nodeHalf.nodeExpand(expand, signal),
     canDeviceMount: async () => true,
     canAttach: async () => true,
-    newAttacher(): Attacher {
+    newAttacher(): InTreeAttacher {
       requireCloudInController();
       return {
         getDeviceMountPath: (spec) => nodeHalf.newDeviceMounter().getDeviceMountPath(spec),

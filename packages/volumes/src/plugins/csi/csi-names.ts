@@ -1,5 +1,6 @@
 /** Reading the names of CSI volumes, which `@longshore/storage` makes. Source: docs/behaviour/csi-plugin.md 1 and 2. */
 import type { CSIPersistentVolumeSource } from "@longshore/kube";
+import { attachmentName } from "@longshore/storage";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
 
 /** The plugin's name. */
@@ -34,7 +35,17 @@ export function parseCsiVolumeName(volumeName: string): {
   return { driver: volumeName.slice(0, at), volumeHandle: volumeName.slice(at + 1) };
 }
 
-/** Whether the text looks like a name from `attachmentName`. */
+/** Whether the text looks like the name of a VolumeAttachment. */
 export function isAttachmentName(text: string): boolean {
   return text.startsWith("csi-") && text.length === 68;
+}
+
+/**
+ * Name of the VolumeAttachment of a volume on a node. @param volumeName the plugin's name of it, or the name itself
+ * @throws CsiVolumeError for anything else
+ */
+export function attachmentOfVolume(volumeName: string, nodeName: string): string {
+  if (isAttachmentName(volumeName)) return volumeName;
+  const { driver, volumeHandle } = parseCsiVolumeName(volumeName);
+  return attachmentName(volumeHandle, driver, nodeName);
 }

@@ -1,7 +1,7 @@
 /**
- * The CSI volume plugin `kubernetes.io/csi`, assembled from its halves: attaching (csi-attacher.ts)
- * for the controller, mounting (csi-node-half.ts) for the node. It neither provisions, deletes nor
- * expands: sidecars do. Source: docs/behaviour/csi-plugin.md.
+ * The CSI volume plugin `kubernetes.io/csi`: what the controller asks of it, and the node's half, which mounts
+ * (csi-node-half.ts). It does not attach: the attach/detach controller writes VolumeAttachments. It neither provisions,
+ * deletes nor expands: sidecars do. Source: docs/behaviour/csi-plugin.md.
  */
 import type { CsiConnector } from "@longshore/csi";
 import { invariant } from "@longshore/runtime";
@@ -10,13 +10,12 @@ import type { VolumeHost } from "../../framework/volume-host.ts";
 import type {
   AttachableVolumePlugin,
   Attacher,
-  Detacher,
   NodeExpandableVolumePlugin,
 } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
-import { CsiAttacher } from "./csi-attacher.ts";
 import { CsiVolumeError, csiPluginName, csiSourceOf } from "./csi-names.ts";
 import { createCsiNodeHalf } from "./csi-node-half.ts";
+import { csiVolumesAreAttached } from "./csi-volumes-are-attached.ts";
 import type { HasCsiDrivers } from "./registered-csi-drivers.ts";
 
 /** What the CSI plugin is made from. */
@@ -40,7 +39,6 @@ export function csiPlugin(
   const skipAttach = async (driver: string, signal: AbortSignal): Promise<boolean> =>
     (await host().csiDriver(driver, signal))?.spec.attachRequired === false;
 
-  const csiAttacher = new CsiAttacher(host, skipAttach);
   const nodeHalf = createCsiNodeHalf({ host, connector: options.connector ?? noConnector });
 
   return {
@@ -67,14 +65,9 @@ export function csiPlugin(
       getDeviceMountPath: (spec) => nodeHalf.newDeviceMounter().getDeviceMountPath(spec),
       mountDevice: (spec, devicePath, path, signal) =>
         nodeHalf.newDeviceMounter().mountDevice(spec, devicePath, path, signal),
-      attach: (spec, nodeName, signal) => csiAttacher.attach(spec, nodeName, signal),
       volumesAreAttached: (specs, nodeName, signal) =>
-        csiAttacher.volumesAreAttached(specs, nodeName, signal),
+        csiVolumesAreAttached({ host: host(), skipAttach }, specs, nodeName, signal),
       waitForAttach: (spec, devicePath, signal) => nodeHalf.waitForAttach(spec, devicePath, signal),
-    }),
-    newDetacher: (): Detacher => ({
-      unmountDevice: (path, signal) => nodeHalf.newDeviceUnmounter().unmountDevice(path, signal),
-      detach: (volumeName, nodeName, signal) => csiAttacher.detach(volumeName, nodeName, signal),
     }),
   };
 }

@@ -1,7 +1,7 @@
 /** The calls of in-tree plugins, which run in the background. A failure is an outcome. Source: docs/behaviour/controllers.md A7. */
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { DanglingAttachError } from "../../../framework/controller-errors.ts";
-import type { Attacher } from "../../../framework/volume-plugin.ts";
+import { type InTreeAttacher, isInTreeAttachable } from "../../../framework/volume-plugin.ts";
 import type { Attachment } from "../actual-state.ts";
 import type { AttachDetachContext } from "../attach-detach-context.ts";
 import type { DesiredVolume } from "../desired-state.ts";
@@ -17,10 +17,10 @@ export async function attachInTree(
   signal: AbortSignal,
 ): Promise<OperationOutcome> {
   const { spec, nodeName } = volume;
-  let attacher: Attacher;
+  let attacher: InTreeAttacher;
   try {
     const plugin = await context.plugins.findAttachablePluginBySpec(spec);
-    if (plugin === undefined) {
+    if (plugin === undefined || !isInTreeAttachable(plugin)) {
       throw new Error(`volume plugin ${volume.pluginName} no longer attaches this volume`);
     }
     attacher = plugin.newAttacher();
@@ -48,7 +48,9 @@ export async function detachInTree(
 ): Promise<OperationOutcome> {
   try {
     const plugin = context.plugins.findAttachablePluginByName(pluginName);
-    if (plugin === undefined) throw new Error(`volume plugin ${pluginName} cannot detach`);
+    if (plugin === undefined || !isInTreeAttachable(plugin)) {
+      throw new Error(`volume plugin ${pluginName} cannot detach`);
+    }
     await withDeadline(context.env.clock, operationTimeoutMs, signal, (within) =>
       plugin.newDetacher().detach(volumeName, nodeName, within),
     );

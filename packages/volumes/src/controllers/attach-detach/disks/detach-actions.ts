@@ -1,7 +1,7 @@
 /** The actions of the steps that detach, or keep what is attached. Source: docs/behaviour/controllers.md A7 (detach), A9. */
 import { type Actions, observeAgain, resources } from "@longshore/kube";
 import { errorChain, withDeadline } from "@longshore/runtime";
-import { attachmentOfVolume } from "../../../plugins/csi/csi-attacher.ts";
+import { attachmentOfVolume } from "../../../plugins/csi/csi-names.ts";
 import type { Attachment } from "../actual-state.ts";
 import type { AttachDetachContext } from "../attach-detach-context.ts";
 import { diskReferredTo, isWanted } from "../detach-guards.ts";

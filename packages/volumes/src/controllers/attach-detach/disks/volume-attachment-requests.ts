@@ -1,9 +1,20 @@
-/** The requests by which CSI is asked to attach and to detach. Source: docs/behaviour/csi-plugin.md 4-7. */
+/**
+ * The requests by which CSI is asked to attach and to detach. Source: docs/behaviour/csi-plugin.md 4-7.
+ *
+ * Invariant: existence of the VolumeAttachment is the intent, deletion is the detach; an existing one is never changed.
+ */
 import { isAlreadyExists, resources, type Stored, type VolumeAttachment } from "@longshore/kube";
-import { AttachmentError, attachmentFor } from "../../../plugins/csi/csi-attacher.ts";
+import { attachmentName } from "@longshore/storage";
+import type { VolumeSpec } from "../../../framework/volume-spec.ts";
+import { csiSourceOf } from "../../../plugins/csi/csi-names.ts";
 import type { AttachDetachContext } from "../attach-detach-context.ts";
 import type { DesiredVolume } from "../desired-state.ts";
 import type { DiskOperation } from "../disk-operations.ts";
+
+/** An attach through a VolumeAttachment did not succeed. */
+export class AttachmentError extends Error {
+  override readonly name = "AttachmentError";
+}
 
 /**
  * Stores the VolumeAttachment: one request. One that is there already stays as it is, and is read, since the cache may be
@@ -51,4 +62,20 @@ export async function deleteVolumeAttachment(
   if (isCached) return {};
   const live = await env.kube.get(resources.volumeAttachments, { name }, { signal });
   return live === undefined ? done : { sinceVersion: live.metadata.resourceVersion };
+}
+
+/** By the volume's name, or for a migrated inline volume by its spec. */
+function attachmentFor(spec: VolumeSpec, nodeName: string): VolumeAttachment {
+  const { driver, volumeHandle } = csiSourceOf(spec);
+  const pv = spec.persistentVolume;
+  const source =
+    spec.inlineVolumeSpecForCsiMigration && pv?.spec !== undefined
+      ? { inlineVolumeSpec: pv.spec }
+      : { persistentVolumeName: pv?.metadata?.name ?? "" };
+  return {
+    apiVersion: "storage.k8s.io/v1",
+    kind: "VolumeAttachment",
+    metadata: { name: attachmentName(volumeHandle, driver, nodeName) },
+    spec: { attacher: driver, nodeName, source },
+  };
 }
