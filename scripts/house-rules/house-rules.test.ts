@@ -90,7 +90,7 @@ describe("documented exports", () => {
     ).toEqual(["p/all.ts:3 Undocumented", "p/some.ts:2 named", "p/some.ts:3 Form"]);
   });
 
-  test("is content with docs above overloads and lint comments, and with bare constants and aliases", () => {
+  test("is content with docs above overloads and lint comments", () => {
     expect(
       undocumented({
         "p/index.ts": [
@@ -99,12 +99,25 @@ describe("documented exports", () => {
           "export function over(a: string): void;",
           "export function over(a: number): void;",
           "export function over(a: unknown): void {}",
-          "export const limit = 5;",
-          "export type Name = string;",
           'export * from "elsewhere";',
         ].join("\n"),
       }),
     ).toEqual([]);
+  });
+
+  test("finds bare constants and aliases", () => {
+    expect(undocumented({ "p/index.ts": "export const limit = 5;\nexport type Name = string;" })).toEqual([
+      "p/index.ts:1 limit",
+      "p/index.ts:2 Name",
+    ]);
+  });
+
+  test("does not take the doc comment of what comes later for its own", () => {
+    expect(
+      undocumented({
+        "p/index.ts": "export function bare() {}\n/** Says so. */\nexport function documented() {}",
+      }),
+    ).toEqual(["p/index.ts:1 bare"]);
   });
 
   test("survives a circle of re-exports", () => {

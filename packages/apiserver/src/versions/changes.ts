@@ -5,8 +5,9 @@
  * hides them, here. Sources: the release notes and `kube_features.go` of the releases.
  */
 
-/** The oldest and the newest version that can be emulated. */
+/** The oldest minor version that can be emulated. */
 export const oldestMinor = 20;
+/** The newest minor version that can be emulated. */
 export const newestMinor = 36;
 
 /** From which minor version on something is there, and from which on no longer. */
