@@ -40,7 +40,10 @@ export interface SchedulerOptions {
   readonly migrates: (inTreePluginName: string) => boolean;
 }
 
-/** Starts the scheduler. */
+/**
+ * Starts the scheduler for pods without a node; it works in the background until it is stopped. A pod that fits nowhere
+ * waits, with an event, until a pod or a claim goes, or a node, a CSINode or one of its claims changes.
+ */
 export function startScheduler(given: WorkloadsEnv, options: SchedulerOptions): Component {
   const env = trackWrites(given, given.informers);
   const caches = schedulerCaches(env.informers);

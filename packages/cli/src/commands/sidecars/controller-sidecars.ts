@@ -43,7 +43,12 @@ export function retryBackoff(values: ControllerValues) {
   return { initialMs: values["retry-interval-start"], maximumMs: values["retry-interval-max"] };
 }
 
-/** Starts the sidecars that have options. */
+/**
+ * Starts the sidecars that have options, on one connection to the driver and one client; resolves once they work in the
+ * background. Under leader election, `/healthz/leader-election` says whether a leader hangs.
+ *
+ * @throws UsageError for an address or a kubeconfig that is not usable
+ */
 export async function startControllerSidecars(
   shell: Shell,
   flags: ReadFlags<typeof controllerFlags>,
