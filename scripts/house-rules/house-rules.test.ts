@@ -240,6 +240,7 @@ describe("references", () => {
     exists: (file) => file in texts || directories.has(file),
     read: (file) => texts[file] ?? "",
     documents: Object.keys(texts).filter((file) => file.startsWith("docs/")),
+    sources: ["packages/a/src/queue/wait.ts", "packages/a/src/page.tsx"],
   };
   const links = (from: string, text: string) =>
     brokenLinks(from, text, files).map(({ line, message }) => `${line} ${message}`);
@@ -298,6 +299,12 @@ describe("references", () => {
     ["docs/behaviour/control.md", "node.md 2.1, and §A7"],
     ["docs/guide.md", "[node](behaviour/node.md), behaviour/node.md 2"],
     ["docs/guide.md", "decision 0003, decisions [0003](decisions/0003-why.md), docs/decisions/0003"],
+    [
+      "packages/a.ts",
+      "// `wait.ts`, `queue/wait.ts`, `./wait.ts`, `packages/a/src/page.tsx`, `decide-*.ts`, `.d.ts`, b.ts",
+    ],
+    ["docs/decisions/0003-why.md", "`gone.ts` is removed"],
+    ["CHANGELOG.md", "`gone.ts` is removed"],
   ])("sections that %s names are there: %s", (from, text) => {
     expect(references(from, from in texts ? `${texts[from]}${text}` : text)).toEqual([]);
   });
@@ -329,6 +336,8 @@ describe("references", () => {
     ],
     ["docs/behaviour/node.md", "## 2. Mounts\n§4", "2 docs/behaviour/node.md has no section 4"],
     ["packages/a.ts", "// decision 0004", "1 docs/decisions has no record 0004"],
+    ["packages/a.ts", "// see\n * `gone.ts`", "2 gone.ts is no file of this repository"],
+    ["docs/guide.md", "`wait.ts`, `ait.ts`", "1 ait.ts is no file of this repository"],
   ])("a reference of %s that leads nowhere: %s", (from, text, message) => {
     expect(references(from, text)).toEqual([message]);
   });
