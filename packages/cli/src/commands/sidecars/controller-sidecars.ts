@@ -44,10 +44,10 @@ export function retryBackoff(values: ControllerValues) {
 }
 
 /**
- * Starts the sidecars that have options, on one connection to the driver and one client; resolves once they work in the
+ * Starts the sidecars that have options, on one connection to the driver and one client; they wait for the driver in the
  * background. Under leader election, `/healthz/leader-election` says whether a leader hangs.
  *
- * @throws UsageError for an address or a kubeconfig that is not usable
+ * @throws UsageError for an address of the driver that is none, or times of leases that do not go together
  */
 export async function startControllerSidecars(
   shell: Shell,
