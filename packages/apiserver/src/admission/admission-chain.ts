@@ -6,9 +6,9 @@ import type { KubeObject, Stored } from "@longshore/kube";
 import type { Admission, KindRequest, RegistryContext } from "../registry/registry-context.ts";
 
 /**
- * One admission plugin. The registry calls it for every request, synchronously: it reads the store, waits for nothing and
- * writes nothing. It sees what the plugins before it have made. A `KubeApiError` that it throws is the answer, and nothing
- * is stored. Objects are shared: a plugin that changes one returns a copy.
+ * One admission plugin. The registry calls it before it stores anything, synchronously: it reads the store, waits for
+ * nothing and writes nothing. It sees what the plugins before it have made. A `KubeApiError` that it throws is the answer,
+ * and nothing is stored. Objects are shared: a plugin that changes one returns a copy.
  */
 export interface AdmissionPlugin {
   /** Name as in `--enable-admission-plugins`. */

@@ -16,8 +16,8 @@ export interface SourceQueue {
 
 /**
  * Something that wakes keys. The controller subscribes once, after its caches have synced, and unsubscribes when it stops.
- * A source wakes, from within `subscribe`, every key that there is already: what happened before is not reported otherwise.
- * It may wake a key too often, never too rarely.
+ * A source wakes what is there already as well, since what happened before is not reported otherwise. It may wake a key too
+ * often, never too rarely.
  */
 export interface Source {
   /** The caches it follows: the first pass begins once they have synced. */

@@ -59,14 +59,14 @@ export interface WorkQueueOptions {
   readonly reconcileTimeoutMs?: number;
   /** On `stop`, running reconciles may end by themselves for this long before their signal aborts; default 0. */
   readonly drainMs?: number;
-  /** Called for one key at a time, at most `workers` at once, and never from within `add`. */
+  /** Never called twice at a time for one key, nor from within `add`; `workers` calls at most at once. */
   readonly reconcile: Reconcile;
 }
 
 /**
- * A running queue. Changed keys come before keys in the background, each in the order of arrival. `stop` drops what waits,
- * lets running reconciles end for `drainMs`, aborts their signals and resolves once they have ended; from then on `add` and
- * `addAfter` do nothing.
+ * A running queue. While keys in the background wait, changed ones get three turns of four; each kind is in the order of
+ * arrival. `stop` drops what waits, lets running reconciles end for `drainMs`, aborts their signals and resolves once they
+ * have ended; from then on `add` and `addAfter` do nothing.
  */
 export interface WorkQueue extends Component {
   /** Runs the key as soon as a worker is free; in the background what no event asks for: a first list, a resync. */

@@ -68,8 +68,8 @@ export interface EndingComponent extends Component {
 }
 
 /**
- * Starts the node service on its socket below the kubelet root, and its registrar; resolves once the service listens. It
- * waits five seconds at most for a driver elsewhere to be ready. `stop` closes both; what is mounted stays.
+ * Starts the node service on its socket below the kubelet root, and its registrar; resolves once the service listens. For a
+ * driver elsewhere it waits, as long as it takes, until that is ready. `stop` closes both; what is mounted stays.
  */
 export async function startCsiDriverOnNode(
   env: CsiDriverEnv,
@@ -116,7 +116,7 @@ const defaultSidecars: SidecarsOptions["sidecars"] = { provisioner: {}, attacher
 
 /**
  * Starts the controller service with its sidecars, which share its connection and their caches; resolves once the service
- * listens. It waits five seconds at most for a driver elsewhere to be ready.
+ * listens. For a driver elsewhere it waits, as long as it takes, until that is ready.
  */
 export async function startCsiDriverController(
   env: CsiDriverEnv & { readonly kube: KubeClient },

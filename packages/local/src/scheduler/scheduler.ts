@@ -42,7 +42,7 @@ export interface SchedulerOptions {
 
 /**
  * Starts the scheduler for pods without a node; it works in the background until it is stopped. A pod that fits nowhere
- * waits, with an event, until a pod or a claim goes, or a node, a CSINode or one of its claims changes.
+ * gets an event; it is looked at again every five seconds, and when something changes that may make room.
  */
 export function startScheduler(given: WorkloadsEnv, options: SchedulerOptions): Component {
   const env = trackWrites(given, given.informers);

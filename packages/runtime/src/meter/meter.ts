@@ -36,11 +36,11 @@ export interface MetricOptions {
  * @throws Error for a name that is a metric of another kind
  */
 export interface Meter {
-  /** A counter; its name ends in `_total`. */
+  /** A counter; as a rule its name ends in `_total`. */
   counter(name: string, options: MetricOptions): Counter;
   /** A gauge. */
   gauge(name: string, options: MetricOptions): Gauge;
-  /** A histogram; its name ends in the unit, e.g. `_seconds`. */
+  /** A histogram; as a rule its name ends in the unit, e.g. `_seconds`. */
   histogram(name: string, options: MetricOptions): Histogram;
 }
 
