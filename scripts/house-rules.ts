@@ -86,7 +86,12 @@ for (const { folder } of knownReaches.filter((candidate) => !reaches.has(candida
   });
 }
 const documents = files.filter((path) => /^docs\/((behaviour|decisions)\/)?[^/]+\.md$/.test(path));
-const repository: Files = { exists: existsSync, read, documents };
+const repository: Files = {
+  exists: existsSync,
+  read,
+  documents,
+  sources: files.filter((path) => /\.tsx?$/.test(path)),
+};
 // The rule of references and its tests name what they refuse.
 const namesReferences = (path: string) =>
   /^scripts\/house-rules\/(references|house-rules\.test)\.ts$/.test(path);

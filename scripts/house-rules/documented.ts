@@ -1,19 +1,17 @@
-/** Every function, class and interface that a package exports says in a doc comment what it is. */
+/** Everything that a package exports says in a doc comment what it is: functions, classes, types and constants. */
 import { dirname, join } from "node:path/posix";
 import { type Finding, isNode, lineAt, type Node, type Source } from "./source.ts";
 
 interface Declaration {
   readonly source: Source;
   readonly statement: Node;
-  /** False for constants and type aliases: their value says enough. */
-  readonly needsDocs: boolean;
 }
 
 /** Undocumented exports reachable from a package's root. `load` returns a file by its path, if it is one of ours. */
 export function undocumentedExports(rootPath: string, load: (path: string) => Source | undefined): Finding[] {
   const findings: Finding[] = [];
-  for (const [name, { source, statement, needsDocs }] of exportsOf(rootPath, load, new Set())) {
-    if (needsDocs && !hasDocs(source, statement)) {
+  for (const [name, { source, statement }] of exportsOf(rootPath, load, new Set())) {
+    if (!hasDocs(source, statement)) {
       const line = lineAt(source, statement.start);
       findings.push({ path: source.path, line, message: `${name} is exported without a doc comment` });
     }
@@ -33,9 +31,9 @@ function exportsOf(
   const local = new Map<string, Declaration>();
   for (const statement of source.program.body as Node[]) {
     const declaration = isNode(statement.declaration) ? statement.declaration : statement;
-    for (const { name, needsDocs } of declaredBy(declaration)) {
+    for (const name of declaredBy(declaration)) {
       // The first of several overloads carries the docs.
-      const known = { source, statement, needsDocs };
+      const known = { source, statement };
       if (!local.has(name)) local.set(name, known);
       if (statement !== declaration && !exported.has(name)) exported.set(name, known);
     }
@@ -60,17 +58,12 @@ function exportsOf(
   return exported;
 }
 
-function declaredBy(node: Node): { name: string; needsDocs: boolean }[] {
+function declaredBy(node: Node): string[] {
   if (node.type === "VariableDeclaration") {
-    return (node.declarations as Node[]).map(({ id, init }) => ({
-      name: String((id as Node).name),
-      needsDocs: isNode(init) && /Function/.test(init.type),
-    }));
+    return (node.declarations as Node[]).map(({ id }) => String((id as Node).name));
   }
   if (!/^(TSDeclareFunction|(Function|Class|TSInterface|TSTypeAlias)Declaration)$/.test(node.type)) return [];
-  return isNode(node.id)
-    ? [{ name: String(node.id.name), needsDocs: node.type !== "TSTypeAliasDeclaration" }]
-    : [];
+  return isNode(node.id) ? [String(node.id.name)] : [];
 }
 
 function hasDocs(source: Source, statement: Node): boolean {
@@ -78,6 +71,8 @@ function hasDocs(source: Source, statement: Node): boolean {
     ({ type, value, end }) =>
       type === "Block" &&
       value.startsWith("*") &&
+      // The text between the two of a comment further down is empty: it must not count.
+      end <= statement.start &&
       /^\s*(\/\/[^\n]*\n\s*)*$/.test(source.text.slice(end, statement.start)),
   );
 }

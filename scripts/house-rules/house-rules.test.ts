@@ -90,7 +90,7 @@ describe("documented exports", () => {
     ).toEqual(["p/all.ts:3 Undocumented", "p/some.ts:2 named", "p/some.ts:3 Form"]);
   });
 
-  test("is content with docs above overloads and lint comments, and with bare constants and aliases", () => {
+  test("is content with docs above overloads and lint comments", () => {
     expect(
       undocumented({
         "p/index.ts": [
@@ -99,12 +99,25 @@ describe("documented exports", () => {
           "export function over(a: string): void;",
           "export function over(a: number): void;",
           "export function over(a: unknown): void {}",
-          "export const limit = 5;",
-          "export type Name = string;",
           'export * from "elsewhere";',
         ].join("\n"),
       }),
     ).toEqual([]);
+  });
+
+  test("finds bare constants and aliases", () => {
+    expect(undocumented({ "p/index.ts": "export const limit = 5;\nexport type Name = string;" })).toEqual([
+      "p/index.ts:1 limit",
+      "p/index.ts:2 Name",
+    ]);
+  });
+
+  test("does not take the doc comment of what comes later for its own", () => {
+    expect(
+      undocumented({
+        "p/index.ts": "export function bare() {}\n/** Says so. */\nexport function documented() {}",
+      }),
+    ).toEqual(["p/index.ts:1 bare"]);
   });
 
   test("survives a circle of re-exports", () => {
@@ -227,6 +240,7 @@ describe("references", () => {
     exists: (file) => file in texts || directories.has(file),
     read: (file) => texts[file] ?? "",
     documents: Object.keys(texts).filter((file) => file.startsWith("docs/")),
+    sources: ["packages/a/src/queue/wait.ts", "packages/a/src/page.tsx"],
   };
   const links = (from: string, text: string) =>
     brokenLinks(from, text, files).map(({ line, message }) => `${line} ${message}`);
@@ -285,6 +299,12 @@ describe("references", () => {
     ["docs/behaviour/control.md", "node.md 2.1, and §A7"],
     ["docs/guide.md", "[node](behaviour/node.md), behaviour/node.md 2"],
     ["docs/guide.md", "decision 0003, decisions [0003](decisions/0003-why.md), docs/decisions/0003"],
+    [
+      "packages/a.ts",
+      "// `wait.ts`, `queue/wait.ts`, `./wait.ts`, `packages/a/src/page.tsx`, `decide-*.ts`, `.d.ts`, b.ts",
+    ],
+    ["docs/decisions/0003-why.md", "`gone.ts` is removed"],
+    ["CHANGELOG.md", "`gone.ts` is removed"],
   ])("sections that %s names are there: %s", (from, text) => {
     expect(references(from, from in texts ? `${texts[from]}${text}` : text)).toEqual([]);
   });
@@ -316,6 +336,8 @@ describe("references", () => {
     ],
     ["docs/behaviour/node.md", "## 2. Mounts\n§4", "2 docs/behaviour/node.md has no section 4"],
     ["packages/a.ts", "// decision 0004", "1 docs/decisions has no record 0004"],
+    ["packages/a.ts", "// see\n * `gone.ts`", "2 gone.ts is no file of this repository"],
+    ["docs/guide.md", "`wait.ts`, `ait.ts`", "1 ait.ts is no file of this repository"],
   ])("a reference of %s that leads nowhere: %s", (from, text, message) => {
     expect(references(from, text)).toEqual([message]);
   });

@@ -1,6 +1,6 @@
 /**
- * References lead somewhere: relative links of Markdown files, and the sections of documents below `docs/` that comments
- * and documents name as the source of a rule.
+ * References lead somewhere: relative links of Markdown files, the sections of documents below `docs/` that comments
+ * and documents name as the source of a rule, and files of TypeScript that they name in backquotes.
  *
  *     docs/behaviour/controllers.md A5        a document by its path, and a section by the number in its heading
  *     docs/behaviour/csi-plugin.md 8, 9.2     several; also `4-7`, `A3 and A4`, `Part C`
@@ -8,6 +8,8 @@
  *     decision 0018                           a record of docs/decisions, by its number
  *
  * In a document's own directory, its name alone does. Within a document of `docs/behaviour`, `§5` is its own section.
+ * A file of TypeScript goes by the end of its path, e.g. `controller/pass.ts`. Decisions and the change log may name what
+ * is there no more.
  */
 import { basename, dirname, join } from "node:path/posix";
 import type { Finding } from "./source.ts";
@@ -19,6 +21,8 @@ export interface Files {
   read(path: string): string;
   /** Documents below `docs/`, by path. */
   readonly documents: readonly string[];
+  /** Files of TypeScript, by path. */
+  readonly sources: readonly string[];
 }
 
 /** Links of one Markdown file without a target. */
@@ -51,7 +55,9 @@ const named = new RegExp(
   "g",
 );
 
-/** References of one text file to documents or sections that do not exist. */
+const namedSource = /`(?:\.\/)?(\w[\w./-]*\.tsx?)`/g;
+
+/** References of one text file to documents, sections or files of TypeScript that do not exist. */
 export function brokenReferences(path: string, text: string, files: Files): Finding[] {
   const isRecord = (document: string) => document.startsWith("docs/decisions/");
   const known = new Set(
@@ -61,6 +67,8 @@ export function brokenReferences(path: string, text: string, files: Files): Find
   const headings = (document: string): Set<string> =>
     sectionsOf(document === path ? text : files.read(document));
   const isBehaviour = path.startsWith("docs/behaviour/");
+  const isHistory = isRecord(path) || path === "CHANGELOG.md";
+  const isSource = (name: string) => files.sources.some((one) => one === name || one.endsWith(`/${name}`));
   return text.split("\n").flatMap((line, index) => {
     const messages: string[] = [];
     for (const { groups } of line.matchAll(named)) {
@@ -84,6 +92,9 @@ export function brokenReferences(path: string, text: string, files: Files): Find
     }
     for (const [, number = ""] of line.matchAll(/\b(?:decisions? \[?|docs\/decisions\/)(\d{4})\b/g)) {
       if (!records.includes(number)) messages.push(`docs/decisions has no record ${number}`);
+    }
+    for (const [, name = ""] of line.matchAll(namedSource)) {
+      if (!isHistory && !isSource(name)) messages.push(`${name} is no file of this repository`);
     }
     return messages.map((message) => ({ path, line: index + 1, message }));
   });

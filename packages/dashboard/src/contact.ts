@@ -39,6 +39,7 @@ export function followContact(env: KubeEnv, changed: () => void): Contact {
   let ask = new AbortController();
   const heard = (source: string) => {
     heardAt = env.clock.now();
+    // An answer about any list is an answer of the server.
     const wasStale = [source, apiServer].map((name) => lost.delete(name));
     if (wasStale.includes(true)) changed();
   };
@@ -50,6 +51,7 @@ export function followContact(env: KubeEnv, changed: () => void): Contact {
   const failed = (source: string, error: unknown) => {
     if (isExpired(error)) return heard(source); // The server has answered; the list is made again.
     lose(source, error, env.clock.now());
+    // One list may be gone or the whole server: the next question says which.
     ask.abort(new AskNowError());
   };
 

@@ -99,6 +99,7 @@ function stream(
     // An event, not a comment: the page uses it to detect a connection that broke without being closed.
     if (!writer.blocked) writer.send("event: alive\ndata:\n\n");
     if (blockedMs < stalledMs) timer = clock.timer(heartbeatMs, beat);
+    // No `end`: what it sends waits for a watcher that does not read.
     else response.destroy();
   };
   let timer = clock.timer(heartbeatMs, beat);

@@ -1,6 +1,6 @@
 /**
- * Follows a cluster and publishes its picture after each change: the first change at once, then at most
- * one picture every {@link pauseMs}.
+ * Follows a cluster and publishes its picture {@link pauseMs} after a change, with all that has changed until then: at most
+ * one picture in that time.
  */
 import {
   type Event,
@@ -37,7 +37,10 @@ const lookMs = 1000;
 /** The state of the crossing, from its journal; undefined where no crossing is known. */
 export type ReadCrossing = () => Promise<CrossingStatus | undefined>;
 
-/** Starts following. */
+/**
+ * Starts following; returns at once, with a picture that says it is not complete. A server that is unreachable is no error:
+ * the picture says what is stale, and since when. `readCrossing` is asked every second; what it throws is logged.
+ */
 export function startStateFeed(env: KubeEnv, readCrossing: ReadCrossing = async () => undefined): StateFeed {
   const reports = nodeReports(env.clock);
   let wasAway = false;

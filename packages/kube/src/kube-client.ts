@@ -104,7 +104,11 @@ export interface DeleteOptions extends CallOptions {
   readonly propagationPolicy?: "Background" | "Foreground" | "Orphan";
 }
 
-/** Talks to one API server. Answers are shared and must not be changed. Failures are {@link KubeApiError} or {@link KubeTransportError}. */
+/**
+ * Talks to one API server. Answers are shared and must not be changed. Failures are {@link KubeApiError} (the server has
+ * refused) or {@link KubeTransportError} (whether a write took effect is unknown); an abort rejects with the signal's
+ * reason. Only what is safe is sent again by itself: what was never sent or was refused for now, and broken reads.
+ */
 export interface KubeClient {
   /** The object, or undefined when it does not exist (404). */
   get<T extends KubeObject>(
@@ -112,17 +116,24 @@ export interface KubeClient {
     ref: ObjectRef,
     options: CallOptions,
   ): Promise<Stored<T> | undefined>;
+  /** One page of what there is: all in one where `limit` is left out. Its `continue` token may expire (410, `isExpired`). */
   list<T extends KubeObject>(resource: Resource<T>, options: ListOptions): Promise<ListPage<T>>;
   /** Ends when the server ends the stream; throws when it breaks. */
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): WatchStream<T>;
+  /** Stores a new object and returns it as stored; 409 AlreadyExists when there is one of that name. */
   create<T extends KubeObject>(resource: Resource<T>, object: T, options: CallOptions): Promise<Stored<T>>;
   /** Replaces the object; a `resourceVersion` in it makes a stale writer lose (409 Conflict). */
   update<T extends KubeObject>(resource: Resource<T>, object: T, options: CallOptions): Promise<Stored<T>>;
+  /** Replaces the status alone; `resourceVersion` as in {@link update}. For a kind without one: 404. */
   updateStatus<T extends KubeObject>(
     resource: Resource<T>,
     object: T,
     options: CallOptions,
   ): Promise<Stored<T>>;
+  /**
+   * Changes parts of the object; a `metadata.resourceVersion` or `uid` in the body makes it fail (409) on another than
+   * that. 404 when there is no such object, but for `apply`, which makes it.
+   */
   patch<T extends KubeObject>(
     resource: Resource<T>,
     ref: ObjectRef,

@@ -5,7 +5,11 @@
  */
 import { randomInt, randomUUID } from "node:crypto";
 
-/** A source of random draws. */
+/**
+ * A source of random draws. Each component draws from a stream of its own. With a seed, the n-th draw of a stream is the
+ * same in every run, and a fork depends on the seed and its label alone, not on what was drawn before. Not for secrets,
+ * in the seeded form.
+ */
 export interface Random {
   /** An integer in [0, bound), for 0 < bound ≤ 2^32. `purpose` names the draw. */
   below(bound: number, purpose: string): number;

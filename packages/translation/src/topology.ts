@@ -16,9 +16,13 @@ import type {
   VolumeNodeAffinity,
 } from "./types.ts";
 
+/** The zone label of nodes and volumes. */
 export const ZONE = "topology.kubernetes.io/zone";
+/** The region label of nodes and volumes. */
 export const REGION = "topology.kubernetes.io/region";
+/** The beta form of {@link ZONE}. */
 export const BETA_ZONE = "failure-domain.beta.kubernetes.io/zone";
+/** The beta form of {@link REGION}. */
 export const BETA_REGION = "failure-domain.beta.kubernetes.io/region";
 
 /** Joins the zones of a regional volume in one label. */

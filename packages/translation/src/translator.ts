@@ -21,15 +21,15 @@ export interface Explained<T> {
   readonly steps: readonly TraceStep[];
 }
 
-/** The same four translations, each with its explanation. */
+/** The same four translations, each with its explanation: the output is what the {@link Translator} returns. */
 export interface ExplainingTranslator {
-  /** @throws TranslationError */
+  /** As {@link Translator.translateInTreePVToCSI}. @throws TranslationError */
   translateInTreePVToCSI<T extends PersistentVolume>(pv: T): Explained<T & PersistentVolume>;
-  /** @throws TranslationError */
+  /** As {@link Translator.translateCSIPVToInTree}. @throws TranslationError */
   translateCSIPVToInTree<T extends PersistentVolume>(pv: T): Explained<T & PersistentVolume>;
-  /** @throws TranslationError */
+  /** As {@link Translator.translateInTreeInlineVolumeToCSI}. @throws TranslationError */
   translateInTreeInlineVolumeToCSI(volume: Volume, podNamespace?: string): Explained<PersistentVolume>;
-  /** @throws TranslationError */
+  /** As {@link Translator.translateInTreeStorageClassToCSI}. @throws TranslationError */
   translateInTreeStorageClassToCSI<T extends StorageClass>(
     inTreePluginName: string,
     storageClass: T,
@@ -41,7 +41,11 @@ export interface Restored<T> extends Explained<T> {
   readonly dropped: readonly DroppedField[];
 }
 
-/** The CSITranslator of the migration design, with what its library gained later. */
+/**
+ * The CSITranslator of the migration design, with what its library gained later. Every call is pure and synchronous. An
+ * object that is missing (null or undefined) is an error to the translations, and "no" to the questions. A
+ * {@link TranslationError} names object, member and remedy; no other error is thrown for an object of the API's types.
+ */
 export interface Translator {
   /** The plugins this translator knows, in the order in which they are asked. */
   readonly plugins: readonly InTreePlugin[];
@@ -73,8 +77,9 @@ export interface Translator {
    */
   checkInlineVolume(volume: Volume): void;
   /**
-   * A PersistentVolume around one entry of a pod's `spec.volumes`.
-   * @throws TranslationError
+   * A PersistentVolume around one entry of a pod's `spec.volumes`. `podNamespace` is where the secrets of the source are;
+   * only those of Azure files and RBD are translated.
+   * @throws TranslationError when there is no migratable source, or one that cannot be expressed
    */
   translateInTreeInlineVolumeToCSI(
     volume: Volume | null | undefined,
@@ -101,9 +106,9 @@ export interface Translator {
     pv: PersistentVolume | null | undefined,
     volume: Volume | null | undefined,
   ): string;
-  /** @throws TranslationError for an unknown plugin name */
+  /** The driver that takes the plugin over. @throws TranslationError for an unknown plugin name */
   getCSINameFromInTreeName(pluginName: string): string;
-  /** @throws TranslationError for an unknown driver name */
+  /** The in-tree plugin that the driver takes over. @throws TranslationError for an unknown driver name */
   getInTreeNameFromCSIName(pluginName: string): string;
   /** True when the volume has an in-tree source that can cross. */
   isPVMigratable(pv: PersistentVolume | null | undefined): boolean;

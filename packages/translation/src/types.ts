@@ -27,17 +27,20 @@ export interface LocalObjectReference {
   readonly name?: string | undefined;
 }
 
+/** One condition on a label or a field of a node (core/v1). */
 export interface NodeSelectorRequirement {
   readonly key: string;
   readonly operator: string;
   readonly values?: readonly string[] | null | undefined;
 }
 
+/** Conditions that must all hold; the terms of an affinity are alternatives (core/v1). */
 export interface NodeSelectorTerm {
   readonly matchExpressions?: readonly NodeSelectorRequirement[] | null | undefined;
   readonly matchFields?: readonly NodeSelectorRequirement[] | null | undefined;
 }
 
+/** Which nodes can reach a volume (core/v1). */
 export interface VolumeNodeAffinity {
   readonly required?:
     | { readonly nodeSelectorTerms?: readonly NodeSelectorTerm[] | null | undefined }
@@ -45,6 +48,7 @@ export interface VolumeNodeAffinity {
     | undefined;
 }
 
+/** `spec.csi` of a PersistentVolume: the source that a translation to CSI produces (core/v1). */
 export interface CSIPersistentVolumeSource {
   readonly driver: string;
   readonly volumeHandle: string;
@@ -58,6 +62,7 @@ export interface CSIPersistentVolumeSource {
   readonly nodeExpandSecretRef?: SecretReference | null | undefined;
 }
 
+/** `awsElasticBlockStore`, of the plugin `kubernetes.io/aws-ebs` (core/v1). */
 export interface AWSElasticBlockStoreSource {
   readonly volumeID: string;
   readonly fsType?: string | undefined;
@@ -65,6 +70,7 @@ export interface AWSElasticBlockStoreSource {
   readonly readOnly?: boolean | undefined;
 }
 
+/** `gcePersistentDisk`, of the plugin `kubernetes.io/gce-pd` (core/v1). */
 export interface GCEPersistentDiskSource {
   readonly pdName: string;
   readonly fsType?: string | undefined;
@@ -72,6 +78,7 @@ export interface GCEPersistentDiskSource {
   readonly readOnly?: boolean | undefined;
 }
 
+/** `azureDisk`, of the plugin `kubernetes.io/azure-disk` (core/v1). */
 export interface AzureDiskSource {
   readonly diskName: string;
   readonly diskURI: string;
@@ -81,6 +88,7 @@ export interface AzureDiskSource {
   readonly kind?: string | null | undefined;
 }
 
+/** `azureFile`, of the plugin `kubernetes.io/azure-file` (core/v1). */
 export interface AzureFileSource {
   readonly secretName: string;
   readonly shareName: string;
@@ -89,24 +97,28 @@ export interface AzureFileSource {
   readonly secretNamespace?: string | null | undefined;
 }
 
+/** `cinder`, of the plugin `kubernetes.io/cinder` (core/v1). */
 export interface CinderSource {
   readonly volumeID: string;
   readonly fsType?: string | undefined;
   readonly readOnly?: boolean | undefined;
 }
 
+/** `vsphereVolume`, of the plugin `kubernetes.io/vsphere-volume` (core/v1). */
 export interface VsphereVirtualDiskSource {
   readonly volumePath: string;
   readonly fsType?: string | undefined;
   readonly storagePolicyName?: string | undefined;
 }
 
+/** `portworxVolume`, of the plugin `kubernetes.io/portworx-volume` (core/v1). */
 export interface PortworxVolumeSource {
   readonly volumeID: string;
   readonly fsType?: string | undefined;
   readonly readOnly?: boolean | undefined;
 }
 
+/** `rbd`, of the plugin `kubernetes.io/rbd` (core/v1). */
 export interface RBDSource {
   readonly monitors?: readonly string[] | null | undefined;
   readonly image: string;
@@ -133,6 +145,7 @@ export interface InTreeSources {
 /** A member of a PersistentVolume spec, or of a pod's volume, that holds an in-tree source. */
 export type InTreeSourceName = keyof InTreeSources;
 
+/** The spec of a PersistentVolume: one in-tree source or `csi`, and what is rewritten with it (core/v1). */
 export interface PersistentVolumeSpec extends InTreeSources {
   readonly accessModes?: readonly string[] | null | undefined;
   readonly claimRef?:
@@ -144,6 +157,7 @@ export interface PersistentVolumeSpec extends InTreeSources {
   readonly volumeMode?: string | null | undefined;
 }
 
+/** A PersistentVolume, as far as translation reads or writes it (core/v1). */
 export interface PersistentVolume {
   readonly apiVersion?: string | undefined;
   readonly kind?: string | undefined;
@@ -156,15 +170,18 @@ export interface Volume extends InTreeSources {
   readonly name?: string | undefined;
 }
 
+/** A label and the values that are allowed for it (core/v1). */
 export interface TopologySelectorLabelRequirement {
   readonly key: string;
   readonly values: readonly string[];
 }
 
+/** Requirements that must all hold; the terms of a class are alternatives (core/v1). */
 export interface TopologySelectorTerm {
   readonly matchLabelExpressions?: readonly TopologySelectorLabelRequirement[] | null | undefined;
 }
 
+/** A StorageClass, as far as translation reads or writes it (storage/v1). */
 export interface StorageClass {
   readonly apiVersion?: string | undefined;
   readonly kind?: string | undefined;

@@ -5,13 +5,19 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { Admission, KindRequest, RegistryContext } from "../registry/registry-context.ts";
 
-/** One admission plugin. */
+/**
+ * One admission plugin. The registry calls it before it stores anything, synchronously: it reads the store, waits for
+ * nothing and writes nothing. It sees what the plugins before it have made. A `KubeApiError` that it throws is the answer,
+ * and nothing is stored. Objects are shared: a plugin that changes one returns a copy.
+ */
 export interface AdmissionPlugin {
   /** Name as in `--enable-admission-plugins`. */
   readonly name: string;
   /** Refuses a request, by throwing, before anything of it is done: also those to sub-resources, and deletions. */
   readonly onRequest?: (context: RegistryContext, request: KindRequest) => void;
+  /** Returns the new object as it is to be stored, which is then validated. */
   readonly onCreate?: (context: RegistryContext, request: KindRequest, object: KubeObject) => KubeObject;
+  /** Returns the changed object as it is to be stored, which is then validated; not asked about a change of the status. */
   readonly onUpdate?: (
     context: RegistryContext,
     request: KindRequest,
@@ -27,7 +33,7 @@ export interface AdmissionPlugin {
   ) => void;
 }
 
-/** Runs `plugins` in order. */
+/** Runs `plugins` in order, each on what the one before it returned; the first that throws ends it. */
 export function admissionChain(plugins: readonly AdmissionPlugin[]): Admission {
   return {
     onRequest(context, request) {

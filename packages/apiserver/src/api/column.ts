@@ -17,5 +17,6 @@ export interface Column {
   readonly cell: (object: Row, now: Date) => unknown;
 }
 
+/** An object of any kind, as the cell of a column reads it. */
 // biome-ignore lint/suspicious/noExplicitAny: cells look into objects of every kind, each into its own.
 export type Row = KubeObject & Record<string, any>;

@@ -8,8 +8,11 @@ import type { ListType } from "../api/field-type.ts";
 /** The text of a part; see the file's header. */
 export type PathElement = string;
 
+/** The part for a member, by its name. */
 export const memberElement = (name: string): PathElement => `f:${name}`;
+/** The part for an item that is a value. */
 export const valueElement = (value: unknown): PathElement => `v:${JSON.stringify(value)}`;
+/** The part for an item found by its place, from 0. */
 export const indexElement = (index: number): PathElement => `i:${index}`;
 
 /** The name of a member; undefined for items. */

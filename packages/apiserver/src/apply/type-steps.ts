@@ -2,8 +2,10 @@
 import { type FieldType, type ListType, type MapType, type StructType, untyped } from "../api/field-type.ts";
 import { memberName, type PathElement } from "./path-element.ts";
 
+/** A JSON object. */
 export type Json = Readonly<Record<string, unknown>>;
 
+/** True for a JSON object; arrays and null are none. */
 export const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 

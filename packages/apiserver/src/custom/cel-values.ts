@@ -89,6 +89,7 @@ function scalarForRules(value: unknown, schema: CustomSchema): unknown {
   }
 }
 
+/** True when the schema describes an object of its own (`x-kubernetes-embedded-resource`). */
 export function isEmbedded(schema: CustomSchema): boolean {
   return schema["x-kubernetes-embedded-resource"] === true;
 }

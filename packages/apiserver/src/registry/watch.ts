@@ -7,7 +7,12 @@ import { checkReached, checkWatchOptions, parseVersion } from "./check-list-opti
 import type { KindRequest, RegistryContext } from "./registry-context.ts";
 import { selection } from "./selection.ts";
 
-/** GET with `watch=true`. */
+/**
+ * Answers GET with `watch=true`: the changes after the requested version, after the present state where the client asks
+ * for it. A version that is too old opens a stream whose only event is the error (410).
+ *
+ * @throws KubeApiError for options that are not valid, or a streamed list of a version that is not reached yet
+ */
 export function startWatch(context: RegistryContext, request: KindRequest): WatchAnswer {
   const { store, watches } = context;
   const { query, table, namespace } = request;

@@ -2,21 +2,27 @@
 import type { Column, Row } from "../api/column.ts";
 import { humanDuration } from "./human-duration.ts";
 
+/** A column of texts. */
 export const text = (name: string, cell: Column["cell"]): Column => ({ name, type: "string", cell });
+/** A column of texts that only a wide table shows (`kubectl get -o wide`). */
 export const wide = (name: string, cell: Column["cell"]): Column => ({
   name,
   type: "string",
   priority: 1,
   cell,
 });
+/** A column of integers. */
 export const integer = (name: string, cell: Column["cell"]): Column => ({ name, type: "integer", cell });
+/** A column of booleans. */
 export const boolean = (name: string, cell: Column["cell"]): Column => ({ name, type: "boolean", cell });
+/** The name of the object. */
 export const nameColumn: Column = {
   name: "Name",
   type: "string",
   format: "name",
   cell: (o) => o.metadata?.name,
 };
+/** How long ago the object was created, as a duration for people. */
 export const ageColumn: Column = text("Age", (o, now) => age(o.metadata?.creationTimestamp, now));
 
 /** The columns of kinds that define none. */

@@ -1,12 +1,13 @@
 /**
  * What came, or went, with which minor version of Kubernetes 1.x: the one place that knows. Everything else asks
  * `version.has(…)`, `version.gate(…)`, `version.hasField(…)` or `builtInKinds(version)`, and compares no numbers.
- * Fields are in `gen/field-changes.ts` (generated from the published types of the releases) and, where a gate
+ * Fields are in `field-changes.ts` (generated from the published types of the releases) and, where a gate
  * hides them, here. Sources: the release notes and `kube_features.go` of the releases.
  */
 
-/** The oldest and the newest version that can be emulated. */
+/** The oldest minor version that can be emulated. */
 export const oldestMinor = 20;
+/** The newest minor version that can be emulated. */
 export const newestMinor = 36;
 
 /** From which minor version on something is there, and from which on no longer. */

@@ -85,6 +85,7 @@ export function nodePod(plan: DeploymentPlan): object {
         name: socketDir.name,
         hostPath: { path: `${kubeletDir}/plugins/${driver}`, type: "DirectoryOrCreate" },
       },
+      // The kubelet has made these two: where one is missing, `kubeletDir` is not its directory.
       { name: "registration-dir", hostPath: { path: `${kubeletDir}/plugins_registry`, type: "Directory" } },
       { name: "kubelet-dir", hostPath: { path: kubeletDir, type: "Directory" } },
       ...(plan.options.hostDevices === true

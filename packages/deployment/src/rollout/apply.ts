@@ -63,6 +63,7 @@ async function applied(
       throw new RolloutError(`the cluster has no ${resource.kind}${missingKindRemedy(resource)}`);
     }
     const body = { ...object, apiVersion: apiVersionOf(resource, version) };
+    // Forced: a field that another tool has set since becomes what was asked for.
     const patch = { type: "apply", body, fieldManager, force: true } as const;
     return kube.patch(resource, refOf(resource, object), dryRun ? { ...patch, dryRun } : patch, { signal });
   });

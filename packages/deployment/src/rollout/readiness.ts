@@ -10,6 +10,7 @@ export function missingOfNodes(
 ): string | undefined {
   if (daemonSet === undefined) return "the node part's DaemonSet";
   const { status, metadata } = daemonSet;
+  // Until it has seen the new template, its numbers are those of the old one.
   if ((status?.observedGeneration ?? 0) < (metadata?.generation ?? 0)) return "the DaemonSet controller";
   const wanted = status?.desiredNumberScheduled ?? 0;
   const updated = status?.updatedNumberScheduled ?? 0;

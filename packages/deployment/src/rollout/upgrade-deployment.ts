@@ -72,6 +72,7 @@ async function upgrade(
   const changed =
     leftovers.length + outdated.length > 0 || [...changes.values()].some((change) => change !== "none");
   if (!changed) {
+    // An upgrade that was interrupted while it waited has nothing left to change, and may not have come up.
     await waitForNodes(rollout, plan, rendered);
     await waitForControllers(rollout, rendered);
     return { plan, changed };
@@ -105,6 +106,7 @@ async function versionOf(rollout: Rollout, asked: DeployOptions): Promise<Partia
   const budgets = await persistently(rollout, (signal) =>
     rollout.env.kube.servedVersion(resources.podDisruptionBudgets, { signal }),
   );
+  // policy/v1 came with 1.21.
   return budgets === "v1" ? {} : { kubernetesVersion: "1.20" };
 }
 

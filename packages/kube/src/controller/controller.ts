@@ -32,17 +32,24 @@ export interface ControllerOptions<O, S extends Step>
   readonly stepsMax?: number;
 }
 
-/** A running controller. */
+/**
+ * A running controller. What wakes a key before the caches have synced is kept until then; what wakes it after `stop` is
+ * dropped. `stop` unsubscribes, lets running passes end for `drainMs`, aborts their signals and resolves once all have
+ * ended; keys that wait are forgotten.
+ */
 export interface Controller extends Component {
   /** Runs a pass over the key as soon as a worker is free. */
   wake(key: string, priority?: Priority): void;
   /** Runs a pass over the key after `ms`, in milliseconds; of several calls the earliest counts. */
   wakeAfter(key: string, ms: number): void;
-  /** Keys that wait for a worker. */
+  /** Keys that wait for a worker or for the caches. */
   readonly length: number;
 }
 
-/** Starts a controller; it waits for its caches in the background and works until it is stopped. */
+/**
+ * Starts a controller; it waits for its caches in the background and works until it is stopped. A pass that throws is
+ * logged and retried with growing delays; after a `TerminalError` the key rests until something wakes it.
+ */
 export function startController<O, S extends Step>(
   env: QueueEnv,
   options: ControllerOptions<O, S>,

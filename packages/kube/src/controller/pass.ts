@@ -15,6 +15,7 @@ export interface Step {
 
 /** What `observe` and the actions of one pass are given. */
 export interface Pass {
+  /** The key that was woken; what it means is the controller's own. */
   readonly key: string;
   /** Aborts when the controller stops or the time of the pass is over: hand it to every call. */
   readonly signal: AbortSignal;
@@ -40,12 +41,17 @@ export type Actions<O, S extends Step> = {
   ) => Next<O> | Promise<Next<O>>;
 };
 
-/** The three parts of a controller. */
+/**
+ * The three parts of a controller. A pass calls them in turn, one at a time; passes of several keys may interleave at any
+ * `await`, so nothing of a pass is kept outside it. What `observe` or an action throws fails the pass, which is retried
+ * from a fresh observation: every action can be repeated.
+ */
 export interface Steps<O, S extends Step> {
   /** Reads the state that the decision needs. @returns undefined when there is nothing to decide: the object is gone */
   observe(key: string, pass: Pass): O | undefined | Promise<O | undefined>;
   /** Names the next step. Pure: it reads no clock, logs nothing, changes nothing. */
   decide(observed: O): S;
+  /** Does one step each: one write, call, event or wait. */
   readonly actions: Actions<O, S>;
 }
 

@@ -8,12 +8,17 @@ export type Wake = (key: string, priority?: Priority) => void;
 
 /** What a source does to the queue of its controller. */
 export interface SourceQueue {
+  /** Makes a key run, soon. */
   readonly wake: Wake;
   /** Forgets the failures and the retry of a key. */
   forget(key: string): void;
 }
 
-/** Something that wakes keys. */
+/**
+ * Something that wakes keys. The controller subscribes once, after its caches have synced, and unsubscribes when it stops.
+ * A source wakes what is there already as well, since what happened before is not reported otherwise. It may wake a key too
+ * often, never too rarely.
+ */
 export interface Source {
   /** The caches it follows: the first pass begins once they have synced. */
   readonly caches: readonly SyncedCache[];
@@ -25,6 +30,7 @@ export interface Source {
 
 /** A cache as far as a controller waits for it. */
 export interface SyncedCache {
+  /** Resolves once the first list is in the cache; rejects with the signal's reason. */
   synced(signal: AbortSignal): Promise<void>;
 }
 

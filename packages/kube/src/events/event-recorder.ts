@@ -34,9 +34,15 @@ export interface EventRecorderOptions {
 /** What an event is about: an object that carries apiVersion and kind, or a reference. */
 export type EventSubject = KubeObject | ObjectReference;
 
-/** Records events in the background. */
+/**
+ * Records events in the background, one write at a time, with six attempts each. The subject's namespace is that of the
+ * Event, `default` for a subject without one. `stop` drops what is not written yet: `flush` before it where that matters.
+ */
 export interface EventRecorder extends Component {
-  /** Says that `reason` (one word in CamelCase) happened to `subject`. Returns at once. */
+  /**
+   * Says that `reason` (one word in CamelCase) happened to `subject`. Returns at once and never throws; the message is cut
+   * at 1024 characters.
+   */
   event(subject: EventSubject, type: "Normal" | "Warning", reason: string, message: string): void;
   /** Resolves once each event recorded so far is stored or dropped. */
   flush(signal: AbortSignal): Promise<void>;

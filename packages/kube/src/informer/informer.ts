@@ -46,11 +46,17 @@ export interface InformerHandler<T extends KubeObject> {
   deleted?(lastKnown: Stored<T>, how: { readonly tombstone: boolean }): void;
 }
 
-/** A running cache of one resource. */
+/**
+ * A running cache of one resource. It is empty until the first list has come, follows the server from then on, and
+ * goes on by itself after an error; after `stop` it keeps what it had. What it hands out is shared: never change it. Reads
+ * answer at once, and are as old as the watch is behind (`progress`).
+ */
 export interface Informer<T extends KubeObject> extends Component {
+  /** The object under `namespace/name`, or `name` for a kind without namespaces. */
   get(key: ObjectKey): Stored<T> | undefined;
+  /** All objects, in no particular order; the same array until something changes. */
   list(): readonly Stored<T>[];
-  /** @throws Error for an index that was not named in the options */
+  /** The objects for which the index function returned `value`. @throws Error for an index that there is not */
   byIndex(index: string, value: string): readonly Stored<T>[];
   /** Adds an index if there is none of that name. */
   addIndex(name: string, valuesOf: IndexFunction<T>): void;

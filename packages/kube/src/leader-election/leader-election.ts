@@ -63,7 +63,11 @@ export interface LeaderElectionOptions {
   readonly onLost?: () => void;
 }
 
-/** A running candidate. */
+/**
+ * A running candidate. After a term it competes again. `stop` aborts the signal of `lead`, waits until it has ended,
+ * releases the lease unless `releaseOnStop` is false, and resolves; it never rejects: a lease that cannot be released
+ * lapses.
+ */
 export interface LeaderElection extends Component {
   /** True while `lead` may act. */
   isLeader(): boolean;

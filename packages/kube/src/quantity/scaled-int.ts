@@ -3,7 +3,9 @@
  * reported, and where the reference lets a product wrap around, so does this.
  */
 
+/** The greatest int64. */
 export const maxInt64 = 2n ** 63n - 1n;
+/** The least int64. */
 export const minInt64 = -(2n ** 63n);
 
 /** Low 64 bits, read as a signed number. */

@@ -59,14 +59,19 @@ export interface WorkQueueOptions {
   readonly reconcileTimeoutMs?: number;
   /** On `stop`, running reconciles may end by themselves for this long before their signal aborts; default 0. */
   readonly drainMs?: number;
+  /** Never called twice at a time for one key, nor from within `add`; `workers` calls at most at once. */
   readonly reconcile: Reconcile;
 }
 
-/** A running queue. */
+/**
+ * A running queue. While keys in the background wait, changed ones get three turns of four; each kind is in the order of
+ * arrival. `stop` drops what waits, lets running reconciles end for `drainMs`, aborts their signals and resolves once they
+ * have ended; from then on `add` and `addAfter` do nothing.
+ */
 export interface WorkQueue extends Component {
   /** Runs the key as soon as a worker is free; in the background what no event asks for: a first list, a resync. */
   add(key: string, priority?: Priority): void;
-  /** Runs the key after `ms`; of several calls the earliest time counts. */
+  /** Runs the key after `ms` milliseconds; of several calls the earliest time counts. */
   addAfter(key: string, ms: number): void;
   /** Forgets the key's failures and its retry: its object is gone. */
   forget(key: string): void;
@@ -77,7 +82,10 @@ export interface WorkQueue extends Component {
 /** The seams of a queue; with `ownWrites` each pass begins once the caches show what was written before. */
 export type QueueEnv = RuntimeEnv & Pick<KubeEnv, "ownWrites">;
 
-/** Starts a queue and its workers. */
+/**
+ * Starts a queue and its workers. A reconcile that throws is logged and runs again with growing delays; after a
+ * {@link TerminalError} the key runs again only when it is added. A result without `requeueAfterMs` ends the work on it.
+ */
 export function startWorkQueue(env: QueueEnv, options: WorkQueueOptions): WorkQueue {
   return new KeyedWorkQueue(env, options);
 }

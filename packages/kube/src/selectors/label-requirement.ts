@@ -3,6 +3,7 @@ import { labelValueErrors, qualifiedNameErrors } from "./validation.ts";
 
 /** Operators as the text form of selectors writes them. */
 export const labelOperators = ["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"] as const;
+/** One of {@link labelOperators}. */
 export type LabelOperator = (typeof labelOperators)[number];
 
 /** Labels of an object. */

@@ -67,7 +67,10 @@ export interface EndingComponent extends Component {
   readonly failed: Promise<Error>;
 }
 
-/** Starts the node service and its registrar. */
+/**
+ * Starts the node service on its socket below the kubelet root, and its registrar; resolves once the service listens. For a
+ * driver elsewhere it waits, as long as it takes, until that is ready. `stop` closes both; what is mounted stays.
+ */
 export async function startCsiDriverOnNode(
   env: CsiDriverEnv,
   options: CsiDriverOnNodeOptions,
@@ -111,7 +114,10 @@ export interface CsiDriverControllerOptions extends DriverSource {
 
 const defaultSidecars: SidecarsOptions["sidecars"] = { provisioner: {}, attacher: {}, resizer: {} };
 
-/** Starts the controller service with its sidecars, which share its connection and their caches. */
+/**
+ * Starts the controller service with its sidecars, which share its connection and their caches; resolves once the service
+ * listens. For a driver elsewhere it waits, as long as it takes, until that is ready.
+ */
 export async function startCsiDriverController(
   env: CsiDriverEnv & { readonly kube: KubeClient },
   options: CsiDriverControllerOptions,

@@ -20,7 +20,12 @@ export interface NodeAgentOptions {
   readonly ebsLimit?: number;
 }
 
-/** Starts a node agent. */
+/**
+ * Starts a node agent; returns at once. It registers the Node, mounts and runs the pods bound to it, and goes on where an
+ * earlier agent of the node has stopped.
+ *
+ * @throws FeatureGateError for a gate that is unknown or locked
+ */
 export function startNodeAgent(env: KubeletEnv, options: NodeAgentOptions): Component {
   const gates = featureGates(volumeGates, options.gates);
   return startKubelet(env, {

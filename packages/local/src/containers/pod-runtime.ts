@@ -35,12 +35,24 @@ export type PodState =
   | { readonly kind: "running" }
   | { readonly kind: "ended"; readonly exitCode: number };
 
-/** Runs pods, one container each. */
+/**
+ * Runs pods, one container each. Pods are known by UID. The pod worker calls it, for one pod one call at a time; a call
+ * that failed or was aborted may have taken effect, and is repeated.
+ */
 export interface PodRuntime extends ContainerRuntime {
-  /** Starts the pod, or finds it running. Idempotent; an ended pod is started again. */
+  /**
+   * Starts the pod, or finds it running; resolves once its container runs or has ended. Idempotent; an ended pod is
+   * started again.
+   *
+   * @throws Error when the container does not start in time
+   */
   ensureRunning(sandbox: PodSandbox, signal: AbortSignal): Promise<void>;
+  /** How its container is now; `absent` for a pod that was never started or has been terminated. */
   state(podUID: string, signal: AbortSignal): Promise<PodState>;
-  /** Ends the pod (SIGTERM, SIGKILL after `graceMs`); resolves when nothing of it runs or holds a mount. */
+  /**
+   * Ends the pod (SIGTERM, SIGKILL after `graceMs`, in milliseconds) and forgets it; resolves when nothing of it runs or
+   * holds a mount. Fine for a pod it does not know.
+   */
   terminate(podUID: string, graceMs: number, signal: AbortSignal): Promise<void>;
   /** UIDs of all pods it knows, running or ended. */
   list(signal: AbortSignal): Promise<readonly string[]>;

@@ -37,7 +37,10 @@ export interface KubeletOptions {
   readonly plugins: readonly VolumePlugin[];
 }
 
-/** Starts the node agent. */
+/**
+ * Starts the node agent; returns at once. `stop` ends its work and leaves pods running and volumes mounted, for the next
+ * agent to find.
+ */
 export function startKubelet(env: KubeletEnv, options: KubeletOptions): Component {
   const { identity, rootDir, logDir, gates, plugins } = options;
   const { nodeName } = identity;

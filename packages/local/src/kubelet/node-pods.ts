@@ -12,7 +12,7 @@ import {
 const podsByUIDIndex = "uid";
 const deletingIndex = "deleting";
 
-/** Starts the cache. */
+/** Starts the cache of the pods bound to the node, with the indexes that the functions below read; the caller stops it. */
 export function startNodePods(env: KubeEnv, nodeName: string): Informer<Pod> {
   return startInformer(env, resources.pods, {
     fieldSelector: `spec.nodeName=${nodeName}`,

@@ -38,7 +38,10 @@ export interface NodeReporter extends Component {
   wake(): void;
 }
 
-/** Starts the reporter, which reports at once. */
+/**
+ * Starts the reporter: at once, then every ten seconds and when woken, it makes the Node where there is none, posts the
+ * status where it differs or is five minutes old, and hands the `volumesInUse` of the stored Node to `volumes`.
+ */
 export function startNodeReporter(
   env: RuntimeEnv & { readonly kube: KubeClient },
   { identity, volumes }: NodeReporterOptions,

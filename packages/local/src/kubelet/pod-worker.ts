@@ -45,7 +45,10 @@ export interface PodWorker extends Component {
   wakeDeleting(): void;
 }
 
-/** Starts the worker. */
+/**
+ * Starts the worker; the first pass begins once `pods` has synced. It hands the pods of the node to `volumes` before it
+ * looks at the one that changed. `stop` leaves containers running.
+ */
 export function startPodWorker(env: PodWorkerEnv, options: PodWorkerOptions): PodWorker {
   const { pods } = options;
   const scope = new ComponentScope((error) => env.logger.error("pod worker failed", { error }));

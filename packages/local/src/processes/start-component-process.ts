@@ -70,7 +70,10 @@ const starters: Readonly<Record<ProcessKind, (context: ProcessContext) => Promis
   "node-agent": startNode,
 };
 
-/** Starts one process's component. */
+/**
+ * Starts one process's component from what lies in the cluster directory: configuration, gates, kubeconfigs. Resolves once
+ * it has started. When `ended` settles, the process exits with the reason, and its supervisor starts it again.
+ */
 export async function startComponentProcess(
   kind: ProcessKind,
   options: ProcessOptions,

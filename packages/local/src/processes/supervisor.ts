@@ -48,7 +48,7 @@ export interface SupervisorEnv {
 
 /** A running supervisor. */
 export interface Supervisor extends Component {
-  /** Starts a process and keeps it running. */
+  /** Starts a process and keeps it running: one that ends is started again, with delays that grow while it ends early. */
   supervise(spec: ProcessSpec): void;
   /** A process that has ended {@link failingAfter} times in a row without having been healthy. */
   failing(): { readonly spec: ProcessSpec; readonly ended: string } | undefined;
@@ -63,7 +63,10 @@ const healthyMs = 10_000;
 const killAfterMs = 5000;
 const helpersWithinMs = 5000;
 
-/** Starts an empty supervisor. */
+/**
+ * Starts a supervisor of no process yet. `stop` ends the processes one after the other, the last started first, each with
+ * SIGTERM and, five seconds later, SIGKILL.
+ */
 export function startSupervisor(env: SupervisorEnv): Supervisor {
   const tasks: { readonly spec: ProcessSpec; readonly group: TaskGroup; readonly health: Health }[] = [];
   return {

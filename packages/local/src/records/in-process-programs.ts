@@ -6,8 +6,9 @@ import type { Clock, SimulatedHost } from "@longshore/runtime";
 import type { Program } from "../containers/program-pod-runtime.ts";
 import { lastRecord, recordLine } from "./records.ts";
 
-/** Names of the programs, to be used as container commands. */
+/** The container command of the program that appends records. */
 export const writerProgram = "writer";
+/** The container command of the program that logs the records it finds, and ends. */
 export const readerProgram = "reader";
 
 /** The programs on a node. */

@@ -40,7 +40,10 @@ export interface SchedulerOptions {
   readonly migrates: (inTreePluginName: string) => boolean;
 }
 
-/** Starts the scheduler. */
+/**
+ * Starts the scheduler for pods without a node; it works in the background until it is stopped. A pod that fits nowhere
+ * gets an event; it is looked at again every five seconds, and when something changes that may make room.
+ */
 export function startScheduler(given: WorkloadsEnv, options: SchedulerOptions): Component {
   const env = trackWrites(given, given.informers);
   const caches = schedulerCaches(env.informers);

@@ -8,7 +8,10 @@ import { startNodeLeaseController } from "./node-lease-controller.ts";
 import { startNodeTaintController } from "./node-taint-controller.ts";
 import type { WorkloadsEnv } from "./workloads-env.ts";
 
-/** Starts both controllers. */
+/**
+ * Starts both controllers on the shared caches; they work in the background until they are stopped. They write taints and
+ * the Ready condition, and evict nothing.
+ */
 export function startNodeLifecycleController(given: WorkloadsEnv): Component {
   const env = trackWrites(given, given.informers);
   const controllers = [startNodeTaintController(env), startNodeLeaseController(env)];

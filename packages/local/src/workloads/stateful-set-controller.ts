@@ -10,7 +10,10 @@ import type { WorkloadsEnv } from "./workloads-env.ts";
 
 const podsByOwnerIndex = "statefulset/ownerUID";
 
-/** Starts the StatefulSet controller. */
+/**
+ * Starts the StatefulSet controller on the shared caches, two sets at a time; it works in the background until it is
+ * stopped. A pass walks its plan to the end; a write that fails is retried from a fresh observation.
+ */
 export function startStatefulSetController(given: WorkloadsEnv): Component {
   const env = trackWrites(given, given.informers);
   const sets = env.informers.of(resources.statefulSets);

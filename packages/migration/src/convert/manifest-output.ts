@@ -11,6 +11,7 @@ export interface ManifestWriter {
   write(bytes: Uint8Array): void | Promise<void>;
 }
 
+/** The form of the output: YAML documents, one JSON `List`, or one line of JSON an object. */
 export type OutputFormat = "yaml" | "json" | "jsonl";
 
 /** Enough for a few objects: most inputs have no more, and a buffer that is left weighs on the whole heap's collection. */

@@ -143,6 +143,7 @@ function isText(text: Uint8Array, bytes: Uint8Array, start: number, end: number)
   return true;
 }
 
+/** The byte `{`; those of the other characters with a meaning in JSON follow. */
 export const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
 const OPEN_BRACKET = 91;

@@ -7,16 +7,21 @@ import { setMaxListeners } from "node:events";
 
 /** A timer that has been set; `cancel` is idempotent and a no-op once the timer has fired. */
 export interface Timer {
+  /** From here on it does not fire. */
   cancel(): void;
 }
 
-/** Time, as a component sees it. */
+/**
+ * Time, as a component sees it. Timers, and with them sleeps and deadlines, fire in the order of their due time, those
+ * of one instant in the order they were set, and never before the code that set them has gone on. A delay below 0 counts
+ * as 0; there is no longest one.
+ */
 export interface Clock {
   /** Wall time, for timestamps in API objects. It can jump: never use it to measure a duration. */
   now(): Date;
   /** Milliseconds from an arbitrary origin, never decreasing; for back-off, deadlines and metrics. */
   monotonicMs(): number;
-  /** Resolves after `ms`, or rejects with the signal's reason if that comes first. */
+  /** Resolves after `ms` milliseconds, or rejects with the signal's reason if that comes first. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
   /** Calls `fire` once, `ms` milliseconds from now, unless cancelled before. */
   timer(ms: number, fire: () => void): Timer;

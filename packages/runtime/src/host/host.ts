@@ -141,8 +141,11 @@ export interface Host {
   removeDirectory(path: string): Promise<void>;
   /** Removes a tree but never crosses into a mount: EBUSY when one is below it. */
   removeTree(path: string): Promise<void>;
+  /** Renames, over a file or an empty directory at `to`; ENOTEMPTY over another, EBUSY for a mount point. */
   rename(from: string, to: string): Promise<void>;
+  /** Makes a link; its target may be relative and need not exist. EEXIST when anything is at `path`. */
   symlink(target: string, path: string): Promise<void>;
+  /** The target of a link as it was given; undefined when no link is at `path`. */
   readLink(path: string): Promise<string | undefined>;
   /**
    * Changes the group of everything below `path`, then of `path` itself: owner group `gid`, permission bits or-ed with
@@ -167,6 +170,7 @@ export interface Host {
   bindMount(source: string, target: string, options?: { readonly readOnly?: boolean }): Promise<void>;
   /** Unmounts the topmost mount on `target`; EINVAL when nothing is mounted there. */
   unmount(target: string): Promise<void>;
+  /** Whether something is mounted at `path`, or where a link at `path` leads; false when nothing is there. */
   isMountPoint(path: string): Promise<boolean>;
   /** Mounts at or below `prefix`, in mount order. */
   listMounts(prefix: string): Promise<readonly Mount[]>;

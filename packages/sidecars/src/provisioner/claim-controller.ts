@@ -30,7 +30,10 @@ export type QueueSettings = Pick<
   "workers" | "backoff" | "retryRate" | "resyncMs"
 >;
 
-/** Starts the controller of the claims. */
+/**
+ * Starts the controller of the claims, by `namespace/name`; `claims` may still be filling. Claims of other drivers are left
+ * alone. A call to the driver that fails is retried with the delays of `queue`.
+ */
 export function startClaims(
   context: ClaimContext & { readonly claims: Informer<PersistentVolumeClaim> },
   queue: QueueSettings,

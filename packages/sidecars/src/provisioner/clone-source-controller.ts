@@ -45,7 +45,10 @@ export interface CloneSourceContext extends ProtectionContext {
   readonly claims: Informer<PersistentVolumeClaim>;
 }
 
-/** Starts the controller. */
+/**
+ * Starts the controller of claims that hold the clone finalizer. It reads the index `byCloneSource` of `claims`, and only
+ * removes finalizers: a claim that is not being deleted keeps its own.
+ */
 export function startCloneSources(
   context: CloneSourceContext,
   queue: Pick<ControllerOptions<never, never>, "workers" | "backoff" | "retryRate">,

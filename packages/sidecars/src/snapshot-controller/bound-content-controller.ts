@@ -71,7 +71,10 @@ export interface BoundContentContext<C extends KubeObject> {
 
 type Observation<C extends KubeObject> = ObservedBoundContent & { readonly content: Stored<C> };
 
-/** Starts the controller of one kind of contents. */
+/**
+ * Starts the controller of one kind of contents, by name. It adds the finalizer of a bound content and announces its
+ * deletion by an annotation; the snapshotter deletes the snapshot and removes the finalizer.
+ */
 export function startBoundContents<C extends KubeObject>(
   context: BoundContentContext<C>,
   queue: Pick<ControllerOptions<never, never>, "name" | "workers" | "backoff" | "resyncMs">,

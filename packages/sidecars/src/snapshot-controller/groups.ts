@@ -28,7 +28,10 @@ import {
 } from "./snapshot-caches.ts";
 import type { MeasuredState, SnapshotMetrics } from "./snapshot-metrics.ts";
 
-/** Starts the controller of group snapshots. */
+/**
+ * Starts the controller of group snapshots, by `namespace/name`; the caches may still be filling. Its first pass begins once
+ * they have synced. What is wrong with a group is stored in its status and reported as an event.
+ */
 export function startGroups(
   context: GroupContext & { readonly metrics: SnapshotMetrics },
   caches: SnapshotCaches & { readonly groups: GroupCaches },

@@ -29,7 +29,10 @@ import type { SnapshotFacts } from "./snapshot-goal.ts";
 import type { MeasuredState, SnapshotMetrics } from "./snapshot-metrics.ts";
 import type { ObservedSnapshot, SnapshotStep } from "./snapshot-step.ts";
 
-/** Starts the controller of snapshots. */
+/**
+ * Starts the controller of snapshots, by `namespace/name`; the caches may still be filling. Its first pass begins once they
+ * have synced. It calls no driver: it makes contents, which the snapshotter of the driver serves.
+ */
 export function startSnapshots(
   context: SnapshotContext & { readonly metrics: SnapshotMetrics },
   caches: SnapshotCaches,

@@ -34,7 +34,10 @@ export function decideSourceClaim({ claim, isInUse }: ObservedSourceClaim): Sour
   return { step: isHeld && !isInUse ? "removeFinalizer" : "settle" };
 }
 
-/** Starts the controller of source claims. */
+/**
+ * Starts the controller of source claims, by `namespace/name`. It removes the finalizer and never adds it: the passes of
+ * snapshots do. It reads the index `bySourceClaim` of the snapshots.
+ */
 export function startSourceClaims(
   env: KubeEnv,
   caches: SnapshotCaches,

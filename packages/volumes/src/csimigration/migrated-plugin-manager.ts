@@ -18,7 +18,11 @@ export class SpecTranslationError extends Error {
   override readonly name = "SpecTranslationError";
 }
 
-/** The migration decisions of one component. */
+/**
+ * The migration decisions of one component: attach/detach, the PV controllers and the expand controller ask by the gates
+ * of the control plane, the volume manager by what is in force on its node (`PathsInForce`). Pure but for the gates,
+ * which each call reads. In-tree plugins go by their qualified names, e.g. `kubernetes.io/aws-ebs`.
+ */
 export interface MigratedPluginManager {
   /** `CSIMigration` and the plugin's own gate. False for unknown names, CSI driver names included. */
   isMigrationEnabledForPlugin(inTreePluginName: string): boolean;

@@ -14,13 +14,22 @@ import type {
 } from "./volume-plugin.ts";
 import type { VolumeSpec } from "./volume-spec.ts";
 
-/** The part of the plugin that the node half provides. */
+/**
+ * The part of the plugin that the node half provides. The plugin hands these calls on, so each has the contract of the
+ * same member of `volume-plugin.ts`. All need a node's host: elsewhere they fail as a broken invariant.
+ */
 export interface PluginNodeHalf {
+  /** As `VolumePlugin.newMounter`. */
   newMounter(spec: VolumeSpec, pod: Pod): Promise<Mounter>;
+  /** As `VolumePlugin.newUnmounter`. */
   newUnmounter(volumeName: string, podUID: string): Promise<Unmounter>;
+  /** As `VolumePlugin.constructVolumeSpec`. */
   constructVolumeSpec(volumeName: string, mountPath: string): Promise<VolumeSpec>;
+  /** As `DeviceMountableVolumePlugin.newDeviceMounter`. */
   newDeviceMounter(): DeviceMounter;
+  /** As `DeviceMountableVolumePlugin.newDeviceUnmounter`. */
   newDeviceUnmounter(): DeviceUnmounter;
+  /** As `NodeExpandableVolumePlugin.nodeExpand`. */
   nodeExpand(options: NodeExpandOptions, signal: AbortSignal): Promise<boolean>;
 }
 

@@ -11,23 +11,34 @@ import type { VolumeSpec } from "./volume-spec.ts";
 
 /** What every plugin has. */
 export interface VolumePlugin {
-  /** Called exactly once, before any other method. */
+  /** Called exactly once, before any other method. A plugin that fails is left out; the others are not affected. */
   init(host: VolumeHost): Promise<void>;
   /** A qualified name with exactly one slash, e.g. `kubernetes.io/aws-ebs`. */
   readonly pluginName: string;
   /** The plugin's own name of the volume, e.g. `<driver>^<handle>`; the second half of the unique name. */
   getVolumeName(spec: VolumeSpec): string;
+  /** Whether the volume is the plugin's, by the kind of its source alone; of all plugins at most one may say so. */
   canSupport(spec: VolumeSpec): boolean;
+  /** A mounter of the volume for one pod. Mounts nothing yet. */
   newMounter(spec: VolumeSpec, pod: Pod): Promise<Mounter>;
+  /** An unmounter of a pod's directory. `volumeName` is the spec's name, which names the directory (`specName`). */
   newUnmounter(volumeName: string, podUID: string): Promise<Unmounter>;
-  /** Rebuilds a spec that is good for unmounting, from what lies on disk. */
+  /**
+   * Rebuilds a spec that is good for unmounting only, from what lies on disk; fails where that does not say enough.
+   *
+   * @param volumeName the spec's name, as for {@link newUnmounter}
+   * @param mountPath the volume's directory in the pod
+   */
   constructVolumeSpec(volumeName: string, mountPath: string): Promise<VolumeSpec>;
+  /** Whether the `mountOptions` of a StorageClass may be given to its volumes. */
   supportsMountOption(): boolean;
 }
 
 /** Has volumes that are attached to a node before it mounts them. */
 export interface AttachableVolumePlugin extends DeviceMountableVolumePlugin {
+  /** Calls no provider. What it throws means that nothing was asked of one. */
   newAttacher(): Attacher;
+  /** Whether this volume is attached at all: a CSI driver can do without (`CSIDriver.spec.attachRequired`). */
   canAttach(spec: VolumeSpec): Promise<boolean>;
 }
 
@@ -37,41 +48,49 @@ export interface AttachableVolumePlugin extends DeviceMountableVolumePlugin {
  */
 export interface InTreeAttachableVolumePlugin extends AttachableVolumePlugin {
   newAttacher(): InTreeAttacher;
+  /** Calls no provider, like {@link newAttacher}. */
   newDetacher(): Detacher;
 }
 
 /** How the node mounts a device once for all pods. */
 export interface DeviceMountableVolumePlugin extends VolumePlugin {
+  /** Mounts nothing yet. */
   newDeviceMounter(): DeviceMounter;
+  /** Unmounts nothing yet. */
   newDeviceUnmounter(): DeviceUnmounter;
+  /** Whether this volume has a mount that pods share: an inline CSI volume has none. */
   canDeviceMount(spec: VolumeSpec): Promise<boolean>;
 }
 
 /** How the persistent-volume controller makes volumes. */
 export interface ProvisionableVolumePlugin extends VolumePlugin {
+  /** A provisioner of one volume. Makes nothing yet. */
   newProvisioner(options: VolumeOptions): Provisioner;
 }
 
 /** How the persistent-volume controller deletes volumes. */
 export interface DeletableVolumePlugin extends VolumePlugin {
+  /** A deleter of one volume. Deletes nothing yet. */
   newDeleter(spec: VolumeSpec): Deleter;
 }
 
 /** How the expand controller grows volumes. */
 export interface ExpandableVolumePlugin extends VolumePlugin {
-  /** Grows the device; returns its new size in bytes. */
+  /** Grows the device to at least `newSizeBytes`; returns its size then, in bytes. Idempotent. */
   expandVolumeDevice(
     spec: VolumeSpec,
     newSizeBytes: bigint,
     oldSizeBytes: bigint,
     signal: AbortSignal,
   ): Promise<bigint>;
+  /** Whether the file system on it has to grow on the node afterwards. */
   requiresFSResize(): boolean;
 }
 
 /** What is to grow on the node, and where it is. */
 export interface NodeExpandOptions {
   readonly spec: VolumeSpec;
+  /** What {@link Attacher.waitForAttach} returned; empty for a volume that is not attached. */
   readonly devicePath: string;
   /** The global mount; empty where the volume has none. */
   readonly deviceMountPath: string;
@@ -95,22 +114,29 @@ export interface ListedAttachment {
   /** The plugin's own name of the volume. */
   readonly volumeName: string;
   readonly nodeName: string;
+  /** The device on the node. */
   readonly devicePath: string;
 }
 
 /** Can say what is attached, so that an attach that was in flight when a controller died is found again. */
 export interface AttachmentListingVolumePlugin extends VolumePlugin {
+  /** Every volume of the plugin that is attached to a node the provider knows; empty where there is no provider. */
   listAttachments(signal: AbortSignal): Promise<readonly ListedAttachment[]>;
 }
 
 /** What a new volume is to be like. */
 export interface VolumeOptions {
   readonly reclaimPolicy: "Delete" | "Retain" | "Recycle";
+  /** Of the StorageClass. */
   readonly mountOptions: readonly string[];
+  /** The name of the PV; the same for each call on behalf of one claim. */
   readonly pvName: string;
+  /** The claim that asks for the volume: its size and access modes. */
   readonly pvc: PersistentVolumeClaim;
   readonly clusterName: string;
+  /** Kept with the disk, where the provider has tags. */
   readonly cloudTags: Readonly<Record<string, string>>;
+  /** Of the StorageClass. */
   readonly parameters: Readonly<Record<string, string>>;
 }
 
@@ -119,8 +145,15 @@ export type AllowedTopologies = readonly {
   readonly matchLabelExpressions?: readonly { readonly key: string; readonly values: readonly string[] }[];
 }[];
 
+/** Makes one volume. The provisioning controller calls it, again and again until the PV is stored. */
 export interface Provisioner {
-  /** Makes the volume and returns a PV that is not stored yet. Idempotent by `pvName`. */
+  /**
+   * Makes the volume and returns a PV that is not stored yet. Idempotent by `pvName`: a second call finds the disk of
+   * the first. An error may leave a disk behind, which the next call finds.
+   *
+   * @param selectedNode the node that the scheduler has chosen; undefined where the volume does not wait for one
+   * @param allowedTopologies of the StorageClass; empty: everywhere
+   */
   provision(
     selectedNode: { readonly name: string; readonly labels: Readonly<Record<string, string>> } | undefined,
     allowedTopologies: AllowedTopologies,
@@ -128,34 +161,63 @@ export interface Provisioner {
   ): Promise<PersistentVolume>;
 }
 
+/** Deletes one volume. The deletion controller calls it for a released PV, and retries with growing delays. */
 export interface Deleter {
-  /** Resolves when the volume is gone; a volume already gone is fine. */
+  /**
+   * Resolves when the volume is gone; a volume already gone is fine.
+   *
+   * @throws DeletedVolumeInUseError while it is attached: it is tried again, and the PV does not become Failed
+   */
   delete(signal: AbortSignal): Promise<void>;
 }
 
-/** Ownership and size requested for a mount. */
+/** Ownership requested for a mount. */
 export interface MounterArgs {
+  /** The group that the volume's files are given to, by its number. */
   readonly fsGroup?: number;
+  /** As the pod has it; no plugin here reads it: they change the group at every mount. */
   readonly fsGroupChangePolicy?: "OnRootMismatch" | "Always";
 }
 
+/**
+ * Mounts one volume for one pod. The volume manager calls it after the device is mounted, where the volume has one, and
+ * never twice at a time for one directory.
+ */
 export interface Mounter {
-  /** The volume's directory in the pod. */
+  /** Where the pod finds the volume: an absolute path below the kubelet root. */
   getPath(): string;
+  /** Whether the pod's mount refuses writes. */
   readonly readOnly: boolean;
-  /** Mounts at `getPath()`. Idempotent: may be called again on a mounted volume. */
+  /**
+   * Mounts at `getPath()`, and gives the files to `fsGroup`. Idempotent: may be called again on a mounted volume.
+   *
+   * @throws TransientOperationError when it could not begin, UncertainProgressError when it may have mounted; any other
+   * error says that nothing was mounted. The outermost error counts, so these are never wrapped.
+   */
   setUp(args: MounterArgs, signal: AbortSignal): Promise<void>;
 }
 
+/**
+ * Unmounts one volume from one pod. The volume manager calls it once the pod neither wants the volume nor may have a
+ * container that uses it; and so for what an earlier agent has left.
+ */
 export interface Unmounter {
+  /** What `getPath` of the {@link Mounter} says. */
   getPath(): string;
-  /** Works knowing only volume name and pod UID. Idempotent. */
+  /** Unmounts and removes the directory. Works knowing only volume name and pod UID. Idempotent. */
   tearDown(signal: AbortSignal): Promise<void>;
 }
 
+/** Mounts the device of a volume once for all pods of the node (CSI: stages it), before the first of them mounts it. */
 export interface DeviceMounter {
-  /** The global mount shared by all pods of a node. */
+  /** The global mount shared by all pods of a node: an absolute path below the kubelet root. */
   getDeviceMountPath(spec: VolumeSpec): string;
+  /**
+   * Mounts at `deviceMountPath`. Idempotent. A device that holds a file system is never formatted.
+   *
+   * @param devicePath what {@link Attacher.waitForAttach} returned; empty for a volume that is not attached
+   * @throws as {@link Mounter.setUp}
+   */
   mountDevice(
     spec: VolumeSpec,
     devicePath: string,
@@ -164,28 +226,51 @@ export interface DeviceMounter {
   ): Promise<void>;
 }
 
+/**
+ * Attaches volumes to nodes. The attach/detach controller calls `attach` (of in-tree plugins) and `volumesAreAttached`; of attaches and detaches
+ * it has at most one under way for a disk, or for a disk and node where several nodes may have the disk. The volume manager
+ * of the node calls the rest.
+ */
 export interface Attacher extends DeviceMounter {
-  /** For each spec, by plugin volume name, whether it is still attached. */
+  /** Whether each is still attached to the node, by the spec that was given. An answer can be older than an attach. */
   volumesAreAttached(
     specs: readonly VolumeSpec[],
     nodeName: string,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<VolumeSpec, boolean>>;
-  /** On the node: waits until the device is usable; returns its path (for CSI: the attachment's name). */
+  /**
+   * On the node: waits until the device is usable; returns its path (for CSI: the attachment's name, empty where the
+   * driver needs no attach). Has no deadline of its own.
+   *
+   * @param devicePath what the controller has reported in the Node's `status.volumesAttached`
+   */
   waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal): Promise<string>;
 }
 
+/** Attaches by calls to the provider. */
 export interface InTreeAttacher extends Attacher {
-  /** Attaches and returns the device path (empty where the plugin has none). Idempotent. */
+  /**
+   * Attaches and returns the device path (empty where the plugin has none). Idempotent.
+   *
+   * @throws DanglingAttachError when another node has the volume. After any other error it may be attached all the same.
+   */
   attach(spec: VolumeSpec, nodeName: string, signal: AbortSignal): Promise<string>;
 }
 
+/** Unmounts the device of a volume (CSI: unstages it), once no pod of the node has it mounted, and before it is detached. */
 export interface DeviceUnmounter {
+  /** Unmounts and removes the directory; needs the path alone. Idempotent: fine when nothing is mounted there. */
   unmountDevice(deviceMountPath: string, signal: AbortSignal): Promise<void>;
 }
 
+/** Detaches volumes from nodes. The attach/detach controller calls `detach`, the volume manager the rest. */
 export interface Detacher extends DeviceUnmounter {
-  /** `volumeName` is the plugin's own name (`getVolumeName`), not the unique name. Idempotent. */
+  /**
+   * Resolves once the volume is not attached to the node; fine when it was not, or when the node is gone. Idempotent.
+   * After an error it may still be attached.
+   *
+   * @param volumeName the plugin's own name (`getVolumeName`), not the unique name
+   */
   detach(volumeName: string, nodeName: string, signal: AbortSignal): Promise<void>;
 }
 

@@ -62,6 +62,7 @@ export interface NodeVolumesOptions {
 
 /** A volume that a container can be started with. */
 export interface MountedVolume {
+  /** Where it is mounted on the node. */
   readonly path: string;
   readonly readOnly: boolean;
 }
@@ -76,7 +77,11 @@ export interface NodeVolumesStatus {
   readonly error: string | undefined;
 }
 
-/** The volume side of the node agent. */
+/**
+ * The volume side of the node agent. The shell reports pods and what is posted, and asks before it starts or forgets a
+ * pod. All but `waitForAttachAndMount` answer at once; as long as the plugins are being initialised, nothing counts as
+ * mounted and nothing as gone. `stop` ends work under way and unmounts nothing.
+ */
 export interface NodeVolumes extends Component {
   /** Every pod bound to this node, as last known; the first call says that all of them are known. */
   setPods(pods: readonly Stored<Pod>[]): void;
@@ -89,6 +94,7 @@ export interface NodeVolumes extends Component {
   mountedVolumes(podUID: string): ReadonlyMap<string, MountedVolume>;
   /** True once nothing of the pod's volumes is mounted or may be mounted on this node. */
   podVolumesGone(podUID: string): boolean;
+  /** What is to be posted in the Node's status, as of now. */
   status(): NodeVolumesStatus;
   /** `status().volumesInUse`. */
   volumesInUse(): readonly string[] | undefined;
@@ -100,7 +106,10 @@ export interface NodeVolumes extends Component {
   conditions(): readonly NodeCondition[];
 }
 
-/** Starts it; returns at once and works in the background. */
+/**
+ * Starts it; returns at once and works in the background. It registers plugins, and mounts once `setPods` has been called
+ * and the paths of the in-tree plugins are decided; what an earlier agent has mounted is found again first.
+ */
 export function startNodeVolumes(env: NodeVolumesEnv, options: NodeVolumesOptions): NodeVolumes {
   return new RunningNodeVolumes(env, options);
 }

@@ -43,7 +43,12 @@ export function retryBackoff(values: ControllerValues) {
   return { initialMs: values["retry-interval-start"], maximumMs: values["retry-interval-max"] };
 }
 
-/** Starts the sidecars that have options. */
+/**
+ * Starts the sidecars that have options, on one connection to the driver and one client; they wait for the driver in the
+ * background. Under leader election, `/healthz/leader-election` says whether a leader hangs.
+ *
+ * @throws UsageError for an address of the driver that is none, or times of leases that do not go together
+ */
 export async function startControllerSidecars(
   shell: Shell,
   flags: ReadFlags<typeof controllerFlags>,

@@ -40,7 +40,10 @@ const planKey = "plan";
 const itemPrefix = "item ";
 const objectPrefix = "object ";
 
-/** Starts the controller in `scope`. */
+/**
+ * Starts the controller in `scope`, which stops it; the caches of `context` have synced. The driver is asked for every
+ * figure at once and then every `pollIntervalMs`; between, for what has changed.
+ */
 export function startCapacity(context: CapacityContext, scope: ComponentScope): CapacityController {
   const view = planView(context);
   const controller = startPasses(context, view);

@@ -65,7 +65,11 @@ export interface PluginRegistration extends Component {
   wake(): void;
 }
 
-/** Starts looking for plugins. */
+/**
+ * Starts looking for registration sockets below `rootDir`; returns at once. Each plugin is registered with the handler of
+ * its type while its socket is there, and deregistered when that goes. A registration that fails is repeated with growing
+ * delays, each socket on its own. `stop` deregisters nothing.
+ */
 export function startPluginRegistration(env: Env, options: PluginRegistrationOptions): PluginRegistration {
   return new RunningRegistration(env, options);
 }
