@@ -34,9 +34,9 @@ test.each([
 
 test("a folder that is known may reach, and is seen to need it", () => {
   const used = new Set<KnownReach>();
-  expect(found("tests/a.ts", 'import "../packages/kube/src/client.ts";', used)).toEqual([]);
+  expect(found("tests/a.ts", 'import "../packages/kube/src/kube-client.ts";', used)).toEqual([]);
   expect([...used]).toEqual([known]);
-  expect(found("examples/a.ts", 'import "../packages/kube/src/client.ts";')).toEqual([
+  expect(found("examples/a.ts", 'import "../packages/kube/src/kube-client.ts";')).toEqual([
     "1 packages/kube/src/kube-client.ts",
   ]);
 });
