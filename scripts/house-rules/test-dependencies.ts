@@ -21,11 +21,6 @@ export const knownDependencies: readonly KnownDependency[] = [
   { tested: "deployment", needs: "apiserver", because: server },
   { tested: "dashboard", needs: "apiserver", because: server },
   {
-    tested: "sidecars",
-    needs: "reference-driver",
-    because: "whole cycles of the sidecars run with a driver that has disks and snapshots",
-  },
-  {
     tested: "deployment",
     needs: "sidecars",
     because: "what it lets a sidecar do is compared with what the sidecar does",
