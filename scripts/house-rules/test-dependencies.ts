@@ -21,11 +21,6 @@ export const knownDependencies: readonly KnownDependency[] = [
   { tested: "deployment", needs: "apiserver", because: server },
   { tested: "dashboard", needs: "apiserver", because: server },
   {
-    tested: "deployment",
-    needs: "sidecars",
-    because: "what it lets a sidecar do is compared with what the sidecar does",
-  },
-  {
     tested: "reference-driver",
     needs: "conformance",
     because: "the conformance suite, which is on a floor below, is its contract",
