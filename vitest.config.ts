@@ -8,7 +8,7 @@ const alias = packageEntries.map(({ specifier, source }) => ({
 }));
 
 /** What takes minutes, because it goes through every point or every fault: `npm run test:exhaustive`. */
-const exhaustive = "packages/*/src/**/*.exhaustive.test.ts";
+const exhaustive = ["packages/*/src/**/*.exhaustive.test.ts", "tests/components/**/*.exhaustive.test.ts"];
 /** One whole crossing of real processes, which every test run includes. */
 const crossing = "tests/e2e/crossing.test.ts";
 
@@ -31,10 +31,11 @@ export default defineConfig({
           include: [
             "packages/*/src/**/*.test.ts",
             "scripts/**/*.test.ts",
+            "tests/components/**/*.test.ts",
             "tests/house-rules/**/*.test.ts",
             "examples/**/*.test.ts",
           ],
-          exclude: [exhaustive],
+          exclude: exhaustive,
           isolate: false,
           pool: "threads",
           // What hangs is ended; a busy machine is not.
@@ -45,7 +46,7 @@ export default defineConfig({
         resolve: { alias },
         test: {
           name: "exhaustive",
-          include: [exhaustive],
+          include: exhaustive,
           isolate: false,
           pool: "threads",
           testTimeout: 180_000,

@@ -1,13 +1,15 @@
 /**
  * Checks the rules of the house that no linter knows: the world outside is reached through the seams alone,
- * folders import each other in no circle, no package reaches into another's sources, exported names are documented,
- * members are called, no library speaks of flags, no package host, no machine path and no refused word stands in a file, references lead somewhere.
+ * folders import each other in no circle, no package reaches into another's sources, the tests of a package need only what it
+ * depends on, exported names are documented, members are called, no library speaks of flags, no package host, no machine path
+ * and no refused word stands in a file, references lead somewhere.
  *
  *   tsx scripts/house-rules.ts      prints `path:line message` for each finding; exits 1 if there is one
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { relative } from "node:path";
+import { join } from "node:path/posix";
 import { deadMembers } from "./house-rules/dead-members.ts";
 import { undocumentedExports } from "./house-rules/documented.ts";
 import { flagsInTexts } from "./house-rules/flags.ts";
@@ -18,6 +20,12 @@ import { type ExportsOf, privateImports } from "./house-rules/public-entries.ts"
 import { brokenLinks, brokenReferences, type Files } from "./house-rules/references.ts";
 import { type Permission, reachesPastSeams } from "./house-rules/seams.ts";
 import { type Finding, parse, type Source } from "./house-rules/source.ts";
+import {
+  type KnownDependency,
+  knownDependencies,
+  type Repository,
+  testDependencies,
+} from "./house-rules/test-dependencies.ts";
 import { forbiddenTexts } from "./house-rules/texts.ts";
 import { packageEntries } from "./lib/package-entries.mjs";
 
@@ -83,6 +91,30 @@ for (const { folder } of knownReaches.filter((candidate) => !reaches.has(candida
     path: "scripts/house-rules/foreign-sources.ts",
     line: 1,
     message: `${folder} reaches into no package: remove the entry`,
+  });
+}
+const readable = new Map(readers.map((source) => [source.path, source]));
+const entryOf = new Map(
+  packageEntries.map(({ specifier, source }) => [specifier, relative(process.cwd(), source)]),
+);
+const dependencies = (name: string): Set<string> => {
+  const { references = [] } = JSON.parse(read(`packages/${name}/tsconfig.json`));
+  const direct = references.map(({ path }: { path: string }) => path.replace("../", ""));
+  return new Set(direct.flatMap((each: string) => [each, ...dependencies(each)]));
+};
+const packages: Repository = {
+  resolve: (from, module) =>
+    readable.get((module.startsWith(".") ? join(from, "..", module) : entryOf.get(module)) ?? ""),
+  dependencies,
+};
+const neededByTests = new Set<KnownDependency>();
+for (const reader of readers)
+  findings.push(...testDependencies(reader, packages, knownDependencies, neededByTests));
+for (const { tested, needs } of knownDependencies.filter((candidate) => !neededByTests.has(candidate))) {
+  findings.push({
+    path: "scripts/house-rules/test-dependencies.ts",
+    line: 1,
+    message: `no test of ${tested} needs ${needs}: remove the entry`,
   });
 }
 const documents = files.filter((path) => /^docs\/((behaviour|decisions)\/)?[^/]+\.md$/.test(path));

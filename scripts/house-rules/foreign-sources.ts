@@ -3,7 +3,8 @@
  * the tests of several packages share is in packages/testing.
  */
 import { join } from "node:path/posix";
-import { type Finding, isNode, lineAt, type Source, walk } from "./source.ts";
+import { importedModules } from "./imported-modules.ts";
+import { type Finding, lineAt, type Source } from "./source.ts";
 
 /** Folders beside the packages that reach into their sources on purpose. */
 export interface KnownReach {
@@ -18,7 +19,7 @@ export const knownReaches: readonly KnownReach[] = [
   { folder: "scripts/", because: "vectors, flags and fuzzing come from inner tables" },
   {
     folder: "tests/",
-    because: "worlds of a package's own tests run against processes and real Kubernetes, too",
+    because: "worlds of a package's own tests run with other packages, processes and real Kubernetes, too",
   },
 ];
 
@@ -41,14 +42,9 @@ export function foreignSources(
   });
 }
 
-/** What a source imports by a relative path, types included, relative to the repository. */
+/** What a source imports by a relative path, relative to the repository. */
 function importedPaths(source: Source): { readonly path: string; readonly offset: number }[] {
-  const found: { path: string; offset: number }[] = [];
-  walk(source.program, (node) => {
-    if (!/^(?:TSImportType|Import(?:Declaration|Expression)|Export(?:Named|All)Declaration)$/.test(node.type))
-      return;
-    const module = isNode(node.source) ? String(node.source.value) : "";
-    if (module.startsWith(".")) found.push({ path: join(source.path, "..", module), offset: node.start });
-  });
-  return found;
+  return importedModules(source)
+    .filter(({ module }) => module.startsWith("."))
+    .map(({ module, offset }) => ({ path: join(source.path, "..", module), offset }));
 }

@@ -8,7 +8,7 @@ import { startSnapshotController } from "@longshore/sidecars/snapshot-controller
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { realEnv } from "../../packages/apiserver/src/testing/serve.ts";
 import type { NthCall, Side } from "../../packages/sidecars/src/testing/crashing.ts";
-import { type CycleName, workCycles } from "../../packages/sidecars/src/testing/work-cycles.ts";
+import { type CycleName, workCycles } from "../components/sidecars/work-cycles.ts";
 import { type CrashCluster, startCrashCluster } from "./support/crash-cluster.ts";
 import { type MortalSidecar, MortalSidecars } from "./support/mortal-sidecar.ts";
 

@@ -4,7 +4,7 @@ import { resources } from "@longshore/kube";
 import { systemClock } from "@longshore/runtime";
 import { leaseName } from "@longshore/storage";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { workCycles } from "../../packages/sidecars/src/testing/work-cycles.ts";
+import { workCycles } from "../components/sidecars/work-cycles.ts";
 import { type CrashCluster, startCrashCluster } from "./support/crash-cluster.ts";
 import { SidecarReplica } from "./support/sidecar-replica.ts";
 

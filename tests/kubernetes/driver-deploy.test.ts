@@ -28,10 +28,10 @@ import { FakeCloud, fakeDriver } from "@longshore/testing/sidecars";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { readDefinitions } from "../../packages/apiserver/src/http/read-definitions.ts";
 import { deployedKinds } from "../../packages/deployment/src/deployed-kinds.ts";
-import { type AccessCycle, accessNames } from "../../packages/deployment/src/testing/access-world.ts";
-import { accessCycles } from "../../packages/deployment/src/testing/cycles.ts";
 import { stepControlPlane } from "../../packages/deployment/src/testing/fake-control-plane.ts";
-import { granteeOf, rolesWithout } from "../../packages/deployment/src/testing/grants.ts";
+import { type AccessCycle, accessNames } from "../components/deployment/access-world.ts";
+import { accessCycles } from "../components/deployment/cycles.ts";
+import { granteeOf, rolesWithout } from "../components/deployment/grants.ts";
 import {
   type ControlPlane,
   connectAs,

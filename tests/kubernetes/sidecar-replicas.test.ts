@@ -9,7 +9,7 @@ import { systemClock } from "@longshore/runtime";
 import { leaseName } from "@longshore/storage";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createReferenceDriver } from "../../packages/reference-driver/src/driver/index.ts";
-import { type CycleWorld, workCycles } from "../../packages/sidecars/src/testing/work-cycles.ts";
+import { type CycleWorld, workCycles } from "../components/sidecars/work-cycles.ts";
 import { SidecarReplica } from "../e2e/support/sidecar-replica.ts";
 import {
   bindRole,

@@ -10,7 +10,7 @@ import { readDefinitions } from "../../../packages/apiserver/src/index.ts";
 import { adminToken, realEnv, serveForTest } from "../../../packages/apiserver/src/testing/serve.ts";
 import { createDiskCloud } from "../../../packages/reference-driver/src/disk-cloud/index.ts";
 import { createReferenceDriver } from "../../../packages/reference-driver/src/driver/index.ts";
-import type { CycleWorld } from "../../../packages/sidecars/src/testing/work-cycles.ts";
+import type { CycleWorld } from "../../components/sidecars/work-cycles.ts";
 import type { Surroundings } from "./mortal-sidecar-program.ts";
 
 /** The world of a cycle, with what a process needs to find it. */

@@ -20,7 +20,7 @@ import {
   startSnapshotter,
 } from "@longshore/sidecars";
 import { Life, mortal, type NthCall, type Side } from "../../../packages/sidecars/src/testing/crashing.ts";
-import type { CycleName } from "../../../packages/sidecars/src/testing/work-cycles.ts";
+import type { CycleName } from "../../components/sidecars/work-cycles.ts";
 
 /** Where a sidecar finds its world. */
 export interface Surroundings {

@@ -9,9 +9,8 @@ import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { createAuthority, issueCertificate } from "@longshore/apiserver";
+import { KubeApiError, type KubeClient, type ListOptions, resources } from "@longshore/kube";
 import type { Random } from "@longshore/runtime";
-import { KubeApiError, type KubeClient, type ListOptions } from "../kube-client.ts";
-import { resources } from "../resources.ts";
 
 /** Where it listens, and how bad it is. */
 export interface AdversarialSocket {

@@ -1,17 +1,24 @@
 /** The shape of controllers: what wakes them, when they begin, how a pass ends. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
+import {
+  type ConfigMap,
+  type ControllerOptions,
+  forResource,
+  observeAgain,
+  owns,
+  resources,
+  type Stored,
+  settled,
+  sharedInformers,
+  source,
+  startController,
+  trackWrites,
+  type Wake,
+  watches,
+} from "@longshore/kube";
+import { pureDecision } from "@longshore/kube/testing";
 import { laggingClient, virtualEnv } from "@longshore/testing/kube";
 import { expect, test, vi } from "vitest";
-import type { ConfigMap } from "../api-types.ts";
-import { sharedInformers } from "../informer/shared-informers.ts";
-import type { Stored } from "../kube-objects.ts";
-import { trackWrites } from "../own-writes/track-writes.ts";
-import { settled } from "../queue/work-queue.ts";
-import { resources } from "../resources.ts";
-import { type ControllerOptions, startController } from "./controller.ts";
-import { observeAgain } from "./pass.ts";
-import { pureDecision } from "./pure-decision.ts";
-import { forResource, owns, source, type Wake, watches } from "./sources.ts";
 
 const signal = new AbortController().signal;
 const configMap = (name: string, value: string, metadata: object = {}): ConfigMap => ({

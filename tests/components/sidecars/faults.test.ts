@@ -3,14 +3,19 @@
  * volume leaked, lost or attached twice, and without hammering what fails.
  */
 import type { Component } from "@longshore/runtime";
+import {
+  type SidecarEnv,
+  startAttacher,
+  startProvisioner,
+  startResizer,
+  startSnapshotter,
+} from "@longshore/sidecars";
+import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import { describe, expect, it } from "vitest";
-import type { SidecarEnv } from "./common/sidecar-env.ts";
-import { startAttacher, startProvisioner, startResizer, startSnapshotter } from "./index.ts";
-import { startSnapshotController } from "./snapshot-controller/index.ts";
-import { crashWorld } from "./testing/crash-world.ts";
-import { faultStories } from "./testing/fault-stories.ts";
-import { faultyClient } from "./testing/faulty-client.ts";
-import { type CycleName, workCycles } from "./testing/work-cycles.ts";
+import { crashWorld } from "./crash-world.ts";
+import { faultStories } from "./fault-stories.ts";
+import { faultyClient } from "./faulty-client.ts";
+import { type CycleName, workCycles } from "./work-cycles.ts";
 
 const sidecars: Readonly<Record<CycleName, (env: SidecarEnv) => Component>> = {
   attacher: (env) => startAttacher(env),

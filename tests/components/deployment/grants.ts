@@ -1,16 +1,16 @@
 /** The rights of a cycle's component, as a deployment renders them, and each of them alone. */
-import type { KubeObject } from "@longshore/kube";
-import { planDeployment } from "../deployment-plan.ts";
 import {
+  type AccessRule,
+  accessRules,
   accountOf,
   type Grant,
   type Grantee,
   granteesOf,
+  planDeployment,
   renderAccess,
   rulesOf,
-} from "../objects/access-objects.ts";
-import { accessRules } from "../rules/index.ts";
-import type { AccessRule } from "../rules/rule.ts";
+} from "@longshore/deployment";
+import type { KubeObject } from "@longshore/kube";
 import { type AccessCycle, accessNames } from "./access-world.ts";
 
 /** One verb on one resource, of one rule. */

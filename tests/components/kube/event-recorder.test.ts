@@ -1,10 +1,15 @@
 import { createApiServer, memoryStore } from "@longshore/apiserver";
+import {
+  createEventRecorder,
+  type Event,
+  involvedObject,
+  type KubeClient,
+  KubeTransportError,
+  type Pod,
+  resources,
+} from "@longshore/kube";
 import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test } from "vitest";
-import type { Event, Pod } from "../api-types.ts";
-import { type KubeClient, KubeTransportError } from "../kube-client.ts";
-import { resources } from "../resources.ts";
-import { createEventRecorder, involvedObject } from "./event-recorder.ts";
 
 const signal = new AbortController().signal;
 const pod: Pod = {

@@ -3,8 +3,8 @@ import { fileURLToPath } from "node:url";
 import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiserver";
 import type { KubeApiError, KubeObject, Resource } from "@longshore/kube";
 import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
+import { snapshotCrdsUrl } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
-import { snapshotCrdsUrl } from "./snapshot-crds.ts";
 
 const signal = new AbortController().signal;
 

@@ -1,16 +1,21 @@
 /** Reading one's own writes: over caches that lag, lose their watch, or follow a server that was restored. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
+import {
+  type ConfigMap,
+  interceptWrites,
+  type KubeClient,
+  KubeTransportError,
+  resources,
+  StaleCacheError,
+  settled,
+  sharedInformers,
+  startWorkQueue,
+  trackWrites,
+} from "@longshore/kube";
 import { SeededRandom } from "@longshore/runtime";
 import { type Link, laggingClient, virtualEnv } from "@longshore/testing/kube";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ConfigMap } from "../api-types.ts";
-import { sharedInformers } from "../informer/shared-informers.ts";
-import { interceptWrites } from "../intercept-writes.ts";
-import { type KubeClient, KubeTransportError } from "../kube-client.ts";
-import { settled, startWorkQueue } from "../queue/work-queue.ts";
-import { resources } from "../resources.ts";
-import { StaleCacheError, trackWrites } from "./track-writes.ts";
 
 const signal = new AbortController().signal;
 const ref = { name: "a", namespace: "default" };

@@ -3,12 +3,11 @@
  * ones run on the embedded server under a virtual clock and on a real one.
  */
 import type { CsiServices } from "@longshore/csi";
+import type { AccessComponent, DeployOptions } from "@longshore/deployment";
 import type { KubeClient } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import type { SidecarEnv } from "@longshore/sidecars";
 import type { FakeCloud } from "@longshore/testing/sidecars";
-import type { DeployOptions } from "../deploy-options.ts";
-import type { AccessComponent } from "../rules/index.ts";
 
 /** Where the deployment under test is, and its secrets. */
 export const accessNames = {

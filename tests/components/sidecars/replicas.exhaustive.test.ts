@@ -2,12 +2,12 @@
  * Two replicas of the sidecars, each with a lease of its own: whenever the working one is paused for a minute or
  * killed, the other finishes what was begun, and the one that resumes does nothing that the other's lease forbids.
  */
+import { startSidecars } from "@longshore/sidecars";
+import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import { describe, expect, it } from "vitest";
-import { startSnapshotController } from "../snapshot-controller/index.ts";
-import { crashWorld } from "../testing/crash-world.ts";
-import { type Accident, type Holders, Replica, type Sent } from "../testing/replica.ts";
-import { type CycleName, workCycles } from "../testing/work-cycles.ts";
-import { startSidecars } from "./sidecars.ts";
+import { crashWorld } from "./crash-world.ts";
+import { type Accident, type Holders, Replica, type Sent } from "./replica.ts";
+import { type CycleName, workCycles } from "./work-cycles.ts";
 
 const minute = 60_000;
 

@@ -4,7 +4,6 @@
  * be refused, or the right is not needed.
  */
 import { fileURLToPath } from "node:url";
-// Tests stand outside the floors: the embedded API server is the real thing to test against.
 import {
   type ApiServer,
   createApiServer,
@@ -13,6 +12,7 @@ import {
   type UserInfo,
 } from "@longshore/apiserver";
 import { inProcessCsi } from "@longshore/csi";
+import { accessComponents } from "@longshore/deployment";
 import { type KubeClient, type KubeObject, resources } from "@longshore/kube";
 import {
   noMeter,
@@ -26,11 +26,10 @@ import { snapshotCrdsUrl } from "@longshore/storage";
 import { type AccessLog, watchedClient } from "@longshore/testing/deployment";
 import { FakeCloud, fakeDriver } from "@longshore/testing/sidecars";
 import { describe, expect, test } from "vitest";
-import { resourceOf } from "./deployed-kinds.ts";
-import { accessComponents } from "./rules/index.ts";
-import { type AccessCycle, type AccessWorld, accessNames } from "./testing/access-world.ts";
-import { accessCycles } from "./testing/cycles.ts";
-import { granteeOf, type Right, rightsOf, rightText, rolesWithout } from "./testing/grants.ts";
+import { resourceOf } from "../../../packages/deployment/src/deployed-kinds.ts";
+import { type AccessCycle, type AccessWorld, accessNames } from "./access-world.ts";
+import { accessCycles } from "./cycles.ts";
+import { granteeOf, type Right, rightsOf, rightText, rolesWithout } from "./grants.ts";
 
 const definitions = await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
 const socket = "/csi/csi.sock";

@@ -5,9 +5,6 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthority, type RunningApiServer, runApiServer } from "@longshore/apiserver";
-import { kernelHost } from "@longshore/runtime";
-import { realEnv } from "@longshore/testing/kube";
-import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   type ClusterConfig,
   createHttpClient,
@@ -15,7 +12,10 @@ import {
   KubeApiError,
   loadKubeconfig,
   resources,
-} from "../index.ts";
+} from "@longshore/kube";
+import { kernelHost } from "@longshore/runtime";
+import { realEnv } from "@longshore/testing/kube";
+import { afterAll, beforeAll, expect, test } from "vitest";
 
 const signal = new AbortController().signal;
 let directory: string;

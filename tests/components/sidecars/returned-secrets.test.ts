@@ -10,12 +10,12 @@ import {
 } from "@longshore/csi";
 import { interceptWrites, type KubeClient, type KubeObject, type Resource, resources } from "@longshore/kube";
 import { createMeter, type RecordedLine, recordingLogger } from "@longshore/runtime";
+import { startSidecars } from "@longshore/sidecars";
+import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import { secretKinds, snapshotResources } from "@longshore/storage";
 import { type LeakyServices, leakyServices, methodsWithSecrets, placesOfText } from "@longshore/testing/csi";
 import { expect, test } from "vitest";
-import { startSidecars } from "./index.ts";
-import { startSnapshotController } from "./snapshot-controller/index.ts";
-import { type CrashWorld, crashWorld } from "./testing/crash-world.ts";
+import { type CrashWorld, crashWorld } from "./crash-world.ts";
 
 const namespace = "default";
 const password = `correct horse/battery+"staple"`;

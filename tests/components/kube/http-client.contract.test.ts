@@ -3,10 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApiServer, memoryStore, runApiServer } from "@longshore/apiserver";
+import { createHttpClient, fixedCredential } from "@longshore/kube";
 import { realEnv } from "@longshore/testing/kube";
-import { fixedCredential } from "../config/cluster-config.ts";
-import { createHttpClient } from "../index.ts";
-import { kubeClientContract } from "../testing/client.contract.ts";
+import { kubeClientContract } from "../../../packages/kube/src/testing/client.contract.ts";
 
 kubeClientContract("embedded server, in process", async () => {
   const server = createApiServer(realEnv, { store: memoryStore() });

@@ -1,9 +1,8 @@
 /**
  * A cluster without controllers, a provider and the reference driver in one process under a virtual clock, in which a
- * work cycle runs. Driver and provider outlive the sidecar that is killed.
+ * work cycle runs. Server, provider and driver are the real ones. Driver and provider outlive the sidecar that is killed.
  */
 import { fileURLToPath } from "node:url";
-// Tests stand outside the floors: server, provider and driver are the real ones.
 import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiserver";
 import { type CsiServices, type InProcessCsi, inProcessCsi } from "@longshore/csi";
 import { resources } from "@longshore/kube";
@@ -16,8 +15,8 @@ import {
   silentLogger,
   VirtualClock,
 } from "@longshore/runtime";
+import type { SidecarEnv } from "@longshore/sidecars";
 import { snapshotCrdsUrl } from "@longshore/storage";
-import type { SidecarEnv } from "../common/sidecar-env.ts";
 import type { CycleWorld } from "./work-cycles.ts";
 
 const socket = "/csi/csi.sock";

@@ -1,8 +1,8 @@
 /** Runs a work cycle once for each point at which its sidecar can die, and reports how many of them ended well. */
 import { type Component, SeededRandom } from "@longshore/runtime";
-import type { SidecarEnv } from "../common/sidecar-env.ts";
+import type { SidecarEnv } from "@longshore/sidecars";
+import { Life, mortal } from "../../../packages/sidecars/src/testing/crashing.ts";
 import { type CrashWorld, crashWorld } from "./crash-world.ts";
-import { Life, mortal } from "./crashing.ts";
 import type { WorkCycle } from "./work-cycles.ts";
 
 /** What is killed, and what it is to do. */

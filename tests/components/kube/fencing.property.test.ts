@@ -3,14 +3,11 @@
  * any suspension of its process, at any await.
  */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { interceptWrites, type KubeClient, resources, startLeaderElection } from "@longshore/kube";
 import { SeededRandom } from "@longshore/runtime";
 import { ProcessClock, virtualEnv } from "@longshore/testing/kube";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { interceptWrites } from "../intercept-writes.ts";
-import type { KubeClient } from "../kube-client.ts";
-import { resources } from "../resources.ts";
-import { startLeaderElection } from "./leader-election.ts";
 
 const lease = { name: "test", namespace: "default" };
 

@@ -2,11 +2,11 @@
  * `kill -9` of each controller sidecar at every point between its calls: the work ends as if nothing had happened, with
  * no volume leaked, lost or attached twice.
  */
+import { startAttacher, startProvisioner, startResizer, startSnapshotter } from "@longshore/sidecars";
+import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import { describe, expect, it } from "vitest";
-import { startAttacher, startProvisioner, startResizer, startSnapshotter } from "./index.ts";
-import { startSnapshotController } from "./snapshot-controller/index.ts";
-import { type CrashStory, crashAtEveryPoint, crashByLot } from "./testing/crash-points.ts";
-import { workCycles } from "./testing/work-cycles.ts";
+import { type CrashStory, crashAtEveryPoint, crashByLot } from "./crash-points.ts";
+import { workCycles } from "./work-cycles.ts";
 
 /** `rpcs`: what the cycle must have asked the driver for, or it did not do its work. */
 const stories: readonly (CrashStory & { readonly rpcs: readonly string[] })[] = [

@@ -2,17 +2,14 @@
  * The laws of the informer over real sockets: connections that are cut at any byte, arrive in pieces or fall silent,
  * on top of all that the server itself may do. Time is virtual; only the bytes are real.
  */
+import { createHttpClient, fixedCredential, resources, startInformer } from "@longshore/kube";
 import { SeededRandom, type VirtualClock } from "@longshore/runtime";
 import { virtualEnv } from "@longshore/testing/kube";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { fixedCredential } from "../config/cluster-config.ts";
-import { createHttpClient } from "../http/http-client.ts";
-import { resources } from "../resources.ts";
-import { AdversarialServer } from "../testing/adversarial-server.ts";
-import { type AdversarialSocket, serveAdversary } from "../testing/adversarial-socket.ts";
-import { fold, type Step, step, take, versions } from "../testing/informer-story.ts";
-import { startInformer } from "./informer.ts";
+import { AdversarialServer } from "../../../packages/kube/src/testing/adversarial-server.ts";
+import { fold, type Step, step, take, versions } from "../../../packages/kube/src/testing/informer-story.ts";
+import { type AdversarialSocket, serveAdversary } from "./adversarial-socket.ts";
 
 /** Moves time in steps, and lets sockets carry bytes in between; until `holds`, where that is given. */
 async function pass(

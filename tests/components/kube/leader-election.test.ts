@@ -1,9 +1,7 @@
 import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { type KubeClient, KubeTransportError, resources, startLeaderElection } from "@longshore/kube";
 import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test } from "vitest";
-import { type KubeClient, KubeTransportError } from "../kube-client.ts";
-import { resources } from "../resources.ts";
-import { startLeaderElection } from "./leader-election.ts";
 
 const signal = new AbortController().signal;
 

@@ -1,11 +1,10 @@
 /** Property of the election: never two leaders, whatever the network does, and eventually one. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { type KubeClient, KubeTransportError, startLeaderElection } from "@longshore/kube";
 import { type Random, SeededRandom } from "@longshore/runtime";
 import { virtualEnv } from "@longshore/testing/kube";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type KubeClient, KubeTransportError } from "../kube-client.ts";
-import { startLeaderElection } from "./leader-election.ts";
 
 const never = () => new AbortController().signal;
 

@@ -4,8 +4,8 @@
  */
 import { type CsiConnection, interceptCalls } from "@longshore/csi";
 import { interceptWrites, type KubeClient, type Lease } from "@longshore/kube";
+import type { SidecarEnv } from "@longshore/sidecars";
 import { ProcessClock } from "@longshore/testing/kube";
-import type { SidecarEnv } from "../common/sidecar-env.ts";
 
 /** Who holds the leases of a world, by their names, as its server knows. */
 export type Holders = Map<string, string>;

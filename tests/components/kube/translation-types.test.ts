@@ -1,8 +1,7 @@
 /** The API's own types fit the minimal ones of the translation library: what kube reads can be translated as it is. */
+import type { PersistentVolume, StorageClass, Stored, Volume } from "@longshore/kube";
 import type * as translation from "@longshore/translation";
 import { expectTypeOf, test } from "vitest";
-import type { PersistentVolume, StorageClass, Volume } from "./api-types.ts";
-import type { Stored } from "./kube-objects.ts";
 
 test("volumes and classes are assignable to the translation's types", () => {
   expectTypeOf<PersistentVolume>().toExtend<translation.PersistentVolume>();

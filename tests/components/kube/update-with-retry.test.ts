@@ -1,10 +1,7 @@
 import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { isConflict, type PersistentVolume, resources, updateWithRetry } from "@longshore/kube";
 import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test } from "vitest";
-import type { PersistentVolume } from "./api-types.ts";
-import { isConflict } from "./kube-client.ts";
-import { resources } from "./resources.ts";
-import { updateWithRetry } from "./update-with-retry.ts";
 
 const signal = new AbortController().signal;
 const ref = { name: "pv" };
