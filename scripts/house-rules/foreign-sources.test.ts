@@ -37,6 +37,6 @@ test("a folder that is known may reach, and is seen to need it", () => {
   expect(found("tests/a.ts", 'import "../packages/kube/src/client.ts";', used)).toEqual([]);
   expect([...used]).toEqual([known]);
   expect(found("examples/a.ts", 'import "../packages/kube/src/client.ts";')).toEqual([
-    "1 packages/kube/src/kube-client.ts",
+    "1 packages/kube/src/client.ts",
   ]);
 });
