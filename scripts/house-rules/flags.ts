@@ -5,8 +5,8 @@
  */
 import { type Finding, lineAt, type Source, walk } from "./source.ts";
 
-/** Packages whose texts are those of the command. */
-const mayNameFlags = /^packages\/(?:cli|dashboard)\//;
+/** The package whose texts are those of the command. */
+const mayNameFlags = /^packages\/cli\//;
 
 const ownCommand = /"longshore [^"]*/g;
 const flag = /(?:^|[\s"'`(])(--[a-z][a-z-]+)/;

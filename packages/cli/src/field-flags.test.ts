@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { clusterFields, errorInFlags, inFlags, loggerInFlags } from "./field-flags.ts";
 
 test.each([
+  ["choose another `port`, or 0 for any", "choose another --port, or 0 for any"],
   ["make room there, or choose another `dir`", "make room there, or choose another --dir"],
   ["has `compat: kubernetes-1.20`: leave `compat` out", "has --compat kubernetes-1.20: leave --compat out"],
   ['`plugin`: "x" is no plugin', '--plugin: "x" is no plugin'],

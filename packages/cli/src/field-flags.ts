@@ -3,19 +3,28 @@
  * (`` `dir` ``, with a value `` `compat: kubernetes-1.20` ``, switched off `` `attach: false` ``); the user of the command knows its flags, so the command
  * puts them in place of the fields wherever it passes such a text on.
  */
+import type { DashboardOptions } from "@longshore/dashboard";
+import type { ProcessQualificationOptions, upCluster } from "@longshore/local";
+import type { CrossingOptions } from "@longshore/migration";
 import type { LogFields, Logger } from "@longshore/runtime";
 
 /** The flag of each field that the texts of one library may name. */
 export type FieldFlags = Readonly<Record<string, string>>;
 
-/** Fields of clusters, crossings and qualifications. */
+/** Flags of fields that `Options` has: a field that is renamed there fails the build here. */
+export type FlagsOf<Options> = Partial<Record<keyof Options, string>>;
+
+type UpOptions = Parameters<typeof upCluster>[1];
+
+/** Fields of clusters, crossings, qualifications and dashboards. */
 export const clusterFields: FieldFlags = {
-  compat: "--compat",
-  dir: "--dir",
-  force: "--force",
-  nodes: "--nodes",
-  plugin: "--plugin",
-  port: "--port",
+  ...({ dir: "--dir" } satisfies FlagsOf<UpOptions>),
+  ...({ compat: "--compat", nodes: "--nodes", port: "--port" } satisfies FlagsOf<
+    NonNullable<UpOptions["existing"]>
+  >),
+  ...({ force: "--force" } satisfies FlagsOf<CrossingOptions>),
+  ...({ plugin: "--plugin" } satisfies FlagsOf<ProcessQualificationOptions>),
+  ...({ port: "--port" } satisfies FlagsOf<DashboardOptions>),
 };
 
 /** The text with flags in place of fields. Other words in backquotes stay as they are. */

@@ -71,6 +71,16 @@ export class Ledger implements CallWatcher {
     return removalOrder.flatMap((kind) => newestFirst.filter((made) => made.kind === kind));
   }
 
+  /** Whether a volume may be staged or published at the path or below it. */
+  mayBeMountedAt(path: string): boolean {
+    const isThere = (mounted: string) => mounted === path || mounted.startsWith(`${path}/`);
+    return [...this.#made.values()].some(
+      (made) =>
+        (made.kind === "nodePublish" && isThere(made.targetPath)) ||
+        (made.kind === "nodeStage" && isThere(made.stagingPath)),
+    );
+  }
+
   add(made: Made): void {
     const key = keyOf(made);
     // A Map keeps the place of a key that is set again: what was made again is to be the newest.

@@ -227,6 +227,35 @@ test.each([1, 5, 50, 300, 900])("interrupted at call %d, all that was made is re
   await expectNothingLeft(world);
 });
 
+test("interrupted while a volume is staged, the directory goes only after that call has ended", async () => {
+  const controller = new AbortController();
+  let isStaging = false;
+  const world: FakeWorld = await fakeWorld({
+    fault: (services, host) => ({
+      ...services,
+      node: {
+        ...services.node,
+        async nodeStageVolume(request, signal) {
+          isStaging = true;
+          controller.abort(new Error("Ctrl-C"));
+          await world.clock.sleep(100, never);
+          // As a driver does that was asked while the directory was there.
+          await host.makeDirectory(request.stagingTargetPath);
+          isStaging = false;
+          return (await services.node?.nodeStageVolume?.(request, signal)) ?? {};
+        },
+        async nodeUnstageVolume(request, signal) {
+          if (isStaging) throw new CsiStatusError("ABORTED", "another call is under way");
+          return (await services.node?.nodeUnstageVolume?.(request, signal)) ?? {};
+        },
+      },
+    }),
+  });
+  const stage = { select: only("node.stage-volume.works") };
+  await expect(runIn(world, stage, controller.signal)).rejects.toThrow("Ctrl-C");
+  await expectNothingLeft(world);
+});
+
 test("what cannot be removed is named", async () => {
   const world = await fakeWorld({
     fault: (services) => ({

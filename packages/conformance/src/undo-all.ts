@@ -1,6 +1,9 @@
 /**
  * Removes what a check or an interrupted run has made, in passes: what is in use by something else in the first
  * pass (a volume with snapshots, a call still under way) may go in the next.
+ *
+ * Invariant: a directory stays while a volume may be mounted there. A call that was given up goes on in the driver, and one that
+ * finds its directory gone would make it again, or leave it half mounted.
  */
 import { CsiCallError } from "@longshore/csi";
 import type { Clock, Host } from "@longshore/runtime";
@@ -26,15 +29,20 @@ export async function undoAll(env: UndoEnv, ledger: Ledger, signal: AbortSignal)
     if (pass > 0) await env.clock.sleep(pauseMs * 2 ** (pass - 1), signal).catch(() => {});
     reasons = new Map();
     for (const made of ledger.inOrder()) {
-      const reason = await undo(env, made).then(
-        () => undefined,
-        (error: unknown) => errorChain(error),
-      );
+      const reason = await reasonNotUndone(env, made, ledger);
       if (reason === undefined) ledger.remove(made);
       else reasons.set(made, reason);
     }
   }
   return ledger.inOrder().map((made) => `${nameOfMade(made)}: ${reasons.get(made) ?? "not removed in time"}`);
+}
+
+async function reasonNotUndone(env: UndoEnv, made: Made, ledger: Ledger): Promise<string | undefined> {
+  if (made.kind === "directory" && ledger.mayBeMountedAt(made.path)) return "a volume may be mounted there";
+  return undo(env, made).then(
+    () => undefined,
+    (error: unknown) => errorChain(error),
+  );
 }
 
 async function undo({ clients, host }: UndoEnv, made: Made): Promise<void> {

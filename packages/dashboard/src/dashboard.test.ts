@@ -123,7 +123,7 @@ test("the whole dashboard, on a real API server", async () => {
     await expect.poll(async () => picture(await read()).nodes.map((node) => node.name)).toEqual(["node-1"]);
     await expect(
       startDashboard({ ...env, kube }, { port: Number(new URL(dashboard.url).port) }),
-    ).rejects.toThrow(/choose another --port/);
+    ).rejects.toThrow(/choose another `port`/);
   } finally {
     await dashboard.stop();
   }

@@ -46,7 +46,7 @@ export async function startDashboard(env: KubeEnv, options: DashboardOptions = {
   } catch (cause) {
     await stop();
     throw new DashboardAddressError(
-      `cannot serve the dashboard at ${host} port ${port}: choose another --port, or 0 for any`,
+      `cannot serve the dashboard at ${host} port ${port}: choose another \`port\`, or 0 for any`,
       { cause },
     );
   }

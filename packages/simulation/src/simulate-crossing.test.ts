@@ -19,7 +19,7 @@ describe("a simulated crossing", () => {
     expect((await simulateCrossing({ seed: 8 })).traceHash).not.toBe(first.traceHash);
   });
 
-  // A sample; crossing-seeds.exhaustive.test.ts has many more.
+  // A sample; crossing-seeds-*.exhaustive.test.ts have many more.
   it("keeps the contract over some seeds of crashes and lost replies", { timeout: 120_000 }, async () => {
     for (let seed = 1; seed <= 10; seed++) {
       const result = await simulateCrossing({ seed });

@@ -10,11 +10,12 @@ import {
   convertManifests,
   type ManifestInput,
   ManifestInputError,
+  type ManifestOptions,
   type ManifestWriter,
   type OutputFormat,
 } from "@longshore/migration";
 import { type Command, InvalidArgumentError } from "commander";
-import { inFlags } from "../field-flags.ts";
+import { type FlagsOf, inFlags } from "../field-flags.ts";
 
 /** What the command reads and writes; the process's own streams unless a test says otherwise. */
 export interface TranslateStreams {
@@ -101,7 +102,7 @@ function claimSizes(value: string, before: ClaimSizes | undefined): ClaimSizes {
 
 async function translate(flags: TranslateFlags, streams: TranslateStreams): Promise<number> {
   const note = ({ kind, object, text }: ConversionNote) => {
-    streams.stderr.write(`${prefixOf[kind]}${object}: ${inFlags(text, { inline: "--inline" })}\n`);
+    streams.stderr.write(`${prefixOf[kind]}${object}: ${inFlags(text, conversionFields)}\n`);
   };
   try {
     const inputs = await inputsOf(flags.filename, streams);
@@ -127,6 +128,9 @@ async function translate(flags: TranslateFlags, streams: TranslateStreams): Prom
     return 2;
   }
 }
+
+/** The flags of options that notes name. */
+const conversionFields = { inline: "--inline" } satisfies FlagsOf<ManifestOptions>;
 
 const prefixOf = { failed: "error: ", dropped: "warning: ", inline: "", explain: "" } as const;
 

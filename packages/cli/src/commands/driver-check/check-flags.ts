@@ -2,7 +2,7 @@
 import type { ConformanceOptions, ConformanceReport, DriverSecrets } from "@longshore/conformance";
 import { parseQuantity } from "@longshore/kube";
 import { UsageError } from "../../exit.ts";
-import { inFlags } from "../../field-flags.ts";
+import { type FlagsOf, inFlags } from "../../field-flags.ts";
 import { duration, wholeNumber } from "../../flags.ts";
 
 /** The flags as commander parses them. */
@@ -43,7 +43,7 @@ export const checkFields = {
   restartDriver: "--restart-cmd",
   secondNodeId: "--second-node",
   secrets: "--secrets",
-} satisfies Partial<Record<keyof ConformanceOptions, string>>;
+} satisfies FlagsOf<ConformanceOptions>;
 
 /** The report with flags in place of options where it says why checks were skipped. */
 export function reportInFlags(report: ConformanceReport): ConformanceReport {

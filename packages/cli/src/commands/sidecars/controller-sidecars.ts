@@ -1,7 +1,7 @@
 /** Runs sidecars of the controller side as a process: one alone, or several that share driver and caches. */
 import type { LeaseState, ProvisionerOptions, SidecarOptions, SidecarsOptions } from "@longshore/sidecars";
 import { UsageError } from "../../exit.ts";
-import { loggerInFlags } from "../../field-flags.ts";
+import { type FlagsOf, loggerInFlags } from "../../field-flags.ts";
 import type { ReadFlags } from "./add-flag-command.ts";
 import {
   driverFlags,
@@ -34,7 +34,7 @@ const loggedFields = {
   namespace: "NAMESPACE",
   ownerRefLevel: "--capacity-ownerref-level",
   podName: "POD_NAME",
-} satisfies Partial<Record<keyof ProvisionerOptions | keyof CapacityOptions, string>>;
+} satisfies FlagsOf<ProvisionerOptions & CapacityOptions>;
 
 type CapacityOptions = NonNullable<ProvisionerOptions["capacity"]>;
 
