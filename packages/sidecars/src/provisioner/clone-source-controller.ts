@@ -17,28 +17,13 @@ import {
   startController,
   watches,
 } from "@longshore/kube";
+import { type CloneSourceStep, decideCloneSource, type ObservedCloneSource } from "./decide-clone-source.ts";
 import {
   changeFinalizers,
   cloneSourceToCheck,
   isBeingCopied,
-  isProtectedAndDeleted,
   type ProtectionContext,
 } from "./protect-source.ts";
-
-/** What is known of a claim that others may be cloned from. */
-export interface ObservedCloneSource {
-  readonly source: Stored<PersistentVolumeClaim>;
-  /** A claim that is cloned from it has no volume yet. */
-  readonly isBeingCopied: boolean;
-}
-
-/** What one pass over it has to do. */
-export type CloneSourceStep = { readonly step: "settle" } | { readonly step: "removeFinalizer" };
-
-/** The next step. The end of the last clone wakes the source. */
-export function decideCloneSource({ source, isBeingCopied: isUsed }: ObservedCloneSource): CloneSourceStep {
-  return { step: isProtectedAndDeleted(source) && !isUsed ? "removeFinalizer" : "settle" };
-}
 
 /** What the controller works with. */
 export interface CloneSourceContext extends ProtectionContext {

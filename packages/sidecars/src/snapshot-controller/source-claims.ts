@@ -16,23 +16,8 @@ import {
   startController,
 } from "@longshore/kube";
 import { snapshotClaimFinalizer, type VolumeSnapshot } from "@longshore/storage";
+import { decideSourceClaim, type ObservedSourceClaim, type SourceClaimStep } from "./decide-source-claim.ts";
 import { type SnapshotCaches, sourceClaimKey } from "./snapshot-caches.ts";
-
-/** What is known of a claim of which snapshots are made. */
-export interface ObservedSourceClaim {
-  readonly claim: Stored<PersistentVolumeClaim>;
-  /** A snapshot of it is not ready yet. A snapshot is in the caches before its pass adds the finalizer. */
-  readonly isInUse: boolean;
-}
-
-/** What one pass over it has to do. */
-export type SourceClaimStep = { readonly step: "settle" } | { readonly step: "removeFinalizer" };
-
-/** The next step: its finalizer goes once no snapshot of it is unfinished. */
-export function decideSourceClaim({ claim, isInUse }: ObservedSourceClaim): SourceClaimStep {
-  const isHeld = hasFinalizer(claim, snapshotClaimFinalizer);
-  return { step: isHeld && !isInUse ? "removeFinalizer" : "settle" };
-}
 
 /** Starts the controller of source claims. */
 export function startSourceClaims(

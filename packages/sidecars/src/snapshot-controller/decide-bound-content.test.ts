@@ -1,9 +1,7 @@
-/** Every step of a pass over a content by itself, and over a claim of which snapshots are made. */
-import type { PersistentVolumeClaim, Stored } from "@longshore/kube";
+/** Every step of a pass over a content by itself. */
 import { pureDecision } from "@longshore/kube/testing";
 import { describe, expect, it } from "vitest";
-import { decideBoundContent, type ObservedBoundContent } from "./bound-content-controller.ts";
-import { decideSourceClaim } from "./source-claims.ts";
+import { decideBoundContent, type ObservedBoundContent } from "./decide-bound-content.ts";
 
 const held: ObservedBoundContent = {
   name: "c",
@@ -30,19 +28,5 @@ describe("the steps over a content", () => {
     ["deleted, not held", { ...going, isHeld: false }, "settle"],
   ])("%s", (_, content, step) => {
     expect(decide({ ...held, ...content }).step).toBe(step);
-  });
-});
-
-describe("the steps over a source claim", () => {
-  const decide = pureDecision(decideSourceClaim);
-  const claim = (finalizers: readonly string[]) =>
-    ({ metadata: { name: "c", finalizers } }) as unknown as Stored<PersistentVolumeClaim>;
-  const ours = "snapshot.storage.kubernetes.io/pvc-as-source-protection";
-  it.each([
-    ["held, and all its snapshots are ready", claim(["x", ours]), false, "removeFinalizer"],
-    ["held, and one is not ready", claim([ours]), true, "settle"],
-    ["not held", claim(["x"]), false, "settle"],
-  ] as const)("%s", (_, of, isInUse, step) => {
-    expect(decide({ claim: of, isInUse }).step).toBe(step);
   });
 });

@@ -2,7 +2,7 @@
 import type { PersistentVolumeClaim, Stored } from "@longshore/kube";
 import { pureDecision } from "@longshore/kube/testing";
 import { expect, it } from "vitest";
-import { decideCloneSource } from "./clone-source-controller.ts";
+import { decideCloneSource } from "./decide-clone-source.ts";
 
 const decide = pureDecision(decideCloneSource);
 const finalizers = ["provisioner.storage.kubernetes.io/cloning-protection"];
