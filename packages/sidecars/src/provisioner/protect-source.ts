@@ -21,6 +21,8 @@ import {
   resources,
   type Stored,
   updateWithRetry,
+  withFinalizer,
+  withoutFinalizer,
 } from "@longshore/kube";
 import {
   cloningProtectionFinalizer,
@@ -76,10 +78,9 @@ async function protectClaim(
 ): Promise<void> {
   const claim = claims.get(`${source.namespace}/${source.name}`);
   if (claim === undefined || isDeleting(claim)) throw goneOrGoing(source);
-  const { finalizers = [] } = claim.metadata;
-  if (finalizers.includes(cloningProtectionFinalizer)) return;
-  const metadata = { ...claim.metadata, finalizers: [...finalizers, cloningProtectionFinalizer] };
-  await env.kube.update(resources.persistentVolumeClaims, { ...claim, metadata }, { signal });
+  if (hasFinalizer(claim, cloningProtectionFinalizer)) return;
+  const held = withFinalizer(claim, cloningProtectionFinalizer);
+  await env.kube.update(resources.persistentVolumeClaims, held, { signal });
 }
 
 /** Adds or removes our finalizer, on the source as the server has it, if that is the one `isMeant` accepts. */
@@ -97,11 +98,9 @@ export async function changeFinalizers<T extends KubeObject>(
     resource,
     { name, namespace },
     (current) => {
-      const finalizers = current.metadata.finalizers ?? [];
-      if (finalizers.includes(finalizer) === on || !isMeant(current)) return undefined;
+      if (hasFinalizer(current, finalizer) === on || !isMeant(current)) return undefined;
       if (on && isDeleting(current)) throw goneOrGoing({ kind, name, namespace });
-      const changed = on ? [...finalizers, finalizer] : finalizers.filter((other) => other !== finalizer);
-      return { ...current, metadata: { ...current.metadata, finalizers: changed } };
+      return on ? withFinalizer(current, finalizer) : withoutFinalizer(current, finalizer);
     },
     { signal },
   );
@@ -181,8 +180,9 @@ export async function sweepSnapshots(context: ProtectionContext, signal: AbortSi
 }
 
 /** The claim has no volume yet, or its provisioner is not done with it. */
-export function isBeingCopied({ metadata, spec, status }: PersistentVolumeClaim): boolean {
-  if ((metadata?.finalizers ?? []).includes(provisioningFinalizer)) return true;
+export function isBeingCopied(claim: PersistentVolumeClaim): boolean {
+  if (hasFinalizer(claim, provisioningFinalizer)) return true;
+  const { spec, status } = claim;
   return !spec?.volumeName && (status?.phase ?? "Pending") === "Pending";
 }
 

@@ -8,6 +8,7 @@ import {
   type ControllerOptions,
   type EventRecorder,
   forResource,
+  hasFinalizer,
   type Informer,
   involvedObject,
   isDeleting,
@@ -18,6 +19,7 @@ import {
   type Stored,
   settled,
   startController,
+  withFinalizer,
 } from "@longshore/kube";
 import type { BoundKind } from "./bound-kind.ts";
 import {
@@ -59,15 +61,14 @@ function observeBoundContent<C extends KubeObject>(
 ): Observation<C> | undefined {
   const content = contents.get(name);
   if (content === undefined) return undefined;
-  const { finalizers = [], annotations } = content.metadata;
   return {
     name,
     content,
     isDeleting: isDeleting(content),
     invalid: kind.invalid(content),
     isBound: Boolean(kind.boundRef(content).uid),
-    isHeld: finalizers.includes(kind.finalizer),
-    isAnnounced: annotations?.[kind.beingDeletedAnnotation] !== undefined,
+    isHeld: hasFinalizer(content, kind.finalizer),
+    isAnnounced: content.metadata.annotations?.[kind.beingDeletedAnnotation] !== undefined,
     snapshotOnServer: undefined,
   };
 }
@@ -83,12 +84,8 @@ function boundContentActions<C extends KubeObject>(
       return settled;
     },
     async addFinalizer(_, { content }, { signal }) {
-      await patch(
-        context,
-        content,
-        { finalizers: [...(content.metadata.finalizers ?? []), kind.finalizer] },
-        signal,
-      );
+      const { finalizers } = withFinalizer(content, kind.finalizer).metadata;
+      await patch(context, content, { finalizers }, signal);
       return settled;
     },
     async readSnapshot(_, observed, { signal }) {

@@ -8,6 +8,7 @@ import {
   resources,
   type Stored,
   settled,
+  withFinalizer,
 } from "@longshore/kube";
 import {
   beingDeletedAnnotation,
@@ -31,7 +32,6 @@ import {
   type SnapshotWriteStep,
   snapshotOf,
 } from "./snapshot-step.ts";
-import { withFinalizers } from "./source-claims.ts";
 import { SnapshotSourceError, type SourceVolume, sourceVolumeOf } from "./source-volume.ts";
 import type { SubjectFailureStep } from "./subject-failure.ts";
 import type { SubjectWrites } from "./subject-writes.ts";
@@ -124,7 +124,8 @@ function creationActions(context: SnapshotContext): Pick<SnapshotActions, Creati
     },
     prepareContent: ({ claim }, observed, { signal }) => prepareContent(context, claim, observed, signal),
     async holdClaim({ claim }, observed, { signal }) {
-      const held = withFinalizers(claim, [...(claim.metadata.finalizers ?? []), snapshotClaimFinalizer]);
+      // Written whole: the reference's rights have no patch of claims.
+      const held = withFinalizer(claim, snapshotClaimFinalizer);
       await env.kube.update(resources.persistentVolumeClaims, held, { signal });
       return after(observed, { isClaimHeld: true });
     },

@@ -7,13 +7,12 @@ import {
   isNotFound,
   type KubeEnv,
   keyOf,
-  type PersistentVolumeClaim,
   resources,
   type Source,
-  type Stored,
   settled,
   source,
   startController,
+  withoutFinalizer,
 } from "@longshore/kube";
 import { snapshotClaimFinalizer, type VolumeSnapshot } from "@longshore/storage";
 import { decideSourceClaim, type ObservedSourceClaim, type SourceClaimStep } from "./decide-source-claim.ts";
@@ -46,10 +45,10 @@ function sourceClaimActions({ kube }: KubeEnv): Actions<ObservedSourceClaim, Sou
   return {
     settle: () => settled,
     async removeFinalizer(_, { claim }, { signal }) {
-      const { finalizers = [] } = claim.metadata;
-      const rest = finalizers.filter((finalizer) => finalizer !== snapshotClaimFinalizer);
+      // Written whole: the reference's rights have no patch of claims.
+      const released = withoutFinalizer(claim, snapshotClaimFinalizer);
       try {
-        await kube.update(resources.persistentVolumeClaims, withFinalizers(claim, rest), { signal });
+        await kube.update(resources.persistentVolumeClaims, released, { signal });
       } catch (error) {
         if (!isNotFound(error)) throw error;
       }
@@ -82,12 +81,4 @@ function sourceClaims({ claims, snapshots }: SnapshotCaches): Source {
       for (const end of ends) end();
     };
   });
-}
-
-/** The claim with these finalizers. It is written whole: the reference's rights have no patch of claims. */
-export function withFinalizers(
-  claim: Stored<PersistentVolumeClaim>,
-  finalizers: readonly string[],
-): Stored<PersistentVolumeClaim> {
-  return { ...claim, metadata: { ...claim.metadata, finalizers: [...finalizers] } };
 }
