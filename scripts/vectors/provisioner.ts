@@ -14,16 +14,16 @@ import {
 import { type PersistentVolume, type PersistentVolumeClaim, resources, type StorageClass, type Stored } from "@longshore/kube";
 import { VirtualClock } from "@longshore/runtime";
 import { ProvisionError } from "../../packages/sidecars/src/provisioner/create-outcome.ts";
-import { isClaimOurs } from "../../packages/sidecars/src/provisioner/claim-owner.ts";
-import { readVolumeAnswer, type UnfitVolume } from "../../packages/sidecars/src/provisioner/volume-answer.ts";
+import { isClaimOurs } from "../../packages/sidecars/src/provisioner/claims/claim-owner.ts";
+import { readVolumeAnswer, type UnfitVolume } from "../../packages/sidecars/src/provisioner/requests/volume-answer.ts";
 import {
   askForVolume,
   deleteDisk,
   provisioningSecrets,
   secretsUnlessGone,
-} from "../../packages/sidecars/src/provisioner/volume-calls.ts";
-import { deletionOf } from "../../packages/sidecars/src/provisioner/volume-deletion.ts";
-import { type PreparedVolume, prepareVolume } from "../../packages/sidecars/src/provisioner/volume-request.ts";
+} from "../../packages/sidecars/src/provisioner/requests/volume-calls.ts";
+import { deletionOf } from "../../packages/sidecars/src/provisioner/volumes/volume-deletion.ts";
+import { type PreparedVolume, prepareVolume } from "../../packages/sidecars/src/provisioner/requests/volume-request.ts";
 import { type CaseObject, RecordedCluster } from "./recorded-cluster.ts";
 import type { VectorCase, VectorGroup } from "./types.ts";
 

@@ -6,6 +6,7 @@ export { apiTime, microTime } from "./api-time.ts";
 export type * from "./api-types.ts";
 export {
   addFinalizerPatch,
+  finalizersMergePatch,
   hasFinalizer,
   type JsonPatchStep,
   removeFinalizerPatch,

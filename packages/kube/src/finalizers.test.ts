@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
   addFinalizerPatch,
+  finalizersMergePatch,
   hasFinalizer,
   removeFinalizerPatch,
   withFinalizer,
@@ -31,6 +32,23 @@ describe("one finalizer among those of others", () => {
     const [without, withIt] = [held(theirs), held(ours)];
     expect(withoutFinalizer(without, ours)).toBe(without);
     expect(withFinalizer(withIt, ours)).toBe(withIt);
+  });
+
+  test("a merge patch has the whole list, null for an empty one, and the version it was made from", () => {
+    const stored = (...finalizers: string[]) => ({
+      metadata: { name: "a", uid: "u", resourceVersion: "7", finalizers },
+    });
+    const body = (finalizers: readonly string[] | null) => ({
+      metadata: { resourceVersion: "7", finalizers },
+    });
+    const added = withFinalizer(stored(theirs), ours);
+    const removed = withoutFinalizer(stored(theirs, ours), ours);
+    expect(JSON.stringify(finalizersMergePatch(added))).toBe(JSON.stringify(body([theirs, ours])));
+    expect(JSON.stringify(finalizersMergePatch(removed))).toBe(JSON.stringify(body([theirs])));
+    expect(finalizersMergePatch(withoutFinalizer(stored(ours), ours))).toEqual(body(null));
+    expect(finalizersMergePatch({ metadata: { name: "a", uid: "u", resourceVersion: "7" } })).toEqual(
+      body(null),
+    );
   });
 
   test("a patch tests what it replaces, so that it fails on a list that has changed", () => {

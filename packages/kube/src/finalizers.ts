@@ -1,5 +1,5 @@
 /** One finalizer among those of others: asking for it, adding and removing it. Pure. */
-import type { KubeObject } from "./kube-objects.ts";
+import type { KubeObject, Stored } from "./kube-objects.ts";
 
 /** One step of a JSON patch (RFC 6902). */
 export interface JsonPatchStep {
@@ -27,6 +27,18 @@ export function withoutFinalizer<T extends KubeObject>(object: T, finalizer: str
   if (!hasFinalizer(object, finalizer)) return object;
   const finalizers = (object.metadata?.finalizers ?? []).filter((name) => name !== finalizer);
   return { ...object, metadata: { ...object.metadata, finalizers } };
+}
+
+/**
+ * The merge patch that stores the finalizers of `object`, which {@link withFinalizer} or {@link withoutFinalizer} made from
+ * the version that was read. A merge patch replaces the whole list, so it names that version: it fails on an object that
+ * changed meanwhile instead of dropping a finalizer of others.
+ */
+export function finalizersMergePatch({ metadata }: Stored): {
+  readonly metadata: { readonly resourceVersion: string; readonly finalizers: readonly string[] | null };
+} {
+  const { finalizers, resourceVersion } = metadata;
+  return { metadata: { resourceVersion, finalizers: finalizers?.length ? finalizers : null } };
 }
 
 /** The JSON patch that adds `finalizer`; `null`: the object has no list of finalizers yet. */

@@ -1,6 +1,13 @@
 /** What the attacher stores about a VolumeAttachment: bodies of merge patches, pure. */
 import { CsiCallError, grpcCodes } from "@longshore/csi";
-import type { Stored, VolumeAttachment } from "@longshore/kube";
+import {
+  finalizersMergePatch,
+  hasFinalizer,
+  type Stored,
+  type VolumeAttachment,
+  withFinalizer,
+  withoutFinalizer,
+} from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import { nodeIdAnnotation } from "@longshore/storage";
 
@@ -10,23 +17,22 @@ type Attachment = Stored<VolumeAttachment>;
 export type PatchBody = Readonly<Record<string, unknown>>;
 
 /** Our finalizer and the node id, where they are missing. */
-export function intentPatch({ metadata }: Attachment, finalizer: string, nodeId: string): PatchBody {
-  const { finalizers = [], annotations, resourceVersion } = metadata;
+export function intentPatch(va: Attachment, finalizer: string, nodeId: string): PatchBody {
+  const { annotations, resourceVersion } = va.metadata;
+  const { finalizers } = withFinalizer(va, finalizer).metadata;
   return {
     metadata: {
       // With it the patch fails on an attachment that changed, so no finalizer of others is dropped.
       resourceVersion,
-      ...(finalizers.includes(finalizer) ? {} : { finalizers: [...finalizers, finalizer] }),
+      ...(hasFinalizer(va, finalizer) ? {} : { finalizers }),
       ...(annotations?.[nodeIdAnnotation] === nodeId ? {} : { annotations: { [nodeIdAnnotation]: nodeId } }),
     },
   };
 }
 
 /** Our finalizer off. */
-export function finalizerRemovalPatch({ metadata }: Attachment, finalizer: string): PatchBody {
-  const { finalizers = [], resourceVersion } = metadata;
-  const rest = finalizers.filter((each) => each !== finalizer);
-  return { metadata: { resourceVersion, finalizers: rest.length === 0 ? null : rest } };
+export function finalizerRemovalPatch(va: Attachment, finalizer: string): PatchBody {
+  return finalizersMergePatch(withoutFinalizer(va, finalizer));
 }
 
 /** The status of an attachment whose volume is published. */

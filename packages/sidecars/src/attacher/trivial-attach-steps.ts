@@ -1,7 +1,6 @@
 /** For a driver that attaches nothing: its attachments are reported attached at once, with no finalizer and no call. */
 import {
   type Actions,
-  isDeleting,
   resources,
   type Steps,
   type Stored,
@@ -9,16 +8,10 @@ import {
   type VolumeAttachment,
 } from "@longshore/kube";
 import type { AttachContext } from "./attach-context.ts";
+import { decideTrivialAttach, type TrivialAttachStep } from "./decide-trivial-attach.ts";
 import { observeAttachment } from "./observed-attachment.ts";
 
 type Attachment = Stored<VolumeAttachment>;
-
-type TrivialAttachStep = { readonly step: "settle" } | { readonly step: "reportAttached" };
-
-/** The next step (docs/behaviour/sidecars.md 3). */
-function decideTrivialAttach(va: Attachment): TrivialAttachStep {
-  return { step: isDeleting(va) || va.status?.attached === true ? "settle" : "reportAttached" };
-}
 
 /** The parts of the controller over the attachments of such a driver. */
 export function trivialAttachSteps(context: AttachContext): Steps<Attachment, TrivialAttachStep> {

@@ -1,46 +1,10 @@
-import {
-  interceptWrites,
-  type KubeClient,
-  type PersistentVolume,
-  resources,
-  type Stored,
-} from "@longshore/kube";
-import { pureDecision } from "@longshore/kube/testing";
-import { describe, expect, it } from "vitest";
+import { interceptWrites, type KubeClient, resources } from "@longshore/kube";
+import { expect, it } from "vitest";
 import { startAttacher } from "../index.ts";
 import { addNode, anAttachment, anInTreeVolume, sidecarWorld } from "../testing/world.ts";
-import { decideVolumeFinalizer } from "./volume-finalizer-steps.ts";
 
-const driverName = "ebs.csi.aws.com";
 const finalizer = "external-attacher/ebs-csi-aws-com";
-const migrated = { "pv.kubernetes.io/migrated-to": driverName };
-
-const volume = (metadata: object, isInTree = true) =>
-  ({
-    metadata: { name: "pv-1", uid: "u", resourceVersion: "1", finalizers: [finalizer], ...metadata },
-    spec: isInTree ? anInTreeVolume().spec : { csi: { driver: driverName, volumeHandle: "vol-1" } },
-  }) as Stored<PersistentVolume>;
-const deletionTimestamp = "2026-01-01T00:00:00Z";
-
-describe("the finalizer of a volume (docs/behaviour/sidecars.md 3.3)", () => {
-  it.each([
-    ["is removed from a volume that is being deleted", volume({ deletionTimestamp }, false), false, true],
-    ["is removed from one that is no longer migrated", volume({}), false, true],
-    [
-      "is removed from one that another driver has now",
-      volume({ annotations: { "pv.kubernetes.io/migrated-to": "d" } }),
-      false,
-      true,
-    ],
-    ["stays while an attachment names the volume", volume({ deletionTimestamp }, false), true, false],
-    ["stays on a migrated volume", volume({ annotations: migrated }), false, false],
-    ["stays on a CSI volume", volume({}, false), false, false],
-    ["is not there", volume({ deletionTimestamp, finalizers: ["other/f"] }, false), false, false],
-  ])("%s", (_, pv, isAttached, removed) => {
-    const { step } = pureDecision(decideVolumeFinalizer)({ volume: pv, driverName, isAttached });
-    expect(step).toBe(removed ? "removeVolumeFinalizer" : "settle");
-  });
-});
+const migrated = { "pv.kubernetes.io/migrated-to": "ebs.csi.aws.com" };
 
 /** The client, in which removals of a volume's finalizer wait for `until`. */
 function slowRemovals(kube: KubeClient, until: Promise<void>, begun: () => void): KubeClient {

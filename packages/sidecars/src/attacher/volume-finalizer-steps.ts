@@ -9,50 +9,22 @@
 import {
   type Actions,
   forResource,
-  hasFinalizer,
-  isDeleting,
   isNotFound,
-  type PersistentVolume,
   removeFinalizerPatch,
   resources,
   type Source,
   type Steps,
-  type Stored,
   settled,
   source,
 } from "@longshore/kube";
-import { attacherFinalizer, migratedToAnnotation } from "@longshore/storage";
-import { isPVMigratable } from "@longshore/translation";
 import { volumeNameOf } from "../common/attachments.ts";
 import type { AttachCaches, AttachContext } from "./attach-context.ts";
-
-/** What one pass over a volume knows. */
-export interface ObservedVolume {
-  readonly volume: Stored<PersistentVolume>;
-  readonly driverName: string;
-  /** An attachment names the volume. */
-  readonly isAttached: boolean;
-}
-
-/** One step over a volume. */
-export type VolumeFinalizerStep = { readonly step: "settle" } | { readonly step: "removeVolumeFinalizer" };
-
-/** The next step. The end of each attachment wakes its volume again. */
-export function decideVolumeFinalizer({
-  volume,
-  driverName,
-  isAttached,
-}: ObservedVolume): VolumeFinalizerStep {
-  if (isAttached || !hasStaleFinalizer(volume, driverName)) return { step: "settle" };
-  return { step: "removeVolumeFinalizer" };
-}
-
-/** Whether our finalizer is on a volume that the attacher has no further claim on, attachments left aside. */
-export function hasStaleFinalizer(pv: PersistentVolume, driver: string): boolean {
-  const isStale =
-    isDeleting(pv) || (isPVMigratable(pv) && pv.metadata?.annotations?.[migratedToAnnotation] !== driver);
-  return isStale && hasFinalizer(pv, attacherFinalizer(driver));
-}
+import {
+  decideVolumeFinalizer,
+  hasStaleFinalizer,
+  type ObservedVolume,
+  type VolumeFinalizerStep,
+} from "./decide-volume-finalizer.ts";
 
 /** Which changes wake the volumes of a driver. The end of an attachment wakes its volume. */
 export function volumeSources(

@@ -1,4 +1,4 @@
-import { type CSIDriver, resources } from "@longshore/kube";
+import { type CSIDriver, interceptWrites, resources } from "@longshore/kube";
 import { recordingLogger } from "@longshore/runtime";
 import { fakeDriver } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
@@ -49,6 +49,22 @@ describe("the cluster-driver-registrar", () => {
     await world.clock.advance(1000);
     await world.kube.delete(resources.csiDrivers, { name }, { signal: world.signal });
     await world.clock.advance(121_000);
+    expect(await stored(world)).toBeDefined();
+    await registrar.stop();
+  });
+
+  it("repeats a look that failed when the next one is due", async () => {
+    const world = await sidecarWorld();
+    const attempts: number[] = [];
+    const kube = interceptWrites(world.kube, async (_request, signal, send) => {
+      attempts.push(world.clock.monotonicMs());
+      if (attempts.length < 3) throw new Error("no connection");
+      return send(signal);
+    });
+    const registrar = startClusterDriverRegistrar(world.env(kube), { checkMs: 60_000 });
+    await world.clock.advance(600_000);
+    const pauses = attempts.slice(1).map((ms, at) => ms - (attempts[at] ?? 0));
+    expect(pauses).toEqual([60_000, 60_000]);
     expect(await stored(world)).toBeDefined();
     await registrar.stop();
   });

@@ -4,18 +4,12 @@
  *
  * Invariant: an object that it did not make is never changed and never deleted.
  */
-import {
-  type CallOptions,
-  type CSIDriver,
-  isAlreadyExists,
-  isConflict,
-  resources,
-  type Stored,
-} from "@longshore/kube";
-import { assertNever, type Component, periodically, withDeadline } from "@longshore/runtime";
+import { type KubeEnv, resources, type Source, startController } from "@longshore/kube";
+import { type Component, withDeadline } from "@longshore/runtime";
 import { type Serve, startAlone } from "../common/sidecar.ts";
 import type { SidecarEnv } from "../common/sidecar-env.ts";
-import { csiDriverObject, decideCsiDriverStep, isOwnCsiDriver } from "./csi-driver-step.ts";
+import { csiDriverObject, isOwnCsiDriver } from "./csi-driver-object.ts";
+import { csiDriverSteps, deleteCsiDriver } from "./csi-driver-steps.ts";
 
 /** How the registrar works. */
 export interface ClusterDriverRegistrarOptions {
@@ -48,91 +42,53 @@ export function startClusterDriverRegistrar(
   return startAlone(env, "cluster-driver-registrar", serveCsiDriver, options);
 }
 
-/** Keeps the CSIDriver object of the driver. */
+/** Keeps the CSIDriver object of the driver. Key: the driver's name. */
 const serveCsiDriver: Serve<ClusterDriverRegistrarOptions> = async (sidecar, options, scope) => {
-  const { env, driver } = sidecar;
-  const logger = env.logger.child({ driver: driver.name, sidecar: "cluster-driver-registrar" });
+  const { driver } = sidecar;
+  const { checkMs = 120_000, deleteOnExit = true } = options;
+  const logger = sidecar.env.logger.child({ driver: driver.name, sidecar: "cluster-driver-registrar" });
+  const env = { ...sidecar.env, logger };
   const wanted = csiDriverObject(driver.name, {
     attachRequired: driver.capabilities.controller.has("PUBLISH_UNPUBLISH_VOLUME"),
     podInfoOnMount: podInfoOnMount(options),
   });
-  if (options.deleteOnExit ?? true) {
-    scope.own({
-      stop: () =>
-        // A signal of its own: that of the scope has aborted by now.
-        withDeadline(env.clock, deleteWithinMs, new AbortController().signal, (signal) =>
-          deleteOwn(env, driver.name, signal),
-        ).catch((error) => logger.warn("the CSIDriver object could not be deleted", { error })),
-    });
-  }
-  let reported = "";
-  scope.spawn((loopSignal) =>
-    periodically(
-      { ...env, logger },
-      { name: "keeping the CSIDriver object", periodMs: options.checkMs ?? 120_000 },
-      loopSignal,
-      async (signal) => {
-        const differing = await ensureCsiDriver(env, wanted, signal);
-        // Only an administrator can put it right, so it is not repeated at each look.
-        if (differing.length > 0 && differing.join() !== reported) {
-          logger.error(
-            `CSIDriver "${driver.name}" is not as the driver needs it (spec.${differing.join(", spec.")}): delete it, or correct the manifest that creates it`,
-          );
-        }
-        reported = differing.join();
-      },
-    ),
+  // Before the controller, which is stopped first: nothing makes the object again.
+  if (deleteOnExit) scope.own({ stop: () => deleteAtEnd(env, driver.name) });
+  scope.own(
+    startController(env, {
+      name: "cluster-driver-registrar",
+      sources: [inPeriods(driver.name)],
+      resyncMs: checkMs,
+      // A look that failed is repeated when the next one is due.
+      backoff: { initialMs: checkMs, maximumMs: checkMs },
+      ...csiDriverSteps(env, wanted),
+    }),
   );
 };
 
-/** One pass. @returns the fields in which an object of another owner is not as it should be */
-async function ensureCsiDriver(
-  env: SidecarEnv,
-  wanted: CSIDriver,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  const name = wanted.metadata?.name ?? "";
-  const stored = await env.kube.get(resources.csiDrivers, { name }, { signal });
-  const step = decideCsiDriverStep(stored, wanted);
-  switch (step.kind) {
-    case "none":
-      return [];
-    case "differs":
-      return step.fields;
-    case "create":
-      await create(env, wanted, { signal });
-      return [];
-    case "replace":
-      if (stored !== undefined) await deleteExactly(env, stored, signal);
-      await create(env, wanted, { signal });
-      return [];
-    default:
-      return assertNever(step);
-  }
+/** The key at the start and at each resync: one object that hardly changes needs no watch. */
+function inPeriods(key: string): Source {
+  return {
+    caches: [],
+    subscribe({ wake }) {
+      wake(key);
+      return () => {};
+    },
+    resync: (wake) => wake(key),
+  };
 }
 
-async function create(env: SidecarEnv, wanted: CSIDriver, options: CallOptions): Promise<void> {
+/** Deletes the object if the registrar made it; a failure is logged. */
+async function deleteAtEnd(env: KubeEnv, name: string): Promise<void> {
+  // A signal of its own: that of the scope has aborted by now.
+  const { signal } = new AbortController();
   try {
-    await env.kube.create(resources.csiDrivers, wanted, options);
-    env.logger.info("CSIDriver object made", { driver: wanted.metadata?.name });
+    await withDeadline(env.clock, deleteWithinMs, signal, async (limited) => {
+      const stored = await env.kube.get(resources.csiDrivers, { name }, { signal: limited });
+      if (stored !== undefined && isOwnCsiDriver(stored)) await deleteCsiDriver(env, stored, limited);
+    });
   } catch (error) {
-    // Another client created it first: the next pass compares.
-    if (!isAlreadyExists(error)) throw error;
-  }
-}
-
-async function deleteOwn(env: SidecarEnv, name: string, signal: AbortSignal): Promise<void> {
-  const stored = await env.kube.get(resources.csiDrivers, { name }, { signal });
-  if (stored !== undefined && isOwnCsiDriver(stored)) await deleteExactly(env, stored, signal);
-}
-
-/** Deletes this very object; one that was made in its place meanwhile stays. */
-async function deleteExactly(env: SidecarEnv, stored: Stored<CSIDriver>, signal: AbortSignal): Promise<void> {
-  const { name, uid, resourceVersion } = stored.metadata;
-  try {
-    await env.kube.delete(resources.csiDrivers, { name }, { signal, uid, resourceVersion });
-  } catch (error) {
-    if (!isConflict(error)) throw error;
+    env.logger.warn("the CSIDriver object could not be deleted", { error });
   }
 }
 

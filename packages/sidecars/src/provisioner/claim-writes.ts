@@ -13,12 +13,13 @@ import {
   resources,
   type Stored,
   updateWithRetry,
+  withFinalizer,
+  withoutFinalizer,
 } from "@longshore/kube";
 import { provisioningFinalizer, selectedNodeAnnotation } from "@longshore/storage";
 import type { SidecarEnv } from "../common/sidecar-env.ts";
 
 type Claim = Stored<PersistentVolumeClaim>;
-type Metadata = Claim["metadata"];
 
 /** The intent could not be removed. All work on the volume is done. */
 export class IntentError extends Error {
@@ -48,9 +49,8 @@ export async function storeIntent(
   signal: AbortSignal,
 ): Promise<Claim> {
   if (isIntended(claim)) return claim;
-  const finalizers = [...(claim.metadata.finalizers ?? []), provisioningFinalizer];
-  const changed = { ...claim, metadata: { ...claim.metadata, finalizers } };
-  return env.kube.update(resources.persistentVolumeClaims, changed, { signal });
+  const intended = withFinalizer(claim, provisioningFinalizer);
+  return env.kube.update(resources.persistentVolumeClaims, intended, { signal });
 }
 
 /** Takes the intent off: the volume is stored, or certainly not there. @throws IntentError */
@@ -60,11 +60,9 @@ export async function removeIntent(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    await changeClaim(context, claim, signal, (metadata) => {
-      const finalizers = metadata.finalizers ?? [];
-      if (!finalizers.includes(provisioningFinalizer)) return undefined;
-      return { ...metadata, finalizers: finalizers.filter((f) => f !== provisioningFinalizer) };
-    });
+    await changeClaim(context, claim, signal, (current) =>
+      isIntended(current) ? withoutFinalizer(current, provisioningFinalizer) : undefined,
+    );
   } catch (cause) {
     if (signal.aborted) throw cause;
     throw new IntentError(`the finalizer ${provisioningFinalizer} cannot be taken off the claim yet`, {
@@ -80,11 +78,11 @@ export function removeSelectedNode(
   signal: AbortSignal,
 ): Promise<void> {
   const refused = selectedNodeOf(claim);
-  return changeClaim(context, claim, signal, (metadata) => {
+  return changeClaim(context, claim, signal, (current) => {
     // The scheduler has chosen another node meanwhile, which was not tried.
-    const { [selectedNodeAnnotation]: chosen, ...annotations } = metadata.annotations ?? {};
+    const { [selectedNodeAnnotation]: chosen, ...annotations } = current.metadata.annotations ?? {};
     if (chosen === undefined || chosen !== refused) return undefined;
-    return { ...metadata, annotations };
+    return { ...current, metadata: { ...current.metadata, annotations } };
   });
 }
 
@@ -96,13 +94,12 @@ async function changeClaim(
   { env, claims }: ClaimWriteContext,
   claim: Claim,
   signal: AbortSignal,
-  change: (metadata: Metadata) => Metadata | undefined,
+  change: (current: Claim) => Claim | undefined,
 ): Promise<void> {
-  const newest = newer(claim, claims.get(keyOf(claim)));
-  const metadata = change(newest.metadata);
-  if (metadata === undefined) return;
+  const changed = change(newer(claim, claims.get(keyOf(claim))));
+  if (changed === undefined) return;
   try {
-    await env.kube.update(resources.persistentVolumeClaims, { ...newest, metadata }, { signal });
+    await env.kube.update(resources.persistentVolumeClaims, changed, { signal });
     return;
   } catch (error) {
     // It is gone with its finalizers and annotations: nothing is left to change.
@@ -114,12 +111,8 @@ async function changeClaim(
     env.kube,
     resources.persistentVolumeClaims,
     ref,
-    (current) => {
-      // A claim made under the same name since carries an intent and a node of its own.
-      if (current.metadata.uid !== claim.metadata.uid) return undefined;
-      const changed = change(current.metadata);
-      return changed === undefined ? undefined : { ...current, metadata: changed };
-    },
+    // A claim made under the same name since carries an intent and a node of its own.
+    (current) => (current.metadata.uid === claim.metadata.uid ? change(current) : undefined),
     { signal },
   );
 }

@@ -19,17 +19,17 @@ import {
 import { type Serve, type SidecarContext, startAlone } from "../common/sidecar.ts";
 import type { Driver, SidecarEnv } from "../common/sidecar-env.ts";
 import { type CapacityOptions, serveCapacity } from "./capacity/index.ts";
-import type { ClaimContext } from "./claim-context.ts";
-import { startClaims } from "./claim-controller.ts";
-import { ClaimMemory } from "./claim-memory.ts";
-import { startCloneSources } from "./clone-source-controller.ts";
+import type { ClaimContext } from "./claims/claim-context.ts";
+import { startClaims } from "./claims/claim-controller.ts";
+import { ClaimMemory } from "./claims/claim-memory.ts";
 import type { NodeDeploymentOptions, OwnNode } from "./node-deployment.ts";
-import { sourceIndexes, sweepSnapshots } from "./protect-source.ts";
 import { provisionerMetrics } from "./provisioner-metrics.ts";
-import type { VolumeSettings } from "./request-context.ts";
-import { type TopologyView, topologyView } from "./topology-view.ts";
-import type { VolumeContext } from "./volume-context.ts";
-import { startVolumes } from "./volume-controller.ts";
+import type { VolumeSettings } from "./requests/request-context.ts";
+import { startCloneSources } from "./sources/clone-source-controller.ts";
+import { sourceIndexes, sweepSnapshots } from "./sources/protect-source.ts";
+import { type TopologyView, topologyView } from "./topology/topology-view.ts";
+import type { VolumeContext } from "./volumes/volume-context.ts";
+import { startVolumes } from "./volumes/volume-controller.ts";
 
 /** How the provisioner works; the defaults are those of the reference (docs/behaviour/sidecars.md 2.1). */
 export interface ProvisionerOptions extends Partial<VolumeSettings> {

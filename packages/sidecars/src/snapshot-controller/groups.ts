@@ -13,10 +13,10 @@ import {
   watches,
 } from "@longshore/kube";
 import type { VolumeGroupSnapshotContent, VolumeSnapshot } from "@longshore/storage";
-import { decideGroup } from "./decide-group.ts";
-import { type GroupContext, groupActions } from "./group-actions.ts";
-import type { GroupFacts } from "./group-goal.ts";
-import type { GroupStep, ObservedGroup } from "./group-step.ts";
+import { decideGroup } from "./groups/decide-group.ts";
+import { type GroupContext, groupActions } from "./groups/group-actions.ts";
+import type { GroupFacts } from "./groups/group-goal.ts";
+import type { GroupStep, ObservedGroup } from "./groups/group-step.ts";
 import { observeGroup } from "./observe-snapshot.ts";
 import { saysMore } from "./says-more.ts";
 import {

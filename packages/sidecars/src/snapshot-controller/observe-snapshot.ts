@@ -10,8 +10,8 @@ import {
 } from "@longshore/storage";
 import { contentNameOf, groupOf } from "./binding.ts";
 import { contentNameOfGroup, memberNames, membersOf } from "./group-binding.ts";
-import type { GroupFacts } from "./group-goal.ts";
-import type { ObservedMembers } from "./group-members.ts";
+import type { GroupFacts } from "./groups/group-goal.ts";
+import type { ObservedMembers } from "./groups/group-members.ts";
 import {
   driverHandleKey,
   type GroupCaches,
@@ -20,7 +20,7 @@ import {
   type SnapshotCaches,
   sourceClaimKey,
 } from "./snapshot-caches.ts";
-import type { SnapshotFacts } from "./snapshot-goal.ts";
+import type { SnapshotFacts } from "./snapshots/snapshot-goal.ts";
 
 /** Everything known of the snapshot of this key; undefined: there is none. */
 export function observeSnapshot(caches: SnapshotCaches, key: string): SnapshotFacts | undefined {

@@ -22,8 +22,8 @@ import type { BackoffPolicy, Component } from "@longshore/runtime";
 import { snapshotResources, type VolumeGroupSnapshotContent } from "@longshore/storage";
 import { groupKindsRemedy, snapshotKindsRemedy, whenServed } from "../common/served-kinds.ts";
 import { contentNameOf } from "./binding.ts";
-import { startBoundContents } from "./bound-content-controller.ts";
-import { boundGroupContents, boundSnapshotContents } from "./bound-kind.ts";
+import { startBoundContents } from "./contents/bound-content-controller.ts";
+import { boundGroupContents, boundSnapshotContents } from "./contents/bound-kind.ts";
 import { contentNameOfGroup } from "./group-binding.ts";
 import { startGroups } from "./groups.ts";
 import {

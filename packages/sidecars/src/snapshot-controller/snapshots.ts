@@ -20,14 +20,14 @@ import {
 } from "@longshore/kube";
 import type { VolumeSnapshotContent } from "@longshore/storage";
 import { isPreProvisioned } from "./binding.ts";
-import { decideSnapshot } from "./decide-snapshot.ts";
 import { observeSnapshot } from "./observe-snapshot.ts";
 import { saysMore } from "./says-more.ts";
-import { type SnapshotContext, snapshotActions } from "./snapshot-actions.ts";
 import { isPendingClaim, type SnapshotCaches, sourceClaimKey, sourceSnapshotKey } from "./snapshot-caches.ts";
-import type { SnapshotFacts } from "./snapshot-goal.ts";
 import type { MeasuredState, SnapshotMetrics } from "./snapshot-metrics.ts";
-import type { ObservedSnapshot, SnapshotStep } from "./snapshot-step.ts";
+import { decideSnapshot } from "./snapshots/decide-snapshot.ts";
+import { type SnapshotContext, snapshotActions } from "./snapshots/snapshot-actions.ts";
+import type { SnapshotFacts } from "./snapshots/snapshot-goal.ts";
+import type { ObservedSnapshot, SnapshotStep } from "./snapshots/snapshot-step.ts";
 
 /**
  * Starts the controller of snapshots, by `namespace/name`; the caches may still be filling. Its first pass begins once they

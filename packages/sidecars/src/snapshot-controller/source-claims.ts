@@ -7,32 +7,16 @@ import {
   isNotFound,
   type KubeEnv,
   keyOf,
-  type PersistentVolumeClaim,
   resources,
   type Source,
-  type Stored,
   settled,
   source,
   startController,
+  withoutFinalizer,
 } from "@longshore/kube";
 import { snapshotClaimFinalizer, type VolumeSnapshot } from "@longshore/storage";
+import { decideSourceClaim, type ObservedSourceClaim, type SourceClaimStep } from "./decide-source-claim.ts";
 import { type SnapshotCaches, sourceClaimKey } from "./snapshot-caches.ts";
-
-/** What is known of a claim of which snapshots are made. */
-export interface ObservedSourceClaim {
-  readonly claim: Stored<PersistentVolumeClaim>;
-  /** A snapshot of it is not ready yet. A snapshot is in the caches before its pass adds the finalizer. */
-  readonly isInUse: boolean;
-}
-
-/** What one pass over it has to do. */
-export type SourceClaimStep = { readonly step: "settle" } | { readonly step: "removeFinalizer" };
-
-/** The next step: its finalizer goes once no snapshot of it is unfinished. */
-export function decideSourceClaim({ claim, isInUse }: ObservedSourceClaim): SourceClaimStep {
-  const isHeld = hasFinalizer(claim, snapshotClaimFinalizer);
-  return { step: isHeld && !isInUse ? "removeFinalizer" : "settle" };
-}
 
 /**
  * Starts the controller of source claims, by `namespace/name`. It removes the finalizer and never adds it: the passes of
@@ -64,10 +48,10 @@ function sourceClaimActions({ kube }: KubeEnv): Actions<ObservedSourceClaim, Sou
   return {
     settle: () => settled,
     async removeFinalizer(_, { claim }, { signal }) {
-      const { finalizers = [] } = claim.metadata;
-      const rest = finalizers.filter((finalizer) => finalizer !== snapshotClaimFinalizer);
+      // Written whole: the reference's rights have no patch of claims.
+      const released = withoutFinalizer(claim, snapshotClaimFinalizer);
       try {
-        await kube.update(resources.persistentVolumeClaims, withFinalizers(claim, rest), { signal });
+        await kube.update(resources.persistentVolumeClaims, released, { signal });
       } catch (error) {
         if (!isNotFound(error)) throw error;
       }
@@ -100,12 +84,4 @@ function sourceClaims({ claims, snapshots }: SnapshotCaches): Source {
       for (const end of ends) end();
     };
   });
-}
-
-/** The claim with these finalizers. It is written whole: the reference's rights have no patch of claims. */
-export function withFinalizers(
-  claim: Stored<PersistentVolumeClaim>,
-  finalizers: readonly string[],
-): Stored<PersistentVolumeClaim> {
-  return { ...claim, metadata: { ...claim.metadata, finalizers: [...finalizers] } };
 }

@@ -1,6 +1,7 @@
 /** What the snapshot controller writes into the objects of users, VolumeSnapshots and VolumeGroupSnapshots alike. */
 import {
   type EventRecorder,
+  finalizersMergePatch,
   involvedObject,
   isNotFound,
   type KubeEnv,
@@ -8,6 +9,8 @@ import {
   type Resource,
   refOf,
   type Stored,
+  withFinalizer,
+  withoutFinalizer,
 } from "@longshore/kube";
 import type { SnapshotError } from "@longshore/storage";
 
@@ -50,15 +53,15 @@ export class SubjectWrites<T extends Subject> {
     signal: AbortSignal,
     others?: object,
   ): Promise<void> {
-    const finalizers = [...new Set([...(subject.metadata.finalizers ?? []), ...wanted])];
+    const { finalizers } = wanted.reduce(withFinalizer<Stored<T>>, subject).metadata;
     await this.change(subject, { finalizers }, signal, others);
   }
 
   /** Takes finalizers off the version that was seen. */
   async removeFinalizers(subject: Stored<T>, ours: readonly string[], signal: AbortSignal): Promise<void> {
-    const rest = (subject.metadata.finalizers ?? []).filter((finalizer) => !ours.includes(finalizer));
+    const { metadata } = finalizersMergePatch(ours.reduce(withoutFinalizer<Stored<T>>, subject));
     try {
-      await this.change(subject, { finalizers: rest.length === 0 ? null : rest }, signal);
+      await this.change(subject, metadata, signal);
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }

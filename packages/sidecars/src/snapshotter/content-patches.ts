@@ -1,5 +1,13 @@
 /** What the snapshotter stores in contents, of single snapshots and of groups alike: bodies of merge patches, pure. */
-import { isDeleting, type KubeObject, type Stored } from "@longshore/kube";
+import {
+  finalizersMergePatch,
+  hasFinalizer,
+  isDeleting,
+  type KubeObject,
+  type Stored,
+  withFinalizer,
+  withoutFinalizer,
+} from "@longshore/kube";
 import type { ContentKind } from "./content-rules.ts";
 
 /** The body of a merge patch. */
@@ -12,16 +20,17 @@ type Marks = Pick<ContentKind<KubeObject>, "finalizer" | "beingCreatedAnnotation
  * it says so already.
  */
 export function intentPatch(content: Stored<KubeObject>, marks: Marks): PatchBody | undefined {
-  const { finalizers = [], resourceVersion } = content.metadata;
+  const { resourceVersion } = content.metadata;
+  const { finalizers } = withFinalizer(content, marks.finalizer).metadata;
   // None can be added to what is being deleted.
-  const isHeld = finalizers.includes(marks.finalizer) || isDeleting(content);
+  const isHeld = hasFinalizer(content, marks.finalizer) || isDeleting(content);
   if (isMarkedAs(content, marks) && isHeld) return undefined;
   return {
     metadata: {
       // With it the patch fails on a content that was deleted meanwhile: retry with fresh state.
       resourceVersion,
       annotations: { [marks.beingCreatedAnnotation]: "yes" },
-      ...(isHeld ? {} : { finalizers: [...finalizers, marks.finalizer] }),
+      ...(isHeld ? {} : { finalizers }),
     },
   };
 }
@@ -43,14 +52,12 @@ export function markRemovalPatch({
 
 /** Our finalizer off; undefined: it is not there. */
 export function finalizerRemovalPatch(
-  { metadata }: Stored<KubeObject>,
+  content: Stored<KubeObject>,
   { finalizer }: Pick<Marks, "finalizer">,
 ): PatchBody | undefined {
-  const { finalizers = [], resourceVersion } = metadata;
-  const rest = finalizers.filter((each) => each !== finalizer);
-  if (rest.length === finalizers.length) return undefined;
+  if (!hasFinalizer(content, finalizer)) return undefined;
   // With the version the patch fails on a content that changed: another may have a handle or a policy by now.
-  return { metadata: { resourceVersion, finalizers: rest.length === 0 ? null : rest } };
+  return finalizersMergePatch(withoutFinalizer(content, finalizer));
 }
 
 /** The status after a failure. @param time as the API writes it */

@@ -1,7 +1,7 @@
 import type { CSINode, CSIStorageCapacity, Node, StorageClass, Stored } from "@longshore/kube";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { topologySegments } from "../topology-segments.ts";
+import { topologySegments } from "../topology/topology-segments.ts";
 import { planCapacity } from "./capacity-plan.ts";
 import { managedBy } from "./managed-by.ts";
 

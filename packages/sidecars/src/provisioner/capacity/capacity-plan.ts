@@ -4,7 +4,7 @@
  */
 import { type CSIStorageCapacity, keyOf, type StorageClass, type Stored } from "@longshore/kube";
 import type { Segments } from "@longshore/storage";
-import { segmentKey } from "../topology-segments.ts";
+import { segmentKey } from "../topology/topology-segments.ts";
 
 /** One object that is to be: the room for volumes of one class in one part of the cluster. */
 export interface CapacityItem {

@@ -2,7 +2,7 @@
 import type { CSINode, CSIStorageCapacity, Informer, Node, StorageClass } from "@longshore/kube";
 import type { Segments } from "@longshore/storage";
 import type { Driver } from "../../common/sidecar-env.ts";
-import { sameLabels, topologySegments } from "../topology-segments.ts";
+import { sameLabels, topologySegments } from "../topology/topology-segments.ts";
 import { type CapacityPlan, planCapacity } from "./capacity-plan.ts";
 
 /** What a plan is made from. */
