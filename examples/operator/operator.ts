@@ -1,6 +1,6 @@
 /**
  * The operator of workspaces: each gets a claim of its size, which is deleted with it, and reports when that is bound.
- * It observes (the caches), decides (`workspace-step.ts`, pure) and acts (one small action a step).
+ * It observes (the caches), decides (`decide-workspace-step.ts`, pure) and acts (one small action a step).
  *
  * Invariants
  *  - Woken by a key: each pass reads the caches, which show at least what the operator itself has written.
@@ -23,8 +23,8 @@ import {
   watches,
 } from "@longshore/kube";
 import { type Component, stopAll } from "@longshore/runtime";
+import { decideWorkspaceStep, type ObservedWorkspace, type WorkspaceStep } from "./decide-workspace-step.ts";
 import { workspaces } from "./workspace.ts";
-import { decideWorkspaceStep, type ObservedWorkspace, type WorkspaceStep } from "./workspace-step.ts";
 
 /** Starts the operator; it works in the background until it is stopped. */
 export function startWorkspaceOperator(given: KubeEnv): Component {
