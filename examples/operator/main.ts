@@ -1,30 +1,22 @@
 /** Runs the operator on the cluster of `$KUBECONFIG`: the real forms of the seams, and one leader among replicas. */
-import { createHttpClient, loadKubeconfig, startLeaderElection } from "@longshore/kube";
+import { hostname } from "node:os";
+import { createHttpClient, loadKubeconfig, startUnderLease } from "@longshore/kube";
 import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@longshore/runtime";
 import { startWorkspaceOperator } from "./operator.ts";
 
-const env = {
-  clock: systemClock,
-  random: systemRandom,
-  logger: createLogger({ format: "human", level: "info" }),
-  meter: noMeter,
-};
+const logger = createLogger({ format: "human", level: "info" });
+const base = { clock: systemClock, random: systemRandom, logger, meter: noMeter };
 const config = await loadKubeconfig(kernelHost(), { path: process.env.KUBECONFIG ?? "" });
-const kube = createHttpClient(env, config);
-const election = startLeaderElection(
-  { ...env, kube },
-  {
-    name: "workspace-operator",
-    namespace: "default",
-    identity: `${process.pid}`,
-    async lead(term, fenced) {
-      // What this client writes, it writes as the leader or not at all.
-      const operator = startWorkspaceOperator({ ...env, kube: fenced });
-      await new Promise((resolve) => term.addEventListener("abort", resolve, { once: true }));
-      await operator.stop();
-    },
-  },
-);
+const kube = createHttpClient(base, config);
+const env = { ...base, kube };
+const replica = { namespace: "default", identity: `${hostname()}-${process.pid}`, releaseOnStop: true };
+const election = startUnderLease(env, replica, {
+  lease: "workspace-operator",
+  // The client of the term: what it writes, it writes as the leader or not at all.
+  serve: async (fenced, _term, scope) => scope.own(startWorkspaceOperator({ ...env, kube: fenced })),
+  onLost: () => logger.warn("the lease was lost"),
+  onFailed: (error) => logger.error("the operator failed", { error }),
+});
 for (const name of ["SIGINT", "SIGTERM"] as const) {
   process.once(name, () => void election.stop().then(() => kube.close()));
 }

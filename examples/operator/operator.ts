@@ -1,6 +1,6 @@
 /**
  * The operator of workspaces: each gets a claim of its size, which is deleted with it, and reports when that is bound.
- * It observes (the caches), decides (`workspace-step.ts`, pure) and acts (one small action a step).
+ * It observes (the caches), decides (`decide-workspace-step.ts`, pure) and acts (one small action a step).
  *
  * Invariants
  *  - Woken by a key: each pass reads the caches, which show at least what the operator itself has written.
@@ -8,6 +8,7 @@
  */
 import {
   type Actions,
+  controllerScope,
   forResource,
   type KubeClient,
   type KubeEnv,
@@ -16,22 +17,19 @@ import {
   refOf,
   resources,
   settled,
-  sharedInformers,
   startController,
   TerminalError,
-  trackWrites,
   watches,
 } from "@longshore/kube";
-import { type Component, stopAll } from "@longshore/runtime";
+import type { Component } from "@longshore/runtime";
+import { decideWorkspaceStep, type ObservedWorkspace, type WorkspaceStep } from "./decide-workspace-step.ts";
 import { workspaces } from "./workspace.ts";
-import { decideWorkspaceStep, type ObservedWorkspace, type WorkspaceStep } from "./workspace-step.ts";
 
 /** Starts the operator; it works in the background until it is stopped. */
 export function startWorkspaceOperator(given: KubeEnv): Component {
-  const informers = sharedInformers(given);
-  const env = trackWrites(given, informers);
-  const cache = informers.of(workspaces);
-  const claims = informers.of(resources.persistentVolumeClaims);
+  const { scope, env } = controllerScope(given, "workspaces");
+  const cache = env.informers.of(workspaces);
+  const claims = env.informers.of(resources.persistentVolumeClaims);
   const controller = startController<ObservedWorkspace, WorkspaceStep>(env, {
     name: "workspaces",
     workers: 4,
@@ -45,7 +43,8 @@ export function startWorkspaceOperator(given: KubeEnv): Component {
     decide: decideWorkspaceStep,
     actions: workspaceActions(env.kube),
   });
-  return { stop: () => stopAll([informers, controller]) };
+  scope.own(controller);
+  return scope;
 }
 
 /** One small action for each step. A failure is retried with growing delays; a terminal one when an object changes. */

@@ -84,5 +84,10 @@ export {
   type WorkQueueOptions,
 } from "./queue/work-queue.ts";
 export { ComponentScope } from "./scope/component-scope.ts";
+export {
+  type ControllerEnv,
+  type ControllerScope,
+  controllerScope,
+} from "./scope/controller-scope.ts";
 export { type LeasePolicy, type LedWork, startUnderLease } from "./scope/start-under-lease.ts";
 export { type UpdateWithRetryOptions, updateWithRetry } from "./update-with-retry.ts";

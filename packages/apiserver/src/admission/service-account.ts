@@ -5,7 +5,8 @@
 import type { KubeObject, Stored } from "@longshore/kube";
 import { apiError, forbidden } from "../api/errors.ts";
 import { generatedName } from "../api/names.ts";
-import { rootCaConfigMap, tokenSecretType } from "../controllers/service-accounts.ts";
+import { tokenSecretType } from "../controllers/decide-token-secret-step.ts";
+import { rootCaConfigMap } from "../controllers/service-accounts.ts";
 import type { Loose, LooseObject } from "../registry/kinds/shaping.ts";
 import type { RegistryContext } from "../registry/registry-context.ts";
 import type { AdmissionPlugin } from "./admission-chain.ts";

@@ -1,5 +1,5 @@
 /** Empties namespaces that are being deleted, then lets them go (kubernetes pkg/controller/namespace). */
-import { apiTime, KubeApiError, type Stored } from "@longshore/kube/basics";
+import { apiTime, isDeleting, KubeApiError, type Stored } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { adminUser } from "../api/api-request.ts";
 import { type Kind, resourceKey } from "../api/kind.ts";
@@ -13,92 +13,108 @@ const controller = { ...adminUser, name: "system:serviceaccount:kube-system:name
 export function startNamespaceLifecycle(env: RuntimeEnv, registry: Registry): () => void {
   const { store, kinds } = registry.context;
   const leaving = new Set<string>();
-  const hasContent = (kind: Kind) => kind.namespaced && kind.storedAs === undefined;
-
-  const contentOf = (kind: Kind, namespace: string) => store.table(resourceKey(kind)).list(namespace);
-
-  /** Deletes all objects of the kind, one by one where deletecollection is not supported. */
-  function deleteAll(kind: Kind, namespace: string): void {
-    const { group, plural, versions } = kind;
-    const request = { group, resource: plural, version: versions[0], namespace, query: {}, user: controller };
-    if (kind.noDeleteCollection !== true) {
-      registry.handle({ ...request, verb: "deletecollection" });
-      return;
-    }
-    for (const { metadata } of contentOf(kind, namespace)) {
-      registry.handle({ ...request, verb: "delete", name: metadata.name });
-    }
-  }
-
-  function reportRemaining(namespace: Stored, remaining: readonly Remaining[]): void {
-    const conditions = namespaceConditions(namespace, remaining, apiTime(env.clock.now()));
-    if (conditions === undefined) return;
-    const { name } = namespace.metadata;
-    const target = {
-      group: "",
-      version: "v1",
-      resource: "namespaces",
-      subresource: "status",
-      name,
-      query: {},
-    };
-    const body = { status: { conditions } };
-    registry.handle({ ...target, verb: "patch", patchType: "merge", body, user: controller });
-  }
-
-  function empty(name: string): void {
-    const namespace = store.table("namespaces").get("", name);
-    if (namespace?.metadata.deletionTimestamp === undefined) return void leaving.delete(name);
-    const filled = kinds.all().filter((kind) => hasContent(kind) && contentOf(kind, name).length > 0);
-    for (const kind of filled) deleteAll(kind, name);
-    const remaining = filled
-      .map((kind) => ({ resource: `${kind.plural}.${kind.group}`, objects: contentOf(kind, name) }))
-      .filter(({ objects }) => objects.length > 0);
-    if (remaining.length > 0) {
-      reportRemaining(namespace, remaining);
-      return;
-    }
-    leaving.delete(name);
-    finalize(registry, namespace);
-  }
-
-  return followTables(
-    env.clock,
-    store,
-    kinds,
-    (kind) => hasContent(kind) || (kind.group === "" && kind.plural === "namespaces"),
-    {
-      onChange(kind, { type, object }) {
-        if (kind.group !== "" || kind.plural !== "namespaces" || type === "DELETED") return;
-        if (object.metadata.deletionTimestamp !== undefined) leaving.add(object.metadata.name);
-      },
-      onIdle() {
-        for (const name of [...leaving]) {
-          try {
-            empty(name);
-          } catch (error) {
-            if (!(error instanceof KubeApiError)) throw error;
-            env.logger.warn("a namespace cannot be emptied yet", { namespace: name, error });
-          }
-        }
-      },
+  return followTables(env.clock, store, kinds, (kind) => isContent(kind) || isNamespaces(kind), {
+    onChange(kind, { type, object }) {
+      if (isNamespaces(kind) && type !== "DELETED" && isDeleting(object)) leaving.add(object.metadata.name);
     },
-  );
+    onIdle() {
+      for (const name of [...leaving]) {
+        try {
+          emptyNamespace(env, registry, leaving, name);
+        } catch (error) {
+          if (!(error instanceof KubeApiError)) throw error;
+          env.logger.warn("a namespace cannot be emptied yet", { namespace: name, error });
+        }
+      }
+    },
+  });
+}
+
+function isNamespaces({ group, plural }: Kind): boolean {
+  return group === "" && plural === "namespaces";
+}
+
+/** True for a kind whose objects go with their namespace. */
+function isContent(kind: Kind): boolean {
+  return kind.namespaced && kind.storedAs === undefined;
+}
+
+/** Takes a namespace as far as it gets now. It stays among the `leaving` ones while it waits for some of its objects. */
+function emptyNamespace(env: RuntimeEnv, registry: Registry, leaving: Set<string>, name: string): void {
+  const namespace = registry.context.store.table("namespaces").get("", name);
+  if (namespace === undefined || !isDeleting(namespace)) {
+    leaving.delete(name);
+    return;
+  }
+  const remaining = deleteContent(registry, name);
+  if (remaining.length > 0) {
+    reportRemaining(registry, namespace, remaining, apiTime(env.clock.now()));
+    return;
+  }
+  leaving.delete(name);
+  removeFinalizer(registry, namespace);
+}
+
+/** Deletes the objects of a namespace. Returns those that are still there, since their finalizers hold them. */
+function deleteContent(registry: Registry, namespace: string): readonly Remaining[] {
+  const filled = registry.context.kinds
+    .all()
+    .filter((kind) => isContent(kind) && contentOf(registry, kind, namespace).length > 0);
+  for (const kind of filled) deleteAll(registry, kind, namespace);
+  return filled
+    .map((kind) => ({
+      resource: `${kind.plural}.${kind.group}`,
+      objects: contentOf(registry, kind, namespace),
+    }))
+    .filter(({ objects }) => objects.length > 0);
+}
+
+function contentOf({ context }: Registry, kind: Kind, namespace: string): readonly Stored[] {
+  return context.store.table(resourceKey(kind)).list(namespace);
+}
+
+/** Deletes all objects of the kind, one by one where deletecollection is not supported. */
+function deleteAll(registry: Registry, kind: Kind, namespace: string): void {
+  const { group, plural, versions } = kind;
+  const request = { group, resource: plural, version: versions[0], namespace, query: {}, user: controller };
+  if (kind.noDeleteCollection !== true) {
+    registry.handle({ ...request, verb: "deletecollection" });
+    return;
+  }
+  for (const { metadata } of contentOf(registry, kind, namespace)) {
+    registry.handle({ ...request, verb: "delete", name: metadata.name });
+  }
+}
+
+/** Writes into the status what the namespace waits for, unless it says so already. */
+function reportRemaining(
+  registry: Registry,
+  namespace: Stored,
+  remaining: readonly Remaining[],
+  now: string,
+): void {
+  const conditions = namespaceConditions(namespace, remaining, now);
+  if (conditions === undefined) return;
+  const body = { status: { conditions } };
+  registry.handle({ ...requestFor(namespace, "status"), verb: "patch", patchType: "merge", body });
 }
 
 /** Takes off the finalizer that held the namespace until it was empty. */
-function finalize(registry: Registry, namespace: Stored): void {
-  const spec = (namespace as { spec?: { finalizers?: readonly string[] } }).spec ?? {};
-  const finalizers = (spec.finalizers ?? []).filter((f) => f !== "kubernetes");
-  registry.handle({
-    verb: "update",
+function removeFinalizer(registry: Registry, namespace: Stored): void {
+  const { spec = {} } = namespace as { spec?: { finalizers?: readonly string[] } };
+  const finalizers = (spec.finalizers ?? []).filter((finalizer) => finalizer !== "kubernetes");
+  const body = { ...namespace, spec: { ...spec, finalizers } };
+  registry.handle({ ...requestFor(namespace, "finalize"), verb: "update", body });
+}
+
+function requestFor({ metadata: { name } }: Stored, subresource: string) {
+  return {
     group: "",
     version: "v1",
     resource: "namespaces",
-    subresource: "finalize",
-    name: namespace.metadata.name,
+    subresource,
+    name,
     query: {},
-    body: { ...namespace, spec: { ...spec, finalizers } },
     user: controller,
-  });
+  } as const;
 }

@@ -4,6 +4,8 @@
  */
 import {
   apiTime,
+  isDeleting,
+  isPodTerminal,
   type KubeObject,
   type LabelSelector,
   labelSelectorMatches,
@@ -53,13 +55,7 @@ export function evictPod(context: RegistryContext, request: KindRequest): Object
 
 /** Pods that do not run, or are already being deleted, may be evicted without a budget. */
 function needsNoBudget(pod: Stored<Pod>): boolean {
-  const phase = pod.status?.phase;
-  return (
-    phase === "Succeeded" ||
-    phase === "Failed" ||
-    phase === "Pending" ||
-    pod.metadata.deletionTimestamp !== undefined
-  );
+  return isPodTerminal(pod) || pod.status?.phase === "Pending" || isDeleting(pod);
 }
 
 function notCounted(pod: Stored<Pod>): boolean {

@@ -3,7 +3,7 @@
  * send them: four bytes of magic, an envelope with the kind, and the object's message in it.
  */
 
-import { KubeApiError } from "@longshore/kube/basics";
+import { apiTime, KubeApiError } from "@longshore/kube/basics";
 import { badRequest } from "../api/errors.ts";
 import { setMember } from "../api/set-member.ts";
 import { spendTime } from "../api/work-time.ts";
@@ -101,9 +101,9 @@ function firstOf(message: Uint8Array, number: number): Value | undefined {
 function timeOf(message: Uint8Array, micro: boolean): string | undefined {
   const seconds = firstOf(message, 1);
   if (seconds === undefined) return undefined;
-  const whole = new Date(Number(seconds) * 1000).toISOString().slice(0, 19);
+  const time = apiTime(new Date(Number(seconds) * 1000));
   const nanos = Number(firstOf(message, 2) ?? 0n);
-  return micro ? `${whole}.${String(Math.floor(nanos / 1000)).padStart(6, "0")}Z` : `${whole}Z`;
+  return micro ? `${time.slice(0, -1)}.${String(Math.floor(nanos / 1000)).padStart(6, "0")}Z` : time;
 }
 
 /** A message as the JSON of its type. Messages that JSON knows as inlined are merged into their parent. */

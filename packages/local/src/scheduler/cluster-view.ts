@@ -9,7 +9,10 @@ import type {
   Stored,
 } from "@longshore/kube";
 
-/** A consistent look at the cluster for one decision. */
+/**
+ * A consistent look at the cluster for one decision. What is asked for is read at the first call and kept (`observeCluster`),
+ * so a decision that reads a few of many nodes stays a pure function of its view: the same view always gives the same answers.
+ */
 export interface ClusterView {
   readonly nodes: readonly Stored<Node>[];
   podsOn(nodeName: string): readonly Stored<Pod>[];

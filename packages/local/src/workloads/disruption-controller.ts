@@ -4,7 +4,7 @@
  */
 import {
   type Actions,
-  ComponentScope,
+  controllerScope,
   forResource,
   type Informer,
   isPodTerminal,
@@ -21,7 +21,6 @@ import {
   type Stored,
   settled,
   startController,
-  trackWrites,
   watches,
 } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
@@ -43,8 +42,7 @@ interface DisruptionCaches {
 
 /** Starts the disruption controller; it does nothing where budgets are not served. */
 export function startDisruptionController(given: WorkloadsEnv): Component {
-  const env = trackWrites(given, given.informers);
-  const scope = new ComponentScope((error) => env.logger.error("disruption controller failed", { error }));
+  const { scope, env } = controllerScope(given, "disruption controller");
   const budgets = env.informers.of(resources.podDisruptionBudgets, { indexes });
   const pods = env.informers.of(resources.pods, { indexes });
   const sets = env.informers.of(resources.statefulSets, { indexes });

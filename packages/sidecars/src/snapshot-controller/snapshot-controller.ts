@@ -3,8 +3,11 @@
  * Wires its parts together. The drivers' snapshotters do the rest.
  */
 import {
-  ComponentScope,
+  type ComponentScope,
   type Controller,
+  type ControllerEnv,
+  type ControllerScope,
+  controllerScope,
   createEventRecorder,
   type Informer,
   type KubeEnv,
@@ -14,9 +17,7 @@ import {
   type SharedInformers,
   type Source,
   type Stored,
-  sharedInformers,
   source,
-  trackWrites,
 } from "@longshore/kube";
 import type { BackoffPolicy, Component } from "@longshore/runtime";
 import { snapshotResources, type VolumeGroupSnapshotContent } from "@longshore/storage";
@@ -61,10 +62,8 @@ export interface SnapshotControllerOptions {
   readonly groupSnapshots?: boolean;
 }
 
-/** The seams of the snapshot controller; `informers` of a process that has some. */
-export interface SnapshotControllerEnv extends KubeEnv {
-  readonly informers?: SharedInformers;
-}
+/** The seams of the snapshot controller. */
+export type SnapshotControllerEnv = ControllerEnv;
 
 interface Serving {
   readonly env: KubeEnv;
@@ -82,35 +81,32 @@ interface Serving {
  * (the reference ends after `--retry-crd-interval-max`).
  */
 export function startSnapshotController(
-  env: SnapshotControllerEnv,
+  given: SnapshotControllerEnv,
   options: SnapshotControllerOptions = {},
 ): Component {
-  const logger = env.logger.child({ controller: "snapshot-controller" });
-  const scope = new ComponentScope((error) => logger.error("the snapshot controller failed", { error }));
-  scope.spawn((signal) => serve({ ...env, logger }, options, scope, signal));
-  return scope;
+  const logger = given.logger.child({ controller: "snapshot-controller" });
+  const own = controllerScope({ ...given, logger }, "the snapshot controller");
+  own.scope.spawn((signal) => serve(own, options, signal));
+  return own.scope;
 }
 
 async function serve(
-  env: SnapshotControllerEnv,
+  { scope, env }: ControllerScope<SnapshotControllerEnv>,
   options: SnapshotControllerOptions,
-  scope: ComponentScope,
   signal: AbortSignal,
 ): Promise<void> {
   const { volumeSnapshots, volumeSnapshotContents, volumeSnapshotClasses } = snapshotResources;
   const kinds = [volumeSnapshots, volumeSnapshotContents, volumeSnapshotClasses];
   await whenServed(env, kinds, snapshotKindsRemedy, signal);
-  const informers = env.informers ?? sharedInformers(env);
-  if (env.informers === undefined) scope.own(informers);
+  const { informers } = env;
   const events = createEventRecorder(env, { component: "snapshot-controller" });
   scope.own(events);
   const { distributed = false, workers = 10, resyncMs = 900_000 } = options;
   const { backoff = { initialMs: 1000, maximumMs: 300_000 } } = options;
   const caches = await startSnapshotCaches(informers, { distributed }, signal);
   const metrics = new SnapshotMetrics(env);
-  const tracked = trackWrites(env, informers);
   const queue = { workers, backoff };
-  const serving = { env: tracked, informers, caches, events, scope, metrics, queue, resyncMs };
+  const serving = { env, informers, caches, events, scope, metrics, queue, resyncMs };
   const snapshots = serveSnapshots(serving, options);
   if (options.groupSnapshots === true) await serveGroups(serving, snapshots, signal);
 }

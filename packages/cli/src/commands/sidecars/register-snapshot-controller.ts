@@ -45,12 +45,13 @@ const lease = "snapshot-controller-leader";
 export function registerSnapshotController(run: Command): void {
   addFlagCommand(run, "snapshot-controller", snapshotControllerFlags, async (flags) => {
     await runSidecarProcess("snapshot-controller", snapshotControllerFlags, flags, (shell) =>
-      startController(shell, flags),
+      startFromFlags(shell, flags),
     );
   }).description("join VolumeSnapshots and their contents, one for the whole cluster");
 }
 
-async function startController(
+/** Starts the controller as its flags say: under a lease, or alone. */
+async function startFromFlags(
   shell: Shell,
   { values }: ReadFlags<typeof snapshotControllerFlags>,
 ): Promise<Started> {

@@ -20,8 +20,8 @@
  */
 import {
   type Controller,
+  type ControllerEnv,
   createEventRecorder,
-  type KubeEnv,
   keyOf,
   type OwnWrites,
   type SharedInformers,
@@ -68,12 +68,10 @@ import {
 } from "./volume-identity.ts";
 
 /** The seams of the controller. */
-export type AttachDetachEnv = KubeEnv & {
+export interface AttachDetachEnv extends ControllerEnv {
   /** The volume plugins, not initialised; those of clouds are bound to this controller as their caller. */
   readonly plugins: readonly VolumePlugin[];
-  /** Caches shared with other controllers of the process; its own when left out. */
-  readonly informers?: SharedInformers;
-};
+}
 
 /** How the controller runs. */
 export interface AttachDetachOptions {

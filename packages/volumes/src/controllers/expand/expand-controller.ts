@@ -5,17 +5,14 @@
  * What is read is in `observe-claim.ts`, the rules in `decide-expand-step.ts`, the writes in `expand-actions.ts`.
  */
 import {
-  ComponentScope,
+  type ControllerEnv,
+  controllerScope,
   createEventRecorder,
   forResource,
   type Informer,
-  type KubeEnv,
   type PersistentVolumeClaim,
   resources,
-  type SharedInformers,
-  sharedInformers,
   startController,
-  trackWrites,
 } from "@longshore/kube";
 import type { Component, FeatureGates } from "@longshore/runtime";
 import {
@@ -30,10 +27,9 @@ import { expandActions, expandTimeoutMs } from "./expand-actions.ts";
 import { type ExpandContext, observeClaim } from "./observe-claim.ts";
 
 /** The seams of the controller. */
-export type ExpandEnv = KubeEnv & {
+export interface ExpandEnv extends ControllerEnv {
   readonly plugins: readonly VolumePlugin[];
-  readonly informers?: SharedInformers;
-};
+}
 
 /** How the controller runs. */
 export interface ExpandOptions {
@@ -42,11 +38,8 @@ export interface ExpandOptions {
 
 /** Starts the controller; it works in the background until it is stopped. */
 export function startExpandController(given: ExpandEnv, options: ExpandOptions): Component {
-  const scope = new ComponentScope((error) => given.logger.error("expand controller failed", { error }));
-  const informers = given.informers ?? sharedInformers(given);
-  if (given.informers === undefined) scope.own(informers);
-  const env = trackWrites(given, informers);
-  const claims = informers.of(resources.persistentVolumeClaims);
+  const { scope, env } = controllerScope(given, "expand controller");
+  const claims = env.informers.of(resources.persistentVolumeClaims);
   scope.spawn(async () => {
     const migration = createMigratedPluginManager(options.gates);
     const completed = withoutCompletedPlugins(env.plugins, migration);

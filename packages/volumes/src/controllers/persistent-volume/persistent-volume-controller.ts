@@ -12,15 +12,7 @@
  * Invariant: a stale cache does no harm: writes carry the version they were made from, and what cannot be undone (lost,
  * released, deleted) is asked live before.
  */
-import {
-  ComponentScope,
-  type Controller,
-  createEventRecorder,
-  type KubeEnv,
-  type SharedInformers,
-  sharedInformers,
-  trackWrites,
-} from "@longshore/kube";
+import { type Controller, type ControllerEnv, controllerScope, createEventRecorder } from "@longshore/kube";
 import type { Component, FeatureGates } from "@longshore/runtime";
 import {
   createMigratedPluginManager,
@@ -41,12 +33,10 @@ import { TakenVolumes } from "./taken-volumes.ts";
 import { startVolumesController } from "./volumes-controller.ts";
 
 /** The seams of the controller. */
-export type PersistentVolumeEnv = KubeEnv & {
+export interface PersistentVolumeEnv extends ControllerEnv {
   /** The volume plugins, not initialised; those of clouds are bound to this controller as their caller. */
   readonly plugins: readonly VolumePlugin[];
-  /** Caches shared with other controllers of the process; its own when left out. */
-  readonly informers?: SharedInformers;
-};
+}
 
 /** How the controller runs. */
 export interface PersistentVolumeOptions {
@@ -63,14 +53,9 @@ export function startPersistentVolumeController(
   given: PersistentVolumeEnv,
   options: PersistentVolumeOptions,
 ): Component {
-  const scope = new ComponentScope((error) =>
-    given.logger.error("persistent-volume controller failed", { error }),
-  );
-  const informers = given.informers ?? sharedInformers(given);
-  if (given.informers === undefined) scope.own(informers);
-  const env = trackWrites(given, informers);
+  const { scope, env } = controllerScope(given, "persistent-volume controller");
   for (const warning of gateDependencyWarnings(options.gates)) env.logger.warn(warning);
-  const caches = startPersistentVolumeCaches(informers);
+  const caches = startPersistentVolumeCaches(env.informers);
   scope.onStop(caches.available.follow(caches.volumes));
   scope.spawn(async () => {
     const migration = createMigratedPluginManager(options.gates);

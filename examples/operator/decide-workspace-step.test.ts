@@ -2,8 +2,8 @@
 import type { PersistentVolumeClaim, Stored } from "@longshore/kube";
 import { pureDecision } from "@longshore/kube/testing";
 import { expect, test } from "vitest";
+import { decideWorkspaceStep, type WorkspaceStep } from "./decide-workspace-step.ts";
 import type { Workspace } from "./workspace.ts";
-import { decideWorkspaceStep, type WorkspaceStep } from "./workspace-step.ts";
 
 const workspace = (more: Pick<Workspace, "status"> = {}, metadata: object = {}): Stored<Workspace> => ({
   metadata: { name: "ada", namespace: "default", uid: "w", resourceVersion: "1", generation: 2, ...metadata },
