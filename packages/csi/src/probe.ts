@@ -43,7 +43,7 @@ export async function waitUntilReady(
 export async function driverNameOf(connection: CsiConnection, options: CsiCallOptions): Promise<string> {
   const { name } = await connection.identity.getPluginInfo({}, options);
   if (name === "")
-    throw new Error("GetPluginInfo of the driver returns an empty name: the driver must be fixed");
+    throw new Error("driver bug: GetPluginInfo returned an empty name");
   return name;
 }
 

@@ -63,7 +63,7 @@ export interface DeployOptions {
   readonly secretsClusterWide?: boolean;
   /** Default: one class with the name of the deployment; an empty list: none. */
   readonly storageClasses?: readonly ClassOptions[];
-  /** The first class is that of claims that name none. */
+  /** The first class is the default class. */
   readonly defaultClass?: boolean;
   readonly reclaimPolicy?: "Delete" | "Retain";
   /** Default `WaitForFirstConsumer` with topology, else `Immediate`. */

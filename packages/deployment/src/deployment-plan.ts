@@ -159,12 +159,12 @@ export function baseName(driver: string): string {
 /** The driver's name is a part of socket paths, labels and finalizers. */
 export function checkDriverName(name: string): void {
   if (name.length > 63) {
-    throw new DeployOptionError("name", `"${name}" has ${name.length} characters: use at most 63`);
+    throw new DeployOptionError("name", `"${name}" has ${name.length} characters: the limit is 63`);
   }
   if (!isDns1123Subdomain(name)) {
     throw new DeployOptionError(
       "name",
-      `"${name}" is no DNS name: use lower-case letters, digits, dashes and dots, as in disk.csi.example.com`,
+      `"${name}" is not a DNS name: use lower-case letters, digits, dashes and dots, as in disk.csi.example.com`,
     );
   }
 }
@@ -175,7 +175,7 @@ function checkImage(field: DeployField, image: string): void {
   if (pattern.test(image)) return;
   throw new DeployOptionError(
     field,
-    `"${image}" is no image reference: use registry.example.com/driver:v1, or a digest`,
+    `"${image}" is not an image reference: use registry.example.com/driver:v1, or a digest`,
   );
 }
 
@@ -184,7 +184,7 @@ export function checkNamespace(field: DeployField, name: string): void {
   if (isDns1123Label(name)) return;
   throw new DeployOptionError(
     field,
-    `"${name}" is no name of a namespace: use at most 63 lower-case letters, digits and dashes`,
+    `"${name}" is not a namespace name: use at most 63 lower-case letters, digits and dashes`,
   );
 }
 
@@ -220,11 +220,11 @@ function checkTogether(options: DeployOptions): void {
     );
   }
   if (options.credentialsSecret !== undefined && !isDns1123Subdomain(options.credentialsSecret)) {
-    throw new DeployOptionError("credentialsSecret", `"${options.credentialsSecret}" is no name of a secret`);
+    throw new DeployOptionError("credentialsSecret", `"${options.credentialsSecret}" is not a secret name`);
   }
   for (const name of options.imagePullSecrets ?? []) {
     if (!isDns1123Subdomain(name)) {
-      throw new DeployOptionError("imagePullSecrets", `"${name}" is no name of a secret`);
+      throw new DeployOptionError("imagePullSecrets", `"${name}" is not a secret name`);
     }
   }
 }
@@ -293,7 +293,7 @@ function checkClasses(classes: readonly ClassOptions[], options: DeployOptions):
     if (!isDns1123Subdomain(name)) {
       throw new DeployOptionError(
         "storageClasses",
-        `"${name}" is no name of a class: use lower-case letters, digits, dashes and dots`,
+        `"${name}" is not a class name: use lower-case letters, digits, dashes and dots`,
       );
     }
     if (seen.has(name))
@@ -316,7 +316,7 @@ function kubeletDirOf({ kubeletDir = "/var/lib/kubelet", name }: DeployOptions):
   if (!/^(\/[\w.-]+)+$/.test(dir) || dir.split("/").includes("..")) {
     throw new DeployOptionError(
       "kubeletDir",
-      `"${kubeletDir}" is no absolute path: use e.g. /var/lib/kubelet`,
+      `"${kubeletDir}" is not an absolute path: use e.g. /var/lib/kubelet`,
     );
   }
   const socket = `${dir}/plugins/${name}/csi.sock`;
@@ -345,7 +345,7 @@ function amounts(
     } catch {
       throw new DeployOptionError(
         field,
-        `"${amount}" is no quantity: use e.g. ${resource}=128Mi or cpu=100m`,
+        `"${amount}" is not a quantity: use e.g. ${resource}=128Mi or cpu=100m`,
       );
     }
   }

@@ -128,7 +128,7 @@ function gateValues(minor: number, asked: Readonly<Record<string, boolean>>): Re
     }
     if (gate.locked !== undefined && minor >= gate.locked && (asked[name] ?? values[name]) !== values[name]) {
       throw new EmulatedVersionError(
-        `feature gate "${name}" is locked to ${values[name]} in 1.${minor}: take it out`,
+        `feature gate "${name}" is locked to ${values[name]} in 1.${minor}: remove it`,
       );
     }
   }

@@ -41,9 +41,9 @@ export function accessOptions(flags: AccessFlags): Partial<RunApiServerOptions> 
   }
   const reads = countOf(flags.maxRequestsInflight ?? "400");
   const writes = countOf(flags.maxMutatingRequestsInflight ?? "200");
-  if (reads === undefined) return `--max-requests-inflight: "${flags.maxRequestsInflight}" is no count`;
+  if (reads === undefined) return `--max-requests-inflight: "${flags.maxRequestsInflight}" is not a count`;
   if (writes === undefined) {
-    return `--max-mutating-requests-inflight: "${flags.maxMutatingRequestsInflight}" is no count`;
+    return `--max-mutating-requests-inflight: "${flags.maxMutatingRequestsInflight}" is not a count`;
   }
   return {
     authorizationModes: modes as AuthorizationMode[],

@@ -38,7 +38,7 @@ export function crossingWords(result: CrossingResult, json: boolean): string {
 /** The warnings, a line each, and a sentence that ends them. */
 export function preflightWords(warnings: readonly Finding[], end?: string): string {
   const lines = warnings.map((finding) => `warning: ${inFlags(findingWords(finding), clusterFields)}\n`);
-  return `${lines.join("")}${end ?? (lines.length === 0 ? "nothing stands in the way\n" : "nothing blocks the crossing\n")}`;
+  return `${lines.join("")}${end ?? (lines.length === 0 ? "preflight found no problem\n" : "nothing blocks the crossing\n")}`;
 }
 
 /** What the preflight found. */

@@ -67,7 +67,7 @@ export function registerMigrateCommands(program: Command): void {
       .option("--dir <dir>", "directory of the local cluster")
       .option("--journal <file>", "where the run keeps its journal (default: in the cluster directory)")
       .option("--force", "also evict pods that no controller brings back")
-      .option("--dry-run", "only look for what stands in the way")
+      .option("--dry-run", "run the preflight only, change nothing")
       .option(
         "--step-timeout <duration>",
         "give a step up that takes longer, e.g. 90s or 1h",

@@ -57,7 +57,7 @@ export const serveVolumeHealth: Serve<HealthMonitorOptions> = async (sidecar, op
   }
   const abnormal = await reportedAbnormal(env.kube, component, scope.signal).catch((error) => {
     if (scope.signal.aborted) throw error;
-    logger.warn("what was reported earlier is not known: a recovery may go unreported", { error });
+    logger.warn("cannot read earlier reports; a recovery may be missed", { error });
     return new Set<string>();
   });
   scope.own(

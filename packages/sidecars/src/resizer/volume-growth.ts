@@ -55,7 +55,7 @@ export function grownBy(
   const bytes = answer.capacityBytes === 0n ? requiredBytes : answer.capacityBytes;
   if (bytes < requiredBytes) {
     throw new ResizeAnswerError(
-      `ControllerExpandVolume succeeded with ${bytes} bytes where ${requiredBytes} were required: the driver must be fixed`,
+      `driver bug: ControllerExpandVolume succeeded with ${bytes} bytes, ${requiredBytes} were required`,
     );
   }
   const has = parseQuantity(volume.spec?.capacity?.storage ?? "0").toBytes();
