@@ -45,7 +45,7 @@ export {
   type StartedProcess,
   startComponentProcess,
 } from "./processes/start-component-process.ts";
-export { CrossingUnderWayError, takeCrossing } from "./processes/take-crossing.ts";
+export { CrossingInProgressError, lockCrossing } from "./processes/lock-crossing.ts";
 export { childEnvironment } from "./programs/child-environment.ts";
 export {
   NotQualifiableError,

@@ -8,7 +8,7 @@ import type { SidecarEnv } from "./common/sidecar-env.ts";
 import { startAttacher, startProvisioner, startResizer, startSnapshotter } from "./index.ts";
 import { startSnapshotController } from "./snapshot-controller/index.ts";
 import { crashWorld } from "./testing/crash-world.ts";
-import { faultStories } from "./testing/fault-stories.ts";
+import { faultScenarios } from "./testing/fault-scenarios.ts";
 import { faultyClient } from "./testing/faulty-client.ts";
 import { type CycleName, workCycles } from "./testing/work-cycles.ts";
 
@@ -20,12 +20,12 @@ const sidecars: Readonly<Record<CycleName, (env: SidecarEnv) => Component>> = {
 };
 const names = Object.keys(sidecars) as CycleName[];
 
-const stories = faultStories.map((story) => [story.name, story] as const);
+const scenarios = faultScenarios.map((scenario) => [scenario.name, scenario] as const);
 
-describe.each(stories)("where %s,", (_, story) => {
+describe.each(scenarios)("where %s,", (_, scenario) => {
   it.each(names)("the work of the %s ends well", async (name) => {
     const world = await crashWorld();
-    const { api = {}, bites } = story.begin(world);
+    const { api = {}, bites } = scenario.begin(world);
     let requests = 0;
     const counted = faultyClient(world.kube, {
       ...api,

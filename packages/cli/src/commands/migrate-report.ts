@@ -5,7 +5,7 @@ import {
   type CrossingResult,
   type Finding,
   findingWords,
-  type LeftBehind,
+  type UnfinishedRun,
   PreflightError,
   StepTimeoutError,
 } from "@longshore/migration";
@@ -17,7 +17,7 @@ import { seconds } from "../terminal.ts";
 /** What an unfinished run leaves. */
 export interface Left {
   /** What was seen, or why nothing could be. */
-  readonly seen: LeftBehind | Error;
+  readonly seen: UnfinishedRun | Error;
   readonly journalFile: string;
   readonly journal: CrossingJournal | undefined;
   /** The commands that go on, and that go back. */
@@ -100,7 +100,7 @@ export function leftLines(left: Left): string[] {
   ];
 }
 
-function seenLines({ controlPlane, nodes }: LeftBehind, uncordonAsked: boolean): string[] {
+function seenLines({ controlPlane, nodes }: UnfinishedRun, uncordonAsked: boolean): string[] {
   const served = nodes.map((node) => `${node.name} ${node.served}`).join(", ");
   const cordoned = nodes.filter((node) => node.cordoned);
   const given = nodes.filter((node) => node.uncordoned).map((node) => node.name);

@@ -138,7 +138,7 @@ async function check(flags: CheckFlags, signal: AbortSignal): Promise<void> {
       : {
           restartDriver: async (restartSignal: AbortSignal) => {
             const { runRestartCommand } = await import("./driver-check/restart-command.ts");
-            await runRestartCommand(restart, fromFlags.patienceMs ?? 120_000, restartSignal);
+            await runRestartCommand(restart, fromFlags.settleTimeoutMs ?? 120_000, restartSignal);
           },
         }),
   };

@@ -25,7 +25,7 @@ test("flags become options, defaults included", () => {
   expect(suiteOptions(flags, {})).toMatchObject({
     endpoint: "unix:///csi.sock",
     timeoutMs: 60_000,
-    patienceMs: 120_000,
+    settleTimeoutMs: 120_000,
     volumeSizeBytes: 2n ** 30n,
     expandSizeBytes: 2n ** 31n,
     parameters: {},

@@ -75,7 +75,7 @@ export function suiteOptions(
     endpoint: flags.endpoint,
     ...(flags.controllerEndpoint === undefined ? {} : { controllerEndpoint: flags.controllerEndpoint }),
     timeoutMs: duration("--timeout", flags.timeout),
-    patienceMs: duration("--patience", flags.patience),
+    settleTimeoutMs: duration("--patience", flags.patience),
     volumeSizeBytes,
     expandSizeBytes,
     parameters: keyValues("--parameters", flags.parameters),

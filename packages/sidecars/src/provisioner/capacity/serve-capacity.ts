@@ -48,7 +48,7 @@ export interface CapacityTracking {
 }
 
 /** The kind may come with an upgrade of the cluster. */
-const LOOK_AGAIN_MS = 5 * 60_000;
+const RECHECK_MS = 5 * 60_000;
 const lookBackoff: BackoffPolicy = { initialMs: 1000, maximumMs: 60_000 };
 
 /** Starts tracking in `scope`, in the background: it begins once the API server has the kind and the owner is known. */
@@ -113,7 +113,7 @@ async function untilServed({ kube, clock, logger }: SidecarEnv, signal: AbortSig
     if (version !== undefined) return;
     if (!isReported) logger.warn("the API server has no CSIStorageCapacity: no capacity is published");
     isReported = true;
-    await clock.sleep(LOOK_AGAIN_MS, signal);
+    await clock.sleep(RECHECK_MS, signal);
   }
 }
 

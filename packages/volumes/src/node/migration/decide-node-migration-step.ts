@@ -32,7 +32,7 @@ export interface ObservedPlugin {
   readonly wanted: VolumePath;
   /** The way that is in force; at the start by the CSINode's annotation, undefined where there is no CSINode. */
   readonly current: VolumePath | undefined;
-  /** The volume manager has nothing of it in hand on its current way. */
+  /** The volume manager manages none of its volumes on its current path. */
   readonly isFree: boolean;
   /** Nothing of it is taken on. */
   readonly isSuspended: boolean;
@@ -107,7 +107,7 @@ function verdictOf(
   isInitialised: boolean,
 ): PluginVerdict | NodeMigrationStep {
   if (current === wanted) return { inTreeName, path: wanted, heldBy: [] };
-  // What the volume manager has in hand holds the plugin without a request to the API server.
+  // A managed volume holds the plugin without a request to the API server.
   if (isInitialised && current !== undefined && !isFree) return { inTreeName, path: current, heldBy };
   // Before the look: what it shows to be gone must not come back until the decision is in force.
   if (!isSuspended) return { step: "suspend", inTreeName };

@@ -18,7 +18,7 @@ import {
 } from "../../plugins/csi/csi-names.ts";
 import { readVolData, type VolData } from "../../plugins/csi/vol-data.ts";
 import type { VolumePath } from "../volume-manager/volume-paths.ts";
-import type { PluginNames } from "../volume-manager/volumes-in-hand.ts";
+import type { PluginNames } from "../volume-manager/managed-volumes.ts";
 
 /** What the observation needs. */
 export interface VolumesLeftEnv {

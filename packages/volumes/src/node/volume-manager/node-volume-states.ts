@@ -7,7 +7,7 @@ import type { NodePods } from "./pods/node-pods.ts";
 import type { VolumePath } from "./volume-paths.ts";
 import type { MountsInFlight } from "./volumes/mounts-in-flight.ts";
 import type { VolumeRecords } from "./volumes/volume-records.ts";
-import type { PluginNames } from "./volumes-in-hand.ts";
+import type { PluginNames } from "./managed-volumes.ts";
 
 /** All that the volume manager knows. */
 export interface NodeVolumeStates {

@@ -38,11 +38,11 @@ import { VolumeWaits } from "./volume-waits.ts";
 import { MountsInFlight } from "./volumes/mounts-in-flight.ts";
 import { VolumeController } from "./volumes/volume-controller.ts";
 import { VolumeRecords, wholeVolume } from "./volumes/volume-records.ts";
-import type { PluginNames, VolumeChange, VolumesInHand } from "./volumes-in-hand.ts";
+import type { ManagedVolumes, PluginNames, VolumeChange } from "./managed-volumes.ts";
 import { waitForVolumes } from "./wait-for-volumes.ts";
 
 /** Runs the volumes of one node. */
-export class VolumeManager implements VolumesInHand, Component {
+export class VolumeManager implements ManagedVolumes, Component {
   readonly #env: VolumeManagerEnv;
   readonly #options: VolumeManagerOptions;
   readonly #states: NodeVolumeStates = {
@@ -142,7 +142,7 @@ export class VolumeManager implements VolumesInHand, Component {
     await waitForVolumes({ ...this.#states, clock, csiDrivers, waits: this.#waits }, pod, signal);
   }
 
-  // VolumesInHand
+  // ManagedVolumes
 
   nothingMounted(path: VolumePath, plugin: PluginNames): boolean {
     return this.#isRestored && nothingMounted(this.#states, path, plugin);

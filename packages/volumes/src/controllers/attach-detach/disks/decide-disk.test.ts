@@ -135,7 +135,7 @@ const detachEvidence = (fields: Partial<DetachEvidence> = {}): DetachEvidence =>
   nodeName: "n1",
   uniqueName: inTreeName,
   isInUse: false,
-  driverAtWork: undefined,
+  activeDriver: undefined,
   hasVolumeAttachment: false,
   ...fields,
 });
@@ -311,7 +311,7 @@ const detaches: readonly Case[] = [
   ],
   [
     "the CSINode is missing although the driver is at work",
-    { attachments: [unlisted()], evidence: { detach: detachEvidence({ driverAtWork: driver }) } },
+    { attachments: [unlisted()], evidence: { detach: detachEvidence({ activeDriver: driver }) } },
     {
       step: "refuseDetach",
       message: expect.stringContaining("its CSINode is missing") as string,

@@ -155,7 +155,7 @@ function newDecision(
   }
   if (live === undefined) return unread;
   if (live.kind === "failed") return live;
-  const driverHasAttachments = live.driversAtWork.includes(driver);
+  const driverHasAttachments = live.activeDrivers.includes(driver);
   return decideBackend({ ...question, csiNode: live.csiNode, driverHasAttachments });
 }
 
