@@ -109,7 +109,9 @@ test.each<[CycleName, readonly string[]]>([
         if (!(await killAt(point)) && !(await killAt(point))) throw new Error("the point was not reached");
       } catch (error) {
         const { call, side } = point;
-        failures.push(`${side} ${call.what} (${call.nth}): ${error instanceof Error ? error.message : error}`);
+        failures.push(
+          `${side} ${call.what} (${call.nth}): ${error instanceof Error ? error.message : error}`,
+        );
       }
     }
     const all = done === points.length ? "" : ` of ${points.length}, for want of time`;

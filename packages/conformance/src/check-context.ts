@@ -151,7 +151,9 @@ export async function restarted(
       if (controllerReady) return;
     }
     if (clock.monotonicMs() >= untilMs) {
-      throw new CheckFailure(`the driver is not ready ${options.settleTimeoutMs / 1000} s after it was restarted`);
+      throw new CheckFailure(
+        `the driver is not ready ${options.settleTimeoutMs / 1000} s after it was restarted`,
+      );
     }
     await clock.sleep(200, signal);
   }

@@ -50,7 +50,7 @@ export interface ConformanceOptions {
   readonly repeats?: number;
   /** How many calls are made at a time to see whether they get in each other's way; default 5. */
   readonly parallel?: number;
-  /** How long to wait for what takes its time, in milliseconds: a snapshot to be ready, a driver to be back; default two minutes. */
+  /** How long to wait for slow operations, in milliseconds: a snapshot to be ready, a driver to be back; default two minutes. */
   readonly settleTimeoutMs?: number;
   /** Which checks run; default all. */
   readonly select?: (id: string) => boolean;

@@ -159,7 +159,7 @@ export function baseName(driver: string): string {
 /** The driver's name is a part of socket paths, labels and finalizers. */
 export function checkDriverName(name: string): void {
   if (name.length > 63) {
-    throw new DeployOptionError("name", `"${name}" has ${name.length} characters: the limit is 63`);
+    throw new DeployOptionError("name", `"${name}" has ${name.length} characters: use at most 63`);
   }
   if (!isDns1123Subdomain(name)) {
     throw new DeployOptionError(

@@ -6,10 +6,7 @@ import type { TolerationOptions } from "./deploy-options.ts";
 /** @throws DeployOptionError unless key and value can be a label */
 export function checkLabel(field: DeployField, key: string, value: string): void {
   if (qualifiedNameErrors(key).length > 0) {
-    throw new DeployOptionError(
-      field,
-      `"${key}" is not a label key: use e.g. node-role.kubernetes.io/infra`,
-    );
+    throw new DeployOptionError(field, `"${key}" is not a label key: use e.g. node-role.kubernetes.io/infra`);
   }
   if (labelValueErrors(value).length > 0) {
     throw new DeployOptionError(
@@ -32,9 +29,6 @@ export function checkToleration(field: DeployField, toleration: TolerationOption
     );
   }
   if (effect !== undefined && !effects.includes(effect)) {
-    throw new DeployOptionError(
-      field,
-      `"${effect}" is not a taint effect: use one of ${effects.join(", ")}`,
-    );
+    throw new DeployOptionError(field, `"${effect}" is not a taint effect: use one of ${effects.join(", ")}`);
   }
 }

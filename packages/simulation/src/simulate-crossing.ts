@@ -35,7 +35,7 @@ import type { CloudCaller } from "@longshore/volumes";
 import { ContractWatch } from "./contract-watch.ts";
 import { type CallGate, Life, type SeamCall } from "./cut.ts";
 import { defaultFaultRates, type FaultRates, faultyGate } from "./faults.ts";
-import { defaultCloudFaultRates, type CloudFaultRates, FaultyCloud } from "./faulty-cloud.ts";
+import { type CloudFaultRates, defaultCloudFaultRates, FaultyCloud } from "./faulty-cloud.ts";
 import { attachmentCalls, worldOf } from "./world.ts";
 
 /** What to simulate. */

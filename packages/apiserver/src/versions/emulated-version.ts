@@ -17,7 +17,7 @@ import {
 } from "./changes.ts";
 import { fieldsSince, fieldsUntil } from "./field-changes.ts";
 
-/** See the file's header. */
+/** An emulated version of Kubernetes with its feature gates. */
 export interface EmulatedVersion {
   readonly minor: number;
   /** `1.20`. */

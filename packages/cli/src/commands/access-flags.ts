@@ -2,7 +2,7 @@
 import { type AuthorizationMode, authorizationModes, type RunApiServerOptions } from "@longshore/apiserver";
 import type { Command } from "commander";
 
-/** See the file's header. */
+/** Values of the flags for authentication, authorization and limits. */
 export interface AccessFlags {
   readonly anonymousAuth?: true;
   readonly tokenAuthFile?: string;

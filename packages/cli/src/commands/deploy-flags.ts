@@ -125,11 +125,7 @@ export function addDeployFlags(command: Command): Command {
       "resource requests of the driver's containers: cpu=10m,memory=64Mi",
       collect,
     )
-    .option(
-      "--driver-limits <amounts>",
-      "resource limits of the driver's containers: memory=512Mi",
-      collect,
-    )
+    .option("--driver-limits <amounts>", "resource limits of the driver's containers: memory=512Mi", collect)
     .option("--sidecar-requests <amounts>", "resource requests of each Longshore container", collect)
     .option("--sidecar-limits <amounts>", "resource limits of each Longshore container", collect)
     .option("--no-create-namespace", "do not create the namespace");

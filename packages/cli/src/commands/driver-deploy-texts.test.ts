@@ -4,7 +4,7 @@ import { parseClass, parsePairs, parseTolerations } from "./driver-deploy-texts.
 test("pairs", () => {
   expect(parsePairs("--x", ["a=b, c=d=e", "f="])).toEqual({ a: "b", c: "d=e", f: "" });
   expect(() => parsePairs("--x", ["a"])).toThrow(/^--x: "a" is not a pair/);
-  expect(() => parsePairs("--x", ["=b"])).toThrow(/is no pair/);
+  expect(() => parsePairs("--x", ["=b"])).toThrow(/is not a pair/);
   expect(() => parsePairs("--x", ["a=1,a=2"])).toThrow(/twice/);
 });
 

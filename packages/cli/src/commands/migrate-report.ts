@@ -5,9 +5,9 @@ import {
   type CrossingResult,
   type Finding,
   findingWords,
-  type UnfinishedRun,
   PreflightError,
   StepTimeoutError,
+  type UnfinishedRun,
 } from "@longshore/migration";
 import { errorChain } from "@longshore/runtime";
 import pc from "picocolors";

@@ -1,5 +1,5 @@
 /** `longshore migrate` and `longshore rollback`: carry a cluster across and back. */
-import { openCluster, lockCrossing, thisRunner } from "@longshore/local";
+import { lockCrossing, openCluster, thisRunner } from "@longshore/local";
 import {
   type CrossingDirection,
   type CrossingEvent,

@@ -34,7 +34,7 @@ export interface ReconcileResult {
   readonly requeueAfterMs?: number;
 }
 
-/** Nothing is owed. */
+/** Done: no requeue. */
 export const settled: ReconcileResult = {};
 
 /** Thrown by a reconcile when no retry can help before the object changes. */

@@ -14,7 +14,7 @@ const supportedModes: ReadonlySet<number> = new Set([
 
 const supportedFileSystems: ReadonlySet<string> = new Set(["", "ext3", "ext4", "xfs", "btrfs"]);
 
-/** Why the capability cannot be had, or undefined. */
+/** Why the capability is not supported, or undefined. */
 export function unsupportedReason(capability: VolumeCapability): string | undefined {
   const { accessType, accessMode } = capability;
   if (accessType.case === undefined) return "volume_capability has neither block nor mount";

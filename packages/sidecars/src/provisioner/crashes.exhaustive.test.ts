@@ -169,7 +169,9 @@ describe("killed at every point of", () => {
       for (let at = 1; at <= undisturbed.calls; at++) {
         for (const side of ["before", "after"] as const) {
           const point = `${side} ${undisturbed.log[at - 1]} (${at})`;
-          await live(story, new Life(at, side)).catch((error: unknown) => failures.push(`${point}: ${error}`));
+          await live(story, new Life(at, side)).catch((error: unknown) =>
+            failures.push(`${point}: ${error}`),
+          );
         }
       }
       console.log(`${story.name}: ${2 * undisturbed.calls - failures.length}/${2 * undisturbed.calls}`);

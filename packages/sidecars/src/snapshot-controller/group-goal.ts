@@ -41,7 +41,7 @@ export type GroupGoal =
   | { readonly kind: "deleteMembers"; readonly members: readonly Stored<VolumeSnapshot>[] }
   | { readonly kind: "removeFinalizers" };
 
-/** One step towards what is asked for; the next pass takes the next. */
+/** Decides the next step towards the desired state: one step per pass. */
 export function decideGroupGoal(observed: GroupFacts): GroupGoal {
   const { group, content } = observed;
   if (isDeleting(group)) return goalOfDeletion(observed);

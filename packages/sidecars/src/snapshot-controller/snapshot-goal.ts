@@ -57,7 +57,7 @@ export type SnapshotGoal =
 /** Every finalizer that the controller puts on snapshots. */
 const ourFinalizers = [snapshotSourceFinalizer, snapshotBoundFinalizer, snapshotInGroupFinalizer] as const;
 
-/** One step towards what is asked for; the next pass takes the next. */
+/** Decides the next step towards the desired state: one step per pass. */
 export function decideSnapshotGoal(observed: SnapshotFacts): SnapshotGoal {
   const { snapshot } = observed;
   if (isDeleting(snapshot)) return goalOfDeletion(observed);

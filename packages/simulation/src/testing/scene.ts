@@ -76,7 +76,13 @@ export class Scene {
   }
 
   static async #create(clock: VirtualClock): Promise<Scene> {
-    const state: SceneState = { cloud: faultFree, effects: [], calls: [], lives: new Map(), deathAt: undefined };
+    const state: SceneState = {
+      cloud: faultFree,
+      effects: [],
+      calls: [],
+      lives: new Map(),
+      deathAt: undefined,
+    };
     const watch = new ContractWatch(({ path, op }) => state.effects.push(`${path} ${op}`));
     const env: RuntimeEnv = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
     const config = clusterConfig(1, "unprivileged");

@@ -175,7 +175,7 @@ export function labels(help: string): Flag<Readonly<Record<string, string>>> {
   };
 }
 
-/** A flag of earlier versions that no longer means anything. */
+/** A deprecated flag, which is ignored. */
 export function obsolete(
   kind: "text" | "switch",
   why: string,

@@ -106,7 +106,9 @@ class Sweep {
     process.exitCode = exitCodes.failed;
     if (this.#isJson) return;
     const trace = await violationTrace({ seed, nodes: this.#nodes });
-    process.stdout.write(`trace of seed ${seed} up to its first violation:\n${trace.map((line) => `  ${line}\n`).join("")}`);
+    process.stdout.write(
+      `trace of seed ${seed} up to its first violation:\n${trace.map((line) => `  ${line}\n`).join("")}`,
+    );
   }
 
   #showProgress(): void {

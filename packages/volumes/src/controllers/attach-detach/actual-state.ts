@@ -31,7 +31,7 @@ export interface Attachment {
   spec: VolumeSpec | undefined;
   devicePath: string;
   confirmed: boolean;
-  /** Found on this node by an attach to another: whether any pod here wants it is asked by identity. */
+  /** Attached here, discovered while attaching elsewhere; whether a pod wants it is checked by disk identity. */
   readonly dangling: boolean;
   /** Listed in the node's `status.volumesAttached`, or about to be. */
   reported: boolean;

@@ -23,7 +23,8 @@ const listTimeoutMs = 30_000;
 /** Marks the plugins whose providers have to be asked before CSI attaches anything of theirs. */
 export function expectListing(context: AttachDetachContext): void {
   for (const plugin of context.plugins.plugins) {
-    if (listsAttachments(plugin) && mayHaveAttachments(context, plugin)) context.unlisted.set(plugin.pluginName, "");
+    if (listsAttachments(plugin) && mayHaveAttachments(context, plugin))
+      context.unlisted.set(plugin.pluginName, "");
   }
 }
 

@@ -1,7 +1,7 @@
 /** The plugins of a node that can migrate: which way they are to go, and what is known of those that are held. */
 import { migrationGates } from "@longshore/translation";
-import type { VolumePath } from "../volume-manager/volume-paths.ts";
 import type { ManagedVolumes, VolumeChange } from "../volume-manager/managed-volumes.ts";
+import type { VolumePath } from "../volume-manager/volume-paths.ts";
 import type { ObservedPlugin, PluginVerdict } from "./decide-node-migration-step.ts";
 import type { PluginPath } from "./migration-condition.ts";
 import type { PathsInForce } from "./paths-in-force.ts";

@@ -17,8 +17,8 @@ import {
   parseCsiVolumeName,
 } from "../../plugins/csi/csi-names.ts";
 import { readVolData, type VolData } from "../../plugins/csi/vol-data.ts";
-import type { VolumePath } from "../volume-manager/volume-paths.ts";
 import type { PluginNames } from "../volume-manager/managed-volumes.ts";
+import type { VolumePath } from "../volume-manager/volume-paths.ts";
 
 /** What the observation needs. */
 export interface VolumesLeftEnv {

@@ -21,6 +21,7 @@ import { type ActualChange, ActualState } from "./actual-state.ts";
 import { DesiredState, type DesiredVolume } from "./desired-state.ts";
 import { LeftoverController } from "./leftovers/leftover-controller.ts";
 import { Leftovers } from "./leftovers/leftovers.ts";
+import type { ManagedVolumes, PluginNames, VolumeChange } from "./managed-volumes.ts";
 import {
   mountedVolumesOf,
   type NodeVolumeStates,
@@ -38,7 +39,6 @@ import { VolumeWaits } from "./volume-waits.ts";
 import { MountsInFlight } from "./volumes/mounts-in-flight.ts";
 import { VolumeController } from "./volumes/volume-controller.ts";
 import { VolumeRecords, wholeVolume } from "./volumes/volume-records.ts";
-import type { ManagedVolumes, PluginNames, VolumeChange } from "./managed-volumes.ts";
 import { waitForVolumes } from "./wait-for-volumes.ts";
 
 /** Runs the volumes of one node. */

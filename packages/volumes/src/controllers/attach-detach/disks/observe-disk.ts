@@ -114,7 +114,7 @@ export function observeDisk(
   };
 }
 
-/** What is in the way of an operation on the attachment. */
+/** What conflicts with an operation on the attachment. */
 export function scopeOf({
   identity,
   nodeName,
