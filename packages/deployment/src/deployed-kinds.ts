@@ -55,7 +55,7 @@ export const deployedKinds: readonly Resource<KubeObject>[] = [
   resources.namespaces,
 ];
 
-/** The resource of an object. @throws Error when it is none of {@link deployedKinds} */
+/** The resource of an object. @throws Error when it is not one of {@link deployedKinds} */
 export function resourceOf(object: KubeObject): Resource<KubeObject> {
   const { kind: name, apiVersion = "" } = object;
   const group = apiVersion.includes("/") ? apiVersion.slice(0, apiVersion.indexOf("/")) : "";

@@ -30,7 +30,7 @@ export type ControllerSidecar = (typeof controllerSidecars)[number];
 
 /** A deployment that can be rendered. */
 export interface DeploymentPlan {
-  /** What was asked for. */
+  /** What was requested. */
   readonly options: DeployOptions;
   readonly driver: string;
   /** What names of objects begin with: a DNS label of at most 40 characters. */
@@ -80,7 +80,7 @@ const resourceDefaults = {
   sidecar: { requests: { cpu: "10m", memory: "64Mi" }, limits: { memory: "384Mi" } },
 } as const;
 
-/** The plan for what is asked for. @throws DeployOptionError when it cannot be */
+/** The plan for what is requested. @throws DeployOptionError when it cannot be */
 export function planDeployment(options: DeployOptions): DeploymentPlan {
   checkDriverName(options.name);
   checkImage("image", options.image);
@@ -232,7 +232,7 @@ function checkTogether(options: DeployOptions): void {
 function controllerKindOf(options: DeployOptions): ControllerKind {
   const kind = options.controller ?? ((options.replicas ?? 1) > 1 ? "deployment" : "statefulset");
   if (controllerKinds.includes(kind)) return kind;
-  throw new DeployOptionError("controller", `"${kind}" is none of ${controllerKinds.join(", ")}`);
+  throw new DeployOptionError("controller", `"${kind}" is not one of ${controllerKinds.join(", ")}`);
 }
 
 function replicasOf(options: DeployOptions, kind: ControllerKind): number {
@@ -338,7 +338,7 @@ function amounts(
   if (given === undefined) return fallback;
   for (const [resource, amount] of Object.entries(given)) {
     if (!["cpu", "memory", "ephemeral-storage"].includes(resource)) {
-      throw new DeployOptionError(field, `"${resource}" is none of cpu, memory, ephemeral-storage`);
+      throw new DeployOptionError(field, `"${resource}" is not one of cpu, memory, ephemeral-storage`);
     }
     try {
       parseQuantity(amount);

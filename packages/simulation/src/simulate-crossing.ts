@@ -45,7 +45,7 @@ export interface SimulationOptions {
   readonly nodes?: number;
   /** Default {@link defaultFaultRates}; undefined rates mean no lost or slow calls. */
   readonly rates?: FaultRates;
-  /** Default {@link defaultCloudFaultRates}; `faultFree`: the cloud does at once what it is asked for. */
+  /** Default {@link defaultCloudFaultRates}; `faultFree`: the cloud carries every call out at once. */
   readonly cloud?: CloudFaultRates | "faultFree";
   /** Whether components crash; default true. */
   readonly crashes?: boolean;

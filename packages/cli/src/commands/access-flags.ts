@@ -32,7 +32,7 @@ export function accessOptions(flags: AccessFlags): Partial<RunApiServerOptions> 
   const modes = (flags.authorizationMode ?? "Node,RBAC").split(",").map((mode) => mode.trim());
   const unknown = modes.find((mode) => !authorizationModes.some((known) => known === mode));
   if (unknown !== undefined) {
-    return `--authorization-mode: "${unknown}" is none of ${authorizationModes.join(", ")}`;
+    return `--authorization-mode: "${unknown}" is not one of ${authorizationModes.join(", ")}`;
   }
   const plugins = (flags.disableAdmissionPlugins ?? "").split(",").filter((plugin) => plugin !== "");
   const other = plugins.find((plugin) => plugin !== "ServiceAccount");

@@ -22,7 +22,7 @@ export interface UnfinishedRun {
     readonly cordoned: boolean;
     /** Uncordoned by this call. */
     readonly uncordoned: boolean;
-    /** Why it was not uncordoned although that was asked for. */
+    /** Why it was not uncordoned although that was requested. */
     readonly kept?: string;
   }[];
 }

@@ -66,7 +66,7 @@ export function useOf(capability: VolumeCapability): string {
   return `file system ${fsTypeOf(capability) ?? "of any kind"}, ${access}`;
 }
 
-/** The file system that is asked for, if any is. */
+/** The file system that is requested, if any is. */
 export function fsTypeOf(capability: VolumeCapability): string | undefined {
   const fsType = capability.accessType.case === "mount" ? capability.accessType.value.fsType : "";
   return fsType === "" ? undefined : fsType;

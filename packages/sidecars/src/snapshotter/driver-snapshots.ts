@@ -81,7 +81,7 @@ export async function createSnapshot(
   if (snapshot === undefined || snapshot.snapshotId === "") {
     throw new SnapshotCallError("driver bug: CreateSnapshot returned no snapshot");
   }
-  // One that was asked for alone is deleted alone, whatever else the driver says of it.
+  // One that was requested alone is deleted alone, whatever else the driver says of it.
   return { ...snapshotStateOf(snapshot), groupHandle: "" };
 }
 

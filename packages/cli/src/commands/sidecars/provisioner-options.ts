@@ -22,12 +22,9 @@ export const provisionerFlags = {
   "volume-name-uuid-length": whole(-1, "characters of the UID, without dashes; -1: all of it", -1),
   "strict-topology": toggle(
     false,
-    "volumes with delayed binding are asked for in the selected node's segment only",
+    "request volumes with delayed binding in the selected node's segment only",
   ),
-  "immediate-topology": toggle(
-    true,
-    "volumes with immediate binding are asked for where the cluster has nodes",
-  ),
+  "immediate-topology": toggle(true, "request volumes with immediate binding where the cluster has nodes"),
   "extra-create-metadata": toggle(false, "passes the names of claim and volume to the driver"),
   "default-fstype": text("type", "", "file system of volumes whose class names none"),
   "prevent-volume-mode-conversion": toggle(

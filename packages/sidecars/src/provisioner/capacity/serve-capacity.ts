@@ -20,9 +20,9 @@ export interface CapacityOptions {
   readonly podName?: string;
   /** How far above the pod the owner of the objects is (`--capacity-ownerref-level`); below 0: none. Default 1. */
   readonly ownerRefLevel?: number;
-  /** How often each figure is asked for (`--capacity-poll-interval`), in milliseconds; default 1 min. */
+  /** Poll interval of the capacity (`--capacity-poll-interval`), in milliseconds; default 1 min. */
   readonly pollIntervalMs?: number;
-  /** Figures asked for at the same time (`--capacity-threads`); default 1. */
+  /** Capacity figures polled in parallel (`--capacity-threads`); default 1. */
   readonly threads?: number;
   /** Also for classes with immediate binding (`--capacity-for-immediate-binding`); default false. */
   readonly forImmediateBinding?: boolean;

@@ -19,7 +19,7 @@ export const migratedPluginsAnnotation = "storage.alpha.kubernetes.io/migrated-p
 /** What the controller's gates say of the plugin. */
 export type GateState = "off" | "on" | "complete";
 
-/** Everything that bears on the decision. */
+/** Everything that affects the decision. */
 export interface BackendQuestion {
   readonly inTreePlugin: string;
   readonly driver: string;
