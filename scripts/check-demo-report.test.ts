@@ -37,5 +37,5 @@ test.each([
 });
 
 test("what is no report is said to be none", () => {
-  expect(faultsOf(null)).toEqual(["the report is no object"]);
+  expect(faultsOf(null)).toEqual(["the report is not an object"]);
 });

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 /** What is wrong with a report, one sentence each; empty when it is as it must be. */
 export function faultsOf(report: unknown, elapsedMsMax = Number.POSITIVE_INFINITY): string[] {
-  if (typeof report !== "object" || report === null) return ["the report is no object"];
+  if (typeof report !== "object" || report === null) return ["the report is not an object"];
   const faults: string[] = [];
   const must = (holds: boolean, sentence: string) => {
     if (!holds) faults.push(sentence);

@@ -21,7 +21,7 @@ const [seed, requests] = [values.seed, values.requests].map((text, i) => {
   const number = Number(text);
   if (!Number.isSafeInteger(number) || number < i) {
     console.error(
-      `--${i === 0 ? "seed" : "requests"}: ${JSON.stringify(text)} is no whole number from ${i} on`,
+      `--${i === 0 ? "seed" : "requests"}: ${JSON.stringify(text)} is not a whole number from ${i} on`,
     );
     process.exit(2);
   }

@@ -1,7 +1,7 @@
 /** A reporter that names the tests that passed only when they were tried again, with how often, and counts them. */
 import type { Reporter, TestModule } from "vitest/node";
 
-/** See the file's header. */
+/** Reports the tests that passed only when they were retried, and counts them. */
 export default class RetriedTests implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     let count = 0;

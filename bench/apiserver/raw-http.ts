@@ -14,7 +14,7 @@ export interface Target {
   readonly token: string;
 }
 
-/** An answer; `body` only where it was asked for. */
+/** An answer; `body` only where it was requested. */
 export interface Answer {
   readonly status: number;
   readonly bytes: number;

@@ -28,7 +28,7 @@ export interface Request {
   readonly body?: object;
 }
 
-/** Sends all of them over `connections` connections. @throws Error for an answer that is none of success */
+/** Sends all of them over `connections` connections. @throws Error for an answer that is not a success */
 export async function sendAll(target: Target, requests: readonly Request[], connections = 16): Promise<void> {
   let next = 0;
   const worker = async () => {

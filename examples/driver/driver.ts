@@ -1,7 +1,7 @@
 /**
  * A CSI driver to start from: a volume is a directory of the node that it was made on.
  *
- *     DIR/ID/volume.json    what was asked for, and where it is published: written first, removed last
+ *     DIR/ID/volume.json    what was requested, and where it is published: written first, removed last
  *     DIR/ID/data           what pods see
  *
  * Invariants

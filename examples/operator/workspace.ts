@@ -1,7 +1,7 @@
 /** A custom resource of our own: someone's workspace, which asks for a volume of a size. */
 import type { KubeObject, Resource } from "@longshore/kube";
 
-/** What is asked for, and what became of it. */
+/** What is requested, and what became of it. */
 export interface Workspace extends KubeObject {
   readonly spec: {
     /** Size of the volume, as a quantity. */

@@ -13,7 +13,7 @@ interface Import {
   readonly imported: string;
 }
 
-/** Who imports whom among the parts of one folder, each with the first import that says so. */
+/** The imports among the parts of one folder, each with the first import that says so. */
 type Parts = Map<string, Map<string, Import>>;
 
 /**

@@ -322,12 +322,12 @@ describe("references", () => {
     [
       "packages/a.ts",
       "// node.md 2",
-      "1 node.md is no file of this repository; write its path, e.g. docs/behaviour/node.md",
+      "1 node.md is not a file of this repository; write its path, e.g. docs/behaviour/node.md",
     ],
     [
       "packages/a.ts",
       "// docs/none.md",
-      "1 docs/none.md is no file of this repository; write its path, e.g. docs/behaviour/none.md",
+      "1 docs/none.md is not a file of this repository; write its path, e.g. docs/behaviour/none.md",
     ],
     [
       "packages/a.ts",

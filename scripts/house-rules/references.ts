@@ -77,7 +77,7 @@ export function brokenReferences(path: string, text: string, files: Files): Find
       const document = [join(file), join(dirname(path), file)].find((candidate) => files.exists(candidate));
       if (document === undefined) {
         messages.push(
-          `${file} is no file of this repository; write its path, e.g. docs/behaviour/${basename(file)}`,
+          `${file} is not a file of this repository; write its path, e.g. docs/behaviour/${basename(file)}`,
         );
       } else if (sections !== undefined) {
         const there = headings(document);

@@ -45,6 +45,11 @@ const words: readonly (readonly [refused: string, plain: string])[] = [
   ["in va·in", "without effect"],
   ["de·ed|de·eds", "action"],
   ["is aw·ay|are aw·ay", "is unreachable"],
+  ["wh·om", "by which component, to which client"],
+  ["be·ars", "tolerates, affects, has"],
+  ["all the sa·me", "nevertheless, in any case"],
+  ["ha·ve a say|ha·s a say", "contains text from, decides"],
+  ["is no·ne of|are no·ne of", "is not one of"],
 ];
 
 const capitalized = (word: string) => word.slice(0, 1).toUpperCase() + word.slice(1);

@@ -75,7 +75,7 @@ describe("translate", () => {
 
   test.each([
     [
-      "a manifest that is no YAML",
+      "a manifest that is not YAML",
       "kind: PersistentVolume\n  metadata: {\n",
       /line 2: it is not YAML.*; correct it/,
     ],

@@ -130,7 +130,7 @@ describe("a crossing survives", () => {
       isFlipped ||= step === "flip";
     });
     await test.until("the detach is under way", async () => (await detaches()) === 1);
-    // By protocol the volume has left the node's status; the disk is attached all the same.
+    // By protocol the volume has left the node's status; the disk is attached nevertheless.
     expect((await nodeStatus())?.volumesAttached ?? []).toEqual([]);
     test.signal("controller-manager", "SIGKILL");
     await test.until("the next controller manager takes it up", async () => (await detaches()) === 2);

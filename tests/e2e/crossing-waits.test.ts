@@ -81,7 +81,7 @@ test("a budget that allows no disruption is found before anything is changed", a
   expect(await isCordoned()).toBe(false);
   await patchBudget(1);
   await cluster.until("the budget is looked at", observed);
-  expect((await longshore(...migrate("--dry-run"))).out).toBe("nothing stands in the way\n");
+  expect((await longshore(...migrate("--dry-run"))).out).toBe("preflight found no problem\n");
 });
 
 test("a wait is said at once and every 30 s, and given up with its reason, code 3 and what is left", async () => {

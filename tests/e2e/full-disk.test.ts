@@ -41,7 +41,7 @@ const never = new AbortController().signal;
 const namespace = "default";
 /** A volume of the in-tree class has a whole GiB. */
 const diskSize = "1400M";
-/** Of its file system. */
+/** Block size of its file system. */
 const blockBytes = 4096;
 if (!mayMount()) console.warn("a small disk can only be made by root: the tests of full disks are skipped");
 

@@ -66,13 +66,13 @@ test.each<[CycleName, readonly string[]]>([
     const surroundings = { sidecar, ...cluster.surroundings };
     const cycle = workCycles[sidecar];
     let current: MortalSidecar = await processes.take();
-    const calm: (readonly string[])[] = [];
-    for (const name of ["calm-1", "calm-2"]) {
+    const undisturbed: (readonly string[])[] = [];
+    for (const name of ["undisturbed-1", "undisturbed-2"]) {
       await current.live(surroundings);
       await cycle(cluster, `${sidecar}-${name}`);
-      calm.push(await current.end());
+      undisturbed.push(await current.end());
     }
-    expect(calm[0]).toEqual(expect.arrayContaining([...rpcs]));
+    expect(undisturbed[0]).toEqual(expect.arrayContaining([...rpcs]));
 
     let runs = 0;
     /** Runs the cycle with one death in it. @returns whether the point was reached */
@@ -95,11 +95,11 @@ test.each<[CycleName, readonly string[]]>([
       }
     };
 
-    const points = pointsOf(calm);
+    const points = pointsOf(undisturbed);
     const startedMs = realEnv.clock.monotonicMs();
     const isOver = () => realEnv.clock.monotonicMs() - startedMs > budgetMs;
     const tried = points.filter(({ call }) => call.nth === 1).length;
-    const badEnds: string[] = [];
+    const failures: string[] = [];
     let done = 0;
     for (const point of points) {
       if (done >= tried && isOver()) break;
@@ -109,16 +109,18 @@ test.each<[CycleName, readonly string[]]>([
         if (!(await killAt(point)) && !(await killAt(point))) throw new Error("the point was not reached");
       } catch (error) {
         const { call, side } = point;
-        badEnds.push(`${side} ${call.what} (${call.nth}): ${error instanceof Error ? error.message : error}`);
+        failures.push(
+          `${side} ${call.what} (${call.nth}): ${error instanceof Error ? error.message : error}`,
+        );
       }
     }
     const all = done === points.length ? "" : ` of ${points.length}, for want of time`;
     const report = [
-      `${sidecar}: ${done - badEnds.length}/${done} crash points${all}, by kill -9`,
-      ...badEnds,
+      `${sidecar}: ${done - failures.length}/${done} crash points${all}, by kill -9`,
+      ...failures,
     ];
     console.log(report.join("\n  "));
-    expect(badEnds).toEqual([]);
+    expect(failures).toEqual([]);
   },
   300_000,
 );

@@ -18,7 +18,7 @@ export class InterruptedError extends Error {
   }
 }
 
-/** Errors, by their names, that say that a flag was given something impossible: their classes are loaded by few verbs. */
+/** Names of errors that mean invalid usage; matched by name so that their modules are not loaded. */
 const usageErrors: ReadonlySet<string> = new Set([
   "UsageError",
   "EmulatedVersionError",
@@ -50,7 +50,7 @@ export function isOutputOptional(): boolean {
 export function reportFailure(error: unknown): number {
   if (error instanceof InterruptedError) return exitCodes.interrupted;
   const shown = error instanceof Error ? errorInFlags(error, clusterFields) : error;
-  // Drivers, servers and programs have a say in it.
+  // The text contains text from drivers, servers and programs: sanitize it.
   process.stderr.write(`longshore: ${foreignLines(errorChain(shown), Number.POSITIVE_INFINITY)}\n`);
   if (process.env.LONGSHORE_DEBUG === "1" && shown instanceof Error) process.stderr.write(`${shown.stack}\n`);
   if (!(error instanceof Error)) return exitCodes.failed;

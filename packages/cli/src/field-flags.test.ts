@@ -6,7 +6,7 @@ test.each([
   ["choose another `port`, or 0 for any", "choose another --port, or 0 for any"],
   ["make room there, or choose another `dir`", "make room there, or choose another --dir"],
   ["has `compat: kubernetes-1.20`: leave `compat` out", "has --compat kubernetes-1.20: leave --compat out"],
-  ['`plugin`: "x" is no plugin', '--plugin: "x" is no plugin'],
+  ['`plugin`: "x" is not a plugin', '--plugin: "x" is not a plugin'],
   ["run `kubectl config use-context NAME`", "run `kubectl config use-context NAME`"],
   ["`toString` and `other` are no fields", "`toString` and `other` are no fields"],
 ])("%s", (text, said) => {

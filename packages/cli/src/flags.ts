@@ -15,5 +15,5 @@ export function duration(flag: string, text: string): number {
   const ms = Number(number) * (factors[unit] ?? 1000);
   // A timer takes no more than 2^31 - 1 ms.
   if (number !== "" && ms >= 1 && ms <= 24 * 3_600_000) return ms;
-  throw new UsageError(`${flag}: "${text}" is no duration of up to a day: write 500ms, 30s or 2m`);
+  throw new UsageError(`${flag}: "${text}" is not a duration of up to a day: write 500ms, 30s or 2m`);
 }

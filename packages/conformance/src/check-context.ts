@@ -112,12 +112,12 @@ export class CheckContext {
   /** Repeats `look` until it returns a value. @throws CheckFailure when that takes too long */
   async eventually<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
     const { clock } = this.#parts;
-    const untilMs = clock.monotonicMs() + this.options.patienceMs;
+    const untilMs = clock.monotonicMs() + this.options.settleTimeoutMs;
     for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 2, 5000)) {
       const found = await look();
       if (found !== undefined) return found;
       if (clock.monotonicMs() >= untilMs) {
-        throw new CheckFailure(`${what} not within ${this.options.patienceMs / 1000} s`);
+        throw new CheckFailure(`${what} not within ${this.options.settleTimeoutMs / 1000} s`);
       }
       await clock.sleep(pauseMs, this.signal);
     }
@@ -136,7 +136,7 @@ export async function restarted(
 ): Promise<void> {
   const { clock, clients, signal } = parts;
   await options.restartDriver?.(signal);
-  const untilMs = clock.monotonicMs() + options.patienceMs;
+  const untilMs = clock.monotonicMs() + options.settleTimeoutMs;
   for (;;) {
     const ready = await clients.identity.probe({}).then(
       (answer) => answer.ready !== false,
@@ -151,7 +151,9 @@ export async function restarted(
       if (controllerReady) return;
     }
     if (clock.monotonicMs() >= untilMs) {
-      throw new CheckFailure(`the driver is not ready ${options.patienceMs / 1000} s after it was restarted`);
+      throw new CheckFailure(
+        `the driver is not ready ${options.settleTimeoutMs / 1000} s after it was restarted`,
+      );
     }
     await clock.sleep(200, signal);
   }

@@ -50,8 +50,8 @@ export interface ConformanceOptions {
   readonly repeats?: number;
   /** How many calls are made at a time to see whether they get in each other's way; default 5. */
   readonly parallel?: number;
-  /** How long to wait for what takes its time, in milliseconds: a snapshot to be ready, a driver to be back; default two minutes. */
-  readonly patienceMs?: number;
+  /** How long to wait for slow operations, in milliseconds: a snapshot to be ready, a driver to be back; default two minutes. */
+  readonly settleTimeoutMs?: number;
   /** Which checks run; default all. */
   readonly select?: (id: string) => boolean;
   readonly onEvent?: (event: ConformanceEvent) => void;
@@ -79,7 +79,7 @@ export type SettledOptions = ConformanceOptions &
       | "secrets"
       | "repeats"
       | "parallel"
-      | "patienceMs"
+      | "settleTimeoutMs"
     >
   >;
 
@@ -97,7 +97,7 @@ export function settleOptions(options: ConformanceOptions): SettledOptions {
     secrets: {},
     repeats: 3,
     parallel: 5,
-    patienceMs: 120_000,
+    settleTimeoutMs: 120_000,
     ...options,
     volumeSizeBytes,
     expandSizeBytes: options.expandSizeBytes ?? volumeSizeBytes + gibibyte,

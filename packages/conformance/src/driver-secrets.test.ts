@@ -25,7 +25,7 @@ test.each([
   [
     "a call without secrets",
     { GetCapacitySecret: { token: "hunter2" } },
-    '"GetCapacitySecret" is no call with secrets',
+    '"GetCapacitySecret" is not a call with secrets',
   ],
   ["values that are no mapping", { CreateVolumeSecret: "hunter2" }, "CreateVolumeSecret must be a mapping"],
   [

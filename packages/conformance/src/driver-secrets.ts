@@ -54,7 +54,7 @@ export function driverSecretsOf(document: unknown): DriverSecrets {
     const rpc = otherNames[key] ?? key.replace(/Secret$/, "");
     if (!(rpcsWithSecrets as readonly string[]).includes(rpc)) {
       throw new SecretsError(
-        `"${key}" is no call with secrets: use one of ${rpcsWithSecrets.map((n) => `${n}Secret`).join(", ")}`,
+        `"${key}" is not a call with secrets: use one of ${rpcsWithSecrets.map((n) => `${n}Secret`).join(", ")}`,
       );
     }
     secrets[rpc] = secretValues(key, values);

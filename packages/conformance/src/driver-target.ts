@@ -33,7 +33,7 @@ export interface DriverTarget {
   readonly options: SettledOptions;
 }
 
-/** Nothing answers at the endpoint, or what answers is no CSI driver. */
+/** Nothing answers at the endpoint, or what answers is not a CSI driver. */
 export class DriverUnreachableError extends Error {
   override readonly name = "DriverUnreachableError";
 }
@@ -76,7 +76,7 @@ export async function observeTarget(
 function unreachable(error: unknown, endpoint: string): DriverUnreachableError {
   if (error instanceof CsiCallError && error.code === "UNIMPLEMENTED") {
     return new DriverUnreachableError(
-      `what answers at ${endpoint} is no CSI driver: GetPluginInfo is UNIMPLEMENTED`,
+      `what answers at ${endpoint} is not a CSI driver: GetPluginInfo is UNIMPLEMENTED`,
     );
   }
   const timedOut = error instanceof CsiCallError && error.code === "DEADLINE_EXCEEDED";

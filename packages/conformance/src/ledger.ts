@@ -204,7 +204,7 @@ function effectsOf({ method, request: anyRequest, response: anyResponse, error }
   }
 }
 
-/** Codes after which what was asked for may still come about. */
+/** Codes after which what was requested may still come about. */
 const mayGoOn: ReadonlySet<string> = new Set(["ABORTED", "CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"]);
 
 /** What has no id cannot be removed. */

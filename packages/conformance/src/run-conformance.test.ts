@@ -134,9 +134,9 @@ test("no driver at the endpoint is no result but an error", async () => {
   await expect(runIn(world)).rejects.toBeInstanceOf(DriverUnreachableError);
 });
 
-test("a server that is no CSI driver is reported", async () => {
+test("a server that is not a CSI driver is reported", async () => {
   const world = await fakeWorld({ fault: () => ({ identity: {} }) });
-  await expect(runIn(world)).rejects.toThrow("is no CSI driver");
+  await expect(runIn(world)).rejects.toThrow("is not a CSI driver");
 });
 
 test("a driver that dies fails one check, skips the rest with the reason, and says what is left", async () => {

@@ -238,8 +238,9 @@ export class ConformanceSession {
   async #awaitReturn(signal: AbortSignal): Promise<boolean> {
     // Without ledger and calls: these probes are the runner's, not the check's.
     const parts = { clock: this.#env.clock, clients: this.#clients(signal, undefined, []), signal };
-    const patienceMs = this.#options.restartDriver === undefined ? returnMs : this.#options.patienceMs;
-    return restarted(parts, { ...this.#options, patienceMs }).then(
+    const settleTimeoutMs =
+      this.#options.restartDriver === undefined ? returnMs : this.#options.settleTimeoutMs;
+    return restarted(parts, { ...this.#options, settleTimeoutMs }).then(
       () => true,
       () => {
         signal.throwIfAborted();

@@ -22,7 +22,7 @@ export interface CsiCallOptions {
 
 /**
  * The methods of a service as calls; failures are `CsiCallError`. A streaming call is made when its first answer is
- * asked for, and ends when the loop over it does. Answers that the driver gave just before it failed may be missing.
+ * requested, and ends when the loop over it does. Answers that the driver gave just before it failed may be missing.
  */
 export type CsiClient<S extends DescService> = {
   readonly [M in keyof S["method"]]: S["method"][M] extends DescMethodUnary<infer I, infer O>
@@ -57,7 +57,7 @@ export interface CsiServices {
 /**
  * A connection to one driver. Opening it does no I/O; each call connects as needed, and calls run at the same time and in
  * any order. A failure is a `CsiCallError`: `answered: false` (a deadline, a lost connection) says that the driver may have
- * done the work all the same, so the caller repeats the call or undoes it. The owner that opened it closes it.
+ * done the work nevertheless, so the caller repeats the call or undoes it. The owner that opened it closes it.
  */
 export interface CsiConnection {
   readonly identity: CsiClient<typeof Identity>;

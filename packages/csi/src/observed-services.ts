@@ -1,4 +1,4 @@
-/** What a driver is asked, seen at its door; and services that pass every call on to a driver elsewhere. */
+/** The calls that a driver receives, seen at its socket; and services that pass every call on to a driver elsewhere. */
 import type {
   DescMessage,
   DescMethodServerStreaming,

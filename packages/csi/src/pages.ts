@@ -42,5 +42,5 @@ export async function* entriesOfPages<E>(
 }
 
 function endless(rpc: string, how: string): EndlessListError {
-  return new EndlessListError(`the list of ${rpc} does not end: ${how}; the driver must be corrected`);
+  return new EndlessListError(`driver bug: the list of ${rpc} does not end: ${how}`);
 }

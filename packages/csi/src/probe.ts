@@ -10,9 +10,9 @@ import {
 
 /** What a driver can do, by the protocol's names (`CREATE_DELETE_VOLUME`, …). Unknown values are left out. */
 export interface DriverCapabilities {
-  /** Of `GetPluginCapabilities`: services, and volume expansion as `VOLUME_EXPANSION_ONLINE` or `…_OFFLINE`. */
+  /** Answer of `GetPluginCapabilities`: services, and volume expansion as `VOLUME_EXPANSION_ONLINE` or `…_OFFLINE`. */
   readonly plugin: ReadonlySet<string>;
-  /** Of `ControllerGetCapabilities`; empty without a controller service. */
+  /** Answer of `ControllerGetCapabilities`; empty without a controller service. */
   readonly controller: ReadonlySet<string>;
 }
 
@@ -42,8 +42,7 @@ export async function waitUntilReady(
 /** The driver's name. @throws when it is empty */
 export async function driverNameOf(connection: CsiConnection, options: CsiCallOptions): Promise<string> {
   const { name } = await connection.identity.getPluginInfo({}, options);
-  if (name === "")
-    throw new Error("GetPluginInfo of the driver returns an empty name: the driver must be fixed");
+  if (name === "") throw new Error("driver bug: GetPluginInfo returned an empty name");
   return name;
 }
 

@@ -21,7 +21,7 @@ export interface Dashboard extends Component {
   readonly url: string;
 }
 
-/** The page cannot be served at the address asked for. */
+/** The page cannot be served at the address requested. */
 export class DashboardAddressError extends Error {
   override readonly name = "DashboardAddressError";
 }

@@ -160,7 +160,7 @@ function pictureOf(lists: ReturnType<typeof listsOf>, facts: DashboardFacts): Da
   );
 }
 
-/** Of a Lease only the time of its renewal is looked at. */
+/** Keeps only the renewal time of a Lease. */
 function shrinkLease(lease: Stored<Lease>): Stored<Lease> {
   const renewTime = lease.spec?.renewTime;
   return { ...lease, spec: renewTime === undefined ? {} : { renewTime } };

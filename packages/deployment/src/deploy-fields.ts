@@ -1,4 +1,4 @@
-/** How errors and warnings name what was asked for: by fields of the options, in whose place a caller may show names of its own. */
+/** How errors and warnings name what was requested: by fields of the options, in whose place a caller may show names of its own. */
 import type { DeployOptions } from "./deploy-options.ts";
 
 /** A field of {@link DeployOptions}. */

@@ -1,4 +1,4 @@
-/** What a deployment is asked for. */
+/** The options of a deployment. */
 
 /** How the controller part runs (docs/behaviour/sidecars.md 9). */
 export const controllerKinds = ["statefulset", "deployment", "daemonset"] as const;
@@ -23,8 +23,8 @@ export interface TolerationOptions {
 export type ResourceAmounts = Readonly<Record<string, string>>;
 
 /**
- * What is asked for. Only plain JSON: it is kept with the deployment, so that an upgrade begins with what was
- * asked for before.
+ * What is requested. Only plain JSON: it is kept with the deployment, so that an upgrade begins with what was
+ * requested before.
  */
 export interface DeployOptions {
   /** The driver's name, as GetPluginInfo returns it. */
@@ -63,7 +63,7 @@ export interface DeployOptions {
   readonly secretsClusterWide?: boolean;
   /** Default: one class with the name of the deployment; an empty list: none. */
   readonly storageClasses?: readonly ClassOptions[];
-  /** The first class is that of claims that name none. */
+  /** The first class is the default class. */
   readonly defaultClass?: boolean;
   readonly reclaimPolicy?: "Delete" | "Retain";
   /** Default `WaitForFirstConsumer` with topology, else `Immediate`. */

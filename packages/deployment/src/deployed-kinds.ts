@@ -55,11 +55,11 @@ export const deployedKinds: readonly Resource<KubeObject>[] = [
   resources.namespaces,
 ];
 
-/** The resource of an object. @throws Error when it is none of {@link deployedKinds} */
+/** The resource of an object. @throws Error when it is not one of {@link deployedKinds} */
 export function resourceOf(object: KubeObject): Resource<KubeObject> {
   const { kind: name, apiVersion = "" } = object;
   const group = apiVersion.includes("/") ? apiVersion.slice(0, apiVersion.indexOf("/")) : "";
   const found = deployedKinds.find((resource) => resource.kind === name && resource.group === group);
-  if (found === undefined) throw new Error(`${name} of ${apiVersion} is no part of a deployment`);
+  if (found === undefined) throw new Error(`${name} of ${apiVersion} is not a part of a deployment`);
   return found;
 }

@@ -30,7 +30,7 @@ export type ControllerSidecar = (typeof controllerSidecars)[number];
 
 /** A deployment that can be rendered. */
 export interface DeploymentPlan {
-  /** What was asked for. */
+  /** What was requested. */
   readonly options: DeployOptions;
   readonly driver: string;
   /** What names of objects begin with: a DNS label of at most 40 characters. */
@@ -80,7 +80,7 @@ const resourceDefaults = {
   sidecar: { requests: { cpu: "10m", memory: "64Mi" }, limits: { memory: "384Mi" } },
 } as const;
 
-/** The plan for what is asked for. @throws DeployOptionError when it cannot be */
+/** The plan for what is requested. @throws DeployOptionError when it cannot be */
 export function planDeployment(options: DeployOptions): DeploymentPlan {
   checkDriverName(options.name);
   checkImage("image", options.image);
@@ -164,7 +164,7 @@ export function checkDriverName(name: string): void {
   if (!isDns1123Subdomain(name)) {
     throw new DeployOptionError(
       "name",
-      `"${name}" is no DNS name: use lower-case letters, digits, dashes and dots, as in disk.csi.example.com`,
+      `"${name}" is not a DNS name: use lower-case letters, digits, dashes and dots, as in disk.csi.example.com`,
     );
   }
 }
@@ -175,7 +175,7 @@ function checkImage(field: DeployField, image: string): void {
   if (pattern.test(image)) return;
   throw new DeployOptionError(
     field,
-    `"${image}" is no image reference: use registry.example.com/driver:v1, or a digest`,
+    `"${image}" is not an image reference: use registry.example.com/driver:v1, or a digest`,
   );
 }
 
@@ -184,7 +184,7 @@ export function checkNamespace(field: DeployField, name: string): void {
   if (isDns1123Label(name)) return;
   throw new DeployOptionError(
     field,
-    `"${name}" is no name of a namespace: use at most 63 lower-case letters, digits and dashes`,
+    `"${name}" is not a namespace name: use at most 63 lower-case letters, digits and dashes`,
   );
 }
 
@@ -220,11 +220,11 @@ function checkTogether(options: DeployOptions): void {
     );
   }
   if (options.credentialsSecret !== undefined && !isDns1123Subdomain(options.credentialsSecret)) {
-    throw new DeployOptionError("credentialsSecret", `"${options.credentialsSecret}" is no name of a secret`);
+    throw new DeployOptionError("credentialsSecret", `"${options.credentialsSecret}" is not a secret name`);
   }
   for (const name of options.imagePullSecrets ?? []) {
     if (!isDns1123Subdomain(name)) {
-      throw new DeployOptionError("imagePullSecrets", `"${name}" is no name of a secret`);
+      throw new DeployOptionError("imagePullSecrets", `"${name}" is not a secret name`);
     }
   }
 }
@@ -232,7 +232,7 @@ function checkTogether(options: DeployOptions): void {
 function controllerKindOf(options: DeployOptions): ControllerKind {
   const kind = options.controller ?? ((options.replicas ?? 1) > 1 ? "deployment" : "statefulset");
   if (controllerKinds.includes(kind)) return kind;
-  throw new DeployOptionError("controller", `"${kind}" is none of ${controllerKinds.join(", ")}`);
+  throw new DeployOptionError("controller", `"${kind}" is not one of ${controllerKinds.join(", ")}`);
 }
 
 function replicasOf(options: DeployOptions, kind: ControllerKind): number {
@@ -293,7 +293,7 @@ function checkClasses(classes: readonly ClassOptions[], options: DeployOptions):
     if (!isDns1123Subdomain(name)) {
       throw new DeployOptionError(
         "storageClasses",
-        `"${name}" is no name of a class: use lower-case letters, digits, dashes and dots`,
+        `"${name}" is not a class name: use lower-case letters, digits, dashes and dots`,
       );
     }
     if (seen.has(name))
@@ -316,7 +316,7 @@ function kubeletDirOf({ kubeletDir = "/var/lib/kubelet", name }: DeployOptions):
   if (!/^(\/[\w.-]+)+$/.test(dir) || dir.split("/").includes("..")) {
     throw new DeployOptionError(
       "kubeletDir",
-      `"${kubeletDir}" is no absolute path: use e.g. /var/lib/kubelet`,
+      `"${kubeletDir}" is not an absolute path: use e.g. /var/lib/kubelet`,
     );
   }
   const socket = `${dir}/plugins/${name}/csi.sock`;
@@ -338,14 +338,14 @@ function amounts(
   if (given === undefined) return fallback;
   for (const [resource, amount] of Object.entries(given)) {
     if (!["cpu", "memory", "ephemeral-storage"].includes(resource)) {
-      throw new DeployOptionError(field, `"${resource}" is none of cpu, memory, ephemeral-storage`);
+      throw new DeployOptionError(field, `"${resource}" is not one of cpu, memory, ephemeral-storage`);
     }
     try {
       parseQuantity(amount);
     } catch {
       throw new DeployOptionError(
         field,
-        `"${amount}" is no quantity: use e.g. ${resource}=128Mi or cpu=100m`,
+        `"${amount}" is not a quantity: use e.g. ${resource}=128Mi or cpu=100m`,
       );
     }
   }

@@ -6,15 +6,12 @@ import type { TolerationOptions } from "./deploy-options.ts";
 /** @throws DeployOptionError unless key and value can be a label */
 export function checkLabel(field: DeployField, key: string, value: string): void {
   if (qualifiedNameErrors(key).length > 0) {
-    throw new DeployOptionError(
-      field,
-      `"${key}" is no key of a label: use e.g. node-role.kubernetes.io/infra`,
-    );
+    throw new DeployOptionError(field, `"${key}" is not a label key: use e.g. node-role.kubernetes.io/infra`);
   }
   if (labelValueErrors(value).length > 0) {
     throw new DeployOptionError(
       field,
-      `"${value}" is no value of a label: use at most 63 letters, digits, dashes, dots and underscores`,
+      `"${value}" is not a label value: use at most 63 letters, digits, dashes, dots and underscores`,
     );
   }
 }
@@ -28,13 +25,10 @@ export function checkToleration(field: DeployField, toleration: TolerationOption
   if (key === undefined && operator !== "Exists") {
     throw new DeployOptionError(
       field,
-      "a toleration without a key bears every taint: give it the operator Exists",
+      "a toleration without a key tolerates every taint: set its operator to Exists",
     );
   }
   if (effect !== undefined && !effects.includes(effect)) {
-    throw new DeployOptionError(
-      field,
-      `"${effect}" is no effect of a taint: use one of ${effects.join(", ")}`,
-    );
+    throw new DeployOptionError(field, `"${effect}" is not a taint effect: use one of ${effects.join(", ")}`);
   }
 }

@@ -7,7 +7,7 @@ export function apiTime(date: Date): string {
   return last.text;
 }
 
-/** The time that was asked for last: many writes come within one second. */
+/** The time that was requested last: many writes come within one second. */
 let last = { second: Number.NaN, text: "" };
 
 /** A time with microseconds (meta/v1 MicroTime), as leases have it. */

@@ -80,7 +80,7 @@ export interface WatchEvents<T extends KubeObject> extends AsyncIterator<WatchEv
   ready?(): WatchEvent<T> | undefined;
 }
 
-/** A watch that begins when its events are asked for. */
+/** A watch that begins when its events are requested. */
 export interface WatchStream<T extends KubeObject> extends AsyncIterable<WatchEvent<T>> {
   [Symbol.asyncIterator](): WatchEvents<T>;
 }

@@ -47,7 +47,7 @@ export function refOfKey(key: ObjectKey): ObjectRef {
   return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
-/** True while the object exists but its deletion has been asked for. */
+/** True while the object exists but its deletion has been requested. */
 export function isDeleting(object: KubeObject): boolean {
   return object.metadata?.deletionTimestamp !== undefined;
 }

@@ -36,6 +36,7 @@ export { commandWords, DriverCommandError, driverPlaceholders } from "./layout/d
 export { ClusterDirectoryError, readClusterConfig } from "./layout/files.ts";
 export { createEmbeddedPlatform, type GateControl } from "./platform/embedded-platform.ts";
 export { readCrossingStatus, thisRunner } from "./processes/crossing-runner.ts";
+export { CrossingInProgressError, lockCrossing } from "./processes/lock-crossing.ts";
 export { mayGrowMounted, mayMount } from "./processes/machine.ts";
 export { processEnv, processHost } from "./processes/process-env.ts";
 export {
@@ -45,7 +46,6 @@ export {
   type StartedProcess,
   startComponentProcess,
 } from "./processes/start-component-process.ts";
-export { CrossingUnderWayError, takeCrossing } from "./processes/take-crossing.ts";
 export { childEnvironment } from "./programs/child-environment.ts";
 export {
   NotQualifiableError,

@@ -24,7 +24,7 @@ export {
   UnknownPluginError,
 } from "./crossing/crossing-subject.ts";
 export { type Finding, findingWords } from "./crossing/finding.ts";
-export { type LeftBehind, leaveBehind, type Served } from "./crossing/left-behind.ts";
+export { inspectUnfinishedRun, type Served, type UnfinishedRun } from "./crossing/inspect-unfinished-run.ts";
 export { csiNodeLacks, migratedPluginsOf, volumesLeft } from "./crossing/node-state.ts";
 export * from "./crossing/platform.ts";
 export { preflightFindings } from "./crossing/preflight-findings.ts";

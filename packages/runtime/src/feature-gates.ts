@@ -53,7 +53,7 @@ export function featureGates(
       );
     }
     if (spec.locked === true && value !== spec.default) {
-      throw new FeatureGateError(`feature gate "${name}" is locked to ${spec.default}: take it out`);
+      throw new FeatureGateError(`feature gate "${name}" is locked to ${spec.default}: remove it`);
     }
     effective[name] = value;
   }

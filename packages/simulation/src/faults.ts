@@ -17,8 +17,8 @@ export interface FaultRates {
   readonly delayMsMax: number;
 }
 
-/** The rates of an ordinary bad day. */
-export const badDay: FaultRates = { lostRequest: 8, lostReply: 8, delay: 120, delayMsMax: 400 };
+/** The rates unless others are given. */
+export const defaultFaultRates: FaultRates = { lostRequest: 8, lostReply: 8, delay: 120, delayMsMax: 400 };
 
 /** A gate that loses and delays calls by the random source; `onCall` is called after each that took effect. */
 export function faultyGate(

@@ -24,8 +24,8 @@ export interface CloudFaultRates {
   readonly deathAtChange: number;
 }
 
-/** The rates of a provider's bad day. */
-export const badCloudDay: CloudFaultRates = {
+/** The provider's rates unless others are given. */
+export const defaultCloudFaultRates: CloudFaultRates = {
   throttledList: 400,
   slowChange: 150,
   lateChange: 60,

@@ -1,6 +1,6 @@
 /** Seeded simulation of crossings, with the contract checked at every step. */
 
-export { badDay, type FaultRates } from "./faults.ts";
-export { badCloudDay, type CloudFaultRates } from "./faulty-cloud.ts";
+export { defaultFaultRates, type FaultRates } from "./faults.ts";
+export { type CloudFaultRates, defaultCloudFaultRates } from "./faulty-cloud.ts";
 export { type SimulationOptions, type SimulationResult, simulateCrossing } from "./simulate-crossing.ts";
-export { storyOf } from "./story.ts";
+export { violationTrace } from "./violation-trace.ts";

@@ -6,7 +6,7 @@ describe("a simulated crossing", () => {
     const result = await simulateCrossing({
       seed: 1,
       crashes: false,
-      cloud: "calm",
+      cloud: "faultFree",
       rates: { lostRequest: 0, lostReply: 0, delay: 0, delayMsMax: 1 },
     });
     expect(result.violations).toEqual([]);

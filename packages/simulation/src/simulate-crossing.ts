@@ -34,8 +34,8 @@ import {
 import type { CloudCaller } from "@longshore/volumes";
 import { ContractWatch } from "./contract-watch.ts";
 import { type CallGate, Life, type SeamCall } from "./cut.ts";
-import { badDay, type FaultRates, faultyGate } from "./faults.ts";
-import { badCloudDay, type CloudFaultRates, FaultyCloud } from "./faulty-cloud.ts";
+import { defaultFaultRates, type FaultRates, faultyGate } from "./faults.ts";
+import { type CloudFaultRates, defaultCloudFaultRates, FaultyCloud } from "./faulty-cloud.ts";
 import { attachmentCalls, worldOf } from "./world.ts";
 
 /** What to simulate. */
@@ -43,10 +43,10 @@ export interface SimulationOptions {
   readonly seed: number;
   /** Default 2 nodes with one writer each. */
   readonly nodes?: number;
-  /** Default {@link badDay}; undefined rates mean no lost or slow calls. */
+  /** Default {@link defaultFaultRates}; undefined rates mean no lost or slow calls. */
   readonly rates?: FaultRates;
-  /** Default {@link badCloudDay}; `calm`: the cloud does at once what it is asked for. */
-  readonly cloud?: CloudFaultRates | "calm";
+  /** Default {@link defaultCloudFaultRates}; `faultFree`: the cloud carries every call out at once. */
+  readonly cloud?: CloudFaultRates | "faultFree";
   /** Whether components crash; default true. */
   readonly crashes?: boolean;
   /** Called for every line of the trace. */
@@ -173,7 +173,7 @@ class Simulation {
     this.#healed = true; // No faults while the cluster comes up.
     const faulty = faultyGate(
       { clock: this.#clock, random: this.#random.fork("faults") },
-      () => (this.#healed ? undefined : (this.#options.rates ?? badDay)),
+      () => (this.#healed ? undefined : (this.#options.rates ?? defaultFaultRates)),
       (call, fault) => {
         if (fault !== undefined) this.#faults++;
         if (fault !== undefined) this.#trace(`${call.component} ${call.seam}.${call.method} ${fault}`);
@@ -321,8 +321,8 @@ class Simulation {
   }
 
   #cloudRates(): CloudFaultRates | undefined {
-    const { cloud = badCloudDay } = this.#options;
-    return this.#healed || cloud === "calm" ? undefined : cloud;
+    const { cloud = defaultCloudFaultRates } = this.#options;
+    return this.#healed || cloud === "faultFree" ? undefined : cloud;
   }
 
   async #expectNothingLost(cluster: InProcessCluster, replicas: number): Promise<void> {

@@ -4,7 +4,7 @@ import { startSidecars } from "@longshore/sidecars";
 import { type AccessCycle, type AccessWorld, accessNames } from "./access-world.ts";
 import { addNode, aLease, aVolume, countedAgain } from "./cycle-objects.ts";
 
-/** See the file's header. */
+/** The access cycle of the attacher. */
 export const attacherCycle: AccessCycle = {
   name: "attach, detach, delete",
   component: "attacher",

@@ -6,7 +6,7 @@ import { resizerCycles } from "./resizer-cycle.ts";
 import { smallCycles } from "./small-cycles.ts";
 import { snapshotCycles } from "./snapshot-cycles.ts";
 
-/** See the file's header. */
+/** The access cycles of all components. */
 export const accessCycles: readonly AccessCycle[] = [
   ...provisionerCycles,
   attacherCycle,

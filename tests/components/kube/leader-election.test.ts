@@ -75,7 +75,7 @@ test("one of two leads; when it stops, the other takes over at once", async () =
   await b.election.stop();
 });
 
-test("a leader that stops while a renewal is under way lets go all the same", async () => {
+test("a leader that stops while a renewal is under way releases the lease nevertheless", async () => {
   const { env, candidate, kube } = world();
   const a = candidate("a");
   await env.clock.advance(1000);

@@ -5,11 +5,11 @@
 import { startAttacher, startProvisioner, startResizer, startSnapshotter } from "@longshore/sidecars";
 import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import { describe, expect, it } from "vitest";
-import { type CrashStory, crashAtEveryPoint, crashByLot } from "./crash-points.ts";
+import { type CrashScenario, crashAtEveryPoint, crashRandomly } from "./crash-points.ts";
 import { workCycles } from "./work-cycles.ts";
 
 /** `rpcs`: what the cycle must have asked the driver for, or it did not do its work. */
-const stories: readonly (CrashStory & { readonly rpcs: readonly string[] })[] = [
+const scenarios: readonly (CrashScenario & { readonly rpcs: readonly string[] })[] = [
   {
     name: "attacher",
     start: (env) => startAttacher(env),
@@ -43,13 +43,13 @@ describe.each([
   ["at once", 0],
   ["after five seconds", 5000],
 ])("the work of a sidecar that is killed, when another takes its place %s, ends well:", (_, awayMs) => {
-  it.each(stories)(
+  it.each(scenarios)(
     "$name",
-    async (story) => {
-      const report = await crashAtEveryPoint(story, awayMs);
+    async (scenario) => {
+      const report = await crashAtEveryPoint(scenario, awayMs);
       console.log(report.summary);
-      expect(report.badEnds).toEqual([]);
-      expect(report.calls).toEqual(expect.arrayContaining([...story.rpcs]));
+      expect(report.failures).toEqual([]);
+      expect(report.calls).toEqual(expect.arrayContaining([...scenario.rpcs]));
       // Found at once by who comes next, and not by the next resync.
       expect(report.slowest.tookMs, report.slowest.point).toBeLessThan(awayMs + minuteMs);
     },
@@ -57,11 +57,11 @@ describe.each([
   );
 });
 
-it.each(stories)(
+it.each(scenarios)(
   "the work of a $name that is killed several times, anywhere, ends well",
-  async (story) => {
-    const runs = await crashByLot(
-      story,
+  async (scenario) => {
+    const runs = await crashRandomly(
+      scenario,
       Array.from({ length: 25 }, (_, n) => 1000 + n),
     );
     expect(runs.filter(({ error }) => error !== undefined)).toEqual([]);

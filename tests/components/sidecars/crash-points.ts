@@ -6,16 +6,16 @@ import { type CrashWorld, crashWorld } from "./crash-world.ts";
 import type { WorkCycle } from "./work-cycles.ts";
 
 /** What is killed, and what it is to do. */
-export interface CrashStory {
+export interface CrashScenario {
   readonly name: string;
   readonly start: (env: SidecarEnv) => Component;
-  /** Runs during the whole story and does not crash, e.g. the snapshot controller for the snapshotter. */
+  /** Runs during the whole scenario and does not crash, e.g. the snapshot controller for the snapshotter. */
   readonly companion?: (env: SidecarEnv) => Component;
   readonly cycle: WorkCycle;
 }
 
 /** One point that did not end well. */
-export interface BadEnd {
+export interface Failure {
   /** e.g. `after patch VolumeAttachment (23)` */
   readonly point: string;
   readonly error: unknown;
@@ -25,7 +25,7 @@ export interface BadEnd {
 export interface CrashReport {
   /** Points between the calls of an undisturbed run: before each call is sent, and after its answer. */
   readonly points: number;
-  readonly badEnds: readonly BadEnd[];
+  readonly failures: readonly Failure[];
   /** How long a cycle took at most, in virtual milliseconds, and at which point it was. */
   readonly slowest: { readonly point: string; readonly tookMs: number };
   /** The calls of an undisturbed run. */
@@ -38,27 +38,27 @@ export interface CrashReport {
  * Kills the sidecar at every point of its cycle, one after the other, each in a world of its own.
  * @param awayMs time until its restart, in virtual milliseconds: the world goes on meanwhile
  */
-export async function crashAtEveryPoint(story: CrashStory, awayMs: number): Promise<CrashReport> {
-  const calm = await liveInPeace(story);
-  const badEnds: BadEnd[] = [];
+export async function crashAtEveryPoint(scenario: CrashScenario, awayMs: number): Promise<CrashReport> {
+  const undisturbed = await runWithoutCrash(scenario);
+  const failures: Failure[] = [];
   let slowest = { point: "none", tookMs: 0 };
-  for (let at = 1; at <= calm.calls; at++) {
+  for (let at = 1; at <= undisturbed.calls; at++) {
     for (const side of ["before", "after"] as const) {
       const life = new Life(at, side);
-      const { error, tookMs } = await live(story, [{ life, awayMs }]);
-      const point = `${side} ${calm.log[at - 1]} (${at})`;
-      if (error !== undefined) badEnds.push({ point, error });
-      else if (!life.dead) badEnds.push({ point, error: new Error("the point was not reached") });
+      const { error, tookMs } = await live(scenario, [{ life, awayMs }]);
+      const point = `${side} ${undisturbed.log[at - 1]} (${at})`;
+      if (error !== undefined) failures.push({ point, error });
+      else if (!life.dead) failures.push({ point, error: new Error("the point was not reached") });
       if (tookMs > slowest.tookMs) slowest = { point, tookMs };
     }
   }
-  const points = 2 * calm.calls;
+  const points = 2 * undisturbed.calls;
   return {
     points,
-    badEnds,
+    failures,
     slowest,
-    calls: calm.log,
-    summary: `${story.name}: ${points - badEnds.length}/${points} crash points`,
+    calls: undisturbed.log,
+    summary: `${scenario.name}: ${points - failures.length}/${points} crash points`,
   };
 }
 
@@ -71,23 +71,23 @@ export interface SeededCrashes {
   readonly trail: readonly string[];
 }
 
-/** Kills the sidecar up to three times a cycle, at points and with pauses by lot, once for each seed. */
-export async function crashByLot(
-  story: CrashStory,
+/** Kills the sidecar up to three times a cycle, at points and with pauses at random, once for each seed. */
+export async function crashRandomly(
+  scenario: CrashScenario,
   seeds: readonly number[],
 ): Promise<readonly SeededCrashes[]> {
-  const calm = await liveInPeace(story);
+  const undisturbed = await runWithoutCrash(scenario);
   const runs: SeededCrashes[] = [];
   for (const seed of seeds) {
     const random = new SeededRandom(seed);
     const lives = Array.from({ length: 3 }, () => ({
       life: new Life(
-        1 + random.below(calm.calls, "call"),
+        1 + random.below(undisturbed.calls, "call"),
         random.below(2, "side") === 0 ? "before" : "after",
       ),
       awayMs: random.below(3, "pause") * 2500,
     }));
-    const { error } = await live(story, lives);
+    const { error } = await live(scenario, lives);
     const trail = lives.map(({ life, awayMs }) =>
       life.dead ? `${life.log.at(-1)} (${life.calls}), ${awayMs} ms away` : "lived on",
     );
@@ -96,9 +96,9 @@ export async function crashByLot(
   return runs;
 }
 
-async function liveInPeace(story: CrashStory): Promise<Life> {
+async function runWithoutCrash(scenario: CrashScenario): Promise<Life> {
   const life = new Life();
-  const { error } = await live(story, [{ life, awayMs: 0 }]);
+  const { error } = await live(scenario, [{ life, awayMs: 0 }]);
   if (error !== undefined) throw error;
   return life;
 }
@@ -111,7 +111,7 @@ interface LimitedLife {
 
 /** One run of the cycle, with one incarnation after the other; the one after the last of `lives` lives on. */
 async function live(
-  { start, companion, cycle }: CrashStory,
+  { start, companion, cycle }: CrashScenario,
   lives: readonly LimitedLife[],
 ): Promise<{ readonly tookMs: number; readonly error?: unknown }> {
   const world: CrashWorld = await crashWorld();

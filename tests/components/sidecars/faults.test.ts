@@ -13,7 +13,7 @@ import {
 import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import { describe, expect, it } from "vitest";
 import { crashWorld } from "./crash-world.ts";
-import { faultStories } from "./fault-stories.ts";
+import { faultScenarios } from "./fault-scenarios.ts";
 import { faultyClient } from "./faulty-client.ts";
 import { type CycleName, workCycles } from "./work-cycles.ts";
 
@@ -25,12 +25,12 @@ const sidecars: Readonly<Record<CycleName, (env: SidecarEnv) => Component>> = {
 };
 const names = Object.keys(sidecars) as CycleName[];
 
-const stories = faultStories.map((story) => [story.name, story] as const);
+const scenarios = faultScenarios.map((scenario) => [scenario.name, scenario] as const);
 
-describe.each(stories)("where %s,", (_, story) => {
+describe.each(scenarios)("where %s,", (_, scenario) => {
   it.each(names)("the work of the %s ends well", async (name) => {
     const world = await crashWorld();
-    const { api = {}, bites } = story.begin(world);
+    const { api = {}, bites } = scenario.begin(world);
     let requests = 0;
     const counted = faultyClient(world.kube, {
       ...api,

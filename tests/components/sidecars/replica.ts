@@ -25,7 +25,7 @@ export interface Accident {
   readonly stopMs: number;
 }
 
-/** See the file's header. */
+/** A process with sidecars that a test can pause or kill at any of its calls. */
 export class Replica {
   readonly identity: string;
   readonly clock: ProcessClock;

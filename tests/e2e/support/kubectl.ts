@@ -16,7 +16,7 @@ export const kubectlVersions = [
   ["1.32", "1.36"],
 ] as const;
 
-/** The program of that version, or undefined (with a line that says so) where it cannot be had. */
+/** The program of that version, or undefined (with a line that says so) where it is not available. */
 export async function kubectlOf(version: string): Promise<string | undefined> {
   try {
     return (await run(script, [version])).stdout.trim();
@@ -40,7 +40,7 @@ export interface Watching {
   stop(): void;
 }
 
-/** See the file's header. */
+/** An embedded API server with a kubectl of one version. */
 export class Kubectl {
   readonly #program: string;
   readonly #server: RunningApiServer;

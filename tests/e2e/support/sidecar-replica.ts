@@ -20,13 +20,13 @@ import { longshoreCommand } from "./test-cluster.ts";
 
 /** A request that reached the API server. */
 export interface Recorded {
-  /** Of the machine's monotonic clock. */
+  /** Time by the machine's monotonic clock. */
   readonly atMs: number;
   readonly method: string;
   readonly path: string;
 }
 
-/** See the file's header. */
+/** A `longshore run …` process whose connections a test records and can cut. */
 export class SidecarReplica {
   readonly identity: string;
   readonly requests: Recorded[] = [];

@@ -9,7 +9,7 @@ const marks = [
 ];
 const legacyClass = "volume.beta.kubernetes.io/storage-class";
 
-/** See the file's header. */
+/** Sets the cluster's default class on a new claim that names no class. */
 export const defaultStorageClass: AdmissionPlugin = {
   name: "DefaultStorageClass",
   onCreate({ store, version }, { of }, object) {
@@ -35,7 +35,7 @@ export const defaultStorageClass: AdmissionPlugin = {
   },
 };
 
-/** Of several default classes the newest counts; of those as new, the first by name. */
+/** The newest of several default classes counts; of those as new, the first by name. */
 function newestFirst(a: Stored, b: Stored): number {
   const [x, y] = [a.metadata.creationTimestamp ?? "", b.metadata.creationTimestamp ?? ""];
   if (x !== y) return x > y ? -1 : 1;

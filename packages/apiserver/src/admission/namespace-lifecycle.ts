@@ -9,7 +9,7 @@ import type { AdmissionPlugin } from "./admission-chain.ts";
 /** `kube-node-lease` is not among them in the reference either. */
 const immortal: ReadonlySet<string> = new Set(["default", "kube-system", "kube-public"]);
 
-/** See the file's header. */
+/** Protects required namespaces, and refuses new objects in a namespace that is being deleted. */
 export const namespaceLifecycle: AdmissionPlugin = {
   name: "NamespaceLifecycle",
   onRequest(context, request) {

@@ -11,7 +11,7 @@ import { tokenRequestOf } from "../registry/create-token.ts";
 import { groupResource, type KindRequest, type RegistryContext } from "../registry/registry-context.ts";
 import type { AdmissionPlugin } from "./admission-chain.ts";
 
-/** See the file's header. */
+/** Limits the writes of a node to its own objects and the fields that nodes know. */
 export const nodeRestriction: AdmissionPlugin = {
   name: "NodeRestriction",
   onRequest(context, request) {

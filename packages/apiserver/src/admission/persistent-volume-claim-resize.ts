@@ -6,7 +6,7 @@ import type { AdmissionPlugin } from "./admission-chain.ts";
 const refusal =
   "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
 
-/** See the file's header. */
+/** Refuses the expansion of a claim whose class does not allow it. */
 export const persistentVolumeClaimResize: AdmissionPlugin = {
   name: "PersistentVolumeClaimResize",
   onUpdate({ store }, { of }, next, old) {

@@ -24,7 +24,7 @@ type PodLike = KubeObject & { readonly spec?: PodSpec };
 const isPod = ({ group, plural }: { readonly group: string; readonly plural: string }) =>
   group === "" && plural === "pods";
 
-/** See the file's header. */
+/** Sets the priority of a new pod from its priority class or the default one. */
 export const priority: AdmissionPlugin = {
   name: "Priority",
   onCreate(context, { of }, object) {
@@ -75,7 +75,7 @@ function withPriority(context: RegistryContext, pod: PodLike): PodLike {
   };
 }
 
-/** Of several default classes, the one with the lowest value: a pod must not get a high priority by chance. */
+/** The default class, of several the one with the lowest value: a pod must not get a high priority by chance. */
 function defaultClass(all: readonly (Stored & PriorityClass)[]): (Stored & PriorityClass) | undefined {
   const [lowest] = all
     .filter(({ globalDefault }) => globalDefault === true)

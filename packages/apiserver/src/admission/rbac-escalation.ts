@@ -19,7 +19,7 @@ import {
 import { groupResource, type KindRequest, type RegistryContext } from "../registry/registry-context.ts";
 import type { AdmissionPlugin } from "./admission-chain.ts";
 
-/** See the file's header. */
+/** Refuses roles and bindings that grant rights which their author does not have. */
 export const rbacEscalation: AdmissionPlugin = {
   name: "RBACEscalation",
   onCreate: (context, request, object) => {

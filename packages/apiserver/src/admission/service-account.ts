@@ -23,7 +23,7 @@ interface Account extends Stored {
   readonly secrets?: readonly { readonly name?: string }[];
 }
 
-/** See the file's header. */
+/** Sets the service account of a new pod and mounts a token of it. */
 export const serviceAccount: AdmissionPlugin = {
   name: "ServiceAccount",
   onCreate(context, { of }, object) {

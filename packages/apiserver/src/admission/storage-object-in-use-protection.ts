@@ -7,7 +7,7 @@ const finalizerOf: Readonly<Record<string, string>> = {
   persistentvolumeclaims: "kubernetes.io/pvc-protection",
 };
 
-/** See the file's header. */
+/** Adds the protection finalizer to new volumes and claims. */
 export const storageObjectInUseProtection: AdmissionPlugin = {
   name: "StorageObjectInUseProtection",
   onCreate(_context, { of }, object) {

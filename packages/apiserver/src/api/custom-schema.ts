@@ -10,7 +10,7 @@ export interface ValidationRule {
   readonly optionalOldSelf?: boolean;
 }
 
-/** See the file's header. What is not named here a structural schema cannot have, or means nothing to the server. */
+/** A schema of a custom resource. What is not named here a structural schema cannot have, or means nothing to the server. */
 export interface CustomSchema {
   readonly type?: string;
   readonly format?: string;

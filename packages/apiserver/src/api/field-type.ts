@@ -16,7 +16,7 @@ export interface StructType {
   readonly atomic: boolean;
   /** `group.version.Type`, or a name for messages. */
   readonly name: string;
-  /** The type of a member; undefined when there is none of that name. */
+  /** The type of a member; undefined when no member has that name. */
   field(name: string): FieldType | undefined;
   /**
    * Members that are there even where JSON leaves them out, with the value that they then have: `{}` for structs

@@ -9,7 +9,7 @@ import { emptySet, type FieldSet, leaf, nodeOf } from "./field-set.ts";
 import { itemElement, memberElement, NoPath, type PathElement } from "./path-element.ts";
 import { deduced, isObject, isWhole, type Json, memberType, memberValue, namesOf } from "./type-steps.ts";
 
-/** See the file's header. */
+/** The fields that a write has added, changed and removed. */
 export interface Comparison {
   readonly added: FieldSet;
   readonly modified: FieldSet;

@@ -234,7 +234,7 @@ function readNode(fields: FieldsV1): FieldSet {
     }
     const element = readElement(text);
     if (element === undefined || typeof below !== "object" || below === null || Array.isArray(below)) {
-      throw new FieldsError(`${JSON.stringify(text)} is no path element`);
+      throw new FieldsError(`${JSON.stringify(text)} is not a path element`);
     }
     children.set(element, readNode(below));
   }

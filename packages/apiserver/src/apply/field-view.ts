@@ -3,7 +3,7 @@ import type { KubeObject } from "@longshore/kube";
 import type { FieldType } from "../api/field-type.ts";
 import type { FieldSet } from "./field-set.ts";
 
-/** See the file's header. */
+/** How field management reads the objects of one kind, in one version and through one path. */
 export interface FieldView {
   /** `group/version` of the request, in which its objects are. */
   readonly apiVersion: string;

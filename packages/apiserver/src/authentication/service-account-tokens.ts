@@ -75,7 +75,7 @@ const deletionLeewayMs = 60_000;
 /** Most tokens whose signature is remembered as good. */
 const rememberedMax = 4096;
 
-/** See the file's header. */
+/** Issues and verifies the tokens of service accounts. */
 export class ServiceAccountTokens implements TokenAuthenticator {
   readonly #env: ServiceAccountTokenEnv;
   #key: SigningKey | undefined;

@@ -9,7 +9,7 @@ import {
   verify,
 } from "node:crypto";
 
-/** See the file's header. */
+/** A key that signs and verifies the tokens of service accounts. */
 export interface SigningKey {
   /** The key's public half as JWKS shows it. */
   readonly jwk: Readonly<Record<string, string>>;

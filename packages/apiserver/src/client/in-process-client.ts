@@ -30,7 +30,7 @@ export interface InProcessServer {
   readonly running: boolean;
 }
 
-/** See the file's header. */
+/** A client that calls the registry in its own process. */
 export class InProcessClient implements KubeClient {
   readonly #server: InProcessServer;
   readonly #user: UserInfo;

@@ -46,13 +46,13 @@ export class CostMeter {
   }
 }
 
-/** Of a character that is read or written (common.StringTraversalCostFactor). */
+/** Cost of a character that is read or written (common.StringTraversalCostFactor). */
 const traversal = 0.1;
 
-/** Of an item that is copied from one list to another. */
+/** Cost of an item that is copied from one list to another. */
 const itemCopy = 1;
 
-/** Of two values that are compared. */
+/** Cost of a comparison of two values. */
 const comparison = 0.3;
 
 /** Characters, bytes, items or members; 1 for what has no size. */

@@ -24,7 +24,7 @@ export function customType(
   return resourceType(schema ?? { "x-kubernetes-preserve-unknown-fields": true }, name, emulated);
 }
 
-/** An object with metadata, which the schema need not speak of. */
+/** An object with metadata, which the schema need not declare. */
 function resourceType(schema: CustomSchema, name: string, emulated: EmulatedVersion): StructType {
   const body = structOf(schema, name, emulated);
   const metadata = structType("meta.v1.ObjectMeta", emulated);

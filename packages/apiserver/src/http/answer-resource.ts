@@ -98,7 +98,7 @@ const patchTypes: Readonly<Record<string, PatchType>> = {
 interface Body {
   readonly bytes: Buffer;
   readonly type: string;
-  /** Of the body of a patch. */
+  /** The type of the patch, where the body is one. */
   readonly patchType: PatchType | undefined;
 }
 

@@ -14,7 +14,7 @@ export interface CachedDocument {
   readonly type: string;
   /** SHA-512 of the bytes, in upper-case hex. */
   readonly hash: string;
-  /** The bytes compressed, made when first asked for. */
+  /** The bytes compressed, made when first requested. */
   readonly gzipped: () => Buffer;
 }
 

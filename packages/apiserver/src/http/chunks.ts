@@ -1,4 +1,4 @@
-/** Puts many small pieces of an answer together to few larger ones, made only as they are asked for. */
+/** Puts many small pieces of an answer together to few larger ones, made only as they are requested. */
 
 /** Bytes of a chunk: enough to make the cost of each small, few enough to hold no one up for long. */
 export const chunkBytes = 128 * 1024;

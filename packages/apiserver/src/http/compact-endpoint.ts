@@ -6,7 +6,7 @@ import { badRequest, methodNotAllowed } from "../api/errors.ts";
 import type { PathCall, PathEndpoint } from "./path-endpoint.ts";
 import { sendJson } from "./respond.ts";
 
-/** See the file's header. */
+/** The endpoint `/compact`, which drops old versions. */
 export const compactEndpoint: PathEndpoint = { path: "/compact", answer: compact };
 
 function compact({ context, method, params, request, response }: PathCall): void {

@@ -1,4 +1,4 @@
-/** Which form of an answer the client asked for. */
+/** Which form of an answer the client requested. */
 import { apiError } from "../api/errors.ts";
 import { protobufType } from "../schema/object-to-protobuf.ts";
 

@@ -1,4 +1,4 @@
-/** `/openapi/v2` and `/openapi/v3`: documents in JSON or in protobuf, made when first asked for. */
+/** `/openapi/v2` and `/openapi/v3`: documents in JSON or in protobuf, made when first requested. */
 import type { KindTable } from "../api/kind-table.ts";
 import { documentV2, documentV3 } from "../openapi/documents.ts";
 import { protobufV2 } from "../openapi/protobuf-v2.ts";

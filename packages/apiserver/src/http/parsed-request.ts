@@ -33,20 +33,20 @@ export interface PathRequest {
 export interface ResourceRequest {
   readonly type: "resource";
   readonly asked: Asked;
-  /** Of a list, watch or deletion of many, as given. */
+  /** The field selector of a list, watch or deletion of many, as given. */
   readonly fieldSelector: string | undefined;
   /** What is to be done, which is what `asked` says, or why nothing is. */
   readonly outcome: { readonly operation: Operation } | { readonly refusal: () => Error };
 }
 
-/** See the file's header. */
+/** A request's method, path and query after parsing. */
 export type ParsedRequest = PathRequest | ResourceRequest;
 
 /** The path `/api/VERSION/…` or `/apis/GROUP/VERSION/…`, taken apart. */
 interface ResourcePath {
   readonly group: string;
   readonly version: string;
-  /** Of the old forms that put a verb before the resource. */
+  /** The verb before the resource, in the old forms that have one. */
   readonly special: "watch" | "proxy" | undefined;
   readonly namespace: string | undefined;
   readonly resource: string;
@@ -144,7 +144,7 @@ function verbOf(method: string, { special, name }: ResourcePath, params: URLSear
   }
 }
 
-/** Of several values the first one counts. */
+/** The first value counts where there are several. */
 function wantsWatch(params: URLSearchParams): boolean {
   const watch = params.get("watch");
   return watch !== null && isTrue(watch);
@@ -185,7 +185,7 @@ function unknownKind(kinds: KindTable, group: string): Error {
   return isBuiltIn ? unknownResource() : new PageNotFound();
 }
 
-/** Of built-in kinds the collection across all namespaces is a path like any other. */
+/** For built-in kinds the collection across all namespaces is a path like any other. */
 function isInScope(of: Kind, { namespace }: Asked): boolean {
   return of.custom === undefined || of.namespaced === (namespace !== undefined);
 }

@@ -16,12 +16,12 @@ export interface RenderContext {
   readonly now: Date;
 }
 
-/** The group and version that the client asked for. */
+/** The group and version that the client requested. */
 export function apiVersionOf({ kind, version }: RenderContext): string {
   return kind.group === "" ? version : `${kind.group}/${version}`;
 }
 
-/** The object in the version that the client asked for. */
+/** The object in the version that the client requested. */
 export function inVersion<T extends KubeObject>(object: T, context: RenderContext): T {
   const apiVersion = apiVersionOf(context);
   return object.kind !== context.kind.kind || object.apiVersion === apiVersion

@@ -1,7 +1,7 @@
 /** Where a request goes: the path as it is meant, and the query. Read once, by hand: `URL` would resolve `..` in it. */
 import { badRequest } from "../api/errors.ts";
 
-/** See the file's header. */
+/** The path and the query of a request. */
 export interface RequestTarget {
   /** Percent-decoded as a whole, so that `%2F` is a slash like any other, and otherwise as it came. */
   readonly path: string;

@@ -6,7 +6,7 @@ import { columnsOf, descriptionOf, podConditions } from "../tables/index.ts";
 import type { AnswerForm } from "./negotiate.ts";
 import { inVersion, type RenderContext } from "./render-context.ts";
 
-/** The version of the group of tables that the client asked for. */
+/** The version of the group of tables that the client requested. */
 export function metaVersion(form: AnswerForm): string {
   return `meta.k8s.io/${form.version}`;
 }

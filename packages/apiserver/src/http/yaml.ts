@@ -3,5 +3,5 @@ import { createRequire } from "node:module";
 
 const require = createRequire(import.meta.url);
 
-/** See the file's header. */
+/** Loads js-yaml at the first call. */
 export const yaml = (): typeof import("js-yaml") => require("js-yaml");

@@ -38,7 +38,7 @@ export interface Operation {
   /** `list`, `post`, `put`, `patch`, …: `x-kubernetes-action`. */
   readonly action: string;
   readonly gvk: GroupVersionKind;
-  /** Of a custom resource. */
+  /** True for an operation on a custom resource. */
   readonly isCustom?: boolean;
   readonly parameters: readonly Parameter[];
   /** Names of the schemas of what is sent and what comes back. */

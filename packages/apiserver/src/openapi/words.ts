@@ -190,7 +190,7 @@ const words: Readonly<Record<string, string>> = {
   "core.v1.TopologySelectorTerm.matchLabelExpressions": "Labels with the values that will do.",
 
   "storage.v1.VolumeAttachment": "The request to attach a volume to a node, and its result.",
-  "storage.v1.VolumeAttachment.spec": "Which volume, to which node, by whom.",
+  "storage.v1.VolumeAttachment.spec": "Which volume, to which node, by which attacher.",
   "storage.v1.VolumeAttachment.status": "Whether it is attached; written by the attacher.",
   "storage.v1.VolumeAttachmentSpec": "Which volume is to be attached to which node.",
   "storage.v1.VolumeAttachmentSpec.attacher": "The CSI driver that is to attach the volume.",

@@ -6,7 +6,7 @@
 /** Items of a piece when it is made; one of twice as many is divided. */
 const pieceLength = 512;
 
-/** See the file's header. */
+/** A list with cheap insertion and removal in its middle. */
 export class WorkingList {
   readonly #pieces: unknown[][] = [];
   #length: number;

@@ -26,7 +26,7 @@ interface Binding extends KubeObject {
   readonly target?: { readonly kind?: string; readonly name?: string };
 }
 
-/** See the file's header. */
+/** Assigns a pod to a node. @throws KubeApiError when the body is not a Binding, or the pod cannot be bound */
 export function bindPod(context: RegistryContext, request: KindRequest): ObjectAnswer {
   if (request.verb !== "create") throw methodNotSupported(groupResource(request.of), request.verb);
   const binding = bodyOfKind(request, "Binding") as Binding;

@@ -45,7 +45,7 @@ export function tokenRequestOf(request: KindRequest): TokenRequestObject {
   return decodeObject("authentication.k8s.io", "TokenRequest", body) as TokenRequestObject;
 }
 
-/** See the file's header. */
+/** Issues a token of a service account. */
 export function createToken(context: RegistryContext, request: KindRequest): ObjectAnswer {
   if (request.verb !== "create") throw methodNotSupported(groupResource(request.of), request.verb);
   const account = existing(request);

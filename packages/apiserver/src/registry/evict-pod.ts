@@ -27,7 +27,7 @@ interface Eviction extends KubeObject {
 /** Budgets remember at most so many pods whose eviction the disruption controller has not seen yet. */
 const disruptedPodsMax = 2000;
 
-/** See the file's header. */
+/** Deletes a pod if its disruption budget allows. */
 export function evictPod(context: RegistryContext, request: KindRequest): ObjectAnswer {
   if (request.verb !== "create") throw methodNotSupported(groupResource(request.of), request.verb);
   const eviction = bodyOfKind(request, "Eviction") as Eviction;
@@ -44,7 +44,7 @@ export function evictPod(context: RegistryContext, request: KindRequest): Object
     }
     const [budget] = budgets;
     if (budget !== undefined && !(notCounted(pod) && letsUnhealthyGo(context, budget))) {
-      // Before the deletion, as the reference: if that fails, a disruption is lost, and never one too many allowed.
+      // Before the deletion, as the reference: a failed delete wastes one disruption but never exceeds the budget.
       spend(context, budget, pod, isDry(request, eviction.deleteOptions ?? {}));
     }
   }

@@ -1,6 +1,6 @@
 /**
  * Kinds whose versions differ, or that another group's kind keeps in its table: objects are stored in one form, and
- * shown and read in the form of the version that is asked for. What has no conversion differs in `apiVersion` only.
+ * shown and read in the form of the version that is requested. What has no conversion differs in `apiVersion` only.
  */
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { ApiAnswer, WatchItem, WatchStream } from "../api/api-request.ts";
@@ -42,7 +42,7 @@ export function storedForm(of: Kind, version: string, object: KubeObject): KubeO
   return { ...of.conversion.toStored(object, version), apiVersion: storedApiVersion(of), kind: of.kind };
 }
 
-/** The answer in the version that was asked for; itself for kinds that are alike in all versions. */
+/** The answer in the version that was requested; itself for kinds that are alike in all versions. */
 export function servedAnswer(of: Kind, version: string, answer: ApiAnswer): ApiAnswer {
   if (of.conversion === undefined) return answer;
   const form = <T extends KubeObject>(object: T): T =>

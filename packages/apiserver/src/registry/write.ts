@@ -166,7 +166,7 @@ function withKind({ patchType }: KindRequest, patched: unknown, { kind, apiVersi
   return { apiVersion, kind, ...patched };
 }
 
-/** Server-side apply: what is not there is made. */
+/** Server-side apply; creates a missing object. */
 function applyObject(context: RegistryContext, request: KindRequest, status: boolean): ObjectAnswer {
   const old = status ? existing(request) : request.table.get(request.namespace ?? "", request.name ?? "");
   if (old === undefined) mayCreate(context, request);

@@ -53,7 +53,7 @@ describe("reading an object", () => {
     ["a wrong value of a map", "", "Pod", { metadata: { labels: { a: 1 } } }, /labels\.a: expected a string/],
     ["a text for a flag", "", "Pod", { spec: { hostNetwork: "yes" } }, /hostNetwork: expected true or false/],
     [
-      "what is no quantity",
+      "what is not a quantity",
       "",
       "PersistentVolume",
       { spec: { capacity: { storage: "1 GB" } } },

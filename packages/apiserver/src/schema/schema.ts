@@ -115,7 +115,7 @@ export function structNameOf(group: string, kind: string, version = "v1"): strin
   return own;
 }
 
-/** Names of structs that there are, by group and kind of version v1: they are asked for with every request. */
+/** Cache of existing struct names, by group and kind of version v1: every request needs them. */
 const namesOfGroups = new Map<string, Map<string, string>>();
 
 function rememberName(group: string, kind: string, name: string): void {

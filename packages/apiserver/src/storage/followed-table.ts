@@ -9,7 +9,7 @@ import { keyOf, type ObjectTable, type Store } from "./store.ts";
 /** Called for each object with its new and its previous state; undefined where it does not, or did not, exist. */
 export type OnObject = (key: string, object: Stored | undefined, previous: Stored | undefined) => void;
 
-/** See the file's header. */
+/** Reports the changes of one table since the last call. */
 export class FollowedTable {
   readonly #store: Store;
   readonly #table: ObjectTable;

@@ -17,7 +17,7 @@ interface Place {
   readonly at: number;
 }
 
-/** See the file's header. Keys are ordered by their UTF-16 units. */
+/** An ordered map. Keys are ordered by their UTF-16 units. */
 export class OrderedIndex<V> {
   readonly #pieces: Piece<V>[] = [];
   #size = 0;

@@ -42,7 +42,7 @@ export interface Commit {
   readonly objects: readonly Stored[];
 }
 
-/** Which part of a table is asked for. */
+/** Which part of a table is requested. */
 export interface PageQuery {
   /** The table as it was at this revision; left out: as it is now. */
   readonly revision?: number;
@@ -96,7 +96,7 @@ export interface Store {
   readonly revision: number;
   /** Revision up to which everything is durable and readable in the logs. */
   readonly readableRevision: number;
-  /** The table of a resource, `plural` or `plural.group`; made when first asked for. */
+  /** The table of a resource, `plural` or `plural.group`; made when first requested. */
   table(resource: string): ObjectTable;
   /** Applies all changes as one, at the next revision. @throws StoreError when the store is closed, or an object to remove does not exist */
   commit(changes: readonly Change[]): Commit;

@@ -26,7 +26,7 @@ export function descriptionOf(kind: Kind, column: Column, emulated: EmulatedVers
 
 /**
  * The columns of the kind; name and creation time where it defines none.
- * @param version of the kind's group, in which the objects are asked for
+ * @param version of the kind's group, in which the objects are requested
  */
 export function columnsOf(kind: Kind, version: string, emulated: EmulatedVersion): readonly Column[] {
   const columns = kind.columns?.(version) ?? tables[resourceKey(kind)] ?? plainColumns;

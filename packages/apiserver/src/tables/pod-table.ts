@@ -89,7 +89,7 @@ function shown(
   };
 }
 
-/** See the file's header. */
+/** The columns of the table of pods. */
 export const podTable: readonly Column[] = [
   nameColumn,
   text("Ready", (o) => {

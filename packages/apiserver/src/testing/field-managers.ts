@@ -218,7 +218,7 @@ interface Write {
   readonly method: string;
   readonly at: string;
   readonly type?: string;
-  /** Of the object as it is. */
+  /** The body for the object in its current state. */
   body(current: Any): unknown;
 }
 

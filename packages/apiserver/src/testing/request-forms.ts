@@ -3,7 +3,7 @@
  * apiserver endpoints/request RequestInfo, and not with the parser that is tested against it.
  */
 
-/** A kind that is asked for, with an object of the name `a`, in the namespace `team` if it is namespaced. */
+/** A kind that is requested, with an object of the name `a`, in the namespace `team` if it is namespaced. */
 export interface FormKind {
   readonly group: string;
   readonly version: string;
@@ -13,7 +13,7 @@ export interface FormKind {
   readonly subresources: readonly string[];
 }
 
-/** What leave is asked for. */
+/** The right that a request needs. */
 export interface Right {
   readonly verb: string;
   readonly group: string;

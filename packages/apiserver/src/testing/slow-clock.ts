@@ -4,7 +4,7 @@ import { type Clock, VirtualClock } from "@longshore/runtime";
 /** Longer than any request may take, in milliseconds. */
 const jumpMs = 1_000_000;
 
-/** See the file's header. */
+/** A virtual clock that jumps past the time limit of a request when a test asks for it. */
 export class SlowClock implements Clock {
   readonly #clock = new VirtualClock();
   #jumpedMs = 0;

@@ -7,7 +7,7 @@ import { fakeExchange } from "./fake-exchange.ts";
 import type { SendJson } from "./heavy-requests/heavy-request.ts";
 import { SlowClock } from "./slow-clock.ts";
 
-/** See the file's header. */
+/** Starts a server on a {@link SlowClock}. */
 export function slowServer() {
   const clock = new SlowClock();
   const logger = recordingLogger();

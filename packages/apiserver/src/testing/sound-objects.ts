@@ -28,7 +28,7 @@ const template = {
   spec: { containers: [{ name: "web", image: "nginx" }] },
 };
 
-/** See the file's header. */
+/** Valid objects of the kinds whose validation is compared with the real API server. */
 export const soundObjects: readonly SoundObject[] = [
   volume("d-csi", {
     persistentVolumeReclaimPolicy: "Delete",

@@ -17,12 +17,12 @@ import {
 } from "./changes.ts";
 import { fieldsSince, fieldsUntil } from "./field-changes.ts";
 
-/** See the file's header. */
+/** An emulated version of Kubernetes with its feature gates. */
 export interface EmulatedVersion {
   readonly minor: number;
   /** `1.20`. */
   readonly text: string;
-  /** The values of all gates that are known, with those that were asked for. */
+  /** The values of all gates that are known, with those that were requested. */
   readonly gates: Readonly<Record<string, boolean>>;
   /** Gates that were asked for and that nothing here depends on. */
   readonly unknownGates: readonly string[];
@@ -40,7 +40,7 @@ export interface EmulatedVersion {
   serves(group: string, version: string, kind: string): boolean;
 }
 
-/** The version asked for, or a gate, is none that can be emulated. */
+/** The requested version, or a gate, cannot be emulated. */
 export class EmulatedVersionError extends Error {
   override readonly name = "EmulatedVersionError";
 }
@@ -128,7 +128,7 @@ function gateValues(minor: number, asked: Readonly<Record<string, boolean>>): Re
     }
     if (gate.locked !== undefined && minor >= gate.locked && (asked[name] ?? values[name]) !== values[name]) {
       throw new EmulatedVersionError(
-        `feature gate "${name}" is locked to ${values[name]} in 1.${minor}: take it out`,
+        `feature gate "${name}" is locked to ${values[name]} in 1.${minor}: remove it`,
       );
     }
   }

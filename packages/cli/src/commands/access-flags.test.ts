@@ -28,8 +28,8 @@ describe("flags that say who may do what", () => {
   });
 
   it.each([
-    [{ authorizationMode: "Node,ABAC" }, '"ABAC" is none of'],
-    [{ authorizationMode: "" }, '"" is none of'],
+    [{ authorizationMode: "Node,ABAC" }, '"ABAC" is not one of'],
+    [{ authorizationMode: "" }, '"" is not one of'],
     [{ disableAdmissionPlugins: "NodeRestriction" }, '"NodeRestriction" cannot be disabled'],
     [{ maxRequestsInflight: "-1" }, '--max-requests-inflight: "-1"'],
     [{ maxMutatingRequestsInflight: "many" }, '--max-mutating-requests-inflight: "many"'],

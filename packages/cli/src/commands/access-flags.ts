@@ -2,7 +2,7 @@
 import { type AuthorizationMode, authorizationModes, type RunApiServerOptions } from "@longshore/apiserver";
 import type { Command } from "commander";
 
-/** See the file's header. */
+/** Values of the flags for authentication, authorization and limits. */
 export interface AccessFlags {
   readonly anonymousAuth?: true;
   readonly tokenAuthFile?: string;
@@ -32,7 +32,7 @@ export function accessOptions(flags: AccessFlags): Partial<RunApiServerOptions> 
   const modes = (flags.authorizationMode ?? "Node,RBAC").split(",").map((mode) => mode.trim());
   const unknown = modes.find((mode) => !authorizationModes.some((known) => known === mode));
   if (unknown !== undefined) {
-    return `--authorization-mode: "${unknown}" is none of ${authorizationModes.join(", ")}`;
+    return `--authorization-mode: "${unknown}" is not one of ${authorizationModes.join(", ")}`;
   }
   const plugins = (flags.disableAdmissionPlugins ?? "").split(",").filter((plugin) => plugin !== "");
   const other = plugins.find((plugin) => plugin !== "ServiceAccount");
@@ -41,9 +41,9 @@ export function accessOptions(flags: AccessFlags): Partial<RunApiServerOptions> 
   }
   const reads = countOf(flags.maxRequestsInflight ?? "400");
   const writes = countOf(flags.maxMutatingRequestsInflight ?? "200");
-  if (reads === undefined) return `--max-requests-inflight: "${flags.maxRequestsInflight}" is no count`;
+  if (reads === undefined) return `--max-requests-inflight: "${flags.maxRequestsInflight}" is not a count`;
   if (writes === undefined) {
-    return `--max-mutating-requests-inflight: "${flags.maxMutatingRequestsInflight}" is no count`;
+    return `--max-mutating-requests-inflight: "${flags.maxMutatingRequestsInflight}" is not a count`;
   }
   return {
     authorizationModes: modes as AuthorizationMode[],

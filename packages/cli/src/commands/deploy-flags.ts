@@ -49,7 +49,7 @@ const switches = [
   ["separateSidecars", "a container for each sidecar instead of one for all"],
   ["snapshotController", "the snapshot controller as well, which is one per cluster"],
   ["secretsClusterWide", "let the sidecars read the secrets of all namespaces"],
-  ["defaultClass", "the first class is that of claims that name none"],
+  ["defaultClass", "make the first class the default class"],
   ["podInfo", "NodePublishVolume receives the pod's name, namespace and UID"],
   ["ephemeral", "pods may have volumes of the driver inline"],
   ["controllerRoot", "the controller's containers run as root"],
@@ -62,9 +62,10 @@ export function addDeployFlags(command: Command): Command {
     .option("--namespace <namespace>", "where it runs; default: the driver's name with dashes for dots")
     .option("--sidecar-image <image>", "Longshore's own image; default that of this version")
     .addOption(
-      new Option("--controller <kind>", "how the controller runs; a daemonset is all in one").choices(
-        controllerKinds,
-      ),
+      new Option(
+        "--controller <kind>",
+        "how the controller runs; a daemonset runs controller and node part in one pod",
+      ).choices(controllerKinds),
     )
     .option("--replicas <count>", "replicas of the controller; more than one elect a leader");
   for (const [field, what] of switches) {
@@ -76,18 +77,23 @@ export function addDeployFlags(command: Command): Command {
     .option("--node-selector <labels>", "nodes for the controller: key=value,key=value", collect)
     .option(
       "--tolerations <taints>",
-      "taints the controller bears: key=value:NoSchedule,key:NoExecute",
+      "tolerations of the controller: key=value:NoSchedule,key:NoExecute",
       collect,
     )
     .option("--secret-namespace <namespace>", "a namespace with secrets of the driver (repeatable)", collect)
     .option("--storage-class <class>", "a class to make: name or name:key=value,… (repeatable)", collect)
     .option("--no-storage-class", "make no class")
-    .addOption(new Option("--reclaim-policy <policy>", "of the classes").choices(["Delete", "Retain"]))
     .addOption(
-      new Option("--binding-mode <mode>", "of the classes").choices(["Immediate", "WaitForFirstConsumer"]),
+      new Option("--reclaim-policy <policy>", "reclaim policy of the classes").choices(["Delete", "Retain"]),
     )
     .addOption(
-      new Option("--fs-group-policy <policy>", "of the CSIDriver").choices([
+      new Option("--binding-mode <mode>", "binding mode of the classes").choices([
+        "Immediate",
+        "WaitForFirstConsumer",
+      ]),
+    )
+    .addOption(
+      new Option("--fs-group-policy <policy>", "fsGroupPolicy of the CSIDriver").choices([
         "ReadWriteOnceWithFSType",
         "File",
         "None",
@@ -105,7 +111,7 @@ export function addDeployFlags(command: Command): Command {
       "--credentials-secret <name>",
       "a secret whose keys are environment variables of the driver's controller",
     )
-    .option("--kubelet-dir <dir>", "where kubelets keep their things; default /var/lib/kubelet")
+    .option("--kubelet-dir <dir>", "the kubelet's root directory; default /var/lib/kubelet")
     .addOption(
       new Option("--image-pull-policy <policy>", "when images are pulled").choices([
         "Always",
@@ -114,11 +120,15 @@ export function addDeployFlags(command: Command): Command {
       ]),
     )
     .option("--image-pull-secret <name>", "a secret for pulling images (repeatable)", collect)
-    .option("--driver-requests <amounts>", "cpu=10m,memory=64Mi", collect)
-    .option("--driver-limits <amounts>", "memory=512Mi", collect)
-    .option("--sidecar-requests <amounts>", "the same of each container of Longshore", collect)
-    .option("--sidecar-limits <amounts>", "the same of each container of Longshore", collect)
-    .option("--no-create-namespace", "the namespace is there already");
+    .option(
+      "--driver-requests <amounts>",
+      "resource requests of the driver's containers: cpu=10m,memory=64Mi",
+      collect,
+    )
+    .option("--driver-limits <amounts>", "resource limits of the driver's containers: memory=512Mi", collect)
+    .option("--sidecar-requests <amounts>", "resource requests of each Longshore container", collect)
+    .option("--sidecar-limits <amounts>", "resource limits of each Longshore container", collect)
+    .option("--no-create-namespace", "do not create the namespace");
   return command;
 }
 

@@ -3,8 +3,8 @@ import { parseClass, parsePairs, parseTolerations } from "./driver-deploy-texts.
 
 test("pairs", () => {
   expect(parsePairs("--x", ["a=b, c=d=e", "f="])).toEqual({ a: "b", c: "d=e", f: "" });
-  expect(() => parsePairs("--x", ["a"])).toThrow(/^--x: "a" is no pair/);
-  expect(() => parsePairs("--x", ["=b"])).toThrow(/is no pair/);
+  expect(() => parsePairs("--x", ["a"])).toThrow(/^--x: "a" is not a pair/);
+  expect(() => parsePairs("--x", ["=b"])).toThrow(/is not a pair/);
   expect(() => parsePairs("--x", ["a=1,a=2"])).toThrow(/twice/);
 });
 
@@ -26,5 +26,5 @@ test("classes with their parameters", () => {
     name: "fast",
     parameters: { type: "ssd", iops: "3" },
   });
-  expect(() => parseClass("--c", "fast:ssd")).toThrow(/^--c: "ssd" is no pair/);
+  expect(() => parseClass("--c", "fast:ssd")).toThrow(/^--c: "ssd" is not a pair/);
 });

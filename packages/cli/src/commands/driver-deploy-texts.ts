@@ -9,7 +9,7 @@ export function parsePairs(flag: string, texts: readonly string[]): Readonly<Rec
     const at = part.indexOf("=");
     const key = (at < 0 ? part : part.slice(0, at)).trim();
     if (at < 0 || key === "")
-      throw new UsageError(`${flag}: "${part}" is no pair: write key=value,key=value`);
+      throw new UsageError(`${flag}: "${part}" is not a pair: write key=value,key=value`);
     if (Object.hasOwn(pairs, key)) throw new UsageError(`${flag}: "${key}" is given twice: leave one out`);
     pairs[key] = part.slice(at + 1).trim();
   }
@@ -27,7 +27,7 @@ export function parseTolerations(flag: string, texts: readonly string[]): readon
       const key = match?.[1];
       if (match === null || key === undefined) {
         throw new UsageError(
-          `${flag}: "${part}" is no toleration: write key=value:NoSchedule, key:NoSchedule, or :Exists for every taint`,
+          `${flag}: "${part}" is not a toleration: write key=value:NoSchedule, key:NoSchedule, or :Exists for every taint`,
         );
       }
       const [, , value, effect] = match;

@@ -14,7 +14,7 @@ const finding = (severity: Finding["severity"]): Finding => ({
 });
 
 test("the preflight, for people and for programs", () => {
-  expect(preflightWords([])).toBe("nothing stands in the way\n");
+  expect(preflightWords([])).toBe("preflight found no problem\n");
   expect(preflightWords([finding("warning")])).toBe(
     "warning: Node n1 (spec.unschedulable): it is cordoned; uncordon it\nnothing blocks the crossing\n",
   );

@@ -5,9 +5,9 @@ import {
   type CrossingResult,
   type Finding,
   findingWords,
-  type LeftBehind,
   PreflightError,
   StepTimeoutError,
+  type UnfinishedRun,
 } from "@longshore/migration";
 import { errorChain } from "@longshore/runtime";
 import pc from "picocolors";
@@ -17,7 +17,7 @@ import { seconds } from "../terminal.ts";
 /** What an unfinished run leaves. */
 export interface Left {
   /** What was seen, or why nothing could be. */
-  readonly seen: LeftBehind | Error;
+  readonly seen: UnfinishedRun | Error;
   readonly journalFile: string;
   readonly journal: CrossingJournal | undefined;
   /** The commands that go on, and that go back. */
@@ -38,7 +38,7 @@ export function crossingWords(result: CrossingResult, json: boolean): string {
 /** The warnings, a line each, and a sentence that ends them. */
 export function preflightWords(warnings: readonly Finding[], end?: string): string {
   const lines = warnings.map((finding) => `warning: ${inFlags(findingWords(finding), clusterFields)}\n`);
-  return `${lines.join("")}${end ?? (lines.length === 0 ? "nothing stands in the way\n" : "nothing blocks the crossing\n")}`;
+  return `${lines.join("")}${end ?? (lines.length === 0 ? "preflight found no problem\n" : "nothing blocks the crossing\n")}`;
 }
 
 /** What the preflight found. */
@@ -100,7 +100,7 @@ export function leftLines(left: Left): string[] {
   ];
 }
 
-function seenLines({ controlPlane, nodes }: LeftBehind, uncordonAsked: boolean): string[] {
+function seenLines({ controlPlane, nodes }: UnfinishedRun, uncordonAsked: boolean): string[] {
   const served = nodes.map((node) => `${node.name} ${node.served}`).join(", ");
   const cordoned = nodes.filter((node) => node.cordoned);
   const given = nodes.filter((node) => node.uncordoned).map((node) => node.name);

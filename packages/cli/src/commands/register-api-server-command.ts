@@ -15,7 +15,7 @@ export function registerApiServerCommand(program: Command): void {
     });
   apiserver
     .command("restore")
-    .description("make the data of a server from a backup; the server must not run")
+    .description("make the data of a server from a backup; stop the server first")
     .requiredOption("--from <file>", "the backup")
     .requiredOption(
       "--data-dir <dir>",

@@ -46,7 +46,7 @@ export function registerComponents(run: Command): void {
     .option("--feature-gates <gates>", "feature gates of that version, A=true,B=false")
     .option(
       "--install-crds <path...>",
-      'CustomResourceDefinitions that are there from the start: files or directories, or "snapshots" for those of snapshots',
+      'CustomResourceDefinitions to install at start: files or directories, or "snapshots" for those of snapshots',
     )
     .option(
       "--collect-between-answers",

@@ -1,4 +1,4 @@
-/** `longshore driver check`: does a driver keep the CSI contract? Flags in, the suite of `@longshore/csi`, a report out. */
+/** `longshore driver check`: does a driver keep the CSI contract? Runs the checks of `@longshore/conformance` by flags. */
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -48,14 +48,17 @@ export function registerDriverCheck(driver: Command): void {
     .description("find out whether a CSI driver keeps the contract of the CSI specification")
     .option("--endpoint <endpoint>", "where the driver listens: unix:///path/to/csi.sock")
     .option("--controller-endpoint <endpoint>", "where its controller service listens, if elsewhere")
-    .option("--focus <regex>", "only checks whose id matches; may be repeated", collect)
-    .option("--skip <regex>", "no checks whose id matches; may be repeated", collect)
+    .option("--focus <regex>", "run only checks whose id matches; may be repeated", collect)
+    .option("--skip <regex>", "skip checks whose id matches; may be repeated", collect)
     .option("--list", "list the checks and what the specification says, without a driver")
     .option(
       "--staging-dir <dir>",
       "directory for staging paths (default: a new one below the temporary directory)",
     )
-    .option("--target-dir <dir>", "directory for target paths (default: likewise)")
+    .option(
+      "--target-dir <dir>",
+      "directory for target paths (default: a new one below the temporary directory)",
+    )
     .option("--volume-size <size>", "size of the volumes that are made", "1Gi")
     .option("--expand-size <size>", "size to which they are expanded (default: 1Gi more)")
     .option("--parameters <key=value>", "parameters of CreateVolume; may be repeated", collect)
@@ -135,7 +138,7 @@ async function check(flags: CheckFlags, signal: AbortSignal): Promise<void> {
       : {
           restartDriver: async (restartSignal: AbortSignal) => {
             const { runRestartCommand } = await import("./driver-check/restart-command.ts");
-            await runRestartCommand(restart, fromFlags.patienceMs ?? 120_000, restartSignal);
+            await runRestartCommand(restart, fromFlags.settleTimeoutMs ?? 120_000, restartSignal);
           },
         }),
   };
@@ -196,7 +199,7 @@ async function readSecrets(file: string | undefined): Promise<DriverSecrets> {
   } catch (error) {
     const { mark } = error as { readonly mark?: { readonly line: number } };
     throw new UsageError(
-      `--secrets: ${file} is no YAML${mark === undefined ? "" : ` (line ${mark.line + 1})`}`,
+      `--secrets: ${file} is not YAML${mark === undefined ? "" : ` (line ${mark.line + 1})`}`,
     );
   }
   try {

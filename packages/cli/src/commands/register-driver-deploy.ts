@@ -182,7 +182,7 @@ async function rollOut(
             dryRun: flags.dryRun === true,
             onProgress: (line) => {
               last = inFlags(line);
-              // What would be done is what a dry run is asked for.
+              // The output of a dry run is what would be done.
               (flags.dryRun === true ? process.stdout : process.stderr).write(`${last}\n`);
             },
           },

@@ -1,12 +1,12 @@
 /** `longshore migrate` and `longshore rollback`: carry a cluster across and back. */
-import { openCluster, takeCrossing, thisRunner } from "@longshore/local";
+import { lockCrossing, openCluster, thisRunner } from "@longshore/local";
 import {
   type CrossingDirection,
   type CrossingEvent,
   type CrossingSubject,
   crossingSubject,
   defaultStepTimeoutMs,
-  leaveBehind,
+  inspectUnfinishedRun,
   PreflightError,
   preflight,
   readJournal,
@@ -67,7 +67,7 @@ export function registerMigrateCommands(program: Command): void {
       .option("--dir <dir>", "directory of the local cluster")
       .option("--journal <file>", "where the run keeps its journal (default: in the cluster directory)")
       .option("--force", "also evict pods that no controller brings back")
-      .option("--dry-run", "only look for what stands in the way")
+      .option("--dry-run", "run the preflight only, change nothing")
       .option(
         "--step-timeout <duration>",
         "give a step up that takes longer, e.g. 90s or 1h",
@@ -91,7 +91,7 @@ async function cross(direction: CrossingDirection, flags: CrossingFlags, signal:
   try {
     if (flags.dryRun === true)
       return await look({ ...env, kube, platform }, flags, { subject, direction, ...force }, signal);
-    release = takeCrossing(layout);
+    release = lockCrossing(layout);
     const progress = createProgress(flags.json);
     const show = flags.json === true ? jsonEvents : showCrossing(progress);
     const journalFile = flags.journal === undefined ? layout.journalFile : absolute(flags.journal);
@@ -125,7 +125,7 @@ async function cross(direction: CrossingDirection, flags: CrossingFlags, signal:
 }
 
 type CrossingParts = Parameters<typeof preflight>[0] &
-  Parameters<typeof leaveBehind>[0] &
+  Parameters<typeof inspectUnfinishedRun>[0] &
   ReturnType<typeof commandEnv>;
 
 /** `--dry-run`. */
@@ -158,7 +158,7 @@ async function whatIsLeft(
 ): Promise<Left> {
   const uncordon = flags.uncordonOnAbort === true;
   const seen = await withDeadline(env.clock, lookWithinMs, within, (signal) =>
-    leaveBehind(env, subject, { uncordon }, signal),
+    inspectUnfinishedRun(env, subject, { uncordon }, signal),
   ).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
   const journal = await readJournal(env.host, journalFile).catch(() => undefined);
   const place = [

@@ -145,7 +145,7 @@ export const createVolumeChecks: readonly Check[] = [
   {
     id: "controller.create-volume.huge-size",
     sentence:
-      "a size that cannot be had ends with OUT_OF_RANGE or RESOURCE_EXHAUSTED, not with a smaller volume",
+      "a size that cannot be provided ends with OUT_OF_RANGE or RESOURCE_EXHAUSTED, not with a smaller volume",
     spec: errors,
     needs,
     after,

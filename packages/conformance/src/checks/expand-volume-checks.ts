@@ -139,7 +139,8 @@ export const expandVolumeChecks: readonly Check[] = [
   },
   {
     id: "controller.expand-volume.huge-size",
-    sentence: "a size that cannot be had ends with OUT_OF_RANGE or RESOURCE_EXHAUSTED, and is not claimed",
+    sentence:
+      "a size that cannot be provided ends with OUT_OF_RANGE or RESOURCE_EXHAUSTED, and is not claimed",
     spec: "ControllerExpandVolume Errors",
     needs: [canExpand, canCreate],
     after,

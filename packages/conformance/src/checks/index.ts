@@ -71,7 +71,7 @@ function inOrder(all: readonly Check[]): readonly Check[] {
       throw new Error(`checks wait for each other: ${[...path, check.id].join(" → ")}`);
     for (const id of check.after ?? []) {
       const earlier = byId.get(id);
-      if (earlier === undefined) throw new Error(`${check.id} comes after ${id}, which is no check`);
+      if (earlier === undefined) throw new Error(`${check.id} comes after ${id}, which is not a check`);
       visit(earlier, [...path, check.id]);
     }
     sorted.add(check);

@@ -154,7 +154,7 @@ class CallGuard {
   clean(error: unknown): unknown {
     const { name } = this.#method;
     if (error instanceof AnswerError) {
-      return new CsiCallError(name, "INTERNAL", `the answer cannot be used: ${error.message}`, {
+      return new CsiCallError(name, "INTERNAL", `driver bug: the answer cannot be used: ${error.message}`, {
         answered: false,
       });
     }

@@ -30,7 +30,7 @@ export function instrumentedConnection(
   const warnOnce = (rpc: string, field: string) => {
     if (warned.has(`${rpc} ${field}`)) return;
     warned.add(`${rpc} ${field}`);
-    env.logger.warn("the driver gives a value of the request's secrets back: it is stored in the open", {
+    env.logger.warn("the response contains a value of the request's secrets: it is stored unencrypted", {
       rpc,
       field,
     });

@@ -59,9 +59,7 @@ export function checkAnswer(
     text: clean,
     value(value, at) {
       if (!isRefused(value)) return;
-      throw new AnswerError(
-        `${at} holds a secret of the request: it would be stored in the open; the driver must be corrected`,
-      );
+      throw new AnswerError(`${at} holds a secret of the request: it would be stored unencrypted`);
     },
   });
 }
@@ -179,12 +177,10 @@ function fieldStep(field: DescField): Step | undefined {
 
 function inspectString(field: DescField, value: string, at: string, to: Inspector): void {
   if (value.length > stringMax) {
-    throw new AnswerError(
-      `${at} has ${value.length} characters, at most ${stringMax} are taken; the driver must be corrected`,
-    );
+    throw new AnswerError(`${at} has ${value.length} characters, the limit is ${stringMax}`);
   }
   if (!opaque.has(field.name) && hasUnfitCharacters(value)) {
-    throw new AnswerError(`${at} holds control characters; the driver must be corrected`);
+    throw new AnswerError(`${at} holds control characters`);
   }
   to.value(value, at);
 }
@@ -195,13 +191,11 @@ function inspectMap(field: DescField, map: Message, at: string, to: Inspector): 
     const value = String(map[key]);
     length += key.length + value.length;
     if (length > mapMax) {
-      throw new AnswerError(
-        `${at} has more than ${mapMax} characters, which is the most that is taken; the driver must be corrected`,
-      );
+      throw new AnswerError(`${at} has more than ${mapMax} characters, which is the limit`);
     }
     // Of the maps only topology, which becomes labels of nodes (docs/decisions/0018).
     if (field.name === "segments" && (hasUnfitCharacters(key) || hasUnfitCharacters(value))) {
-      throw new AnswerError(`${at} holds control characters; the driver must be corrected`);
+      throw new AnswerError(`${at} holds control characters`);
     }
     to.value(key, at);
     to.value(value, at);

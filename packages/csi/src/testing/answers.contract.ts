@@ -175,7 +175,7 @@ export function answersContract(form: () => CsiForm): void {
       const failure = await failureOf(connection.controller.createVolume({ name: "a" }, options));
       expect(failure).toMatchObject({ code: "INTERNAL", answered: false });
       expect(failure.message).toContain(`the answer cannot be used: ${words}`);
-      expect(failure.message).toContain("the driver must be corrected");
+      expect(failure.message).toContain("driver bug: ");
       await stop();
     });
 

@@ -44,18 +44,18 @@ const comments: ReadonlyMap<string, string> = new Map([
   ["image", "The driver."],
   ["sidecarImage", "Longshore: the sidecars, the registrar and the liveness probe."],
   ["imagePullSecrets", "Secrets of the release's namespace, as - name: registry."],
-  ["kubeletDir", "Where kubelets keep their things."],
+  ["kubeletDir", "The kubelet's root directory."],
   [
     "controller.replicas",
-    "Of a Deployment; more than one elect a leader. A StatefulSet and a DaemonSet take no notice.",
+    "Replicas of a Deployment; more than one elect a leader. Ignored for a StatefulSet or DaemonSet.",
   ],
   [
     "controller.nodeSelector",
     "Nodes with these labels run the controller, such as node-role.kubernetes.io/infra.",
   ],
-  ["controller.tolerations", "Taints that the controller bears."],
+  ["controller.tolerations", "Tolerations of the controller."],
   ["driver.args", "Arguments of the driver everywhere, in the controller, and on nodes."],
-  ["sidecars.resources", "Of each container of Longshore."],
+  ["sidecars.resources", "Resource requests and limits of each Longshore container."],
   [
     "secretNamespaces",
     "Namespaces with secrets that classes name: the sidecars may read them there, and nowhere else.",

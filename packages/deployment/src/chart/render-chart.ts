@@ -81,7 +81,7 @@ function onlyIf(condition: string, text: string): string {
   return text === "" ? "" : `{{- if ${condition} }}\n${text}{{- end }}\n`;
 }
 
-/** A role in each of the namespaces, or one for all of them if that is asked for. */
+/** A role in each of the namespaces, or one for all of them if that is requested. */
 function secretDocuments(rendered: readonly Rendered[]): string {
   if (rendered.length === 0) return "";
   const everywhere = rendered.map(({ object, comments = new Map() }) => {

@@ -94,7 +94,7 @@ function election({ leaderElection }: DeploymentPlan): readonly string[] {
   return leaderElection ? ["--leader-election", "--leader-election-namespace=$(POD_NAMESPACE)"] : [];
 }
 
-/** Gates differ from their defaults only where a right depends on it: what may not be read must not be asked for. */
+/** Gates differ from their defaults only where a right depends on it: what may not be read must not be requested. */
 function gateArgs({ needs }: DeploymentPlan, sidecars: readonly ControllerSidecar[]): readonly string[] {
   const modifies = sidecars.includes("provisioner") || sidecars.includes("resizer");
   const gates = [

@@ -85,7 +85,7 @@ export async function deployedOptions(
   }
 }
 
-/** What was asked for before, with what is asked for now in its place. @throws DeployOptionError when there is no image */
+/** What was requested before, with what is requested now in its place. @throws DeployOptionError when there is no image */
 export function mergedOptions(
   before: DeployOptions | undefined,
   now: Partial<DeployOptions> & { readonly name: string },

@@ -3,7 +3,7 @@
  * then the node part, then the objects that announce the driver.
  *
  * Invariants
- *  - Nothing is touched while something needs the driver, unless that is asked for; looked at again once no controller
+ *  - Nothing is touched while something needs the driver, unless that is requested; looked at again once no controller
  *    can make anything any more.
  *  - The topology labels of nodes stay: other volumes' node affinities may name them. So does the namespace.
  */

@@ -8,7 +8,7 @@
  * Invariants
  *  - Nothing is changed before the server has accepted every object in a dry run.
  *  - The cluster shows what was done: an interrupted upgrade continues when it is run again.
- *  - Labels of nodes, classes that are not asked for any more, and the namespace are left as they are.
+ *  - Labels of nodes, classes that are not requested any more, and the namespace are left as they are.
  */
 import { type DaemonSet, type KubeEnv, type KubeObject, resources, type StatefulSet } from "@longshore/kube";
 import type { DeployOptions } from "../deploy-options.ts";
@@ -100,7 +100,7 @@ async function upgrade(
 const verb = ({ dryRun }: Rollout, change: Change) => `${dryRun ? "would " : "will "}${change}`;
 const displayName = (object: KubeObject) => nameOf({ resource: resourceOf(object), object });
 
-/** The server's version, unless one was asked for: by what it serves. */
+/** The server's version, unless one was requested: by what it serves. */
 async function versionOf(rollout: Rollout, asked: DeployOptions): Promise<Partial<DeployOptions>> {
   if (asked.kubernetesVersion !== undefined) return {};
   const budgets = await persistently(rollout, (signal) =>
@@ -123,7 +123,7 @@ async function look(
   return changes;
 }
 
-/** Objects of the deployment that are not asked for any more. Of classes users may have claims. */
+/** Objects of the deployment that are not requested any more. Of classes users may have claims. */
 function leftoversOf(
   deployed: readonly DeployedObject[],
   rendered: RenderedDeployment,

@@ -2,7 +2,7 @@
 import { leaseName } from "@longshore/storage";
 import { type ComponentRules, cached, clusterEvents, leaseRules, secretsFor, storageGroup } from "./rule.ts";
 
-/** See the file's header. */
+/** The access rules of the attacher. */
 export const attacherRules: ComponentRules = ({ driver, leaderElection }) => [
   {
     group: storageGroup,

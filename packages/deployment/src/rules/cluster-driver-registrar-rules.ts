@@ -4,7 +4,7 @@
  */
 import { type ComponentRules, storageGroup } from "./rule.ts";
 
-/** See the file's header. */
+/** The access rules of the cluster-driver-registrar. */
 export const clusterDriverRegistrarRules: ComponentRules = ({ driver }) => [
   { group: storageGroup, resource: "csidrivers", verbs: ["create"], reason: "makes the driver's CSIDriver" },
   {

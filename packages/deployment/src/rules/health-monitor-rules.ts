@@ -2,7 +2,7 @@
 import { leaseName } from "@longshore/storage";
 import { type ComponentRules, cached, leaseRules, namespacedEvents } from "./rule.ts";
 
-/** See the file's header. */
+/** The access rules of the health monitor. */
 export const healthMonitorRules: ComponentRules = ({ driver, leaderElection }) => [
   { group: "", resource: "persistentvolumes", verbs: cached, reason: "the driver's volumes" },
   namespacedEvents("a claim whose volume is not well"),

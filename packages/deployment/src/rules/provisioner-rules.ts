@@ -12,7 +12,7 @@ import {
   storageGroup,
 } from "./rule.ts";
 
-/** See the file's header. */
+/** The access rules of the provisioner. */
 export const provisionerRules: ComponentRules = (needs) => [
   { group: "", resource: "persistentvolumeclaims", verbs: cached, reason: "claims that wait for a volume" },
   {

@@ -9,7 +9,7 @@ import {
   storageGroup,
 } from "./rule.ts";
 
-/** See the file's header. */
+/** The access rules of the resizer. */
 export const resizerRules: ComponentRules = ({ driver, leaderElection, modify }) => [
   { group: "", resource: "persistentvolumeclaims", verbs: cached, reason: "claims that ask for more" },
   {

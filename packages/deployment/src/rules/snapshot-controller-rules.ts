@@ -12,7 +12,7 @@ import {
 /** Its Lease. */
 const lease = "snapshot-controller-leader";
 
-/** See the file's header. */
+/** The access rules of the snapshot controller. */
 export const snapshotControllerRules: ComponentRules = ({ leaderElection, groupSnapshot }) => [
   ...kindRules(snapshotGroup, "volumesnapshot"),
   {

@@ -11,7 +11,7 @@ import {
   snapshotGroup,
 } from "./rule.ts";
 
-/** See the file's header. */
+/** The access rules of the snapshotter. */
 export const snapshotterRules: ComponentRules = ({ driver, leaderElection, groupSnapshot }) => [
   ...contentRules(snapshotGroup, "volumesnapshot"),
   ...(groupSnapshot ? contentRules(groupSnapshotGroup, "volumegroupsnapshot") : []),

@@ -25,7 +25,7 @@ const SERVED_MS = 600_000;
 const NOT_SERVED_MS = 30_000;
 
 interface Answer {
-  /** Of the caller who has asked. */
+  /** The signal of the caller that sent the request. */
   readonly signal: AbortSignal;
   readonly resources: Promise<readonly ApiResource[] | undefined>;
   validUntilMs: number;

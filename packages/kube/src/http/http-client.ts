@@ -175,7 +175,7 @@ class HttpClient implements HttpKubeClient {
     return { [Symbol.asyncIterator]: () => this.#events(resource, options) };
   }
 
-  /** Opens the watch when the first event is asked for, and closes its connection with the last. */
+  /** Opens the watch when the first event is requested, and closes its connection with the last. */
   #events<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): WatchEvents<T> {
     const ended = new AbortController();
     const onAbort = () => ended.abort(options.signal.reason);

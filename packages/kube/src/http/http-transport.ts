@@ -19,7 +19,7 @@ export interface HttpRequest {
   /** Media types of the answer; plain JSON when left out. */
   readonly accept?: string;
   readonly body?: string;
-  /** Called when the request is about to be written to its connection; what it throws keeps it from being. */
+  /** Called when the request is about to be written to its connection; if it throws, the request is not sent. */
   readonly fence?: () => void;
 }
 

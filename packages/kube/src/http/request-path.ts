@@ -54,7 +54,7 @@ export function listQuery(options: Omit<ListOptions, "signal">): string {
   });
 }
 
-/** The query of a watch; bookmarks are always asked for. */
+/** The query of a watch; bookmarks are always requested. */
 export function watchQuery(options: Omit<WatchOptions, "signal">): string {
   return query({
     watch: "1",

@@ -9,7 +9,7 @@ export type FailedAttempt =
   /** The server answered. */
   | { readonly kind: "answered"; readonly code: number; readonly retryAfterMs: number | undefined };
 
-/** What was asked for. */
+/** What was requested. */
 export interface RetriedRequest {
   readonly method: string;
   /** True where 429 is the final answer, not a request to retry later: an eviction that a disruption budget blocks. */

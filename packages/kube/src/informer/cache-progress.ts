@@ -5,7 +5,7 @@ import type { ObjectKey } from "../kube-objects.ts";
 export interface CacheProgress {
   /** Number of complete lists started so far. */
   readonly listsBegun: number;
-  /** Of these, the last one that filled the cache, counted from one; 0 before the first. */
+  /** Number of the last list that filled the cache, counted from one; 0 before the first. */
   readonly lastListApplied: number;
   /** True when everything up to the version is in the cache. */
   hasSeen(version: string): boolean;

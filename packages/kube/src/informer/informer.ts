@@ -24,7 +24,7 @@ export interface InformerOptions<T extends KubeObject> {
   readonly fieldSelector?: string;
   /** Secondary indexes, by name. */
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
-  /** Only apiVersion, kind and metadata are asked for and kept (meta/v1 PartialObjectMetadata). */
+  /** Only apiVersion, kind and metadata are requested and kept (meta/v1 PartialObjectMetadata). */
   readonly metadataOnly?: boolean;
   /** How the first list comes: in pages, or streamed by the watch where the server offers that; default paged. */
   readonly initialList?: "paged" | "streamed";
@@ -58,7 +58,7 @@ export interface Informer<T extends KubeObject> extends Component {
   list(): readonly Stored<T>[];
   /** The objects for which the index function returned `value`. @throws Error for an index that there is not */
   byIndex(index: string, value: string): readonly Stored<T>[];
-  /** Adds an index if there is none of that name. */
+  /** Adds an index unless one of that name exists. */
   addIndex(name: string, valuesOf: IndexFunction<T>): void;
   /** True once the first complete list is in the cache and the handlers were called for it. */
   hasSynced(): boolean;

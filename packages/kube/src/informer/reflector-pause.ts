@@ -8,17 +8,17 @@ import { type BackoffPolicy, backoffMs, type Random } from "@longshore/runtime";
 import { KubeTransportError } from "../kube-client.ts";
 
 /** No answer came. */
-const away: BackoffPolicy = { initialMs: 50, maximumMs: 1_000, jitter: 1 };
-/** So many times, which is about forty seconds. */
-const AWAY_FAILURES = 30;
-/** The server is more than being restarted. */
-const goneForLong: BackoffPolicy = { initialMs: 2_000, maximumMs: 30_000, jitter: 0.5 };
+const unreachable: BackoffPolicy = { initialMs: 50, maximumMs: 1_000, jitter: 1 };
+/** Failures with the short pauses: about forty seconds. */
+const UNREACHABLE_FAILURES = 30;
+/** Unreachable for longer than a restart takes. */
+const unreachableForLong: BackoffPolicy = { initialMs: 2_000, maximumMs: 30_000, jitter: 0.5 };
 /** The server answered with a failure, or ended a watch at once. */
 const failed: BackoffPolicy = { initialMs: 500, maximumMs: 30_000, jitter: 0.5 };
 
 /** Milliseconds to wait after `failures` failures in a row, of which `problem` was the last. */
 export function reflectorPauseMs(problem: unknown, failures: number, random: Random): number {
   if (!(problem instanceof KubeTransportError)) return backoffMs(failed, failures, random);
-  if (failures <= AWAY_FAILURES) return backoffMs(away, failures, random);
-  return backoffMs(goneForLong, failures - AWAY_FAILURES, random);
+  if (failures <= UNREACHABLE_FAILURES) return backoffMs(unreachable, failures, random);
+  return backoffMs(unreachableForLong, failures - UNREACHABLE_FAILURES, random);
 }

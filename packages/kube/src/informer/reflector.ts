@@ -108,7 +108,7 @@ export class Reflector<T extends KubeObject> {
   /** Reflects until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
     let failures = 0;
-    let wasAway = false;
+    let wasUnreachable = false;
     while (!signal.aborted) {
       let problem: unknown;
       const progress: PassProgress = { healthy: false };
@@ -121,10 +121,10 @@ export class Reflector<T extends KubeObject> {
       if (progress.healthy) failures = 0;
       // The first relist after a healthy watch need not wait; all else does, so that no loop spins.
       if ((problem === undefined || isExpired(problem)) && progress.healthy) continue;
-      // A server that answers again, though it be with a failure, is back: what it was before counts no more.
-      const isAway = problem instanceof KubeTransportError;
-      if (isAway !== wasAway) failures = 0;
-      wasAway = isAway;
+      // Any HTTP answer ends the outage: reset the back-off.
+      const isUnreachable = problem instanceof KubeTransportError;
+      if (isUnreachable !== wasUnreachable) failures = 0;
+      wasUnreachable = isUnreachable;
       failures++;
       const pauseMs = reflectorPauseMs(problem, failures, this.#env.random);
       this.#log(problem, failures, pauseMs);

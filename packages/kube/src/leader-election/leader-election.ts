@@ -88,7 +88,7 @@ export function startLeaderElection(env: KubeEnv, options: LeaderElectionOptions
   return election;
 }
 
-/** An attempt is spread by up to this share of the period, so that candidates do not march in step. */
+/** Jitter of an attempt as a share of the period, to avoid synchronized retries. */
 const JITTER = 0.2;
 
 /** Only a renewal of our own can come in between, and there is at most one. */

@@ -127,7 +127,7 @@ export class PendingWrites {
   }
 }
 
-/** Of two versions that one client was given, the later. */
+/** The later of two versions that one client was given. */
 function newest(before: string | undefined, after: string | undefined): string | undefined {
   if (before === undefined || after === undefined) return after ?? before;
   const order = compareResourceVersions(before, after);

@@ -34,7 +34,7 @@ export interface ReconcileResult {
   readonly requeueAfterMs?: number;
 }
 
-/** Nothing is owed. */
+/** Done: no requeue. */
 export const settled: ReconcileResult = {};
 
 /** Thrown by a reconcile when no retry can help before the object changes. */
@@ -112,7 +112,7 @@ class KeyedWorkQueue implements WorkQueue {
   readonly #again = new Map<string, Priority>();
   /** Keys added by `addAfter`. */
   readonly #delayed = new Map<string, Delay>();
-  /** What the last pass of the key asked for; void once the key runs again. */
+  /** What the last pass of the key requested; void once the key runs again. */
   readonly #retries = new Map<string, Delay>();
   readonly #failures = new Map<string, number>();
   #stopping = false;

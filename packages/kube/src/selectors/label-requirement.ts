@@ -33,7 +33,7 @@ export function labelRequirement(
   if (operator === "gt" || operator === "lt") {
     for (const value of values) {
       if (parseInt64(value) === undefined) {
-        throw new SelectorError(`${key}: "${value}" is no integer, which 'Gt' and 'Lt' need`);
+        throw new SelectorError(`${key}: "${value}" is not an integer, which 'Gt' and 'Lt' need`);
       }
     }
   }

@@ -160,7 +160,7 @@ export class AdversarialServer {
     if (options.continue !== undefined && Number(version) !== this.#state.version) throw expired();
     this.#isFrozen = false;
     const names = [...this.#state.objects.keys()].sort().filter((name) => name > (after ?? ""));
-    // Pages smaller than asked for, so that a few objects make several.
+    // Pages smaller than requested, so that a few objects make several.
     const size = options.limit === undefined ? names.length : Math.min(options.limit, 3);
     const page = names.slice(0, size);
     return {

@@ -14,7 +14,7 @@ export interface CountedCall {
   readonly instanceId: string | undefined;
 }
 
-/** See the file's header. It can be of processes, or in this process. */
+/** A cluster that a run carries over and judges. It can be of processes, or in this process. */
 export interface ObservedCluster {
   readonly config: ClusterConfig;
   readonly kube: KubeClient;

@@ -69,7 +69,7 @@ export interface UpOptions {
   readonly dir: string;
   /** What a new cluster is like. */
   readonly config: ClusterConfig;
-  /** Starts a cluster that is in the directory, if it is as asked for; left out: the directory must be new or empty. */
+  /** Starts a cluster that is in the directory, if it is as requested; left out: the directory must be new or empty. */
   readonly existing?: AskedOfCluster;
   /** Room for its disks on top of what a new cluster needs, in bytes. */
   readonly diskBytes?: number;
@@ -168,7 +168,7 @@ export async function upCluster(base: ClusterEnv, options: UpOptions): Promise<S
   }
 }
 
-/** The cluster that is in the directory. @throws ClusterDirectoryError, ClusterStartError when it is not as asked for */
+/** The cluster that is in the directory. @throws ClusterDirectoryError, ClusterStartError when it is not as requested */
 async function presentCluster(
   env: ClusterEnv,
   layout: ClusterLayout,

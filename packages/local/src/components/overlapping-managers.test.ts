@@ -15,7 +15,7 @@ import { startControllerManager } from "./controller-manager.ts";
 const signal = new AbortController().signal;
 const gates = { CSIMigration: true, CSIMigrationAWS: true };
 
-/** A process that can be stopped: it sees no answer and no timer until it goes on; time passes all the same. */
+/** A process that can be stopped: it sees no answer and no timer until it goes on; time passes nevertheless. */
 class Freezer {
   #at: string | undefined;
   #thaw: (() => void) | undefined;

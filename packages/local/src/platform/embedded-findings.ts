@@ -1,5 +1,5 @@
 /**
- * What of a local cluster's own processes stands in the way of a crossing: a disk cloud or a driver that does not
+ * Problems of a local cluster's own processes that block a crossing: a disk cloud or a driver that does not
  * answer or says that it is not ready, and processes that end again and again.
  */
 import type { CsiConnector } from "@longshore/csi";
@@ -34,7 +34,7 @@ const callMs = 2000;
 const pollMs = 200;
 /** What a crossing itself restarts: to have been started again says nothing of these. */
 const crossingRestarts = /^(controller-manager$|node-agent-)/;
-/** A process that has run so long, in milliseconds, has got over what ended it. */
+/** A process that has run so long, in milliseconds, is considered stable. */
 const steadyMs = 60_000;
 
 /** Asks the disk cloud and the driver, on every node, for a sign of life. */

@@ -25,7 +25,7 @@ export interface EmbeddedPlatformEnv {
   readonly clock: Clock;
   readonly kube: KubeClient;
   readonly control: GateControl;
-  /** What of the cluster's own processes stands in the way of a crossing. */
+  /** Problems of the cluster's own processes that block a crossing. */
   readonly findings?: NonNullable<Platform["findings"]>;
   /** Called for each mark of the crossing. */
   readonly onMark?: (mark: CrossingMark, signal: AbortSignal) => Promise<void>;

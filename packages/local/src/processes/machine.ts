@@ -57,7 +57,7 @@ export async function makeSharedMount(dir: string): Promise<void> {
   await run("mount", ["--make-shared", dir], options);
 }
 
-/** The port of the loopback interface that was asked for, or any for 0, if it is free now; else undefined. */
+/** The port of the loopback interface that was requested, or any for 0, if it is free now; else undefined. */
 export function freePort(asked = 0): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer();

@@ -26,7 +26,7 @@ export const inheritedVariables: Readonly<Record<string, string>> = {
 };
 
 /**
- * Of the variables, those that a program of the cluster inherits: {@link inheritedVariables} and the parts of the locale.
+ * The variables that a program of the cluster inherits: {@link inheritedVariables} and the parts of the locale.
  * NODE_OPTIONS is not among them: it makes every process load code or open a debugger, of which the second finds the port
  * taken. Proxies are not, since their addresses hold passwords.
  */

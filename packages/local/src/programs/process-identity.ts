@@ -52,7 +52,7 @@ export function processAgeMs({ startedAt }: ProcessIdentity): number | undefined
   return Math.max(0, (Number(upSeconds) - Number(startedAt) / ticksPerSecond) * 1000);
 }
 
-/** Of the times in /proc/PID/stat. Source: proc(5); the value of every Linux that Node runs on. */
+/** Resolution of the times in /proc/PID/stat. Source: proc(5); the value of every Linux that Node runs on. */
 const ticksPerSecond = 100;
 
 /** Sends a signal to that very process (and, with `group`, to its process group); false when it is gone. */

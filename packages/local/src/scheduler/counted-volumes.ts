@@ -55,7 +55,7 @@ function sourceOf(view: ClusterView, pod: Pod, volume: Volume): Source | undefin
   return pv === undefined ? undefined : { pv };
 }
 
-/** A volume that cannot be translated takes a slot all the same, and keeps no other pod off the node. */
+/** A volume that cannot be translated takes a slot nevertheless, and keeps no other pod off the node. */
 function countedOrUnknown(view: ClusterView, source: Source, nodeName: string): CountedVolume | undefined {
   try {
     return countOnNode(view, source, nodeName);

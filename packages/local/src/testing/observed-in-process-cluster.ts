@@ -3,7 +3,7 @@ import { SimulatedHost } from "@longshore/runtime";
 import type { InProcessCluster } from "../cluster/in-process-cluster.ts";
 import type { ObservedCluster } from "../cluster/observed-cluster.ts";
 
-/** See the file's header. The journal is on a host of its own. */
+/** Wraps a cluster in this process for a run that carries it over. The journal is on a host of its own. */
 export function observedInProcessCluster(cluster: InProcessCluster): ObservedCluster {
   return {
     config: cluster.config,

@@ -167,7 +167,7 @@ kind: List
     expect(parseYaml((await convert(plain)).text)).toMatchObject({ spec: { more: ["v", "v"] } });
   });
 
-  test("a document that is no YAML is named, written as it is, and does not stop the others", async () => {
+  test("a document that is not YAML is named, written as it is, and does not stop the others", async () => {
     const input = `kind: A\n---\nx: [1\n---\n${JSON.stringify(ebs("pv"))}\n`;
     const { text, notes, failed } = await convert(input);
     expect(failed).toBe(1);

@@ -2,7 +2,7 @@
  * Where some members are in one line of JSON, found without parsing it.
  *
  * One pass over the bytes checks the whole line against the grammar of JSON (RFC 8259) and notes the places of the
- * members that were asked for; everything between is neither decoded nor turned into objects. It never guesses. A
+ * members that were requested; everything between is neither decoded nor turned into objects. It never guesses. A
  * line that is not sound, names a wanted member twice, writes a name both plainly and with escapes, or nests deeper
  * than volumes do is given up, and the caller has to parse it.
  *

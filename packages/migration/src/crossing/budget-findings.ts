@@ -4,7 +4,7 @@ import { type BudgetHold, budgetsOf, holdOf, letsUnreadyGo, needsNoBudget } from
 import type { Finding, PreflightView } from "./finding.ts";
 import { isReady, leftByDrain, nameOf } from "./pod-facts.ts";
 
-/** What of the budgets stands in the way of the pods that must be moved. */
+/** Problems of the budgets that keep pods from being moved. */
 export function budgetFindings({ seen, toCross }: PreflightView): Finding[] {
   const findings: Finding[] = [];
   const held = new Map<Stored<PodDisruptionBudget>, Stored<Pod>[]>();

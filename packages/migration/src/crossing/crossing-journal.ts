@@ -42,7 +42,7 @@ export interface CrossingJournal {
   readonly run?: RunRecord;
 }
 
-/** The journal cannot be used for the crossing that was asked for. */
+/** The journal cannot be used for the crossing that was requested. */
 export class JournalError extends Error {
   override readonly name = "JournalError";
 }

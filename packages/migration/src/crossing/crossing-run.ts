@@ -25,7 +25,7 @@ interface Place {
   readonly wait: Wait;
 }
 
-/** See the file's header. */
+/** Runs the steps of one crossing in order; a step that is done already is skipped. */
 export class CrossingRun {
   readonly steps: { name: string; ms: number }[] = [];
   readonly #env: CrossingEnv;

@@ -27,7 +27,7 @@ export function crossingSubject(name: string): CrossingSubject {
   const found = all.find((s) => [s.shortName, s.inTreeName, s.driverName].includes(name));
   if (found !== undefined) return found;
   throw new UnknownPluginError(
-    `\`plugin\`: "${name}" is no plugin that can be migrated; choose one of ${all.map((s) => s.shortName).join(", ")}`,
+    `\`plugin\`: "${name}" is not a plugin that can be migrated; choose one of ${all.map((s) => s.shortName).join(", ")}`,
   );
 }
 

@@ -33,7 +33,7 @@ export interface CrossingResult {
   readonly elapsedMs: number;
 }
 
-/** The preflight found what stands in the way; nothing was changed. */
+/** The preflight found a blocker; nothing was changed. */
 export class PreflightError extends Error {
   override readonly name = "PreflightError";
   /** Blockers first, then warnings. */
@@ -75,7 +75,7 @@ export async function runCrossing(
   return { plugin: subject.inTreeName, direction, resumed, steps: run.steps, elapsedMs };
 }
 
-/** Finds what stands in the way. @returns the warnings @throws PreflightError when something blocks */
+/** Finds the problems of a crossing. @returns the warnings @throws PreflightError when something blocks */
 export async function preflight(
   env: Pick<CrossingEnv, "kube" | "clock"> & Partial<Pick<CrossingEnv, "platform">>,
   options: Pick<CrossingOptions, "subject" | "direction" | "force">,

@@ -3,7 +3,7 @@ import { foreignText } from "@longshore/runtime";
 import type { CrossingObservation } from "./crossing-observation.ts";
 import type { CrossingDirection, CrossingSubject } from "./crossing-subject.ts";
 
-/** One thing that stands in the way, or may. */
+/** One problem that blocks a crossing, or may delay it. */
 export interface Finding {
   readonly severity: "blocker" | "warning";
   /** e.g. `Pod default/agent-x`. */
@@ -23,7 +23,7 @@ export interface PreflightView {
   readonly toCross: ReadonlySet<string>;
 }
 
-/** The finding in one line; drivers and servers have a say in it. */
+/** The finding in one line, sanitized: it contains text from drivers and servers. */
 export function findingWords({ object, field, reason, remedy }: Finding): string {
   return foreignText(`${object}${field === undefined ? "" : ` (${field})`}: ${reason}; ${remedy}`);
 }

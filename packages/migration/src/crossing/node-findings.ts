@@ -3,7 +3,7 @@ import type { CSINode, Node, Stored } from "@longshore/kube";
 import { isCordonedForCrossing } from "./cordon.ts";
 import type { Finding, PreflightView } from "./finding.ts";
 
-/** What of the nodes stands in the way. */
+/** Problems of the nodes that block or delay a crossing. */
 export function nodeFindings(view: PreflightView): Finding[] {
   const csiNodes = new Map(view.seen.csiNodes.map((csiNode) => [csiNode.metadata.name, csiNode]));
   return view.seen.nodes.flatMap((node) => [

@@ -27,7 +27,7 @@ export interface Platform {
   /** Gates that the node's agent will run with once it is next started; those it runs with where this is left out. */
   configuredNodeGates?(nodeName: string, signal: AbortSignal): Promise<GateValues | undefined>;
   /**
-   * What of the platform itself stands in the way of a crossing, found in the preflight; `onWaiting` receives what it
+   * Problems of the platform itself that block a crossing, found in the preflight; `onWaiting` receives what it
    * waits for meanwhile. Optional.
    */
   findings?(signal: AbortSignal, onWaiting?: (wait: Wait) => void): Promise<readonly Finding[]>;

@@ -16,7 +16,7 @@ const volumeFailures: readonly string[] = [
   "FailedUnMount",
 ];
 
-/** What of the pods stands in the way. */
+/** Problems of the pods that block or delay a crossing. */
 export function podFindings(view: PreflightView, volumes: VolumeIndex, force: boolean): Finding[] {
   const failures = failuresByPod(view.seen.events, view.seen.now);
   return view.seen.pods.flatMap((pod) => {

@@ -1,5 +1,5 @@
 /**
- * What stands in the way of a crossing, found before anything is changed: a pure function of what
+ * Problems that block or delay a crossing, found before anything is changed: a pure function of what
  * was observed. Each finding names the object, the field and the remedy.
  *
  * A blocker would keep the crossing from its end, or lose something; a warning may pass by itself, or costs time.
@@ -17,7 +17,7 @@ import { csiNodeLacks } from "./node-state.ts";
 import { inlineVolumesOf, isVolumeOfPlugin, nameOf, volumeIndex } from "./pod-facts.ts";
 import { driverPodFindings, podFindings } from "./pod-findings.ts";
 
-/** Everything that stands in the way, blockers first. */
+/** All findings, blockers first. */
 export function preflightFindings(
   subject: CrossingSubject,
   direction: CrossingDirection,

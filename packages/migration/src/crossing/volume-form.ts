@@ -9,7 +9,7 @@ import {
 
 /** A volume's form. */
 export type VolumeForm =
-  /** Of an in-tree plugin that can be migrated; `csiHandle` is what its driver calls it, undefined when it cannot be translated. */
+  /** A volume of an in-tree plugin that can be migrated; `csiHandle` is what its driver calls it, undefined when it cannot be translated. */
   | {
       readonly kind: "in-tree";
       readonly plugin: string;
@@ -18,7 +18,7 @@ export type VolumeForm =
       readonly csiHandle: string | undefined;
     }
   | { readonly kind: "csi"; readonly driver: string; readonly handle: string }
-  /** Of no plugin that a crossing could move (hostPath, NFS, …). */
+  /** A volume of no plugin that a crossing could move (hostPath, NFS, …). */
   | { readonly kind: "other" };
 
 /** Fields that name the volume in the sources of the in-tree plugins, in the order they are looked for. */

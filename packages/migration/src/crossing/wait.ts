@@ -26,7 +26,7 @@ export interface WaitReport {
   readonly leftMs: number;
 }
 
-/** Most characters of a reason in a sentence: drivers and servers have a say in it. */
+/** Most characters of a reason in a sentence: it contains text from drivers and servers. */
 const whyMax = 500;
 /** Most objects that are named in a sentence. */
 const namedMax = 3;

@@ -25,7 +25,7 @@ export interface DiskRecord {
   readonly condition?: string;
   /** Set from `attaching` to `detaching`. */
   readonly instanceId?: string;
-  /** Set with `instanceId`, where it was asked for. */
+  /** Set with `instanceId`, where it was requested. */
   readonly attachedFor?: AttachOptions;
   /** Set from `attached` on: the device on the instance. */
   readonly devicePath?: string;

@@ -367,7 +367,7 @@ describe("call log", () => {
     });
   });
 
-  test("it survives a restart, goes on counting, and bears a torn last line", async () => {
+  test("it survives a restart, goes on counting, and tolerates a torn last line", async () => {
     const host = new SimulatedHost();
     const first = await openCloud(host, "/cloud");
     await first.forCaller(inTree).createDisk(aDisk, never);

@@ -122,7 +122,7 @@ class LocalDiskCloud implements DiskCloudService {
     await this.#file.update((state) => record.withInstances(state, this.#options.instances ?? []));
     await this.#work.resume();
     for (const error of await this.#snapshots.resume()) {
-      this.#env.logger.warn("a snapshot that was interrupted could not be made and is taken back", { error });
+      this.#env.logger.warn("interrupted snapshot rolled back", { error });
     }
   }
 

@@ -13,7 +13,7 @@ import type { AttachOptions, CreateDiskRequest, DiskSource, ProviderDisk } from 
 /** The largest disk of the provider: 64 TiB (io2 Block Express). */
 export const diskBytesMax = 64n * 2n ** 40n;
 
-/** The disk that already has this name. @throws CloudError AlreadyExists when it differs from what is asked for */
+/** The disk that already has this name. @throws CloudError AlreadyExists when it differs from what is requested */
 export function existingDisk(state: CloudState, request: CreateDiskRequest): DiskRecord | undefined {
   const disk = Object.values(state.disks).find((d) => d.name === request.name && d.state !== "deleting");
   if (disk === undefined) return undefined;

@@ -104,7 +104,7 @@ export class DiskWork {
 
   async #resumeCreate(disk: DiskRecord): Promise<void> {
     await this.#finishCreate(disk).catch((error: unknown) => {
-      this.#options.logger.warn("a disk that was being made has to be asked for again", {
+      this.#options.logger.warn("creating a disk was interrupted: repeat the call", {
         disk: disk.id,
         error,
       });
@@ -276,7 +276,7 @@ export class DiskWork {
       await this.#finishDetach(disk);
     } catch (error) {
       if (!(error instanceof CloudError)) throw error;
-      this.#options.logger.info("a detach that was interrupted has to be asked for again", {
+      this.#options.logger.info("a detach was interrupted: repeat the call", {
         disk: disk.id,
         error,
       });

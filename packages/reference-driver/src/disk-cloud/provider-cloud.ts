@@ -18,7 +18,7 @@ export interface AttachOptions {
   readonly use?: string;
 }
 
-/** An attachment with how it was asked for. */
+/** An attachment with how it was requested. */
 export interface ProviderAttachment extends DiskAttachment, AttachOptions {}
 
 /** A disk with what only the provider's own driver asks about. */
@@ -71,7 +71,7 @@ export interface SnapshotGroup {
 /** Bytes of a snapshot's block, as large as those of the EBS direct APIs; the disk's last one may be shorter. */
 export const snapshotBlockBytes = 512 * 1024;
 
-/** Which blocks of a snapshot are asked for. */
+/** Which blocks of a snapshot are requested. */
 export interface SnapshotBlocksRequest {
   readonly snapshotId: string;
   /** An earlier snapshot of the same disk: only blocks that changed since are wanted. */

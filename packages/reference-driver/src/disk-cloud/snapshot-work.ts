@@ -31,7 +31,7 @@ export interface SnapshotWorkOptions {
   backingFile(diskId: string): string;
 }
 
-/** Blocks of one answer, however many are asked for. */
+/** Blocks of one answer, however many are requested. */
 const blocksMax = 10_000;
 
 /** The snapshots of one cloud. */

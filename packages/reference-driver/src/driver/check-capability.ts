@@ -14,7 +14,7 @@ const supportedModes: ReadonlySet<number> = new Set([
 
 const supportedFileSystems: ReadonlySet<string> = new Set(["", "ext3", "ext4", "xfs", "btrfs"]);
 
-/** Why the capability cannot be had, or undefined. */
+/** Why the capability is not supported, or undefined. */
 export function unsupportedReason(capability: VolumeCapability): string | undefined {
   const { accessType, accessMode } = capability;
   if (accessType.case === undefined) return "volume_capability has neither block nor mount";
@@ -66,7 +66,7 @@ export function useOf(capability: VolumeCapability): string {
   return `file system ${fsTypeOf(capability) ?? "of any kind"}, ${access}`;
 }
 
-/** The file system that is asked for, if any is. */
+/** The file system that is requested, if any is. */
 export function fsTypeOf(capability: VolumeCapability): string | undefined {
   const fsType = capability.accessType.case === "mount" ? capability.accessType.value.fsType : "";
   return fsType === "" ? undefined : fsType;

@@ -153,7 +153,7 @@ export function controllerService(options: ControllerServiceOptions): NonNullabl
       const isImpossible = request.volumeCapabilities.some((c) => unsupportedReason(c) !== undefined);
       const segments = request.accessibleTopology?.segments;
       const zone = kind.topologyKey && segments?.[kind.topologyKey];
-      // A place that is named without our key is none of ours.
+      // A place that is named without our key is not ours.
       const isElsewhere = kind.topologyKey !== undefined && segments !== undefined && zone === undefined;
       const instances = await cloud.listInstances(signal);
       const zones = [...new Set(instances.map((instance) => instance.zone))];

@@ -114,7 +114,7 @@ async function sourceOf(
       return { disk: { kind: "disk", id: disk.id }, sizeBytes: disk.sizeBytes, zone: disk.zone };
     }
   }
-  // Made already, and the source deleted since: the copy is what was asked for.
+  // Made already, and the source deleted since: the copy is what was requested.
   const made = present?.source;
   if (made !== undefined && made.id === id) return { disk: made };
   throw new CsiStatusError("NOT_FOUND", `${type.case} ${id} does not exist`);

@@ -5,7 +5,7 @@ import { type Host, HostError, type Mount } from "@longshore/runtime";
 export async function topMount(host: Host, path: string): Promise<Mount | undefined> {
   if (!(await host.isMountPoint(path))) return undefined;
   const mounts = await host.listMounts(path);
-  // Targets are real paths, all at or below the one asked for: the shortest is it.
+  // Targets are real paths, all at or below the one requested: the shortest is it.
   const length = Math.min(...mounts.map(({ target }) => target.length));
   return mounts.findLast(({ target }) => target.length === length);
 }

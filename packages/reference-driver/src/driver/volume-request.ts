@@ -44,7 +44,7 @@ export function isSameSize(range: Range, createdBytes: bigint, isCopy: boolean):
   const { requiredBytes = 0n, limitBytes = 0n } = range ?? {};
   if (limitBytes !== 0n && createdBytes > limitBytes) return false;
   if (requiredBytes === 0n) return true;
-  // A copy may have been made larger than was asked for, as large as its source.
+  // A copy may have been made larger than was requested, as large as its source.
   return isCopy ? requiredBytes <= createdBytes : sizeOf(range) === createdBytes;
 }
 

@@ -408,7 +408,7 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
           expect(numbers.at(-1)).toBeLessThan(256);
         }
         if (host.form === "kernel") {
-          // With the changed blocks the copy of before becomes that of after; the others hold nothing.
+          // With the changed blocks the earlier copy becomes the later one; the others hold nothing.
           const [held, wanted] = [await readFile(`${dir}/before`), await readFile(`${dir}/after`)];
           const range = (block: number) => [block * 65_536, (block + 1) * 65_536] as const;
           for (const block of delta) wanted.copy(held, range(block)[0], ...range(block));

@@ -55,7 +55,7 @@ export interface DiskCopy {
   readonly target: string;
 }
 
-/** Which blocks of a disk are asked for. */
+/** Which blocks of a disk are requested. */
 export interface DiskBlocksQuery {
   /** Bytes of a block; the disk's last one may be shorter. */
   readonly blockBytes: number;
@@ -67,7 +67,7 @@ export interface DiskBlocksQuery {
   readonly base?: string;
 }
 
-/** Some of the blocks that were asked for. */
+/** Some of the blocks that were requested. */
 export interface DiskBlocks {
   /** Their numbers, ascending. */
   readonly blocks: readonly number[];

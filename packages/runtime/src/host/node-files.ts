@@ -240,7 +240,7 @@ export function copySparse(operation: string, source: string, target: string): P
   return hostStep(operation, source, async () => {
     if (!(await fs.stat(source)).isFile()) throw new HostError(operation, source, "EINVAL");
     const temporary = childOf(parentOf(target), `.${baseOf(target)}.copy${temporarySuffix}`);
-    // Not the file of before: a copier whose caller was killed may still be writing to that one.
+    // Not the earlier file: a copier whose caller was killed may still be writing to that one.
     await fs.rm(temporary, { force: true });
     try {
       if (process.platform === "linux") {

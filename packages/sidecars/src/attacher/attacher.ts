@@ -109,7 +109,7 @@ function startAttachments(
 ): Controller {
   const wiring = {
     name: "attacher-attachments",
-    ...paceOf(options),
+    ...queueOptionsOf(options),
     sources: [attachmentSource(context, caches)],
     caches: Object.values(caches),
   };
@@ -121,14 +121,14 @@ function startAttachments(
 function startVolumes(context: AttachContext, caches: AttachCaches, options: AttacherOptions): Controller {
   return startController(context.env, {
     name: "attacher-volumes",
-    ...paceOf(options),
+    ...queueOptionsOf(options),
     sources: volumeSources(context, caches),
     caches: [caches.attachments],
     ...volumeFinalizerSteps(context),
   });
 }
 
-function paceOf({
+function queueOptionsOf({
   workers = 10,
   resyncMs = 600_000,
   backoff = { initialMs: 1000, maximumMs: 300_000 },

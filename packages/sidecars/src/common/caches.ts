@@ -80,7 +80,7 @@ export function cachedCapacities(
   return informers.of(resources.csiStorageCapacities, { namespace, labelSelector });
 }
 
-/** Names and labels of the nodes: nothing else of a node is asked for or kept. */
+/** Names and labels of the nodes: nothing else of a node is requested or kept. */
 export function cachedNodes(informers: SharedInformers): Informer<Node> {
   return informers.of(resources.nodes, { metadataOnly: true, transform: onlyLabels });
 }

@@ -10,7 +10,7 @@ import type { SidecarEnv } from "../common/sidecar-env.ts";
 import { UnsupportedByDriverError } from "../common/unsupported-by-driver-error.ts";
 import { abnormalReason, normalReason } from "./monitored-volume.ts";
 import { startNodeWatcher } from "./node-watcher.ts";
-import { waysToAsk } from "./volume-conditions.ts";
+import { healthSource } from "./volume-conditions.ts";
 import { startVolumeHealth } from "./volume-health.ts";
 
 /** How the health monitor works; the defaults are those of the reference. */
@@ -36,7 +36,7 @@ export function startHealthMonitor(env: SidecarEnv, options: HealthMonitorOption
 export const serveVolumeHealth: Serve<HealthMonitorOptions> = async (sidecar, options, scope) => {
   const { env, driver, informers } = sidecar;
   const { timeoutMs = 15_000, monitorIntervalMs = 60_000, listVolumesIntervalMs = 300_000 } = options;
-  const way = waysToAsk(driver);
+  const way = healthSource(driver);
   if (way === undefined) {
     throw new UnsupportedByDriverError(
       `CSI driver ${driver.name} does not report the condition of volumes (VOLUME_CONDITION with LIST_VOLUMES or GET_VOLUME): run it without the health monitor`,
@@ -57,7 +57,7 @@ export const serveVolumeHealth: Serve<HealthMonitorOptions> = async (sidecar, op
   }
   const abnormal = await reportedAbnormal(env.kube, component, scope.signal).catch((error) => {
     if (scope.signal.aborted) throw error;
-    logger.warn("what was reported earlier is not known: a recovery may go unreported", { error });
+    logger.warn("cannot read earlier reports; a recovery may be missed", { error });
     return new Set<string>();
   });
   scope.own(

@@ -4,7 +4,7 @@ import type { Driver } from "../common/sidecar-env.ts";
 import type { VolumeHealth } from "./monitored-volume.ts";
 
 /** How to ask a driver for conditions; undefined: it reports none. */
-export function waysToAsk({ capabilities }: Pick<Driver, "capabilities">): "list" | "get" | undefined {
+export function healthSource({ capabilities }: Pick<Driver, "capabilities">): "list" | "get" | undefined {
   const { controller } = capabilities;
   if (!controller.has("VOLUME_CONDITION")) return undefined;
   if (controller.has("LIST_VOLUMES")) return "list";

@@ -131,7 +131,7 @@ async function ask(
       return { observed: { ...observed, isRoundOver: true } };
     }
     // The condition is unknown: report nothing; the next round asks again.
-    env.logger.info("the condition of a volume cannot be had", { volume: key, error });
+    env.logger.info("cannot get the condition of a volume", { volume: key, error });
     return { observed: { ...observed, heard: { health: undefined } } };
   }
 }

@@ -32,7 +32,7 @@ import { forgetRegistration, rememberRegistration } from "./registration-file.ts
 export interface RegistrarEnv extends RuntimeEnv {
   readonly csi: CsiConnection;
   readonly listener: CsiListener;
-  /** Asks the registrar's own socket when its health is asked for; left out: that the socket is there is enough. */
+  /** Asks the registrar's own socket when its health is requested; left out: that the socket is there is enough. */
   readonly connector?: Pick<CsiConnector, "connectRegistration">;
   /** Where the socket is a file. Left out: a socket that was removed from outside is not noticed. */
   readonly host?: Pick<Host, "stat" | "writeFileAtomic" | "removeFile">;

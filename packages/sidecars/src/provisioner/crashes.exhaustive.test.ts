@@ -165,15 +165,17 @@ describe("killed at every point of", () => {
     "$name",
     async (story) => {
       const undisturbed = await live(story, new Life());
-      const badEnds: string[] = [];
+      const failures: string[] = [];
       for (let at = 1; at <= undisturbed.calls; at++) {
         for (const side of ["before", "after"] as const) {
           const point = `${side} ${undisturbed.log[at - 1]} (${at})`;
-          await live(story, new Life(at, side)).catch((error: unknown) => badEnds.push(`${point}: ${error}`));
+          await live(story, new Life(at, side)).catch((error: unknown) =>
+            failures.push(`${point}: ${error}`),
+          );
         }
       }
-      console.log(`${story.name}: ${2 * undisturbed.calls - badEnds.length}/${2 * undisturbed.calls}`);
-      expect(badEnds).toEqual([]);
+      console.log(`${story.name}: ${2 * undisturbed.calls - failures.length}/${2 * undisturbed.calls}`);
+      expect(failures).toEqual([]);
     },
     60_000,
   );

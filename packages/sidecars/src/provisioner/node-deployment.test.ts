@@ -38,16 +38,22 @@ const shares: readonly [
   storageClass: StorageClass | undefined,
   share: string,
 ][] = [
-  ["without node deployment everything", undefined, claimOn("node-b"), late, "mine"],
-  ["a claim of the node", own, claimOn("node-a"), late, "mine"],
-  ["a claim of another node", own, claimOn("node-b"), late, "others"],
-  ["any provisioner releases one of a deleted node", own, claimOn("gone"), late, "mine"],
-  ["one that the scheduler has not seen waits with everyone", own, claimOn(), late, "mine"],
+  ["without node deployment everything", undefined, claimOn("node-b"), late, "owned"],
+  ["a claim of the node", own, claimOn("node-a"), late, "owned"],
+  ["a claim of another node", own, claimOn("node-b"), late, "foreign"],
+  ["any provisioner releases one of a deleted node", own, claimOn("gone"), late, "owned"],
+  ["one that the scheduler has not seen waits with everyone", own, claimOn(), late, "owned"],
   ["immediate binding", own, claimOn(), immediate, "unassigned"],
-  ["immediate binding, where it is off", { ...own, immediateBinding: false }, claimOn(), immediate, "others"],
-  ["immediate binding that was taken", own, claimOn("node-b"), immediate, "others"],
-  ["a deleted claim without a node is anyone's to let go", own, claimOn(undefined, true), immediate, "mine"],
-  ["one without its class", own, claimOn(), undefined, "mine"],
+  [
+    "immediate binding, where it is off",
+    { ...own, immediateBinding: false },
+    claimOn(),
+    immediate,
+    "foreign",
+  ],
+  ["immediate binding that was taken", own, claimOn("node-b"), immediate, "foreign"],
+  ["a deleted claim without a node is anyone's to let go", own, claimOn(undefined, true), immediate, "owned"],
+  ["one without its class", own, claimOn(), undefined, "owned"],
 ];
 
 describe("a provisioner of one node", () => {

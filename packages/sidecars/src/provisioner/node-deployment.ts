@@ -37,7 +37,7 @@ export interface OwnNode {
 }
 
 /** Whose claim it is: this node's, another node's, or no node's yet. */
-export type Share = "mine" | "others" | "unassigned";
+export type Share = "owned" | "foreign" | "unassigned";
 
 /** A claim that this process waits to take. */
 export interface Contention {
@@ -58,13 +58,13 @@ export function shareOf(
   storageClass: StorageClass | undefined,
   nodeExists: (name: string) => boolean,
 ): Share {
-  if (own === undefined) return "mine";
+  if (own === undefined) return "owned";
   const selected = selectedNodeOf(claim);
   // A deleted node has no provisioner: every other one may return its claims to the scheduler.
-  if (selected !== undefined) return selected === own.name || !nodeExists(selected) ? "mine" : "others";
-  if (isDeleting(claim) || storageClass?.volumeBindingMode === "WaitForFirstConsumer") return "mine";
-  if (storageClass === undefined) return "mine";
-  return own.immediateBinding ? "unassigned" : "others";
+  if (selected !== undefined) return selected === own.name || !nodeExists(selected) ? "owned" : "foreign";
+  if (isDeleting(claim) || storageClass?.volumeBindingMode === "WaitForFirstConsumer") return "owned";
+  if (storageClass === undefined) return "owned";
+  return own.immediateBinding ? "unassigned" : "foreign";
 }
 
 /** Whether the volume can be reached from this node, so that its provisioner deletes it. */

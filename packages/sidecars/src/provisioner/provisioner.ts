@@ -41,7 +41,7 @@ export interface ProvisionerOptions extends Partial<VolumeSettings> {
   readonly workers?: number;
   /** Every object is looked at again after this time, in milliseconds; default 15 min. */
   readonly resyncMs?: number;
-  /** A volume of another mode than its snapshot's needs leave (`--prevent-volume-mode-conversion`); default true. */
+  /** Changing the volume mode needs an annotation on the snapshot content; default true. */
   readonly preventModeConversion?: boolean;
   /** Volumes are made where their pods can run, if the driver has places (gate Topology); default true. */
   readonly topology?: boolean;

@@ -46,7 +46,7 @@ export function begunPatch(claim: Claim, size: string, nowText: string): ClaimPa
 export function nodePendingPatch(claim: Claim, nowText: string): ClaimPatch {
   const keeps = keepsProgress(claim);
   const pending = condition("FileSystemResizePending", nowText, waitingForNode);
-  // It is still being resized; errors of before are over. The classic sequence shows one condition at a time.
+  // It is still being resized; earlier errors are over. The classic sequence shows one condition at a time.
   const resizing = keeps ? (claim.status?.conditions ?? []).filter(({ type }) => type === "Resizing") : [];
   return patchOf(
     claim,

@@ -3,7 +3,7 @@
  * steps to the goal that {@link modifyGoal} names. Pure.
  *
  *     storeIntent ─► emitModifying ─► readSecret ─► modifyVolume ─► storeClass ─► reportModified ─► emitModified
- *     no such class: reportPending ─► emitPending     nothing asked for: reportCanceled ─► emitCanceled
+ *     no such class: reportPending ─► emitPending     nothing requested: reportCanceled ─► emitCanceled
  *     refused:       rememberRefusal ─► emitRefused ─► reportRefused ─► fail, or wait where no retry can help for long
  *     not stored:    emitNotStored ─► fail
  *

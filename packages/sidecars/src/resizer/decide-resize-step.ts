@@ -7,7 +7,7 @@
  *     not stored: emitNotStored ─► fail
  *
  * Invariants
- *  - Which size is under way is stored before the driver is called, so that after a crash the same size is asked for.
+ *  - Which size is under way is stored before the driver is called, so that after a crash the same size is requested.
  *  - The volume's capacity is stored before its claim's: a claim never has what its volume has not.
  *  - A pass may stop at any step and begin again; a second pass changes nothing more. Three writes at most.
  */

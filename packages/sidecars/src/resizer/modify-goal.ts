@@ -40,7 +40,7 @@ export type ModifyGoal =
   | { readonly kind: "pending"; readonly className: string; readonly isSaid: boolean }
   /** The class belongs to another driver. */
   | { readonly kind: "foreign"; readonly className: string; readonly driverName: string }
-  /** Nothing is asked for any more, and nothing is under way. */
+  /** Nothing is requested any more, and nothing is under way. */
   | { readonly kind: "cancel" }
   /** Let the driver modify; `begin`: store first that this class is under way. */
   | {

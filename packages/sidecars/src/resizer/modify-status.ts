@@ -40,7 +40,7 @@ export function modifiedPatch(claim: Claim, className: string): ClaimPatch {
   return patchOf(claim, { currentVolumeAttributesClassName: className, modifyVolumeStatus: null }, []);
 }
 
-/** Nothing is asked for any more. How the last modification ended stays on record. */
+/** Nothing is requested any more. How the last modification ended stays on record. */
 export function modifyCanceledPatch(claim: Claim): ClaimPatch {
   return patchOf(claim, {}, []);
 }

@@ -10,7 +10,7 @@ const mayBeInProgress: ReadonlySet<GrpcCode> = new Set<GrpcCode>([
   "ABORTED",
 ]);
 
-/** What was asked for can never be had. */
+/** The request can never be fulfilled. */
 const resizeIsImpossible: ReadonlySet<GrpcCode> = new Set<GrpcCode>([
   "INVALID_ARGUMENT",
   "OUT_OF_RANGE",

@@ -103,7 +103,7 @@ function sizeToReach({ claim, volume, attempt, trivial }: ResizeFacts): string |
     case "NodeResizeInProgress":
       return isSmaller(wanted) && isSmaller(begun) ? begun : undefined;
     case "NodeResizeInfeasible":
-      // Without a controller nothing has grown yet, so that less can be asked for.
+      // Without a controller nothing has grown yet, so that less can be requested.
       return trivial && !isSmaller(wanted) ? wanted : begun;
     case "ControllerResizeInProgress":
       return isSmaller(wanted) && attempt.refused ? wanted : begun;

@@ -60,13 +60,13 @@ export const serveResizes: Serve<ResizerOptions> = async (sidecar, options, scop
   const caches = { claims: cachedClaims(informers), volumes: cachedVolumes(informers) };
   if (driver.capabilities.controller.has("MODIFY_VOLUME") && (options.volumeAttributesClass ?? true)) {
     const extraMetadata = options.extraModifyMetadata ?? false;
-    serveModifications(serving, caches, { ...paceOf(options), timeoutMs, extraMetadata }, scope);
+    serveModifications(serving, caches, { ...queueOptionsOf(options), timeoutMs, extraMetadata }, scope);
   }
   logger.info("serving claims to resize", { kind });
   if (kind !== "none") serveSizes(serving, caches, { ...options, kind, timeoutMs }, scope);
 };
 
-function paceOf(options: ResizerOptions) {
+function queueOptionsOf(options: ResizerOptions) {
   const { workers = 10, resyncMs = 600_000, backoff = { initialMs: 1000, maximumMs: 300_000 } } = options;
   return { workers, resyncMs, backoff };
 }
@@ -77,7 +77,7 @@ function serveSizes(
   options: ResizerOptions & { readonly kind: ResizerKind; readonly timeoutMs: number },
   scope: ComponentScope,
 ): void {
-  const pace = paceOf(options);
+  const pace = queueOptionsOf(options);
   const followsPods = options.handleVolumeInUseError ?? true;
   const context: ResizeContext = {
     ...caches,

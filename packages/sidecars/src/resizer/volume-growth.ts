@@ -45,17 +45,17 @@ export function grownOnNode(size: string): Grown {
   return { capacity: formatBytes(parseQuantity(size).toBytes()), nodeExpansionRequired: true };
 }
 
-/** What the answer of the driver means. @throws ResizeAnswerError when it is less than was asked for */
+/** What the answer of the driver means. @throws ResizeAnswerError when it is less than was requested */
 export function grownBy(
   volume: PersistentVolume,
   requiredBytes: bigint,
   answer: { readonly capacityBytes: bigint; readonly nodeExpansionRequired: boolean },
 ): Grown {
-  // Nothing said means what was asked for, as with CreateVolume.
+  // Nothing said means what was requested, as with CreateVolume.
   const bytes = answer.capacityBytes === 0n ? requiredBytes : answer.capacityBytes;
   if (bytes < requiredBytes) {
     throw new ResizeAnswerError(
-      `ControllerExpandVolume succeeded with ${bytes} bytes where ${requiredBytes} were required: the driver must be fixed`,
+      `driver bug: ControllerExpandVolume succeeded with ${bytes} bytes, ${requiredBytes} were required`,
     );
   }
   const has = parseQuantity(volume.spec?.capacity?.storage ?? "0").toBytes();

@@ -1,4 +1,4 @@
-/** Of which volume a snapshot is made: from the claim to the handle by which its driver knows it. */
+/** The volume that a snapshot is made of: from the claim to the handle by which its driver knows it. */
 import type {
   CallOptions,
   KubeClient,

@@ -93,7 +93,7 @@ const cases: readonly Case[] = [
     { kind: "letGo" },
   ],
   [
-    "one that exists, deleted before it was looked at: the driver's goes all the same",
+    "one that exists, deleted before it was looked at: the driver's is deleted nevertheless",
     { deleting: true, annotations: beingDeleted, spec: existing },
     { kind: "delete", handle: "h" },
   ],

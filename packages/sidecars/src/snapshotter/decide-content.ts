@@ -163,7 +163,7 @@ function decideDeletion<T extends ContentTypes>(
 ): ContentPassStep<T> {
   const { content, progress } = observed;
   if (progress.isDeleted) return decideRelease(rules, observed);
-  // A snapshot cannot be had back, and the cache may be older than a change of the policy, or another content's.
+  // A deleted snapshot cannot be restored, and the cache may be older than a change of the policy, or another content's.
   if (!progress.isLive) return { step: "readLive" };
   const reference = rules.secretOf(content);
   // A namespace that is being removed takes its secret first, and the driver may do without.

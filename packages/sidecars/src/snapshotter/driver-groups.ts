@@ -67,7 +67,7 @@ export async function createGroup(
   const answer = await groupController.createVolumeGroupSnapshot({ ...request, secrets }, options);
   const group = answer.groupSnapshot;
   if (group === undefined || group.groupSnapshotId === "" || group.snapshots.length === 0) {
-    throw new SnapshotCallError("CreateVolumeGroupSnapshot returned no group: the driver must be fixed");
+    throw new SnapshotCallError("driver bug: CreateVolumeGroupSnapshot returned no group");
   }
   return groupStateOf(group);
 }
@@ -83,7 +83,7 @@ export async function lookAtGroup(
   const { groupController } = driver.csi;
   const answer = await groupController.getVolumeGroupSnapshot(request, { signal, timeoutMs });
   if (answer.groupSnapshot === undefined) {
-    throw new SnapshotCallError("GetVolumeGroupSnapshot returned no group: the driver must be fixed");
+    throw new SnapshotCallError("driver bug: GetVolumeGroupSnapshot returned no group");
   }
   return groupStateOf(answer.groupSnapshot);
 }

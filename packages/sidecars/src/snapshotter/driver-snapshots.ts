@@ -79,9 +79,9 @@ export async function createSnapshot(
   const options = { signal, timeoutMs };
   const { snapshot } = await driver.csi.controller.createSnapshot({ ...request, secrets }, options);
   if (snapshot === undefined || snapshot.snapshotId === "") {
-    throw new SnapshotCallError("CreateSnapshot returned no snapshot: the driver must be fixed");
+    throw new SnapshotCallError("driver bug: CreateSnapshot returned no snapshot");
   }
-  // One that was asked for alone is deleted alone, whatever else the driver says of it.
+  // One that was requested alone is deleted alone, whatever else the driver says of it.
   return { ...snapshotStateOf(snapshot), groupHandle: "" };
 }
 

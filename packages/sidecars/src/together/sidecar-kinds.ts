@@ -5,7 +5,7 @@ import type { Serve } from "../common/sidecar.ts";
 import type { Driver } from "../common/sidecar-env.ts";
 import { UnsupportedByDriverError } from "../common/unsupported-by-driver-error.ts";
 import { type HealthMonitorOptions, serveVolumeHealth } from "../health-monitor/index.ts";
-import { waysToAsk } from "../health-monitor/volume-conditions.ts";
+import { healthSource } from "../health-monitor/volume-conditions.ts";
 import { type ProvisionerOptions, serveClaims } from "../provisioner/provisioner.ts";
 import { type ResizerOptions, serveResizes } from "../resizer/resizer.ts";
 import { resizerKindOf } from "../resizer/resizer-kind.ts";
@@ -50,7 +50,7 @@ export const sidecarKinds: { readonly [N in SidecarName]: SidecarKind<SidecarOpt
   "health-monitor": {
     serve: serveVolumeHealth,
     useless: (driver) =>
-      waysToAsk(driver) === undefined
+      healthSource(driver) === undefined
         ? "the driver does not report the condition of volumes (VOLUME_CONDITION with LIST_VOLUMES or GET_VOLUME)"
         : undefined,
   },

@@ -26,7 +26,7 @@ import { attachmentCalls, worldOf } from "../world.ts";
 
 /** Draws the highest, so that only a rate of 1000 strikes and a time is the longest allowed. */
 const highest: Pick<Random, "below"> = { below: (bound) => bound - 1 };
-const calm: CloudFaultRates = {
+const faultFree: CloudFaultRates = {
   throttledList: 0,
   slowChange: 0,
   lateChange: 0,
@@ -76,7 +76,13 @@ export class Scene {
   }
 
   static async #create(clock: VirtualClock): Promise<Scene> {
-    const state: SceneState = { cloud: calm, effects: [], calls: [], lives: new Map(), deathAt: undefined };
+    const state: SceneState = {
+      cloud: faultFree,
+      effects: [],
+      calls: [],
+      lives: new Map(),
+      deathAt: undefined,
+    };
     const watch = new ContractWatch(({ path, op }) => state.effects.push(`${path} ${op}`));
     const env: RuntimeEnv = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
     const config = clusterConfig(1, "unprivileged");
@@ -124,7 +130,7 @@ export class Scene {
 
   /** From now on the cloud misbehaves like this, at every call. */
   cloud(rates: Partial<CloudFaultRates>): void {
-    this.#state.cloud = { ...calm, ...rates };
+    this.#state.cloud = { ...faultFree, ...rates };
   }
 
   /** What went wrong at the cloud since the start, in its words. */

@@ -166,7 +166,7 @@ export const notes = (rpc: string, note: (request: Loose, answer: Loose) => void
     return answer;
   });
 
-/** Of calls that are alike: a number that counts up. */
+/** Numbers equal calls, counting up. */
 export function counting(): (key: string) => number {
   const counts = new Map<string, number>();
   return (key) => {

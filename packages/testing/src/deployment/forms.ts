@@ -1,7 +1,7 @@
 /** Deployments of every form, for tests of what is rendered. */
 import type { DeployOptions } from "@longshore/deployment";
 
-/** The least that can be asked for. */
+/** The least that can be requested. */
 export const minimal: DeployOptions = { name: "disk.csi.example.com", image: "registry.example.com/disk:v1" };
 /** All that a driver can do. */
 export const everything: DeployOptions = {

@@ -1,4 +1,4 @@
-/** A client that remembers what it was refused (403), and what it asked for. */
+/** A client that remembers what it was refused (403), and what it requested. */
 import { KubeApiError, type KubeClient } from "@longshore/kube";
 
 /** What was asked, and what of it was refused. */

@@ -30,7 +30,7 @@ export class PluginLookupError extends Error {
 /** Finds plugins. Methods throw {@link PluginLookupError} where the table in docs/behaviour/volume-plugins.md 4.2 says error. */
 export interface VolumePluginManager {
   readonly plugins: readonly VolumePlugin[];
-  /** What kept plugins from loading; the others work all the same. */
+  /** What kept plugins from loading; the others work nevertheless. */
   readonly loadErrors: readonly Error[];
   findPluginBySpec(spec: VolumeSpec | undefined): VolumePlugin;
   findPluginByName(name: string): VolumePlugin;

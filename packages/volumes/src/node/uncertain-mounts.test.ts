@@ -92,7 +92,7 @@ describe("a stage or publish with an uncertain outcome", () => {
 });
 
 describe("a volume that was staged before a restart", () => {
-  it("and cannot be staged again is unstaged all the same, by a driver that mounts nothing", async () => {
+  it("and cannot be staged again is unstaged nevertheless, by a driver that mounts nothing", async () => {
     const { world, agent } = await nodeWithMount();
     agent.crash();
     // As a driver does that only logs in to its storage when it stages.

@@ -29,7 +29,7 @@ const mirrorAnnotation = "kubernetes.io/config.mirror";
 const referenceKey = (reference: Reference) =>
   `${reference.table} ${keyOf(reference.namespace, reference.name)}`;
 
-/** See the file's header. */
+/** Answers which node needs an object, from pods, claims and volumes. */
 export class NodeGraph {
   readonly #store: Store;
   readonly #followed: readonly FollowedTable[];

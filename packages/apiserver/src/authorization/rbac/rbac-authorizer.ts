@@ -31,7 +31,7 @@ interface Bound {
   readonly subject: Subject;
 }
 
-/** See the file's header. */
+/** Authorizes a request by the roles that are bound to the user or the user's groups. */
 export class RbacAuthorizer implements Authorizer {
   readonly #store: Store;
   readonly #followed: readonly FollowedTable[];

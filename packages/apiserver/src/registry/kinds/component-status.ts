@@ -1,7 +1,7 @@
 /** ComponentStatus: says how the components are; of those, this server knows itself only. It can be read, and no more. */
 import type { Kind } from "../../api/kind.ts";
 
-/** See the file's header. */
+/** The read-only kind ComponentStatus. */
 export const componentStatus: Kind = {
   group: "",
   versions: ["v1"],

@@ -50,7 +50,7 @@ function validate(object: KubeObject): FieldProblem[] {
   return problems;
 }
 
-/** See the file's header. */
+/** The kind HorizontalPodAutoscaler, as that version of Kubernetes has it. */
 export const horizontalPodAutoscaler = (version: EmulatedVersion): Kind => {
   const newer = version.serves("autoscaling", "v2", "HorizontalPodAutoscaler");
   return {

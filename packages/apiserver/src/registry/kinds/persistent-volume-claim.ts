@@ -271,7 +271,7 @@ function keptStatus(status: Loose, version: EmulatedVersion): Loose {
   return kept;
 }
 
-/** See the file's header. */
+/** The kind PersistentVolumeClaim, as that version of Kubernetes has it. */
 export const persistentVolumeClaim = (version: EmulatedVersion): Kind => ({
   group: "",
   versions: ["v1"],

@@ -249,7 +249,7 @@ function withoutLateSecret(source: Loose | undefined, before: Loose | undefined)
     : source;
 }
 
-/** See the file's header. */
+/** The kind PersistentVolume, as that version of Kubernetes has it. */
 export const persistentVolume = (version: EmulatedVersion): Kind => ({
   group: "",
   versions: ["v1"],

@@ -149,7 +149,7 @@ function subresources(version: EmulatedVersion): NonNullable<Kind["subresources"
   };
 }
 
-/** See the file's header. */
+/** The kind Pod, as that version of Kubernetes has it. */
 export const pod = (version: EmulatedVersion): Kind => ({
   group: "",
   versions: ["v1"],

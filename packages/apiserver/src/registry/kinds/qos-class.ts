@@ -1,7 +1,7 @@
 /** How much a pod can rely on (pkg/apis/core/v1/helper/qos). */
 import type { Loose } from "./shaping.ts";
 
-/** BestEffort: nothing asked for; Guaranteed: every container limited in both and asking for all of it. */
+/** BestEffort: nothing requested; Guaranteed: every container limited in both and asking for all of it. */
 export function qosClass(of: Loose): string {
   const containers: readonly Loose[] = [...(of.containers ?? []), ...(of.initContainers ?? [])];
   const some = (r: Loose | undefined) => r !== undefined && (r.cpu !== undefined || r.memory !== undefined);

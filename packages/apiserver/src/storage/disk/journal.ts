@@ -42,7 +42,7 @@ export interface JournalOptions {
 
 const defaultLogBytesMin = 16 * 1024 * 1024;
 
-/** See the file's header. */
+/** Writes groups of commits to the log and syncs it before it acknowledges them. */
 export class Journal implements Persistence {
   readonly #directory: string;
   readonly #options: JournalOptions;

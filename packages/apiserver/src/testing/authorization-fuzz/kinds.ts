@@ -29,7 +29,7 @@ function kind(group: string, name: string, plural: string, more: Partial<FuzzKin
 }
 const inCluster = { namespaced: false };
 
-/** See the file's header. The last three are of definitions. */
+/** The kinds of the authorization fuzz. The last three are of definitions. */
 export const fuzzKinds: readonly FuzzKind[] = [
   kind("", "Pod", "pods", {
     subresources: ["status", "binding", "eviction", "ephemeralcontainers", "resize", "log"],

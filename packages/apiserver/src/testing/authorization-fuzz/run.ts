@@ -20,7 +20,7 @@ export interface Violation {
   readonly answer: FakeAnswer;
 }
 
-/** Of the servers that are asked. */
+/** Options of the servers that are asked. */
 export type FuzzOptions = Pick<ApiServerOptions, "authorizationModes" | "emulatedVersion">;
 
 /** How it went. */

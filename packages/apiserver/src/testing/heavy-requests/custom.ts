@@ -275,5 +275,5 @@ const roles: readonly HeavyRequest[] = [
 /** Those whose answer is 422. */
 export const refusedCustom: readonly HeavyRequest[] = [...rules, ...schemas].map(requestOf);
 
-/** See the file's header. */
+/** Heavy requests with custom resource definitions and roles. */
 export const heavyCustom: readonly HeavyRequest[] = [...refusedCustom, ...roles];

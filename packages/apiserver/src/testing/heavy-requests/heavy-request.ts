@@ -11,7 +11,7 @@ export type SendJson = (
   contentType?: string,
 ) => Promise<{ readonly status: number; readonly body: unknown }>;
 
-/** See the file's header. */
+/** A permitted request that costs the server as much as possible. */
 export interface HeavyRequest {
   readonly name: string;
   /** Makes what the request needs; others do not wait meanwhile. */

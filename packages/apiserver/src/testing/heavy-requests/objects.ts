@@ -378,5 +378,5 @@ const reads: readonly HeavyRequest[] = [
   reading("a query of 2,400 parameters", `${configMaps}?${many(2_400, (i) => `a${i}`).join("&")}`),
 ];
 
-/** See the file's header. */
+/** Heavy requests with large bodies and selectors. */
 export const heavyObjects: readonly HeavyRequest[] = [...creates, ...updates, review, ...texts, ...reads];

@@ -31,7 +31,7 @@ const pod = (name: string, container: object) => ({
 const environment = (from: number, count: number) =>
   many(count, (i) => ({ name: `E${from + i}`, value: "v" }));
 
-/** See the file's header. */
+/** Heavy requests with patches. */
 export const heavyPatches: readonly HeavyRequest[] = [
   changing({
     name: "JSON patch: 10,000 additions to 40,000 members",

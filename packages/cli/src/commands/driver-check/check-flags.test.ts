@@ -25,7 +25,7 @@ test("flags become options, defaults included", () => {
   expect(suiteOptions(flags, {})).toMatchObject({
     endpoint: "unix:///csi.sock",
     timeoutMs: 60_000,
-    patienceMs: 120_000,
+    settleTimeoutMs: 120_000,
     volumeSizeBytes: 2n ** 30n,
     expandSizeBytes: 2n ** 31n,
     parameters: {},
@@ -49,19 +49,19 @@ test("flags become options, defaults included", () => {
 
 test.each([
   [{ endpoint: undefined }, "--endpoint is required"],
-  [{ volumeSize: "big" }, '--volume-size: "big" is no size'],
-  [{ volumeSize: "0" }, '--volume-size: "0" is no size'],
-  [{ volumeSize: "-1Gi" }, '--volume-size: "-1Gi" is no size'],
+  [{ volumeSize: "big" }, '--volume-size: "big" is not a size'],
+  [{ volumeSize: "0" }, '--volume-size: "0" is not a size'],
+  [{ volumeSize: "-1Gi" }, '--volume-size: "-1Gi" is not a size'],
   [{ expandSize: "1Gi" }, "--expand-size: 1Gi must be more than --volume-size 1Gi"],
-  [{ timeout: "soon" }, '--timeout: "soon" is no duration'],
-  [{ timeout: "0" }, '--timeout: "0" is no duration'],
-  [{ patience: "90000h" }, '--patience: "90000h" is no duration'],
+  [{ timeout: "soon" }, '--timeout: "soon" is not a duration'],
+  [{ timeout: "0" }, '--timeout: "0" is not a duration'],
+  [{ patience: "90000h" }, '--patience: "90000h" is not a duration'],
   [{ parameters: ["type"] }, '--parameters: "type" is not key=value'],
   [{ mutableParameters: ["=1"] }, '--mutable-parameters: "=1" is not key=value'],
   [{ repeats: "1" }, '--repeats: "1" is not a whole number from 2'],
   [{ parallel: "1000" }, '--parallel: "1000" is not a whole number from 2 to 100'],
-  [{ focus: ["["] }, '--focus: "[" is no regular expression'],
-  [{ skip: ["("] }, '--skip: "(" is no regular expression'],
+  [{ focus: ["["] }, '--focus: "[" is not a regular expression'],
+  [{ skip: ["("] }, '--skip: "(" is not a regular expression'],
 ] as const)("%o is wrong usage", (over, words) => {
   const given = Object.fromEntries(
     Object.entries({ ...flags, ...over }).filter(([, value]) => value !== undefined),

@@ -75,7 +75,7 @@ export function suiteOptions(
     endpoint: flags.endpoint,
     ...(flags.controllerEndpoint === undefined ? {} : { controllerEndpoint: flags.controllerEndpoint }),
     timeoutMs: duration("--timeout", flags.timeout),
-    patienceMs: duration("--patience", flags.patience),
+    settleTimeoutMs: duration("--patience", flags.patience),
     volumeSizeBytes,
     expandSizeBytes,
     parameters: keyValues("--parameters", flags.parameters),
@@ -105,7 +105,7 @@ function pattern(flag: string, text: string): RegExp {
   try {
     return new RegExp(text, "u");
   } catch (error) {
-    throw new UsageError(`${flag}: "${text}" is no regular expression`, { cause: error });
+    throw new UsageError(`${flag}: "${text}" is not a regular expression`, { cause: error });
   }
 }
 
@@ -116,7 +116,7 @@ function bytes(flag: string, text: string): bigint {
   } catch {
     // Said below, in the words of the flag.
   }
-  throw new UsageError(`${flag}: "${text}" is no size: write bytes, or 512Mi, 1Gi, 10G`);
+  throw new UsageError(`${flag}: "${text}" is not a size: write bytes, or 512Mi, 1Gi, 10G`);
 }
 
 /** `key=value`, several with commas or by repeating the flag; a value may hold `=`. */

@@ -1,12 +1,12 @@
 /** The flags that the sidecars share (csi-lib-utils `standardflags`, klog, and what several of them have alike). */
 import { choice, duration, labels, obsolete, text, toggle, unlimited, whole } from "./flag-table.ts";
 
-/** Of all that talk to a driver. */
+/** Flags of all sidecars that talk to a driver. */
 export const driverFlags = {
   "csi-address": text("address", "/run/csi/socket", "socket of the CSI driver; else the variable ADDRESS"),
 } as const;
 
-/** Of all that talk to Kubernetes. */
+/** Flags of all sidecars that talk to Kubernetes. */
 export const kubeFlags = {
   kubeconfig: text("path", "", "kubeconfig file; without it the service account of the pod is used"),
   master: text("url", "", "address of the API server, in place of the kubeconfig's"),
@@ -17,7 +17,7 @@ export const kubeFlags = {
   "kube-api-burst": unlimited(10, "requests at once beyond --kube-api-qps"),
 } as const;
 
-/** Of all with metrics. */
+/** Flags of all sidecars with metrics. */
 export const httpFlags = {
   "http-endpoint": text(
     "address",
@@ -28,7 +28,7 @@ export const httpFlags = {
   "metrics-path": text("path", "/metrics", "path of the metrics"),
 } as const;
 
-/** Of those that elect a leader. */
+/** Flags of the sidecars that elect a leader. */
 export const leaderElectionFlags = {
   "leader-election": toggle(false, "elect a leader among the replicas"),
   "leader-election-namespace": text(
@@ -46,7 +46,7 @@ export const leaderElectionFlags = {
   "leader-election-identity": text("name", "", "name of this replica; else the host name"),
 } as const;
 
-/** Of those with queues. */
+/** Flags of the sidecars with queues. */
 export const retryFlags = {
   "retry-interval-start": duration("1s", "first pause after a failure; it doubles with each"),
   "retry-interval-max": duration("5m", "longest pause after failures"),
@@ -54,7 +54,7 @@ export const retryFlags = {
 
 const klogOnly = "of klog; logs go to standard error";
 
-/** Of all: logging, and what every program has. */
+/** Flags of all sidecars: logging, and what every program has. */
 export const processFlags = {
   compat: choice(
     ["", "reference"] as const,

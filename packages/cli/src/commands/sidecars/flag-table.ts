@@ -110,7 +110,7 @@ export function unlimited(referenceDefault: number, help: string): Flag<number |
     parse(given) {
       const value = parseNumber(given);
       if (value >= 0) return value === 0 ? undefined : value;
-      throw new FlagValueError("write a number from 0 on; 0 is no limit");
+      throw new FlagValueError("write a number from 0 on; 0 means no limit");
     },
   };
 }
@@ -150,7 +150,7 @@ export function gates<G extends string>(
           throw new FlagValueError(`unknown feature gate ${name}; known are ${names.join(", ")}`);
         }
         if (gate.locked === true && value !== gate.default) {
-          throw new FlagValueError(`feature gate ${name} is locked to ${gate.default}: take it out`);
+          throw new FlagValueError(`feature gate ${name} is locked to ${gate.default}: remove it`);
         }
       }
       return { ...defaults, ...asked };
@@ -175,7 +175,7 @@ export function labels(help: string): Flag<Readonly<Record<string, string>>> {
   };
 }
 
-/** A flag of earlier versions that no longer means anything. */
+/** A deprecated flag, which is ignored. */
 export function obsolete(
   kind: "text" | "switch",
   why: string,

@@ -21,7 +21,7 @@ test.each([
 });
 
 test.each(["", "15", "s", "1 s", "1d", "1s2", "1,5s", "--1s", "1e3s", ".s", "NaN", "15S"])(
-  '"%s" is no duration',
+  '"%s" is not a duration',
   (text) => {
     expect(() => parseDuration(text)).toThrow("write a duration such as 15s");
   },

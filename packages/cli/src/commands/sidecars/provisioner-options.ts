@@ -22,20 +22,17 @@ export const provisionerFlags = {
   "volume-name-uuid-length": whole(-1, "characters of the UID, without dashes; -1: all of it", -1),
   "strict-topology": toggle(
     false,
-    "volumes with delayed binding are asked for in the selected node's segment only",
+    "request volumes with delayed binding in the selected node's segment only",
   ),
-  "immediate-topology": toggle(
-    true,
-    "volumes with immediate binding are asked for where the cluster has nodes",
-  ),
+  "immediate-topology": toggle(true, "request volumes with immediate binding where the cluster has nodes"),
   "extra-create-metadata": toggle(false, "passes the names of claim and volume to the driver"),
   "default-fstype": text("type", "", "file system of volumes whose class names none"),
   "prevent-volume-mode-conversion": toggle(
     true,
-    "a volume of another mode than its snapshot's needs leave, by annotation of the snapshot's content",
+    "changing the volume mode needs an annotation on the snapshot content",
   ),
   "controller-publish-readonly": toggle(false, "volumes that are only read by many are published read-only"),
-  "cloning-protection-threads": whole(1, "claims that are let go as sources of clones at the same time", 1),
+  "cloning-protection-threads": whole(1, "clone-source finalizers removed in parallel", 1),
   "snapshot-orphan-sweep-interval": duration(
     "5m",
     "how often left-over protection of snapshots is looked for; 0: never",
@@ -45,16 +42,16 @@ export const provisionerFlags = {
     false,
     "reports the driver's free capacity to schedulers, in CSIStorageCapacity objects",
   ),
-  "capacity-poll-interval": duration("1m", "how often each figure is asked for"),
-  "capacity-threads": whole(1, "figures asked for at the same time", 1),
+  "capacity-poll-interval": duration("1m", "poll interval of the capacity"),
+  "capacity-threads": whole(1, "capacity figures polled in parallel", 1),
   "capacity-ownerref-level": whole(
     1,
     "how far above the pod (POD_NAME in NAMESPACE) the owner of the objects is; -1: none",
     Number.NEGATIVE_INFINITY,
   ),
   "capacity-for-immediate-binding": toggle(false, "also for classes with immediate binding"),
-  "kube-api-capacity-qps": unlimited(1, "figures written a second"),
-  "kube-api-capacity-burst": unlimited(5, "figures written at once beyond --kube-api-capacity-qps"),
+  "kube-api-capacity-qps": unlimited(1, "capacity objects written per second"),
+  "kube-api-capacity-burst": unlimited(5, "capacity objects written at once beyond --kube-api-capacity-qps"),
   "node-deployment": toggle(false, "runs on each node (NODE_NAME) and serves what belongs to it"),
   "node-deployment-immediate-binding": toggle(true, "takes claims with immediate binding, too"),
   "node-deployment-base-delay": duration("20s", "shortest pause before such a claim is taken"),
@@ -76,7 +73,7 @@ export const provisionerFlags = {
   "connection-timeout": obsolete("text", "the driver is waited for"),
   "leader-election-type": obsolete("text", "leases are the only kind"),
   "enable-leader-election": obsolete("switch", "use --leader-election"),
-  "enable-pprof": obsolete("switch", "profiles are Go's"),
+  "enable-pprof": obsolete("switch", "profiling is not supported"),
 } as const;
 
 /** What they mean. */

@@ -79,9 +79,9 @@ test.each([
   ["too few", ["--workers=0"], "write a whole number from 1 on"],
   ["an unknown gate", ["--feature-gates=C=true"], "unknown feature gate C; known are A, B, L"],
   ["a gate without value", ["--feature-gates=A"], "write NAME=true or NAME=false"],
-  ["a locked gate", ["--feature-gates=L=false"], "feature gate L is locked to true: take it out"],
+  ["a locked gate", ["--feature-gates=L=false"], "feature gate L is locked to true: remove it"],
   ["labels in another form", ["--tags=a=b"], "write key:value,key:value"],
-  ["a limit below 0", ["--qps=-1"], "write a number from 0 on; 0 is no limit"],
+  ["a limit below 0", ["--qps=-1"], "write a number from 0 on; 0 means no limit"],
 ] as const)("%s is refused", (_name, argv, message) => {
   expect(() => read(...argv)).toThrow(message);
 });

@@ -23,7 +23,7 @@ export const nodeDriverRegistrarFlags = {
     "registration",
     "kubelet-registration-probe: say by the exit code whether the kubelet has registered the driver",
   ),
-  "enable-pprof": obsolete("switch", "profiles are Go's"),
+  "enable-pprof": obsolete("switch", "profiling is not supported"),
   "connection-timeout": obsolete("text", "the driver is waited for"),
   "driver-requires-attachment": obsolete("text", "the CSIDriver object says it"),
   "pod-info-mount-version": obsolete("text", "the CSIDriver object says it"),

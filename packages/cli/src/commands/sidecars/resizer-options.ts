@@ -35,7 +35,7 @@ export const resizerFlags = {
   }),
   csiTimeout: obsolete("text", "use --timeout"),
   "enable-leader-election": obsolete("switch", "use --leader-election"),
-  "enable-pprof": obsolete("switch", "profiles are Go's"),
+  "enable-pprof": obsolete("switch", "profiling is not supported"),
 } as const;
 
 /** What they mean. */

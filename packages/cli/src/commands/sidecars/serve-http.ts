@@ -21,7 +21,7 @@ export function listenAddress(
   const match = /^(?:\[([^\]]*)\]|([^:]*)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
   if (match === null || port > 65_535) {
-    throw new UsageError(`${flag}: "${text}" is no address: write host:port, or :port for every address`);
+    throw new UsageError(`${flag}: "${text}" is not an address: write host:port, or :port for every address`);
   }
   const host = match[1] ?? match[2] ?? "";
   return { host: host === "" ? undefined : host, port };

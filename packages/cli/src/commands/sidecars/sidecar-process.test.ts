@@ -83,7 +83,7 @@ test.each([
 });
 
 test.each(["8080", "localhost", ":", ":x", ":70000", "::1:80", "http://a:80"])(
-  '"%s" is no address',
+  '"%s" is not an address',
   (text) => {
     expect(() => listenAddress("--http-endpoint", text)).toThrow("write host:port");
   },

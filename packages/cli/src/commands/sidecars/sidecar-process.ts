@@ -122,7 +122,7 @@ async function runUntil(
     if (failure === undefined) logger.info("stopping");
     else logger.error("cannot go on", { error: failure });
   } finally {
-    // What does not stop must end all the same, so that it is started again.
+    // What does not stop must be ended, so that it is started again.
     systemClock.timer(stopWithinMs, () => {
       logger.error("did not stop in time", { withinMs: stopWithinMs });
       process.exit(exitCodes.failed);

@@ -12,8 +12,12 @@ export const snapshotterFlags = {
   "resync-period": duration("15m", "every snapshot is looked at again after this time"),
   "snapshot-name-prefix": text("prefix", "snapshot", "snapshots are named after it and the object's UID"),
   "snapshot-name-uuid-length": whole(-1, "characters of the UID, without dashes; -1: all of it", -1),
-  "groupsnapshot-name-prefix": text("prefix", "groupsnapshot", "the same of group snapshots"),
-  "groupsnapshot-name-uuid-length": whole(-1, "the same of group snapshots", -1),
+  "groupsnapshot-name-prefix": text("prefix", "groupsnapshot", "name prefix of group snapshots"),
+  "groupsnapshot-name-uuid-length": whole(
+    -1,
+    "UID characters in names of group snapshots; -1: all of it",
+    -1,
+  ),
   "extra-create-metadata": toggle(
     false,
     "passes the names of the objects that a snapshot is made for to the driver",

@@ -54,8 +54,8 @@ export const controllerSidecars = {
 /** Their names. */
 export const controllerSidecarNames = Object.keys(controllerSidecars) as readonly SidecarName[];
 
-/** Flags whose value is each sidecar's own matter, also where only one has a flag of this name. */
-const ownMatters: ReadonlySet<string> = new Set([
+/** Flags that carry the sidecar's name as a prefix, also where only one sidecar has a flag of this name. */
+const prefixedFlags: ReadonlySet<string> = new Set([
   "timeout",
   "worker-threads",
   "workers",
@@ -65,14 +65,14 @@ const ownMatters: ReadonlySet<string> = new Set([
 
 /** Where each flag of each sidecar is in the common table. */
 function commonName(sidecar: SidecarName, flag: string): string {
-  return ownMatters.has(flag) ? `${sidecar}-${flag}` : flag;
+  return prefixedFlags.has(flag) ? `${sidecar}-${flag}` : flag;
 }
 
 /** All flags of `longshore run sidecars`. */
 export const togetherFlags: FlagTable & typeof controllerFlags = { ...combined(), ...controllerFlags };
 
 /** The sidecars that have a flag of this name. */
-function havers(flag: string): string {
+function sidecarsWithFlag(flag: string): string {
   return controllerSidecarNames
     .filter((name) => Object.hasOwn(controllerSidecars[name].flags, flag))
     .join(", ");
@@ -93,7 +93,7 @@ function combined(): FlagTable {
           ...flag,
           default: undefined,
           defaultText: "",
-          help: `${havers(flagName)}: the same`,
+          help: `${sidecarsWithFlag(flagName)}: shared value, unless the flag with the sidecar's prefix is given`,
         };
       } else {
         const present = table[at];

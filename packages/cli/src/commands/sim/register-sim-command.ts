@@ -1,5 +1,5 @@
 /** `longshore sim`: crossings under seeded crashes and lost replies, replayed by their seed. */
-import { type SimulationResult, simulateCrossing, storyOf } from "@longshore/simulation";
+import { type SimulationResult, simulateCrossing, violationTrace } from "@longshore/simulation";
 import type { Command } from "commander";
 import pc from "picocolors";
 import { exitCodes, interruptible } from "../../exit.ts";
@@ -105,8 +105,10 @@ class Sweep {
     if (seed === undefined) return;
     process.exitCode = exitCodes.failed;
     if (this.#isJson) return;
-    const story = await storyOf({ seed, nodes: this.#nodes });
-    process.stdout.write(`the story of seed ${seed}:\n${story.map((line) => `  ${line}\n`).join("")}`);
+    const trace = await violationTrace({ seed, nodes: this.#nodes });
+    process.stdout.write(
+      `trace of seed ${seed} up to its first violation:\n${trace.map((line) => `  ${line}\n`).join("")}`,
+    );
   }
 
   #showProgress(): void {

@@ -13,7 +13,7 @@ it.each([
 it.each([
   [undefined, "9..2", '--seeds: "2" is not a whole number from 9'],
   [undefined, "..4", '--seeds: "" is not a whole number'],
-  [undefined, "1..2..3", "is no range"],
+  [undefined, "1..2..3", "is not a range"],
   ["4", "1..2", "leave one of them out"],
   [undefined, "0", "is not a whole number from 1"],
 ])("--seed %s --seeds %s is refused", (seed, seeds, words) => {

@@ -23,7 +23,7 @@ export function seedRange(seed: string | undefined, seeds: string): SeedRange {
     const count = wholeNumber("--seeds", seeds, 1, seedMax);
     return { first, last: Math.min(first + count - 1, seedMax) };
   }
-  if (more.length > 0) throw new UsageError(`--seeds: "${seeds}" is no range: write it as 200000..205000`);
+  if (more.length > 0) throw new UsageError(`--seeds: "${seeds}" is not a range: write it as 200000..205000`);
   if (seed !== undefined) throw new UsageError("--seed: --seeds is a range already: leave one of them out");
   const first = wholeNumber("--seeds", from ?? "", 0, seedMax);
   return { first, last: wholeNumber("--seeds", to, first, seedMax) };

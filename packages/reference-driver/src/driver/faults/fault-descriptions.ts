@@ -65,7 +65,7 @@ export const faultDescriptions = {
   "volume-id-empty": "CreateVolume answers an empty volume_id",
   "volume-topology-missing": "CreateVolume answers without accessible_topology",
   "unsatisfiable-topology-accepted":
-    "CreateVolume makes a volume elsewhere when the requisite topology cannot be had",
+    "CreateVolume makes a volume elsewhere when the requisite topology is not available",
 
   // DeleteVolume
   "delete-without-id-accepted": "DeleteVolume without a volume_id is OK",

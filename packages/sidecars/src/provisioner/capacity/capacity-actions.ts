@@ -117,13 +117,13 @@ function changedObject(
 
 function capacityMetrics({ meter }: SidecarEnv): { show(plan: CapacityPlan): void } {
   const goal = meter.gauge("csistoragecapacities_desired_goal", {
-    help: "CSIStorageCapacity objects that are to be.",
+    help: "Desired CSIStorageCapacity objects.",
   });
   const current = meter.gauge("csistoragecapacities_desired_current", {
-    help: "CSIStorageCapacity objects that are to be and are.",
+    help: "Desired CSIStorageCapacity objects that exist.",
   });
   const obsolete = meter.gauge("csistoragecapacities_obsolete", {
-    help: "CSIStorageCapacity objects that are and are to be deleted.",
+    help: "Existing CSIStorageCapacity objects that are not desired: to be deleted.",
   });
   return {
     show(plan) {

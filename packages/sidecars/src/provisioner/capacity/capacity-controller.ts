@@ -32,7 +32,7 @@ export interface CapacityController {
   refresh(storageClassName: string): void;
 }
 
-/** Volumes come in bursts: the room is asked for again once a second at most. */
+/** Volumes come in bursts: the room is requested again once a second at most. */
 const REFRESH_AFTER_MS = 1000;
 
 /** Keys: the plan, what is to be, and what is. */

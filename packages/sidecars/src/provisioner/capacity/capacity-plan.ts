@@ -30,7 +30,7 @@ export interface CapacityQuestion {
   readonly storageClasses: readonly StorageClass[];
   /** Those that this provisioner manages. */
   readonly objects: readonly Stored<CSIStorageCapacity>[];
-  /** Also for classes whose claims no scheduler has a say in. */
+  /** Also for classes whose claims are provisioned without a scheduler. */
   readonly forImmediateBinding: boolean;
 }
 

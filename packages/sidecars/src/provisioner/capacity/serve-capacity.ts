@@ -20,9 +20,9 @@ export interface CapacityOptions {
   readonly podName?: string;
   /** How far above the pod the owner of the objects is (`--capacity-ownerref-level`); below 0: none. Default 1. */
   readonly ownerRefLevel?: number;
-  /** How often each figure is asked for (`--capacity-poll-interval`), in milliseconds; default 1 min. */
+  /** Poll interval of the capacity (`--capacity-poll-interval`), in milliseconds; default 1 min. */
   readonly pollIntervalMs?: number;
-  /** Figures asked for at the same time (`--capacity-threads`); default 1. */
+  /** Capacity figures polled in parallel (`--capacity-threads`); default 1. */
   readonly threads?: number;
   /** Also for classes with immediate binding (`--capacity-for-immediate-binding`); default false. */
   readonly forImmediateBinding?: boolean;
@@ -48,7 +48,7 @@ export interface CapacityTracking {
 }
 
 /** The kind may come with an upgrade of the cluster. */
-const LOOK_AGAIN_MS = 5 * 60_000;
+const RECHECK_MS = 5 * 60_000;
 const lookBackoff: BackoffPolicy = { initialMs: 1000, maximumMs: 60_000 };
 
 /** Starts tracking in `scope`, in the background: it begins once the API server has the kind and the owner is known. */
@@ -113,7 +113,7 @@ async function untilServed({ kube, clock, logger }: SidecarEnv, signal: AbortSig
     if (version !== undefined) return;
     if (!isReported) logger.warn("the API server has no CSIStorageCapacity: no capacity is published");
     isReported = true;
-    await clock.sleep(LOOK_AGAIN_MS, signal);
+    await clock.sleep(RECHECK_MS, signal);
   }
 }
 

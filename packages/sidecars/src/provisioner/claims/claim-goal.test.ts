@@ -44,7 +44,7 @@ const cases: readonly [name: string, claim: ClaimFacts, step: string][] = [
   [
     "a volume that another client made in its place leaves ours to be looked for",
     { ...intended, pvStored: true, pvForeign: true },
-    "abandon release",
+    "cancel release",
   ],
   ["another provisioner's intent is not touched", { ...intended, ours: false }, "none"],
   ["nor when its claim is deleted", { ...intended, ours: false, deleting: true }, "none"],
@@ -54,8 +54,8 @@ const cases: readonly [name: string, claim: ClaimFacts, step: string][] = [
     "provision",
   ],
   ["a refused one lets such a claim go", { ...intended, ours: false, lastAnswer: "final" }, "release"],
-  ["a deleted claim's volume is looked for", { ...intended, deleting: true }, "abandon release"],
-  ["a claim bound elsewhere needs no second volume", { ...intended, bound: true }, "abandon release"],
+  ["a deleted claim's volume is looked for", { ...intended, deleting: true }, "cancel release"],
+  ["a claim bound elsewhere needs no second volume", { ...intended, bound: true }, "cancel release"],
   [
     "a deleted claim whose creation was refused goes at once",
     { ...intended, deleting: true, lastAnswer: "final" },
@@ -65,12 +65,12 @@ const cases: readonly [name: string, claim: ClaimFacts, step: string][] = [
   [
     "but not while its call is uncertain",
     { ...intended, deleting: true, ...waiting, lastAnswer: "uncertain" },
-    "abandon release",
+    "cancel release",
   ],
   [
     "a node that vanished with the outcome unknown leaves no volume there",
     { ...intended, ...nodeGone },
-    "abandon reschedule",
+    "cancel reschedule",
   ],
   [
     "a claim whose node vanished after a refusal is rescheduled",
@@ -83,7 +83,7 @@ const cases: readonly [name: string, claim: ClaimFacts, step: string][] = [
 describe("the decision for a claim", () => {
   it.each(cases)("%s", (_, claim, step) => {
     const decided = decideClaimGoal(claim);
-    expect(decided.kind === "abandon" ? `abandon ${decided.afterwards}` : decided.kind).toBe(step);
+    expect(decided.kind === "cancel" ? `cancel ${decided.afterwards}` : decided.kind).toBe(step);
   });
 
   const anyClaim = fc.record({

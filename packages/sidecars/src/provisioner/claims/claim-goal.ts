@@ -40,7 +40,7 @@ export type ClaimGoal =
   /** Store the intent if need be, then create the volume. */
   | { readonly kind: "provision" }
   /** Make sure that no volume stays behind, then the rest. */
-  | { readonly kind: "abandon"; readonly afterwards: "release" | "reschedule" }
+  | { readonly kind: "cancel"; readonly afterwards: "release" | "reschedule" }
   /** Remove the selected node, so that another is chosen. */
   | { readonly kind: "reschedule" }
   | { readonly kind: "fail"; readonly message: string };
@@ -72,7 +72,7 @@ function decideIntended(claim: ClaimFacts): ClaimGoal {
     claim.deleting || claim.bound || claim.pvStored || (!claim.ours && claim.lastAnswer === "final");
   if (unwanted) {
     if (isCertainlyGone(claim)) return { kind: "release" };
-    return { kind: "abandon", afterwards: "release" };
+    return { kind: "cancel", afterwards: "release" };
   }
   // A call that is under way can be brought to its end without the class.
   if (!claim.classFound) return claim.lastAnswer === "uncertain" ? { kind: "provision" } : classMissing;
@@ -80,7 +80,7 @@ function decideIntended(claim: ClaimFacts): ClaimGoal {
   if (claim.selectedNode !== undefined && !claim.nodeFound) {
     // Only a final answer shows that no volume was made for the node that is gone (decision 0005, 34).
     if (claim.lastAnswer === "final") return { kind: "reschedule" };
-    return { kind: "abandon", afterwards: "reschedule" };
+    return { kind: "cancel", afterwards: "reschedule" };
   }
   return { kind: "provision" };
 }

@@ -158,7 +158,7 @@ export type ProvisionStep =
     }
   /** The cache lost the claim: the server decides whether the new volume stays. */
   | { readonly step: "confirmClaim" }
-  /** What the driver made is not what was asked for, and is deleted. */
+  /** What the driver made is not what was requested, and is deleted. */
   | { readonly step: "rejectVolume"; readonly error: ProvisionError }
   | { readonly step: "storeVolume"; readonly prepared: PreparedVolume; readonly made: MadeVolume }
   | { readonly step: "reportSuccess"; readonly prepared: PreparedVolume }

@@ -73,7 +73,7 @@ async function hasRoom(
     return await askForRoom(context, observed, signal);
   } catch (error) {
     if (signal.aborted) throw error;
-    context.env.logger.warn("the room for a claim cannot be asked for: it is taken all the same", { error });
+    context.env.logger.warn("GetCapacity failed; provisioning anyway", { error });
     return true;
   } finally {
     // What was seen here is no attempt.

@@ -50,7 +50,7 @@ const fresh: ObservedClaim = {
   isVanished: false,
   needsLiveClaim: false,
   needsLiveVolume: false,
-  share: "mine",
+  share: "owned",
   storageClass: {} as StorageClass,
   facts,
   contention: undefined,
@@ -65,7 +65,7 @@ const secrets = () => ({ key: "value" });
 const ready: ClaimWork = { prepared, secrets, isIntentStored: true, isBeginReported: true };
 const answered: ClaimWork = { ...ready, made };
 const accounted: ClaimWork = { ...answered, stored: "created", isAccounted: true };
-const abandoned: ClaimFacts = { ...intended, deleting: true, lastAnswer: "uncertain" };
+const cancelled: ClaimFacts = { ...intended, deleting: true, lastAnswer: "uncertain" };
 const found: ClaimWork = { lookup: { prepared, secrets, found: { volumeId: "vol-1" } } };
 const contention: ObservedContention = {
   isOurs: true,
@@ -213,45 +213,45 @@ const removals: readonly Row[] = [
   ["an unwanted claim after a restart", { facts: { ...intended, deleting: true } }, "prepareLookup"],
   [
     "an unwanted claim with an uncertain attempt",
-    { attempt: uncertain, facts: abandoned },
+    { attempt: uncertain, facts: cancelled },
     "readLookupSecret",
   ],
   [
     "its secret is read",
-    { attempt: uncertain, facts: abandoned, work: { lookup: { secrets } } },
+    { attempt: uncertain, facts: cancelled, work: { lookup: { secrets } } },
     "findVolume",
   ],
-  ["a volume is found", { attempt: uncertain, facts: abandoned, work: found }, "readStoredVolume"],
+  ["a volume is found", { attempt: uncertain, facts: cancelled, work: found }, "readStoredVolume"],
   [
     "no object stands for it",
-    { attempt: uncertain, facts: abandoned, work: { ...found, removal: { isStored: false } } },
+    { attempt: uncertain, facts: cancelled, work: { ...found, removal: { isStored: false } } },
     "readDeletionSecret",
   ],
   [
     "the secret for the deletion is read",
-    { attempt: uncertain, facts: abandoned, work: { ...found, removal: { isStored: false, secrets } } },
+    { attempt: uncertain, facts: cancelled, work: { ...found, removal: { isStored: false, secrets } } },
     "deleteVolume",
   ],
   [
     "an object stands for it",
-    { attempt: uncertain, facts: abandoned, work: { ...found, removal: { isStored: true } } },
+    { attempt: uncertain, facts: cancelled, work: { ...found, removal: { isStored: true } } },
     "account",
   ],
   [
     "none is found",
-    { attempt: uncertain, facts: abandoned, work: { lookup: { prepared, secrets, found: "none" } } },
+    { attempt: uncertain, facts: cancelled, work: { lookup: { prepared, secrets, found: "none" } } },
     "account",
   ],
   [
     "and the claim goes",
-    { attempt: uncertain, facts: abandoned, work: { isAccounted: true } },
+    { attempt: uncertain, facts: cancelled, work: { isAccounted: true } },
     "removeIntent",
   ],
   [
     "or, with its node gone, back to the scheduler",
     {
       attempt: uncertain,
-      facts: { ...abandoned, deleting: false, selectedNode: "n" },
+      facts: { ...cancelled, deleting: false, selectedNode: "n" },
       work: { isAccounted: true },
     },
     "removeSelectedNode",
@@ -277,8 +277,8 @@ const others: readonly Row[] = [
     { ...vanished, attempt: uncertain, work: { onServer: "gone", lookup: { secrets, found: "none" } } },
     "forgetAttempt",
   ],
-  ["another node's claim", { share: "others" }, "leaveToOthers"],
-  ["another node's claim, uncertain here", { share: "others", attempt: uncertain }, "readLookupSecret"],
+  ["another node's claim", { share: "foreign" }, "leaveToOthers"],
+  ["another node's claim, uncertain here", { share: "foreign", attempt: uncertain }, "readLookupSecret"],
   ["unassigned, and not ours", { contention: { ...contention, isOurs: false } }, "settle"],
   ["unassigned, and not for this node", { contention: { ...contention, isFit: false } }, "leaveContention"],
   ["unassigned, and new", { contention: { ...contention, races: undefined } }, "pauseContention"],
@@ -370,7 +370,7 @@ describe("the decision for a claim", () => {
       cached: oneOf(undefined, claim, going, other),
       attempt: oneOf(undefined, uncertain, final),
       isVanished: fc.boolean(),
-      share: oneOf("mine" as const, "others" as const),
+      share: oneOf("owned" as const, "foreign" as const),
     })
     .map((some) => ({ ...fresh, ...some }));
 

@@ -2,7 +2,7 @@
  * The whole decision of a pass over a claim (docs/behaviour/sidecars.md 2.2, 2.3, 2.10). Pure.
  *
  *     live readings ─► share ─► goal ─► provision: request, secret, source, intent, CreateVolume, PersistentVolume
- *                        │       ├────► abandon: look the volume up, delete it unless it is stored
+ *                        │       ├────► cancel:  look the volume up, delete it unless it is stored
  *                        │       └────► release: intent off, source free
  *                        └────► another node's, or unassigned: taken when its turn has come
  *
@@ -29,10 +29,10 @@ export function decideClaim(observed: ObservedClaim): ClaimStep {
   if (isVanished) return decideVanished(observed);
   if (claim === undefined) return settle;
   if (observed.needsLiveClaim) return { step: "readClaim" };
-  if (share === "others") return decideOthers(observed);
+  if (share === "foreign") return decideForeign(observed);
   if (contention !== undefined) return decideContention(contention);
   if (observed.needsLiveVolume) return { step: "readVolume" };
-  return decideMine(observed);
+  return decideOwned(observed);
 }
 
 /** The claim is gone although its intent was set: the finalizer was removed by force. */
@@ -46,12 +46,12 @@ function decideVanished(observed: ObservedClaim): ClaimStep {
   return decideLookup(observed) ?? forget;
 }
 
-function decideOthers(observed: ObservedClaim): ClaimStep {
+function decideForeign(observed: ObservedClaim): ClaimStep {
   const leave: ClaimStep = { step: "leaveToOthers" };
   return observed.attempt?.lastAnswer === "uncertain" ? (decideLookup(observed) ?? leave) : leave;
 }
 
-function decideMine(observed: ObservedClaim): ClaimStep {
+function decideOwned(observed: ObservedClaim): ClaimStep {
   const goal = decideClaimGoal(observed.facts);
   switch (goal.kind) {
     case "none":
@@ -62,14 +62,14 @@ function decideMine(observed: ObservedClaim): ClaimStep {
       return decideRelease(observed);
     case "reschedule":
       return { step: "removeSelectedNode" };
-    case "abandon":
-      return decideAbandon(observed, goal.afterwards);
+    case "cancel":
+      return decideCancel(observed, goal.afterwards);
     default:
       return decideProvision(observed);
   }
 }
 
-function decideAbandon(observed: ObservedClaim, afterwards: "release" | "reschedule"): ClaimStep {
+function decideCancel(observed: ObservedClaim, afterwards: "release" | "reschedule"): ClaimStep {
   const { attempt, work } = observed;
   if (!work.isAccounted) {
     const step = decideLookup(observed);

@@ -19,5 +19,5 @@ export function decideFailure(observed: ObservedClaim, failure: ClaimFailure): C
 }
 
 function isProvisioning({ share, facts }: ObservedClaim): boolean {
-  return share === "mine" && decideClaimGoal(facts).kind === "provision";
+  return share === "owned" && decideClaimGoal(facts).kind === "provision";
 }

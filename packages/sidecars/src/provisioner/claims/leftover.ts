@@ -71,10 +71,10 @@ export function leftoverError(
 }
 
 /**
- * The request of a claim whose volume is only to be found again: if need be wherever the driver likes, and without its
- * source, which is no reason not to look.
+ * Prepares the request of a claim whose volume is only looked up, to be deleted: if need be without the topology of the
+ * selected node, and without its source.
  */
-export async function prepareAnyhow(
+export async function prepareForDeletion(
   context: RequestContext,
   claim: Stored<PersistentVolumeClaim>,
   storageClass: StorageClass | undefined,

@@ -38,7 +38,7 @@ export function observeClaim(
   const facts = claim === undefined ? noFacts : factsOf(context, claim, storageClass, attempt, live);
   const mayExist = attempt === undefined ? facts.intended : attempt.lastAnswer === "uncertain";
   const nodeExists = (name: string) => context.nodeByName(name) !== undefined;
-  const share = claim === undefined ? "mine" : shareOf(context.ownNode, claim, storageClass, nodeExists);
+  const share = claim === undefined ? "owned" : shareOf(context.ownNode, claim, storageClass, nodeExists);
   const isUnknown = facts.intended && attempt === undefined;
   return {
     key,

@@ -6,7 +6,7 @@ import { deleteDisk, secretsUnlessGone } from "../requests/volume-calls.ts";
 import { after, type ClaimActions, claimOf, failedWith } from "./claim-action.ts";
 import type { ClaimContext } from "./claim-context.ts";
 import type { Lookup, ObservedClaim, Removal, RemovalStep, Unwanted } from "./claim-step.ts";
-import { findVolume, leftoverError, lookupSecrets, prepareAnyhow } from "./leftover.ts";
+import { findVolume, leftoverError, lookupSecrets, prepareForDeletion } from "./leftover.ts";
 import { standsFor } from "./stands-for.ts";
 
 /** The cache lags for some milliseconds, seldom for longer. */
@@ -44,7 +44,7 @@ function lookupActions(
   return {
     async prepareLookup(_, observed, { signal }) {
       const { storageClass } = observed;
-      const prepared = await prepareAnyhow(context, claimOf(observed), storageClass, signal);
+      const prepared = await prepareForDeletion(context, claimOf(observed), storageClass, signal);
       return found(observed, { prepared });
     },
     async readLookupSecret({ prepared }, observed, { signal }) {

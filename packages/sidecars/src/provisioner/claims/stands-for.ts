@@ -19,7 +19,7 @@ export function standsFor(
     const bare = { spec: { csi: { driver: driverName, volumeHandle: volumeId } } } as PersistentVolume;
     return handleOf(translateCSIPVToInTree(bare) as PersistentVolume) === storedHandle;
   } catch {
-    // What cannot be compared may be the object's disk, and a deleted disk cannot be had back.
+    // What cannot be compared may be the object's disk, and a deleted disk cannot be restored.
     return true;
   }
 }

@@ -21,7 +21,7 @@ export interface MadeVolume {
   readonly volumeId: string;
 }
 
-/** A volume that must not stay, since it is not what was asked for. */
+/** A volume that must not stay, since it is not what was requested. */
 export interface UnfitVolume {
   readonly volumeId: string;
   /** How the attempt ends once the volume is deleted. */
@@ -59,7 +59,7 @@ export function readVolumeAnswer(
   }
 }
 
-/** Why the volume that came back is not the one that was asked for. */
+/** Why the volume that came back is not the one that was requested. */
 function problemOf(prepared: PreparedVolume, volume: Volume, capacityBytes: bigint): string | undefined {
   if (capacityBytes < prepared.requiredBytes) {
     return `created volume has ${capacityBytes} bytes, fewer than the requested ${prepared.requiredBytes}`;

@@ -63,10 +63,7 @@ export async function askForVolume(
     throw new ProvisionError(state, message, { cause });
   }
   // Not final: there may be a volume, which without its id can be neither stored nor deleted.
-  throw new ProvisionError(
-    "Background",
-    "CreateVolume answered without a volume id: the driver must be corrected",
-  );
+  throw new ProvisionError("Background", "driver bug: CreateVolume returned no volume id");
 }
 
 /**

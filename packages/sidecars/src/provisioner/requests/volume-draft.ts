@@ -55,7 +55,7 @@ export function draftVolume(
   };
 }
 
-/** What the driver cannot do must fail in words, not become another volume than was asked for. */
+/** What the driver cannot do must fail in words, not become another volume than was requested. */
 function refuseUnsupported(
   { driver: { capabilities }, settings }: DraftContext,
   claim: PersistentVolumeClaim,

@@ -12,7 +12,7 @@ import { DataSourceError } from "./clone-source.ts";
 export interface RestoreQuestion {
   readonly driverName: string;
   readonly claim: PersistentVolumeClaim;
-  /** A volume of another mode than the snapshot's needs leave (`--prevent-volume-mode-conversion`). */
+  /** Changing the volume mode needs an annotation on the snapshot content (`--prevent-volume-mode-conversion`). */
   readonly preventModeConversion: boolean;
 }
 

@@ -53,7 +53,7 @@ export type VolumeStep =
   | { readonly step: "readVolume" }
   | { readonly step: "deleteDisk"; readonly deletion: VolumeDeletion; readonly secrets: Hidden<SecretValues> }
   | { readonly step: "deleteObject" }
-  /** After the object's deletion was asked for. */
+  /** After the object's deletion was requested. */
   | { readonly step: "removeFinalizer" }
   | { readonly step: "countDeletion" }
   | { readonly step: "fail"; readonly error: unknown }

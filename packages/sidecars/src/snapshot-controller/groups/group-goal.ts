@@ -16,7 +16,7 @@ export interface GroupFacts extends ObservedMembers {
   readonly group: Stored<VolumeGroupSnapshot>;
   /** The content of the name that the group snapshot has, or is to have. */
   readonly content: Stored<VolumeGroupSnapshotContent> | undefined;
-  /** The class that it names; undefined: it names none, or there is none of that name. */
+  /** The class that it names; undefined: it names none, or no class has that name. */
   readonly groupClass: Stored<VolumeGroupSnapshotClass> | undefined;
   /** The snapshots that it owns. */
   readonly members: readonly Stored<VolumeSnapshot>[];
@@ -41,7 +41,7 @@ export type GroupGoal =
   | { readonly kind: "deleteMembers"; readonly members: readonly Stored<VolumeSnapshot>[] }
   | { readonly kind: "removeFinalizers" };
 
-/** One step towards what is asked for; the next pass takes the next. */
+/** Decides the next step towards the desired state: one step per pass. */
 export function decideGroupGoal(observed: GroupFacts): GroupGoal {
   const { group, content } = observed;
   if (isDeleting(group)) return goalOfDeletion(observed);

@@ -21,7 +21,7 @@ export interface SnapshotFacts {
   readonly snapshot: Stored<VolumeSnapshot>;
   /** The content of the name that the snapshot has, or is to have. */
   readonly content: Stored<VolumeSnapshotContent> | undefined;
-  /** The class that the snapshot names; undefined: it names none, or there is none of that name. */
+  /** The class that the snapshot names; undefined: it names none, or no class has that name. */
   readonly snapshotClass: Stored<VolumeSnapshotClass> | undefined;
   /** The claim of which it is made may go although it is not ready. */
   readonly isClaimFree: boolean;
@@ -57,7 +57,7 @@ export type SnapshotGoal =
 /** Every finalizer that the controller puts on snapshots. */
 const ourFinalizers = [snapshotSourceFinalizer, snapshotBoundFinalizer, snapshotInGroupFinalizer] as const;
 
-/** One step towards what is asked for; the next pass takes the next. */
+/** Decides the next step towards the desired state: one step per pass. */
 export function decideSnapshotGoal(observed: SnapshotFacts): SnapshotGoal {
   const { snapshot } = observed;
   if (isDeleting(snapshot)) return goalOfDeletion(observed);

@@ -10,7 +10,7 @@
  * wants them. The passes over its disk change an attachment, one at a time; what a
  * provider or a VolumeAttachment says of it on the side changes it only while no operation of the disk is under way.
  *
- * Invariant: what is not reported and may be attached all the same is in the node's record of uncertain
+ * Invariant: what is not reported and may be attached nevertheless is in the node's record of uncertain
  * volumes (`uncertain-volumes.ts` of storage), as far as its plugin can migrate: then a crossing waits for it,
  * and the next controller finds it.
  */
@@ -31,7 +31,7 @@ export interface Attachment {
   spec: VolumeSpec | undefined;
   devicePath: string;
   confirmed: boolean;
-  /** Found on this node by an attach to another: whether any pod here wants it is asked by identity. */
+  /** Attached here, discovered while attaching elsewhere; whether a pod wants it is checked by disk identity. */
   readonly dangling: boolean;
   /** Listed in the node's `status.volumesAttached`, or about to be. */
   reported: boolean;
@@ -39,7 +39,7 @@ export interface Attachment {
   wasListed: boolean;
   /** False: only recorded for an attach that has not been asked of the provider yet. */
   asked: boolean;
-  /** A detach was tried and failed: it may have been done all the same, so it takes an attach to be sure. */
+  /** A detach was tried and failed: it may have been done nevertheless, so it takes an attach to be sure. */
   detachTried: boolean;
   /** Monotonic time of the first decision that wanted it detached. */
   detachRequestedAtMs: number | undefined;

@@ -338,7 +338,7 @@ describe("who attaches", () => {
     expect(await plane.volumesAttached("n1")).toEqual([csiName("vol-a")]);
   });
 
-  it("takes a missing CSINode for a node that is not migrated, unless the driver is at work there", async () => {
+  it("takes a missing CSINode for a node that is not migrated, unless the driver has attachments there", async () => {
     const { plane, cloud, start } = world();
     await plane.create(resources.nodes, aNode("n1"));
     await plane.create(resources.nodes, aNode("n2"));

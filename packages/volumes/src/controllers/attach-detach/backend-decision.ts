@@ -17,7 +17,7 @@ import { migratedPluginsOf } from "@longshore/storage";
 /** What the controller's gates say of the plugin. */
 export type GateState = "off" | "on" | "complete";
 
-/** Everything that bears on the decision. */
+/** Everything that affects the decision. */
 export interface BackendQuestion {
   readonly inTreePlugin: string;
   readonly driver: string;

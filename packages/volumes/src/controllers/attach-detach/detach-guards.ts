@@ -64,7 +64,7 @@ function couldBe(attachment: Attachment, unknown: UndecidedVolume, owners: Volum
   if (owners.pvNames.length === 0) return true;
   if (unknown.pvName !== undefined) return owners.pvNames.includes(unknown.pvName);
   const { claim } = unknown;
-  // A PersistentVolume without a claimRef may be the one of this claim all the same.
+  // A PersistentVolume without a claimRef may be the one of this claim nevertheless.
   if (claim === undefined || owners.claims.length < owners.pvNames.length) return true;
   return owners.claims.some(({ namespace, name }) => namespace === claim.namespace && name === claim.name);
 }

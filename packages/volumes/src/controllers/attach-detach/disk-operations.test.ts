@@ -1,6 +1,6 @@
 /** What is in whose way, and how long a failed operation waits (docs/behaviour/node-agent.md 7.1). */
 import { describe, expect, it } from "vitest";
-import { DiskOperations, isInTheWay, type OperationScope } from "./disk-operations.ts";
+import { conflictsWith, DiskOperations, type OperationScope } from "./disk-operations.ts";
 import { PendingPods } from "./pending-pods.ts";
 
 const at = (nodeName: string, isShared = false): OperationScope => ({ identity: "d", nodeName, isShared });
@@ -14,8 +14,8 @@ describe("operations of one disk", () => {
     ["shared, one node", at("n1", true), at("n1", true), true],
     ["one of the two shared", at("n1", true), at("n2"), true],
   ])("%s", (_what, a, b, expected) => {
-    expect(isInTheWay(a, b)).toBe(expected);
-    expect(isInTheWay(b, a)).toBe(expected);
+    expect(conflictsWith(a, b)).toBe(expected);
+    expect(conflictsWith(b, a)).toBe(expected);
   });
 
   it("double the delay with each failure, up to two minutes, and forget it with success", () => {

@@ -43,19 +43,19 @@ export type OperationOutcome =
 export interface DiskOperation extends OperationScope {
   readonly kind: OperationKind;
   readonly uniqueName: string;
-  /** Of an attach: what is attached for whom; its pods may go meanwhile. */
+  /** What an attach attaches, and for which pods; they may go meanwhile. */
   readonly volume: DesiredVolume | undefined;
-  /** Of an attach: nothing of the volume was asked of the provider for this node before. */
+  /** True for an attach that is the provider's first call for this volume and node. */
   readonly isFirst: boolean;
   /** Monotonic time of its start, in milliseconds. */
   readonly startedAtMs: number;
   /** The VolumeAttachment that it waits for; undefined: a call to a provider. */
   readonly attachmentName: string | undefined;
-  /** Of a VolumeAttachment: the cache says something about this operation once it has seen this version. */
+  /** Version of the VolumeAttachment from which on the cache says something about this operation. */
   readonly sinceVersion: string | undefined;
-  /** Of a detach by CSI: version of the deleting VolumeAttachment at the first look, whose error is older. */
+  /** For a detach by CSI: version of the deleting VolumeAttachment at the first look, whose error is older. */
   readonly firstVersion: string | undefined;
-  /** Of a detach by CSI: the VolumeAttachment was seen attached after its deletion was asked for. */
+  /** For a detach by CSI: the VolumeAttachment was seen attached after its deletion was requested. */
   readonly seenAttached: boolean;
   /** Set at the end of a call in the background. */
   readonly outcome: OperationOutcome | undefined;
@@ -84,15 +84,15 @@ export class DiskOperations {
     return this.#diskOf.get(attachmentName);
   }
 
-  /** Whether an operation is in the way of one with this scope. */
+  /** Whether a pending operation conflicts with one of this scope. */
   isPending(scope: OperationScope): boolean {
-    return this.of(scope.identity).some((operation) => isInTheWay(operation, scope));
+    return this.of(scope.identity).some((operation) => conflictsWith(operation, scope));
   }
 
   /** Monotonic time before which the operation is not repeated after failures, in milliseconds; 0: at once. */
   retryAtMs(kind: OperationKind, scope: OperationScope): number {
     const failed = this.#failed.get(scope.identity) ?? [];
-    return failed.find((one) => one.kind === kind && isInTheWay(one.scope, scope))?.retryAtMs ?? 0;
+    return failed.find((one) => one.kind === kind && conflictsWith(one.scope, scope))?.retryAtMs ?? 0;
   }
 
   /** Begins an operation; a failure of the other kind on the node does not delay its next try any more. */
@@ -143,7 +143,7 @@ export class DiskOperations {
   /** The operation has succeeded. */
   succeed(operation: DiskOperation): void {
     this.#end(operation);
-    this.#keepFailures(operation.identity, (failure) => !isInTheWay(failure.scope, operation));
+    this.#keepFailures(operation.identity, (failure) => !conflictsWith(failure.scope, operation));
   }
 
   /** The operation has failed. @returns milliseconds until it may be repeated */
@@ -156,7 +156,7 @@ export class DiskOperations {
   refuse(kind: OperationKind, scope: OperationScope, nowMs: number): number {
     const { identity, nodeName, isShared } = scope;
     const present = this.#failed.get(identity) ?? [];
-    const same = present.find((one) => one.kind === kind && isInTheWay(one.scope, scope));
+    const same = present.find((one) => one.kind === kind && conflictsWith(one.scope, scope));
     const failures = (same?.failures ?? 0) + 1;
     const retryInMs = backoffMs(operationBackoff, failures);
     const failure: Failure = {
@@ -166,7 +166,7 @@ export class DiskOperations {
       retryAtMs: nowMs + retryInMs,
     };
     this.#failed.set(identity, [
-      ...present.filter((one) => one.kind !== kind || !isInTheWay(one.scope, scope)),
+      ...present.filter((one) => one.kind !== kind || !conflictsWith(one.scope, scope)),
       failure,
     ]);
     return retryInMs;
@@ -191,8 +191,8 @@ export class DiskOperations {
   }
 }
 
-/** Two operations of one disk are in each other's way, unless both leave room for other nodes and are on different ones. */
-export function isInTheWay(a: OperationScope, b: OperationScope): boolean {
+/** Two operations of one disk conflict, unless both leave room for other nodes and are on different ones. */
+export function conflictsWith(a: OperationScope, b: OperationScope): boolean {
   return !(a.isShared && b.isShared) || a.nodeName === b.nodeName;
 }
 

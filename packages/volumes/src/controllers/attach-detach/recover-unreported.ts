@@ -23,7 +23,8 @@ const listTimeoutMs = 30_000;
 /** Marks the plugins whose providers have to be asked before CSI attaches anything of theirs. */
 export function expectListing(context: AttachDetachContext): void {
   for (const plugin of context.plugins.plugins) {
-    if (listsAttachments(plugin) && mayBeAtWork(context, plugin)) context.unlisted.set(plugin.pluginName, "");
+    if (listsAttachments(plugin) && mayHaveAttachments(context, plugin))
+      context.unlisted.set(plugin.pluginName, "");
   }
 }
 
@@ -33,7 +34,7 @@ export async function recoverUnreported(context: AttachDetachContext, signal: Ab
   for (const plugin of context.plugins.plugins) {
     if (!listsAttachments(plugin)) continue;
     const isFirst = context.unlisted.has(plugin.pluginName);
-    if (!isFirst && !mayBeAtWork(context, plugin)) continue;
+    if (!isFirst && !mayHaveAttachments(context, plugin)) continue;
     try {
       const listed = await withDeadline(context.env.clock, listTimeoutMs, signal, (within) =>
         plugin.listAttachments(within),
@@ -59,7 +60,7 @@ export async function recoverUnreported(context: AttachDetachContext, signal: Ab
 }
 
 /** Whether the in-tree code of the plugin may have left anything attached. */
-function mayBeAtWork(context: AttachDetachContext, plugin: VolumePlugin): boolean {
+function mayHaveAttachments(context: AttachDetachContext, plugin: VolumePlugin): boolean {
   const byCsi = new Set(
     context.caches.attachments
       .list()

@@ -177,7 +177,7 @@ describe("the node's record of uncertain volumes", () => {
     world.start();
     await world.aPod();
     await plane.pass(2_000);
-    // The call fails for the caller; half a minute later the cloud has done it all the same.
+    // The call fails for the caller; half a minute later the cloud has done it nevertheless.
     let isDone = false;
     cloud.before = (call) => {
       if (call.startsWith("detach") && !isDone) throw new CloudError("Unavailable", "timed out");
@@ -250,7 +250,7 @@ describe("a controller that stops at once", () => {
       await plane.pass(2_000);
       expect(await plane.volumesAttached("n1")).toEqual([]);
       expect(await record()).toEqual([inTreeName]);
-      // The node changes over all the same, and the provider throttles the list.
+      // The node switches nevertheless, and the provider throttles the list.
       cloud.before = () => {};
       cloud.calls.length = 0;
       await world.flip(ebs);

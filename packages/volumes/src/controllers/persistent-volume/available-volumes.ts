@@ -21,7 +21,7 @@ interface Entry {
   readonly className: string;
   readonly modes: number;
   readonly capacity: Quantity;
-  /** Of equal volumes the one that came first is taken first. */
+  /** Equal volumes are taken in the order in which they came. */
   readonly arrival: number;
   volume: Stored<PersistentVolume>;
 }

@@ -53,7 +53,7 @@ export function startClaimProtection(env: KubeEnv, { claims, pods }: ClaimProtec
   });
 }
 
-/** A pod that ends or goes may have been the last that kept a deleted claim; one that begins keeps it all the same. */
+/** A pod that ends or goes may have been the last that kept a deleted claim; one that begins keeps it nevertheless. */
 function podsThatEnd(pods: Informer<Pod>, claims: Informer<PersistentVolumeClaim>): Source {
   const deletingClaimsOf = (pod: Pod) => claimKeysOf(pod).filter((key) => isDeleting(claims.get(key) ?? {}));
   return watches(pods, (pod) => (hasPodStopped(pod) ? deletingClaimsOf(pod) : []), {

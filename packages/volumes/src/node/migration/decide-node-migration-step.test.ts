@@ -50,7 +50,7 @@ describe("the step of a node's migration", () => {
   it.each<[string, ObservedMigration, object]>([
     ["nothing is to be done on the way that is wanted", node(there), apply("csi")],
     [
-      "a plugin with volumes in hand is held",
+      "a plugin with managed volumes is held",
       node({ ...toCsi, isFree: false, heldBy: ["v"] }),
       apply("in-tree", ["v"], true),
     ],
@@ -116,7 +116,7 @@ describe("the step of a node's migration", () => {
       { step: "endAnnouncement" },
     ],
     [
-      "at the start nothing is in hand: disk and objects decide",
+      "at the start nothing is managed: disk and objects decide",
       node({ ...toCsi, isFree: false, left: undefined }, start),
       { step: "look", inTreeName },
     ],

@@ -1,14 +1,14 @@
 /**
- * What comes next in the migration of this node: its CSINode annotation says which plugins are CSI's, its volume
- * manager does the same, and both change over to what the gates want once nothing is left on the old way.
+ * Decides the next step of this node's migration: its CSINode annotation says which plugins are CSI's, its volume
+ * manager does the same, and both switch to what the gates want once nothing is left on the current path.
  *
  *     suspend ─► look ─► announce (to CSI only) ─► write annotation ─► end announcement ─► apply
- *        └── held: what is there stays on its way ───────────────────────────────────────────┘
+ *        └── held: what is there stays on its path ──────────────────────────────────────────┘
  *
  * Invariants
- *  - The annotation and the volume manager agree: volumes of a plugin are not taken on while its
- *    annotation is being changed, and go the new way only once it is stored.
- *  - A plugin changes over only when none of its volumes is attached or mounted here on the old way, or in
+ *  - The annotation and the volume manager agree: volumes of a plugin are not admitted while its
+ *    annotation is being changed, and take the new path only once it is stored.
+ *  - A plugin switches only when none of its volumes is attached or mounted here on the current path, or in
  *    `volumesInUse`, and, to CSI, only after the Node has announced it: the controller begins no in-tree attach from then on.
  * Source: docs/behaviour/node-agent.md 2.4; docs/contract.md, "C1 over C5"; docs/decisions/0019.
  */
@@ -30,11 +30,11 @@ export interface ObservedPlugin {
   readonly inTreeName: string;
   /** By the gates. */
   readonly wanted: VolumePath;
-  /** The way that is in force; at the start by the CSINode's annotation, undefined where there is no CSINode. */
+  /** The active path; at the start by the CSINode's annotation, undefined where there is no CSINode. */
   readonly current: VolumePath | undefined;
-  /** The volume manager has nothing of it in hand on its current way. */
+  /** The volume manager manages none of its volumes on its current path. */
   readonly isFree: boolean;
-  /** Nothing of it is taken on. */
+  /** None of its volumes is admitted. */
   readonly isSuspended: boolean;
   /** What held it the last time. */
   readonly heldBy: readonly string[];
@@ -63,7 +63,7 @@ export interface ObservedMigration {
 export interface PluginVerdict {
   readonly inTreeName: string;
   readonly path: VolumePath;
-  /** The names that hold it on its way; none where nothing does. */
+  /** The names that hold it on its path; none where nothing does. */
   readonly heldBy: readonly string[];
 }
 
@@ -71,7 +71,7 @@ export interface PluginVerdict {
 export type NodeMigrationStep =
   | { readonly step: "recordFailure"; readonly error: unknown }
   | { readonly step: "wait"; readonly ms: number }
-  /** Take nothing of the plugin on. */
+  /** Admit no volume of the plugin. */
   | { readonly step: "suspend"; readonly inTreeName: string }
   /** Read from Node, disk and VolumeAttachments what is left of the plugin. */
   | { readonly step: "look"; readonly inTreeName: string }
@@ -80,7 +80,7 @@ export type NodeMigrationStep =
   /** Make the CSINode list exactly these plugins. */
   | { readonly step: "writeAnnotation"; readonly migrated: readonly string[] }
   | { readonly step: "endAnnouncement" }
-  /** Put the ways in force; look again after `recheckMs` if that is set. */
+  /** Activate the paths; look again after `recheckMs` if that is set. */
   | {
       readonly step: "apply";
       readonly verdicts: readonly PluginVerdict[];
@@ -107,9 +107,9 @@ function verdictOf(
   isInitialised: boolean,
 ): PluginVerdict | NodeMigrationStep {
   if (current === wanted) return { inTreeName, path: wanted, heldBy: [] };
-  // What the volume manager has in hand holds the plugin without a request to the API server.
+  // A managed volume holds the plugin without a request to the API server.
   if (isInitialised && current !== undefined && !isFree) return { inTreeName, path: current, heldBy };
-  // Before the look: what it shows to be gone must not come back until the decision is in force.
+  // Before the look: what it shows to be gone must not come back until the decision is active.
   if (!isSuspended) return { step: "suspend", inTreeName };
   if (left === undefined) return { step: "look", inTreeName };
   const verdict: Verdict = decideMigration({ wanted, annotated: current, left: left.names });
@@ -119,7 +119,7 @@ function verdictOf(
   return { inTreeName, path: wanted, heldBy: [] };
 }
 
-/** All is known: the annotation first, then the announcement goes, then the ways are in force. */
+/** All is known: the annotation first, then the announcement goes, then the paths are active. */
 function stepFor(
   { written, mayBeAnnounced, plugins }: ObservedMigration,
   verdicts: readonly PluginVerdict[],

@@ -1,7 +1,7 @@
 /** The plugins of a node that can migrate: which way they are to go, and what is known of those that are held. */
 import { migrationGates } from "@longshore/translation";
+import type { ManagedVolumes, VolumeChange } from "../volume-manager/managed-volumes.ts";
 import type { VolumePath } from "../volume-manager/volume-paths.ts";
-import type { VolumeChange, VolumesInHand } from "../volume-manager/volumes-in-hand.ts";
 import type { ObservedPlugin, PluginVerdict } from "./decide-node-migration-step.ts";
 import type { PluginPath } from "./migration-condition.ts";
 import type { PathsInForce } from "./paths-in-force.ts";
@@ -48,14 +48,14 @@ export class MigratingPlugins {
 
   /** The plugins as a pass sees them. @param annotated the way by the CSINode; left out: the one in force */
   observe(
-    inHand: VolumesInHand | undefined,
+    managed: ManagedVolumes | undefined,
     annotated: (inTreeName: string) => VolumePath | undefined = (name) => this.#paths.of(name),
   ): readonly ObservedPlugin[] {
     return this.#plugins.map((plugin) => {
       const { inTreeName, wanted } = plugin;
       const heldBy = this.#heldBy.get(inTreeName) ?? [];
       const current = annotated(inTreeName);
-      const isFree = inHand?.nothingMounted(this.#paths.of(inTreeName), plugin) ?? false;
+      const isFree = managed?.nothingMounted(this.#paths.of(inTreeName), plugin) ?? false;
       const isSuspended = !this.#paths.isDecided(inTreeName);
       return { inTreeName, wanted, current, isFree, isSuspended, heldBy, left: undefined };
     });

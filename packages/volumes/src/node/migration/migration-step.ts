@@ -1,7 +1,7 @@
 /**
- * Which way the volumes of one in-tree plugin go on this node: by its in-tree code or by CSI. The
- * gates say what is wanted; what is still attached or mounted says whether the node may change over.
- * docs/contract.md, "C1 over C5". Nothing changes over while a volume of the plugin is there on the old way.
+ * Which path the volumes of one in-tree plugin take on this node: its in-tree code or CSI. The
+ * gates say what is desired; what is still attached or mounted says whether the node may switch.
+ * docs/contract.md, "C1 over C5". Nothing switches while a volume of the plugin is there on the current path.
  */
 import type { VolumePath } from "../volume-manager/volume-paths.ts";
 
@@ -11,7 +11,7 @@ export interface MigrationFacts {
   readonly wanted: VolumePath;
   /** By the CSINode's annotation; undefined: there is no CSINode. */
   readonly annotated: VolumePath | undefined;
-  /** Names of volumes that are attached or mounted (or may be), by the way they came. */
+  /** Names of volumes that are attached or mounted (or may be), by their path. */
   readonly left: Readonly<Record<VolumePath, readonly string[]>>;
 }
 
@@ -21,7 +21,7 @@ export type MigrationStep =
   /** Stay on `path`, for these volumes. */
   | { readonly kind: "held"; readonly path: VolumePath; readonly volumes: readonly string[] };
 
-/** Decides the way; a node without a CSINode is on whatever way its volumes came. */
+/** Decides the path; a node without a CSINode is on the path of its volumes. */
 export function decideMigration({ wanted, annotated, left }: MigrationFacts): MigrationStep {
   const other: VolumePath = wanted === "csi" ? "in-tree" : "csi";
   if (annotated === wanted) return { kind: "settled", path: wanted };

@@ -4,7 +4,7 @@ import type { Host, RuntimeEnv } from "@longshore/runtime";
 import type { CsiNodeWriter } from "../csi-node/csi-node-writer.ts";
 import type { PathsInForce } from "./paths-in-force.ts";
 
-/** Seams, what it changes, and whom it reports to. */
+/** Seams, what it changes, and where it reports. */
 export interface NodeMigrationEnv extends RuntimeEnv {
   readonly kube: KubeClient;
   readonly host: Host;

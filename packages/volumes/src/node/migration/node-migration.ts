@@ -17,7 +17,7 @@ import {
 } from "@longshore/kube";
 import { backoffMs, type Component, errorChain } from "@longshore/runtime";
 import { migratedPluginsOf } from "@longshore/storage";
-import type { VolumesInHand } from "../volume-manager/volumes-in-hand.ts";
+import type { ManagedVolumes } from "../volume-manager/managed-volumes.ts";
 import { ChangingOver } from "./changing-over.ts";
 import {
   decideNodeMigrationStep,
@@ -42,7 +42,7 @@ export class NodeMigration implements Component {
   readonly #status: MigrationStatus;
   readonly #changingOver: ChangingOver;
   readonly #controller: Controller;
-  #inHand: VolumesInHand | undefined;
+  #managed: ManagedVolumes | undefined;
   #unsubscribe: () => void = () => {};
   #isInitialised = false;
   /** What the CSINode's annotation lists for certain. */
@@ -72,9 +72,9 @@ export class NodeMigration implements Component {
   }
 
   /** The volume manager, once it is there. */
-  follow(inHand: VolumesInHand): void {
-    this.#inHand = inHand;
-    this.#unsubscribe = inHand.onVolumeChange((change) => {
+  follow(managed: ManagedVolumes): void {
+    this.#managed = managed;
+    this.#unsubscribe = managed.onVolumeChange((change) => {
       if (!this.#isInitialised) return;
       this.#plugins.hear(change);
       this.wake();
@@ -98,7 +98,7 @@ export class NodeMigration implements Component {
   // Observe
 
   async #observe(signal: AbortSignal): Promise<ObservedMigration> {
-    const plugins = this.#plugins.observe(this.#inHand);
+    const plugins = this.#plugins.observe(this.#managed);
     const nowMs = this.#env.clock.monotonicMs();
     const observed = { nowMs, ...this.#progress(), plugins, failure: undefined };
     // Only at the start: afterwards the ways in force are what this agent has written.
@@ -107,7 +107,7 @@ export class NodeMigration implements Component {
       const csiNode = await this.#env.csiNode.read(signal);
       const listed = migratedPluginsOf(csiNode);
       const annotated = (name: string) => csiNode && (listed.has(name) ? "csi" : "in-tree");
-      return { ...observed, plugins: this.#plugins.observe(this.#inHand, annotated) };
+      return { ...observed, plugins: this.#plugins.observe(this.#managed, annotated) };
     } catch (error) {
       signal.throwIfAborted();
       return { ...observed, failure: { error } };
@@ -128,7 +128,7 @@ export class NodeMigration implements Component {
     observed: ObservedMigration,
     looked?: { readonly inTreeName: string; readonly left: LookedAt },
   ): { readonly observed: ObservedMigration } {
-    const now = this.#plugins.observe(this.#inHand);
+    const now = this.#plugins.observe(this.#managed);
     const plugins = observed.plugins.map((seen, index): ObservedPlugin => {
       const { isFree, isSuspended } = now[index] ?? seen;
       const left = seen.inTreeName === looked?.inTreeName ? looked.left : seen.left;
@@ -185,7 +185,7 @@ export class NodeMigration implements Component {
     return this.#attempted(observed, pass, async () => {
       const plugin = this.#plugins.get(inTreeName);
       if (plugin === undefined) return this.#again(observed);
-      const isMerelyWanted = (name: string) => this.#inHand?.isMerelyWanted(name) ?? false;
+      const isMerelyWanted = (name: string) => this.#managed?.isMerelyWanted(name) ?? false;
       const left = await lookAtPlugin({ ...this.#env, isMerelyWanted }, plugin, announcement, pass.signal);
       return this.#again(observed, { inTreeName, left });
     });
@@ -221,7 +221,7 @@ export class NodeMigration implements Component {
   #resumeUnchanged(): void {
     if (this.#written?.join() !== this.#plugins.onCsi().join()) return;
     this.#plugins.resume();
-    this.#inHand?.pathsChanged();
+    this.#managed?.pathsChanged();
   }
 
   #apply(verdicts: readonly PluginVerdict[], recheckMs: number | undefined): Next<ObservedMigration> {
@@ -237,7 +237,7 @@ export class NodeMigration implements Component {
       for (const { verdict, isSwitched } of taken) if (isSwitched) this.#status.switched(verdict);
     }
     this.#status.report(this.#plugins.report());
-    if (isFirst || taken.some(({ wasSuspended }) => wasSuspended)) this.#inHand?.pathsChanged();
+    if (isFirst || taken.some(({ wasSuspended }) => wasSuspended)) this.#managed?.pathsChanged();
     return recheckMs === undefined ? settled : { requeueAfterMs: recheckMs };
   }
 }

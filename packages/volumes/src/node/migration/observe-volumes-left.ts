@@ -12,8 +12,8 @@ import { globalMountsDirectory, volumeIDOfGlobalMount } from "../../plugins/aws-
 import { awsEbsPluginName } from "../../plugins/aws-ebs/ebs-volume-id.ts";
 import { csiPluginName, parseCsiVolumeName } from "../../plugins/csi/csi-names.ts";
 import { readVolData, type VolData } from "../../plugins/csi/vol-data.ts";
+import type { PluginNames } from "../volume-manager/managed-volumes.ts";
 import type { VolumePath } from "../volume-manager/volume-paths.ts";
-import type { PluginNames } from "../volume-manager/volumes-in-hand.ts";
 
 /** What the observation needs. */
 export interface VolumesLeftEnv {

@@ -21,7 +21,7 @@ export type RegistrationAttempt =
   /** The registrar has answered; `refusal`: why its plugin cannot be registered. */
   | {
       readonly stage: "asked";
-      /** Of the socket by which it was asked. */
+      /** Identity of the socket through which the registrar was asked. */
       readonly identity: string;
       readonly type: string;
       readonly candidate: PluginCandidate;

@@ -322,7 +322,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("asks no registrar while nothing may be registered, and deregisters all the same", async () => {
+  it("asks no registrar while nothing may be registered, and deregisters nevertheless", async () => {
     const world = await registrationWorld();
     world.host.placeSocket(path("a"));
     const registration = world.start();

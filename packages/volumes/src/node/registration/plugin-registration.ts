@@ -41,7 +41,7 @@ export class PluginRegistrationError extends Error {
 type Env = RuntimeEnv & { readonly host: Host; readonly connector: CsiConnector };
 
 interface Registered {
-  /** Of the socket by which it was registered. */
+  /** Identity of the socket through which the plugin was registered. */
   readonly identity: string;
   readonly name: string;
   readonly handler: RegistrationHandler;

@@ -72,7 +72,7 @@ function startPause(
   signal.addEventListener("abort", cancel, { once: true });
   const ignore = () => {};
   const watch = env.host.watchDirectory(directory, controller.signal).catch(async () => {
-    // A watch that cannot be had leaves the periodic look.
+    // Without a watch the periodic scan remains.
     await abortable(new Promise<void>(() => {}), controller.signal).catch(ignore);
   });
   const timeout = env.clock.sleep(rescanMs, controller.signal).catch(ignore);

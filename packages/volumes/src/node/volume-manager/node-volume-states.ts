@@ -3,11 +3,11 @@ import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { ActualState } from "./actual-state.ts";
 import type { DesiredState } from "./desired-state.ts";
 import type { Leftovers } from "./leftovers/leftovers.ts";
+import type { PluginNames } from "./managed-volumes.ts";
 import type { NodePods } from "./pods/node-pods.ts";
 import type { VolumePath } from "./volume-paths.ts";
 import type { MountsInFlight } from "./volumes/mounts-in-flight.ts";
 import type { VolumeRecords } from "./volumes/volume-records.ts";
-import type { PluginNames } from "./volumes-in-hand.ts";
 
 /** All that the volume manager knows. */
 export interface NodeVolumeStates {

@@ -21,6 +21,7 @@ import { type ActualChange, ActualState } from "./actual-state.ts";
 import { DesiredState, type DesiredVolume } from "./desired-state.ts";
 import { LeftoverController } from "./leftovers/leftover-controller.ts";
 import { Leftovers } from "./leftovers/leftovers.ts";
+import type { ManagedVolumes, PluginNames, VolumeChange } from "./managed-volumes.ts";
 import {
   mountedVolumesOf,
   type NodeVolumeStates,
@@ -38,11 +39,10 @@ import { VolumeWaits } from "./volume-waits.ts";
 import { MountsInFlight } from "./volumes/mounts-in-flight.ts";
 import { VolumeController } from "./volumes/volume-controller.ts";
 import { VolumeRecords, wholeVolume } from "./volumes/volume-records.ts";
-import type { PluginNames, VolumeChange, VolumesInHand } from "./volumes-in-hand.ts";
 import { waitForVolumes } from "./wait-for-volumes.ts";
 
 /** Runs the volumes of one node. */
-export class VolumeManager implements VolumesInHand, Component {
+export class VolumeManager implements ManagedVolumes, Component {
   readonly #env: VolumeManagerEnv;
   readonly #options: VolumeManagerOptions;
   readonly #states: NodeVolumeStates = {
@@ -142,7 +142,7 @@ export class VolumeManager implements VolumesInHand, Component {
     await waitForVolumes({ ...this.#states, clock, csiDrivers, waits: this.#waits }, pod, signal);
   }
 
-  // VolumesInHand
+  // ManagedVolumes
 
   nothingMounted(path: VolumePath, plugin: PluginNames): boolean {
     return this.#isRestored && nothingMounted(this.#states, path, plugin);

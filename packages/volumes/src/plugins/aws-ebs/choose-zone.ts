@@ -10,7 +10,7 @@ export const regionLabels = [
   "failure-domain.beta.kubernetes.io/region",
 ] as const;
 
-/** What bears on the choice of a zone. */
+/** What affects the choice of a zone. */
 export interface ZoneRequest {
   /** `zone` or `zones` of the storage class. */
   readonly parameterZones: readonly string[] | undefined;

@@ -131,7 +131,7 @@ function readParameters(parameters: Readonly<Record<string, string>>): EbsParame
         break;
       default:
         throw new EbsVolumeError(
-          `invalid option "${name}" for volume plugin ${awsEbsPluginName}: take it out of the StorageClass`,
+          `invalid option "${name}" for volume plugin ${awsEbsPluginName}: remove it from the StorageClass`,
         );
     }
   }

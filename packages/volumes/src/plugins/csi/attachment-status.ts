@@ -23,7 +23,7 @@ export function attachVerdict(attachment: Stored<VolumeAttachment> | undefined):
 
 /**
  * Whether the volume is detached.
- * @param seenAttached the object was seen attached after its deletion was asked for: only then does
+ * @param seenAttached the object was seen attached after its deletion was requested: only then does
  *   `attached: false` say that the detach is done, and not that an attach never ended
  */
 export function detachVerdict(

@@ -183,7 +183,7 @@ function endAttach(
     failAttach({ operation, message }) {
       const { volume } = operation;
       if (volume !== undefined) {
-        // It may be attached all the same, and is detached when no pod wants it (docs/behaviour/controllers.md A7).
+        // It may be attached nevertheless, and is detached when no pod wants it (docs/behaviour/controllers.md A7).
         actual.put({ ...attachmentOf(volume), devicePath: "", confirmed: false });
       }
       return fail(operation, "Attach", message);

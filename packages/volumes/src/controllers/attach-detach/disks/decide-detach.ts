@@ -110,14 +110,14 @@ function refusalOf(
   live: NonNullable<NonNullable<ObservedDisk["evidence"]>["detach"]> | NoEvidence,
 ): { readonly message: string; readonly isNodeEvent: boolean } | undefined {
   if (live.kind === "failed") return { message: live.message, isNodeEvent: false };
-  const { nodeName, uniqueName, isInUse, driverAtWork } = live;
+  const { nodeName, uniqueName, isInUse, activeDriver } = live;
   if (isInUse) {
     return { message: `volume ${uniqueName} is still in use by node ${nodeName}`, isNodeEvent: false };
   }
-  if (driverAtWork === undefined) return undefined;
+  if (activeDriver === undefined) return undefined;
   const message =
     `Volume ${uniqueName} is not detached from node ${nodeName}: its CSINode is missing although driver ` +
-    `${driverAtWork} has VolumeAttachments there, so who is responsible is unknown; restart the kubelet to write it again`;
+    `${activeDriver} has VolumeAttachments there, so who is responsible is unknown; restart the kubelet to write it again`;
   return { message, isNodeEvent: true };
 }
 

@@ -135,7 +135,7 @@ const detachEvidence = (fields: Partial<DetachEvidence> = {}): DetachEvidence =>
   nodeName: "n1",
   uniqueName: inTreeName,
   isInUse: false,
-  driverAtWork: undefined,
+  activeDriver: undefined,
   hasVolumeAttachment: false,
   ...fields,
 });
@@ -311,7 +311,7 @@ const detaches: readonly Case[] = [
   ],
   [
     "the CSINode is missing although the driver is at work",
-    { attachments: [unlisted()], evidence: { detach: detachEvidence({ driverAtWork: driver }) } },
+    { attachments: [unlisted()], evidence: { detach: detachEvidence({ activeDriver: driver }) } },
     {
       step: "refuseDetach",
       message: expect.stringContaining("its CSINode is missing") as string,
@@ -702,7 +702,7 @@ const operations: readonly (readonly [string, ObservedOperation, Partial<DiskSte
     { step: "noteDetaching", firstVersion: "5", seenAttached: true },
   ],
   [
-    "an error of before the DELETE does not count",
+    "an error from before the DELETE does not count",
     underWay(detaching({ firstVersion: "5", seenAttached: true }), deleting(withError)),
     waits("VolumeAttachment csi-1", volumeAttachmentTimeoutMs - 1_000),
   ],
@@ -777,7 +777,7 @@ describe("the decision on one disk", () => {
   });
 });
 
-/** All combinations of what bears on a detach: the rules that no combination may break. */
+/** All combinations of what affects a detach: the rules that no combination may break. */
 describe("no combination of facts", () => {
   const either = [false, true];
   const combinations = either.flatMap((isWanted) =>

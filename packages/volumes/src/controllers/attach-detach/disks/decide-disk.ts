@@ -6,7 +6,7 @@
  * Detach comes first, so that a disk whose pod moved is freed. Of several nodes the first with something to do goes first;
  * what waits on one node holds up no other, unless the disk may have one writer.
  */
-import { isInTheWay } from "../disk-operations.ts";
+import { conflictsWith } from "../disk-operations.ts";
 import { decideAttach } from "./decide-attach.ts";
 import { decideDetach } from "./decide-detach.ts";
 import { decideOperation } from "./decide-operation.ts";
@@ -39,7 +39,7 @@ function* candidates(observed: ObservedDisk): Iterable<DiskStep> {
   }
   const isPending = (scope: { readonly nodeName: string; readonly isShared: boolean }) =>
     observed.operations.some(({ operation }) =>
-      isInTheWay(operation, { identity: observed.identity, ...scope }),
+      conflictsWith(operation, { identity: observed.identity, ...scope }),
     );
   for (const attachment of observed.attachments) {
     const step = decideDetach(observed, attachment, isPending(attachment));

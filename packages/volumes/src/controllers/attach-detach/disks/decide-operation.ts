@@ -49,11 +49,11 @@ function ofAttach({ operation, volumeAttachment, isCacheCurrent }: ObservedOpera
   return verdict.kind === "failed" ? failed(operation, textOf(operation, verdict.message)) : undefined;
 }
 
-/** Only a change that is seen after the DELETE says something about this detach: an error of before does not. */
+/** Only a change that is seen after the DELETE says something about this detach: an earlier error does not. */
 function ofDetach({ operation, volumeAttachment, isCacheCurrent }: ObservedOperation): DiskStep | undefined {
   if (!isCacheCurrent) return undefined;
   if (volumeAttachment === undefined) return { step: "forgetAttachment", operation };
-  // The cache is behind the DELETE: what it shows is the state of before.
+  // The cache is behind the DELETE: what it shows is the earlier state.
   if (!isDeleting(volumeAttachment)) return undefined;
   const version = volumeAttachment.metadata.resourceVersion;
   const firstVersion = operation.firstVersion ?? version;

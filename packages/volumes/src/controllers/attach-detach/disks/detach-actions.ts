@@ -153,7 +153,7 @@ function endDetach(
   const { actual, desired, operations, env } = context;
   const fail = (operation: DiskOperation, message: string) => {
     const attachment = actual.get(operation.nodeName, operation.uniqueName);
-    // It may be detached all the same: what a pod wants again is attached again before it is listed.
+    // It may be detached nevertheless: what a pod wants again is attached again before it is listed.
     if (attachment !== undefined && !isWanted(attachment, desired)) actual.setReported(attachment, true);
     const retryInMs = operations.fail(operation, env.clock.monotonicMs());
     env.logger.warn("volume_detach failed", { volume: operation.identity, retryInMs, error: message });

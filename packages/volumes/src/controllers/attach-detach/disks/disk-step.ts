@@ -82,7 +82,7 @@ type OperationStep =
       readonly currentNode: string;
       readonly devicePath: string;
     }
-  /** Takes down what a VolumeAttachment says after its deletion was asked for. */
+  /** Takes down what a VolumeAttachment says after its deletion was requested. */
   | {
       readonly step: "noteDetaching";
       readonly operation: DiskOperation;

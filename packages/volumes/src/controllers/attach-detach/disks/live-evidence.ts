@@ -11,7 +11,7 @@ import { type AttachDetachContext, formsAttached } from "../attach-detach-contex
 import { listsPlugin } from "../backend-decision.ts";
 import type { DesiredVolume } from "../desired-state.ts";
 import { isOutOfService, nodeUses } from "../detach-guards.ts";
-import { readDriversAtWork } from "../pods/read-csi-node.ts";
+import { readActiveDrivers } from "../pods/read-csi-node.ts";
 import { csiAttachmentName, type VolumeIdentity } from "../volume-identity.ts";
 import type { VolumeOnNode } from "./disk-step.ts";
 
@@ -23,7 +23,7 @@ export interface DetachEvidence extends VolumeOnNode {
   readonly kind: "before detach";
   readonly isInUse: boolean;
   /** The node's CSINode is missing although this driver has VolumeAttachments there. */
-  readonly driverAtWork: string | undefined;
+  readonly activeDriver: string | undefined;
   /** CSI has a VolumeAttachment for the disk there. */
   readonly hasVolumeAttachment: boolean;
 }
@@ -68,7 +68,7 @@ export async function readBeforeDetach(
   signal: AbortSignal,
 ): Promise<DetachEvidence | NoEvidence> {
   const { nodeName, uniqueName } = attachment;
-  const nothing = { isInUse: false, driverAtWork: undefined };
+  const nothing = { isInUse: false, activeDriver: undefined };
   return orFailure(context, { nodeName, uniqueName }, "before detach", signal, async (within) => {
     const onNode = asks.asksNode ? await readNode(context, attachment, within) : nothing;
     const hasVolumeAttachment =
@@ -82,20 +82,20 @@ async function readNode(
   context: AttachDetachContext,
   attachment: Attachment,
   signal: AbortSignal,
-): Promise<Pick<DetachEvidence, "isInUse" | "driverAtWork">> {
+): Promise<Pick<DetachEvidence, "isInUse" | "activeDriver">> {
   const { nodeName } = attachment;
   const { kube } = context.env;
   const node = await kube.get(resources.nodes, { name: nodeName }, { signal });
-  if (node === undefined) return { isInUse: false, driverAtWork: undefined };
+  if (node === undefined) return { isInUse: false, activeDriver: undefined };
   if (nodeUses(node, attachment, formsAttached(context, attachment))) {
-    return { isInUse: true, driverAtWork: undefined };
+    return { isInUse: true, activeDriver: undefined };
   }
   const { inTreePlugin } = context.ownersOf(attachment);
   const driver = inTreePlugin === undefined ? undefined : gatesOfPlugin(inTreePlugin)?.driverName;
-  if (driver === undefined || context.settings.compat) return { isInUse: false, driverAtWork: undefined };
+  if (driver === undefined || context.settings.compat) return { isInUse: false, activeDriver: undefined };
   const csiNode = await kube.get(resources.csiNodes, { name: nodeName }, { signal });
-  const drivers = csiNode === undefined ? await readDriversAtWork(context, nodeName, signal) : [];
-  return { isInUse: false, driverAtWork: drivers.includes(driver) ? driver : undefined };
+  const drivers = csiNode === undefined ? await readActiveDrivers(context, nodeName, signal) : [];
+  return { isInUse: false, activeDriver: drivers.includes(driver) ? driver : undefined };
 }
 
 /**

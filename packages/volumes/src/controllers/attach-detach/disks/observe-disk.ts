@@ -15,7 +15,7 @@ import type { DiskOperation, OperationScope } from "../disk-operations.ts";
 import { csiAttachmentName, provisionalIdentity, type VolumeIdentity } from "../volume-identity.ts";
 import type { LiveEvidence } from "./live-evidence.ts";
 
-/** One attachment of the disk, certain or not, and what bears on its detach. */
+/** One attachment of the disk, certain or not, and what affects its detach. */
 export interface ObservedAttachment {
   readonly nodeName: string;
   readonly uniqueName: string;
@@ -46,7 +46,7 @@ export interface ObservedAttachment {
   readonly retryAtMs: number;
 }
 
-/** The disk as wanted on one node, and what bears on its attach. */
+/** The disk as wanted on one node, and what affects its attach. */
 export interface ObservedDemand {
   readonly nodeName: string;
   readonly uniqueName: string;
@@ -114,7 +114,7 @@ export function observeDisk(
   };
 }
 
-/** What is in the way of an operation on the attachment. */
+/** What conflicts with an operation on the attachment. */
 export function scopeOf({
   identity,
   nodeName,

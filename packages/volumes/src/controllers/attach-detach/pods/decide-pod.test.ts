@@ -77,7 +77,7 @@ function csiNode(migrated: string | undefined, drivers: readonly string[] = [dri
     metadata: { name: "n1", ...(migrated === undefined ? {} : { annotations }) },
     spec: { drivers: drivers.map((name) => ({ name, nodeID: "i" })) },
   };
-  return { kind: "read", csiNode: node, driversAtWork: [] };
+  return { kind: "read", csiNode: node, activeDrivers: [] };
 }
 
 /** The earlier decision for this pod. */
@@ -109,7 +109,7 @@ const unknown = (reason: string, known: object = { identity: csiName }) => ({
   reason: expect.stringContaining(reason),
   ...known,
 });
-const missing: LiveCsiNode = { kind: "read", csiNode: undefined, driversAtWork: [] };
+const missing: LiveCsiNode = { kind: "read", csiNode: undefined, activeDrivers: [] };
 
 type Case = readonly [rule: string, observed: Partial<ObservedPod>, step: object];
 const cases: readonly Case[] = [
@@ -160,7 +160,7 @@ const cases: readonly Case[] = [
   ["A5.7: a missing CSINode is in-tree", { live: missing }, wants(inTree)],
   [
     "A5.7: unless the driver is at work there",
-    { live: { kind: "read", csiNode: undefined, driversAtWork: [driver] }, isReported: true },
+    { live: { kind: "read", csiNode: undefined, activeDrivers: [driver] }, isReported: true },
     wants(unknown("is missing although driver")),
   ],
   [

@@ -1,5 +1,5 @@
 /**
- * What one pod wants attached, and by whom. Pure. Source: docs/behaviour/controllers.md A3-A5; docs/contract.md.
+ * What one pod wants attached, and by which path. Pure. Source: docs/behaviour/controllers.md A3-A5; docs/contract.md.
  *
  * Invariants
  *  - C1: while the node uses the disk in the form in which it is attached, the path that attached it stays
@@ -155,7 +155,7 @@ function newDecision(
   }
   if (live === undefined) return unread;
   if (live.kind === "failed") return live;
-  const driverHasAttachments = live.driversAtWork.includes(driver);
+  const driverHasAttachments = live.activeDrivers.includes(driver);
   return decideBackend({ ...question, csiNode: live.csiNode, driverHasAttachments });
 }
 

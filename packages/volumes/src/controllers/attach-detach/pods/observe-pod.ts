@@ -51,7 +51,7 @@ export interface ObservedPodVolume {
   readonly migratable: MigratableVolume | undefined;
 }
 
-/** One pod, and all that bears on what it wants attached. */
+/** One pod, and all that affects what it wants attached. */
 export interface ObservedPod {
   /** Undefined: it is gone. */
   readonly pod: Stored<Pod> | undefined;

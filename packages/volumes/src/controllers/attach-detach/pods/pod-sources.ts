@@ -1,4 +1,4 @@
-/** Everything that changes what a pod wants attached, and by whom. Source: docs/behaviour/controllers.md A3, A5. */
+/** Everything that changes what a pod wants attached, and by which path. Source: docs/behaviour/controllers.md A3, A5. */
 import {
   keyOf,
   type Node,
@@ -42,7 +42,7 @@ function ofPods(context: AttachDetachContext): Source {
   );
 }
 
-/** Whether the change of a pod bears on what it wants; the rest of its status does not. */
+/** Whether the change of a pod affects what it wants; the rest of its status does not. */
 function changesDemand(before: Stored<Pod>, after: Stored<Pod>): boolean {
   return (
     before === after ||

@@ -13,7 +13,7 @@ export type LiveCsiNode =
       /** Undefined only when the API server answered 404. */
       readonly csiNode: CSINode | undefined;
       /** Drivers that VolumeAttachments join to the node; asked only where the CSINode is missing. */
-      readonly driversAtWork: readonly string[];
+      readonly activeDrivers: readonly string[];
     }
   | { readonly kind: "failed"; readonly reason: string };
 
@@ -28,8 +28,8 @@ export async function readCsiNode(
     return await withDeadline(env.clock, decisionTimeoutMs, signal, async (within) => {
       const csiNode = await env.kube.get(resources.csiNodes, { name: nodeName }, { signal: within });
       const isAsked = csiNode === undefined && !settings.compat;
-      const driversAtWork = isAsked ? await readDriversAtWork(context, nodeName, within) : [];
-      return { kind: "read", csiNode, driversAtWork };
+      const activeDrivers = isAsked ? await readActiveDrivers(context, nodeName, within) : [];
+      return { kind: "read", csiNode, activeDrivers };
     });
   } catch (error) {
     if (signal.aborted) throw error;
@@ -38,7 +38,7 @@ export async function readCsiNode(
 }
 
 /** Drivers that VolumeAttachments join to the node, by a live list. */
-export async function readDriversAtWork(
+export async function readActiveDrivers(
   context: Pick<AttachDetachContext, "env">,
   nodeName: string,
   signal: AbortSignal,

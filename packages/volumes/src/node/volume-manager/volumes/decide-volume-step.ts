@@ -30,7 +30,7 @@ export interface AttachmentView {
   readonly isReported: boolean;
   /** The cached Node lists it as attached, and was not proved wrong by the live one. */
   readonly isListed: boolean;
-  /** Monotonic time in milliseconds at which the live Node is read all the same; undefined: not set. */
+  /** Monotonic time in milliseconds at which the live Node is read in any case; undefined: not set. */
   readonly lookAtMs: number | undefined;
 }
 

@@ -100,7 +100,7 @@ test("a driver that cannot grow it yet is asked again in the next phase", async 
   expect((await claim())?.status?.capacity).toEqual({ storage: "1Gi" });
 });
 
-test("a volume that cannot grow as it is used is mounted all the same", async () => {
+test("a volume that cannot grow as it is used is mounted nevertheless", async () => {
   const { env, events, claim } = await world("1Gi");
   const refusing = plugin(async () => {
     throw new FailedPreconditionError("in use");

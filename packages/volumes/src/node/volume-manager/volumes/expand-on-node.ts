@@ -27,7 +27,7 @@ export interface NodeExpandEnv {
   readonly events: Pick<EventRecorder, "event">;
 }
 
-/** The claim of a volume that is to grow cannot be had. */
+/** The claim of a volume that is to be expanded was not found. */
 export class ClaimMissingError extends Error {
   override readonly name = "ClaimMissingError";
 }

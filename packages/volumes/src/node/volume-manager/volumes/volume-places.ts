@@ -75,5 +75,5 @@ export async function checkedMountError(host: Host, path: string, error: unknown
   } catch {
     // What cannot be looked at may be mounted.
   }
-  return new UncertainProgressError(`${path} may be mounted all the same`, { cause: error });
+  return new UncertainProgressError(`${path} may be mounted nevertheless`, { cause: error });
 }

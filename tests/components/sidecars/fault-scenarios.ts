@@ -4,14 +4,14 @@ import { SeededRandom } from "@longshore/runtime";
 import type { CrashWorld } from "./crash-world.ts";
 import { type ApiFault, type FaultyRequest, noAnswer, refused } from "./faulty-client.ts";
 
-/** One story; `begin` starts its fault and returns what it does to API requests. `bites` says how often it did harm. */
-export interface FaultStory {
+/** One scenario; `begin` starts its fault and returns what it does to API requests. `bites` says how often it did harm. */
+export interface FaultScenario {
   readonly name: string;
   begin(world: CrashWorld): { readonly api?: ApiFault; bites(): number };
 }
 
-/** Every story that must end well. */
-export const faultStories: readonly FaultStory[] = [
+/** Every scenario that must end well. */
+export const faultScenarios: readonly FaultScenario[] = [
   {
     name: "a third of the writes comes too late (409)",
     begin: () => refusing(({ isWrite }) => isWrite, refused(409, "Conflict")),

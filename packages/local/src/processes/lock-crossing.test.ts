@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { type ClusterLayout, clusterLayout } from "../layout/cluster-layout.ts";
-import { CrossingUnderWayError, takeCrossing } from "./take-crossing.ts";
+import { CrossingInProgressError, lockCrossing } from "./lock-crossing.ts";
 
 let layout: ClusterLayout;
 beforeEach(() => {
@@ -12,8 +12,8 @@ beforeEach(() => {
 afterEach(() => rmSync(layout.dir, { recursive: true, force: true }));
 
 it("refuses a second crossing beside the first, and lets go without a trace", () => {
-  const release = takeCrossing(layout);
-  expect(() => takeCrossing(layout)).toThrow(CrossingUnderWayError);
+  const release = lockCrossing(layout);
+  expect(() => lockCrossing(layout)).toThrow(CrossingInProgressError);
   expect(readdirSync(layout.dir)).toEqual(["crossing.lock"]);
   release();
   expect(readdirSync(layout.dir)).toEqual([]);
@@ -24,8 +24,8 @@ it.each([
   ["a damaged file", "{"],
 ])("takes over what is left of %s", (_what, text) => {
   writeFileSync(`${layout.dir}/crossing.lock`, text);
-  const release = takeCrossing(layout);
-  expect(() => takeCrossing(layout)).toThrow(CrossingUnderWayError);
+  const release = lockCrossing(layout);
+  expect(() => lockCrossing(layout)).toThrow(CrossingInProgressError);
   release();
   expect(readdirSync(layout.dir)).toEqual([]);
 });

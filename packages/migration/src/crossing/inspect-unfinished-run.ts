@@ -13,7 +13,7 @@ import type { GateValues, Platform } from "./platform.ts";
 export type Served = "csi" | "in-tree" | "unknown";
 
 /** What a run has left. */
-export interface LeftBehind {
+export interface UnfinishedRun {
   readonly controlPlane: Served;
   readonly nodes: readonly {
     readonly name: string;
@@ -22,40 +22,40 @@ export interface LeftBehind {
     readonly cordoned: boolean;
     /** Uncordoned by this call. */
     readonly uncordoned: boolean;
-    /** Why it was not uncordoned although that was asked for. */
+    /** Why it was not uncordoned although that was requested. */
     readonly kept?: string;
   }[];
 }
 
 /** What the look needs. */
-export interface LeftBehindEnv {
+export interface UnfinishedRunEnv {
   readonly kube: KubeClient;
   readonly platform: Platform;
 }
 
 /** Lists what is left; with `uncordon` it uncordons the nodes that are safe. @throws the API server's errors */
-export async function leaveBehind(
-  env: LeftBehindEnv,
+export async function inspectUnfinishedRun(
+  env: UnfinishedRunEnv,
   subject: CrossingSubject,
   options: { readonly uncordon: boolean },
   signal: AbortSignal,
-): Promise<LeftBehind> {
+): Promise<UnfinishedRun> {
   const [controlPlane, nodes] = await Promise.all([
     env.platform.controlPlaneGates(signal),
     env.kube.list(resources.nodes, { signal }),
   ]);
-  const left: LeftBehind["nodes"][number][] = [];
-  for (const node of nodes.items) left.push(await leaveNode(env, subject, node, options, signal));
+  const left: UnfinishedRun["nodes"][number][] = [];
+  for (const node of nodes.items) left.push(await inspectNode(env, subject, node, options, signal));
   return { controlPlane: servedBy(subject, controlPlane), nodes: left };
 }
 
-async function leaveNode(
-  { kube, platform }: LeftBehindEnv,
+async function inspectNode(
+  { kube, platform }: UnfinishedRunEnv,
   subject: CrossingSubject,
   node: Stored<Node>,
   options: { readonly uncordon: boolean },
   signal: AbortSignal,
-): Promise<LeftBehind["nodes"][number]> {
+): Promise<UnfinishedRun["nodes"][number]> {
   const { name } = node.metadata;
   const running = await platform.nodeGates(name, signal);
   const facts = { name, served: servedBy(subject, running) };

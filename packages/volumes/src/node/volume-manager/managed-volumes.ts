@@ -16,7 +16,7 @@ export interface VolumeChange {
 }
 
 /** The volumes of the node as the migration sees them. */
-export interface VolumesInHand {
+export interface ManagedVolumes {
   /**
    * True when nothing of the plugin is, may be or is about to be mounted by the volume manager on the given way.
    * Volumes that pods merely wait for do not count.

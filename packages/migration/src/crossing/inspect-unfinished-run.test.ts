@@ -1,7 +1,7 @@
 /** What a run leaves that did not come to its end, and which nodes may be uncordoned. */
 import type { CSINode, KubeObject } from "@longshore/kube";
 import { expect, test } from "vitest";
-import { leaveBehind, whyKeptCordoned } from "./left-behind.ts";
+import { inspectUnfinishedRun, whyKeptCordoned } from "./inspect-unfinished-run.ts";
 import type { GateValues } from "./platform.ts";
 import { aCluster, fakePlatform, subject } from "./testing/fake-cluster.ts";
 
@@ -57,7 +57,7 @@ function aBrokenOffCluster() {
 test("without being asked, nothing is changed", async () => {
   const { env, cluster } = aBrokenOffCluster();
   const before = JSON.stringify([...cluster.objects]);
-  const left = await leaveBehind(env, subject, { uncordon: false }, new AbortController().signal);
+  const left = await inspectUnfinishedRun(env, subject, { uncordon: false }, new AbortController().signal);
   expect(left).toEqual({
     controlPlane: "csi",
     nodes: [
@@ -71,7 +71,7 @@ test("without being asked, nothing is changed", async () => {
 
 test("with the option set, it uncordons what is safe, and an administrator's cordon stays", async () => {
   const { env, cluster } = aBrokenOffCluster();
-  const left = await leaveBehind(env, subject, { uncordon: true }, new AbortController().signal);
+  const left = await inspectUnfinishedRun(env, subject, { uncordon: true }, new AbortController().signal);
   expect(left.nodes).toEqual([
     { name: "n1", served: "in-tree", cordoned: false, uncordoned: true },
     {
