@@ -53,7 +53,7 @@ test("the report in the guide to driver check is of all checks", () => {
   expect(sum).toBe(conformanceChecks.length);
 });
 
-describe.each(["CONTRIBUTING.md", "README.md"])("what %s tells to run is there", (path) => {
+describe.each(["CONTRIBUTING.md", "README.md"])("what %s says to run is there", (path) => {
   const { scripts } = JSON.parse(read("package.json")) as { readonly scripts: Record<string, string> };
 
   test("scripts of package.json", () => {
