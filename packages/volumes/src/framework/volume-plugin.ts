@@ -252,7 +252,7 @@ export interface InTreeAttacher extends Attacher {
   /**
    * Attaches and returns the device path (empty where the plugin has none). Idempotent.
    *
-   * @throws DanglingAttachError when another node has the volume. After any other error it may be attached all the same.
+   * @throws DanglingAttachError when another node has the volume. After any other error it may be attached nevertheless.
    */
   attach(spec: VolumeSpec, nodeName: string, signal: AbortSignal): Promise<string>;
 }

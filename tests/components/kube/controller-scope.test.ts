@@ -1,10 +1,8 @@
 /** What a controller begins with: whose caches are stopped with it, and that it sees its own writes. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { controllerScope, resources, sharedInformers } from "@longshore/kube";
 import { laggingClient, virtualEnv } from "@longshore/testing/kube";
 import { expect, test, vi } from "vitest";
-import { sharedInformers } from "../informer/shared-informers.ts";
-import { resources } from "../resources.ts";
-import { controllerScope } from "./controller-scope.ts";
 
 const { signal } = new AbortController();
 
