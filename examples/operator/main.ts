@@ -1,4 +1,5 @@
 /** Runs the operator on the cluster of `$KUBECONFIG`: the real forms of the seams, and one leader among replicas. */
+import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { createHttpClient, loadKubeconfig, startUnderLease } from "@longshore/kube";
 import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@longshore/runtime";
@@ -9,7 +10,9 @@ const base = { clock: systemClock, random: systemRandom, logger, meter: noMeter 
 const config = await loadKubeconfig(kernelHost(), { path: process.env.KUBECONFIG ?? "" });
 const kube = createHttpClient(base, config);
 const env = { ...base, kube };
-const replica = { namespace: "default", identity: `${hostname()}-${process.pid}`, releaseOnStop: true };
+// Replicas on one host may share its name, and each is process 1 of its container.
+const identity = `${hostname()}_${randomUUID()}`;
+const replica = { namespace: "default", identity, releaseOnStop: true };
 const election = startUnderLease(env, replica, {
   lease: "workspace-operator",
   // The client of the term: what it writes, it writes as the leader or not at all.

@@ -102,8 +102,10 @@ function disks(): readonly string[] {
 const ownDirectories = () => readdirSync(temporary).filter((name) => name.startsWith("longshore-check-"));
 
 beforeEach(() => {
-  rmSync(state, { recursive: true, force: true });
-  mkdirSync(state, { recursive: true });
+  for (const directory of [state, temporary]) {
+    rmSync(directory, { recursive: true, force: true });
+    mkdirSync(directory, { recursive: true });
+  }
 });
 afterEach(() => {
   if (existsSync(pidFile)) started.add(Number(readFileSync(pidFile, "utf8")));

@@ -41,7 +41,8 @@ export interface ClaimProtectionCaches {
 export function startClaimProtection(env: KubeEnv, { claims, pods }: ClaimProtectionCaches): Component {
   return startController<ClaimProtectionObservation, ClaimProtectionStep>(env, {
     name: "pvcprotection",
-    workers: 10,
+    // A pass over a claim that is deleted may list all pods of its namespace.
+    workers: 3,
     sources: [forResource(claims), podsThatEnd(pods, claims)],
     observe(key) {
       const claim = claims.get(key);
