@@ -13,8 +13,39 @@ export {
   withFinalizer,
   withoutFinalizer,
 } from "./finalizers.ts";
-export * from "./kube-client.ts";
-export * from "./kube-objects.ts";
+export {
+  type CallOptions,
+  type DeleteOptions,
+  isAlreadyExists,
+  isConflict,
+  isExpired,
+  isInvalid,
+  isNotFound,
+  isTooManyRequests,
+  KubeApiError,
+  type KubeClient,
+  KubeTransportError,
+  type ListOptions,
+  type ListPage,
+  type Patch,
+  type Status,
+  type StatusCause,
+  type WatchEvent,
+  type WatchEvents,
+  type WatchOptions,
+  type WatchStream,
+} from "./kube-client.ts";
+export {
+  isDeleting,
+  isPodTerminal,
+  type KubeObject,
+  keyOf,
+  type ObjectKey,
+  type ObjectRef,
+  refOf,
+  refOfKey,
+  type Stored,
+} from "./kube-objects.ts";
 export {
   formatBytes,
   parseQuantity,

@@ -1,4 +1,16 @@
-export * from "./convert/index.ts";
+export {
+  type ClaimSizes,
+  type ConversionNote,
+  type ConversionOptions,
+  type ConversionTotals,
+  convertManifests,
+  type ManifestInput,
+  ManifestInputError,
+  type ManifestOptions,
+  type ManifestWriter,
+  type NoteSink,
+  type OutputFormat,
+} from "./convert/index.ts";
 export { isCordonedForCrossing } from "./crossing/cordon.ts";
 export {
   type CrossingResult,
@@ -6,7 +18,7 @@ export {
   preflight,
   runCrossing,
 } from "./crossing/crossing.ts";
-export * from "./crossing/crossing-events.ts";
+export type { CrossingEvent, CrossingListener } from "./crossing/crossing-events.ts";
 export {
   type CrossingJournal,
   JournalError,
@@ -26,7 +38,7 @@ export {
 export { type Finding, findingWords } from "./crossing/finding.ts";
 export { inspectUnfinishedRun, type Served, type UnfinishedRun } from "./crossing/inspect-unfinished-run.ts";
 export { csiNodeLacks, migratedPluginsOf, volumesLeft } from "./crossing/node-state.ts";
-export * from "./crossing/platform.ts";
+export type { CrossingMark, GateValues, Platform } from "./crossing/platform.ts";
 export { preflightFindings } from "./crossing/preflight-findings.ts";
 export { type VolumeForm, volumeFormOf } from "./crossing/volume-form.ts";
 export { subjectName, type Wait, type WaitReport, type WaitSubject, waitWords } from "./crossing/wait.ts";

@@ -6,7 +6,31 @@
  */
 
 export type { DroppedField } from "./check-restored.ts";
-export * from "./default-translator.ts";
+export {
+  allPlugins,
+  checkInlineVolume,
+  checkInTreePV,
+  corePlugins,
+  defaultTranslator,
+  explain,
+  getCSINameFromInTreeName,
+  getCSINameFromIntreeName,
+  getInTreeNameFromCSIName,
+  getInTreePluginNameFromSpec,
+  inTreePVOfVolumeName,
+  isInlineMigratable,
+  isMigratableByName,
+  isMigratableIntreePluginByName,
+  isMigratedCSIDriverByName,
+  isPVMigratable,
+  repairVolumeHandle,
+  restoreInTreePV,
+  translateCSIPVToInTree,
+  translateInTreeInlineVolumeToCSI,
+  translateInTreeInlineVolumeToPVSpec,
+  translateInTreePVToCSI,
+  translateInTreeStorageClassToCSI,
+} from "./default-translator.ts";
 export type { InTreePlugin } from "./in-tree-plugin.ts";
 export { globalMigrationGate, type MigrationGates, migrationGates } from "./migration-gates.ts";
 export { awsEbs } from "./plugins/aws-ebs.ts";
@@ -27,4 +51,31 @@ export {
   type Restored,
   type Translator,
 } from "./translator.ts";
-export type * from "./types.ts";
+export type {
+  AWSElasticBlockStoreSource,
+  AzureDiskSource,
+  AzureFileSource,
+  CinderSource,
+  CSIPersistentVolumeSource,
+  Draft,
+  DraftMap,
+  GCEPersistentDiskSource,
+  InTreeSourceName,
+  InTreeSources,
+  LocalObjectReference,
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  ObjectMeta,
+  PersistentVolume,
+  PersistentVolumeSpec,
+  PortworxVolumeSource,
+  RBDSource,
+  SecretReference,
+  StorageClass,
+  StringMap,
+  TopologySelectorLabelRequirement,
+  TopologySelectorTerm,
+  Volume,
+  VolumeNodeAffinity,
+  VsphereVirtualDiskSource,
+} from "./types.ts";
