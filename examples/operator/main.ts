@@ -1,5 +1,4 @@
 /** Runs the operator on the cluster of `$KUBECONFIG`: the real forms of the seams, and one leader among replicas. */
-import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { createHttpClient, loadKubeconfig, startUnderLease } from "@longshore/kube";
 import { createLogger, kernelHost, noMeter, systemClock, systemRandom } from "@longshore/runtime";
@@ -11,7 +10,7 @@ const config = await loadKubeconfig(kernelHost(), { path: process.env.KUBECONFIG
 const kube = createHttpClient(base, config);
 const env = { ...base, kube };
 // Replicas on one host may share its name, and each is process 1 of its container.
-const identity = `${hostname()}_${randomUUID()}`;
+const identity = `${hostname()}_${systemRandom.uuid("replica")}`;
 const replica = { namespace: "default", identity, releaseOnStop: true };
 const election = startUnderLease(env, replica, {
   lease: "workspace-operator",
