@@ -36,10 +36,14 @@ export {
 } from "./framework/node-error-kind.ts";
 export type { PluginNodeHalf, PluginNodeHalfOptions } from "./framework/plugin-node-half.ts";
 export {
+  type CloudAttachOptions,
   type CloudCaller,
+  type CloudCredentials,
   CloudError,
   type CloudErrorCode,
+  type CloudProvider,
   type ContainerRuntime,
+  cloudProviders,
   type Disk,
   type DiskAttachment,
   type DiskCloud,

@@ -2,7 +2,7 @@
  * The whole disk API of the provider: what the volume subsystem needs of it ({@link DiskCloud}), and what
  * a CSI driver offers beyond that: copies, snapshots, changes in flight, conditions, room.
  */
-import type { Disk, DiskAttachment, DiskCloud } from "@longshore/volumes";
+import type { CloudAttachOptions, Disk, DiskAttachment, DiskCloud } from "@longshore/volumes";
 
 /** What a disk is a copy of. */
 export interface DiskSource {
@@ -11,9 +11,7 @@ export interface DiskSource {
 }
 
 /** How a disk is attached. */
-export interface AttachOptions {
-  /** The instance cannot write to it. */
-  readonly readOnly?: boolean;
+export interface AttachOptions extends CloudAttachOptions {
   /** The caller's own words for what it is attached for; another attach of the same must not differ. */
   readonly use?: string;
 }

@@ -25,6 +25,7 @@ export const statusOf: Readonly<Record<CloudErrorCode, number>> = {
   ZoneMismatch: 400,
   Throttled: 429,
   NoSpace: 507,
+  Unauthenticated: 401,
   Unavailable: 503,
 };
 

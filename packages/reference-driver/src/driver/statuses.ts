@@ -14,6 +14,7 @@ const codes: Readonly<Record<CloudErrorCode, GrpcCode>> = {
   Throttled: "UNAVAILABLE",
   NoSpace: "RESOURCE_EXHAUSTED",
   Unavailable: "UNAVAILABLE",
+  Unauthenticated: "UNAUTHENTICATED",
 };
 
 const hostCodes: Readonly<Record<string, GrpcCode>> = {

@@ -1,12 +1,30 @@
 /** What the volume subsystem needs from the outside besides Kubernetes and CSI. */
 
-/** A disk of the provider. */
+/** The providers of disks, by the names of their in-tree plugins without `kubernetes.io/`. */
+export const cloudProviders = [
+  "aws-ebs",
+  "gce-pd",
+  "azure-disk",
+  "azure-file",
+  "cinder",
+  "vsphere-volume",
+  "portworx-volume",
+  "rbd",
+] as const;
+
+/** One of {@link cloudProviders}. */
+export type CloudProvider = (typeof cloudProviders)[number];
+
+/** A disk of the provider, or a share of files. */
 export interface Disk {
-  /** The provider's id, e.g. `vol-0a1b2c3d4e5f60718`. */
+  /** The provider's id, e.g. `vol-0a1b2c3d4e5f60718`; for a provider that names disks by their names, such a name or path. */
   readonly id: string;
   /** The name given at creation; makes creation idempotent. */
   readonly name: string;
+  /** Empty for a provider without zones. */
   readonly zone: string;
+  /** The other zones of a regional disk. */
+  readonly replicaZones?: readonly string[];
   readonly sizeBytes: bigint;
   readonly type: string;
   readonly tags: Readonly<Record<string, string>>;
@@ -17,8 +35,27 @@ export interface Disk {
 /** One attachment of a disk. */
 export interface DiskAttachment {
   readonly instanceId: string;
-  /** The device on the instance, e.g. a loop device's path. */
+  /**
+   * The device on the instance, e.g. a loop device's path or a link to it by the provider's name of the device. Of a share:
+   * the directory that stands for the remote file system, to be bound.
+   */
   readonly devicePath: string;
+  /** The disk's number on the instance, where the provider gives one (Azure Disk). */
+  readonly lun?: number;
+}
+
+/** What proves to a provider that a node may use a volume: an account of shares, a user of an image. Never logged. */
+export interface CloudCredentials {
+  readonly user: string;
+  readonly key: string;
+}
+
+/** How a disk is to be attached. */
+export interface CloudAttachOptions {
+  /** The instance cannot write to it. */
+  readonly readOnly?: boolean;
+  /** Providers that ask nodes for them (Azure File, Ceph RBD) refuse with Unauthenticated where they are wrong or missing. */
+  readonly credentials?: CloudCredentials;
 }
 
 /** A machine of the provider. */
@@ -33,6 +70,8 @@ export interface Instance {
 
 /** Who calls the cloud: the disk cloud counts calls by it. */
 export interface CloudCaller {
+  /** Whose disks are meant; default `aws-ebs`. */
+  readonly provider?: CloudProvider;
   readonly path: "in-tree" | "csi";
   /** e.g. `attach-detach-controller`, `persistent-volume-controller`, `ebs.csi.aws.com` */
   readonly component: string;
@@ -48,6 +87,7 @@ export type CloudErrorCode =
   | "ZoneMismatch"
   | "Throttled"
   | "NoSpace"
+  | "Unauthenticated"
   | "Unavailable";
 
 /** The cloud answered with a failure, or (Unavailable) did not answer; then the outcome is unknown. */
@@ -67,6 +107,8 @@ export interface DiskCloud {
     request: {
       readonly name: string;
       readonly zone: string;
+      /** The other zones of a regional disk. */
+      readonly replicaZones?: readonly string[];
       readonly sizeBytes: bigint;
       readonly type: string;
       readonly tags: Readonly<Record<string, string>>;
@@ -76,7 +118,12 @@ export interface DiskCloud {
   /** Deletes a disk; fine when it is gone; InUse while attached. */
   deleteDisk(diskId: string, signal: AbortSignal): Promise<void>;
   /** Attaches, or finds attached; InUse when attached elsewhere; ZoneMismatch; LimitExceeded. */
-  attachDisk(diskId: string, instanceId: string, signal: AbortSignal): Promise<DiskAttachment>;
+  attachDisk(
+    diskId: string,
+    instanceId: string,
+    signal: AbortSignal,
+    options?: CloudAttachOptions,
+  ): Promise<DiskAttachment>;
   /** Detaches; fine when the disk is not attached there or gone. */
   detachDisk(diskId: string, instanceId: string, signal: AbortSignal): Promise<void>;
   /** Grows to at least this size; returns the new size in bytes. */

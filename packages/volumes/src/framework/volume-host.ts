@@ -18,6 +18,8 @@ export interface KubeletVolumeHost {
   readonly nodeName: string;
   /** The kubelet root directory, e.g. `/var/lib/kubelet`. */
   readonly rootDir: string;
+  /** Where the providers' names of devices are; default `/dev`. */
+  readonly deviceDir?: string;
   readonly host: Host;
   /** Blocks NodeReady with this reason while not undefined. */
   setKubeletError(reason: string | undefined): void;

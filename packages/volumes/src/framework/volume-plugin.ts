@@ -274,6 +274,50 @@ export interface Detacher extends DeviceUnmounter {
   detach(volumeName: string, nodeName: string, signal: AbortSignal): Promise<void>;
 }
 
+/** The paths of a volume that pods get as a device. */
+export interface BlockVolume {
+  /** The directory of the node's mappings of the volume: one entry for each pod that has it, named by the pod's UID. */
+  getGlobalMapPath(spec: VolumeSpec): string;
+  /** The directory of the pod's devices of this plugin, and the volume's name in it. */
+  getPodDeviceMapPath(): { readonly directory: string; readonly name: string };
+}
+
+/** Maps a block volume for one pod. Idempotent; errors as {@link Mounter.setUp}. */
+export interface BlockVolumeMapper extends BlockVolume {
+  /** Whether the pod's device refuses writes. */
+  readonly readOnly: boolean;
+  /** Stages the volume; returns the device, empty where it is not known yet. Left out where the attached device is all. */
+  setUpDevice?(signal: AbortSignal): Promise<string>;
+  /** Publishes the volume for the pod; returns the device. Left out where the attached device is all. */
+  mapPodDevice?(signal: AbortSignal): Promise<string>;
+}
+
+/** Unmaps a block volume. Works knowing only volume name and pod UID. Idempotent. */
+export interface BlockVolumeUnmapper extends BlockVolume {
+  /** Reverses `mapPodDevice`. */
+  unmapPodDevice?(signal: AbortSignal): Promise<void>;
+  /** Reverses `setUpDevice`, once no pod has the volume. */
+  tearDownDevice?(globalMapPath: string, devicePath: string, signal: AbortSignal): Promise<void>;
+}
+
+/** Has volumes that pods can get as devices (`volumeMode: Block`). */
+export interface BlockVolumePlugin extends VolumePlugin {
+  /** A mapper of the volume for one pod. Maps nothing yet. */
+  newBlockVolumeMapper(spec: VolumeSpec, pod: Pod): Promise<BlockVolumeMapper>;
+  /** An unmapper of a pod's device. Unmaps nothing yet. */
+  newBlockVolumeUnmapper(volumeName: string, podUID: string): Promise<BlockVolumeUnmapper>;
+  /** As {@link VolumePlugin.constructVolumeSpec}, from the entry in the pod's directory of devices. */
+  constructBlockVolumeSpec(podUID: string, volumeName: string, mapPath: string): Promise<VolumeSpec>;
+}
+
+/** Says how many of its volumes a node can have. */
+export interface VolumePluginWithAttachLimits extends VolumePlugin {
+  /** Limits by resource name, e.g. `attachable-volumes-gce-pd`. @throws when the node is none of the plugin's provider */
+  getVolumeLimits(node: { readonly instanceType: string }): Readonly<Record<string, number>>;
+  /** The resource name that the volume counts against. */
+  volumeLimitKey(spec: VolumeSpec): string;
+}
+
 const has = (plugin: VolumePlugin, method: string): boolean =>
   typeof (plugin as unknown as Record<string, unknown>)[method] === "function";
 
@@ -293,6 +337,12 @@ export const isDeletable = (p: VolumePlugin): p is DeletableVolumePlugin => has(
 export const isExpandable = (p: VolumePlugin): p is ExpandableVolumePlugin => has(p, "expandVolumeDevice");
 /** Whether the plugin grows file systems on the node. */
 export const isNodeExpandable = (p: VolumePlugin): p is NodeExpandableVolumePlugin => has(p, "nodeExpand");
+/** Whether the plugin has block volumes. */
+export const isBlockVolumePlugin = (p: VolumePlugin): p is BlockVolumePlugin =>
+  has(p, "newBlockVolumeMapper");
+/** Whether the plugin says how many of its volumes a node can have. */
+export const hasAttachLimits = (p: VolumePlugin): p is VolumePluginWithAttachLimits =>
+  has(p, "getVolumeLimits");
 /** Whether the plugin can list what its provider has attached. */
 export const listsAttachments = (p: VolumePlugin): p is AttachmentListingVolumePlugin =>
   has(p, "listAttachments");
