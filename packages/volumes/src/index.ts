@@ -8,6 +8,10 @@ export {
   startAttachDetachController,
 } from "./controllers/attach-detach/attach-detach-controller.ts";
 export {
+  type EphemeralVolumeEnv,
+  startEphemeralVolumeController,
+} from "./controllers/ephemeral/ephemeral-volume-controller.ts";
+export {
   type ExpandEnv,
   type ExpandOptions,
   startExpandController,
