@@ -7,6 +7,7 @@ export {
   type AttachDetachOptions,
   startAttachDetachController,
 } from "./controllers/attach-detach/attach-detach-controller.ts";
+export { claimOfPodVolume, isClaimForPod } from "./controllers/attach-detach/build-pod-volume.ts";
 export {
   type EphemeralVolumeEnv,
   startEphemeralVolumeController,
@@ -16,6 +17,12 @@ export {
   type ExpandOptions,
   startExpandController,
 } from "./controllers/expand/expand-controller.ts";
+export {
+  boundByControllerAnnotation,
+  classOfClaim,
+  classOfVolume,
+} from "./controllers/persistent-volume/annotations.ts";
+export { bestVolume } from "./controllers/persistent-volume/match-volume.ts";
 export {
   type PersistentVolumeEnv,
   type PersistentVolumeOptions,

@@ -74,6 +74,12 @@ const controllerManagerRules: readonly AccessRule[] = [
     verbs: [...cached, "update"],
     reason: "classes of attributes stay while claims name them",
   },
+  {
+    group: storage,
+    resource: "csistoragecapacities",
+    verbs: cached,
+    reason: "whether a driver has room where a pod is to run",
+  },
   { group: storage, resource: "csidrivers", verbs: [...cached, "get"], reason: "whether a driver attaches" },
   { group: storage, resource: "csinodes", verbs: [...cached, "get"], reason: "what nodes have migrated" },
   {

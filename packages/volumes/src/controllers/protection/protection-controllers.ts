@@ -2,7 +2,7 @@
  * The protection controllers: a claim stays while a scheduled pod uses it, a volume while it is bound, a
  * VolumeAttributesClass while a claim or volume names it. Source: docs/behaviour/controllers.md Part D.
  */
-import { type ControllerEnv, controllerScope, resources } from "@longshore/kube";
+import { type ControllerEnv, controllerScope, resources, untilServed } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import { podsByClaim } from "../pods-by-claim.ts";
 import {
@@ -16,9 +16,6 @@ import { startVolumeProtection } from "./volume-protection.ts";
 /** The seams of the controllers. */
 export type ProtectionEnv = ControllerEnv;
 
-/** How often a server that has no VolumeAttributesClasses is asked again, in milliseconds: it may be upgraded. */
-const askAgainMs = 10 * 60_000;
-
 /** Starts the controllers; they work in the background until they are stopped. */
 export function startProtectionControllers(given: ProtectionEnv): Component {
   const { scope, env } = controllerScope(given, "protection controllers");
@@ -27,27 +24,10 @@ export function startProtectionControllers(given: ProtectionEnv): Component {
   const pods = env.informers.of(resources.pods, { indexes: podsByClaim });
   scope.own(startClaimProtection(env, { claims, pods }), startVolumeProtection(env, volumes));
   scope.spawn(async (signal) => {
-    if (!(await servesAttributesClasses(env, signal))) return;
+    // They came with Kubernetes 1.29.
+    if (!(await untilServed(env, resources.volumeAttributesClasses, signal))) return;
     const attributesClasses = env.informers.of(resources.volumeAttributesClasses);
     scope.own(startAttributesClassProtection(env, { attributesClasses, claims, volumes }));
   });
   return scope;
-}
-
-/** Waits until the server has them: they came with Kubernetes 1.29. @returns false when it is aborted before */
-async function servesAttributesClasses(
-  { kube, clock, logger }: ControllerEnv,
-  signal: AbortSignal,
-): Promise<boolean> {
-  while (!signal.aborted) {
-    try {
-      if ((await kube.servedVersion(resources.volumeAttributesClasses, { signal })) !== undefined)
-        return true;
-    } catch (error) {
-      signal.throwIfAborted();
-      logger.warn("cannot ask whether the API server has VolumeAttributesClasses", { error });
-    }
-    await clock.sleep(askAgainMs, signal);
-  }
-  return false;
 }
