@@ -8,6 +8,7 @@ export {
   startAttachDetachController,
 } from "./controllers/attach-detach/attach-detach-controller.ts";
 export { claimOfPodVolume, isClaimForPod } from "./controllers/attach-detach/build-pod-volume.ts";
+export { outOfServiceTaint } from "./controllers/attach-detach/detach-guards.ts";
 export {
   type EphemeralVolumeEnv,
   startEphemeralVolumeController,

@@ -22,6 +22,7 @@ import {
 import { startScheduler } from "../scheduler/scheduler.ts";
 import { startDisruptionController } from "../workloads/disruption-controller.ts";
 import { startNodeLifecycleController } from "../workloads/node-lifecycle-controller.ts";
+import { startPodRemovalController } from "../workloads/pod-removal-controller.ts";
 import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
 import { fencedCloud } from "./fenced-cloud.ts";
 import { publishControlPlaneGates } from "./publish-control-plane-gates.ts";
@@ -98,6 +99,7 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
     startStatefulSetController(shared),
     startDisruptionController(shared),
     startNodeLifecycleController(shared),
+    startPodRemovalController(shared),
     startScheduler(shared, { migrates: (plugin) => migration.isMigrationEnabledForPlugin(plugin) }),
     ...(options.snapshots === true ? [startSnapshotController(shared, { groupSnapshots: true })] : []),
   ];
