@@ -3,7 +3,10 @@ import { parseQuantity } from "@longshore/kube";
 import type { VolumeOptions } from "../../framework/volume-plugin.ts";
 import { InTreeVolumeError } from "./volume-source.ts";
 
-const gibibyte = 1024n ** 3n;
+const unitBytes = { MiB: 1024n ** 2n, GiB: 1024n ** 3n } as const;
+
+/** What providers measure disks in. */
+export type SizeUnit = keyof typeof unitBytes;
 
 /**
  * The storage class's parameters by their names in lower case; keys are matched without regard to case.
@@ -70,19 +73,22 @@ export function checkClaim({ pvc }: VolumeOptions, label: string, accessModes: r
   }
 }
 
-/** The size in whole GiB, rounded up, at least one. */
-export function wholeGiB(bytes: bigint): bigint {
-  return (bytes + gibibyte - 1n) / gibibyte || 1n;
+/** A size in whole units, as a PersistentVolume's capacity says it, and in bytes. */
+export interface RoundedSize {
+  readonly quantity: string;
+  readonly bytes: bigint;
 }
 
-/** The size that the claim requests, in whole GiB. */
-export function requestedGiB({ pvc }: VolumeOptions): bigint {
-  return wholeGiB(parseQuantity(pvc.spec?.resources?.requests?.storage ?? "0").toBytes());
+/** The size in whole units, rounded up, at least one. */
+export function roundedSize(bytes: bigint, unit: SizeUnit = "GiB"): RoundedSize {
+  const size = unitBytes[unit];
+  const count = (bytes + size - 1n) / size || 1n;
+  return { quantity: `${count}${unit.slice(0, 2)}`, bytes: count * size };
 }
 
-/** So many GiB in bytes. */
-export function gibToBytes(gib: bigint): bigint {
-  return gib * gibibyte;
+/** The size that the claim requests, in whole units. */
+export function requestedSize({ pvc }: VolumeOptions, unit?: SizeUnit): RoundedSize {
+  return roundedSize(parseQuantity(pvc.spec?.resources?.requests?.storage ?? "0").toBytes(), unit);
 }
 
 /**
@@ -98,4 +104,18 @@ export function generatedVolumeName({ clusterName, pvName }: VolumeOptions, maxi
 /** The file system of the class; a volume that is used as a device has none. */
 export function classFsType({ pvc }: VolumeOptions, fsType: string | undefined): string | undefined {
   return pvc.spec?.volumeMode === "Block" ? undefined : fsType;
+}
+
+/** Refuses a claim that asks for a device. @throws InTreeVolumeError */
+export function refuseBlock({ pvc }: VolumeOptions, pluginName: string): void {
+  if (pvc.spec?.volumeMode !== "Block") return;
+  throw new InTreeVolumeError(
+    `${pluginName} does not support block volume provisioning: set volumeMode of the claim to Filesystem`,
+  );
+}
+
+/** The parameter's value. @throws InTreeVolumeError when the class does not name one */
+export function requiredParameter(pluginName: string, name: string, value: string | undefined): string {
+  if (value !== undefined && value !== "") return value;
+  throw new InTreeVolumeError(`${pluginName}: parameter ${name} of the StorageClass is missing: add it`);
 }

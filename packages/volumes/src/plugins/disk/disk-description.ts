@@ -8,6 +8,7 @@ import type { CloudCredentials, CloudProvider, Disk, DiskAttachment } from "../.
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import type { VolumeOptions } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import type { SizeUnit } from "./class-parameters.ts";
 import { type InTreeSource, InTreeVolumeError, inTreeSourceOf } from "./volume-source.ts";
 
 /** What the plugin reads in a volume's source. */
@@ -75,20 +76,27 @@ export interface DiskPlan {
   readonly tags: Readonly<Record<string, string>>;
   /** In how many zones it is; 0 for a provider without zones. */
   readonly zoneCount: 0 | 1 | 2;
-  /** `zone` or `zones` of the storage class. */
-  readonly zones: readonly string[] | undefined;
-  /** Those of the claim where left out. */
+  /** `zone` or `zones` of the storage class; left out where it names none. */
+  readonly zones?: readonly string[] | undefined;
+  /** The zone, whatever node and topologies say (Cinder's `availability`). */
+  readonly fixedZone?: string | undefined;
+  /** Where the claim asks for none; default ReadWriteOnce. */
   readonly accessModes?: readonly string[];
   /** Of the PersistentVolume, beside `kubernetes.io/createdby`. */
-  readonly annotations?: Readonly<Record<string, string>>;
-  /** The source of the PersistentVolume. */
-  sourceOf(disk: Disk): Partial<PersistentVolumeSpec>;
+  annotationsOf?(disk: Disk): Readonly<Record<string, string>>;
+  /** The source of the PersistentVolume, once the disk is there. */
+  sourceOf(
+    disk: Disk,
+    signal: AbortSignal,
+  ): Partial<PersistentVolumeSpec> | Promise<Partial<PersistentVolumeSpec>>;
 }
 
 /** How volumes are made. */
 export interface DiskProvisioning {
   /** Value of the annotation `kubernetes.io/createdby`. */
   readonly createdBy: string;
+  /** Sizes are whole multiples of it; default GiB. */
+  readonly sizeUnit?: SizeUnit;
   /** The region of a zone; default what the provider's instances say. */
   regionOfZone?(zone: string): string;
   /** Reads class and claim. @throws InTreeVolumeError for what the plugin cannot do */

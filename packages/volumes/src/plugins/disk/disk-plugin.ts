@@ -13,6 +13,7 @@ import type {
   BlockVolumeUnmapper,
   DeletableVolumePlugin,
   Detacher,
+  DeviceMounter,
   ExpandableVolumePlugin,
   GlobalMountsVolumePlugin,
   InTreeAttachableVolumePlugin,
@@ -29,7 +30,7 @@ import {
   disksAreAttached,
   listDiskAttachments,
 } from "./attach-disk.ts";
-import { type AttachingNode, attachOnNode, detachFromNode } from "./attach-on-node.ts";
+import { type AttachingNode, attachOnNode, detachFromNode, detachingOnFailure } from "./attach-on-node.ts";
 import { blockVolume, blockVolumeOf, constructBlockVolumeSpec } from "./block-volumes.ts";
 import { type DiskDescription, diskSourceOf } from "./disk-description.ts";
 import {
@@ -91,19 +92,24 @@ export function diskPlugin(disks: DiskDescription, options: InTreePluginOptions 
     newUnmounter: async (volumeName, podUID) => podUnmounter(node(), volumeName, podUID),
     constructVolumeSpec: (volumeName, mountPath) => constructVolumeSpec(node(), volumeName, mountPath),
     listGlobalMounts: () => listGlobalMounts(node()),
-    newDeviceMounter: () => deviceMounter(node()),
     async nodeExpand({ devicePath, path }) {
       await kubeletOf(node()).host.growFileSystem(devicePath, path);
       return true;
     },
     newProvisioner: (volumeOptions) => ({
       provision: async (selectedNode, allowedTopologies, signal) =>
-        provisionDisk(disks, cloud(), node().host, volumeOptions, selectedNode, allowedTopologies, signal),
+        provisionDisk(
+          disks.provisioning,
+          cloud(),
+          node().host,
+          volumeOptions,
+          selectedNode,
+          allowedTopologies,
+          signal,
+        ),
     }),
     newDeleter: (spec) => ({ delete: async (signal) => deleteDisk(disks, cloud(), spec, signal) }),
-    ...(disks.attached.by === "controller"
-      ? attachingInController({ ...disks, attached: disks.attached }, options, node, () => initialised)
-      : attachingOnNode(() => ({ ...node(), attached: disks.attached as AttachingNode["attached"] }))),
+    ...attachingPart(disks, options, node, () => initialised),
     ...(disks.expansion !== undefined && expanding(disks, cloud)),
     ...(disks.limits !== undefined && limiting(disks.limits)),
   };
@@ -114,12 +120,25 @@ type AttachingPart = Pick<
   DiskPlugin,
   | "newAttacher"
   | "newDetacher"
+  | "newDeviceMounter"
   | "newDeviceUnmounter"
   | "listAttachments"
   | "newBlockVolumeMapper"
   | "newBlockVolumeUnmapper"
   | "constructBlockVolumeSpec"
 >;
+
+function attachingPart(
+  disks: DiskDescription,
+  options: InTreePluginOptions,
+  node: () => DiskNode,
+  host: () => VolumeHost | undefined,
+): AttachingPart {
+  const { attached } = disks;
+  return attached.by === "controller"
+    ? attachingInController({ ...disks, attached }, options, node, host)
+    : attachingOnNode(() => ({ ...node(), attached }));
+}
 
 function attachingInController(
   disks: ControllerDisks,
@@ -139,6 +158,7 @@ function attachingInController(
     unmountDevice: (path: string) => unmountDevice(node(), path, async () => {}),
   });
   return {
+    newDeviceMounter: () => deviceMounter(node()),
     newAttacher(): InTreeAttacher {
       requireCloudInController();
       return {
@@ -168,12 +188,20 @@ function attachingInController(
 }
 
 function attachingOnNode(node: () => AttachingNode): AttachingPart {
-  const { rootOf, mounting } = { rootOf: () => kubeletOf(node()).rootDir, mounting: mountingOf(node) };
+  const rootOf = () => kubeletOf(node()).rootDir;
+  const mounting: DeviceMounter = {
+    ...mountingOf(node),
+    mountDevice: async (spec, devicePath, path, signal) =>
+      detachingOnFailure(node(), spec, signal, () =>
+        deviceMounter(node()).mountDevice(spec, devicePath, path, signal),
+      ),
+  };
   const newDeviceUnmounter = () => ({
     unmountDevice: (path: string, signal: AbortSignal) =>
       unmountDevice(node(), path, (volumeName) => detachFromNode(node(), volumeName, signal)),
   });
   return {
+    newDeviceMounter: () => mounting,
     newAttacher: () => ({
       ...mounting,
       attach: async () => "",
@@ -205,7 +233,7 @@ function attachingOnNode(node: () => AttachingNode): AttachingPart {
   };
 }
 
-function mountingOf(node: () => DiskNode): ReturnType<typeof deviceMounter> {
+function mountingOf(node: () => DiskNode): DeviceMounter {
   return {
     getDeviceMountPath: (spec) =>
       globalMountPath(kubeletOf(node()).rootDir, node().disks, diskSourceOf(node().disks, spec).volumeName),

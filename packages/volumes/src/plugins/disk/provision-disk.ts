@@ -6,8 +6,13 @@ import type { VolumeHost } from "../../framework/volume-host.ts";
 import type { AllowedTopologies, VolumeOptions } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { chooseZones, regionLabels, zoneLabels } from "./choose-zone.ts";
-import { gibToBytes, requestedGiB, wholeGiB } from "./class-parameters.ts";
-import { type DiskDescription, type DiskPlan, diskSourceOf } from "./disk-description.ts";
+import { requestedSize, roundedSize } from "./class-parameters.ts";
+import {
+  type DiskDescription,
+  type DiskPlan,
+  type DiskProvisioning,
+  diskSourceOf,
+} from "./disk-description.ts";
 import { InTreeVolumeError } from "./volume-source.ts";
 
 /** The node that the scheduler has chosen. */
@@ -21,7 +26,7 @@ export interface SelectedNode {
  * yet, with zones and region as labels and node affinity.
  */
 export async function provisionDisk(
-  disks: DiskDescription,
+  provisioning: DiskProvisioning,
   cloud: DiskCloud,
   host: VolumeHost,
   options: VolumeOptions,
@@ -29,8 +34,8 @@ export async function provisionDisk(
   allowedTopologies: AllowedTopologies,
   signal: AbortSignal,
 ): Promise<PersistentVolume> {
-  const plan = await disks.provisioning.plan(options, host, signal);
-  const sizeGiB = requestedGiB(options);
+  const plan = await provisioning.plan(options, host, signal);
+  const size = requestedSize(options, provisioning.sizeUnit);
   const instances = plan.zoneCount === 0 ? [] : await cloud.listInstances(signal);
   const [zone = "", ...replicaZones] = zonesFor(plan, options, selectedNode, allowedTopologies, instances);
   const disk = await cloud.createDisk(
@@ -38,26 +43,26 @@ export async function provisionDisk(
       name: plan.name,
       zone,
       ...(replicaZones.length > 0 && { replicaZones }),
-      sizeBytes: gibToBytes(sizeGiB),
+      sizeBytes: size.bytes,
       type: plan.type,
       tags: { ...options.cloudTags, ...plan.tags },
     },
     signal,
   );
-  const regionOf = disks.provisioning.regionOfZone ?? ((name: string) => regionAmong(instances, name));
-  const placement = plan.zoneCount === 0 ? undefined : placementOf(disk, regionOf);
+  const regionOf = provisioning.regionOfZone ?? ((name: string) => regionAmong(instances, name));
+  const placement = disk.zone === "" ? undefined : placementOf(disk, regionOf(disk.zone));
   return {
     apiVersion: "v1",
     kind: "PersistentVolume",
     metadata: {
       name: options.pvName,
       ...(placement !== undefined && { labels: placement.labels }),
-      annotations: { "kubernetes.io/createdby": disks.provisioning.createdBy, ...plan.annotations },
+      annotations: { "kubernetes.io/createdby": provisioning.createdBy, ...plan.annotationsOf?.(disk) },
     },
     spec: {
       accessModes: accessModesOf(plan, options),
-      ...plan.sourceOf(disk),
-      capacity: { storage: `${sizeGiB}Gi` },
+      ...(await plan.sourceOf(disk, signal)),
+      capacity: { storage: size.quantity },
       ...(options.mountOptions.length > 0 ? { mountOptions: [...options.mountOptions] } : {}),
       ...(placement !== undefined && { nodeAffinity: placement.nodeAffinity }),
       persistentVolumeReclaimPolicy: options.reclaimPolicy,
@@ -74,6 +79,7 @@ function zonesFor(
   instances: readonly Instance[],
 ): readonly string[] {
   if (plan.zoneCount === 0) return [];
+  if (plan.fixedZone !== undefined) return [plan.fixedZone];
   const request = {
     parameterZones: plan.zones,
     allowedTopologies,
@@ -89,28 +95,21 @@ function accessModesOf(plan: DiskPlan, options: VolumeOptions): string[] {
   return [...(requested.length > 0 ? requested : (plan.accessModes ?? ["ReadWriteOnce"]))];
 }
 
-function regionAmong(instances: readonly Instance[], zone: string): string {
-  return instances.find((instance) => instance.zone === zone)?.region ?? zone;
+function regionAmong(instances: readonly Instance[], zone: string): string | undefined {
+  return instances.find((instance) => instance.zone === zone)?.region;
 }
 
 /** Labels and node affinity of the zones; several are joined with `__` in the label. */
-function placementOf(disk: Disk, regionOf: (zone: string) => string) {
+function placementOf(disk: Disk, region: string | undefined) {
   const zones = [disk.zone, ...(disk.replicaZones ?? [])].sort();
-  const region = regionOf(disk.zone);
+  const inRegion = region === undefined ? [] : [{ key: regionLabels[0], operator: "In", values: [region] }];
+  const matchExpressions = [{ key: zoneLabels[0], operator: "In", values: zones }, ...inRegion];
   return {
-    labels: { [regionLabels[0]]: region, [zoneLabels[0]]: zones.join("__") },
-    nodeAffinity: {
-      required: {
-        nodeSelectorTerms: [
-          {
-            matchExpressions: [
-              { key: zoneLabels[0], operator: "In", values: zones },
-              { key: regionLabels[0], operator: "In", values: [region] },
-            ],
-          },
-        ],
-      },
+    labels: {
+      ...(region !== undefined && { [regionLabels[0]]: region }),
+      [zoneLabels[0]]: zones.join("__"),
     },
+    nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } },
   };
 }
 
@@ -122,15 +121,25 @@ export async function deleteDisk(
   signal: AbortSignal,
 ): Promise<void> {
   const { volumeName } = diskSourceOf(disks, spec);
+  await deleteNamed(cloud, disks.names.diskIdOf(volumeName), volumeName, signal);
+}
+
+/** As {@link deleteDisk}, by the provider's id. */
+export async function deleteNamed(
+  cloud: DiskCloud,
+  diskId: string,
+  volumeName: string,
+  signal: AbortSignal,
+): Promise<void> {
   try {
-    await cloud.deleteDisk(disks.names.diskIdOf(volumeName), signal);
+    await cloud.deleteDisk(diskId, signal);
   } catch (error) {
     if (!(error instanceof CloudError) || error.code !== "InUse") throw error;
     throw new DeletedVolumeInUseError(`volume ${volumeName} is still attached`, { cause: error });
   }
 }
 
-/** Grows the disk to whole GiB; returns its size then, in bytes. @throws InTreeVolumeError while it must not be attached */
+/** Grows the disk to whole units; returns its size then, in bytes. @throws InTreeVolumeError while it must not be attached */
 export async function growDisk(
   disks: DiskDescription,
   cloud: DiskCloud,
@@ -140,7 +149,7 @@ export async function growDisk(
 ): Promise<bigint> {
   const { volumeName } = diskSourceOf(disks, spec);
   const diskId = disks.names.diskIdOf(volumeName);
-  const wanted = gibToBytes(wholeGiB(sizeBytes));
+  const wanted = roundedSize(sizeBytes, disks.provisioning.sizeUnit).bytes;
   if (disks.expansion === "offline") {
     const disk = await cloud.describeDisk(diskId, signal);
     // Grown before, as far as the provider goes: the controller may have died before it said so.

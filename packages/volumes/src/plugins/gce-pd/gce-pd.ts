@@ -53,7 +53,6 @@ export const gcePd: DiskDescription<"gcePersistentDisk"> = {
   },
   provisioning: {
     createdBy: "gce-pd-dynamic-provisioner",
-    regionOfZone,
     plan(options) {
       checkClaim(options, label, accessModes);
       const known = ["type", "zone", "zones", "fstype", "replication-type"] as const;
@@ -70,6 +69,7 @@ export const gcePd: DiskDescription<"gcePersistentDisk"> = {
         tags: {},
         zoneCount: oneOf("replication-type", replication, ["none", "regional-pd"]) === "none" ? 1 : 2,
         zones: parameterZones(others),
+        accessModes,
         sourceOf: ({ id }) => ({
           gcePersistentDisk: { pdName: id, ...(fsType !== undefined && { fsType }) },
         }),
@@ -82,8 +82,3 @@ export const gcePd: DiskDescription<"gcePersistentDisk"> = {
     ofInstanceType: (type) => (smallTypes.includes(type) ? smallLimit : limit),
   },
 };
-
-/** `us-central1-a` → `us-central1`; a name without a last part of its own is its own region. */
-function regionOfZone(zone: string): string {
-  return /-[a-z]$/.test(zone) ? zone.slice(0, -2) : zone;
-}
