@@ -25,8 +25,10 @@ export {
   createMigratedPluginManager,
   gateDependencyWarnings,
   type MigratedPluginManager,
+  registeredInTreePlugins,
   SpecTranslationError,
   volumeGates,
+  volumeGatesFor,
 } from "./csimigration/index.ts";
 export { DanglingAttachError, DeletedVolumeInUseError } from "./framework/controller-errors.ts";
 export {
