@@ -27,7 +27,8 @@ const form = { field: "volumePath", expected: "[<datastore>] <folder>/<name>.vmd
 const names: DiskNames = {
   ...form,
   diskIdOf(volumePath) {
-    if (!/^\[[^[\]/]+\] ?[^[\]]+\.vmdk$/.test(volumePath)) throw unreadableName(form, volumePath);
+    const climbs = volumePath.split("/").includes("..");
+    if (climbs || !/^\[[^[\]/]+\] ?[^[\]]+\.vmdk$/.test(volumePath)) throw unreadableName(form, volumePath);
     return volumePath;
   },
   volumeNameOf: ({ id }) => id,
