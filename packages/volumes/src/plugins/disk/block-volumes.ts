@@ -72,7 +72,7 @@ async function mapsOfPod(host: Host, directory: string, podUID: string, depth = 
   return found;
 }
 
-/** What tells devices apart: the device's identity, or where a link to a device leads that has gone. */
+/** What distinguishes devices: the device's identity, or where a link to a device leads that has gone. */
 async function deviceAt(host: Host, path: string): Promise<string | undefined> {
   if ((await host.stat(path)) === undefined) return undefined;
   const place = await resolvedLink(host, path);

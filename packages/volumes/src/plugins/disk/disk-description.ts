@@ -131,7 +131,7 @@ export interface DiskDescription<F extends InTreeSourceName = InTreeSourceName> 
   readonly limits?: DiskLimits;
 }
 
-/** Reads the source of a spec. @throws InTreeVolumeError when it is none of the plugin's */
+/** Reads the source of a spec. @throws InTreeVolumeError when it is not a source of the plugin */
 export function diskSourceOf(description: DiskDescription, spec: VolumeSpec): DiskSource {
   const { source, readOnly } = inTreeSourceOf(spec, description.sourceField);
   return { fsType: "", partition: 0, readOnly, ...description.readSource(source) };
