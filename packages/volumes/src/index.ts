@@ -38,8 +38,10 @@ export {
   createMigratedPluginManager,
   gateDependencyWarnings,
   type MigratedPluginManager,
+  registeredInTreePlugins,
   SpecTranslationError,
   volumeGates,
+  volumeGatesFor,
 } from "./csimigration/index.ts";
 export { DanglingAttachError, DeletedVolumeInUseError } from "./framework/controller-errors.ts";
 export {
@@ -111,3 +113,4 @@ export {
   awsEbsPlugin,
 } from "./plugins/aws-ebs/aws-ebs-plugin.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";
+export { type InTreePluginsOptions, inTreePlugins } from "./plugins/in-tree-plugins.ts";

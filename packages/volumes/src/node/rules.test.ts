@@ -1,10 +1,12 @@
 /** The node agent's pure rules, as tables. */
+import { SimulatedHost } from "@longshore/runtime";
 import { migratedPluginsAnnotation, migratedPluginsOf } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
 import { TransientOperationError, UncertainProgressError } from "../framework/node-error-kind.ts";
-import { globalMountPath, volumeIDOfGlobalMount } from "../plugins/aws-ebs/ebs-global-mount.ts";
+import { awsEbs } from "../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { fsGroupApplies } from "../plugins/csi/csi-mounter.ts";
 import { parseVolData } from "../plugins/csi/vol-data.ts";
+import { globalMountPath, volumeNameOfGlobalMount } from "../plugins/disk/global-directories.ts";
 import { withDriver } from "./csi-node/decide-csi-node-step.ts";
 import { installOnNode, nodeIDAnnotation, uninstallFromNode } from "./csi-node/decide-node-info-step.ts";
 import { withMigratedPlugins } from "./csi-node/migrated-plugins.ts";
@@ -171,12 +173,13 @@ describe("what is reported in use", () => {
 describe("small parts", () => {
   it.each(["vol-1", "aws://us-east-1a/vol-1", "aws:///vol-1"])(
     "the global mount of %s leads back to it",
-    (id) => {
-      expect(volumeIDOfGlobalMount("/r", globalMountPath("/r", id))).toBe(id);
+    async (id) => {
+      const path = globalMountPath("/r", awsEbs, id);
+      expect(await volumeNameOfGlobalMount(new SimulatedHost(), "/r", awsEbs, path)).toBe(id);
     },
   );
   it.each(["../../etc", "a/../b", ""])("a volume id %j cannot leave the directory", (id) => {
-    expect(() => globalMountPath("/r", id)).toThrow(/expected vol-/);
+    expect(() => globalMountPath("/r", awsEbs, id)).toThrow(/expected vol-/);
   });
   it.each(["", "{", "null", "[]", '{"volumeHandle":"v"}', '{"volumeHandle":1,"driverName":"d"}'])(
     "vol_data.json with %j is refused, by name",

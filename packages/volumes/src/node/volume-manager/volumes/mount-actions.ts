@@ -95,7 +95,7 @@ async function checkPlacement(
 
 async function waitForDevice(
   env: VolumeActionsEnv,
-  { volume, pod: { spec }, giveUp }: MountProgress,
+  { volume, pod: { pod, spec }, giveUp }: MountProgress,
   signal: AbortSignal,
 ): Promise<Progress> {
   const { uniqueName, plugin, attachable } = volume;
@@ -103,7 +103,7 @@ async function waitForDevice(
   if (!attachable || !isAttachable(plugin)) return { devicePath: reported };
   const attacher = plugin.newAttacher();
   const devicePath = await withDeadline(env.clock, waitForAttachTimeoutMs, signal, (waitSignal) =>
-    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either)),
+    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either, pod)),
   );
   return { devicePath };
 }
