@@ -98,3 +98,4 @@ export {
   awsEbsPlugin,
 } from "./plugins/aws-ebs/aws-ebs-plugin.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";
+export { podVolumePlugins } from "./plugins/pod-volume-plugins.ts";

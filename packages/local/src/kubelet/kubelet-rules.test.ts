@@ -46,7 +46,7 @@ describe("podStatusOf", () => {
 });
 
 describe("sandboxOf", () => {
-  const mounted = new Map([["data", { path: "/n/v", readOnly: false }]]);
+  const mounted = new Map([["data", { path: "/n/v", readOnly: false, volumeName: "pv" }]]);
   it("joins command, environment and mounts", () => {
     const pod = aPod({
       args: ["$(LONGSHORE_MOUNT_DATA)"],

@@ -9,7 +9,7 @@
  */
 
 /** What a path is. Links are not followed. */
-export type FileKind = "file" | "directory" | "symlink" | "socket" | "blockDevice" | "other";
+export type FileKind = "file" | "directory" | "symlink" | "socket" | "blockDevice" | "charDevice" | "other";
 
 /** Facts about a path. */
 export interface FileStat {
@@ -118,9 +118,9 @@ export interface Host {
   readFile(path: string): Promise<string | undefined>;
   /**
    * Replaces the file: writes a temporary file in the same directory, syncs and renames it, syncs the directory. Atomic
-   * and durable.
+   * and durable. (Simulated: bytes are kept as UTF-8 text.)
    */
-  writeFileAtomic(path: string, data: string, options?: WriteOptions): Promise<void>;
+  writeFileAtomic(path: string, data: string | Uint8Array, options?: WriteOptions): Promise<void>;
   /** Appends and syncs before it resolves; what a full disk refuses leaves the file as it was. */
   appendFileDurable(path: string, data: string): Promise<void>;
   /** Creates the file if it does not exist, and sets its size (sparse). */

@@ -70,7 +70,11 @@ class KernelHost implements Host {
     return files.readText(checkedPath("readFile", path));
   }
 
-  async writeFileAtomic(path: string, data: string, options: { readonly mode?: number } = {}): Promise<void> {
+  async writeFileAtomic(
+    path: string,
+    data: string | Uint8Array,
+    options: { readonly mode?: number } = {},
+  ): Promise<void> {
     await files.writeAtomic(checkedPath("writeFileAtomic", path), data, options.mode ?? 0o600);
   }
 

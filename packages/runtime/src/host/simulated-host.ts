@@ -124,14 +124,14 @@ export class SimulatedHost implements Host {
     return node.data + "\0".repeat(node.sizeBytes - node.dataBytes);
   }
 
-  async writeFileAtomic(path: string, data: string, options: WriteOptions = {}): Promise<void> {
+  async writeFileAtomic(path: string, data: string | Uint8Array, options: WriteOptions = {}): Promise<void> {
     if (this.#lostBefore("writeFileAtomic", path)) return never();
     const slot = this.#writableSlot("writeFileAtomic", path);
     if (slot.node?.kind === "directory") throw new HostError("writeFileAtomic", path, "EISDIR");
     this.#refuseMountPoint("writeFileAtomic", slot);
     const { fileSystem } = slot.mount;
     const file = fileSystem.newFile(options.mode ?? 0o600);
-    fileSystem.setData(path, file, data);
+    fileSystem.setData(path, file, typeof data === "string" ? data : Buffer.from(data).toString("utf8"));
     if (slot.node !== undefined) fileSystem.release(slot.node);
     fileSystem.setEntry(slot.directory, slot.name, file);
     fileSystem.commit();

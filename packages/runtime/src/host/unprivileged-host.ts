@@ -50,7 +50,11 @@ class UnprivilegedHost implements Host {
     return files.readText(checkedPath("readFile", path));
   }
 
-  async writeFileAtomic(path: string, data: string, options: { readonly mode?: number } = {}): Promise<void> {
+  async writeFileAtomic(
+    path: string,
+    data: string | Uint8Array,
+    options: { readonly mode?: number } = {},
+  ): Promise<void> {
     const checked = await this.#writable("writeFileAtomic", path);
     await this.#refuseMountPoint("writeFileAtomic", checked);
     await files.writeAtomic(checked, data, options.mode ?? 0o600);

@@ -1,6 +1,6 @@
 /**
  * Tokens of service accounts for the pods of this node: each is requested once and handed out until it is time to renew it.
- * Source: docs/behaviour/node-agent.md 12.
+ * Source: docs/behaviour/pod-volumes.md 6.
  *
  * Invariants
  *  - A token is bound to its pod and never handed to another one.
@@ -17,14 +17,7 @@ import {
   type Stored,
 } from "@longshore/kube";
 import { errorChain, type RuntimeEnv } from "@longshore/runtime";
-
-/** What a token is for. */
-export interface TokenDemand {
-  /** By which service it is accepted; left out or empty: by the API server. */
-  readonly audience?: string;
-  /** Requested life in seconds, at least 600; the server may choose another. Default 3600. */
-  readonly expirationSeconds?: number;
-}
+import type { TokenDemand } from "../../framework/pod-sources.ts";
 
 /** A token as its pod may use it. */
 export interface ServiceAccountToken {

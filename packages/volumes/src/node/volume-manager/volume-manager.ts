@@ -31,12 +31,13 @@ import {
 } from "./node-volume-states.ts";
 import { NodePods } from "./pods/node-pods.ts";
 import { PodController } from "./pods/pod-controller.ts";
-import { usedPluginVolumes } from "./pods/pod-volume-spec.ts";
+import { usedVolumes } from "./pods/pod-volume-spec.ts";
 import { ReportedInUse } from "./reported-in-use.ts";
 import type { VolumeManagerEnv, VolumeManagerOptions } from "./volume-manager-env.ts";
 import type { VolumePath } from "./volume-paths.ts";
 import { VolumeWaits } from "./volume-waits.ts";
 import { MountsInFlight } from "./volumes/mounts-in-flight.ts";
+import { Remounts } from "./volumes/remounts.ts";
 import { VolumeController } from "./volumes/volume-controller.ts";
 import { VolumeRecords, wholeVolume } from "./volumes/volume-records.ts";
 import { waitForVolumes } from "./wait-for-volumes.ts";
@@ -52,6 +53,7 @@ export class VolumeManager implements ManagedVolumes, Component {
     leftovers: new Leftovers(),
     records: new VolumeRecords(),
     mounts: new MountsInFlight(),
+    remounts: new Remounts(),
     verifying: new Set(),
   };
   readonly #reported = new ReportedInUse();
@@ -111,6 +113,16 @@ export class VolumeManager implements ManagedVolumes, Component {
     for (const uniqueName of uniqueNames) this.#wakeVolume(uniqueName);
   }
 
+  /** What the volume is made from has changed: it is set up again for the pod, which goes on using it meanwhile. */
+  remount(uniqueName: string, podUID: string): void {
+    const { desired, remounts, records } = this.#states;
+    if (desired.podOf(uniqueName, podUID) === undefined) return;
+    remounts.request(uniqueName, podUID);
+    // What made it fail may be gone with the change.
+    records.succeeded(uniqueName, podUID);
+    this.#wakeVolume(uniqueName);
+  }
+
   /** `status.volumesInUse`, or undefined while the previous list has to stand. */
   volumesInUse(): readonly string[] | undefined {
     if (!this.#isRestored || !this.#podController.hasAddedPods) return undefined;
@@ -136,7 +148,7 @@ export class VolumeManager implements ManagedVolumes, Component {
   }
 
   async waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal): Promise<void> {
-    if (usedPluginVolumes(pod).length === 0) return;
+    if (usedVolumes(pod).length === 0) return;
     this.#podController.reprocess(pod.metadata.uid);
     const { clock, csiDrivers } = this.#env;
     await waitForVolumes({ ...this.#states, clock, csiDrivers, waits: this.#waits }, pod, signal);

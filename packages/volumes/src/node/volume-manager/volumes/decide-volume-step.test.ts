@@ -49,6 +49,7 @@ const nothing: ObservedVolume = {
   desired: undefined,
   actual: undefined,
   mayUnmount: new Set(),
+  toRemount: new Set(),
   isDriverMissing: false,
   isPathDecided: true,
   hasAddedPods: true,

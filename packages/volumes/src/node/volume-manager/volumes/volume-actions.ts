@@ -70,6 +70,8 @@ function recordFailure(
     // A wait that was given up because its pod has gone is no failure to report.
     if (pod !== undefined && !env.mounts.isGivenUp(uniqueName)) emitFailedMount(env, pod, reason);
     env.mounts.end(uniqueName);
+    // What is mounted stays, and is brought up to date when it is tried again.
+    if (env.actual.podOf(uniqueName, subject)?.state === "mounted") env.remounts.request(uniqueName, subject);
   }
   env.onOperationEnd(subject);
   return observeAgain;
@@ -192,6 +194,8 @@ async function unmountDevice(
 function forget(env: VolumeActionsEnv, uniqueName: string): Next<ObservedVolume> {
   if (env.desired.get(uniqueName) !== undefined) return observeAgain;
   env.records.forget(uniqueName);
+  env.remounts.forget(uniqueName);
+  env.onVolumeForgotten(uniqueName);
   env.actual.delete(uniqueName);
   return settled;
 }
