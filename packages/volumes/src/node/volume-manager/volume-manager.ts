@@ -74,6 +74,7 @@ export class VolumeManager implements ManagedVolumes, Component {
       ...shared,
       onDecided: (podUID) => this.#podDecided(podUID),
       onPodsAdded: () => this.#wakeAll(),
+      onRelabelled: (pod) => this.#podRelabelled(pod),
     });
     this.#volumeController = new VolumeController({
       ...shared,
@@ -227,6 +228,17 @@ export class VolumeManager implements ManagedVolumes, Component {
     this.wakeVolumes(this.#states.actual.namesOf(podUID));
     this.#leftoverController.wake();
     this.#changed(podUID);
+  }
+
+  /** Volumes that show the pod's labels or annotations are set up again with the new ones. */
+  #podRelabelled(pod: Stored<Pod>): void {
+    const { uid } = pod.metadata;
+    for (const { pods, ...volume } of this.#states.desired.volumesOf(uid)) {
+      const wanted = pods.get(uid);
+      if (wanted === undefined || volume.plugin.requiresRemount?.(wanted.spec) !== true) continue;
+      this.#states.desired.add({ ...volume, ...wanted, pod });
+      this.remount(volume.uniqueName, uid);
+    }
   }
 
   /** The mount that ended may have been the last that a pod without an object had. */

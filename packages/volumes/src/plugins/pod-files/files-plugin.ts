@@ -1,5 +1,6 @@
 /** A plugin whose volumes hold files made from objects of the API, kept current and read-only for containers. */
 import type { Volume } from "@longshore/kube";
+import type { VolumeHost } from "../../framework/volume-host.ts";
 import type { MounterArgs, VolumePlugin } from "../../framework/volume-plugin.ts";
 import { writeFiles } from "./atomic-writer.ts";
 import type { PayloadEnv } from "./object-payloads.ts";
@@ -14,6 +15,7 @@ import {
 /** What is read for the files of a volume. */
 export interface FilesOf extends PayloadEnv {
   readonly volume: PodDirectory;
+  readonly volumeHost: VolumeHost;
   readonly args: MounterArgs;
   readonly signal: AbortSignal;
 }
@@ -39,7 +41,7 @@ export function filesPlugin({ payload, ...own }: FilesPlugin): VolumePlugin {
       const { volumeHost, kubelet } = env;
       const { path, reader } = volume;
       // First what can fail for reasons of the user: then nothing has been made yet.
-      const files = await payload({ sources: sourcesOf(env), reader, volume, args, signal });
+      const files = await payload({ sources: sourcesOf(env), reader, volume, volumeHost, args, signal });
       await makeVolumeDirectory(env, path, directoryMode);
       const { clock, random } = volumeHost;
       const { fsGroup } = args;
