@@ -90,6 +90,8 @@ export {
   type NodeVolumesOptions,
   type NodeVolumesStatus,
   PodVolumesError,
+  SubPathError,
+  type SubPathUse,
   startNodeVolumes,
 } from "./node/index.ts";
 export {

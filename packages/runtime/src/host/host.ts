@@ -168,6 +168,14 @@ export interface Host {
   ): Promise<void>;
   /** Binds an existing path to an existing path of the same kind (directory, or file for a device). */
   bindMount(source: string, target: string, options?: { readonly readOnly?: boolean }): Promise<void>;
+  /**
+   * Binds what is at `subPath` below the directory `root` to `target`, which is made, with its parents, as a directory or file of the same kind.
+   * What is missing at `subPath` is made as directories with the mode of `root`. Links are followed as long as they stay below `root`:
+   * EXDEV for one that leads out of it. What a workload does meanwhile changes nothing: ELOOP for a link that was none before.
+   * Fine when it is bound there already; another mount on `target` is replaced. EINVAL for an absolute `subPath` or one with `..`.
+   * Source: docs/behaviour/pod-volumes.md 9. (Unprivileged: what it is bound to is a link to it.)
+   */
+  bindSubPath(root: string, subPath: string, target: string): Promise<void>;
   /** Unmounts the topmost mount on `target`; EINVAL when nothing is mounted there. */
   unmount(target: string): Promise<void>;
   /** Whether something is mounted at `path`, or where a link at `path` leads; false when nothing is there. */

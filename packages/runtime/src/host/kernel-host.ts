@@ -30,6 +30,8 @@ import { type MountInfo, mountsBelow, parseMountInfo } from "./mount-info.ts";
 import { chownTree } from "./node-chown-tree.ts";
 import * as files from "./node-files.ts";
 import { runProgram, runTool } from "./node-programs.ts";
+import { openBelow } from "./node-sub-path.ts";
+import { makeSubPathTarget, namesOfSubPath } from "./sub-path-target.ts";
 import { hostStep, isMissing } from "./to-host-error.ts";
 
 /**
@@ -176,6 +178,29 @@ class KernelHost implements Host {
     const to = checkedPath("bindMount", target);
     const how = options.readOnly === true ? "bind,ro" : "bind";
     await runTool("bindMount", target, "mount", ["-o", how, from, to]);
+  }
+
+  async bindSubPath(root: string, subPath: string, target: string): Promise<void> {
+    const below = checkedPath("bindSubPath", root);
+    const to = checkedPath("bindSubPath", target);
+    const names = namesOfSubPath(subPath);
+    await hostStep("bindSubPath", target, async () => {
+      const { handle } = await openBelow(below, names);
+      try {
+        const stat = await handle.stat({ bigint: true });
+        const inode = `${stat.dev}:${stat.ino}`;
+        const kind = stat.isDirectory() ? "directory" : "file";
+        if (await makeSubPathTarget(this, to, { inode, kind })) return;
+        // What was opened, by its descriptor: no path of the volume is resolved a second time.
+        const opened = `/proc/${process.pid}/fd/${handle.fd}`;
+        await runTool("bindSubPath", target, "mount", ["--no-canonicalize", "--bind", opened, to]);
+        if ((await this.stat(to))?.inode === inode) return;
+        await this.unmount(to);
+        throw new HostError("bindSubPath", target, "ESTALE");
+      } finally {
+        await handle.close();
+      }
+    });
   }
 
   async unmount(target: string): Promise<void> {

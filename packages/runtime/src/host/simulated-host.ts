@@ -21,10 +21,11 @@ import {
   type ProgramResult,
   type WriteOptions,
 } from "./host.ts";
-import { checkedPath, isAtOrBelow } from "./host-paths.ts";
+import { checkedPath, childOf, isAtOrBelow } from "./host-paths.ts";
 import { SimulatedDisks, type SimulatedLoop } from "./simulated-disks.ts";
 import { type DirectoryNode, type FileNode, SimulatedFileSystem } from "./simulated-file-system.ts";
 import { type Place, type SimulatedMount, SimulatedMounts, type Slot } from "./simulated-mounts.ts";
+import { makeSubPathTarget, namesOfSubPath } from "./sub-path-target.ts";
 import { blocksOfImage, type TreeEntry, treeImage } from "./tree-image.ts";
 
 /** What a simulated host is like. */
@@ -344,6 +345,15 @@ export class SimulatedHost implements Host {
     });
   }
 
+  async bindSubPath(root: string, subPath: string, target: string): Promise<void> {
+    if (this.#lostBefore("bindSubPath", target)) return never();
+    const { path, node } = this.#below(this.#existing("bindSubPath", root), namesOfSubPath(subPath));
+    const kind = node.kind === "directory" ? "directory" : "file";
+    if (!(await makeSubPathTarget(this, target, { inode: node.inode, kind }))) {
+      await this.bindMount(path, target);
+    }
+  }
+
   async unmount(target: string): Promise<void> {
     if (this.#lostBefore("unmount", target)) return never();
     const { mount, node } = this.#existing("unmount", target);
@@ -568,6 +578,19 @@ export class SimulatedHost implements Host {
     const { mount, directory, name, node } = this.#writableSlot("makeDirectory", path);
     if (node !== undefined) throw new HostError("makeDirectory", path, "EEXIST");
     mount.fileSystem.setEntry(directory, name, mount.fileSystem.newDirectory(mode));
+  }
+
+  /** What is at these names below the place; missing directories are made. */
+  #below(root: Place, names: readonly string[]): Place {
+    let at = root;
+    for (const name of names) {
+      const path = childOf(at.path, name);
+      if (at.node.kind !== "directory") throw new HostError("bindSubPath", path, "ENOTDIR");
+      if (this.#find("bindSubPath", path, false) === undefined) this.#makeDirectory(path, root.node.mode);
+      at = this.#existing("bindSubPath", path);
+      if (!isAtOrBelow(at.path, root.path)) throw new HostError("bindSubPath", path, "EXDEV");
+    }
+    return at;
   }
 
   #loopOf(operation: string, device: string): SimulatedLoop {

@@ -21,6 +21,8 @@ import { checkedPath, isAtOrBelow } from "./host-paths.ts";
 import { chownTree } from "./node-chown-tree.ts";
 import * as files from "./node-files.ts";
 import { runProgram } from "./node-programs.ts";
+import { openBelow } from "./node-sub-path.ts";
+import { makeSubPathTarget, namesOfSubPath } from "./sub-path-target.ts";
 import { hostStep, isMissing } from "./to-host-error.ts";
 import { blocksOfImage } from "./tree-image.ts";
 import * as devices from "./unprivileged-devices.ts";
@@ -194,6 +196,23 @@ class UnprivilegedHost implements Host {
       // A device bound to a file is a raw block volume: what can be written there is the backing file.
       const link = isDevice ? (devices.backingFileOf(real) ?? real) : real;
       await this.#mount("bindMount", target, { source: isWhole ? device : real, fsType, readOnly, link });
+    });
+  }
+
+  async bindSubPath(root: string, subPath: string, target: string): Promise<void> {
+    const below = checkedPath("bindSubPath", root);
+    const to = checkedPath("bindSubPath", target);
+    const names = namesOfSubPath(subPath);
+    await hostStep("bindSubPath", target, async () => {
+      const { handle, path } = await openBelow(below, names);
+      try {
+        const stat = await handle.stat({ bigint: true });
+        const kind = stat.isDirectory() ? "directory" : "file";
+        if (await makeSubPathTarget(this, to, { inode: `${stat.dev}:${stat.ino}`, kind })) return;
+        await this.bindMount(path, to);
+      } finally {
+        await handle.close();
+      }
     });
   }
 

@@ -41,6 +41,8 @@ export const kubeletPaths = {
   podVolumesDir: (root: string, podUID: string) => `${root}/pods/${podUID}/volumes`,
   podVolumeDir: (root: string, podUID: string, pluginName: string, volumeName: string) =>
     `${root}/pods/${podUID}/volumes/${escapeQualifiedName(pluginName)}/${volumeName}`,
+  podSubPathsDir: (root: string, podUID: string, volumeName: string) =>
+    `${root}/pods/${podUID}/volume-subpaths/${volumeName}`,
   registrationDir: (root: string) => `${root}/plugins_registry`,
   csiSocket: (root: string, driverName: string) => `${root}/plugins/${driverName}/csi.sock`,
 } as const;

@@ -39,6 +39,7 @@ import { PathsInForce } from "./migration/paths-in-force.ts";
 import { csiRegistrationHandler } from "./registration/csi-registration-handler.ts";
 import { startPluginRegistration } from "./registration/plugin-registration.ts";
 import { NodePodSources } from "./sources/node-pod-sources.ts";
+import { type SubPathUse, subPathError } from "./volume-manager/sub-paths.ts";
 import { VolumeManager } from "./volume-manager/volume-manager.ts";
 
 /** The seams of the node agent's volume side. */
@@ -96,6 +97,11 @@ export interface NodeVolumes extends Component {
   waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal): Promise<void>;
   /** Volumes of the pod that are certainly mounted, by the names in the pod's spec. */
   mountedVolumes(podUID: string): ReadonlyMap<string, MountedVolume>;
+  /**
+   * Binds a part of a mounted volume for one mount of a container; returns where the node has it. Idempotent. It goes with
+   * the volume. @throws SubPathError
+   */
+  bindSubPath(podUID: string, use: SubPathUse): Promise<string>;
   /** True once nothing of the pod's volumes is mounted or may be mounted on this node. */
   podVolumesGone(podUID: string): boolean;
   /** What is to be posted in the Node's status, as of now. */
@@ -223,6 +229,11 @@ class RunningNodeVolumes implements NodeVolumes {
 
   mountedVolumes(podUID: string): ReadonlyMap<string, MountedVolume> {
     return this.#running?.mountedVolumes(podUID) ?? new Map();
+  }
+
+  async bindSubPath(podUID: string, use: SubPathUse): Promise<string> {
+    if (this.#running === undefined) throw subPathError(use, "the volume is not mounted");
+    return this.#running.bindSubPath(podUID, use);
   }
 
   podVolumesGone(podUID: string): boolean {

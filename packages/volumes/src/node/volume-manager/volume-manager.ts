@@ -33,12 +33,14 @@ import { NodePods } from "./pods/node-pods.ts";
 import { PodController } from "./pods/pod-controller.ts";
 import { usedVolumes } from "./pods/pod-volume-spec.ts";
 import { ReportedInUse } from "./reported-in-use.ts";
+import { bindSubPath, type SubPathUse, subPathError } from "./sub-paths.ts";
 import type { VolumeManagerEnv, VolumeManagerOptions } from "./volume-manager-env.ts";
 import type { VolumePath } from "./volume-paths.ts";
 import { VolumeWaits } from "./volume-waits.ts";
 import { MountsInFlight } from "./volumes/mounts-in-flight.ts";
 import { Remounts } from "./volumes/remounts.ts";
 import { VolumeController } from "./volumes/volume-controller.ts";
+import { podMountKey } from "./volumes/volume-places.ts";
 import { VolumeRecords, wholeVolume } from "./volumes/volume-records.ts";
 import { waitForVolumes } from "./wait-for-volumes.ts";
 
@@ -56,6 +58,8 @@ export class VolumeManager implements ManagedVolumes, Component {
     remounts: new Remounts(),
     verifying: new Set(),
   };
+  /** Held while something is mounted or unmounted at a place. */
+  readonly #places = new KeyedLock();
   readonly #reported = new ReportedInUse();
   readonly #waits = new VolumeWaits();
   readonly #listeners = new Set<(change: VolumeChange) => void>();
@@ -69,7 +73,7 @@ export class VolumeManager implements ManagedVolumes, Component {
     this.#env = env;
     this.#options = options;
     const hasAddedPods = () => this.#podController.hasAddedPods;
-    const shared = { ...env, ...options, ...this.#states, places: new KeyedLock(), hasAddedPods };
+    const shared = { ...env, ...options, ...this.#states, places: this.#places, hasAddedPods };
     this.#podController = new PodController({
       ...shared,
       onDecided: (podUID) => this.#podDecided(podUID),
@@ -139,6 +143,22 @@ export class VolumeManager implements ManagedVolumes, Component {
 
   mountedVolumes(podUID: string): ReadonlyMap<string, VolumeInPod> {
     return mountedVolumesOf(this.#states, podUID);
+  }
+
+  /** @throws SubPathError */
+  async bindSubPath(podUID: string, use: SubPathUse): Promise<string> {
+    const mounted = mountedVolumesOf(this.#states, podUID).get(use.volume);
+    const volume = this.#states.desired
+      .volumesOf(podUID)
+      .find(({ pods }) => pods.get(podUID)?.outerNames.has(use.volume));
+    if (mounted === undefined || volume === undefined) throw subPathError(use, "the volume is not mounted");
+    return this.#places.run(podMountKey(volume.plugin, podUID, mounted.volumeName), async () => {
+      // It may have been unmounted while this waited.
+      if (this.mountedVolumes(podUID).get(use.volume) === undefined) {
+        throw subPathError(use, "the volume is not mounted any more");
+      }
+      return bindSubPath({ ...this.#env, ...this.#options }, podUID, mounted, use);
+    });
   }
 
   podVolumesGone(podUID: string): boolean {

@@ -13,6 +13,7 @@ import { isDeviceMountable } from "../../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
+import { removeSubPaths } from "../sub-paths.ts";
 import type { FailedOperation, ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
 import { mountActions } from "./mount-actions.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
@@ -153,6 +154,7 @@ async function unmountForPod(
   env.actual.markPodUncertain(key, pod);
   try {
     await env.places.run(podMountKey(plugin, podUID, volumeName), async () => {
+      await removeSubPaths(env, podUID, volumeName);
       const unmounter = await plugin.newUnmounter(volumeName, podUID);
       await unmounter.tearDown(pass.signal);
     });
