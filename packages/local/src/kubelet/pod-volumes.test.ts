@@ -133,6 +133,22 @@ describe("sub-paths (docs/behaviour/pod-volumes.md 9)", () => {
 });
 
 describe("updates", () => {
+  it("a pod gets a token of its account by the rights of its node alone, and a newer one in time", () =>
+    onPodVolumesCluster(async ({ clock, cluster, host, createPod, runs }) => {
+      const account = { metadata: { name: "app", namespace } };
+      await cluster.kube.create(resources.serviceAccounts, account, { signal });
+      const token = { serviceAccountToken: { expirationSeconds: 600, path: "token" } };
+      await createPod("p", {
+        volumes: [{ name: "access", projected: { sources: [token] } }],
+        spec: { serviceAccountName: "app" },
+      });
+      const at = await runs("p");
+      const first = await host.readFile(`${at("/access")}/token`);
+      expect(first?.split(".")).toHaveLength(3);
+      await clock.sleep(500_000, signal);
+      expect(await host.readFile(`${at("/access")}/token`)).not.toBe(first);
+    }));
+
   it("a running pod sees a changed ConfigMap within a second, by the rights of its node alone", () =>
     onPodVolumesCluster(async ({ clock, cluster, host, createPod, runs }) => {
       const { kube } = cluster;

@@ -611,6 +611,21 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await host.readFile(`${source}/precious`)).toBe("x");
       });
 
+      test("a file system in memory is empty at first, bounded, and gone with its unmount", async () => {
+        const { m } = await directories("m");
+        const isThere = await host.mountMemory(m, { mode: 0o750, sizeBytes: megabyte });
+        expect(isThere).toBe(host.form !== "unprivileged");
+        expect(await host.isMountPoint(m)).toBe(isThere);
+        if (!isThere) return;
+        expect(await host.listMounts(m)).toMatchObject([{ source: "tmpfs", target: m, fsType: "tmpfs" }]);
+        expect((await host.stat(m))?.mode).toBe(0o750);
+        await host.writeFileAtomic(`${m}/f`, "x");
+        const much = "x".repeat(2 * megabyte);
+        expect(await codeOf(host.writeFileAtomic(`${m}/g`, much))).toBe("ENOSPC");
+        await host.unmount(m);
+        expect(await host.readDirectory(m)).toEqual([]);
+      });
+
       test("a part of a volume is bound, as a directory or a file", async () => {
         const { volume } = await directories("volume");
         await host.makeDirectory(`${volume}/a/b`);

@@ -166,6 +166,15 @@ export interface Host {
     target: string,
     options: { readonly fsType: string; readonly flags?: readonly string[]; readonly readOnly?: boolean },
   ): Promise<void>;
+  /**
+   * Mounts an empty file system in memory on an existing directory; it is gone with its unmount, and when the machine stops.
+   * `sizeBytes`: most that it can hold; default what the machine permits. @returns false: this host has none, and nothing
+   * was mounted (unprivileged)
+   */
+  mountMemory(
+    target: string,
+    options: { readonly mode: number; readonly sizeBytes?: number },
+  ): Promise<boolean>;
   /** Binds an existing path to an existing path of the same kind (directory, or file for a device). */
   bindMount(source: string, target: string, options?: { readonly readOnly?: boolean }): Promise<void>;
   /**

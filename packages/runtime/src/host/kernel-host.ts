@@ -169,6 +169,17 @@ class KernelHost implements Host {
     await keepRoomMounted(from);
   }
 
+  async mountMemory(
+    target: string,
+    { mode, sizeBytes }: { readonly mode: number; readonly sizeBytes?: number },
+  ): Promise<boolean> {
+    const to = checkedPath("mountMemory", target);
+    const size = sizeBytes === undefined ? [] : [`size=${sizeBytes}`];
+    const options = [`mode=${mode.toString(8)}`, ...size].join(",");
+    await runTool("mountMemory", target, "mount", ["-t", "tmpfs", "-o", options, "tmpfs", to]);
+    return true;
+  }
+
   async bindMount(
     source: string,
     target: string,

@@ -59,6 +59,7 @@ export class SimulatedHost implements Host {
   readonly #rootFileSystem: SimulatedFileSystem;
   #mounts: SimulatedMounts;
   #boots = 1;
+  #memories = 0;
   /** The version of each directory when it was last read, so that no change falls between two looks. */
   readonly #seen = new WeakMap<DirectoryNode, number>();
 
@@ -317,6 +318,28 @@ export class SimulatedHost implements Host {
       readOnly,
       release: this.disks.use(this.name, fileSystem, readOnly, loop.path),
     });
+  }
+
+  async mountMemory(
+    target: string,
+    { mode, sizeBytes = 2 ** 30 }: { readonly mode: number; readonly sizeBytes?: number },
+  ): Promise<boolean> {
+    if (this.#lostBefore("mountMemory", target)) return never();
+    const at = this.#existing("mountMemory", target);
+    if (at.node.kind !== "directory") throw new HostError("mountMemory", target, "ENOTDIR");
+    const fileSystem = new SimulatedFileSystem(`${this.name}-memory-${++this.#memories}`, "tmpfs", sizeBytes);
+    fileSystem.root.mode = mode;
+    this.#mounts.add({
+      parent: at.mount,
+      mountPoint: at.node,
+      fileSystem,
+      root: fileSystem.root,
+      source: "tmpfs",
+      target: at.path,
+      readOnly: false,
+      release: () => {},
+    });
+    return true;
   }
 
   async bindMount(

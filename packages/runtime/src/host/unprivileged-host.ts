@@ -173,6 +173,11 @@ class UnprivilegedHost implements Host {
     });
   }
 
+  async mountMemory(target: string): Promise<boolean> {
+    checkedPath("mountMemory", target);
+    return false;
+  }
+
   async bindMount(
     source: string,
     target: string,

@@ -321,7 +321,52 @@ describe("following sources (docs/behaviour/pod-volumes.md 5)", () => {
   });
 });
 
-describe("restarts (docs/behaviour/pod-volumes.md 1.3, 2.1)", () => {
+describe("what lies in memory (docs/behaviour/pod-volumes.md 1, 2)", () => {
+  it("files of Secrets reach no disk, and are unmounted with the pod, also after a crash (1.2)", async () => {
+    const { world, kube, pod, mounted, directories, reads } = await podWorld();
+    const first = world.start();
+    await kube.create(resources.secrets, { metadata: configMap("login"), data: { a: base64("x") } }, world);
+    const p = await pod("p", { name: "v", secret: { secretName: "login" } });
+    const path = await mounted(first, p);
+    expect(await world.host.listMounts(path)).toMatchObject([{ target: path, fsType: "tmpfs" }]);
+    first.crash();
+    const second = world.start();
+    const data = { a: base64("y") };
+    await kube.patch(resources.secrets, configMap("login"), { type: "merge", body: { data } }, world);
+    await reads(`${path}/a`, "y");
+    expect(await world.host.listMounts(path)).toHaveLength(1);
+    await world.deletePod("p");
+    await world.until("gone", () => second.volumes.podVolumesGone(p.metadata.uid));
+    expect(await world.host.listMounts(rootDir)).toEqual([]);
+    expect(await directories()).toEqual([]);
+    await second.stop();
+  });
+
+  it("an emptyDir of medium Memory holds as much as its sizeLimit, and is empty after a loss of power (2.2)", async () => {
+    const { world, pod, mounted } = await podWorld();
+    const first = world.start();
+    const p = await pod("p", { name: "v", emptyDir: { medium: "Memory", sizeLimit: "1Ki" } });
+    const path = await mounted(first, p);
+    await world.host.writeFileAtomic(`${path}/f`, "x");
+    await expect(world.host.writeFileAtomic(`${path}/g`, "x".repeat(2000))).rejects.toThrow("ENOSPC");
+    first.crash();
+    world.host.losePower();
+    const second = world.start();
+    await mounted(second, p);
+    expect(await world.host.readDirectory(path)).toEqual([]);
+    await second.stop();
+  });
+
+  it("another medium is refused (2.2)", async () => {
+    const { world, pod, reports } = await podWorld();
+    const agent = world.start();
+    await pod("p", { name: "v", emptyDir: { medium: "HugePages" } });
+    await reports('emptyDir "v": medium "HugePages" is not supported: use "" or "Memory"');
+    await agent.stop();
+  });
+});
+
+describe("restarts (docs/behaviour/pod-volumes.md 1, 2)", () => {
   it("an emptyDir keeps what is in it, and goes with the pod", async () => {
     const { world, pod, mounted, directories } = await podWorld();
     const first = world.start();

@@ -1,4 +1,4 @@
-/** The files that tell a pod about itself. Source: docs/behaviour/pod-volumes.md 3; upstream pkg/fieldpath, pkg/api/v1/resource. */
+/** The files that show a pod what is known of itself. Source: docs/behaviour/pod-volumes.md 3; upstream pkg/fieldpath, pkg/api/v1/resource. */
 import { type Container, type Node, type Pod, parseQuantity, type Volume } from "@longshore/kube";
 import { type Payload, PayloadError, type PayloadFile } from "../pod-files/payload.ts";
 

@@ -9,6 +9,7 @@ import {
   makeVolumeDirectory,
   type PodDirectory,
   podDirectoryPlugin,
+  putInMemory,
   sourcesOf,
 } from "./pod-directory-plugin.ts";
 
@@ -24,6 +25,8 @@ export interface FilesOf extends PayloadEnv {
 export interface FilesPlugin {
   readonly pluginName: string;
   readonly source: keyof Volume;
+  /** Its files are secret: they lie in memory, where the host can. */
+  readonly isSecret?: boolean;
   /** The files as they are to be now. */
   payload(of: FilesOf): Promise<Payload>;
   readonly followsPod?: (volume: Volume) => boolean;
@@ -33,7 +36,7 @@ export interface FilesPlugin {
 const directoryMode = 0o755;
 
 /** The plugin, to be given to `createVolumePluginManager`. */
-export function filesPlugin({ payload, ...own }: FilesPlugin): VolumePlugin {
+export function filesPlugin({ payload, isSecret = false, ...own }: FilesPlugin): VolumePlugin {
   return podDirectoryPlugin({
     ...own,
     readOnly: true,
@@ -43,6 +46,7 @@ export function filesPlugin({ payload, ...own }: FilesPlugin): VolumePlugin {
       // First what can fail for reasons of the user: then nothing has been made yet.
       const files = await payload({ sources: sourcesOf(env), reader, volume, volumeHost, args, signal });
       await makeVolumeDirectory(env, path, directoryMode);
+      if (isSecret) await putInMemory(env, path, { mode: directoryMode });
       const { clock, random } = volumeHost;
       const { fsGroup } = args;
       await writeFiles({ clock, random, host: kubelet.host }, { directory: path, payload: files, fsGroup });

@@ -40,8 +40,6 @@ export interface PodDirectoryPlugin {
   readonly readOnly: boolean;
   /** Makes the directory and fills it; idempotent. */
   setUp(env: PodDirectoryEnv, volume: PodDirectory, args: MounterArgs, signal: AbortSignal): Promise<void>;
-  /** Takes back what is to be undone before the directory is removed. */
-  beforeRemoval?(env: PodDirectoryEnv, path: string): Promise<void>;
   /** Whether the content depends on the pod's labels and annotations: it is set up again when they change. */
   readonly followsPod?: (volume: Volume) => boolean;
 }
@@ -83,8 +81,9 @@ export function podDirectoryPlugin(own: PodDirectoryPlugin): VolumePlugin {
       return {
         getPath: () => path,
         async tearDown() {
-          await own.beforeRemoval?.(env(), path);
-          await env().kubelet.host.removeTree(path);
+          const { host } = env().kubelet;
+          while (await host.isMountPoint(path)) await host.unmount(path);
+          await host.removeTree(path);
         },
       };
     },
@@ -105,6 +104,15 @@ export async function makeVolumeDirectory(
 ): Promise<void> {
   await host.makeDirectory(path.slice(0, path.lastIndexOf("/")));
   await host.makeDirectory(path, mode);
+}
+
+/** Has the directory in memory, where the host can; once. */
+export async function putInMemory(
+  { kubelet: { host } }: PodDirectoryEnv,
+  path: string,
+  options: { readonly mode: number; readonly sizeBytes?: number },
+): Promise<void> {
+  if (!(await host.isMountPoint(path))) await host.mountMemory(path, options);
 }
 
 /** What volumes read from. */

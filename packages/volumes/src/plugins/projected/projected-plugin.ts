@@ -14,6 +14,7 @@ export function projectedPlugin(): VolumePlugin {
   return filesPlugin({
     pluginName: "kubernetes.io/projected",
     source: "projected",
+    isSecret: true,
     followsPod: ({ projected }) =>
       projected?.sources?.some(({ downwardAPI }) => downwardAPI != null) === true,
     async payload(of) {

@@ -9,6 +9,7 @@ export function secretPlugin(): VolumePlugin {
   return filesPlugin({
     pluginName: "kubernetes.io/secret",
     source: "secret",
+    isSecret: true,
     payload(of) {
       const { secret } = of.volume.volume;
       return secretPayload(of, secret?.secretName ?? "", selectionOf(secret), of.signal);
