@@ -1,6 +1,6 @@
 /** Volumes that need no provider, on one node under the virtual clock. Source: docs/behaviour/pod-volumes.md. */
 import { type Pod, resources, type Stored, type Volume } from "@longshore/kube";
-import { recordingLogger } from "@longshore/runtime";
+import { HostError, recordingLogger } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import { NodeWorld, nodeName, type RunningAgent, rootDir } from "./testing/node-world.ts";
 
@@ -238,6 +238,25 @@ describe("following sources (docs/behaviour/pod-volumes.md 5)", () => {
     expect(pathOf(agent, p)).toBe(path);
     await change({ a: "3" });
     await reads(`${path}/a`, "3", 1000);
+    await agent.stop();
+  });
+
+  it("an update that the disk has no room for is tried again with back-off, without a further event (5.2)", async () => {
+    const { world, settings, change, pod, mounted, reads, reports } = await podWorld();
+    const agent = world.start();
+    await settings({ a: "1" });
+    const p = await pod("p", fromSettings());
+    const path = await mounted(agent, p);
+    const { host } = world;
+    const write = host.writeFileAtomic.bind(host);
+    host.writeFileAtomic = async (to) => {
+      throw new HostError("writeFileAtomic", to, "ENOSPC");
+    };
+    await change({ a: "2" });
+    await reports("ENOSPC");
+    expect(await host.readFile(`${path}/a`)).toBe("1");
+    host.writeFileAtomic = write;
+    await reads(`${path}/a`, "2", 10_000);
     await agent.stop();
   });
 
