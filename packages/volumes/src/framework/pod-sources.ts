@@ -19,6 +19,14 @@ export interface TokenDemand {
   readonly expirationSeconds?: number;
 }
 
+/** A token as its pod may use it. */
+export interface ServiceAccountToken {
+  /** Secret. */
+  readonly token: string;
+  /** When it expires, as the API server writes times (RFC 3339). */
+  readonly expirationTimestamp: string;
+}
+
 /** Reads for volumes, and notes who has read what. */
 export interface PodSources {
   /**
@@ -28,6 +36,10 @@ export interface PodSources {
   configMap(reader: SourceReader, name: string, signal: AbortSignal): Promise<Stored<ConfigMap> | undefined>;
   /** The Secret of that name in the pod's namespace; as {@link configMap}. */
   secret(reader: SourceReader, name: string, signal: AbortSignal): Promise<Stored<Secret> | undefined>;
-  /** A token of the account that the pod runs as. @throws ServiceAccountTokenError */
-  serviceAccountToken(reader: SourceReader, demand: TokenDemand, signal: AbortSignal): Promise<string>;
+  /** A token of the account that the pod runs as; the volume is set up again when there is a newer one. @throws ServiceAccountTokenError */
+  serviceAccountToken(
+    reader: SourceReader,
+    demand: TokenDemand,
+    signal: AbortSignal,
+  ): Promise<ServiceAccountToken>;
 }

@@ -52,7 +52,7 @@ const volumes: readonly (readonly [pluginName: string, spec: VolumeSpec])[] = [
 const sources: PodSources = {
   configMap: async () => ({ metadata: pod.metadata, data: { a: "1" } }),
   secret: async () => ({ metadata: pod.metadata, data: { a: "MQ==" } }),
-  serviceAccountToken: async () => "1",
+  serviceAccountToken: async () => ({ token: "1", expirationTimestamp: "2026-01-01T00:00:00Z" }),
 };
 
 /** A node whose next changes fail once `left` of them have been made. */

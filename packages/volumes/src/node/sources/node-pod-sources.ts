@@ -1,7 +1,12 @@
 /** What the volumes of a node's pods are made from: objects that are followed, and tokens that are renewed. Source: docs/behaviour/pod-volumes.md 5. */
 import { type ConfigMap, type KubeClient, resources, type Secret, type Stored } from "@longshore/kube";
 import type { Component, RuntimeEnv, Timer } from "@longshore/runtime";
-import type { PodSources, SourceReader, TokenDemand } from "../../framework/pod-sources.ts";
+import type {
+  PodSources,
+  ServiceAccountToken,
+  SourceReader,
+  TokenDemand,
+} from "../../framework/pod-sources.ts";
 import { createServiceAccountTokens, type ServiceAccountTokens } from "../tokens/service-account-tokens.ts";
 import { ReferencedObjects } from "./referenced-objects.ts";
 
@@ -41,9 +46,13 @@ export class NodePodSources implements PodSources, Component {
     return this.#objects.read(resources.secrets, this.#refOf(reader, name), reader.uniqueName, signal);
   }
 
-  async serviceAccountToken(reader: SourceReader, demand: TokenDemand, signal: AbortSignal): Promise<string> {
+  async serviceAccountToken(
+    reader: SourceReader,
+    demand: TokenDemand,
+    signal: AbortSignal,
+  ): Promise<ServiceAccountToken> {
     const { renewals } = this.#note(reader);
-    const { token, renewInMs } = await this.#tokens.serviceAccountToken(reader.pod, demand, signal);
+    const { renewInMs, ...token } = await this.#tokens.serviceAccountToken(reader.pod, demand, signal);
     const purpose = JSON.stringify([demand.audience, demand.expirationSeconds]);
     renewals.get(purpose)?.cancel();
     if (this.#isStopped || this.#readings.get(reader.uniqueName)?.renewals !== renewals) return token;

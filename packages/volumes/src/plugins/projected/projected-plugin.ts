@@ -50,6 +50,6 @@ async function tokenPayload(
   { audience = "", expirationSeconds = 3600, path }: TokenProjection,
   defaultMode: number,
 ): Promise<Payload> {
-  const data = await sources.serviceAccountToken(reader, { audience, expirationSeconds }, signal);
-  return new Map([[path, { data, mode: args.fsGroup === undefined ? defaultMode : 0o600 }]]);
+  const { token } = await sources.serviceAccountToken(reader, { audience, expirationSeconds }, signal);
+  return new Map([[path, { data: token, mode: args.fsGroup === undefined ? defaultMode : 0o600 }]]);
 }
