@@ -117,7 +117,7 @@ describe("files made from objects (docs/behaviour/pod-volumes.md 3)", () => {
     await agent.stop();
   });
 
-  it("containers cannot write to them (3.3)", async () => {
+  it("containers cannot write to them (3.5)", async () => {
     const { world, settings, pod, mounted } = await podWorld();
     const agent = world.start();
     await settings({ a: "1" });
@@ -130,7 +130,7 @@ describe("files made from objects (docs/behaviour/pod-volumes.md 3)", () => {
     await agent.stop();
   });
 
-  it("a projected volume joins a Secret, a ConfigMap, the pod's own data and a token", async () => {
+  it("a projected volume joins a Secret, a ConfigMap, the pod's own data and a token (3.4)", async () => {
     const { world, kube, settings, pod, mounted } = await podWorld();
     const agent = world.start();
     await settings({ a: "1" });
@@ -152,7 +152,7 @@ describe("files made from objects (docs/behaviour/pod-volumes.md 3)", () => {
     await agent.stop();
   });
 
-  it("downwardAPI shows metadata, and limits that fall back to what the node has", async () => {
+  it("downwardAPI shows metadata, and limits that fall back to what the node has (3.3)", async () => {
     const { world, kube, pathOf } = await podWorld();
     const agent = world.start();
     const allocatable = { cpu: "4", memory: "8Gi" };

@@ -1,15 +1,19 @@
 /** What every plugin whose volumes need no provider does alike. Source: docs/behaviour/pod-volumes.md 1. */
+import * as fs from "node:fs/promises";
+import { tmpdir } from "node:os";
 import type { Pod, Stored, Volume } from "@longshore/kube";
 import {
+  type Host,
   HostError,
   invariant,
   noMeter,
   SeededRandom,
   SimulatedHost,
   silentLogger,
+  unprivilegedHost,
   VirtualClock,
 } from "@longshore/runtime";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { PodSources } from "../framework/pod-sources.ts";
 import { uniqueVolumeName } from "../framework/unique-volume-name.ts";
 import type { VolumeHost } from "../framework/volume-host.ts";
@@ -21,7 +25,6 @@ import { podVolumePlugins } from "./pod-volume-plugins.ts";
 
 const signal = new AbortController().signal;
 const rootDir = "/var/lib/kubelet";
-const podDir = `${rootDir}/pods/uid-1`;
 const pod = {
   metadata: { name: "p", namespace: "default", uid: "uid-1", resourceVersion: "1" },
 } as Stored<Pod>;
@@ -55,6 +58,10 @@ const sources: PodSources = {
   serviceAccountToken: async () => ({ token: "1", expirationTimestamp: "2026-01-01T00:00:00Z" }),
 };
 
+/** The volume where the machine has other paths. */
+const below = (base: string, spec: VolumeSpec): VolumeSpec =>
+  JSON.parse(JSON.stringify(spec).replaceAll('"/srv"', JSON.stringify(`${base}/srv`)));
+
 /** A node whose next changes fail once `left` of them have been made. */
 async function nodeWith() {
   const node = { left: Number.POSITIVE_INFINITY };
@@ -63,15 +70,21 @@ async function nodeWith() {
       if (--node.left < 0) throw new HostError(operation, path, "EIO");
     },
   });
-  await host.makeDirectory("/srv");
-  await host.writeFileAtomic("/srv/precious", "x");
+  return { node, ...(await nodeOn(host, "")) };
+}
+
+/** A node on a host, all of whose files are below `base`. */
+async function nodeOn(host: Host, base: string) {
+  const podDir = `${base}${rootDir}/pods/uid-1`;
+  await host.makeDirectory(`${base}/srv`);
+  await host.writeFileAtomic(`${base}/srv/precious`, "x");
   const env = {
     clock: new VirtualClock(),
     random: new SeededRandom(1),
     logger: silentLogger,
     meter: noMeter,
   };
-  const kubelet = { nodeName: "n", rootDir, host, sources, setKubeletError: () => {} };
+  const kubelet = { nodeName: "n", rootDir: `${base}${rootDir}`, host, sources, setKubeletError: () => {} };
   const volumeHost = { ...env, kube: {}, kubelet, csiDriver: async () => undefined } as unknown as VolumeHost;
   /** The plugin as a new agent has it. */
   const plugin = async (pluginName: string): Promise<VolumePlugin> => {
@@ -81,7 +94,7 @@ async function nodeWith() {
     return found;
   };
   const setUp = async (pluginName: string, spec: VolumeSpec) =>
-    (await (await plugin(pluginName)).newMounter(spec, pod)).setUp({ fsGroup: 1000 }, signal);
+    (await (await plugin(pluginName)).newMounter(below(base, spec), pod)).setUp({ fsGroup: 1000 }, signal);
   const tearDown = async (pluginName: string) =>
     (await (await plugin(pluginName)).newUnmounter("v", "uid-1")).tearDown(signal);
   const left = async () => {
@@ -90,7 +103,14 @@ async function nodeWith() {
     const names = plugins.map(async (name) => (await host.readDirectory(`${podDir}/volumes/${name}`)) ?? []);
     return [...mounts, ...(await Promise.all(names)).flat()];
   };
-  return { node, host, plugin, setUp, tearDown, left };
+  return { host, base, podDir, plugin, setUp, tearDown, left };
+}
+
+/** A node on the machine's own files, in a directory that goes with the test. */
+async function realNode() {
+  const base = await fs.realpath(await fs.mkdtemp(`${tmpdir()}/longshore-plugins-`));
+  onTestFinished(() => fs.rm(base, { recursive: true, force: true }));
+  return nodeOn(unprivilegedHost(), base);
 }
 
 describe.each(volumes)("%s, %j", (pluginName, spec) => {
@@ -101,8 +121,11 @@ describe.each(volumes)("%s, %j", (pluginName, spec) => {
     ]);
   });
 
-  it("sets up a second time without complaint, and without a second mount", async () => {
-    const { host, setUp, left } = await nodeWith();
+  it.each([
+    ["simulated", nodeWith],
+    ["real", realNode],
+  ])("sets up a second time without a second mount, on %s files", async (_form, make) => {
+    const { host, podDir, setUp, left } = await make();
     await setUp(pluginName, spec);
     const once = await left();
     await setUp(pluginName, spec);
@@ -110,19 +133,25 @@ describe.each(volumes)("%s, %j", (pluginName, spec) => {
     expect((await host.listMounts(podDir)).length).toBeLessThanOrEqual(1);
   });
 
-  it("tears down knowing the name alone, twice, or when nothing was set up (1.3)", async () => {
-    const { host, setUp, tearDown, left } = await nodeWith();
-    await tearDown(pluginName);
-    await setUp(pluginName, spec);
-    expect(await left()).not.toEqual([]);
-    await tearDown(pluginName);
-    await tearDown(pluginName);
-    expect(await left()).toEqual([]);
-    expect(await host.readFile("/srv/precious")).toBe("x");
-  });
+  it.each([
+    ["simulated", nodeWith],
+    ["real", realNode],
+  ])(
+    "tears down knowing the name alone, twice, or when nothing was set up, on %s files (1.3)",
+    async (_form, make) => {
+      const { host, base, setUp, tearDown, left } = await make();
+      await tearDown(pluginName);
+      await setUp(pluginName, spec);
+      expect(await left()).not.toEqual([]);
+      await tearDown(pluginName);
+      await tearDown(pluginName);
+      expect(await left()).toEqual([]);
+      expect(await host.readFile(`${base}/srv/precious`)).toBe("x");
+    },
+  );
 
   it("is known by the same unique name from its directory (1.3)", async () => {
-    const { plugin } = await nodeWith();
+    const { plugin, podDir } = await nodeWith();
     const found = await plugin(pluginName);
     const again = await found.constructVolumeSpec("v", `${podDir}/volumes/${pluginName}/v`);
     expect(uniqueVolumeName(found, again, "uid-1")).toBe(uniqueVolumeName(found, spec, "uid-1"));

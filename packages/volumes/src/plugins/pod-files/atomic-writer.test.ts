@@ -90,15 +90,23 @@ describe.each([
     expect(await seen(host, directory)).toEqual({});
   });
 
-  it.each(["/a", "../a", "a/../../b", "..a", "a//b", "", "./a", `a/${"b".repeat(256)}`, "a/".repeat(2500)])(
-    "the path %j is refused",
-    async (path) => {
-      const { host, directory } = await make();
-      const write = writerOf(host, directory)(payloadOf({ ok: "1", [path]: "2" }));
-      await expect(write).rejects.toThrow(PayloadError);
-      expect(await host.readDirectory(directory)).toEqual([]);
-    },
-  );
+  it.each([
+    "/a",
+    "../a",
+    "a/../../b",
+    "..a",
+    "a//b",
+    "",
+    "./a",
+    "a\0",
+    `a/${"b".repeat(256)}`,
+    "a/".repeat(2500),
+  ])("the path %j is refused", async (path) => {
+    const { host, directory } = await make();
+    const write = writerOf(host, directory)(payloadOf({ ok: "1", [path]: "2" }));
+    await expect(write).rejects.toThrow(PayloadError);
+    expect(await host.readDirectory(directory)).toEqual([]);
+  });
 });
 
 it("bytes that are no text are written as they are", async () => {

@@ -52,21 +52,24 @@ export async function writeFiles(env: AtomicWriterEnv, write: AtomicWrite): Prom
   await removeLeftovers(host, directory, payload);
 }
 
+/** Why a path may not be that of a file, and when. */
+const refusals: readonly (readonly [
+  why: string,
+  when: (path: string, names: readonly string[]) => boolean,
+])[] = [
+  ["must be relative", (path) => path.startsWith("/")],
+  ['must not contain ".."', (_path, names) => names.includes("..")],
+  ['must not start with ".."', (path) => path.startsWith("..")],
+  ["must have no empty name in it", (_path, names) => names.some((name) => name === "" || name === ".")],
+  ["must have no NUL in it", (path) => path.includes("\0")],
+  ["is too long", (path, names) => path.length > pathMax || names.some(({ length }) => length > nameMax)],
+];
+
 /** @throws PayloadError for a path that leads out of the volume, or into the writer's own names */
 function requireInside(path: string): void {
   const names = path.split("/");
-  const problem = path.startsWith("/")
-    ? "must be relative"
-    : names.includes("..")
-      ? 'must not contain ".."'
-      : path.startsWith("..")
-        ? 'must not start with ".."'
-        : names.some((name) => name === "" || name === "." || name.includes("\0"))
-          ? "must have no empty name in it"
-          : path.length > pathMax || names.some((name) => name.length > nameMax)
-            ? "is too long"
-            : undefined;
-  if (problem !== undefined) throw new PayloadError(`path "${path}" of a volume's file ${problem}`);
+  const refusal = refusals.find(([, when]) => when(path, names));
+  if (refusal !== undefined) throw new PayloadError(`path "${path}" of a volume's file ${refusal[0]}`);
 }
 
 /** Whether the directory holds exactly these files. Bytes that are no text count as others: they cannot be compared. */

@@ -71,7 +71,7 @@ export function podDirectoryPlugin(own: PodDirectoryPlugin): VolumePlugin {
         getPath: () => path,
         readOnly: own.readOnly,
         setUp: (args, signal) =>
-          torndownIfThere(env().kubelet, path, () =>
+          uncertainIfThere(env().kubelet, path, () =>
             own.setUp(env(), { path, pod, volume, reader }, args, signal),
           ),
       };
@@ -122,7 +122,7 @@ export function sourcesOf({ kubelet }: PodDirectoryEnv): PodSources {
 }
 
 /** A failure while something is there leaves it to be torn down. */
-async function torndownIfThere(
+async function uncertainIfThere(
   { host }: KubeletVolumeHost,
   path: string,
   work: () => Promise<void>,
