@@ -105,6 +105,8 @@ export {
   type NodeVolumesOptions,
   type NodeVolumesStatus,
   PodVolumesError,
+  SubPathError,
+  type SubPathUse,
   startNodeVolumes,
 } from "./node/index.ts";
 export {
@@ -114,3 +116,4 @@ export {
 } from "./plugins/aws-ebs/aws-ebs-plugin.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";
 export { type InTreePluginsOptions, inTreePlugins } from "./plugins/in-tree-plugins.ts";
+export { podVolumePlugins } from "./plugins/pod-volume-plugins.ts";

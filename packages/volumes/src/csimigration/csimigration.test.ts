@@ -17,7 +17,10 @@ const ebsPV = (volumeID: string) =>
 describe("gates", () => {
   it("have the defaults of 1.20: the master switch on, every plugin off", () => {
     const { values } = gates({});
-    expect(Object.keys(values).filter((name) => values[name])).toEqual(["CSIMigration", "HonorPVReclaimPolicy"]);
+    expect(Object.keys(values).filter((name) => values[name])).toEqual([
+      "CSIMigration",
+      "HonorPVReclaimPolicy",
+    ]);
   });
 
   it("exist for every plugin that can be translated", () => {

@@ -32,6 +32,8 @@ export interface VolumePlugin {
   constructVolumeSpec(volumeName: string, mountPath: string): Promise<VolumeSpec>;
   /** Whether the `mountOptions` of a StorageClass may be given to its volumes. */
   supportsMountOption(): boolean;
+  /** Whether the volume is set up again when labels or annotations of its pod change; left out: none is. */
+  requiresRemount?(spec: VolumeSpec): boolean;
 }
 
 /** Has volumes that are attached to a node before it mounts them. */

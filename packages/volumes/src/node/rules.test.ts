@@ -13,7 +13,7 @@ import { withMigratedPlugins } from "./csi-node/migrated-plugins.ts";
 import { decideMigration, type MigrationFacts } from "./migration/migration-step.ts";
 import { highestSupportedVersion, isLowerVersion } from "./registration/csi-versions.ts";
 import { ActualState, type MountState } from "./volume-manager/actual-state.ts";
-import { usedPluginVolumes } from "./volume-manager/pods/pod-volume-spec.ts";
+import { usedVolumes } from "./volume-manager/pods/pod-volume-spec.ts";
 import { ReportedInUse } from "./volume-manager/reported-in-use.ts";
 
 describe("migrated-plugins annotation", () => {
@@ -209,7 +209,7 @@ describe("small parts", () => {
   ])("fsGroup with $policy, readOnly $readOnly, fsType $fsType, $accessModes: $applies", (c) => {
     expect(fsGroupApplies(c.policy, c)).toBe(c.applies);
   });
-  it("only volumes that containers use and plugins provide count", () => {
+  it("only volumes that containers use count", () => {
     const pod = {
       spec: {
         containers: [
@@ -230,6 +230,6 @@ describe("small parts", () => {
         ],
       },
     };
-    expect(usedPluginVolumes(pod).map(({ name }) => name)).toEqual(["a", "b"]);
+    expect(usedVolumes(pod).map(({ name }) => name)).toEqual(["a", "b", "tmp"]);
   });
 });

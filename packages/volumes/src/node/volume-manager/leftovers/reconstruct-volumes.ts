@@ -4,16 +4,11 @@
  * is not is unmounted. Source: docs/behaviour/node-agent.md 9, in the way of its "later releases".
  */
 import { errorChain, type Host, type Logger } from "@longshore/runtime";
-import { uniqueNameOf } from "../../../framework/unique-volume-name.ts";
+import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import { kubeletPaths, unescapeQualifiedName } from "../../../framework/volume-host.ts";
-import {
-  isAttachable,
-  isDeviceMountable,
-  listsGlobalMounts,
-  type VolumePlugin,
-} from "../../../framework/volume-plugin.ts";
+import { isAttachable, listsGlobalMounts, type VolumePlugin } from "../../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
-import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
+import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import { csiPluginName } from "../../../plugins/csi/csi-names.ts";
 import { specOfVolData } from "../../../plugins/csi/csi-node-half.ts";
 import { readVolData, removeMountDirectory, VolDataError } from "../../../plugins/csi/vol-data.ts";
@@ -67,7 +62,7 @@ async function reconstructPodVolumes(env: ReconstructEnv): Promise<readonly PodL
     const volumesDirectory = kubeletPaths.podVolumesDir(rootDir, podUID);
     for (const escaped of (await host.readDirectory(volumesDirectory)) ?? []) {
       const plugin = pluginNamed(env, unescapeQualifiedName(escaped));
-      if (plugin === undefined) continue; // The shell's own volumes, such as emptyDir.
+      if (plugin === undefined) continue; // What is not known is not touched.
       for (const volumeName of (await host.readDirectory(`${volumesDirectory}/${escaped}`)) ?? []) {
         const path = `${volumesDirectory}/${escaped}/${volumeName}`;
         try {
@@ -93,14 +88,13 @@ async function reconstructPodVolume(
   const unmounter = await plugin.newUnmounter(volumeName, podUID);
   // `readOnly` is not on disk: a pod that still wants the volume mounts it again, which sets it.
   const pod = { podUID, volumeName, path: unmounter.getPath(), readOnly: false };
-  env.actual.restore(restored(plugin, spec), { pod });
+  env.actual.restore(restored(plugin, spec, podUID), { pod });
 }
 
-function restored(plugin: VolumePlugin, spec: VolumeSpec) {
-  const byName = isAttachable(plugin) || isDeviceMountable(plugin);
-  const name = byName ? plugin.getVolumeName(spec) : specName(spec);
+/** @param podUID of the pod in whose directory it was found; empty for what pods share */
+function restored(plugin: VolumePlugin, spec: VolumeSpec, podUID = "") {
   return {
-    uniqueName: uniqueNameOf(plugin.pluginName, name),
+    uniqueName: uniqueVolumeName(plugin, spec, podUID),
     spec,
     plugin,
     attachable: isAttachable(plugin),
