@@ -29,11 +29,18 @@ export interface TestDriver {
   after: (rpc: string, volumeId: string) => Promise<void> | void;
 }
 
-/** Makes a driver; `staging: false` leaves the stage capability out. */
-export function testDriver(
-  host: Host,
-  options: { nodeID?: string; staging?: boolean; zone?: string } = {},
-): TestDriver {
+/** What the driver is like. */
+export interface TestDriverOptions {
+  readonly nodeID?: string;
+  /** False: it has no STAGE_UNSTAGE_VOLUME. */
+  readonly staging?: boolean;
+  readonly zone?: string;
+  /** Capabilities besides STAGE_UNSTAGE_VOLUME. */
+  readonly rpcs?: readonly NodeServiceCapability_RPC_Type[];
+}
+
+/** Makes a driver. */
+export function testDriver(host: Host, options: TestDriverOptions = {}): TestDriver {
   const driver: TestDriver = {
     services: { identity: {} },
     calls: [],
@@ -49,7 +56,8 @@ export function testDriver(
     await driver.after(rpc, volumeId);
     return {};
   };
-  const rpcs = options.staging === false ? [] : [NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME];
+  const stages = options.staging === false ? [] : [NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME];
+  const rpcs = [...stages, ...(options.rpcs ?? [])];
   Object.assign(driver, {
     services: {
       identity: {},
@@ -93,6 +101,12 @@ export function testDriver(
           call("NodeUnpublishVolume", r.volumeId, async () => {
             if (await host.isMountPoint(r.targetPath)) await host.unmount(r.targetPath);
             await host.removeDirectory(r.targetPath);
+          }),
+        nodeExpandVolume: (r) =>
+          call("NodeExpandVolume", r.volumeId, async () => {
+            const mount = (await host.listMounts(r.volumePath)).find(({ target }) => target === r.volumePath);
+            const staged = (await host.listMounts("/")).find(({ target }) => target === mount?.source);
+            await host.growFileSystem(staged?.source ?? mount?.source ?? "", r.volumePath);
           }),
         nodeUnstageVolume: (r) =>
           call("NodeUnstageVolume", r.volumeId, async () => {

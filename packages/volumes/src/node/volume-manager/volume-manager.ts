@@ -39,6 +39,7 @@ import { VolumeWaits } from "./volume-waits.ts";
 import { MountsInFlight } from "./volumes/mounts-in-flight.ts";
 import { VolumeController } from "./volumes/volume-controller.ts";
 import { VolumeRecords, wholeVolume } from "./volumes/volume-records.ts";
+import { VolumeSizes } from "./volumes/volume-sizes.ts";
 import { waitForVolumes } from "./wait-for-volumes.ts";
 
 /** Runs the volumes of one node. */
@@ -75,6 +76,7 @@ export class VolumeManager implements ManagedVolumes, Component {
     });
     this.#volumeController = new VolumeController({
       ...shared,
+      sizes: new VolumeSizes(env.random),
       isReportedInUse: (uniqueName) => this.#reported.has(uniqueName),
       onOperationEnd: (podUID) => this.#operationEnded(podUID),
     });

@@ -14,6 +14,7 @@ import type { PluginNodeHalf, PluginNodeHalfOptions } from "../../framework/plug
 import { type KubeletVolumeHost, kubeletPaths, type VolumeHost } from "../../framework/volume-host.ts";
 import type { DeviceMounter, DeviceUnmounter, Mounter, Unmounter } from "../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
+import { growInTree } from "../grow-in-tree.ts";
 import { globalMountPath, volumeIDOfGlobalMount } from "./ebs-global-mount.ts";
 import { awsEbsPluginName, EbsVolumeError, ebsSourceOf } from "./ebs-volume-id.ts";
 
@@ -36,10 +37,7 @@ export function createAwsEbsNodeHalf(options: AwsEbsNodeHalfOptions): AwsEbsNode
     newUnmounter: async (volumeName, podUID) => podUnmounter(kubeletOf(volumeHost()), volumeName, podUID),
     newDeviceMounter: () => deviceMounter(kubeletOf(volumeHost())),
     newDeviceUnmounter: () => deviceUnmounter(kubeletOf(volumeHost())),
-    async nodeExpand({ devicePath, path }) {
-      await kubeletOf(volumeHost()).host.growFileSystem(devicePath, path);
-      return true;
-    },
+    nodeExpand: (expand) => growInTree(kubeletOf(volumeHost()).host, expand, (spec) => ebsSourceOf(spec)),
     constructVolumeSpec: (volumeName, mountPath) =>
       constructVolumeSpec(kubeletOf(volumeHost()), volumeName, mountPath),
     waitForAttach: (spec, devicePath, signal) => waitForDevice(volumeHost(), spec, devicePath, signal),

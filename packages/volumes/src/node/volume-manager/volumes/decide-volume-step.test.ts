@@ -54,6 +54,7 @@ const nothing: ObservedVolume = {
   hasAddedPods: true,
   attachment: { isReported: true, isListed: true, lookAtMs: undefined },
   failures: new Map(),
+  size: undefined,
   mount: undefined,
   failed: undefined,
 };

@@ -10,8 +10,10 @@
 import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
+import { decideGrowthStep, type GrowthStep } from "./decide-growth-step.ts";
 import { decideMountStep, type MountProgress, type MountStep } from "./decide-mount-step.ts";
 import { type OperationFailure, type VolumeOperation, wholeVolume } from "./volume-records.ts";
+import type { VolumeSize } from "./volume-sizes.ts";
 
 /** An attachment is looked for in the live Node this often, in milliseconds, whatever the cached one says. */
 export const verifyAnywayMs = 5_000;
@@ -51,6 +53,8 @@ export interface ObservedVolume {
   readonly attachment: AttachmentView;
   /** Failures that wait for their repetition, by subject. */
   readonly failures: ReadonlyMap<string, OperationFailure>;
+  /** What is known of its size; undefined: it is mounted for no pod. */
+  readonly size: VolumeSize | undefined;
   /** The mount that this pass has begun. */
   readonly mount: MountProgress | undefined;
   /** What has just failed. */
@@ -67,6 +71,7 @@ export type VolumeStep =
   | { readonly step: "scheduleLook"; readonly atMs: number }
   | { readonly step: "beginMount"; readonly volume: DesiredVolume; readonly pod: DesiredPod }
   | MountStep
+  | GrowthStep
   | { readonly step: "unmountDevice"; readonly volume: ActualVolume }
   | { readonly step: "forget" }
   /** Something is due after this time, in milliseconds. */
@@ -86,7 +91,7 @@ export function decideVolumeStep(observed: ObservedVolume): VolumeStep {
   if (failed !== undefined) return { step: "recordFailure", failed };
   if (mount !== undefined) return decideMountStep(actual, mount);
   if (desired === undefined && actual === undefined) return { step: "forget" };
-  const steps = [...unmounts(observed), ...mounts(observed), ...releases(observed)];
+  const steps = [...unmounts(observed), ...mounts(observed), ...releases(observed), ...growths(observed)];
   const due = steps.find(({ atMs }) => atMs <= nowMs);
   if (due !== undefined) return due.step;
   if (steps.length === 0) return { step: "settle" };
@@ -144,6 +149,15 @@ function releases(observed: ObservedVolume): readonly Due[] {
   if (isDriverMissing) return [];
   const atMs = retryAt(observed, "unmount_device", wholeVolume);
   return [{ atMs, step: { step: "unmountDevice", volume: actual } }];
+}
+
+/** The growth of a volume that pods use; last, since whoever waits for a mount goes first. */
+function growths(observed: ObservedVolume): readonly Due[] {
+  if (observed.isDriverMissing) return [];
+  const growth = decideGrowthStep(observed);
+  if (growth === undefined) return [];
+  const { atMs, step } = growth;
+  return [{ atMs: Math.max(atMs, retryAt(observed, "volume_fs_resize", wholeVolume)), step }];
 }
 
 /** When the operation may be tried (again). */

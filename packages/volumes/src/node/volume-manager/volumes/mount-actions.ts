@@ -141,9 +141,10 @@ async function growStaged(
 ): Promise<Progress> {
   const path = env.actual.get(volume.uniqueName)?.device.path ?? "";
   const where = { spec, devicePath, deviceMountPath: path, path, phase: "staged" } as const;
-  const isGrown = await expandOnNode(env, volume.plugin, pod, where, signal);
+  const growth = await expandOnNode(env, volume.plugin, pod, where, signal);
+  if (growth === "refused") env.sizes.refused(volume.uniqueName);
   env.actual.markDeviceMounted(volume.uniqueName, path);
-  return { isDeviceToGrow: false, isGrown };
+  return { isDeviceToGrow: false, isGrown: growth !== "later" };
 }
 
 async function mountForPod(
@@ -171,7 +172,8 @@ async function growMounted(
 ): Promise<Progress> {
   const deviceMountPath = env.actual.get(volume.uniqueName)?.device.path ?? "";
   const where = { spec, devicePath, deviceMountPath, path: mounter.getPath(), phase: "published" } as const;
-  await expandOnNode(env, volume.plugin, pod, where, signal);
+  const growth = await expandOnNode(env, volume.plugin, pod, where, signal);
+  if (growth === "refused") env.sizes.refused(volume.uniqueName);
   return { isGrown: true };
 }
 
@@ -180,6 +182,7 @@ function finishMount(env: VolumeActionsEnv, mount: MountProgress | undefined): N
   const { uniqueName } = mount.volume;
   env.records.succeeded(uniqueName, mount.pod.pod.metadata.uid);
   env.mounts.end(uniqueName);
+  env.sizes.lookLater(uniqueName, env.clock.monotonicMs());
   env.actual.markPodMounted(uniqueName, podMountOf(mount));
   return observeAgain;
 }

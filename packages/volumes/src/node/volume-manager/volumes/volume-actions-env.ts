@@ -8,6 +8,7 @@ import type { VolumePaths } from "../volume-paths.ts";
 import type { MountsInFlight } from "./mounts-in-flight.ts";
 import { VolumeOperationError, type VolumePlaces } from "./volume-places.ts";
 import type { VolumeRecords } from "./volume-records.ts";
+import type { VolumeSizes } from "./volume-sizes.ts";
 
 /** States, seams and what other parts of the agent know. */
 export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
@@ -20,6 +21,7 @@ export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
   readonly paths: VolumePaths;
   readonly records: VolumeRecords;
   readonly mounts: MountsInFlight;
+  readonly sizes: VolumeSizes;
   /** Volumes whose attachment is being confirmed right now: they are about to be in the actual state. */
   readonly verifying: Set<string>;
   /** Held while something is mounted or unmounted at a place. */

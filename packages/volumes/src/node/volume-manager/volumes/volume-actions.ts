@@ -14,6 +14,7 @@ import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
 import type { FailedOperation, ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
+import { growthActions } from "./growth-actions.ts";
 import { mountActions } from "./mount-actions.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
 import { podMountKey, requireNoOtherMounts, VolumeOperationError } from "./volume-places.ts";
@@ -23,6 +24,7 @@ import { wholeVolume } from "./volume-records.ts";
 export function volumeActions(env: VolumeActionsEnv): Actions<ObservedVolume, VolumeStep> {
   return {
     ...mountActions(env),
+    ...growthActions(env),
     recordFailure: ({ failed }, { desired }, { key }) => recordFailure(env, key, failed, desired),
     verifyAttached: ({ volume, spec }, observed, pass) =>
       verifyAttached(env, { volume, spec }, observed, pass),
@@ -159,6 +161,7 @@ async function unmountForPod(
   }
   env.records.succeeded(key, podUID);
   env.actual.markPodUnmounted(key, podUID);
+  if (env.actual.get(key)?.pods.size === 0) env.sizes.forget(key);
   return observeAgain;
 }
 
@@ -192,6 +195,7 @@ async function unmountDevice(
 function forget(env: VolumeActionsEnv, uniqueName: string): Next<ObservedVolume> {
   if (env.desired.get(uniqueName) !== undefined) return observeAgain;
   env.records.forget(uniqueName);
+  env.sizes.forget(uniqueName);
   env.actual.delete(uniqueName);
   return settled;
 }

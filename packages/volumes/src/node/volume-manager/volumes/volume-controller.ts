@@ -71,6 +71,7 @@ export class VolumeController implements Component {
       hasAddedPods: env.hasAddedPods(),
       attachment: this.#attachmentOf(uniqueName),
       failures: env.records.of(uniqueName).failures,
+      size: env.sizes.get(uniqueName),
       mount: undefined,
       failed: undefined,
     };
