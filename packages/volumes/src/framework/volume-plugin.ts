@@ -175,8 +175,12 @@ export interface Deleter {
 export interface MounterArgs {
   /** The group that the volume's files are given to, by its number. */
   readonly fsGroup?: number;
-  /** As the pod has it; no plugin here reads it: they change the group at every mount. */
+  /** `OnRootMismatch`: not where the volume's root is the group's already. Default `Always`: at every mount. */
   readonly fsGroupChangePolicy?: "OnRootMismatch" | "Always";
+  /** The SELinux label under which the pod's containers see the files, `user:role:type:level`. */
+  readonly seLinuxLabel?: string;
+  /** It is mounted for the pod already, for certain: whatever fails now takes nothing back. */
+  readonly isMounted?: boolean;
 }
 
 /**
@@ -216,6 +220,7 @@ export interface DeviceMounter {
    * Mounts at `deviceMountPath`. Idempotent. A device that holds a file system is never formatted.
    *
    * @param devicePath what {@link Attacher.waitForAttach} returned; empty for a volume that is not attached
+   * @param args those of the first pod that is to use it
    * @throws as {@link Mounter.setUp}
    */
   mountDevice(
@@ -223,6 +228,7 @@ export interface DeviceMounter {
     devicePath: string,
     deviceMountPath: string,
     signal: AbortSignal,
+    args?: MounterArgs,
   ): Promise<void>;
 }
 

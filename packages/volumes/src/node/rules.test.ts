@@ -3,7 +3,7 @@ import { migratedPluginsAnnotation, migratedPluginsOf } from "@longshore/storage
 import { describe, expect, it } from "vitest";
 import { TransientOperationError, UncertainProgressError } from "../framework/node-error-kind.ts";
 import { globalMountPath, volumeIDOfGlobalMount } from "../plugins/aws-ebs/ebs-global-mount.ts";
-import { fsGroupApplies } from "../plugins/csi/csi-mounter.ts";
+import { fsGroupApplies } from "../plugins/csi/csi-mount-facts.ts";
 import { parseVolData } from "../plugins/csi/vol-data.ts";
 import { withDriver } from "./csi-node/decide-csi-node-step.ts";
 import { installOnNode, nodeIDAnnotation, uninstallFromNode } from "./csi-node/decide-node-info-step.ts";

@@ -4,6 +4,7 @@ import {
   CsiStatusError,
   type GrpcCode,
   NodeServiceCapability_RPC_Type,
+  type VolumeCapability,
 } from "@longshore/csi";
 import type { Host } from "@longshore/runtime";
 
@@ -21,6 +22,8 @@ export interface TestDriver {
         readonly: boolean;
       }
     | undefined;
+  /** What the last NodeStageVolume and NodePublishVolume said of the mount. */
+  readonly lastMount: Record<string, { readonly group: string; readonly flags: readonly string[] }>;
   /** Device of a volume that comes without a publish context. */
   device: string;
   /** Runs before the call does anything; may throw or wait. */
@@ -45,6 +48,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
     services: { identity: {} },
     calls: [],
     lastPublish: undefined,
+    lastMount: {},
     device: "",
     before: () => {},
     after: () => {},
@@ -79,6 +83,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
         },
         nodeStageVolume: (r) =>
           call("NodeStageVolume", r.volumeId, async () => {
+            driver.lastMount.NodeStageVolume = mountOf(r.volumeCapability);
             const device = r.publishContext.devicePath ?? driver.device;
             if ((await host.fileSystemOf(device)) === undefined) await host.format(device, "ext4");
             if (await host.isMountPoint(r.stagingTargetPath)) return;
@@ -86,6 +91,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
           }),
         nodePublishVolume: (r) =>
           call("NodePublishVolume", r.volumeId, async () => {
+            driver.lastMount.NodePublishVolume = mountOf(r.volumeCapability);
             driver.lastPublish = {
               context: { ...r.volumeContext },
               publishContext: { ...r.publishContext },
@@ -116,6 +122,12 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
     } satisfies CsiServices,
   });
   return driver;
+}
+
+function mountOf(capability: VolumeCapability | undefined) {
+  const type = capability?.accessType;
+  const mount = type?.case === "mount" ? type.value : undefined;
+  return { group: mount?.volumeMountGroup ?? "", flags: [...(mount?.mountFlags ?? [])] };
 }
 
 /** Fails the named call once with the code. */

@@ -145,7 +145,8 @@ function podMounter(kubelet: KubeletVolumeHost, spec: VolumeSpec, pod: Pod): Mou
       }
       if (args.fsGroup === undefined || source.readOnly) return;
       try {
-        await host.chownTree(path, args.fsGroup);
+        const onlyOnRootMismatch = args.fsGroupChangePolicy === "OnRootMismatch";
+        await host.chownTree(path, args.fsGroup, { onlyOnRootMismatch });
       } catch (cause) {
         // It is mounted already: it has to be unmounted before it is forgotten.
         throw new UncertainProgressError(

@@ -37,6 +37,8 @@ export interface CsiDriverPolicy {
   readonly podInfoOnMount: boolean;
   readonly volumeLifecycleModes: readonly string[];
   readonly fsGroupPolicy: string;
+  /** The driver mounts with `-o context`. */
+  readonly seLinuxMount: boolean;
 }
 
 /** The policy of a driver from its CSIDriver object. Source: docs/behaviour/csi-plugin.md 3. */
@@ -53,6 +55,7 @@ export async function csiDriverPolicy(
     podInfoOnMount: driver?.spec.podInfoOnMount ?? false,
     volumeLifecycleModes: modes.length === 0 ? ["Persistent"] : modes,
     fsGroupPolicy: fsGroupPolicy === "" ? "ReadWriteOnceWithFSType" : fsGroupPolicy,
+    seLinuxMount: driver?.spec.seLinuxMount ?? false,
   };
 }
 

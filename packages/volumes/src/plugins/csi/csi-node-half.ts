@@ -5,7 +5,7 @@
 import type { CsiConnector } from "@longshore/csi";
 import { invariant } from "@longshore/runtime";
 import type { PluginNodeHalf, PluginNodeHalfOptions } from "../../framework/plugin-node-half.ts";
-import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import { specOfVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { csiDeviceMounter, csiDeviceUnmounter } from "./csi-device-mounter.ts";
 import { csiMounter, csiUnmounter } from "./csi-mounter.ts";
 import { type CsiNodeContext, csiDriverPolicy, csiVolumeOf } from "./csi-node-context.ts";
@@ -56,6 +56,9 @@ export function createCsiNodeHalf(options: CsiNodeHalfOptions): CsiNodeHalf {
 
 /** A spec that is good for unmounting only: no access modes, secrets or attributes are known. */
 export function specOfVolData(data: VolData, volumeName: string): VolumeSpec {
+  if (data.volumeLifecycleMode === "Ephemeral") {
+    return specOfVolume({ name: data.specVolID ?? volumeName, csi: { driver: data.driverName } });
+  }
   return {
     persistentVolume: {
       metadata: { name: data.specVolID ?? volumeName },

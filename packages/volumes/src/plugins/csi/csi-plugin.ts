@@ -63,8 +63,8 @@ export function csiPlugin(
     canAttach: async (spec) => !isEphemeral(spec) && !(await skipAttach(csiSourceOf(spec).driver, never)),
     newAttacher: (): Attacher => ({
       getDeviceMountPath: (spec) => nodeHalf.newDeviceMounter().getDeviceMountPath(spec),
-      mountDevice: (spec, devicePath, path, signal) =>
-        nodeHalf.newDeviceMounter().mountDevice(spec, devicePath, path, signal),
+      mountDevice: (spec, devicePath, path, signal, args) =>
+        nodeHalf.newDeviceMounter().mountDevice(spec, devicePath, path, signal, args),
       volumesAreAttached: (specs, nodeName, signal) =>
         csiVolumesAreAttached({ host: host(), skipAttach }, specs, nodeName, signal),
       waitForAttach: (spec, devicePath, signal) => nodeHalf.waitForAttach(spec, devicePath, signal),

@@ -4,11 +4,11 @@
  * is not is unmounted. Source: docs/behaviour/node-agent.md 9, in the way of its "later releases".
  */
 import { errorChain, type Host, type Logger } from "@longshore/runtime";
-import { uniqueNameOf } from "../../../framework/unique-volume-name.ts";
+import { isSharedByPods, uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import { kubeletPaths, unescapeQualifiedName } from "../../../framework/volume-host.ts";
-import { isAttachable, isDeviceMountable, type VolumePlugin } from "../../../framework/volume-plugin.ts";
+import { isAttachable, type VolumePlugin } from "../../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
-import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
+import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import { ebsSpecOfVolumeID } from "../../../plugins/aws-ebs/aws-ebs-node-half.ts";
 import { globalMountsDirectory, volumeIDOfGlobalMount } from "../../../plugins/aws-ebs/ebs-global-mount.ts";
 import { awsEbsPluginName } from "../../../plugins/aws-ebs/ebs-volume-id.ts";
@@ -91,18 +91,13 @@ async function reconstructPodVolume(
   const unmounter = await plugin.newUnmounter(volumeName, podUID);
   // `readOnly` is not on disk: a pod that still wants the volume mounts it again, which sets it.
   const pod = { podUID, volumeName, path: unmounter.getPath(), readOnly: false };
-  env.actual.restore(restored(plugin, spec), { pod });
+  env.actual.restore(restored(plugin, spec, podUID), { pod });
 }
 
-function restored(plugin: VolumePlugin, spec: VolumeSpec) {
-  const byName = isAttachable(plugin) || isDeviceMountable(plugin);
-  const name = byName ? plugin.getVolumeName(spec) : specName(spec);
-  return {
-    uniqueName: uniqueNameOf(plugin.pluginName, name),
-    spec,
-    plugin,
-    attachable: isAttachable(plugin),
-  };
+/** @param podUID of the pod whose directory it is; left out for a volume that is mounted for the whole node */
+function restored(plugin: VolumePlugin, spec: VolumeSpec, podUID = "") {
+  const attachable = isAttachable(plugin) && isSharedByPods(plugin, spec);
+  return { uniqueName: uniqueVolumeName(plugin, spec, podUID), spec, plugin, attachable };
 }
 
 /** Staging directories. One without a data file and without a mount was never staged: the file is written first. */

@@ -1,13 +1,13 @@
 /** The actions of a mount. Source: docs/behaviour/node-agent.md 7.3. */
 import { type Actions, type Next, nodeSelectorMatches, observeAgain, type Pass } from "@longshore/kube";
 import { withAnyOf, withDeadline } from "@longshore/runtime";
-import { isAttachable, isDeviceMountable, type MounterArgs } from "../../../framework/volume-plugin.ts";
+import { isAttachable, isDeviceMountable } from "../../../framework/volume-plugin.ts";
 import { specName } from "../../../framework/volume-spec.ts";
 import type { PodMount } from "../actual-state.ts";
-import type { DesiredPod } from "../desired-state.ts";
 import type { MountProgress, MountStep } from "./decide-mount-step.ts";
 import type { ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
 import { expandOnNode } from "./expand-on-node.ts";
+import { mounterArgsOf } from "./mounter-args.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
 import { checkedMountError, podMountKey, requireFreePlace, VolumeOperationError } from "./volume-places.ts";
 
@@ -110,10 +110,11 @@ async function waitForDevice(
 
 async function mountDevice(
   env: VolumeActionsEnv,
-  { volume, pod: { spec }, devicePath = "" }: MountProgress,
+  { volume, pod, devicePath = "" }: MountProgress,
   signal: AbortSignal,
 ): Promise<Progress> {
   const { uniqueName, plugin } = volume;
+  const { spec } = pod;
   if (!isDeviceMountable(plugin)) {
     throw new VolumeOperationError(`plugin ${plugin.pluginName} mounts no devices`);
   }
@@ -123,7 +124,7 @@ async function mountDevice(
     // Under the lock: while this waited, another volume of the same PersistentVolume name may have been mounted.
     requireFreePlace(env.actual, uniqueName, path);
     try {
-      await mounter.mountDevice(spec, devicePath, path, signal);
+      await mounter.mountDevice(spec, devicePath, path, signal, mounterArgsOf(pod));
     } catch (error) {
       env.actual.deviceMountFailed(uniqueName, path, await checkedMountError(env.host, path, error));
       throw error;
@@ -193,15 +194,5 @@ function podMountOf({ pod, mounter }: Pick<MountProgress, "pod" | "mounter">): P
     volumeName: specName(pod.spec),
     path: mounter.getPath(),
     readOnly: mounter.readOnly,
-  };
-}
-
-function mounterArgsOf({ pod }: DesiredPod): MounterArgs {
-  const { fsGroup, fsGroupChangePolicy } = pod.spec?.securityContext ?? {};
-  return {
-    ...(fsGroup != null && { fsGroup }),
-    ...(fsGroupChangePolicy != null && {
-      fsGroupChangePolicy: fsGroupChangePolicy as "OnRootMismatch" | "Always",
-    }),
   };
 }

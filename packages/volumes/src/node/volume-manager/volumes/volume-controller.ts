@@ -95,6 +95,7 @@ export function isDriverMissing(
   actual: ActualVolume | undefined,
 ): boolean {
   const [pod] = desired?.pods.values() ?? [];
-  const driver = (actual ?? pod)?.spec.persistentVolume?.spec?.csi?.driver;
+  const spec = (actual ?? pod)?.spec;
+  const driver = spec?.persistentVolume?.spec?.csi?.driver ?? spec?.volume?.csi?.driver;
   return driver !== undefined && csiDrivers?.get(driver) === undefined;
 }
