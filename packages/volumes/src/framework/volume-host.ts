@@ -1,6 +1,7 @@
 /** What a volume plugin is given of its surroundings. Source: docs/behaviour/volume-plugins.md 3. */
 import type { CSIDriver, CSINode, KubeClient, Stored, VolumeAttachment } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
+import type { PodTokens } from "./pod-tokens.ts";
 
 /** Common to all hosts. */
 export interface VolumeHost extends RuntimeEnv {
@@ -21,6 +22,8 @@ export interface KubeletVolumeHost {
   /** Where the providers' names of devices are; default `/dev`. */
   readonly deviceDir?: string;
   readonly host: Host;
+  /** Left out: drivers that ask for tokens are not served. */
+  readonly tokens?: PodTokens;
   /** Blocks NodeReady with this reason while not undefined. */
   setKubeletError(reason: string | undefined): void;
 }

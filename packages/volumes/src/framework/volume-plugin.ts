@@ -199,6 +199,11 @@ export interface Mounter {
    * error says that nothing was mounted. The outermost error counts, so these are never wrapped.
    */
   setUp(args: MounterArgs, signal: AbortSignal): Promise<void>;
+  /**
+   * After {@link setUp} has succeeded: in how many milliseconds the mounted volume is to be set up again; undefined:
+   * never. Left out by plugins whose volumes stay as they were mounted.
+   */
+  setUpAgainMs?(): number | undefined;
 }
 
 /**

@@ -37,6 +37,7 @@ import { NodeMigration } from "./migration/node-migration.ts";
 import { PathsInForce } from "./migration/paths-in-force.ts";
 import { csiRegistrationHandler } from "./registration/csi-registration-handler.ts";
 import { startPluginRegistration } from "./registration/plugin-registration.ts";
+import { createServiceAccountTokens } from "./tokens/service-account-tokens.ts";
 import { VolumeManager } from "./volume-manager/volume-manager.ts";
 
 /** The seams of the node agent's volume side. */
@@ -284,6 +285,7 @@ function volumeHostOf(
       nodeName,
       rootDir,
       host: env.host,
+      tokens: createServiceAccountTokens(env),
       setKubeletError: (reason) => agent.setKubeletError(reason),
     },
   };

@@ -37,6 +37,7 @@ import type { VolumeManagerEnv, VolumeManagerOptions } from "./volume-manager-en
 import type { VolumePath } from "./volume-paths.ts";
 import { VolumeWaits } from "./volume-waits.ts";
 import { MountsInFlight } from "./volumes/mounts-in-flight.ts";
+import { Republications } from "./volumes/republications.ts";
 import { VolumeController } from "./volumes/volume-controller.ts";
 import { VolumeRecords, wholeVolume } from "./volumes/volume-records.ts";
 import { VolumeSizes } from "./volumes/volume-sizes.ts";
@@ -77,6 +78,7 @@ export class VolumeManager implements ManagedVolumes, Component {
     this.#volumeController = new VolumeController({
       ...shared,
       sizes: new VolumeSizes(env.random),
+      republications: new Republications(env.random),
       isReportedInUse: (uniqueName) => this.#reported.has(uniqueName),
       onOperationEnd: (podUID) => this.#operationEnded(podUID),
     });

@@ -35,6 +35,7 @@ import {
 } from "./csi-node-context.ts";
 import { podInfoAttributes, publishContextOf, secretsOf } from "./csi-node-requests.ts";
 import { type CsiPodVolume, csiPodVolume } from "./csi-pod-volume.ts";
+import { csiTokens } from "./csi-token-attributes.ts";
 import {
   readVolData,
   removeMountDirectory,
@@ -49,6 +50,9 @@ export function podVolumeDirectory(context: CsiNodeContext, podUID: string, volu
   const escaped = escapeQualifiedName(volumeName);
   return kubeletPaths.podVolumeDir(context.kubelet.rootDir, podUID, csiPluginName, escaped);
 }
+
+/** A volume of a driver with `requiresRepublish` is published this often; tokens live ten minutes at least. */
+const republishMs = 60_000;
 
 /** What is published, and where. */
 interface Publication {
@@ -72,14 +76,17 @@ export function csiMounter(context: CsiNodeContext, spec: VolumeSpec, pod: Pod):
   const volume = csiPodVolume(spec, pod);
   const directory = podVolumeDirectory(context, pod.metadata?.uid ?? "", specName(spec));
   const path = `${directory}/mount`;
+  let requiresRepublish = false;
   return {
     getPath: () => path,
     readOnly: volume.readOnly,
+    setUpAgainMs: () => (requiresRepublish ? republishMs : undefined),
     async setUp(args, signal) {
       await orTransient(`volume ${volume.volumeHandle} cannot be published yet`, async () =>
         requireDriver(context, volume.driver),
       );
       const facts = await publish(context, { spec, pod, volume, directory, path, args }, signal);
+      requiresRepublish = facts.policy.requiresRepublish;
       await applyFsGroup(context, { volume, path, args }, facts);
     },
   };
@@ -132,6 +139,9 @@ async function requestOf(
   const facts = await orTransient(`the host cannot say whether it has SELinux`, () =>
     csiMountFacts(context.kubelet.host, volume, { args, policy, capabilities }),
   );
+  const tokens = await orTransient(`volume ${volumeHandle}: tokens of the pod's service account`, () =>
+    csiTokens(context, policy, pod, signal),
+  );
   const podInfo = policy.podInfoOnMount ? podInfoAttributes(pod, volume.lifecycle) : {};
   const request = {
     volumeId: volumeHandle,
@@ -145,8 +155,8 @@ async function requestOf(
       facts.mountGroup,
     ),
     readonly: volume.readOnly,
-    secrets,
-    volumeContext: { ...volume.attributes, ...podInfo },
+    secrets: { ...secrets, ...tokens.secrets },
+    volumeContext: { ...volume.attributes, ...podInfo, ...tokens.context },
   };
   return { policy, request, takesGroup: facts.mountGroup !== "" };
 }
@@ -227,6 +237,7 @@ export async function csiUnmounter(
           node.nodeUnpublishVolume({ volumeId: data.volumeHandle, targetPath: path }, options),
         );
       }
+      context.kubelet.tokens?.forgetPod(podUID);
       // Kubernetes calls it done even when it is still mounted; a detach would then lose data.
       await removeUnmountedDirectory(host, path);
     },

@@ -55,6 +55,7 @@ const nothing: ObservedVolume = {
   attachment: { isReported: true, isListed: true, lookAtMs: undefined },
   failures: new Map(),
   size: undefined,
+  republishAtMs: new Map(),
   mount: undefined,
   failed: undefined,
 };

@@ -183,7 +183,9 @@ function finishMount(env: VolumeActionsEnv, mount: MountProgress | undefined): N
   const { uniqueName } = mount.volume;
   env.records.succeeded(uniqueName, mount.pod.pod.metadata.uid);
   env.mounts.end(uniqueName);
-  env.sizes.lookLater(uniqueName, env.clock.monotonicMs());
+  const nowMs = env.clock.monotonicMs();
+  env.sizes.lookLater(uniqueName, nowMs);
+  env.republications.setUp(uniqueName, mount.pod.pod.metadata.uid, nowMs, mount.mounter.setUpAgainMs?.());
   env.actual.markPodMounted(uniqueName, podMountOf(mount));
   return observeAgain;
 }

@@ -6,6 +6,7 @@ import type { DesiredState } from "../desired-state.ts";
 import type { NodePods } from "../pods/node-pods.ts";
 import type { VolumePaths } from "../volume-paths.ts";
 import type { MountsInFlight } from "./mounts-in-flight.ts";
+import type { Republications } from "./republications.ts";
 import { VolumeOperationError, type VolumePlaces } from "./volume-places.ts";
 import type { VolumeRecords } from "./volume-records.ts";
 import type { VolumeSizes } from "./volume-sizes.ts";
@@ -22,6 +23,7 @@ export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
   readonly records: VolumeRecords;
   readonly mounts: MountsInFlight;
   readonly sizes: VolumeSizes;
+  readonly republications: Republications;
   /** Volumes whose attachment is being confirmed right now: they are about to be in the actual state. */
   readonly verifying: Set<string>;
   /** Held while something is mounted or unmounted at a place. */

@@ -16,6 +16,7 @@ import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
 import type { FailedOperation, ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
 import { growthActions } from "./growth-actions.ts";
 import { mountActions } from "./mount-actions.ts";
+import { republishActions } from "./republish-actions.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
 import { podMountKey, requireNoOtherMounts, VolumeOperationError } from "./volume-places.ts";
 import { wholeVolume } from "./volume-records.ts";
@@ -25,6 +26,7 @@ export function volumeActions(env: VolumeActionsEnv): Actions<ObservedVolume, Vo
   return {
     ...mountActions(env),
     ...growthActions(env),
+    ...republishActions(env),
     recordFailure: ({ failed }, { desired }, { key }) => recordFailure(env, key, failed, desired),
     verifyAttached: ({ volume, spec }, observed, pass) =>
       verifyAttached(env, { volume, spec }, observed, pass),
@@ -72,6 +74,9 @@ function recordFailure(
     // A wait that was given up because its pod has gone is no failure to report.
     if (pod !== undefined && !env.mounts.isGivenUp(uniqueName)) emitFailedMount(env, pod, reason);
     env.mounts.end(uniqueName);
+  } else if (operation === "volume_republish") {
+    const pod = desired?.pods.get(subject);
+    if (pod !== undefined) emitFailedMount(env, pod, reason);
   }
   env.onOperationEnd(subject);
   return observeAgain;
@@ -161,6 +166,7 @@ async function unmountForPod(
   }
   env.records.succeeded(key, podUID);
   env.actual.markPodUnmounted(key, podUID);
+  env.republications.forget(key, podUID);
   if (env.actual.get(key)?.pods.size === 0) env.sizes.forget(key);
   return observeAgain;
 }

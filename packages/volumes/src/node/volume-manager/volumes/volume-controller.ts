@@ -72,6 +72,7 @@ export class VolumeController implements Component {
       attachment: this.#attachmentOf(uniqueName),
       failures: env.records.of(uniqueName).failures,
       size: env.sizes.get(uniqueName),
+      republishAtMs: env.republications.of(uniqueName),
       mount: undefined,
       failed: undefined,
     };

@@ -18,7 +18,8 @@ export type VolumeOperation =
   | "volume_mount"
   | "volume_unmount"
   | "unmount_device"
-  | "volume_fs_resize";
+  | "volume_fs_resize"
+  | "volume_republish";
 
 /** An operation that failed and has to wait. */
 export interface OperationFailure {
