@@ -329,6 +329,36 @@ export interface VolumePluginWithAttachLimits extends VolumePlugin {
   volumeLimitKey(spec: VolumeSpec): string;
 }
 
+/** Room in a mounted volume, and whether it is well. */
+export interface VolumeStats {
+  readonly bytes?: VolumeUsage;
+  /** Of a file system that has a number of them. */
+  readonly inodes?: VolumeUsage;
+  /** Undefined: nothing says so. */
+  readonly condition?: { readonly abnormal: boolean; readonly message: string };
+}
+
+/** How much there is of something. */
+export interface VolumeUsage {
+  readonly total: number;
+  readonly available: number;
+  readonly used: number;
+}
+
+/** Asks something else than the mounted file system how much room a volume has. */
+export interface VolumePluginWithStats extends VolumePlugin {
+  /**
+   * @param where the mount, and the global one (empty: none)
+   * @returns undefined when nothing knows
+   */
+  getVolumeStats(
+    spec: VolumeSpec,
+    pod: Pod,
+    where: { readonly path: string; readonly deviceMountPath: string },
+    signal: AbortSignal,
+  ): Promise<VolumeStats | undefined>;
+}
+
 const has = (plugin: VolumePlugin, method: string): boolean =>
   typeof (plugin as unknown as Record<string, unknown>)[method] === "function";
 
@@ -354,6 +384,8 @@ export const isBlockVolumePlugin = (p: VolumePlugin): p is BlockVolumePlugin =>
 /** Whether the plugin says how many of its volumes a node can have. */
 export const hasAttachLimits = (p: VolumePlugin): p is VolumePluginWithAttachLimits =>
   has(p, "getVolumeLimits");
+/** Whether the plugin says itself how much room its volumes have. */
+export const hasVolumeStats = (p: VolumePlugin): p is VolumePluginWithStats => has(p, "getVolumeStats");
 /** Whether the plugin can list what its provider has attached. */
 export const listsAttachments = (p: VolumePlugin): p is AttachmentListingVolumePlugin =>
   has(p, "listAttachments");

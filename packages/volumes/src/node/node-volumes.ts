@@ -37,6 +37,8 @@ import { NodeMigration } from "./migration/node-migration.ts";
 import { PathsInForce } from "./migration/paths-in-force.ts";
 import { csiRegistrationHandler } from "./registration/csi-registration-handler.ts";
 import { startPluginRegistration } from "./registration/plugin-registration.ts";
+import { VolumeStatsCollector } from "./stats/volume-stats.ts";
+import type { PodVolumeStats } from "./stats/volume-stats-summary.ts";
 import { createServiceAccountTokens } from "./tokens/service-account-tokens.ts";
 import { VolumeManager } from "./volume-manager/volume-manager.ts";
 
@@ -97,6 +99,8 @@ export interface NodeVolumes extends Component {
   podVolumesGone(podUID: string): boolean;
   /** What is to be posted in the Node's status, as of now. */
   status(): NodeVolumesStatus;
+  /** Room and health of mounted volumes by pod, as measured in the last minute: for the summary API. */
+  volumeStats(): readonly PodVolumeStats[];
   /** `status().volumesInUse`. */
   volumesInUse(): readonly string[] | undefined;
   /** To be called with the list that the Node's status holds, after each successful write or read of it. */
@@ -127,6 +131,7 @@ class RunningNodeVolumes implements NodeVolumes {
   readonly #parts: Component[];
   readonly #manager: Promise<VolumeManager | undefined>;
   #running: VolumeManager | undefined;
+  #stats: VolumeStatsCollector | undefined;
   #pods: readonly Stored<Pod>[] | undefined;
   #reported: readonly string[] | undefined;
   #pluginError: string | undefined;
@@ -171,6 +176,13 @@ class RunningNodeVolumes implements NodeVolumes {
       { nodeName, rootDir, onChange: () => this.#statusChanged() },
     );
     this.#running = manager;
+    const volumeUse = (uniqueName: string) => manager.volumeUse(uniqueName);
+    const stats = new VolumeStatsCollector({ ...env, events: this.#events, volumeUse });
+    this.#stats = stats;
+    this.#parts.push(stats);
+    manager.onVolumeChange(({ uniqueName }) => {
+      if (uniqueName !== undefined) stats.wake(uniqueName);
+    });
     this.#migration.follow(manager);
     this.#parts.push(manager);
     const onNode = (before: Node | undefined, after: Node) => {
@@ -233,6 +245,10 @@ class RunningNodeVolumes implements NodeVolumes {
 
   volumesInUse(): readonly string[] | undefined {
     return this.#running?.volumesInUse();
+  }
+
+  volumeStats(): readonly PodVolumeStats[] {
+    return this.#stats?.summary() ?? [];
   }
 
   markReportedInUse(names: readonly string[]): void {

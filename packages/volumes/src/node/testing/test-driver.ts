@@ -5,6 +5,7 @@ import {
   type GrpcCode,
   NodeServiceCapability_RPC_Type,
   type VolumeCapability,
+  VolumeUsage_Unit,
 } from "@longshore/csi";
 import type { Host } from "@longshore/runtime";
 
@@ -24,6 +25,8 @@ export interface TestDriver {
     | undefined;
   /** What the last NodeStageVolume and NodePublishVolume said of the mount. */
   readonly lastMount: Record<string, { readonly group: string; readonly flags: readonly string[] }>;
+  /** What NodeGetVolumeStats says of a volume's condition. */
+  condition: { abnormal: boolean; message: string } | undefined;
   /** Device of a volume that comes without a publish context. */
   device: string;
   /** Runs before the call does anything; may throw or wait. */
@@ -49,6 +52,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
     calls: [],
     lastPublish: undefined,
     lastMount: {},
+    condition: undefined,
     device: "",
     before: () => {},
     after: () => {},
@@ -108,6 +112,22 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
             if (await host.isMountPoint(r.targetPath)) await host.unmount(r.targetPath);
             await host.removeDirectory(r.targetPath);
           }),
+        nodeGetVolumeStats: async (r) => {
+          await call("NodeGetVolumeStats", r.volumeId, async () => {});
+          const { totalBytes: total, availableBytes: available } = await host.usage(r.volumePath);
+          const bytes = {
+            total: BigInt(total),
+            available: BigInt(available),
+            used: BigInt(total - available),
+          };
+          return {
+            usage: [
+              { unit: VolumeUsage_Unit.INODES, total: 10n, available: 9n, used: 1n },
+              { unit: VolumeUsage_Unit.BYTES, ...bytes },
+            ],
+            ...(driver.condition !== undefined && { volumeCondition: driver.condition }),
+          };
+        },
         nodeExpandVolume: (r) =>
           call("NodeExpandVolume", r.volumeId, async () => {
             const mount = (await host.listMounts(r.volumePath)).find(({ target }) => target === r.volumePath);

@@ -35,6 +35,7 @@ import { usedPluginVolumes } from "./pods/pod-volume-spec.ts";
 import { ReportedInUse } from "./reported-in-use.ts";
 import type { VolumeManagerEnv, VolumeManagerOptions } from "./volume-manager-env.ts";
 import type { VolumePath } from "./volume-paths.ts";
+import { type VolumeUse, volumeUseOf } from "./volume-use.ts";
 import { VolumeWaits } from "./volume-waits.ts";
 import { MountsInFlight } from "./volumes/mounts-in-flight.ts";
 import { Republications } from "./volumes/republications.ts";
@@ -130,6 +131,11 @@ export class VolumeManager implements ManagedVolumes, Component {
 
   mountedVolumes(podUID: string): ReadonlyMap<string, VolumeInPod> {
     return mountedVolumesOf(this.#states, podUID);
+  }
+
+  /** Who has the volume mounted, and where; undefined: no pod. */
+  volumeUse(uniqueName: string): VolumeUse | undefined {
+    return volumeUseOf(this.#states, uniqueName);
   }
 
   podVolumesGone(podUID: string): boolean {

@@ -11,6 +11,7 @@ import type {
   AttachableVolumePlugin,
   Attacher,
   NodeExpandableVolumePlugin,
+  VolumePluginWithStats,
 } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { CsiVolumeError, csiPluginName, csiSourceOf } from "./csi-names.ts";
@@ -27,7 +28,7 @@ export interface CsiPluginOptions {
 /** The plugin, to be given to `createVolumePluginManager`. */
 export function csiPlugin(
   options: CsiPluginOptions = {},
-): AttachableVolumePlugin & NodeExpandableVolumePlugin & HasCsiDrivers {
+): AttachableVolumePlugin & NodeExpandableVolumePlugin & VolumePluginWithStats & HasCsiDrivers {
   let initialised: VolumeHost | undefined;
   const host = (): VolumeHost => {
     invariant(initialised !== undefined, "a volume plugin is initialised before it is used");
@@ -59,6 +60,7 @@ export function csiPlugin(
     newDeviceMounter: () => nodeHalf.newDeviceMounter(),
     newDeviceUnmounter: () => nodeHalf.newDeviceUnmounter(),
     nodeExpand: (expand, signal) => nodeHalf.nodeExpand(expand, signal),
+    getVolumeStats: (spec, pod, where, signal) => nodeHalf.getVolumeStats(spec, pod, where, signal),
     canDeviceMount: async (spec) => !isEphemeral(spec),
     canAttach: async (spec) => !isEphemeral(spec) && !(await skipAttach(csiSourceOf(spec).driver, never)),
     newAttacher: (): Attacher => ({
