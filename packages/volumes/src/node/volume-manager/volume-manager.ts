@@ -74,7 +74,10 @@ export class VolumeManager implements ManagedVolumes, Component {
     this.#podController = new PodController({
       ...shared,
       onDecided: (podUID) => this.#podDecided(podUID),
-      onPodsAdded: () => this.#wakeAll(),
+      onPodsAdded: () => {
+        this.#wakeAll();
+        this.#tasks.spawn(() => this.#wakePodsWithDirectories());
+      },
     });
     this.#volumeController = new VolumeController({
       ...shared,
@@ -189,6 +192,12 @@ export class VolumeManager implements ManagedVolumes, Component {
     this.#isRestored = true;
     this.#podController.wakeMounted();
     this.#wakeAll();
+  }
+
+  /** Pods of an earlier agent may have left directories; those that are gone are cleaned up. */
+  async #wakePodsWithDirectories(): Promise<void> {
+    const directories = await this.#env.host.readDirectory(`${this.#options.rootDir}/pods`);
+    for (const podUID of directories ?? []) this.#podController.wake(podUID);
   }
 
   // What changed, and who has to look
