@@ -1,6 +1,6 @@
 /**
  * The secret values of a request, found over the descriptors: fields that the protocol marks (`csi_secret`, docs/behaviour/csi-spec-notes.md 2),
- * options in `mount_flags` that are named like one (`password=…`), and tokens in `volume_context`, which no mark tells of.
+ * options in `mount_flags` that are named like one (`password=…`), and tokens in `volume_context`, which has no mark.
  */
 import {
   type DescField,

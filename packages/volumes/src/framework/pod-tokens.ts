@@ -22,6 +22,6 @@ export interface PodTokens {
     demand: { readonly audience?: string; readonly expirationSeconds?: number },
     signal: AbortSignal,
   ): Promise<PodToken>;
-  /** Forgets the tokens of a pod; one that is needed nevertheless is requested anew. */
+  /** Forgets the tokens of a pod; one that is needed nevertheless is requested again. */
   forgetPod(podUID: string): void;
 }

@@ -88,7 +88,7 @@ describe("a driver's policy", () => {
   });
 });
 
-it("a driver with VOLUME_MOUNT_GROUP is told the group, and nothing is walked", async () => {
+it("a driver with VOLUME_MOUNT_GROUP gets the group, and nothing is walked", async () => {
   const driver = { rpcs: [Capability.VOLUME_MOUNT_GROUP] };
   const { walks, mounts } = await mountedTwice({ security: { fsGroup: 7 }, driver });
   expect(walks).toEqual([]);

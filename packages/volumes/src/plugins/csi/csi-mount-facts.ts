@@ -14,7 +14,7 @@ export interface CsiMountFacts {
   readonly mountOptions: readonly string[];
 }
 
-/** What stage and publish are told of the pod's ownership. */
+/** What stage and publish calls say of the pod's ownership. */
 export async function csiMountFacts(
   host: Host,
   volume: { readonly accessModes: readonly string[]; readonly mountOptions: readonly string[] },

@@ -11,7 +11,7 @@ import { mountOptionsOf } from "./csi-node-requests.ts";
 /** `Persistent`: it outlives its pods. `Ephemeral`: NodePublishVolume makes it, NodeUnpublishVolume deletes it. */
 export type CsiLifecycleMode = "Persistent" | "Ephemeral";
 
-/** What NodePublishVolume is told of a volume, whichever way it came. */
+/** What NodePublishVolume says of a volume, whichever way it came. */
 export interface CsiPodVolume {
   readonly lifecycle: CsiLifecycleMode;
   readonly driver: string;
@@ -24,7 +24,7 @@ export interface CsiPodVolume {
   readonly nodePublishSecretRef: SecretReference | undefined;
 }
 
-/** @throws CsiVolumeError when the spec is none of a CSI volume */
+/** @throws CsiVolumeError when the spec is not one of a CSI volume */
 export function csiPodVolume(spec: VolumeSpec, pod: Pod): CsiPodVolume {
   return spec.volume?.csi == null ? persistentVolume(spec) : ephemeralVolume(spec, spec.volume.csi, pod);
 }

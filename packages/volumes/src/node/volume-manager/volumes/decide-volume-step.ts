@@ -179,7 +179,7 @@ function republications(observed: ObservedVolume): readonly Due[] {
   });
 }
 
-/** The growth of a volume that pods use; last, since whoever waits for a mount goes first. */
+/** The growth of a volume that pods use; last, since a pod that waits for a mount goes first. */
 function growths(observed: ObservedVolume): readonly Due[] {
   if (observed.isDriverMissing) return [];
   const growth = decideGrowthStep(observed);

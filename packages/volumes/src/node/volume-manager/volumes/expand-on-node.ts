@@ -80,7 +80,7 @@ export async function expandOnNode(
     return "refused";
   }
   await finish(env.kube, claim, size, signal);
-  // After the write, which a crash or a refusal repeats together with the growth: the event tells of both.
+  // After the write, which a crash or a refusal repeats together with the growth: the event is about both.
   emit(
     "Normal",
     "FileSystemResizeSuccessful",

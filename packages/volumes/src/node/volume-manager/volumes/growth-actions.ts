@@ -98,7 +98,7 @@ async function grownSize(
 ): Promise<string | undefined> {
   const { name = "", uid } = spec.persistentVolume?.metadata ?? {};
   const volume = await env.kube.get(resources.persistentVolumes, { name }, { signal });
-  // One that was made anew under this name is not what is mounted here.
+  // One that was made again under this name is not what is mounted here.
   if (volume === undefined || (uid !== undefined && volume.metadata.uid !== uid)) return undefined;
   const size = volume.spec?.capacity?.storage;
   const has = claim.status?.capacity?.storage;

@@ -4,7 +4,7 @@
  *
  * Invariants
  *  - A volume has an entry only while it is mounted for a pod; nothing else is read for it.
- *  - What was refused because the volume is in use is not tried before the volume is mounted anew.
+ *  - What was refused because the volume is in use is not tried before the volume is mounted again.
  */
 import type { Random } from "@longshore/runtime";
 import type { UniqueVolumeName } from "../../../framework/unique-volume-name.ts";
