@@ -16,6 +16,8 @@ export async function growInTree(
   { spec, devicePath, path, phase }: NodeExpandOptions,
   sourceOf: (spec: VolumeSpec) => { readonly fsType: string },
 ): Promise<boolean> {
+  // What is on a device that pods have as such is theirs; the device has grown with the disk.
+  if (spec.persistentVolume?.spec?.volumeMode === "Block") return true;
   try {
     await host.growFileSystem(devicePath, path);
     return true;
