@@ -216,6 +216,24 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect((await host.stat(`${dir}/t`))?.mode).toBe(0o2770);
       });
 
+      test("a tree whose root is right already is left alone, if that is wanted", async () => {
+        const gid = process.getegid?.() ?? 0;
+        const policy = { onlyOnRootMismatch: true };
+        await host.makeDirectory(`${dir}/t`, 0o700);
+        const modeOf = async (path: string) => (await host.stat(path))?.mode;
+        await host.chownTree(`${dir}/t`, gid, policy);
+        expect(await modeOf(`${dir}/t`)).toBe(0o2770);
+        await host.writeFileAtomic(`${dir}/t/later`, "", { mode: 0o600 });
+        await host.chownTree(`${dir}/t`, gid, policy);
+        expect(await modeOf(`${dir}/t/later`)).toBe(0o600);
+        await host.chownTree(`${dir}/t`, gid);
+        expect(await modeOf(`${dir}/t/later`)).toBe(0o660);
+        // A file has no files below it: it is always looked at itself.
+        await host.writeFileAtomic(`${dir}/f`, "", { mode: 0o600 });
+        await host.chownTree(`${dir}/f`, gid, policy);
+        expect(await modeOf(`${dir}/f`)).toBe(0o660);
+      });
+
       test("a tree that is a link is not given to a group", async () => {
         await host.makeDirectory(`${dir}/elsewhere`, 0o700);
         await host.symlink(`${dir}/elsewhere`, `${dir}/target`);

@@ -75,6 +75,17 @@ export interface DiskBlocks {
   readonly next: number | undefined;
 }
 
+/** How a tree is given to a group. */
+export interface ChownOptions {
+  /** The group may read only. */
+  readonly readOnly?: boolean;
+  /**
+   * Nothing is done where `path` is a directory that has group and bits already. It gets them last, so everything below
+   * it had them once.
+   */
+  readonly onlyOnRootMismatch?: boolean;
+}
+
 /** A program to run; never through a shell. */
 export interface ProgramOptions {
   readonly args: readonly string[];
@@ -153,7 +164,7 @@ export interface Host {
    * one; an entry that refuses is skipped too. A host without the right to do so does nothing.
    * Source: docs/behaviour/volume-plugins.md 6.
    */
-  chownTree(path: string, gid: number, options?: { readonly readOnly?: boolean }): Promise<void>;
+  chownTree(path: string, gid: number, options?: ChownOptions): Promise<void>;
   /** Resolves when something in the directory may have changed (a hint), or rejects when `signal` aborts. */
   watchDirectory(path: string, signal: AbortSignal): Promise<void>;
   /** Room in the file system that holds `path`. */

@@ -13,6 +13,7 @@ export interface DirectoryNode {
   readonly kind: "directory";
   readonly inode: string;
   mode: number;
+  gid: number;
   readonly entries: Map<string, TreeNode>;
   /** Goes up with each change of the entries. */
   version: number;
@@ -96,7 +97,8 @@ export class SimulatedFileSystem {
 
   newDirectory(mode: number): DirectoryNode {
     const watchers = new Set<() => void>();
-    return { kind: "directory", inode: this.#inode(), mode, entries: new Map(), version: 0, watchers };
+    const entries = new Map<string, TreeNode>();
+    return { kind: "directory", inode: this.#inode(), mode, gid: 0, entries, version: 0, watchers };
   }
 
   newFile(mode: number): FileNode {
@@ -190,6 +192,15 @@ export class SimulatedFileSystem {
     };
     put({ ...next, allocatedBytes });
     this.#record(() => put(before));
+  }
+
+  /** Changes the owning group. */
+  setGroup(node: DirectoryNode, gid: number): void {
+    const before = node.gid;
+    node.gid = gid;
+    this.#record(() => {
+      node.gid = before;
+    });
   }
 
   /** Changes permission bits. */

@@ -27,6 +27,7 @@ import {
 } from "@longshore/runtime";
 import { uncertainVolumesOf } from "@longshore/storage";
 import type { PodSources } from "../framework/pod-sources.ts";
+import type { PodTokens } from "../framework/pod-tokens.ts";
 import type { ContainerRuntime } from "../framework/ports.ts";
 import type { VolumeHost } from "../framework/volume-host.ts";
 import type { VolumePlugin } from "../framework/volume-plugin.ts";
@@ -39,6 +40,9 @@ import { PathsInForce } from "./migration/paths-in-force.ts";
 import { csiRegistrationHandler } from "./registration/csi-registration-handler.ts";
 import { startPluginRegistration } from "./registration/plugin-registration.ts";
 import { NodePodSources } from "./sources/node-pod-sources.ts";
+import { VolumeStatsCollector } from "./stats/volume-stats.ts";
+import type { PodVolumeStats } from "./stats/volume-stats-summary.ts";
+import { createServiceAccountTokens, type ServiceAccountTokens } from "./tokens/service-account-tokens.ts";
 import { type SubPathUse, subPathError } from "./volume-manager/sub-paths.ts";
 import { VolumeManager } from "./volume-manager/volume-manager.ts";
 
@@ -106,6 +110,8 @@ export interface NodeVolumes extends Component {
   podVolumesGone(podUID: string): boolean;
   /** What is to be posted in the Node's status, as of now. */
   status(): NodeVolumesStatus;
+  /** Room and health of mounted volumes by pod, as measured in the last minute: for the summary API. */
+  volumeStats(): readonly PodVolumeStats[];
   /** `status().volumesInUse`. */
   volumesInUse(): readonly string[] | undefined;
   /** To be called with the list that the Node's status holds, after each successful write or read of it. */
@@ -131,12 +137,14 @@ class RunningNodeVolumes implements NodeVolumes {
   readonly #events: EventRecorder;
   readonly #node: Informer<Node>;
   readonly #csiNode: CsiNodeWriter;
+  readonly #tokens: ServiceAccountTokens;
   readonly #sources: NodePodSources;
   readonly #paths: PathsInForce;
   readonly #migration: NodeMigration;
   readonly #parts: Component[];
   readonly #manager: Promise<VolumeManager | undefined>;
   #running: VolumeManager | undefined;
+  #stats: VolumeStatsCollector | undefined;
   #pods: readonly Stored<Pod>[] | undefined;
   #reported: readonly string[] | undefined;
   #pluginError: string | undefined;
@@ -150,7 +158,10 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#events = createEventRecorder(env, { component: "kubelet", host: nodeName });
     this.#node = startInformer(env, resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
     this.#csiNode = new CsiNodeWriter(env, nodeName);
-    this.#sources = new NodePodSources(env, (volume, podUID) => this.#running?.remount(volume, podUID));
+    this.#tokens = createServiceAccountTokens(env);
+    this.#sources = new NodePodSources(env, this.#tokens, (volume, podUID) =>
+      this.#running?.remount(volume, podUID),
+    );
     const onChange = () => this.#statusChanged();
     this.#paths = new PathsInForce(options.gates);
     const { rootDir } = options;
@@ -164,7 +175,7 @@ class RunningNodeVolumes implements NodeVolumes {
     const env = this.#env;
     const { nodeName, rootDir } = this.#options;
     const plugins = await createVolumePluginManager(
-      volumeHostOf(env, this.#options, this, this.#sources),
+      volumeHostOf(env, this.#options, this, { sources: this.#sources, tokens: this.#tokens }),
       this.#options.plugins,
     );
     if (this.#tasks.signal.aborted) return undefined;
@@ -183,6 +194,13 @@ class RunningNodeVolumes implements NodeVolumes {
       { nodeName, rootDir, onChange: () => this.#statusChanged() },
     );
     this.#running = manager;
+    const volumeUse = (uniqueName: string) => manager.volumeUse(uniqueName);
+    const stats = new VolumeStatsCollector({ ...env, events: this.#events, volumeUse });
+    this.#stats = stats;
+    this.#parts.push(stats);
+    manager.onVolumeChange(({ uniqueName }) => {
+      if (uniqueName !== undefined) stats.wake(uniqueName);
+    });
     this.#migration.follow(manager);
     this.#parts.push(manager);
     const onNode = (before: Node | undefined, after: Node) => {
@@ -252,6 +270,10 @@ class RunningNodeVolumes implements NodeVolumes {
     return this.#running?.volumesInUse();
   }
 
+  volumeStats(): readonly PodVolumeStats[] {
+    return this.#stats?.summary() ?? [];
+  }
+
   markReportedInUse(names: readonly string[]): void {
     this.#reported = names;
     this.#running?.markReportedInUse(names);
@@ -293,7 +315,7 @@ function volumeHostOf(
   env: NodeVolumesEnv,
   { nodeName, rootDir }: NodeVolumesOptions,
   agent: Pick<RunningNodeVolumes, "setKubeletError">,
-  sources: PodSources,
+  { sources, tokens }: { readonly sources: PodSources; readonly tokens: PodTokens },
 ): VolumeHost {
   return {
     ...env,
@@ -304,6 +326,7 @@ function volumeHostOf(
       rootDir,
       host: env.host,
       sources,
+      tokens,
       setKubeletError: (reason) => agent.setKubeletError(reason),
     },
   };

@@ -7,7 +7,7 @@ import type {
   SourceReader,
   TokenDemand,
 } from "../../framework/pod-sources.ts";
-import { createServiceAccountTokens, type ServiceAccountTokens } from "../tokens/service-account-tokens.ts";
+import type { ServiceAccountTokens } from "../tokens/service-account-tokens.ts";
 import { ReferencedObjects } from "./referenced-objects.ts";
 
 /** Called when a volume is to be set up again. */
@@ -31,11 +31,15 @@ export class NodePodSources implements PodSources, Component {
   readonly #byPod = new Map<string, number>();
   #isStopped = false;
 
-  constructor(env: RuntimeEnv & { readonly kube: KubeClient }, onChange: SourceChanged) {
+  constructor(
+    env: RuntimeEnv & { readonly kube: KubeClient },
+    tokens: ServiceAccountTokens,
+    onChange: SourceChanged,
+  ) {
     this.#env = env;
     this.#onChange = onChange;
     this.#objects = new ReferencedObjects(env, (uniqueName) => this.#changed(uniqueName));
-    this.#tokens = createServiceAccountTokens(env);
+    this.#tokens = tokens;
   }
 
   configMap(reader: SourceReader, name: string, signal: AbortSignal): Promise<Stored<ConfigMap> | undefined> {

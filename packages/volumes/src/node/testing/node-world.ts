@@ -307,7 +307,7 @@ export class NodeWorld {
     await this.kube.patch(
       resources.persistentVolumeClaims,
       { namespace: "default", name: `claim-${id}` },
-      { type: "merge", body: { status: { phase: "Bound" } } },
+      { type: "merge", body: { status: { phase: "Bound", capacity: { storage: "1Mi" } } } },
       { subresource: "status", signal: this.signal },
     );
   }
@@ -324,6 +324,40 @@ export class NodeWorld {
     await this.volume(id, {
       awsElasticBlockStore: { volumeID: `aws://us-east-1a/${otherId}`, fsType: "ext4" },
     });
+  }
+
+  /** The disk, its device and its PersistentVolume have grown; the rest is the node's, as the claim says. */
+  async growVolume(id: string, mebibytes = 2): Promise<void> {
+    await this.host.truncateFile(`/disks/${id}`, mebibytes << 20);
+    await this.host.attachLoop(`/disks/${id}`);
+    const storage = `${mebibytes}Mi`;
+    const body = { spec: { capacity: { storage } } };
+    const name = `pv-${id}`;
+    await this.kube.patch(resources.persistentVolumes, { name }, { type: "merge", body }, this);
+    const conditions = [{ type: "FileSystemResizePending", status: "True" }];
+    await this.patchClaimStatus(id, { conditions });
+  }
+
+  /** Changes the status of the disk's claim, as a controller does. */
+  async patchClaimStatus(id: string, status: object): Promise<void> {
+    const claim = { namespace: "default", name: `claim-${id}` };
+    const patch = { type: "merge" as const, body: { status } };
+    const options = { subresource: "status" as const, signal: this.signal };
+    await this.kube.patch(resources.persistentVolumeClaims, claim, patch, options);
+  }
+
+  /** The status of the disk's claim. */
+  async claimStatus(id: string) {
+    const claim = { namespace: "default", name: `claim-${id}` };
+    return (await this.kube.get(resources.persistentVolumeClaims, claim, this))?.status;
+  }
+
+  /** Reasons of the events so far, with the kinds of their objects, e.g. `Pod FailedMount`, sorted. */
+  async eventReasons(): Promise<readonly string[]> {
+    const { items } = await this.kube.list(resources.events, this);
+    return [
+      ...new Set(items.map(({ involvedObject, reason }) => `${involvedObject?.kind} ${reason}`)),
+    ].sort();
   }
 
   /** A pod on the node that uses the claims of these disks. */

@@ -4,7 +4,7 @@
  * is not is unmounted. Source: docs/behaviour/node-agent.md 9, in the way of its "later releases".
  */
 import { errorChain, type Host, type Logger } from "@longshore/runtime";
-import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
+import { isSharedByPods, uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import { kubeletPaths, unescapeQualifiedName } from "../../../framework/volume-host.ts";
 import { isAttachable, listsGlobalMounts, type VolumePlugin } from "../../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
@@ -91,14 +91,10 @@ async function reconstructPodVolume(
   env.actual.restore(restored(plugin, spec, podUID), { pod });
 }
 
-/** @param podUID of the pod in whose directory it was found; empty for what pods share */
+/** @param podUID of the pod whose directory it is; left out for a volume that is mounted for the whole node */
 function restored(plugin: VolumePlugin, spec: VolumeSpec, podUID = "") {
-  return {
-    uniqueName: uniqueVolumeName(plugin, spec, podUID),
-    spec,
-    plugin,
-    attachable: isAttachable(plugin),
-  };
+  const attachable = isAttachable(plugin) && isSharedByPods(plugin, spec);
+  return { uniqueName: uniqueVolumeName(plugin, spec, podUID), spec, plugin, attachable };
 }
 
 /** Staging directories. One without a data file and without a mount was never staged: the file is written first. */
