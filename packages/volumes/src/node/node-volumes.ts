@@ -39,6 +39,7 @@ import { PathsInForce } from "./migration/paths-in-force.ts";
 import { csiRegistrationHandler } from "./registration/csi-registration-handler.ts";
 import { startPluginRegistration } from "./registration/plugin-registration.ts";
 import { NodePodSources } from "./sources/node-pod-sources.ts";
+import { createServiceAccountTokens } from "./tokens/service-account-tokens.ts";
 import { type SubPathUse, subPathError } from "./volume-manager/sub-paths.ts";
 import { VolumeManager } from "./volume-manager/volume-manager.ts";
 
@@ -150,7 +151,10 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#events = createEventRecorder(env, { component: "kubelet", host: nodeName });
     this.#node = startInformer(env, resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
     this.#csiNode = new CsiNodeWriter(env, nodeName);
-    this.#sources = new NodePodSources(env, (volume, podUID) => this.#running?.remount(volume, podUID));
+    this.#sources = new NodePodSources(
+      { ...env, tokens: createServiceAccountTokens(env) },
+      (volume, podUID) => this.#running?.remount(volume, podUID),
+    );
     const onChange = () => this.#statusChanged();
     this.#paths = new PathsInForce(options.gates);
     const { rootDir } = options;
