@@ -159,7 +159,7 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#node = startInformer(env, resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
     this.#csiNode = new CsiNodeWriter(env, nodeName);
     this.#tokens = createServiceAccountTokens(env);
-    this.#sources = new NodePodSources(env, this.#tokens, (volume, podUID) =>
+    this.#sources = new NodePodSources({ ...env, tokens: this.#tokens }, (volume, podUID) =>
       this.#running?.remount(volume, podUID),
     );
     const onChange = () => this.#statusChanged();
