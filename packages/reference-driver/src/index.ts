@@ -6,6 +6,7 @@ export {
   type DiskCloudService,
   type DiskSnapshot,
   type DiskSource,
+  defaultCephUsers,
   type ProviderCloud,
   type ProviderDisk,
   type SnapshotGroup,
