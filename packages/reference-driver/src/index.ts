@@ -19,6 +19,7 @@ export {
   faultDescriptions,
   faultNames,
   isFaultName,
+  providerOfDriver,
   type StandaloneDriverOptions,
   startStandaloneDriver,
 } from "./driver/index.ts";
