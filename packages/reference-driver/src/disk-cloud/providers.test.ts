@@ -2,6 +2,7 @@ import { SimulatedDisks, SimulatedHost } from "@longshore/runtime";
 import { CloudError, type CloudProvider, cloudProviders } from "@longshore/volumes";
 import { describe, expect, test } from "vitest";
 import { aDisk, gibibyte, instance, never, openCloud } from "../testing/cloud-fixture.ts";
+import { hostForms } from "../testing/host-forms.ts";
 import { accountTags, defaultCephUsers } from "./credentials.ts";
 import type { DiskCloudService } from "./disk-cloud.ts";
 
@@ -304,6 +305,98 @@ describe("images", () => {
     }
     expect(host.disks.loops()).toEqual([]);
     await next.deleteDisk(id, never);
+  });
+});
+
+describe.each(hostForms)("on the %s host", (_form, make) => {
+  test.each(cloudProviders.filter((name) => name !== "azure-file"))(
+    "%s: the device's name can be formatted, mounted and grown, and follows the disk",
+    async (provider) => {
+      const { host, dir, close } = await make();
+      const service = await openCloud(host, `${dir}/cloud`);
+      const cloud = callerOf(service, provider);
+      const { id } = await cloud.createDisk(requestFor(provider), never);
+      const credentials = { credentials: admin };
+      const { devicePath } = await cloud.attachDisk(id, one, never, credentials);
+      await host.format(devicePath, "ext4");
+      await host.makeDirectory(`${dir}/m`);
+      await host.mountDevice(devicePath, `${dir}/m`, { fsType: "ext4" });
+      await host.writeFileAtomic(`${dir}/m/data`, "kept");
+      expect(await codeOf(cloud.detachDisk(id, one, never))).toBe("InUse");
+      await cloud.resizeDisk(id, 2n * gibibyte, never);
+      await host.growFileSystem(devicePath, `${dir}/m`);
+      await host.unmount(`${dir}/m`);
+      await cloud.detachDisk(id, one, never);
+      const again = await cloud.attachDisk(id, one, never, credentials);
+      expect(again.devicePath).toBe(devicePath);
+      expect(await host.fileSystemOf(devicePath)).toBe("ext4");
+      await cloud.detachDisk(id, one, never);
+      await service.stop();
+      await close();
+    },
+  );
+});
+
+describe("power lost at any write", () => {
+  /** Attach and detach at every instance in turn; of images at all at once, to read. */
+  async function life(service: DiskCloudService, provider: CloudProvider): Promise<void> {
+    const cloud = callerOf(service, provider);
+    const { id } = await cloud.createDisk(requestFor(provider), never);
+    const proof = provider === "azure-file" ? await cloud.shareCredentials(id, never) : admin;
+    const isShared = provider === "rbd" || provider === "azure-file";
+    const instances = isShared ? [one, two] : [one];
+    for (const each of instances) {
+      await cloud.attachDisk(id, each, never, { credentials: proof, readOnly: isShared });
+    }
+    for (const each of instances) await cloud.detachDisk(id, each, never);
+    await cloud.deleteDisk(id, never);
+  }
+
+  /** Links below the directory of devices. */
+  async function linksOf(host: SimulatedHost, dir: string): Promise<readonly string[]> {
+    const links: string[] = [];
+    for (const name of (await host.readDirectory(dir)) ?? []) {
+      const path = `${dir}/${name}`;
+      if ((await host.stat(path))?.kind === "symlink") links.push(path);
+      else links.push(...(await linksOf(host, path)));
+    }
+    return links;
+  }
+
+  test.each(cloudProviders)("%s: done again, nothing is left", async (provider) => {
+    let at = 1;
+    for (; ; at++) {
+      let count = 0;
+      let lost: () => void = () => {};
+      const powerLost = new Promise<"lost">((resolve) => {
+        lost = () => resolve("lost");
+      });
+      const host: SimulatedHost = new SimulatedHost({
+        beforeChange() {
+          if (++count !== at) return;
+          host.losePower();
+          lost();
+        },
+      });
+      const run = async () => life(await openCloud(host, "/cloud"), provider);
+      const wasCut = (await Promise.race([run(), powerLost])) === "lost";
+      count = Number.NEGATIVE_INFINITY;
+      const service = await openCloud(host, "/cloud");
+      for (const disk of service.disks()) {
+        // What is attached has its link again, and what is not has none.
+        const paths = disk.attachments.map(({ devicePath }) => devicePath).filter((path) => path !== "");
+        const names = provider === "aws-ebs" ? [] : paths.sort();
+        expect((await linksOf(host, "/cloud/devices")).toSorted(), `write ${at}`).toEqual(names);
+      }
+      await life(service, provider);
+      expect(await linksOf(host, "/cloud/devices"), `write ${at}`).toEqual([]);
+      expect(host.disks.loops()).toEqual([]);
+      for (const dir of ["disks", "shares"]) {
+        expect((await host.readDirectory(`/cloud/${dir}`)) ?? []).toEqual([]);
+      }
+      if (!wasCut) break;
+    }
+    expect(at).toBeGreaterThan(8);
   });
 });
 
