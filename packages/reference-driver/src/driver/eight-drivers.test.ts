@@ -6,7 +6,7 @@ import {
   VolumeCapability_AccessMode_Mode as Mode,
   type VolumeCapabilitySchema,
 } from "@longshore/csi";
-import { SimulatedHost } from "@longshore/runtime";
+import { HostError, SimulatedHost } from "@longshore/runtime";
 import * as translation from "@longshore/translation";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type DiskCloudService, defaultCephUsers, type ProviderCloud } from "../disk-cloud/index.ts";
@@ -360,6 +360,71 @@ describe.each(Object.keys(driverKinds))("%s", (driverName) => {
     ]) {
       expect(await codeOf(controller.controllerGetVolume({ volumeId }, call))).toBe("NOT_FOUND");
     }
+  });
+});
+
+describe("a node's driver that ends before any of its writes", () => {
+  test.each(Object.keys(driverKinds))("%s: called again, all comes to its end", async (driverName) => {
+    const { provider, isShare } = driverKind(driverName);
+    let crashes = 0;
+    for (let at = 1; ; at++) {
+      let count = 0;
+      let hasEnded = false;
+      const host = new SimulatedHost({
+        beforeChange(operation, path) {
+          // The cloud is another process.
+          if (path.startsWith("/cloud")) return;
+          if (++count === at) hasEnded = true;
+          if (hasEnded) throw new HostError(operation, path, "EINTR");
+        },
+      });
+      const service = await openCloud(host, "/cloud");
+      const cloud = service.forCaller({ provider, path: "csi", component: driverName });
+      let lives = 0;
+      const life = async () => {
+        const socket = `/${++lives}`;
+        const hub = inProcessCsi(testEnv());
+        const services = createReferenceDriver(
+          { ...testEnv(), host, cloud },
+          { driverName, nodeName: "node-1", services: "both", recordsFile: "/records/r.json", zone },
+        );
+        await hub.serve(socket, services);
+        const { controller, node } = hub.connect(socket);
+        const { volume } = await controller.createVolume({ name: "a", volumeCapabilities: [writer] }, call);
+        const volumeId = volume?.volumeId ?? "";
+        const { nodeId } = await node.nodeGetInfo({}, call);
+        const onNode = driverKind(driverName).attachesOn === "node";
+        const secrets = provider === "rbd" ? { userID: ceph.user, userKey: ceph.key } : {};
+        const stage = { volumeId, stagingTargetPath: "/s", volumeCapability: writer, secrets };
+        if (!onNode) {
+          await controller.controllerPublishVolume({ volumeId, nodeId, volumeCapability: writer }, call);
+        }
+        await node.nodeStageVolume(stage, call);
+        await node.nodePublishVolume({ ...stage, targetPath: "/pods/mount" }, call);
+        await host.appendFileDurable("/pods/mount/data", "x");
+        await node.nodeUnpublishVolume({ volumeId, targetPath: "/pods/mount" }, call);
+        await node.nodeUnstageVolume({ volumeId, stagingTargetPath: "/s" }, call);
+        if (!onNode) await controller.controllerUnpublishVolume({ volumeId, nodeId }, call);
+      };
+      const wasCut = await life().then(
+        () => false,
+        () => true,
+      );
+      hasEnded = false;
+      count = Number.NEGATIVE_INFINITY;
+      if (wasCut) {
+        crashes++;
+        await life();
+      }
+      expect(await host.isMountPoint("/s"), `write ${at}`).toBe(false);
+      expect(await host.stat("/pods/mount")).toBeUndefined();
+      expect(service.disks()).toMatchObject([{ attachments: [] }]);
+      expect(host.disks.loops()).toEqual([]);
+      expect(host.disks.violations).toEqual([]);
+      expect(await host.readFile("/records/r.json")).toContain('"volumes": {}');
+      if (!wasCut) break;
+    }
+    expect(crashes).toBeGreaterThan(isShare ? 6 : 8);
   });
 });
 
