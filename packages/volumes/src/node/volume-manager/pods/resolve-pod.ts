@@ -4,6 +4,7 @@ import { errorChain } from "@longshore/runtime";
 import type { MigratedPluginManager } from "../../../csimigration/migrated-plugin-manager.ts";
 import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
+import { csiPluginName } from "../../../plugins/csi/csi-names.ts";
 import type { ResolvedVolume } from "../desired-state.ts";
 import type { PodResolution } from "./decide-pod-step.ts";
 import { PodVolumeError, podVolumeSpec, usedPluginVolumes } from "./pod-volume-spec.ts";
@@ -44,7 +45,7 @@ async function resolveVolume(
   const plugin = plugins.findPluginBySpec(spec);
   const attachable = (await plugins.findAttachablePluginBySpec(spec)) !== undefined;
   const deviceMountable = (await plugins.findDeviceMountablePluginBySpec(spec)) !== undefined;
-  if (!attachable && !deviceMountable) {
+  if (!attachable && !deviceMountable && plugin.pluginName === csiPluginName) {
     throw new PodVolumeError("ephemeral CSI volumes are not supported: use a claim");
   }
   const uniqueName = uniqueVolumeName(plugin, spec, pod.metadata.uid);

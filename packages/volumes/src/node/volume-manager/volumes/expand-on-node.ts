@@ -68,7 +68,8 @@ export async function expandOnNode(
   }
   try {
     const newSizeBytes = parseQuantity(size).toBytes();
-    if (!(await plugin.nodeExpand({ ...where, newSizeBytes }, signal))) return false;
+    const oldSizeBytes = parseQuantity(had).toBytes();
+    if (!(await plugin.nodeExpand({ ...where, newSizeBytes, oldSizeBytes }, signal))) return false;
   } catch (error) {
     // In use as it is, it cannot grow; that must not keep the pod from its volume.
     if (!(error instanceof FailedPreconditionError)) throw error;
