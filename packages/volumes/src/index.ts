@@ -29,6 +29,7 @@ export {
   volumeGates,
 } from "./csimigration/index.ts";
 export { DanglingAttachError, DeletedVolumeInUseError } from "./framework/controller-errors.ts";
+export type { DynamicPluginProber, PluginEvent } from "./framework/dynamic-plugin-prober.ts";
 export {
   FailedPreconditionError,
   TransientOperationError,
@@ -98,3 +99,4 @@ export {
   awsEbsPlugin,
 } from "./plugins/aws-ebs/aws-ebs-plugin.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";
+export { type FlexVolumeProberOptions, flexVolumeProber } from "./plugins/flexvolume/flexvolume-prober.ts";

@@ -26,6 +26,7 @@ import {
   TaskGroup,
 } from "@longshore/runtime";
 import { uncertainVolumesOf } from "@longshore/storage";
+import type { DynamicPluginProber } from "../framework/dynamic-plugin-prober.ts";
 import type { ContainerRuntime } from "../framework/ports.ts";
 import type { VolumeHost } from "../framework/volume-host.ts";
 import type { VolumePlugin } from "../framework/volume-plugin.ts";
@@ -56,6 +57,8 @@ export interface NodeVolumesOptions {
   readonly gates: FeatureGates;
   /** The volume plugins of this node, not initialised. */
   readonly plugins: readonly VolumePlugin[];
+  /** Finds plugins that come and go; it is this node's alone, and stopped with it. */
+  readonly prober?: DynamicPluginProber;
   /** Called (never re-entrantly) when `status()` may have changed, so that the shell can post it at once. */
   readonly onStatusChanged?: () => void;
 }
@@ -154,6 +157,7 @@ class RunningNodeVolumes implements NodeVolumes {
     const plugins = await createVolumePluginManager(
       volumeHostOf(env, this.#options, this),
       this.#options.plugins,
+      this.#options.prober,
     );
     if (this.#tasks.signal.aborted) return undefined;
     const csiPlugin: object | undefined = plugins.plugins.find(hasCsiDrivers);
@@ -198,6 +202,8 @@ class RunningNodeVolumes implements NodeVolumes {
 
   async stop(): Promise<void> {
     await this.#tasks.stop();
+    // The start may wait for its drivers.
+    await this.#options.prober?.stop();
     // The start adds parts until it has ended.
     await this.#manager.catch(() => {});
     await stopAll(this.#parts.splice(0));

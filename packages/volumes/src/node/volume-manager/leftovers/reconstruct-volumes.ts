@@ -4,17 +4,20 @@
  * is not is unmounted. Source: docs/behaviour/node-agent.md 9, in the way of its "later releases".
  */
 import { errorChain, type Host, type Logger } from "@longshore/runtime";
-import { uniqueNameOf } from "../../../framework/unique-volume-name.ts";
+import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import { kubeletPaths, unescapeQualifiedName } from "../../../framework/volume-host.ts";
-import { isAttachable, isDeviceMountable, type VolumePlugin } from "../../../framework/volume-plugin.ts";
+import { isAttachable, type VolumePlugin } from "../../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
-import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
+import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import { ebsSpecOfVolumeID } from "../../../plugins/aws-ebs/aws-ebs-node-half.ts";
 import { globalMountsDirectory, volumeIDOfGlobalMount } from "../../../plugins/aws-ebs/ebs-global-mount.ts";
 import { awsEbsPluginName } from "../../../plugins/aws-ebs/ebs-volume-id.ts";
 import { csiPluginName } from "../../../plugins/csi/csi-names.ts";
 import { specOfVolData } from "../../../plugins/csi/csi-node-half.ts";
 import { readVolData, removeMountDirectory, VolDataError } from "../../../plugins/csi/vol-data.ts";
+import { absentDriverPlugin } from "../../../plugins/flexvolume/absent-driver-plugin.ts";
+import { deviceMountsDirectory, volumeOfDeviceMount } from "../../../plugins/flexvolume/flexvolume-names.ts";
+import { flexVolumeSpecOf } from "../../../plugins/flexvolume/flexvolume-node-half.ts";
 import type { ActualState } from "../actual-state.ts";
 
 /** A pod's volume directory that does not identify its volume; it can still be unmounted by name. */
@@ -50,7 +53,8 @@ export interface ReconstructEnv {
 export async function reconstructVolumes(env: ReconstructEnv): Promise<readonly Leftover[]> {
   const staged = await reconstructStagedCsiVolumes(env);
   await reconstructGlobalEbsMounts(env);
-  return [...staged, ...(await reconstructPodVolumes(env))];
+  const absent = await reconstructFlexVolumeMounts(env);
+  return [...staged, ...(await reconstructPodVolumes(env, absent))];
 }
 
 /** The plugin of that name, or undefined. */
@@ -58,13 +62,18 @@ function pluginNamed(env: ReconstructEnv, name: string): VolumePlugin | undefine
   return env.plugins.plugins.find((plugin) => plugin.pluginName === name);
 }
 
-async function reconstructPodVolumes(env: ReconstructEnv): Promise<readonly PodLeftover[]> {
+/** @param absent what stands for the plugins of drivers that do not work, by name */
+async function reconstructPodVolumes(
+  env: ReconstructEnv,
+  absent: ReadonlyMap<string, VolumePlugin>,
+): Promise<readonly PodLeftover[]> {
   const leftovers: PodLeftover[] = [];
   const { host, rootDir } = env;
   for (const podUID of (await host.readDirectory(`${rootDir}/pods`)) ?? []) {
     const volumesDirectory = kubeletPaths.podVolumesDir(rootDir, podUID);
     for (const escaped of (await host.readDirectory(volumesDirectory)) ?? []) {
-      const plugin = pluginNamed(env, unescapeQualifiedName(escaped));
+      const pluginName = unescapeQualifiedName(escaped);
+      const plugin = pluginNamed(env, pluginName) ?? absent.get(pluginName);
       if (plugin === undefined) continue; // The shell's own volumes, such as emptyDir.
       for (const volumeName of (await host.readDirectory(`${volumesDirectory}/${escaped}`)) ?? []) {
         const path = `${volumesDirectory}/${escaped}/${volumeName}`;
@@ -91,18 +100,13 @@ async function reconstructPodVolume(
   const unmounter = await plugin.newUnmounter(volumeName, podUID);
   // `readOnly` is not on disk: a pod that still wants the volume mounts it again, which sets it.
   const pod = { podUID, volumeName, path: unmounter.getPath(), readOnly: false };
-  env.actual.restore(restored(plugin, spec), { pod });
+  env.actual.restore(restored(plugin, spec, podUID), { pod });
 }
 
-function restored(plugin: VolumePlugin, spec: VolumeSpec) {
-  const byName = isAttachable(plugin) || isDeviceMountable(plugin);
-  const name = byName ? plugin.getVolumeName(spec) : specName(spec);
-  return {
-    uniqueName: uniqueNameOf(plugin.pluginName, name),
-    spec,
-    plugin,
-    attachable: isAttachable(plugin),
-  };
+/** @param podUID names the volume where each pod has its own */
+function restored(plugin: VolumePlugin, spec: VolumeSpec, podUID = "") {
+  const uniqueName = uniqueVolumeName(plugin, spec, podUID);
+  return { uniqueName, spec, plugin, attachable: isAttachable(plugin) };
 }
 
 /** Staging directories. One without a data file and without a mount was never staged: the file is written first. */
@@ -146,4 +150,23 @@ async function reconstructGlobalEbsMounts(env: ReconstructEnv): Promise<void> {
     if (volumeID === undefined) continue;
     env.actual.restore(restored(plugin, ebsSpecOfVolumeID(volumeID, volumeID)), { deviceMountPath: target });
   }
+}
+
+/** @returns what stands for the plugins of drivers that do not work now, by name */
+async function reconstructFlexVolumeMounts(env: ReconstructEnv): Promise<ReadonlyMap<string, VolumePlugin>> {
+  const { host, rootDir, plugins, actual } = env;
+  const absent = new Map<string, VolumePlugin>();
+  for (const { target } of await host.listMounts(deviceMountsDirectory(rootDir))) {
+    const volume = volumeOfDeviceMount(rootDir, target);
+    if (volume === undefined) continue;
+    const { pluginName, volumeName } = volume;
+    let plugin = pluginNamed(env, pluginName) ?? absent.get(pluginName);
+    if (plugin === undefined || !isAttachable(plugin)) {
+      plugin = absentDriverPlugin(rootDir, pluginName, (name) => plugins.findPluginByName(name));
+      absent.set(pluginName, plugin);
+    }
+    const spec = flexVolumeSpecOf(pluginName, volumeName);
+    actual.restore(restored(plugin, spec), { deviceMountPath: target });
+  }
+  return absent;
 }

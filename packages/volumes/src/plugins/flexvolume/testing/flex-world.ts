@@ -1,6 +1,8 @@
 /** A simulated host with Flexvolume drivers on it, under the virtual clock. */
 import {
+  type Host,
   noMeter,
+  type ProgramOptions,
   type ProgramResult,
   recordingLogger,
   SeededRandom,
@@ -37,13 +39,45 @@ export const hangs: TestFlexDriver = (_command, _args, signal) =>
 /** The driver directory of the world. */
 export const driverDirectory = "/flex";
 
+/** Programs of a simulated host, by path. */
+type Programs = Record<string, (o: Pick<ProgramOptions, "args" | "signal">) => Promise<ProgramResult>>;
+
+/** Where drivers are installed, and where their calls are noted: the driver's directory, the command and its arguments. */
+export interface DriverPlace {
+  readonly host: Host;
+  readonly programs: Programs;
+  readonly calls: string[];
+}
+
+let versions = 0;
+
+/** Installs a driver as the installer does: a dot name, then renamed. @returns the path of its program */
+export async function installDriver(
+  { host, programs, calls }: DriverPlace,
+  directory: string,
+  driver: TestFlexDriver,
+): Promise<string> {
+  const path = driverPath(directory);
+  programs[path] = async ({ args: [command = "", ...args], signal }) => {
+    calls.push([directory, command, ...args].join(" "));
+    const answer = await driver(command, args, signal);
+    const isResult = typeof answer === "object" && ("code" in answer || "stderr" in answer);
+    const stdout = typeof answer === "string" ? answer : JSON.stringify(answer);
+    return { code: 0, stderr: "", ...(isResult ? { stdout: "", ...answer } : { stdout }) };
+  };
+  const hidden = `${driverDirectory}/${directory}/.${directory}`;
+  await host.makeDirectory(`${driverDirectory}/${directory}`, 0o755);
+  await host.writeFileAtomic(hidden, `${++versions}`, { mode: 0o755 });
+  await host.rename(hidden, path);
+  return path;
+}
+
+const driverPath = (directory: string) => `${driverDirectory}/${directory}/${directory.split("~").at(-1)}`;
+
 /** Makes the world. */
 export function flexWorld() {
   const clock = new VirtualClock();
-  const programs: Record<
-    string,
-    (o: { args: readonly string[]; signal: AbortSignal }) => Promise<ProgramResult>
-  > = {};
+  const programs: Programs = {};
   const host = new SimulatedHost({ programs });
   const logger = recordingLogger();
   /** Each call: the driver's directory, the command and its arguments. */
@@ -59,7 +93,6 @@ export function flexWorld() {
     kube,
     kubelet: { nodeName: "node-1", rootDir: "/kubelet", host, setKubeletError: () => {} },
   } as unknown as VolumeHost;
-  let versions = 0;
   return {
     clock,
     host,
@@ -72,29 +105,8 @@ export function flexWorld() {
     /** What was logged as an error. */
     errors: () =>
       logger.lines.filter(({ level }) => level === "error").map(({ fields }) => String(fields?.error)),
-    path: (directory: string) => `${driverDirectory}/${directory}/${directory.split("~").at(-1)}`,
-    /** Installs a driver as the installer does: a dot name, then renamed. */
-    async install(directory: string, driver: TestFlexDriver): Promise<string> {
-      const path = this.path(directory);
-      programs[path] = async ({ args: [command = "", ...args], signal }) => {
-        calls.push([directory, command, ...args].join(" "));
-        const answer = await driver(command, args, signal);
-        const isResult = typeof answer === "object" && ("code" in answer || "stderr" in answer);
-        const stdout = typeof answer === "string" ? answer : JSON.stringify(answer);
-        return {
-          code: 0,
-          stderr: "",
-          ...(isResult ? { stdout: "", ...answer } : { stdout }),
-        } as ProgramResult;
-      };
-      await host.makeDirectory(`${driverDirectory}/${directory}`, 0o755);
-      const hidden = `${driverDirectory}/${directory}/.${directory}`;
-      await host.writeFileAtomic(hidden, `${++versions}`, { mode: 0o755 });
-      await host.rename(hidden, path);
-      return path;
-    },
+    path: driverPath,
+    install: (directory: string, driver: TestFlexDriver) =>
+      installDriver({ host, programs, calls }, directory, driver),
   };
 }
-
-/** What {@link flexWorld} makes. */
-export type FlexWorld = ReturnType<typeof flexWorld>;
