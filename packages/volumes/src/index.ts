@@ -99,4 +99,16 @@ export {
   awsEbsPlugin,
 } from "./plugins/aws-ebs/aws-ebs-plugin.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";
+export {
+  checkFlexVolumeDriver,
+  type FlexVolumeCheck,
+  type FlexVolumeCheckOptions,
+} from "./plugins/flexvolume/check-driver.ts";
+export { type InstalledDriver, lookAtDriverDirectory } from "./plugins/flexvolume/driver-directory.ts";
+export {
+  defaultDriverDirectory,
+  namesOfDirectory,
+  problemOfName,
+} from "./plugins/flexvolume/flexvolume-names.ts";
 export { type FlexVolumeProberOptions, flexVolumeProber } from "./plugins/flexvolume/flexvolume-prober.ts";
+export { type ListedFlexVolumeDriver, listFlexVolumeDrivers } from "./plugins/flexvolume/list-drivers.ts";

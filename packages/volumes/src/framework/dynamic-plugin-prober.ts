@@ -1,6 +1,6 @@
 /**
- * How plugins are found that come and go while the process runs. Source: docs/behaviour/volume-plugins.md 4.1 and
- * flexvolume.md 2.
+ * How plugins are found that come and go while the process runs. Source: docs/behaviour/volume-plugins.md 4.1,
+ * docs/behaviour/flexvolume.md 2.
  */
 import type { Component } from "@longshore/runtime";
 import type { VolumeHost } from "./volume-host.ts";
@@ -14,8 +14,8 @@ export type PluginEvent =
   | { readonly op: "remove"; readonly pluginName: string };
 
 /**
- * Finds plugins in the background, for one plugin manager. Whoever starts the controller or agent that it is given to
- * hands it over: that component stops it.
+ * Finds plugins in the background, for one plugin manager. It belongs to the controller or agent that it is given to, which
+ * stops it.
  */
 export interface DynamicPluginProber extends Component {
   /**

@@ -1,4 +1,4 @@
-/** Which names plugins may have. Source: docs/behaviour/volume-plugins.md 4.1 and flexvolume.md 1. */
+/** Which names plugins may have. Source: docs/behaviour/volume-plugins.md 4.1, docs/behaviour/flexvolume.md 1. */
 
 const namePart = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
 

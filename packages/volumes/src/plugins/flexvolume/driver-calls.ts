@@ -31,6 +31,8 @@ export const driverCommands = {
   unmount: 120_000,
   expandvolume: 110_000,
   expandfs: 600_000,
+  /** Not of the protocol: a check asks whether a driver refuses it. */
+  "longshore-unknown": 10_000,
 } as const;
 
 /** One of {@link driverCommands}. */
@@ -54,18 +56,21 @@ export interface FlexVolumeDriverOptions {
   readonly executable: string;
 }
 
+/** The seams of a driver. */
+export interface FlexVolumeDriverEnv {
+  readonly clock: Clock;
+  readonly host: Pick<Host, "runProgram">;
+}
+
 /** An installed driver. It stays the same object when its program is replaced, for the sake of the volumes in use. */
 export class FlexVolumeDriver {
   readonly pluginName: string;
   readonly executable: string;
-  readonly #env: { readonly clock: Clock; readonly host: Host };
+  readonly #env: FlexVolumeDriverEnv;
   #unsupported = new Set<DriverCommand>();
 
-  constructor(
-    env: { readonly clock: Clock; readonly host: Host },
-    { pluginName, executable }: FlexVolumeDriverOptions,
-  ) {
-    this.#env = { clock: env.clock, host: env.host };
+  constructor(env: FlexVolumeDriverEnv, { pluginName, executable }: FlexVolumeDriverOptions) {
+    this.#env = env;
     this.pluginName = pluginName;
     this.executable = executable;
   }

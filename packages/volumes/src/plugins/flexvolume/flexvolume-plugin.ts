@@ -1,5 +1,5 @@
 /**
- * The plugin of one Flexvolume driver. Whether it attaches is what the driver said at its `init`; the plugin is made anew when
+ * The plugin of one Flexvolume driver. Whether it attaches is what the driver said at its `init`; the plugin is made again when
  * the driver is replaced. Source: docs/behaviour/flexvolume.md 3 and 4.
  */
 import { invariant, type Logger } from "@longshore/runtime";
