@@ -1,7 +1,7 @@
 /**
  * The plugin of a driver that is not there, or does not work, while an earlier agent's volumes of it are mounted. It holds them:
  * they count as in use, so that no controller detaches them, and are unmounted once the driver works again.
- * Source: docs/behaviour/flexvolume.md 4.5.
+ * Source: docs/behaviour/flexvolume.md 8.
  */
 import { kubeletPaths } from "../../framework/volume-host.ts";
 import {
