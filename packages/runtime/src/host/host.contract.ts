@@ -95,6 +95,25 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await host.readDirectory(dir)).toEqual(["file"]);
       });
 
+      test("the version of a file changes with what it holds, that of a directory with its names", async () => {
+        await host.writeFileAtomic(`${dir}/file`, "one");
+        const versions = async () => [
+          (await host.stat(`${dir}/file`))?.version,
+          (await host.stat(dir))?.version,
+        ];
+        const before = await versions();
+        await host.readFile(`${dir}/file`);
+        expect(await versions()).toEqual(before);
+        await host.appendFileDurable(`${dir}/file`, "two");
+        const appended = await versions();
+        expect(appended[0]).not.toBe(before[0]);
+        expect(appended[1]).toBe(before[1]);
+        await host.writeFileAtomic(`${dir}/other`, "one");
+        const named = await versions();
+        expect(named[0]).toBe(appended[0]);
+        expect(named[1]).not.toBe(appended[1]);
+      });
+
       test("a write into a directory that is not there is ENOENT and leaves nothing", async () => {
         expect(await codeOf(host.writeFileAtomic(`${dir}/no/file`, "x"))).toBe("ENOENT");
         expect(await codeOf(host.appendFileDurable(`${dir}/no/file`, "x"))).toBe("ENOENT");

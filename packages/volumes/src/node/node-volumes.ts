@@ -26,6 +26,7 @@ import {
   TaskGroup,
 } from "@longshore/runtime";
 import { uncertainVolumesOf } from "@longshore/storage";
+import type { DynamicPluginProber } from "../framework/dynamic-plugin-prober.ts";
 import type { PodSources } from "../framework/pod-sources.ts";
 import type { PodTokens } from "../framework/pod-tokens.ts";
 import type { ContainerRuntime } from "../framework/ports.ts";
@@ -63,6 +64,8 @@ export interface NodeVolumesOptions {
   readonly gates: FeatureGates;
   /** The volume plugins of this node, not initialised. */
   readonly plugins: readonly VolumePlugin[];
+  /** Finds plugins that come and go; it is this node's alone, and stopped with it. */
+  readonly prober?: DynamicPluginProber;
   /** Called (never re-entrantly) when `status()` may have changed, so that the shell can post it at once. */
   readonly onStatusChanged?: () => void;
 }
@@ -177,6 +180,7 @@ class RunningNodeVolumes implements NodeVolumes {
     const plugins = await createVolumePluginManager(
       volumeHostOf(env, this.#options, this, { sources: this.#sources, tokens: this.#tokens }),
       this.#options.plugins,
+      this.#options.prober,
     );
     if (this.#tasks.signal.aborted) return undefined;
     const csiPlugin: object | undefined = plugins.plugins.find(hasCsiDrivers);
@@ -229,6 +233,8 @@ class RunningNodeVolumes implements NodeVolumes {
 
   async stop(): Promise<void> {
     await this.#tasks.stop();
+    // The start may wait for its drivers.
+    await this.#options.prober?.stop();
     // The start adds parts until it has ended.
     await this.#manager.catch(() => {});
     await stopAll(this.#parts.splice(0));

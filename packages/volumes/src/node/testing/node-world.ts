@@ -18,6 +18,7 @@ import {
   type RuntimeEnv,
   SeededRandom,
   SimulatedHost,
+  type SimulatedHostOptions,
   silentLogger,
   VirtualClock,
 } from "@longshore/runtime";
@@ -25,6 +26,7 @@ import { attachmentName, migratedPluginsAnnotation } from "@longshore/storage";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
+import { flexVolumeProber } from "../../plugins/flexvolume/flexvolume-prober.ts";
 import { podVolumePlugins } from "../../plugins/pod-volume-plugins.ts";
 import { type NodeVolumes, startNodeVolumes } from "../node-volumes.ts";
 import { type TestDriver, testDriver } from "./test-driver.ts";
@@ -51,7 +53,11 @@ export class NodeWorld {
   readonly env: RuntimeEnv;
   readonly api: ApiServer;
   readonly kube: KubeClient;
-  readonly host = new SimulatedHost();
+  /** Programs that the node can run, by path. */
+  readonly programs: NonNullable<SimulatedHostOptions["programs"]> = {};
+  readonly host = new SimulatedHost({ programs: this.programs });
+  /** Set: the node looks for Flexvolume drivers there. */
+  flexVolumeDir: string | undefined;
   readonly csi = inProcessCsi(this);
   readonly signal = new AbortController().signal;
   /** Pods with containers. */
@@ -142,6 +148,9 @@ export class NodeWorld {
         rootDir,
         gates: featureGates(volumeGates, gates),
         plugins: [awsEbsPlugin(), csiPlugin({ connector: alive(this.csi) }), ...podVolumePlugins()],
+        ...(this.flexVolumeDir === undefined
+          ? {}
+          : { prober: flexVolumeProber({ ...this.env, host }, { directory: this.flexVolumeDir }) }),
         onStatusChanged: () => void post(),
       },
     );
