@@ -23,6 +23,7 @@ import {
 } from "@longshore/runtime";
 import { attachmentName, migratedPluginsAnnotation } from "@longshore/storage";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
+import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
 import { type NodeVolumes, startNodeVolumes } from "../node-volumes.ts";
@@ -61,6 +62,8 @@ export class NodeWorld {
   driver: TestDriver = testDriver(this.host);
   /** True: a registrar recreates its socket after a reported failure, as a restarted registrar does. */
   registrarRestarts = false;
+  /** Plugins of an agent beside those of EBS and CSI; made for each agent. */
+  furtherPlugins: () => readonly VolumePlugin[] = () => [];
   /** False: the shell does not post the node's status. */
   posting = true;
   /** Set: every call to the API server fails with it. */
@@ -140,7 +143,7 @@ export class NodeWorld {
         nodeName,
         rootDir,
         gates: featureGates(volumeGates, gates),
-        plugins: [awsEbsPlugin(), csiPlugin({ connector: alive(this.csi) })],
+        plugins: [awsEbsPlugin(), csiPlugin({ connector: alive(this.csi) }), ...this.furtherPlugins()],
         onStatusChanged: () => void post(),
       },
     );
