@@ -169,6 +169,10 @@ describe.each(names)("%s", (pluginName) => {
       const spec = await world.provisioned({ pvName, claim: { volumeMode: "Block" } });
       expect(spec.persistentVolume?.spec?.volumeMode).toBe("Block");
       const { device } = await attached(world, spec);
+      // A device has no file system that could grow.
+      const grown = { spec, devicePath: device, deviceMountPath: "", path: "", newSizeBytes: 1n };
+      if (isNodeExpandable(node))
+        expect(await node.nodeExpand({ ...grown, phase: "staged" }, signal)).toBe(true);
       const mapper = await node.newBlockVolumeMapper(spec, podOf("a"));
       expect((await mapper.setUpDevice?.(signal)) ?? device).toBe(device);
       const globalPath = mapper.getGlobalMapPath(spec);

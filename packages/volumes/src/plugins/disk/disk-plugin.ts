@@ -92,7 +92,8 @@ export function diskPlugin(disks: DiskDescription, options: InTreePluginOptions 
     newUnmounter: async (volumeName, podUID) => podUnmounter(node(), volumeName, podUID),
     constructVolumeSpec: (volumeName, mountPath) => constructVolumeSpec(node(), volumeName, mountPath),
     listGlobalMounts: () => listGlobalMounts(node()),
-    async nodeExpand({ devicePath, path }) {
+    async nodeExpand({ spec, devicePath, path }) {
+      if (spec.persistentVolume?.spec?.volumeMode === "Block") return true;
       await kubeletOf(node()).host.growFileSystem(devicePath, path);
       return true;
     },
