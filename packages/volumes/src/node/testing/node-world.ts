@@ -24,6 +24,7 @@ import {
 } from "@longshore/runtime";
 import { attachmentName, migratedPluginsAnnotation } from "@longshore/storage";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
+import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
 import { flexVolumeProber } from "../../plugins/flexvolume/flexvolume-prober.ts";
@@ -68,6 +69,8 @@ export class NodeWorld {
   driver: TestDriver = testDriver(this.host);
   /** True: a registrar recreates its socket after a reported failure, as a restarted registrar does. */
   registrarRestarts = false;
+  /** Plugins of an agent beside those of EBS and CSI; made for each agent. */
+  furtherPlugins: () => readonly VolumePlugin[] = () => [];
   /** False: the shell does not post the node's status. */
   posting = true;
   /** Set: every call to the API server fails with it. */
@@ -147,7 +150,12 @@ export class NodeWorld {
         nodeName,
         rootDir,
         gates: featureGates(volumeGates, gates),
-        plugins: [awsEbsPlugin(), csiPlugin({ connector: alive(this.csi) }), ...podVolumePlugins()],
+        plugins: [
+          awsEbsPlugin(),
+          csiPlugin({ connector: alive(this.csi) }),
+          ...podVolumePlugins(),
+          ...this.furtherPlugins(),
+        ],
         ...(this.flexVolumeDir === undefined
           ? {}
           : { prober: flexVolumeProber({ ...this.env, host }, { directory: this.flexVolumeDir }) }),
