@@ -12,6 +12,7 @@ import { ComponentScope, createEventRecorder, type KubeClient } from "@longshore
 import type { Component, FeatureGates, Host, RuntimeEnv } from "@longshore/runtime";
 import { startNodeVolumes, type VolumePlugin } from "@longshore/volumes";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
+import type { ProbeNetwork } from "../containers/probe-network.ts";
 import type { NodeIdentity } from "./node-object.ts";
 import { startNodePods } from "./node-pods.ts";
 import { startNodeReporter } from "./node-reporter.ts";
@@ -24,6 +25,8 @@ export interface KubeletEnv extends RuntimeEnv {
   readonly host: Host;
   readonly connector: CsiConnector;
   readonly runtime: PodRuntime;
+  /** How probes and hooks reach containers. */
+  readonly network: ProbeNetwork;
 }
 
 /** Options of {@link startKubelet}. */

@@ -17,6 +17,7 @@ import {
   startCsiDriverOnNode,
 } from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
+import { httpProbeNetwork } from "../containers/http-probe-network.ts";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
 import type { ClusterConfig } from "../layout/cluster-config.ts";
 import { type ClusterLayout, clusterLayout } from "../layout/cluster-layout.ts";
@@ -189,6 +190,7 @@ async function startNode(context: ProcessContext): Promise<StartedProcess> {
       ...env,
       host,
       runtime,
+      network: httpProbeNetwork,
       kube: await kubeClient(context, layout.nodeKubeconfig(node.name)),
       connector: grpcConnector(env),
     },
