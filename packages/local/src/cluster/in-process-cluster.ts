@@ -112,6 +112,7 @@ export async function createInProcessCluster(
   const definitions = options.snapshotDefinitions ?? [];
   const snapshots = definitions.length > 0;
   let api: ApiServer = createApiServer(env, { store, definitions });
+  await api.start();
   const kube = followingClient(() => api);
   const disks = new SimulatedDisks();
   const csi = inProcessCsi(env);
@@ -263,6 +264,7 @@ export async function createInProcessCluster(
     restartApiServer() {
       const before = api;
       api = createApiServer(env, { store });
+      void api.start();
       void before.stop();
     },
     async stop() {

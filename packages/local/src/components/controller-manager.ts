@@ -19,8 +19,12 @@ import {
   volumeGates,
 } from "@longshore/volumes";
 import { startScheduler } from "../scheduler/scheduler.ts";
+import { startDaemonSetController } from "../workloads/daemon-set/daemon-set-controller.ts";
+import { startDeploymentController } from "../workloads/deployment/deployment-controller.ts";
 import { startDisruptionController } from "../workloads/disruption-controller.ts";
+import { startJobController } from "../workloads/job/job-controller.ts";
 import { startNodeLifecycleController } from "../workloads/node-lifecycle-controller.ts";
+import { startReplicaSetController } from "../workloads/replica-set/replica-set-controller.ts";
 import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
 import { fencedCloud } from "./fenced-cloud.ts";
 import { publishControlPlaneGates } from "./publish-control-plane-gates.ts";
@@ -94,6 +98,10 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
     startExpandController({ ...shared, plugins: pluginsFor("expand-controller") }, { gates }),
     startProtectionControllers(shared),
     startStatefulSetController(shared),
+    startReplicaSetController(shared),
+    startDeploymentController(shared),
+    startDaemonSetController(shared),
+    startJobController(shared),
     startDisruptionController(shared),
     startNodeLifecycleController(shared),
     startScheduler(shared, { migrates: (plugin) => migration.isMigrationEnabledForPlugin(plugin) }),
