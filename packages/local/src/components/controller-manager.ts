@@ -21,9 +21,13 @@ import {
   volumeGates,
 } from "@longshore/volumes";
 import { startScheduler } from "../scheduler/scheduler.ts";
+import { startDaemonSetController } from "../workloads/daemon-set/daemon-set-controller.ts";
+import { startDeploymentController } from "../workloads/deployment/deployment-controller.ts";
 import { startDisruptionController } from "../workloads/disruption-controller.ts";
+import { startJobController } from "../workloads/job/job-controller.ts";
 import { startNodeLifecycleController } from "../workloads/node-lifecycle-controller.ts";
 import { startPodRemovalController } from "../workloads/pod-removal-controller.ts";
+import { startReplicaSetController } from "../workloads/replica-set/replica-set-controller.ts";
 import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
 import { fencedCloud } from "./fenced-cloud.ts";
 import { publishControlPlaneGates } from "./publish-control-plane-gates.ts";
@@ -107,6 +111,10 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
     startProtectionControllers(shared),
     startEphemeralVolumeController(shared),
     startStatefulSetController(shared),
+    startReplicaSetController(shared),
+    startDeploymentController(shared),
+    startDaemonSetController(shared),
+    startJobController(shared),
     startDisruptionController(shared),
     startNodeLifecycleController(shared),
     startPodRemovalController(shared),

@@ -1,7 +1,7 @@
 /** The parts of volumes that containers see instead of the whole. Source: docs/behaviour/pod-volumes.md 9. */
 import type { Container } from "@longshore/kube";
 import type { NodeVolumes } from "@longshore/volumes";
-import type { PodSandbox } from "../containers/pod-runtime.ts";
+import type { ContainerConfig } from "../containers/pod-runtime.ts";
 import { PodSpecError } from "./pod-spec-error.ts";
 
 type Mount = NonNullable<Container["volumeMounts"]>[number];
@@ -33,7 +33,7 @@ function expanded(text: string, env: Readonly<Record<string, string>>, field: st
 }
 
 /** What a container is started with, with all of its parts bound. @throws SubPathError for one that cannot be */
-export async function withSubPaths<T extends Pick<PodSandbox, "podUID" | "containerName" | "mounts">>(
+export async function withSubPaths<T extends Pick<ContainerConfig, "podUID" | "containerName" | "mounts">>(
   volumes: Pick<NodeVolumes, "bindSubPath">,
   container: T,
 ): Promise<T> {

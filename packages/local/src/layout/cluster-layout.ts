@@ -44,6 +44,8 @@ export interface ClusterLayout {
   componentKubeconfig(componentName: string): string;
   /** The kubelet root directory of a node. */
   nodeDir(nodeName: string): string;
+  /** Socket on which a node answers its API server. */
+  nodeSocket(nodeName: string): string;
   /** State of the pods' processes on a node. */
   podStateDir(nodeName: string): string;
   pidFile(processName: string): string;
@@ -78,6 +80,7 @@ export function clusterLayout(dir: string): ClusterLayout {
     // In the directory of the nodes' kubeconfigs; names of nodes do not begin with a dot.
     componentKubeconfig: (componentName) => `${dir}/kubeconfigs/.${componentName}`,
     nodeDir: (nodeName) => `${dir}/n/${nodeName}`,
+    nodeSocket: (nodeName) => `${dir}/run/${nodeName}.sock`,
     podStateDir: (nodeName) => `${dir}/p/${nodeName}`,
     pidFile: (processName) => `${dir}/run/${processName}.json`,
     logFile: (processName) => `${dir}/logs/${processName}.log`,

@@ -2,7 +2,8 @@
  * Whether a pod fits a node: small named rules, each returning a reason or `undefined`, asked in this
  * order. The reasons are those kubectl users know. Source: docs/behaviour/controllers.md B7.
  */
-import { labelSelectorMatches, type Node, nodeSelectorMatches, type Pod, type Stored } from "@longshore/kube";
+import { labelSelectorMatches, type Node, type Pod, type Stored } from "@longshore/kube";
+import { matchesNodeSelector, tolerates } from "../workloads/node-fit.ts";
 import type { ClusterView } from "./cluster-view.ts";
 import { canReachVolumes, hasAttachmentSlots, isOnlyUser } from "./volume-filters.ts";
 
@@ -11,7 +12,7 @@ type NodeFilter = (view: ClusterView, pod: Pod, node: Stored<Node>) => string | 
 const filters: readonly NodeFilter[] = [
   isSchedulable,
   isReady,
-  matchesNodeSelector,
+  fitsNodeSelector,
   toleratesTaints,
   keepsAntiAffinity,
   isOnlyUser,
@@ -28,8 +29,11 @@ export function reasonAgainst(view: ClusterView, pod: Pod, node: Stored<Node>): 
   return undefined;
 }
 
-function isSchedulable(_view: ClusterView, _pod: Pod, node: Stored<Node>): string | undefined {
-  return node.spec?.unschedulable === true ? "node(s) were unschedulable" : undefined;
+const cordonTaint = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
+
+function isSchedulable(_view: ClusterView, pod: Pod, node: Stored<Node>): string | undefined {
+  const isClosed = node.spec?.unschedulable === true && !tolerates(pod, cordonTaint);
+  return isClosed ? "node(s) were unschedulable" : undefined;
 }
 
 function isReady(_view: ClusterView, _pod: Pod, node: Stored<Node>): string | undefined {
@@ -37,27 +41,15 @@ function isReady(_view: ClusterView, _pod: Pod, node: Stored<Node>): string | un
   return ready?.status === "True" ? undefined : "node(s) were not ready";
 }
 
-function matchesNodeSelector(_view: ClusterView, pod: Pod, node: Stored<Node>): string | undefined {
-  const labels = node.metadata.labels ?? {};
-  const wanted = Object.entries(pod.spec?.nodeSelector ?? {});
-  const required = pod.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  const fits =
-    wanted.every(([key, value]) => labels[key] === value) &&
-    (required === undefined || nodeSelectorMatches(node, required));
-  return fits ? undefined : "node(s) didn't match Pod's node affinity/selector";
+function fitsNodeSelector(_view: ClusterView, pod: Pod, node: Stored<Node>): string | undefined {
+  return matchesNodeSelector(pod, node) ? undefined : "node(s) didn't match Pod's node affinity/selector";
 }
 
 function toleratesTaints(_view: ClusterView, pod: Pod, node: Stored<Node>): string | undefined {
   for (const taint of node.spec?.taints ?? []) {
     // `isSchedulable` has judged the cordon.
-    if (taint.effect === "PreferNoSchedule" || taint.key === "node.kubernetes.io/unschedulable") continue;
-    const tolerated = pod.spec?.tolerations?.some(
-      (t) =>
-        (t.effect === undefined || t.effect === taint.effect) &&
-        (t.key === undefined || t.key === taint.key) &&
-        (t.operator === "Exists" || t.value === taint.value),
-    );
-    if (tolerated !== true) return "node(s) had taints that the pod didn't tolerate";
+    if (taint.effect === "PreferNoSchedule" || taint.key === cordonTaint.key) continue;
+    if (!tolerates(pod, taint)) return "node(s) had taints that the pod didn't tolerate";
   }
   return undefined;
 }

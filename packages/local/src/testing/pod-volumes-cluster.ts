@@ -2,7 +2,7 @@
 import { type Pod, resources, type Stored } from "@longshore/kube";
 import { noMeter, SeededRandom, type SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
 import { createInProcessCluster, type InProcessCluster } from "../cluster/in-process-cluster.ts";
-import type { PodSandbox } from "../containers/pod-runtime.ts";
+import type { ContainerConfig } from "../containers/pod-runtime.ts";
 import { clusterConfig } from "../layout/cluster-config.ts";
 
 const signal = new AbortController().signal;
@@ -14,7 +14,7 @@ export interface PodVolumesCluster {
   readonly cluster: InProcessCluster;
   readonly host: SimulatedHost;
   /** What containers were started with, the last of each pod by its name. */
-  readonly started: ReadonlyMap<string, PodSandbox>;
+  readonly started: ReadonlyMap<string, ContainerConfig>;
   /** Creates a pod with these volumes and one container that mounts them under their names, unless `mounts` says otherwise. */
   createPod(name: string, spec: PodVolumes): Promise<Stored<Pod>>;
   /** Resolves once the pod runs; the directory that its container sees at `mountPath`. */
@@ -43,7 +43,7 @@ export async function onPodVolumesCluster(test: (world: PodVolumesCluster) => Pr
   await clock.run(
     (async () => {
       const config = clusterConfig(1, "unprivileged");
-      const started = new Map<string, PodSandbox>();
+      const started = new Map<string, ContainerConfig>();
       const cluster = await createInProcessCluster(env, {
         config,
         programs: () => ({
@@ -63,7 +63,7 @@ export async function onPodVolumesCluster(test: (world: PodVolumesCluster) => Pr
 function worldOf(
   clock: VirtualClock,
   cluster: InProcessCluster,
-  started: ReadonlyMap<string, PodSandbox>,
+  started: ReadonlyMap<string, ContainerConfig>,
 ): PodVolumesCluster {
   const { kube } = cluster;
   const until = async (what: string, holds: () => Promise<boolean>) => {

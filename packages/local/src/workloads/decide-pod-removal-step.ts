@@ -8,6 +8,7 @@
  */
 import { isDeleting, type Node, type Pod, type Stored, type Taint } from "@longshore/kube";
 import { outOfServiceTaint } from "@longshore/volumes";
+import { tolerates } from "./node-fit.ts";
 
 /** What is known about a pod. */
 export interface RemovalObservation {
@@ -32,7 +33,7 @@ export function decidePodRemovalStep({ pod, node }: RemovalObservation): Removal
   }
   const taint = node?.spec?.taints?.find(({ key }) => key === outOfServiceTaint);
   if (node === undefined || taint === undefined || isReady(node)) return { step: "settle" };
-  const isEvicted = taint.effect === "NoExecute" && !tolerates(pod, taint);
+  const isEvicted = taint.effect === "NoExecute" && !toleratesAlways(pod, taint);
   if (!isDeleting(pod) && !isEvicted) return { step: "settle" };
   return { step: "removePod", reason: `node ${nodeName} is out of service` };
 }
@@ -42,12 +43,7 @@ function isReady(node: Node): boolean {
 }
 
 /** Without a limit in time: one that tolerates a while only has to go as well, since nothing runs there. */
-function tolerates(pod: Pod, taint: Taint): boolean {
-  return (pod.spec?.tolerations ?? []).some(
-    ({ key, operator, value, effect, tolerationSeconds }) =>
-      tolerationSeconds === undefined &&
-      (effect === undefined || effect === taint.effect) &&
-      (key === undefined || key === taint.key) &&
-      (operator === "Exists" || (value ?? "") === (taint.value ?? "")),
-  );
+function toleratesAlways(pod: Pod, taint: Taint): boolean {
+  const lasting = pod.spec?.tolerations?.filter(({ tolerationSeconds }) => tolerationSeconds === undefined);
+  return tolerates({ ...pod, spec: { containers: [], ...pod.spec, tolerations: lasting ?? [] } }, taint);
 }
