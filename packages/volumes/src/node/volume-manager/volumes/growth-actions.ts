@@ -2,6 +2,7 @@
 import {
   type Actions,
   involvedObject,
+  KubeApiError,
   type Next,
   observeAgain,
   type Pass,
@@ -61,7 +62,13 @@ async function attempted(
 async function lookAtSize(env: VolumeActionsEnv, { spec }: DesiredPod, { key, signal }: Pass): Promise<void> {
   const nowMs = env.clock.monotonicMs();
   const { name = "", namespace = "", uid } = spec.persistentVolume?.spec?.claimRef ?? {};
-  const claim = await env.kube.get(resources.persistentVolumeClaims, { name, namespace }, { signal });
+  const claim = await env.kube
+    .get(resources.persistentVolumeClaims, { name, namespace }, { signal })
+    .catch((error: unknown) => {
+      // Its pod has no object any more, although containers of it run: the claim is not this node's to read.
+      if (error instanceof KubeApiError && error.code === 403) return undefined;
+      throw error;
+    });
   // Another claim of that name is not what the pod has mounted.
   if (claim === undefined || (uid !== undefined && claim.metadata.uid !== uid)) {
     env.sizes.lookLater(key, nowMs);
