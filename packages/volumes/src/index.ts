@@ -7,11 +7,24 @@ export {
   type AttachDetachOptions,
   startAttachDetachController,
 } from "./controllers/attach-detach/attach-detach-controller.ts";
+export { claimOfPodVolume, isClaimForPod } from "./controllers/attach-detach/build-pod-volume.ts";
+export { outOfServiceTaint } from "./controllers/attach-detach/detach-guards.ts";
+export {
+  type EphemeralVolumeEnv,
+  startEphemeralVolumeController,
+} from "./controllers/ephemeral/ephemeral-volume-controller.ts";
 export {
   type ExpandEnv,
   type ExpandOptions,
   startExpandController,
 } from "./controllers/expand/expand-controller.ts";
+export {
+  boundByControllerAnnotation,
+  classOfClaim,
+  classOfVolume,
+} from "./controllers/persistent-volume/annotations.ts";
+export { inTreeDeletionFinalizer } from "./controllers/persistent-volume/deletion-finalizer.ts";
+export { bestVolume } from "./controllers/persistent-volume/match-volume.ts";
 export {
   type PersistentVolumeEnv,
   type PersistentVolumeOptions,
@@ -25,8 +38,10 @@ export {
   createMigratedPluginManager,
   gateDependencyWarnings,
   type MigratedPluginManager,
+  registeredInTreePlugins,
   SpecTranslationError,
   volumeGates,
+  volumeGatesFor,
 } from "./csimigration/index.ts";
 export { DanglingAttachError, DeletedVolumeInUseError } from "./framework/controller-errors.ts";
 export {
@@ -90,6 +105,8 @@ export {
   type NodeVolumesOptions,
   type NodeVolumesStatus,
   PodVolumesError,
+  SubPathError,
+  type SubPathUse,
   startNodeVolumes,
 } from "./node/index.ts";
 export {
@@ -98,3 +115,5 @@ export {
   awsEbsPlugin,
 } from "./plugins/aws-ebs/aws-ebs-plugin.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";
+export { type InTreePluginsOptions, inTreePlugins } from "./plugins/in-tree-plugins.ts";
+export { podVolumePlugins } from "./plugins/pod-volume-plugins.ts";

@@ -1,6 +1,6 @@
 /** One node's agent: the kubelet shell with the in-tree and CSI volume plugins. */
 import { type Component, featureGates } from "@longshore/runtime";
-import { awsEbsPlugin, csiPlugin, volumeGates } from "@longshore/volumes";
+import { awsEbsPlugin, csiPlugin, podVolumePlugins, volumeGates } from "@longshore/volumes";
 import { type KubeletEnv, startKubelet } from "../kubelet/kubelet.ts";
 import { formatFeatureGates } from "./publish-control-plane-gates.ts";
 
@@ -40,6 +40,6 @@ export function startNodeAgent(env: KubeletEnv, options: NodeAgentOptions): Comp
     rootDir: options.rootDir,
     logDir: options.logDir,
     gates,
-    plugins: [awsEbsPlugin(), csiPlugin({ connector: env.connector })],
+    plugins: [awsEbsPlugin(), csiPlugin({ connector: env.connector }), ...podVolumePlugins()],
   });
 }

@@ -1,6 +1,7 @@
 /** What a volume plugin is given of its surroundings. Source: docs/behaviour/volume-plugins.md 3. */
 import type { CSIDriver, CSINode, KubeClient, Stored, VolumeAttachment } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
+import type { PodSources } from "./pod-sources.ts";
 import type { PodTokens } from "./pod-tokens.ts";
 
 /** Common to all hosts. */
@@ -24,6 +25,8 @@ export interface KubeletVolumeHost {
   readonly host: Host;
   /** Left out: drivers that ask for tokens are not served. */
   readonly tokens?: PodTokens;
+  /** What volumes are made from besides disks; set while the node agent runs. */
+  readonly sources?: PodSources;
   /** Blocks NodeReady with this reason while not undefined. */
   setKubeletError(reason: string | undefined): void;
 }
@@ -41,6 +44,8 @@ export const kubeletPaths = {
   podVolumesDir: (root: string, podUID: string) => `${root}/pods/${podUID}/volumes`,
   podVolumeDir: (root: string, podUID: string, pluginName: string, volumeName: string) =>
     `${root}/pods/${podUID}/volumes/${escapeQualifiedName(pluginName)}/${volumeName}`,
+  podSubPathsDir: (root: string, podUID: string, volumeName: string) =>
+    `${root}/pods/${podUID}/volume-subpaths/${volumeName}`,
   registrationDir: (root: string) => `${root}/plugins_registry`,
   csiSocket: (root: string, driverName: string) => `${root}/plugins/${driverName}/csi.sock`,
 } as const;

@@ -33,7 +33,9 @@ describe("an inline volume", () => {
     await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
     const handle = inlineVolumeHandle(uid, "data-x");
     const path = `${directoryOf(uid)}/mount`;
-    expect(agent.volumes.mountedVolumes(uid)).toEqual(new Map([["data-x", { path, readOnly: true }]]));
+    expect(agent.volumes.mountedVolumes(uid)).toEqual(
+      new Map([["data-x", { path, readOnly: true, volumeName: "data-x" }]]),
+    );
     expect(world.driver.calls).toEqual(["NodeGetInfo", `NodePublishVolume ${handle}`]);
     expect(world.driver.lastPublish).toMatchObject({
       context: { color: "blue", "csi.storage.k8s.io/ephemeral": "true", "csi.storage.k8s.io/pod.name": "p" },

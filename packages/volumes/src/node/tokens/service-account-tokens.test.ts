@@ -1,4 +1,4 @@
-/** Tokens of service accounts on a node. Source: docs/behaviour/node-agent.md 12. */
+/** Tokens of service accounts on a node. Source: docs/behaviour/pod-volumes.md 6. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { type KubeClient, type Pod, resources, type Stored } from "@longshore/kube";
 import { noMeter, recordingLogger, SeededRandom, VirtualClock } from "@longshore/runtime";
@@ -43,7 +43,7 @@ async function pod(name = "p"): Promise<Stored<Pod>> {
   return kube.create(resources.pods, { metadata: { name, namespace }, spec }, { signal });
 }
 
-describe("service account tokens (docs/behaviour/node-agent.md 12)", () => {
+describe("service account tokens (docs/behaviour/pod-volumes.md 6)", () => {
   it("a token is requested for its audience and life, bound to the pod", async () => {
     const p = await pod();
     const demand = { audience: "vault", expirationSeconds: 7200 };

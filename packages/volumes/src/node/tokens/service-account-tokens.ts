@@ -1,6 +1,6 @@
 /**
  * Tokens of service accounts for the pods of this node: each is requested once and handed out until it is time to renew it.
- * Source: docs/behaviour/node-agent.md 12.
+ * Source: docs/behaviour/pod-volumes.md 6.
  *
  * Invariants
  *  - A token is bound to its pod and never handed to another one.
@@ -17,21 +17,10 @@ import {
   type Stored,
 } from "@longshore/kube";
 import { errorChain, type RuntimeEnv } from "@longshore/runtime";
+import type { ServiceAccountToken, TokenDemand } from "../../framework/pod-sources.ts";
 
-/** What a token is for. */
-export interface TokenDemand {
-  /** By which service it is accepted; left out or empty: by the API server. */
-  readonly audience?: string;
-  /** Requested life in seconds, at least 600; the server may choose another. Default 3600. */
-  readonly expirationSeconds?: number;
-}
-
-/** A token as its pod may use it. */
-export interface ServiceAccountToken {
-  /** Secret. */
-  readonly token: string;
-  /** When it expires, as the API server writes times (RFC 3339). */
-  readonly expirationTimestamp: string;
+/** A token, and how long it is the newest. */
+export interface RenewableToken extends ServiceAccountToken {
   /** In how many milliseconds it is to be asked for again: then there is a newer one. */
   readonly renewInMs: number;
 }
@@ -48,11 +37,7 @@ export interface ServiceAccountTokens {
    *
    * @throws ServiceAccountTokenError when there is none that has not expired
    */
-  serviceAccountToken(
-    pod: Stored<Pod>,
-    demand: TokenDemand,
-    signal: AbortSignal,
-  ): Promise<ServiceAccountToken>;
+  serviceAccountToken(pod: Stored<Pod>, demand: TokenDemand, signal: AbortSignal): Promise<RenewableToken>;
   /** Forgets the tokens of a pod that is gone. */
   forgetPod(podUID: string): void;
 }
@@ -66,9 +51,7 @@ const jitterMs = 10_000;
 /** After a renewal that failed, the next one is tried after this time, in milliseconds. */
 const retryMs = 10_000;
 
-interface CachedToken {
-  readonly token: string;
-  readonly expirationTimestamp: string;
+interface CachedToken extends ServiceAccountToken {
   /** Monotonic milliseconds. */
   readonly renewAtMs: number;
   /** Monotonic milliseconds. */
@@ -96,7 +79,7 @@ class CachedTokens implements ServiceAccountTokens {
     pod: Stored<Pod>,
     demand: TokenDemand,
     signal: AbortSignal,
-  ): Promise<ServiceAccountToken> {
+  ): Promise<RenewableToken> {
     const { clock } = this.#env;
     const podUID = pod.metadata.uid;
     const purpose = JSON.stringify([demand.audience ?? "", demand.expirationSeconds ?? defaultLifeSeconds]);
@@ -179,10 +162,7 @@ class CachedTokens implements ServiceAccountTokens {
   }
 }
 
-function handedOut(
-  { token, expirationTimestamp, renewAtMs }: CachedToken,
-  nowMs: number,
-): ServiceAccountToken {
+function handedOut({ token, expirationTimestamp, renewAtMs }: CachedToken, nowMs: number): RenewableToken {
   return { token, expirationTimestamp, renewInMs: Math.max(renewAtMs - nowMs, 0) };
 }
 

@@ -7,6 +7,7 @@ import {
   observeAgain,
   type Pass,
   type PersistentVolumeClaim,
+  type Pod,
   parseQuantity,
   resources,
   type Stored,
@@ -124,7 +125,12 @@ async function growInUse(
   const giveUp = env.mounts.begin(key, mount.podUID);
   const spec = withCapacity(pod.spec, size);
   try {
-    const devicePath = await deviceOf(env, volume, { spec, reported: actual.devicePath, giveUp }, signal);
+    const devicePath = await deviceOf(
+      env,
+      volume,
+      { spec, pod: pod.pod, reported: actual.devicePath, giveUp },
+      signal,
+    );
     const where = { spec, devicePath, deviceMountPath: actual.device.path, path: mount.path } as const;
     const growth = await expandOnNode(env, volume.plugin, pod.pod, { ...where, phase: "published" }, signal);
     if (growth === "refused") env.sizes.refused(key);
@@ -150,14 +156,19 @@ function withCapacity(spec: VolumeSpec, storage: string): VolumeSpec {
 async function deviceOf(
   env: VolumeActionsEnv,
   { plugin, attachable }: DesiredVolume,
-  device: { readonly spec: VolumeSpec; readonly reported: string; readonly giveUp: AbortSignal },
+  device: {
+    readonly spec: VolumeSpec;
+    readonly pod: Pod;
+    readonly reported: string;
+    readonly giveUp: AbortSignal;
+  },
   signal: AbortSignal,
 ): Promise<string> {
-  const { spec, reported, giveUp } = device;
+  const { spec, pod, reported, giveUp } = device;
   if (!attachable || !isAttachable(plugin)) return reported;
   const attacher = plugin.newAttacher();
   return withDeadline(env.clock, deviceTimeoutMs, signal, (waitSignal) =>
-    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either)),
+    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either, pod)),
   );
 }
 
