@@ -10,7 +10,7 @@
 import type { CsiConnector } from "@longshore/csi";
 import { ComponentScope, createEventRecorder, type KubeClient } from "@longshore/kube";
 import type { Component, FeatureGates, Host, RuntimeEnv } from "@longshore/runtime";
-import { startNodeVolumes, type VolumePlugin } from "@longshore/volumes";
+import { type DynamicPluginProber, startNodeVolumes, type VolumePlugin } from "@longshore/volumes";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import type { NodeIdentity } from "./node-object.ts";
 import { startNodePods } from "./node-pods.ts";
@@ -35,6 +35,8 @@ export interface KubeletOptions {
   readonly logDir: string;
   readonly gates: FeatureGates;
   readonly plugins: readonly VolumePlugin[];
+  /** Finds plugins that come and go. */
+  readonly prober?: DynamicPluginProber;
 }
 
 /**
@@ -42,7 +44,7 @@ export interface KubeletOptions {
  * agent to find.
  */
 export function startKubelet(env: KubeletEnv, options: KubeletOptions): Component {
-  const { identity, rootDir, logDir, gates, plugins } = options;
+  const { identity, rootDir, logDir, gates, plugins, prober } = options;
   const { nodeName } = identity;
   const scope = new ComponentScope((error) => env.logger.error("kubelet task failed", { error }));
   const events = createEventRecorder(env, { component: "kubelet", host: nodeName });
@@ -53,6 +55,7 @@ export function startKubelet(env: KubeletEnv, options: KubeletOptions): Componen
     rootDir,
     gates,
     plugins,
+    ...(prober === undefined ? {} : { prober }),
     onStatusChanged: () => onStatusChanged(),
   });
   const worker = startPodWorker(env, { volumes, events, pods, logDir });

@@ -20,6 +20,8 @@ export interface ClusterLayout {
   readonly cloudSocket: string;
   /** Names of the disks' devices, by disk. */
   readonly deviceDir: string;
+  /** Flexvolume drivers, for all nodes and the controller manager. */
+  readonly flexVolumeDir: string;
   /** Pid files, one a process. */
   readonly runDir: string;
   /** Output of the processes. */
@@ -63,6 +65,7 @@ export function clusterLayout(dir: string): ClusterLayout {
     cloudDir: `${dir}/cloud`,
     cloudSocket: `${dir}/cloud.sock`,
     deviceDir: `${dir}/cloud/devices`,
+    flexVolumeDir: `${dir}/flexvolume`,
     runDir: `${dir}/run`,
     logDir: `${dir}/logs`,
     podLogDir: `${dir}/logs/pods`,

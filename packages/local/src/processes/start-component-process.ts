@@ -127,6 +127,7 @@ async function startControllers(context: ProcessContext): Promise<StartedProcess
       gates: await readGates(host, layout, controlPlane),
       identity: controlPlane,
       snapshots: true,
+      flexVolumes: { host, directory: layout.flexVolumeDir },
       ...(config.compat === undefined ? {} : { compat: config.compat }),
       onLost: () => lost("the lead was lost"),
     },
@@ -201,6 +202,7 @@ async function startNode(context: ProcessContext): Promise<StartedProcess> {
       logDir: layout.podLogDir,
       gates: await readGates(host, layout, node.name),
       ebsLimit: config.attachLimit,
+      flexVolumeDir: layout.flexVolumeDir,
     },
   );
   return running(agent);

@@ -95,6 +95,25 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await host.readDirectory(dir)).toEqual(["file"]);
       });
 
+      test("the version of a file changes with what it holds, that of a directory with its names", async () => {
+        await host.writeFileAtomic(`${dir}/file`, "one");
+        const versions = async () => [
+          (await host.stat(`${dir}/file`))?.version,
+          (await host.stat(dir))?.version,
+        ];
+        const before = await versions();
+        await host.readFile(`${dir}/file`);
+        expect(await versions()).toEqual(before);
+        await host.appendFileDurable(`${dir}/file`, "two");
+        const appended = await versions();
+        expect(appended[0]).not.toBe(before[0]);
+        expect(appended[1]).toBe(before[1]);
+        await host.writeFileAtomic(`${dir}/other`, "one");
+        const named = await versions();
+        expect(named[0]).toBe(appended[0]);
+        expect(named[1]).not.toBe(appended[1]);
+      });
+
       test("a write into a directory that is not there is ENOENT and leaves nothing", async () => {
         expect(await codeOf(host.writeFileAtomic(`${dir}/no/file`, "x"))).toBe("ENOENT");
         expect(await codeOf(host.appendFileDurable(`${dir}/no/file`, "x"))).toBe("ENOENT");
@@ -315,6 +334,24 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await codeOf(host.format(device, "ext4"))).toBe("EEXIST");
         expect(await codeOf(host.format(device, "nosuchfs"))).toBe("ENODEV");
         expect(await codeOf(host.fileSystemOf(`${dir}/missing`))).toBe("ENOENT");
+      });
+
+      test("a link to a device stands for it", async () => {
+        const { m } = await directories("m");
+        await host.truncateFile(`${dir}/disk`, 16 * megabyte);
+        const device = await host.attachLoop(`${dir}/disk`);
+        const link = `${dir}/by-id`;
+        await host.symlink(device, link);
+        expect(await host.fileSystemOf(link)).toBeUndefined();
+        await host.format(link, "ext4");
+        expect(await codeOf(host.format(link, "ext4"))).toBe("EEXIST");
+        expect(await host.fileSystemOf(device)).toBe("ext4");
+        await host.checkFileSystem(link);
+        await host.growUnmounted(link);
+        await host.mountDevice(link, m, { fsType: "ext4" });
+        expect(await host.listMounts(m)).toMatchObject([{ source: device }]);
+        await host.unmount(m);
+        await host.detachLoop(`${dir}/disk`);
       });
 
       test("data stays with the disk from device to device", async () => {

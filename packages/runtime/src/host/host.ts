@@ -20,6 +20,8 @@ export interface FileStat {
   readonly sizeBytes: number;
   /** Identity of the file within the host; changes when the file is created again. */
   readonly inode: string;
+  /** Differs after each change of what a file holds, and of the names in a directory; says nothing by itself. */
+  readonly version: string;
 }
 
 /** One mounted file system or bind mount. */

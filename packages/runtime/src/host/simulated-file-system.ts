@@ -32,6 +32,8 @@ export interface FileNode {
   sizeBytes: number;
   /** Bytes that take room though no data is in them yet. */
   allocatedBytes: number;
+  /** Goes up with each change of the data. */
+  version: number;
   /** What is on the disk whose backing file this is. */
   readonly disk: DiskContents;
 }
@@ -104,7 +106,8 @@ export class SimulatedFileSystem {
   newFile(mode: number): FileNode {
     const disk: DiskContents = { fileSystem: undefined };
     const inode = this.#inode();
-    return { kind: "file", inode, mode, data: "", dataBytes: 0, sizeBytes: 0, allocatedBytes: 0, disk };
+    const empty = { data: "", dataBytes: 0, sizeBytes: 0, allocatedBytes: 0, version: 0 };
+    return { kind: "file", inode, mode, ...empty, disk };
   }
 
   newLink(target: string): LinkNode {
@@ -189,6 +192,7 @@ export class SimulatedFileSystem {
     const put = (value: typeof before) => {
       this.#usedBytes += roomOf(value) - roomOf(file);
       Object.assign(file, value);
+      file.version++;
     };
     put({ ...next, allocatedBytes });
     this.#record(() => put(before));

@@ -116,7 +116,8 @@ export class SimulatedHost implements Host {
     const place = this.#find("stat", path, false);
     if (place === undefined) return undefined;
     const { kind, mode, inode } = place.node;
-    return { kind, mode, inode, sizeBytes: this.#sizeOf(place) };
+    const version = "version" in place.node ? `${place.node.version}` : "0";
+    return { kind, mode, inode, version, sizeBytes: this.#sizeOf(place) };
   }
 
   async readFile(path: string): Promise<string | undefined> {
@@ -541,7 +542,8 @@ export class SimulatedHost implements Host {
       root: this.disks.devices.root,
       source: "devtmpfs",
       target: "/dev",
-      readOnly: true,
+      // Links to devices are made in it, as udev makes them; it has no room for data.
+      readOnly: false,
       release: () => {},
     });
     return mounts;

@@ -1,4 +1,4 @@
-/** Tokens of service accounts for volumes. Source: docs/behaviour/pod-volumes.md 6. */
+/** Tokens of service accounts for volumes. Source: docs/behaviour/node-agent.md 12. */
 import type { Pod, Stored } from "@longshore/kube";
 
 /** A token as a driver gets it. */

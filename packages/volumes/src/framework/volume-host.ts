@@ -23,10 +23,10 @@ export interface KubeletVolumeHost {
   /** Where the providers' names of devices are; default `/dev`. */
   readonly deviceDir?: string;
   readonly host: Host;
-  /** Left out: drivers that ask for tokens are not served. */
-  readonly tokens?: PodTokens;
   /** What volumes are made from besides disks; set while the node agent runs. */
   readonly sources?: PodSources;
+  /** Left out: drivers that ask for tokens are not served. */
+  readonly tokens?: PodTokens;
   /** Blocks NodeReady with this reason while not undefined. */
   setKubeletError(reason: string | undefined): void;
 }

@@ -100,6 +100,8 @@ export interface NodeExpandOptions {
   readonly path: string;
   readonly phase: "staged" | "published";
   readonly newSizeBytes: bigint;
+  /** What the claim has had so far; undefined: unknown. */
+  readonly oldSizeBytes?: bigint;
 }
 
 /** Grows what is on a volume, once the volume itself has grown. */

@@ -26,6 +26,9 @@ import {
   TaskGroup,
 } from "@longshore/runtime";
 import { uncertainVolumesOf } from "@longshore/storage";
+import type { DynamicPluginProber } from "../framework/dynamic-plugin-prober.ts";
+import type { PodSources } from "../framework/pod-sources.ts";
+import type { PodTokens } from "../framework/pod-tokens.ts";
 import type { ContainerRuntime } from "../framework/ports.ts";
 import type { VolumeHost } from "../framework/volume-host.ts";
 import type { VolumePlugin } from "../framework/volume-plugin.ts";
@@ -40,6 +43,7 @@ import { startPluginRegistration } from "./registration/plugin-registration.ts";
 import { NodePodSources } from "./sources/node-pod-sources.ts";
 import { VolumeStatsCollector } from "./stats/volume-stats.ts";
 import type { PodVolumeStats } from "./stats/volume-stats-summary.ts";
+import { createServiceAccountTokens, type ServiceAccountTokens } from "./tokens/service-account-tokens.ts";
 import { type SubPathUse, subPathError } from "./volume-manager/sub-paths.ts";
 import { VolumeManager } from "./volume-manager/volume-manager.ts";
 
@@ -60,6 +64,8 @@ export interface NodeVolumesOptions {
   readonly gates: FeatureGates;
   /** The volume plugins of this node, not initialised. */
   readonly plugins: readonly VolumePlugin[];
+  /** Finds plugins that come and go; it is this node's alone, and stopped with it. */
+  readonly prober?: DynamicPluginProber;
   /** Called (never re-entrantly) when `status()` may have changed, so that the shell can post it at once. */
   readonly onStatusChanged?: () => void;
 }
@@ -134,6 +140,7 @@ class RunningNodeVolumes implements NodeVolumes {
   readonly #events: EventRecorder;
   readonly #node: Informer<Node>;
   readonly #csiNode: CsiNodeWriter;
+  readonly #tokens: ServiceAccountTokens;
   readonly #sources: NodePodSources;
   readonly #paths: PathsInForce;
   readonly #migration: NodeMigration;
@@ -154,7 +161,10 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#events = createEventRecorder(env, { component: "kubelet", host: nodeName });
     this.#node = startInformer(env, resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
     this.#csiNode = new CsiNodeWriter(env, nodeName);
-    this.#sources = new NodePodSources(env, (volume, podUID) => this.#running?.remount(volume, podUID));
+    this.#tokens = createServiceAccountTokens(env);
+    this.#sources = new NodePodSources({ ...env, tokens: this.#tokens }, (volume, podUID) =>
+      this.#running?.remount(volume, podUID),
+    );
     const onChange = () => this.#statusChanged();
     this.#paths = new PathsInForce(options.gates);
     const { rootDir } = options;
@@ -168,8 +178,9 @@ class RunningNodeVolumes implements NodeVolumes {
     const env = this.#env;
     const { nodeName, rootDir } = this.#options;
     const plugins = await createVolumePluginManager(
-      volumeHostOf(env, this.#options, this, this.#sources),
+      volumeHostOf(env, this.#options, this, { sources: this.#sources, tokens: this.#tokens }),
       this.#options.plugins,
+      this.#options.prober,
     );
     if (this.#tasks.signal.aborted) return undefined;
     const csiPlugin: object | undefined = plugins.plugins.find(hasCsiDrivers);
@@ -222,6 +233,8 @@ class RunningNodeVolumes implements NodeVolumes {
 
   async stop(): Promise<void> {
     await this.#tasks.stop();
+    // The start may wait for its drivers.
+    await this.#options.prober?.stop();
     // The start adds parts until it has ended.
     await this.#manager.catch(() => {});
     await stopAll(this.#parts.splice(0));
@@ -308,7 +321,7 @@ function volumeHostOf(
   env: NodeVolumesEnv,
   { nodeName, rootDir }: NodeVolumesOptions,
   agent: Pick<RunningNodeVolumes, "setKubeletError">,
-  sources: NodePodSources,
+  { sources, tokens }: { readonly sources: PodSources; readonly tokens: PodTokens },
 ): VolumeHost {
   return {
     ...env,
@@ -318,8 +331,8 @@ function volumeHostOf(
       nodeName,
       rootDir,
       host: env.host,
-      tokens: sources.tokens,
       sources,
+      tokens,
       setKubeletError: (reason) => agent.setKubeletError(reason),
     },
   };

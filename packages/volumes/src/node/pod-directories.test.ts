@@ -21,8 +21,8 @@ it("a pod's directories go with its last volume", async () => {
 it("those that an earlier agent left go when they are empty, and nothing is removed below them", async () => {
   const world = await NodeWorld.create();
   await world.host.makeDirectory(`${pods}/empty/volumes/kubernetes.io~csi`);
-  await world.host.makeDirectory(`${pods}/holds-data/volumes/example.com~other/tmp`);
-  await world.host.writeFileAtomic(`${pods}/holds-data/volumes/example.com~other/tmp/f`, "x");
+  await world.host.makeDirectory(`${pods}/holds-data/volumes/kubernetes.io~nfs/tmp`);
+  await world.host.writeFileAtomic(`${pods}/holds-data/volumes/kubernetes.io~nfs/tmp/f`, "x");
   await world.volume("vol-1");
   await world.attachInTree("vol-1");
   const pod = await world.pod("p", ["vol-1"]);
@@ -31,7 +31,7 @@ it("those that an earlier agent left go when they are empty, and nothing is remo
   await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
   await world.clock.advance(10_000);
   expect(await world.host.readDirectory(pods)).toEqual([pod.metadata.uid, "holds-data"].sort());
-  expect(await world.host.readFile(`${pods}/holds-data/volumes/example.com~other/tmp/f`)).toBe("x");
+  expect(await world.host.readFile(`${pods}/holds-data/volumes/kubernetes.io~nfs/tmp/f`)).toBe("x");
   await agent.stop();
 });
 

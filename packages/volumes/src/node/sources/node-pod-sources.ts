@@ -7,11 +7,17 @@ import type {
   SourceReader,
   TokenDemand,
 } from "../../framework/pod-sources.ts";
-import { createServiceAccountTokens, type ServiceAccountTokens } from "../tokens/service-account-tokens.ts";
+import type { ServiceAccountTokens } from "../tokens/service-account-tokens.ts";
 import { ReferencedObjects } from "./referenced-objects.ts";
 
 /** Called when a volume is to be set up again. */
 export type SourceChanged = (uniqueName: string, podUID: string) => void;
+
+/** What the sources work with. */
+export interface PodSourcesEnv extends RuntimeEnv {
+  readonly kube: KubeClient;
+  readonly tokens: ServiceAccountTokens;
+}
 
 /** What one volume has read. */
 interface Reading {
@@ -22,21 +28,20 @@ interface Reading {
 
 /** The sources of one node. */
 export class NodePodSources implements PodSources, Component {
-  readonly #env: RuntimeEnv & { readonly kube: KubeClient };
+  readonly #env: PodSourcesEnv;
   readonly #objects: ReferencedObjects;
-  /** Shared with drivers that ask for tokens. */
-  readonly tokens: ServiceAccountTokens;
+  readonly #tokens: ServiceAccountTokens;
   readonly #onChange: SourceChanged;
   readonly #readings = new Map<string, Reading>();
   /** How many volumes of each pod have read something. */
   readonly #byPod = new Map<string, number>();
   #isStopped = false;
 
-  constructor(env: RuntimeEnv & { readonly kube: KubeClient }, onChange: SourceChanged) {
+  constructor(env: PodSourcesEnv, onChange: SourceChanged) {
     this.#env = env;
     this.#onChange = onChange;
     this.#objects = new ReferencedObjects(env, (uniqueName) => this.#changed(uniqueName));
-    this.tokens = createServiceAccountTokens(env);
+    this.#tokens = env.tokens;
   }
 
   configMap(reader: SourceReader, name: string, signal: AbortSignal): Promise<Stored<ConfigMap> | undefined> {
@@ -53,7 +58,7 @@ export class NodePodSources implements PodSources, Component {
     signal: AbortSignal,
   ): Promise<ServiceAccountToken> {
     const { renewals } = this.#note(reader);
-    const { renewInMs, ...token } = await this.tokens.serviceAccountToken(reader.pod, demand, signal);
+    const { renewInMs, ...token } = await this.#tokens.serviceAccountToken(reader.pod, demand, signal);
     const purpose = JSON.stringify([demand.audience, demand.expirationSeconds]);
     renewals.get(purpose)?.cancel();
     if (this.#isStopped || this.#readings.get(reader.uniqueName)?.renewals !== renewals) return token;
@@ -75,7 +80,7 @@ export class NodePodSources implements PodSources, Component {
     if (others > 0) this.#byPod.set(reading.podUID, others);
     else {
       this.#byPod.delete(reading.podUID);
-      this.tokens.forgetPod(reading.podUID);
+      this.#tokens.forgetPod(reading.podUID);
     }
   }
 

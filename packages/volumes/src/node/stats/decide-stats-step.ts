@@ -1,5 +1,5 @@
 /**
- * What comes next for the figures of one volume. Source: docs/behaviour/node-agent.md 12.
+ * What comes next for the figures of one volume. Source: docs/behaviour/node-agent.md 13.
  *
  *     mounted? ── no ──► forget
  *        └─ yes ─► measure, once in a minute ─► report

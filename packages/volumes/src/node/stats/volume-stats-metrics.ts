@@ -1,4 +1,4 @@
-/** The figures of volumes as metrics, by the names that the kubelet gives them. Source: docs/behaviour/node-agent.md 10, 12. */
+/** The figures of volumes as metrics, by the names that the kubelet gives them. Source: docs/behaviour/node-agent.md 10, 13. */
 import type { Meter } from "@longshore/runtime";
 import type { VolumeStats } from "../../framework/volume-plugin.ts";
 

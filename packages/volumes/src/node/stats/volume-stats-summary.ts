@@ -1,6 +1,6 @@
 /**
  * The volumes' part of the kubelet's summary API (`/stats/summary`, k8s.io/kubelet/pkg/apis/stats/v1alpha1).
- * Source: docs/behaviour/node-agent.md 12.
+ * Source: docs/behaviour/node-agent.md 13.
  */
 import type { VolumeUse } from "../volume-manager/volume-use.ts";
 import type { MeasuredVolume } from "./decide-stats-step.ts";

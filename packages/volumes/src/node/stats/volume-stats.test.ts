@@ -1,4 +1,4 @@
-/** Room and health of mounted volumes. Source: docs/behaviour/node-agent.md 12. */
+/** Room and health of mounted volumes. Source: docs/behaviour/node-agent.md 13. */
 import { NodeServiceCapability_RPC_Type as Capability } from "@longshore/csi";
 import { resources } from "@longshore/kube";
 import { pureDecision } from "@longshore/kube/testing";

@@ -1,6 +1,6 @@
 /**
  * Measures the mounted volumes of the node, each once in a minute, and keeps what was measured last for metrics and for the
- * summary API. Source: docs/behaviour/node-agent.md 12.
+ * summary API. Source: docs/behaviour/node-agent.md 13.
  *
  * Invariants
  *  - A volume is measured once at a time; one whose measurement hangs is not measured beside it, and holds up no other

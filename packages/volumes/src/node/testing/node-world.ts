@@ -18,13 +18,16 @@ import {
   type RuntimeEnv,
   SeededRandom,
   SimulatedHost,
+  type SimulatedHostOptions,
   silentLogger,
   VirtualClock,
 } from "@longshore/runtime";
 import { attachmentName, migratedPluginsAnnotation } from "@longshore/storage";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
+import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
+import { flexVolumeProber } from "../../plugins/flexvolume/flexvolume-prober.ts";
 import { podVolumePlugins } from "../../plugins/pod-volume-plugins.ts";
 import { type NodeVolumes, startNodeVolumes } from "../node-volumes.ts";
 import { type TestDriver, testDriver } from "./test-driver.ts";
@@ -51,7 +54,11 @@ export class NodeWorld {
   readonly env: RuntimeEnv;
   readonly api: ApiServer;
   readonly kube: KubeClient;
-  readonly host = new SimulatedHost();
+  /** Programs that the node can run, by path. */
+  readonly programs: NonNullable<SimulatedHostOptions["programs"]> = {};
+  readonly host = new SimulatedHost({ programs: this.programs });
+  /** Set: the node looks for Flexvolume drivers there. */
+  flexVolumeDir: string | undefined;
   readonly csi = inProcessCsi(this);
   readonly signal = new AbortController().signal;
   /** Pods with containers. */
@@ -62,6 +69,8 @@ export class NodeWorld {
   driver: TestDriver = testDriver(this.host);
   /** True: a registrar recreates its socket after a reported failure, as a restarted registrar does. */
   registrarRestarts = false;
+  /** Plugins of an agent beside those of EBS and CSI; made for each agent. */
+  furtherPlugins: () => readonly VolumePlugin[] = () => [];
   /** False: the shell does not post the node's status. */
   posting = true;
   /** Set: every call to the API server fails with it. */
@@ -141,7 +150,15 @@ export class NodeWorld {
         nodeName,
         rootDir,
         gates: featureGates(volumeGates, gates),
-        plugins: [awsEbsPlugin(), csiPlugin({ connector: alive(this.csi) }), ...podVolumePlugins()],
+        plugins: [
+          awsEbsPlugin(),
+          csiPlugin({ connector: alive(this.csi) }),
+          ...podVolumePlugins(),
+          ...this.furtherPlugins(),
+        ],
+        ...(this.flexVolumeDir === undefined
+          ? {}
+          : { prober: flexVolumeProber({ ...this.env, host }, { directory: this.flexVolumeDir }) }),
         onStatusChanged: () => void post(),
       },
     );

@@ -153,11 +153,6 @@ export class VolumeManager implements ManagedVolumes, Component {
     return mountedVolumesOf(this.#states, podUID);
   }
 
-  /** Who has the volume mounted, and where; undefined: no pod. */
-  volumeUse(uniqueName: string): VolumeUse | undefined {
-    return volumeUseOf(this.#states, uniqueName);
-  }
-
   /** @throws SubPathError */
   async bindSubPath(podUID: string, use: SubPathUse): Promise<string> {
     const mounted = mountedVolumesOf(this.#states, podUID).get(use.volume);
@@ -172,6 +167,11 @@ export class VolumeManager implements ManagedVolumes, Component {
       }
       return bindSubPath({ ...this.#env, ...this.#options }, podUID, mounted, use);
     });
+  }
+
+  /** Who has the volume mounted, and where; undefined: no pod. */
+  volumeUse(uniqueName: string): VolumeUse | undefined {
+    return volumeUseOf(this.#states, uniqueName);
   }
 
   podVolumesGone(podUID: string): boolean {

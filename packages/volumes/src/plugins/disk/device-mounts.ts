@@ -113,7 +113,8 @@ export async function giveToGroup(
 ): Promise<void> {
   if (fsGroup === undefined) return;
   try {
-    await host.chownTree(path, fsGroup, { onlyOnRootMismatch: fsGroupChangePolicy === "OnRootMismatch" });
+    const onlyOnRootMismatch = fsGroupChangePolicy === "OnRootMismatch";
+    await host.chownTree(path, fsGroup, { onlyOnRootMismatch });
   } catch (cause) {
     // It is mounted already: it has to be unmounted before it is forgotten.
     throw new UncertainProgressError(

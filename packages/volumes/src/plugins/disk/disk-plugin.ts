@@ -23,6 +23,7 @@ import type {
   VolumePluginWithAttachLimits,
 } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import { growInTree } from "../grow-in-tree.ts";
 import {
   attachDisk,
   type ControllerDisks,
@@ -45,7 +46,6 @@ import {
   waitForDevice,
 } from "./disk-node-half.ts";
 import { globalMapPath, globalMountPath, volumeNameOfGlobalMap } from "./global-directories.ts";
-import { growInTree } from "./grow-in-tree.ts";
 import { deleteDisk, growDisk, provisionDisk } from "./provision-disk.ts";
 import { hasSource, InTreeVolumeError } from "./volume-source.ts";
 

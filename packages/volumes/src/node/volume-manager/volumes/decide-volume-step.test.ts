@@ -249,6 +249,23 @@ describe("a mount that has begun (7.3)", () => {
   check("that failed is recorded", { ...at(here), failed }, { step: "recordFailure", failed });
 });
 
+describe("a mounted volume whose sources have changed (docs/behaviour/pod-volumes.md 5)", () => {
+  const mounted = { ...wanted, actual: actualWith("mounted", mountOf("a", "mounted")) };
+  const changed = { ...mounted, toRemount: new Set(["a"]) };
+  check("is left alone otherwise", mounted, { step: "settle" });
+  check("is set up again", changed, begin("a"));
+  check(
+    "after its back-off, where that failed",
+    { ...changed, failures: failure("volume_mount", "a", 1500) },
+    { step: "wait", ms: 500 },
+  );
+  check(
+    "not for a pod that does not want it any more",
+    { ...unwanted, toRemount: new Set(["a"]) },
+    { step: "unmountForPod", pod: mountOf("a", "mounted") },
+  );
+});
+
 describe("a mounted volume that is set up again (docs/behaviour/csi-plugin.md 9.5)", () => {
   const mount = mountOf("a", "mounted");
   const mounted = { ...wanted, actual: actualWith("mounted", mount) };
@@ -272,22 +289,5 @@ describe("a mounted volume that is set up again (docs/behaviour/csi-plugin.md 9.
     "comes after the mount of another pod",
     { ...due, desired: desiredBy("a", "b") },
     begin("b", desiredBy("a", "b")),
-  );
-});
-
-describe("a mounted volume whose sources have changed (docs/behaviour/pod-volumes.md 5)", () => {
-  const mounted = { ...wanted, actual: actualWith("mounted", mountOf("a", "mounted")) };
-  const changed = { ...mounted, toRemount: new Set(["a"]) };
-  check("is left alone otherwise", mounted, { step: "settle" });
-  check("is set up again", changed, begin("a"));
-  check(
-    "after its back-off, where that failed",
-    { ...changed, failures: failure("volume_mount", "a", 1500) },
-    { step: "wait", ms: 500 },
-  );
-  check(
-    "not for a pod that does not want it any more",
-    { ...unwanted, toRemount: new Set(["a"]) },
-    { step: "unmountForPod", pod: mountOf("a", "mounted") },
   );
 });

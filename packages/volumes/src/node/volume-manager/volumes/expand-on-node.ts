@@ -72,7 +72,8 @@ export async function expandOnNode(
   }
   try {
     const newSizeBytes = parseQuantity(size).toBytes();
-    if (!(await plugin.nodeExpand({ ...where, newSizeBytes }, signal))) return "later";
+    const oldSizeBytes = parseQuantity(had).toBytes();
+    if (!(await plugin.nodeExpand({ ...where, newSizeBytes, oldSizeBytes }, signal))) return "later";
   } catch (error) {
     // In use as it is, it cannot grow; that must not keep the pod from its volume.
     if (!(error instanceof FailedPreconditionError)) throw error;

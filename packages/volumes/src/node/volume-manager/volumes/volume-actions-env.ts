@@ -23,9 +23,9 @@ export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
   readonly paths: VolumePaths;
   readonly records: VolumeRecords;
   readonly mounts: MountsInFlight;
+  readonly remounts: Remounts;
   readonly sizes: VolumeSizes;
   readonly republications: Republications;
-  readonly remounts: Remounts;
   /** Volumes whose attachment is being confirmed right now: they are about to be in the actual state. */
   readonly verifying: Set<string>;
   /** Held while something is mounted or unmounted at a place. */

@@ -205,9 +205,9 @@ async function unmountDevice(
 function forget(env: VolumeActionsEnv, uniqueName: string): Next<ObservedVolume> {
   if (env.desired.get(uniqueName) !== undefined) return observeAgain;
   env.records.forget(uniqueName);
-  env.sizes.forget(uniqueName);
   env.remounts.forget(uniqueName);
   env.onVolumeForgotten(uniqueName);
+  env.sizes.forget(uniqueName);
   env.actual.delete(uniqueName);
   return settled;
 }

@@ -1,8 +1,8 @@
 /** Growing in-tree file systems on machines that grow ext4 only unmounted. Source: docs/behaviour/node-agent.md 7.6. */
 import { HostError, SimulatedHost } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import { FailedPreconditionError } from "../../framework/node-error-kind.ts";
-import type { NodeExpandOptions } from "../../framework/volume-plugin.ts";
+import { FailedPreconditionError } from "../framework/node-error-kind.ts";
+import type { NodeExpandOptions } from "../framework/volume-plugin.ts";
 import { growInTree } from "./grow-in-tree.ts";
 
 const mebibyte = 2 ** 20;

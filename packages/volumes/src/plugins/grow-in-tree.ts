@@ -5,9 +5,9 @@
  * for the node, and for no pod yet, is unmounted for it.
  */
 import { type Host, HostError } from "@longshore/runtime";
-import { FailedPreconditionError } from "../../framework/node-error-kind.ts";
-import type { NodeExpandOptions } from "../../framework/volume-plugin.ts";
-import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import { FailedPreconditionError } from "../framework/node-error-kind.ts";
+import type { NodeExpandOptions } from "../framework/volume-plugin.ts";
+import type { VolumeSpec } from "../framework/volume-spec.ts";
 
 /** @param sourceOf the file system that the volume's source names
  *  @throws FailedPreconditionError when it can be grown here only unmounted, and is in use */
