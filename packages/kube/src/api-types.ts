@@ -23,6 +23,7 @@ export type {
   PodCondition,
   PodSpec,
   PodStatus,
+  Secret,
   SecretReference,
   Taint,
   TopologySelectorTerm,

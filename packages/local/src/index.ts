@@ -34,6 +34,13 @@ export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from 
 export { type ClusterLayout, clusterLayout } from "./layout/cluster-layout.ts";
 export { commandWords, DriverCommandError, driverPlaceholders } from "./layout/driver-command.ts";
 export { ClusterDirectoryError, readClusterConfig } from "./layout/files.ts";
+export {
+  type ClusterPlugin,
+  clusterPlugins,
+  everyPlugin,
+  type PluginName,
+  pluginsNamed,
+} from "./layout/plugins.ts";
 export { createEmbeddedPlatform, type GateControl } from "./platform/embedded-platform.ts";
 export { readCrossingStatus, thisRunner } from "./processes/crossing-runner.ts";
 export { CrossingInProgressError, lockCrossing } from "./processes/lock-crossing.ts";
@@ -48,7 +55,6 @@ export {
 } from "./processes/start-component-process.ts";
 export { childEnvironment } from "./programs/child-environment.ts";
 export {
-  NotQualifiableError,
   type ProcessQualificationOptions,
   runProcessQualification,
 } from "./qualification/process-qualification.ts";

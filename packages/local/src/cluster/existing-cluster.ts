@@ -51,7 +51,7 @@ export async function clearEarlierRun(
   const { host } = env;
   await endClusterProcesses(env, layout, { isSupervisor: true, signal });
   await host.removeFile(layout.cloudSocket);
-  await host.removeFile(layout.driverSocket);
+  await host.removeTree(layout.driverSocketDir);
   await host.removeTree(layout.deviceDir);
   const isMounted = await host.isMountPoint(layout.dir);
   if (present.hostForm === "kernel" && !isMounted) await makeSharedMount(layout.dir);

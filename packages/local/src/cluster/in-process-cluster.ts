@@ -31,12 +31,13 @@ import {
   type DriverSource,
   startCsiDriverController,
   startCsiDriverOnNode,
+  startDriversTogether,
 } from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import { createProgramPodRuntime, type Program } from "../containers/program-pod-runtime.ts";
 import { readPodLogs } from "../containers/read-pod-logs.ts";
-import { type ClusterConfig, initialGates } from "../layout/cluster-config.ts";
+import { type ClusterConfig, driverNames, initialGates } from "../layout/cluster-config.ts";
 import { controllerPlace } from "../layout/driver-command.ts";
 import { controllerManagerUser, csiControllerUser } from "../layout/grant-control-plane.ts";
 import { controlPlane, createEmbeddedPlatform } from "../platform/embedded-platform.ts";
@@ -96,6 +97,8 @@ export interface InProcessCluster extends Component {
 
 /** Directories of a simulated node. */
 const rootDirOf = (nodeName: string) => `/n/${nodeName}`;
+/** The state of the disk cloud. */
+const cloudDir = "/cloud";
 /** Where containers' output goes, on each node's host. */
 const podLogDir = "/logs";
 
@@ -117,7 +120,7 @@ export async function createInProcessCluster(
   const cloud = await createDiskCloud(
     { ...env, host: cloudHost },
     {
-      stateDir: "/cloud",
+      stateDir: cloudDir,
       instances: config.nodes.map((node) => ({
         instanceId: node.instanceId,
         nodeName: node.name,
@@ -168,26 +171,37 @@ export async function createInProcessCluster(
       gates: gatesOf(controlPlane),
       identity: controlPlane,
       snapshots,
+      plugins: config.plugins,
     }),
   );
-  starters.set("csi-controller", () =>
-    startCsiDriverController(seamsOf("csi-controller", undefined, clientOf(csiControllerUser)), {
-      driverName: config.driverName,
-      socket: "/csi.sock",
-      snapshots,
-      ...callObserverOf(controllerPlace),
-    }),
-  );
+  const drivers = driverNames(config);
+  starters.set("csi-controller", () => {
+    const seams = seamsOf("csi-controller", undefined, clientOf(csiControllerUser));
+    const observer = callObserverOf(controllerPlace);
+    return startDriversTogether(
+      drivers.map(
+        (driverName) => () =>
+          startCsiDriverController(seams, {
+            driverName,
+            socket: `/${driverName}.sock`,
+            snapshots,
+            ...observer,
+          }),
+      ),
+    );
+  });
   for (const { node } of nodes.values()) {
     const rootDir = rootDirOf(node.name);
-    starters.set(`csi-node/${node.name}`, () =>
-      startCsiDriverOnNode(seamsOf(`csi-node/${node.name}`, node.name), {
-        driverName: config.driverName,
-        nodeName: node.name,
-        rootDir,
-        ...callObserverOf(node.name),
-      }),
-    );
+    starters.set(`csi-node/${node.name}`, () => {
+      const seams = seamsOf(`csi-node/${node.name}`, node.name);
+      const observer = callObserverOf(node.name);
+      return startDriversTogether(
+        drivers.map(
+          (driverName) => () =>
+            startCsiDriverOnNode(seams, { driverName, nodeName: node.name, rootDir, ...observer }),
+        ),
+      );
+    });
     starters.set(node.name, async () =>
       startNodeAgent(seamsOf(node.name, node.name, clientOf(nodeUser(node.name))), {
         nodeName: node.name,
@@ -196,7 +210,9 @@ export async function createInProcessCluster(
         region: config.region,
         rootDir,
         logDir: podLogDir,
+        deviceDir: `${cloudDir}/devices/${node.instanceId}`,
         gates: gatesOf(node.name),
+        plugins: config.plugins,
         ebsLimit: config.attachLimit,
       }),
     );

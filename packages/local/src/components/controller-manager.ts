@@ -6,7 +6,6 @@ import { type KubeClient, sharedInformers, startLeaderElection } from "@longshor
 import { type Component, featureGates, type RuntimeEnv, stopAll } from "@longshore/runtime";
 import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import {
-  awsEbsPlugin,
   type CloudCaller,
   createMigratedPluginManager,
   csiPlugin,
@@ -18,11 +17,14 @@ import {
   startProtectionControllers,
   volumeGates,
 } from "@longshore/volumes";
+import { defaultPlugins } from "../layout/cluster-config.ts";
+import type { PluginName } from "../layout/plugins.ts";
 import { startScheduler } from "../scheduler/scheduler.ts";
 import { startDisruptionController } from "../workloads/disruption-controller.ts";
 import { startNodeLifecycleController } from "../workloads/node-lifecycle-controller.ts";
 import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
 import { fencedCloud } from "./fenced-cloud.ts";
+import { inTreePluginsOf } from "./in-tree-plugins.ts";
 import { publishControlPlaneGates } from "./publish-control-plane-gates.ts";
 
 /** The seams of the controller manager. */
@@ -36,6 +38,8 @@ export interface ControllerManagerEnv extends RuntimeEnv {
 export interface ControllerManagerOptions {
   /** Gate values over the defaults. */
   readonly gates: Readonly<Record<string, boolean>>;
+  /** The in-tree plugins that it has; default {@link defaultPlugins}. */
+  readonly plugins?: readonly PluginName[];
   /** Name of this replica in the election. */
   readonly identity: string;
   /** `kubernetes-1.20` selects the recorded behaviour where ours is deliberately different. */
@@ -78,7 +82,9 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
   const shared = { ...env, informers };
   const compat = options.compat === undefined ? {} : { compat: options.compat };
   const pluginsFor = (component: string) => [
-    awsEbsPlugin({ cloud: env.cloudFor({ path: "in-tree", component }) }),
+    ...inTreePluginsOf(options.plugins ?? defaultPlugins, (provider) =>
+      env.cloudFor({ path: "in-tree", component, provider }),
+    ),
     csiPlugin(),
   ];
   return [

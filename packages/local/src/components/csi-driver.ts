@@ -101,6 +101,26 @@ export async function startCsiDriverOnNode(
   };
 }
 
+/**
+ * Starts the drivers of one place as one component, side by side: it fails when one of them does. When one cannot be
+ * started, the others are stopped. @throws what that one threw
+ */
+export async function startDriversTogether(
+  starts: readonly (() => Promise<EndingComponent>)[],
+): Promise<EndingComponent> {
+  const started = await Promise.allSettled(starts.map((start) => start()));
+  const running = started.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  const failure = started.find((result) => result.status === "rejected");
+  if (failure !== undefined) {
+    await stopAll(running);
+    throw failure.reason;
+  }
+  return {
+    failed: Promise.race(running.map(({ failed }) => failed)),
+    stop: () => stopAll(running),
+  };
+}
+
 /** Options of {@link startCsiDriverController}. */
 export interface CsiDriverControllerOptions extends DriverSource {
   readonly driverName: string;

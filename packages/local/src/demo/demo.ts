@@ -21,6 +21,7 @@ import {
 import { type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { translateInTreePVToCSI } from "@longshore/translation";
 import type { ObservedCluster } from "../cluster/observed-cluster.ts";
+import { inTreeHandle } from "../layout/plugins.ts";
 import { acknowledgedRecords, lostRecords, rewrittenRecords } from "../records/records.ts";
 import { claimVolume, namespace, volumePod } from "../records/volume-pod.ts";
 import { writerBudget, writerSet } from "../records/writer-set.ts";
@@ -230,7 +231,7 @@ async function checkVolume(
   return {
     podName,
     pv: pv.metadata.name,
-    inTreeHandle: pv.spec?.awsElasticBlockStore?.volumeID ?? "",
+    inTreeHandle: inTreeHandle(pv.spec) ?? "",
     csiHandle: (translateInTreePVToCSI(pv) as PersistentVolume).spec?.csi?.volumeHandle ?? "",
     acknowledged: acknowledged.size,
     lost: lost.size,
@@ -240,7 +241,7 @@ async function checkVolume(
 /** The budget in the version that the server has. */
 async function servedBudget(kube: KubeClient, signal: AbortSignal): Promise<PodDisruptionBudget> {
   const version = (await kube.servedVersion(resources.podDisruptionBudgets, { signal })) ?? "v1";
-  return { ...writerBudget, apiVersion: `policy/${version}` as "policy/v1" };
+  return { ...writerBudget(), apiVersion: `policy/${version}` as "policy/v1" };
 }
 
 function noteNode(nodesOfClaim: Map<string, string[]>, pod: Stored<Pod>): void {

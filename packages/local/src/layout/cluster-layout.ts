@@ -18,16 +18,20 @@ export interface ClusterLayout {
   /** The disk cloud's state: disks and call log. */
   readonly cloudDir: string;
   readonly cloudSocket: string;
-  /** Names of the disks' devices, by disk. */
+  /** Names of the disks' devices: by disk, or in a directory for each machine. */
   readonly deviceDir: string;
+  /** A machine's devices, by their names at the providers. */
+  machineDeviceDir(instanceId: string): string;
   /** Pid files, one a process. */
   readonly runDir: string;
   /** Output of the processes. */
   readonly logDir: string;
   /** Output of the pods' containers. */
   readonly podLogDir: string;
-  /** Socket of the driver's controller service. */
-  readonly driverSocket: string;
+  /** Socket of a driver's controller service. */
+  driverSocket(driverName: string): string;
+  /** Where these sockets are. */
+  readonly driverSocketDir: string;
   /** Socket of the user's own driver at this place: `controller` or a node. */
   ownDriverSocket(place: string): string;
   /** State of such a driver, shared by its places. */
@@ -63,10 +67,12 @@ export function clusterLayout(dir: string): ClusterLayout {
     cloudDir: `${dir}/cloud`,
     cloudSocket: `${dir}/cloud.sock`,
     deviceDir: `${dir}/cloud/devices`,
+    machineDeviceDir: (instanceId) => `${dir}/cloud/devices/${instanceId}`,
     runDir: `${dir}/run`,
     logDir: `${dir}/logs`,
     podLogDir: `${dir}/logs/pods`,
-    driverSocket: `${dir}/csi.sock`,
+    driverSocket: (driverName) => `${dir}/csi/${driverName}.sock`,
+    driverSocketDir: `${dir}/csi`,
     ownDriverSocket: (place) => `${dir}/d/${place}.sock`,
     ownDriverDir: `${dir}/d`,
     driverCallsFile: (place) => `${dir}/driver-calls/${place}.jsonl`,
@@ -85,10 +91,12 @@ export function clusterLayout(dir: string): ClusterLayout {
 export function layoutProblem(
   layout: ClusterLayout,
   nodeNames: readonly string[],
-  driverName: string,
+  driverNames: readonly string[],
 ): string | undefined {
-  for (const nodeName of nodeNames) {
-    const longest = `${layout.nodeDir(nodeName)}/plugins_registry/${driverName}-reg.sock`;
+  const sockets = nodeNames.flatMap((nodeName) =>
+    driverNames.map((driverName) => `${layout.nodeDir(nodeName)}/plugins_registry/${driverName}-reg.sock`),
+  );
+  for (const longest of sockets) {
     const bytes = new TextEncoder().encode(longest).length;
     if (bytes > socketPathBytesMax) {
       return `the socket path ${longest} has ${bytes} bytes, the system allows ${socketPathBytesMax}: choose a shorter \`dir\``;

@@ -15,6 +15,14 @@ import { snapshotResources } from "@longshore/storage";
 import { translateInTreePVToCSI } from "@longshore/translation";
 import type { ObservedCluster } from "../cluster/observed-cluster.ts";
 import type { DriverCall } from "../layout/driver-calls.ts";
+import {
+  type ClusterPlugin,
+  clusterPlugin,
+  inlineVolume,
+  inTreeHandle,
+  inTreeSource,
+  pluginsNamed,
+} from "../layout/plugins.ts";
 import { acknowledgedRecords, lostRecords } from "../records/records.ts";
 import { claimVolume, namespace, type PodWork, volumePod } from "../records/volume-pod.ts";
 import { isPodReady } from "../workloads/is-pod-ready.ts";
@@ -60,7 +68,9 @@ export async function runQualification(
 ): Promise<QualificationReport> {
   const startMs = env.clock.monotonicMs();
   const subject = crossingSubject(options.plugin);
-  const gate = new Gate(env, cluster, options, signal);
+  const [name = "aws-ebs"] = pluginsNamed([options.plugin]);
+  const plugin = clusterPlugin(name);
+  const gate = new Gate(env, cluster, options, plugin, signal);
   const inTree = await gate.within("an in-tree volume to compare with", (s) => gate.inTreeVolume(s));
   options.onStatus?.("carrying the cluster over to the driver");
   const { journalFile } = cluster;
@@ -75,9 +85,9 @@ export async function runQualification(
   const { migrated } = gate;
   return {
     plugin: subject.shortName,
-    driverName: cluster.config.driverName,
+    driverName: subject.driverName,
     behaviours: gate.results,
-    differences: migrated === undefined ? undefined : differencesOfVolumes(inTree, migrated),
+    differences: migrated === undefined ? undefined : differencesOfVolumes(plugin, inTree, migrated),
     inTreeCalls: calls.filter((call) => call.seq > sinceSeq && call.path === "in-tree").length,
     refusedCalls: (await cluster.driverCalls())
       .filter(({ code }) => code !== "OK" && code !== "UNIMPLEMENTED")
@@ -99,13 +109,16 @@ class Gate {
   readonly #cluster: QualificationCluster;
   readonly #options: QualificationOptions;
   readonly #signal: AbortSignal;
+  readonly #plugin: ClusterPlugin;
 
   constructor(
     env: RuntimeEnv,
     cluster: QualificationCluster,
     options: QualificationOptions,
+    plugin: ClusterPlugin,
     signal: AbortSignal,
   ) {
+    this.#plugin = plugin;
     this.#env = env;
     this.#cluster = cluster;
     this.#options = options;
@@ -125,11 +138,11 @@ class Gate {
     const name = "qualified";
     await this.#behaviour("provision", async (signal) => {
       this.migrated = await this.#provision(name, this.#firstZone, signal);
-      const { csi, awsElasticBlockStore: inTree } = this.migrated.spec ?? {};
-      if (inTree === undefined || csi !== undefined) {
-        throw new BehaviourError(`PersistentVolume ${this.migrated.metadata.name} is not an in-tree one`);
+      const { spec, metadata } = this.migrated;
+      if (inTreeSource(this.#plugin, spec) === undefined || spec?.csi !== undefined) {
+        throw new BehaviourError(`PersistentVolume ${metadata.name} is not an in-tree one`);
       }
-      return [`PersistentVolume ${this.migrated.metadata.name}, ${inTree.volumeID}`, idOf(this.migrated)];
+      return [`PersistentVolume ${metadata.name}, ${inTreeHandle(spec)}`, idOf(this.migrated)];
     });
     await this.#behaviour("topology", async (signal) => {
       const zone = this.#cluster.config.nodes.at(-1)?.zone ?? "";
@@ -149,7 +162,7 @@ class Gate {
       const pv = this.#volume();
       const attachments = await this.#cluster.kube.list(resources.volumeAttachments, { signal });
       const own = attachments.items.find(({ spec }) => spec.source.persistentVolumeName === pv.metadata.name);
-      if (own?.status?.attached !== true || own.spec.attacher !== this.#cluster.config.driverName) {
+      if (own?.status?.attached !== true || own.spec.attacher !== this.#plugin.driverName) {
         throw new BehaviourError(
           `PersistentVolume ${pv.metadata.name} has no VolumeAttachment of the driver`,
         );
@@ -261,7 +274,7 @@ class Gate {
     signal: AbortSignal,
   ): Promise<Stored<PersistentVolume>> {
     const { kube } = this.#cluster;
-    await kube.create(resources.persistentVolumeClaims, claimOf(name, size), { signal });
+    await kube.create(resources.persistentVolumeClaims, claimOf(this.#plugin, name, size), { signal });
     await this.#write(
       { name, command: this.#options.writerCommand, volume: claimVolume(name), zone },
       signal,
@@ -333,7 +346,7 @@ class Gate {
       signal,
     );
     const restored = "restored";
-    const claim = claimOf(restored, grownSize, {
+    const claim = claimOf(this.#plugin, restored, grownSize, {
       apiGroup: "snapshot.storage.k8s.io",
       kind: "VolumeSnapshot",
       name: claimName,
@@ -352,7 +365,6 @@ class Gate {
     const { kube } = this.#cluster;
     const pv = await this.#provision("kept", undefined, signal);
     const { name: pvName } = pv.metadata;
-    const volumeID = pv.spec?.awsElasticBlockStore?.volumeID ?? "";
     const ref = { name: pvName };
     const keep = { spec: { persistentVolumeReclaimPolicy: "Retain" } };
     await kube.patch(resources.persistentVolumes, ref, { type: "merge", body: keep }, { signal });
@@ -373,7 +385,8 @@ class Gate {
       pv.spec?.nodeAffinity?.required?.nodeSelectorTerms[0]?.matchExpressions?.flatMap(
         ({ values }) => values ?? [],
       ) ?? [];
-    const volume = { awsElasticBlockStore: { volumeID, fsType: "ext4" } };
+    const volume = inlineVolume(this.#plugin, pv.spec);
+    if (volume === undefined) throw new BehaviourError(`PersistentVolume ${pvName} is not an in-tree one`);
     const pod = await this.#write(
       { name: "inline", command: this.#options.writerCommand, volume, zone },
       signal,
@@ -383,7 +396,7 @@ class Gate {
     if (own === undefined) throw new BehaviourError("its VolumeAttachment carries no inlineVolumeSpec");
     await this.#removePod("inline", signal);
     await this.#adoptAndDelete(pv, signal);
-    return [`pod inline on ${pod.spec?.nodeName} names ${volumeID}`, idOf(pv)];
+    return [`pod inline on ${pod.spec?.nodeName} names ${inTreeHandle(pv.spec)}`, idOf(pv)];
   }
 
   /** Makes a volume of the disk once more, released and to be deleted, so that nothing is left behind. */

@@ -52,6 +52,8 @@ export interface NodeVolumesOptions {
   readonly nodeName: string;
   /** The kubelet root directory. */
   readonly rootDir: string;
+  /** Where the providers' names of devices are; default `/dev`. */
+  readonly deviceDir?: string;
   /** This node's gates; which migration they ask for may be held back (see `conditions`). */
   readonly gates: FeatureGates;
   /** The volume plugins of this node, not initialised. */
@@ -273,7 +275,7 @@ function volumesOf(node: Node | undefined): string {
 /** What the plugins see of this node. */
 function volumeHostOf(
   env: NodeVolumesEnv,
-  { nodeName, rootDir }: NodeVolumesOptions,
+  { nodeName, rootDir, deviceDir }: NodeVolumesOptions,
   agent: Pick<RunningNodeVolumes, "setKubeletError">,
 ): VolumeHost {
   return {
@@ -283,6 +285,7 @@ function volumeHostOf(
     kubelet: {
       nodeName,
       rootDir,
+      ...(deviceDir === undefined ? {} : { deviceDir }),
       host: env.host,
       setKubeletError: (reason) => agent.setKubeletError(reason),
     },
