@@ -64,9 +64,3 @@ test.each<[string, readonly string[], string]>([
   expect(err).toContain(expected);
   expect(code).toBe(2);
 });
-
-test("a plugin whose in-tree code is not there is wrong usage", async () => {
-  const { code, err } = await longshore("driver", "qualify", "--plugin", "gce-pd");
-  expect(err).toContain("the local cluster has no in-tree code of it");
-  expect(code).toBe(2);
-});

@@ -138,7 +138,7 @@ test("a StatefulSet's volumes go to CSI and back, and no acknowledged write is l
     kube,
     platform,
     host: provider.host,
-    journalFile: `${provider.directory}/crossing.json`,
+    journalFile: () => `${provider.directory}/crossing.json`,
     podLogs: async (podName) => {
       const logs = [...nodes.values()].map(({ logDir }) =>
         readPodLogs(provider.host, logDir, "default", podName),

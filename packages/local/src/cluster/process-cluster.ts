@@ -29,7 +29,7 @@ import {
   writeGates,
 } from "../layout/files.ts";
 import { grantControlPlane } from "../layout/grant-control-plane.ts";
-import { clusterPlugin } from "../layout/plugins.ts";
+import { clusterPlugin, type PluginName } from "../layout/plugins.ts";
 import { csiDriversOf, storageClassesOf } from "../layout/shipped-objects.ts";
 import { embeddedFindings } from "../platform/embedded-findings.ts";
 import { controlPlane, createEmbeddedPlatform, type GateControl } from "../platform/embedded-platform.ts";
@@ -54,6 +54,8 @@ export interface OpenCluster {
   readonly config: ClusterConfig;
   readonly kube: KubeClient & { close(): void };
   readonly cloud: ReturnType<typeof connectDiskCloud>;
+  /** The same cloud as the user of one provider sees it. */
+  cloudOf(provider: PluginName): ReturnType<typeof connectDiskCloud>;
   readonly control: GateControl;
   readonly platform: Platform;
 }
@@ -218,7 +220,9 @@ export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenClu
   const config = await readClusterConfig(env.host, layout);
   const kube = createHttpClient(env, await loadKubeconfig(env.host, { path: layout.kubeconfig }));
   const control = fileGateControl(env.host, layout);
-  const cloud = connectDiskCloud(env, layout.cloudSocket, { path: "csi", component: "operator" });
+  const cloudOf = (provider: PluginName) =>
+    connectDiskCloud(env, layout.cloudSocket, { path: "csi", component: "operator", provider });
+  const cloud = cloudOf("aws-ebs");
   const processes = () => processesOf(env, layout);
   const findings: NonNullable<Platform["findings"]> = (signal, onWaiting) =>
     embeddedFindings(
@@ -228,7 +232,7 @@ export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenClu
       onWaiting,
     );
   const platform = createEmbeddedPlatform({ clock: env.clock, kube, control, findings });
-  return { layout, config, kube, control, cloud, platform };
+  return { layout, config, kube, control, cloud, cloudOf, platform };
 }
 
 /**

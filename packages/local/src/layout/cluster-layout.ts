@@ -3,6 +3,8 @@
  * for about 107 bytes only.
  */
 
+import type { PluginName } from "./plugins.ts";
+
 /** The paths of one cluster directory. */
 export interface ClusterLayout {
   readonly dir: string;
@@ -11,8 +13,8 @@ export interface ClusterLayout {
   /** Made first and removed last: the directory is a cluster's, and may be removed with all that is in it. */
   readonly markFile: string;
   readonly kubeconfig: string;
-  /** The journal of the crossing, unless it is kept elsewhere. */
-  readonly journalFile: string;
+  /** The journal of a plugin's crossing, unless it is kept elsewhere. */
+  journalFile(plugin: PluginName): string;
   /** The API server's data. */
   readonly apiDir: string;
   /** The disk cloud's state: disks and call log. */
@@ -62,7 +64,9 @@ export function clusterLayout(dir: string): ClusterLayout {
     configFile: `${dir}/cluster.json`,
     markFile: `${dir}/.longshore-cluster`,
     kubeconfig: `${dir}/kubeconfig`,
-    journalFile: `${dir}/crossing.json`,
+    // That of EBS has the name that the one journal had as long as there was no other plugin.
+    journalFile: (plugin) =>
+      plugin === "aws-ebs" ? `${dir}/crossing.json` : `${dir}/crossing-${plugin}.json`,
     apiDir: `${dir}/api`,
     cloudDir: `${dir}/cloud`,
     cloudSocket: `${dir}/cloud.sock`,

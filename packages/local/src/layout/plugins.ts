@@ -231,15 +231,19 @@ export function inlineVolume(
 export const everyPlugin = "all";
 
 /**
- * The plugins that are meant by these names (short, in-tree or of the driver; `all`), each once, in the order of the
- * names. @throws UnknownPluginError
+ * The plugins that are meant by these names (short, in-tree or of the driver), each once, in the order of the names.
+ *
+ * @param all what `all` stands for
+ * @throws UnknownPluginError
  */
-export function pluginsNamed(names: readonly string[]): readonly PluginName[] {
-  const all = clusterPlugins.map(({ name }) => name);
+export function pluginsNamed(
+  names: readonly string[],
+  all: readonly PluginName[] = cloudProviders,
+): readonly PluginName[] {
   const meant = names.flatMap((name) => {
     if (name === everyPlugin) return all;
     const { shortName } = subjectNamed(name);
-    return all.filter((plugin) => plugin === shortName);
+    return cloudProviders.filter((plugin) => plugin === shortName);
   });
   return [...new Set(meant)];
 }

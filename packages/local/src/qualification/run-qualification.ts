@@ -73,7 +73,7 @@ export async function runQualification(
   const gate = new Gate(env, cluster, options, plugin, signal);
   const inTree = await gate.within("an in-tree volume to compare with", (s) => gate.inTreeVolume(s));
   options.onStatus?.("carrying the cluster over to the driver");
-  const { journalFile } = cluster;
+  const journalFile = cluster.journalFile(name);
   await runCrossing(
     { ...env, kube: cluster.kube, platform: cluster.platform, host: cluster.host },
     { subject, direction: "migrate", journalFile },

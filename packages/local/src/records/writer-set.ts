@@ -32,6 +32,21 @@ export function writerClaimName(plugin: PluginName, ordinal: number): string {
 
 const sharedClaimName = (plugin: PluginName) => `data-${writerSetName(plugin)}`;
 
+/**
+ * A command on the directory that a writer has: the volume's, `$(LONGSHORE_MOUNT_DATA)`; on a volume that is shared a
+ * directory of its own there. `writer`: the pod's name, or how the pod itself says it.
+ */
+export function writerCommandOn(
+  plugin: PluginName,
+  command: readonly string[],
+  writer = "$(POD_NAME)",
+): string[] {
+  const own = clusterPlugin(plugin).isShared ? `${mount}/${writer}` : mount;
+  return command.map((word) => word.replaceAll(mount, own));
+}
+
+const mount = "$(LONGSHORE_MOUNT_DATA)";
+
 /** The StatefulSet of writers, no two of them on a node: one volume each, or one for all where nodes can share it. */
 export function writerSet({ replicas, command, plugin = defaultPlugin }: WriterSetOptions): StatefulSet {
   const name = writerSetName(plugin);
@@ -61,7 +76,7 @@ export function writerSet({ replicas, command, plugin = defaultPlugin }: WriterS
             {
               name: "writer",
               image: "host",
-              command: [...command],
+              command: writerCommandOn(plugin, command),
               env: [{ name: "POD_NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } }],
               volumeMounts: [{ name: "data", mountPath: "/data" }],
             },
