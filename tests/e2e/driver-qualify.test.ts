@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { machineStateBelow, nothing } from "./support/machine-state.ts";
-import { longshore, type Outcome, runProgram } from "./support/run-command.ts";
+import { type Outcome, runProgram } from "./support/run-command.ts";
 import { longshoreCommand, shortDirectory } from "./support/test-cluster.ts";
 
 const base = shortDirectory();
