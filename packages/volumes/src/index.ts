@@ -7,11 +7,24 @@ export {
   type AttachDetachOptions,
   startAttachDetachController,
 } from "./controllers/attach-detach/attach-detach-controller.ts";
+export { claimOfPodVolume, isClaimForPod } from "./controllers/attach-detach/build-pod-volume.ts";
+export { outOfServiceTaint } from "./controllers/attach-detach/detach-guards.ts";
+export {
+  type EphemeralVolumeEnv,
+  startEphemeralVolumeController,
+} from "./controllers/ephemeral/ephemeral-volume-controller.ts";
 export {
   type ExpandEnv,
   type ExpandOptions,
   startExpandController,
 } from "./controllers/expand/expand-controller.ts";
+export {
+  boundByControllerAnnotation,
+  classOfClaim,
+  classOfVolume,
+} from "./controllers/persistent-volume/annotations.ts";
+export { inTreeDeletionFinalizer } from "./controllers/persistent-volume/deletion-finalizer.ts";
+export { bestVolume } from "./controllers/persistent-volume/match-volume.ts";
 export {
   type PersistentVolumeEnv,
   type PersistentVolumeOptions,

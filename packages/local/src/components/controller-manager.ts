@@ -12,6 +12,7 @@ import {
   type DiskCloud,
   gateDependencyWarnings,
   startAttachDetachController,
+  startEphemeralVolumeController,
   startExpandController,
   startPersistentVolumeController,
   startProtectionControllers,
@@ -22,6 +23,7 @@ import type { PluginName } from "../layout/plugins.ts";
 import { startScheduler } from "../scheduler/scheduler.ts";
 import { startDisruptionController } from "../workloads/disruption-controller.ts";
 import { startNodeLifecycleController } from "../workloads/node-lifecycle-controller.ts";
+import { startPodRemovalController } from "../workloads/pod-removal-controller.ts";
 import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
 import { fencedCloud } from "./fenced-cloud.ts";
 import { inTreePluginsOf } from "./in-tree-plugins.ts";
@@ -99,9 +101,11 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
     ),
     startExpandController({ ...shared, plugins: pluginsFor("expand-controller") }, { gates }),
     startProtectionControllers(shared),
+    startEphemeralVolumeController(shared),
     startStatefulSetController(shared),
     startDisruptionController(shared),
     startNodeLifecycleController(shared),
+    startPodRemovalController(shared),
     startScheduler(shared, { migrates: (plugin) => migration.isMigrationEnabledForPlugin(plugin) }),
     ...(options.snapshots === true ? [startSnapshotController(shared, { groupSnapshots: true })] : []),
   ];

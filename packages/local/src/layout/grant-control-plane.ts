@@ -68,6 +68,18 @@ const controllerManagerRules: readonly AccessRule[] = [
   { group: "policy", resource: "poddisruptionbudgets", verbs: cached, reason: "who may be evicted" },
   { group: "policy", resource: "poddisruptionbudgets/status", verbs: ["patch"], reason: "how many may be" },
   { group: storage, resource: "storageclasses", verbs: cached, reason: "how volumes are made" },
+  {
+    group: storage,
+    resource: "volumeattributesclasses",
+    verbs: [...cached, "update"],
+    reason: "classes of attributes stay while claims name them",
+  },
+  {
+    group: storage,
+    resource: "csistoragecapacities",
+    verbs: cached,
+    reason: "whether a driver has room where a pod is to run",
+  },
   { group: storage, resource: "csidrivers", verbs: [...cached, "get"], reason: "whether a driver attaches" },
   { group: storage, resource: "csinodes", verbs: [...cached, "get"], reason: "what nodes have migrated" },
   {

@@ -6,6 +6,7 @@
  */
 import type { PersistentVolume } from "@longshore/kube";
 import { migratedToAnnotation, provisionerFinalizer } from "@longshore/storage";
+import { inTreeDeletionFinalizer } from "@longshore/volumes";
 import { type ClusterPlugin, inTreeSource } from "../layout/plugins.ts";
 
 /** The paths at which the two differ, with both values; none: they are equal. */
@@ -26,6 +27,9 @@ const annotationsOfOrigin = new Set([
   "volume.kubernetes.io/provisioner-deletion-secret-namespace",
 ]);
 
+/** Each side keeps a volume until it has deleted the disk. */
+const deletionFinalizers = new Set([provisionerFinalizer, inTreeDeletionFinalizer]);
+
 function comparable(plugin: ClusterPlugin, { metadata, spec }: PersistentVolume): unknown {
   const source = inTreeSource(plugin, spec);
   const { claimRef, ...rest } = spec ?? {};
@@ -33,7 +37,7 @@ function comparable(plugin: ClusterPlugin, { metadata, spec }: PersistentVolume)
     ([key]) => !annotationsOfOrigin.has(key),
   );
   const finalizers = (metadata?.finalizers ?? []).filter(
-    (finalizer) => finalizer !== provisionerFinalizer && !finalizer.startsWith("external-attacher/"),
+    (finalizer) => !deletionFinalizers.has(finalizer) && !finalizer.startsWith("external-attacher/"),
   );
   return {
     annotations: Object.fromEntries(annotations),

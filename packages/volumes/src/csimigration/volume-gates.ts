@@ -27,6 +27,8 @@ export const volumeGates: Readonly<Record<string, FeatureGateSpec>> = {
   CSIMigrationPortworxComplete: off("alpha"),
   CSIMigrationRBD: off("alpha"),
   CSIMigrationRBDComplete: off("alpha"),
+  // Of a later Kubernetes, which has it on: without it a disk outlives its volume.
+  HonorPVReclaimPolicy: { default: true, stage: "beta" },
 };
 
 /** The gates of an in-tree plugin, or undefined for a plugin that cannot migrate. */

@@ -83,6 +83,7 @@ function startControllers(
     attempts: new OperationAttempts(env.clock),
     taken: new TakenVolumes(),
     clusterName: options.clusterName ?? "kubernetes",
+    honorsReclaimPolicy: options.compat === undefined && options.gates.enabled("HonorPVReclaimPolicy"),
     compat: options.compat !== undefined,
   };
   controllers.deletion = startDeletionController(context);
