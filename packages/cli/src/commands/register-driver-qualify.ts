@@ -97,7 +97,13 @@ async function qualify(flags: QualifyFlags, signal: AbortSignal): Promise<void> 
 }
 
 function mark({ verdict }: BehaviourResult): string {
-  return verdict === "driver" ? pc.green("✓") : verdict === "failed" ? pc.red("✗") : pc.yellow("?");
+  const marks = {
+    driver: pc.green("✓"),
+    failed: pc.red("✗"),
+    "not yet verifiable": pc.yellow("?"),
+    "not in-tree": pc.dim("-"),
+  } as const;
+  return marks[verdict];
 }
 
 function textOf(report: QualificationReport, reasons: readonly string[]): string {

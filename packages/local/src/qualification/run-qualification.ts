@@ -8,11 +8,11 @@
  *
  * Source: in-tree to CSI migration design, testing and feature parity.
  */
-import { type PersistentVolume, type Pod, resources, type Stored } from "@longshore/kube";
+import { type PersistentVolume, type Pod, resources, type Stored, type Volume } from "@longshore/kube";
 import { crossingSubject, runCrossing } from "@longshore/migration";
 import { errorChain, foreignText, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
-import { translateInTreePVToCSI } from "@longshore/translation";
+import { translateInTreeInlineVolumeToCSI, translateInTreePVToCSI } from "@longshore/translation";
 import type { ObservedCluster } from "../cluster/observed-cluster.ts";
 import type { DriverCall } from "../layout/driver-calls.ts";
 import {
@@ -24,10 +24,10 @@ import {
   pluginsNamed,
 } from "../layout/plugins.ts";
 import { acknowledgedRecords, lostRecords } from "../records/records.ts";
-import { claimVolume, namespace, type PodWork, volumePod } from "../records/volume-pod.ts";
+import { claimVolume, namespace, type PodWork, volumeName, volumePod } from "../records/volume-pod.ts";
 import { isPodReady } from "../workloads/is-pod-ready.ts";
 import { claimOf } from "./claim-of.ts";
-import { evidenceFor } from "./evidence.ts";
+import { absentInTree, evidenceFor } from "./evidence.ts";
 import { differencesOfVolumes } from "./parity.ts";
 import type { Behaviour, BehaviourResult, QualificationReport } from "./qualification-report.ts";
 
@@ -147,8 +147,7 @@ class Gate {
     await this.#behaviour("topology", async (signal) => {
       const zone = this.#cluster.config.nodes.at(-1)?.zone ?? "";
       const pv = await this.#provision("placed", zone, signal);
-      const [term] = pv.spec?.nodeAffinity?.required?.nodeSelectorTerms ?? [];
-      const zones = term?.matchExpressions?.flatMap(({ values }) => values ?? []) ?? [];
+      const zones = zonesOf(pv);
       if (!zones.includes(zone)) {
         throw new BehaviourError(
           `its pod must run in ${zone}, but PersistentVolume ${pv.metadata.name} is bound to ${zones.join(", ") || "no zone"}`,
@@ -231,11 +230,16 @@ class Gate {
     behaviour: Behaviour,
     work: (signal: AbortSignal) => Promise<readonly [detail: string, volumeId: string]>,
   ): Promise<void> {
+    const absent = absentInTree(this.#plugin)[behaviour];
+    if (absent !== undefined) {
+      return this.#note({ behaviour, verdict: "not in-tree", calls: [], detail: absent, ms: 0 });
+    }
     const startMs = this.#env.clock.monotonicMs();
     const elapsed = () => Math.round(this.#env.clock.monotonicMs() - startMs);
     try {
       const [detail, volumeId] = await this.within(behaviour, work);
-      const { calls, missing } = evidenceFor(behaviour, volumeId, await this.#cluster.driverCalls());
+      const answered = await this.#cluster.driverCalls();
+      const { calls, missing } = evidenceFor(behaviour, volumeId, answered, this.#plugin);
       const isProven = missing.length === 0;
       this.#note({
         behaviour,
@@ -381,10 +385,7 @@ class Gate {
       signal,
     );
 
-    const [zone] =
-      pv.spec?.nodeAffinity?.required?.nodeSelectorTerms[0]?.matchExpressions?.flatMap(
-        ({ values }) => values ?? [],
-      ) ?? [];
+    const [zone] = zonesOf(pv);
     const volume = inlineVolume(this.#plugin, pv.spec);
     if (volume === undefined) throw new BehaviourError(`PersistentVolume ${pvName} is not an in-tree one`);
     const pod = await this.#write(
@@ -393,10 +394,12 @@ class Gate {
     );
     const attachments = await kube.list(resources.volumeAttachments, { signal });
     const own = attachments.items.find(({ spec }) => spec.source.inlineVolumeSpec !== undefined);
-    if (own === undefined) throw new BehaviourError("its VolumeAttachment carries no inlineVolumeSpec");
+    if (own === undefined && this.#plugin.csiDriver.attachRequired !== false) {
+      throw new BehaviourError("its VolumeAttachment carries no inlineVolumeSpec");
+    }
     await this.#removePod("inline", signal);
     await this.#adoptAndDelete(pv, signal);
-    return [`pod inline on ${pod.spec?.nodeName} names ${inTreeHandle(pv.spec)}`, idOf(pv)];
+    return [`pod inline on ${pod.spec?.nodeName} names ${inTreeHandle(pv.spec)}`, inlineIdOf(volume)];
   }
 
   /** Makes a volume of the disk once more, released and to be deleted, so that nothing is left behind. */
@@ -460,4 +463,17 @@ function timeOf(event: { readonly lastTimestamp?: string; readonly eventTime?: s
 /** The id that the driver knows the volume by. */
 function idOf(pv: PersistentVolume): string {
   return (translateInTreePVToCSI(pv) as PersistentVolume).spec?.csi?.volumeHandle ?? "";
+}
+
+/** The id by which the driver knows a volume that a pod names itself. */
+function inlineIdOf(volume: Omit<Volume, "name">): string {
+  const { spec } = translateInTreeInlineVolumeToCSI({ name: volumeName, ...volume }, namespace);
+  return spec?.csi?.volumeHandle ?? "";
+}
+
+/** The zones in which a pod can use the volume; none: all. */
+function zonesOf({ spec }: PersistentVolume): readonly string[] {
+  const [term] = spec?.nodeAffinity?.required?.nodeSelectorTerms ?? [];
+  const ofZones = term?.matchExpressions?.filter(({ key }) => key.endsWith("/zone")) ?? [];
+  return ofZones.flatMap(({ values }) => values ?? []);
 }
