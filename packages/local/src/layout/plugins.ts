@@ -253,7 +253,7 @@ function subjectNamed(name: string) {
     return crossingSubject(name);
   } catch (error) {
     if (!(error instanceof UnknownPluginError)) throw error;
-    throw new UnknownPluginError(`${error.message}, ${everyPlugin}`, { cause: error });
+    throw new UnknownPluginError(`${error.message}, ${everyPlugin}`);
   }
 }
 
