@@ -38,8 +38,10 @@ export {
   createMigratedPluginManager,
   gateDependencyWarnings,
   type MigratedPluginManager,
+  registeredInTreePlugins,
   SpecTranslationError,
   volumeGates,
+  volumeGatesFor,
 } from "./csimigration/index.ts";
 export { DanglingAttachError, DeletedVolumeInUseError } from "./framework/controller-errors.ts";
 export {
@@ -93,6 +95,7 @@ export type {
   VolumeOptions,
   VolumePlugin,
 } from "./framework/volume-plugin.ts";
+export { hasAttachLimits } from "./framework/volume-plugin.ts";
 export type { VolumeSpec } from "./framework/volume-spec.ts";
 export {
   type MountedVolume,
@@ -103,6 +106,8 @@ export {
   type NodeVolumesOptions,
   type NodeVolumesStatus,
   PodVolumesError,
+  SubPathError,
+  type SubPathUse,
   startNodeVolumes,
 } from "./node/index.ts";
 export {
@@ -111,3 +116,5 @@ export {
   awsEbsPlugin,
 } from "./plugins/aws-ebs/aws-ebs-plugin.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";
+export { type InTreePluginsOptions, inTreePlugins } from "./plugins/in-tree-plugins.ts";
+export { podVolumePlugins } from "./plugins/pod-volume-plugins.ts";

@@ -1,5 +1,5 @@
 /** The in-tree plugins of a local cluster's controllers and nodes. */
-import { awsEbsPlugin, type CloudProvider, type DiskCloud, type VolumePlugin } from "@longshore/volumes";
+import { type CloudProvider, type DiskCloud, inTreePlugins, type VolumePlugin } from "@longshore/volumes";
 import type { PluginName } from "../layout/plugins.ts";
 
 /** Those of these names, not initialised, each bound to the cloud of its provider. */
@@ -8,5 +8,5 @@ export function inTreePluginsOf(
   cloudFor: (provider: CloudProvider) => DiskCloud,
 ): readonly VolumePlugin[] {
   const wanted = new Set(names.map((name) => `kubernetes.io/${name}`));
-  return [awsEbsPlugin({ cloud: cloudFor("aws-ebs") })].filter(({ pluginName }) => wanted.has(pluginName));
+  return inTreePlugins({ cloudFor }).filter(({ pluginName }) => wanted.has(pluginName));
 }

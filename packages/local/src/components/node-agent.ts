@@ -5,6 +5,9 @@ import {
   type CloudProvider,
   csiPlugin,
   type DiskCloud,
+  hasAttachLimits,
+  podVolumePlugins,
+  type VolumePlugin,
   volumeGates,
 } from "@longshore/volumes";
 import { type KubeletEnv, startKubelet } from "../kubelet/kubelet.ts";
@@ -49,6 +52,7 @@ export function startNodeAgent(env: NodeAgentEnv, options: NodeAgentOptions): Co
   const gates = featureGates(volumeGates, options.gates);
   const cloudFor = (provider: CloudProvider) =>
     env.cloudFor({ path: "in-tree", component: `kubelet/${options.nodeName}`, provider });
+  const inTree = inTreePluginsOf(options.plugins ?? defaultPlugins, cloudFor);
   return startKubelet(env, {
     identity: {
       nodeName: options.nodeName,
@@ -56,15 +60,26 @@ export function startNodeAgent(env: NodeAgentEnv, options: NodeAgentOptions): Co
       zone: options.zone,
       region: options.region,
       featureGates: formatFeatureGates(gates.values),
-      volumeLimits: { "attachable-volumes-aws-ebs": options.ebsLimit ?? 39 },
+      volumeLimits: volumeLimitsOf(inTree, options),
     },
     rootDir: options.rootDir,
     ...(options.deviceDir === undefined ? {} : { deviceDir: options.deviceDir }),
     logDir: options.logDir,
     gates,
-    plugins: [
-      ...inTreePluginsOf(options.plugins ?? defaultPlugins, cloudFor),
-      csiPlugin({ connector: env.connector }),
-    ],
+    plugins: [...inTree, csiPlugin({ connector: env.connector }), ...podVolumePlugins()],
   });
+}
+
+const ebsLimitKey = "attachable-volumes-aws-ebs";
+
+/** How many volumes of each plugin the node can have, by resource name; of EBS as many as the options say. */
+function volumeLimitsOf(
+  plugins: readonly VolumePlugin[],
+  { ebsLimit }: NodeAgentOptions,
+): Readonly<Record<string, number>> {
+  const limits = plugins
+    .filter(hasAttachLimits)
+    .map((plugin) => plugin.getVolumeLimits({ instanceType: "" }));
+  const all: Readonly<Record<string, number>> = Object.assign({}, ...limits);
+  return ebsLimit !== undefined && ebsLimitKey in all ? { ...all, [ebsLimitKey]: ebsLimit } : all;
 }

@@ -13,6 +13,8 @@ export interface SandboxMount {
   /** Where the container sees it. */
   readonly mountPath: string;
   readonly readOnly: boolean;
+  /** The part of the volume that the container sees; it is bound to `hostPath` before the container starts. */
+  readonly subPath?: string;
 }
 
 /** A pod, ready to run. */

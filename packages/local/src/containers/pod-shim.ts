@@ -7,7 +7,16 @@
  * ever created in the machine's own root; volumes are bound into it at their mount paths.
  */
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { backoffMs, systemClock } from "@longshore/runtime/basics";
@@ -144,11 +153,18 @@ function buildRoot(podDir: string, sandbox: PodSandbox): string {
   for (const mount of sandbox.mounts) {
     // As the container will see it: a link to an absolute path must not lead into the machine's own root.
     const target = pathInRoot(root, mount.mountPath);
-    mkdirSync(target, { recursive: true });
+    makeMountPoint(mount.hostPath, target);
     run("mount", ["--bind", mount.hostPath, target]);
     if (mount.readOnly) run("mount", ["-o", "remount,bind,ro", target]);
   }
   return root;
+}
+
+/** A place of the same kind as what is bound to it: a part of a volume may be a file. */
+function makeMountPoint(source: string, target: string): void {
+  const isDirectory = statSync(source).isDirectory();
+  mkdirSync(isDirectory ? target : dirname(target), { recursive: true });
+  if (!isDirectory && !existsSync(target)) writeFileSync(target, "");
 }
 
 /** The fallback where the kernel refuses the overlay: read-only binds of what programs need. */

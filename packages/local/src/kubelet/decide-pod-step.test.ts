@@ -35,7 +35,7 @@ const reported = (state: PodState, over: { metadata?: object; spec?: object } = 
   const pod = aPod(over);
   return { ...pod, status: statusOf(pod, state) };
 };
-const mounted = new Map([["data", { path: "/n/v", readOnly: false }]]);
+const mounted = new Map([["data", { path: "/n/v", readOnly: false, volumeName: "pv" }]]);
 const error = new Error("no");
 
 describe("a pod that is wanted", () => {

@@ -1,7 +1,8 @@
 import type { Node, Pod, Stored } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
 import { nodeStatusOf, registeredNode, statusDiffers } from "./node-object.ts";
-import { PodSpecError, sandboxOf } from "./pod-sandbox.ts";
+import { sandboxOf } from "./pod-sandbox.ts";
+import { PodSpecError } from "./pod-spec-error.ts";
 import { podStatusOf, restarts } from "./pod-status.ts";
 
 const now = new Date("2026-01-01T00:00:00Z");
@@ -46,7 +47,7 @@ describe("podStatusOf", () => {
 });
 
 describe("sandboxOf", () => {
-  const mounted = new Map([["data", { path: "/n/v", readOnly: false }]]);
+  const mounted = new Map([["data", { path: "/n/v", readOnly: false, volumeName: "pv" }]]);
   it("joins command, environment and mounts", () => {
     const pod = aPod({
       args: ["$(LONGSHORE_MOUNT_DATA)"],
@@ -67,10 +68,26 @@ describe("sandboxOf", () => {
       logFile: "/logs/ns_p_u/c.log",
     });
   });
+  it.each<[mount: object, subPath: string | undefined]>([
+    [{ subPath: "a/b" }, "a/b"],
+    [{ subPath: "" }, undefined],
+    [{ subPath: "./" }, undefined],
+    [{ subPathExpr: "of/$(NAME)/$$(NAME)" }, "of/p/$(NAME)"],
+    [{}, undefined],
+  ])("the part of a volume that %j means", (mount, subPath) => {
+    const env = [{ name: "NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } }];
+    const pod = aPod({ env, volumeMounts: [{ name: "data", mountPath: "/data", ...mount }] });
+    expect(sandboxOf(pod, mounted, "/logs").mounts[0]?.subPath).toBe(subPath);
+  });
   for (const [what, spec] of [
     ["a mount path that climbs out", { volumeMounts: [{ name: "data", mountPath: "/data/../etc" }] }],
     ["a relative mount path", { volumeMounts: [{ name: "data", mountPath: "data" }] }],
-    ["a sub-path", { volumeMounts: [{ name: "data", mountPath: "/data", subPath: "x" }] }],
+    ["a sub-path that climbs out", { volumeMounts: [{ name: "data", mountPath: "/d", subPath: "x/../.." }] }],
+    ["an absolute sub-path", { volumeMounts: [{ name: "data", mountPath: "/d", subPath: "/x" }] }],
+    [
+      "a sub-path with a variable that the container does not have",
+      { volumeMounts: [{ name: "data", mountPath: "/d", subPathExpr: "$(NO)/x" }] },
+    ],
     ["a volume that is not mounted", { volumeMounts: [{ name: "other", mountPath: "/data" }] }],
     ["a container without a command", { command: [] }],
   ] as const) {

@@ -22,6 +22,7 @@ import type { ContainerRestarts } from "./container-restarts.ts";
 import type { NodePod, PodObservation, PodPass, PodStep } from "./decide-pod-step.ts";
 import { isWanted, podByUID } from "./node-pods.ts";
 import { sandboxOf } from "./pod-sandbox.ts";
+import { withSubPaths } from "./sub-paths.ts";
 import type { VolumeWaits } from "./volume-waits.ts";
 
 /** What the actions need. */
@@ -29,7 +30,7 @@ export interface PodParts {
   readonly clock: Clock;
   readonly kube: KubeClient;
   readonly runtime: PodRuntime;
-  readonly volumes: Pick<NodeVolumes, "mountedVolumes" | "podVolumesGone">;
+  readonly volumes: Pick<NodeVolumes, "mountedVolumes" | "bindSubPath" | "podVolumesGone">;
   readonly waits: VolumeWaits;
   readonly restarts: ContainerRestarts;
   readonly events: EventRecorder;
@@ -69,7 +70,8 @@ function startingActions(parts: PodParts): Actions<PodObservation, StartingStep>
     },
     async startContainer({ pod, mounted }, observed, { signal }) {
       try {
-        await runtime.ensureRunning(sandboxOf(pod, mounted, logDir), signal);
+        const sandbox = await withSubPaths(parts.volumes, sandboxOf(pod, mounted, logDir));
+        await runtime.ensureRunning(sandbox, signal);
         return passed(observed, { start: { kind: "started" } });
       } catch (error) {
         return passed(observed, { start: { kind: "failed", error } });

@@ -3,11 +3,8 @@ import type { Container, Pod, Stored } from "@longshore/kube";
 import type { MountedVolume } from "@longshore/volumes";
 import type { PodSandbox, SandboxMount } from "../containers/pod-runtime.ts";
 import { podLogFile } from "../containers/read-pod-logs.ts";
-
-/** The pod asks for something that this node cannot provide; the message names the field. */
-export class PodSpecError extends Error {
-  override readonly name = "PodSpecError";
-}
+import { PodSpecError } from "./pod-spec-error.ts";
+import { subPathOf } from "./sub-paths.ts";
 
 /**
  * The sandbox of a pod's container.
@@ -59,11 +56,7 @@ function mountsOf(
     if (!mount.mountPath.startsWith("/") || parts.includes("..") || mount.mountPath.includes("\0")) {
       throw new PodSpecError(`${field}.mountPath: "${mount.mountPath}" must be absolute, without ".."`);
     }
-    if (mount.subPath !== undefined || mount.subPathExpr !== undefined) {
-      throw new PodSpecError(
-        `${field}.subPath: local nodes do not support sub-paths; mount the volume whole`,
-      );
-    }
+    const subPath = subPathOf(mount, environmentOf(pod, container), field);
     const volume = mounted.get(mount.name);
     if (volume === undefined) throw new PodSpecError(`${field}.name: volume "${mount.name}" is not mounted`);
     return {
@@ -71,6 +64,7 @@ function mountsOf(
       hostPath: volume.path,
       mountPath: mount.mountPath,
       readOnly: volume.readOnly || mount.readOnly === true,
+      ...(subPath !== undefined && { subPath }),
     };
   });
 }

@@ -611,6 +611,71 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await host.readFile(`${source}/precious`)).toBe("x");
       });
 
+      test("a file system in memory is empty at first, bounded, and gone with its unmount", async () => {
+        const { m } = await directories("m");
+        const isThere = await host.mountMemory(m, { mode: 0o750, sizeBytes: megabyte });
+        expect(isThere).toBe(host.form !== "unprivileged");
+        expect(await host.isMountPoint(m)).toBe(isThere);
+        if (!isThere) return;
+        expect(await host.listMounts(m)).toMatchObject([{ source: "tmpfs", target: m, fsType: "tmpfs" }]);
+        expect((await host.stat(m))?.mode).toBe(0o750);
+        await host.writeFileAtomic(`${m}/f`, "x");
+        const much = "x".repeat(2 * megabyte);
+        expect(await codeOf(host.writeFileAtomic(`${m}/g`, much))).toBe("ENOSPC");
+        await host.unmount(m);
+        expect(await host.readDirectory(m)).toEqual([]);
+      });
+
+      test("a part of a volume is bound, as a directory or a file", async () => {
+        const { volume } = await directories("volume");
+        await host.makeDirectory(`${volume}/a/b`);
+        await host.writeFileAtomic(`${volume}/a/b/f`, "x");
+        await host.bindSubPath(volume, "a/b", `${dir}/t/0`);
+        await host.bindSubPath(volume, "a//b/./f", `${dir}/t/1`);
+        expect(await host.readFile(`${dir}/t/0/f`)).toBe("x");
+        expect(await host.readFile(`${dir}/t/1`)).toBe("x");
+        expect(await host.isMountPoint(`${dir}/t/0`)).toBe(true);
+        expect(await host.isMountPoint(`${dir}/t/1`)).toBe(true);
+        await host.bindSubPath(volume, "a/b", `${dir}/t/0`);
+        expect(await host.listMounts(`${dir}/t/0`)).toHaveLength(1);
+        await host.bindSubPath(volume, "a/b/f", `${dir}/t/0`);
+        expect(await host.listMounts(`${dir}/t/0`)).toHaveLength(1);
+        expect(await host.readFile(`${dir}/t/0`)).toBe("x");
+      });
+
+      test("missing directories of a part are made with the mode of the volume", async () => {
+        const volume = `${dir}/volume`;
+        await host.makeDirectory(volume, 0o751);
+        await host.bindSubPath(volume, "new/deep", `${dir}/t/0`);
+        expect(await host.stat(`${volume}/new/deep`)).toMatchObject({ kind: "directory", mode: 0o751 });
+        expect((await host.stat(`${volume}/new`))?.mode).toBe(0o751);
+        await host.writeFileAtomic(`${dir}/t/0/f`, "x");
+        expect(await host.readFile(`${volume}/new/deep/f`)).toBe("x");
+      });
+
+      test("links in a part are followed as long as they stay in the volume", async () => {
+        const { volume, outside } = await directories("volume", "outside");
+        await host.makeDirectory(`${volume}/a`);
+        await host.writeFileAtomic(`${volume}/a/f`, "x");
+        await host.symlink("a", `${volume}/inside`);
+        await host.symlink(outside, `${volume}/absolute`);
+        await host.symlink("../outside", `${volume}/relative`);
+        await host.symlink("nowhere", `${volume}/dangling`);
+        await host.symlink("round", `${volume}/round`);
+        await host.bindSubPath(volume, "inside", `${dir}/t`);
+        expect(await host.readFile(`${dir}/t/f`)).toBe("x");
+        const bound = (subPath: string) => codeOf(host.bindSubPath(volume, subPath, `${dir}/u`));
+        expect(await bound("absolute")).toBe("EXDEV");
+        expect(await bound("relative")).toBe("EXDEV");
+        expect(await bound("absolute/new")).toBe("EXDEV");
+        expect(await bound("dangling")).toBe("ENOENT");
+        expect(await bound("round")).toBe("ELOOP");
+        expect(await bound("a/f/below")).toBe("ENOTDIR");
+        for (const path of ["../outside", "/a", "a/../..", "", "."]) expect(await bound(path)).toBe("EINVAL");
+        expect(await host.readDirectory(outside)).toEqual([]);
+        expect(await host.isMountPoint(`${dir}/u`)).toBe(false);
+      });
+
       test("a link to a mount point names the same mount", async () => {
         const { source, m } = await directories("source", "m");
         await host.symlink(m, `${dir}/link`);

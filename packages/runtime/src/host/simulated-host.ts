@@ -21,10 +21,11 @@ import {
   type ProgramResult,
   type WriteOptions,
 } from "./host.ts";
-import { checkedPath, isAtOrBelow } from "./host-paths.ts";
+import { checkedPath, childOf, isAtOrBelow } from "./host-paths.ts";
 import { SimulatedDisks, type SimulatedLoop } from "./simulated-disks.ts";
 import { type DirectoryNode, type FileNode, SimulatedFileSystem } from "./simulated-file-system.ts";
 import { type Place, type SimulatedMount, SimulatedMounts, type Slot } from "./simulated-mounts.ts";
+import { makeSubPathTarget, namesOfSubPath } from "./sub-path-target.ts";
 import { blocksOfImage, type TreeEntry, treeImage } from "./tree-image.ts";
 
 /** What a simulated host is like. */
@@ -58,6 +59,7 @@ export class SimulatedHost implements Host {
   readonly #rootFileSystem: SimulatedFileSystem;
   #mounts: SimulatedMounts;
   #boots = 1;
+  #memories = 0;
   /** The version of each directory when it was last read, so that no change falls between two looks. */
   readonly #seen = new WeakMap<DirectoryNode, number>();
 
@@ -124,14 +126,14 @@ export class SimulatedHost implements Host {
     return node.data + "\0".repeat(node.sizeBytes - node.dataBytes);
   }
 
-  async writeFileAtomic(path: string, data: string, options: WriteOptions = {}): Promise<void> {
+  async writeFileAtomic(path: string, data: string | Uint8Array, options: WriteOptions = {}): Promise<void> {
     if (this.#lostBefore("writeFileAtomic", path)) return never();
     const slot = this.#writableSlot("writeFileAtomic", path);
     if (slot.node?.kind === "directory") throw new HostError("writeFileAtomic", path, "EISDIR");
     this.#refuseMountPoint("writeFileAtomic", slot);
     const { fileSystem } = slot.mount;
     const file = fileSystem.newFile(options.mode ?? 0o600);
-    fileSystem.setData(path, file, data);
+    fileSystem.setData(path, file, typeof data === "string" ? data : Buffer.from(data).toString("utf8"));
     if (slot.node !== undefined) fileSystem.release(slot.node);
     fileSystem.setEntry(slot.directory, slot.name, file);
     fileSystem.commit();
@@ -318,6 +320,28 @@ export class SimulatedHost implements Host {
     });
   }
 
+  async mountMemory(
+    target: string,
+    { mode, sizeBytes = 2 ** 30 }: { readonly mode: number; readonly sizeBytes?: number },
+  ): Promise<boolean> {
+    if (this.#lostBefore("mountMemory", target)) return never();
+    const at = this.#existing("mountMemory", target);
+    if (at.node.kind !== "directory") throw new HostError("mountMemory", target, "ENOTDIR");
+    const fileSystem = new SimulatedFileSystem(`${this.name}-memory-${++this.#memories}`, "tmpfs", sizeBytes);
+    fileSystem.root.mode = mode;
+    this.#mounts.add({
+      parent: at.mount,
+      mountPoint: at.node,
+      fileSystem,
+      root: fileSystem.root,
+      source: "tmpfs",
+      target: at.path,
+      readOnly: false,
+      release: () => {},
+    });
+    return true;
+  }
+
   async bindMount(
     source: string,
     target: string,
@@ -342,6 +366,15 @@ export class SimulatedHost implements Host {
       readOnly,
       release: loop === undefined ? () => {} : this.disks.use(this.name, fileSystem, readOnly, loop.path),
     });
+  }
+
+  async bindSubPath(root: string, subPath: string, target: string): Promise<void> {
+    if (this.#lostBefore("bindSubPath", target)) return never();
+    const { path, node } = this.#below(this.#existing("bindSubPath", root), namesOfSubPath(subPath));
+    const kind = node.kind === "directory" ? "directory" : "file";
+    if (!(await makeSubPathTarget(this, target, { inode: node.inode, kind }))) {
+      await this.bindMount(path, target);
+    }
   }
 
   async unmount(target: string): Promise<void> {
@@ -568,6 +601,19 @@ export class SimulatedHost implements Host {
     const { mount, directory, name, node } = this.#writableSlot("makeDirectory", path);
     if (node !== undefined) throw new HostError("makeDirectory", path, "EEXIST");
     mount.fileSystem.setEntry(directory, name, mount.fileSystem.newDirectory(mode));
+  }
+
+  /** What is at these names below the place; missing directories are made. */
+  #below(root: Place, names: readonly string[]): Place {
+    let at = root;
+    for (const name of names) {
+      const path = childOf(at.path, name);
+      if (at.node.kind !== "directory") throw new HostError("bindSubPath", path, "ENOTDIR");
+      if (this.#find("bindSubPath", path, false) === undefined) this.#makeDirectory(path, root.node.mode);
+      at = this.#existing("bindSubPath", path);
+      if (!isAtOrBelow(at.path, root.path)) throw new HostError("bindSubPath", path, "EXDEV");
+    }
+    return at;
   }
 
   #loopOf(operation: string, device: string): SimulatedLoop {

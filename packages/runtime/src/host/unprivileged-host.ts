@@ -21,6 +21,8 @@ import { checkedPath, isAtOrBelow } from "./host-paths.ts";
 import { chownTree } from "./node-chown-tree.ts";
 import * as files from "./node-files.ts";
 import { runProgram } from "./node-programs.ts";
+import { openBelow } from "./node-sub-path.ts";
+import { makeSubPathTarget, namesOfSubPath } from "./sub-path-target.ts";
 import { hostStep, isMissing } from "./to-host-error.ts";
 import { blocksOfImage } from "./tree-image.ts";
 import * as devices from "./unprivileged-devices.ts";
@@ -50,7 +52,11 @@ class UnprivilegedHost implements Host {
     return files.readText(checkedPath("readFile", path));
   }
 
-  async writeFileAtomic(path: string, data: string, options: { readonly mode?: number } = {}): Promise<void> {
+  async writeFileAtomic(
+    path: string,
+    data: string | Uint8Array,
+    options: { readonly mode?: number } = {},
+  ): Promise<void> {
     const checked = await this.#writable("writeFileAtomic", path);
     await this.#refuseMountPoint("writeFileAtomic", checked);
     await files.writeAtomic(checked, data, options.mode ?? 0o600);
@@ -167,6 +173,11 @@ class UnprivilegedHost implements Host {
     });
   }
 
+  async mountMemory(target: string): Promise<boolean> {
+    checkedPath("mountMemory", target);
+    return false;
+  }
+
   async bindMount(
     source: string,
     target: string,
@@ -190,6 +201,23 @@ class UnprivilegedHost implements Host {
       // A device bound to a file is a raw block volume: what can be written there is the backing file.
       const link = isDevice ? (devices.backingFileOf(real) ?? real) : real;
       await this.#mount("bindMount", target, { source: isWhole ? device : real, fsType, readOnly, link });
+    });
+  }
+
+  async bindSubPath(root: string, subPath: string, target: string): Promise<void> {
+    const below = checkedPath("bindSubPath", root);
+    const to = checkedPath("bindSubPath", target);
+    const names = namesOfSubPath(subPath);
+    await hostStep("bindSubPath", target, async () => {
+      const { handle, path } = await openBelow(below, names);
+      try {
+        const stat = await handle.stat({ bigint: true });
+        const kind = stat.isDirectory() ? "directory" : "file";
+        if (await makeSubPathTarget(this, to, { inode: `${stat.dev}:${stat.ino}`, kind })) return;
+        await this.bindMount(path, to);
+      } finally {
+        await handle.close();
+      }
     });
   }
 

@@ -1,6 +1,7 @@
 /** What a volume plugin is given of its surroundings. Source: docs/behaviour/volume-plugins.md 3. */
 import type { CSIDriver, CSINode, KubeClient, Stored, VolumeAttachment } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
+import type { PodSources } from "./pod-sources.ts";
 
 /** Common to all hosts. */
 export interface VolumeHost extends RuntimeEnv {
@@ -21,6 +22,8 @@ export interface KubeletVolumeHost {
   /** Where the providers' names of devices are; default `/dev`. */
   readonly deviceDir?: string;
   readonly host: Host;
+  /** What volumes are made from besides disks; set while the node agent runs. */
+  readonly sources?: PodSources;
   /** Blocks NodeReady with this reason while not undefined. */
   setKubeletError(reason: string | undefined): void;
 }
@@ -38,6 +41,8 @@ export const kubeletPaths = {
   podVolumesDir: (root: string, podUID: string) => `${root}/pods/${podUID}/volumes`,
   podVolumeDir: (root: string, podUID: string, pluginName: string, volumeName: string) =>
     `${root}/pods/${podUID}/volumes/${escapeQualifiedName(pluginName)}/${volumeName}`,
+  podSubPathsDir: (root: string, podUID: string, volumeName: string) =>
+    `${root}/pods/${podUID}/volume-subpaths/${volumeName}`,
   registrationDir: (root: string) => `${root}/plugins_registry`,
   csiSocket: (root: string, driverName: string) => `${root}/plugins/${driverName}/csi.sock`,
 } as const;

@@ -32,6 +32,8 @@ export interface VolumePlugin {
   constructVolumeSpec(volumeName: string, mountPath: string): Promise<VolumeSpec>;
   /** Whether the `mountOptions` of a StorageClass may be given to its volumes. */
   supportsMountOption(): boolean;
+  /** Whether the volume is set up again when labels or annotations of its pod change; left out: none is. */
+  requiresRemount?(spec: VolumeSpec): boolean;
 }
 
 /** Has volumes that are attached to a node before it mounts them. */
@@ -243,8 +245,9 @@ export interface Attacher extends DeviceMounter {
    * driver needs no attach). Has no deadline of its own.
    *
    * @param devicePath what the controller has reported in the Node's `status.volumesAttached`
+   * @param pod that waits for the volume: the secret of an inline volume is in its namespace
    */
-  waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal): Promise<string>;
+  waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal, pod?: Pod): Promise<string>;
 }
 
 /** Attaches by calls to the provider. */
@@ -310,9 +313,22 @@ export interface BlockVolumePlugin extends VolumePlugin {
   constructBlockVolumeSpec(podUID: string, volumeName: string, mapPath: string): Promise<VolumeSpec>;
 }
 
+/** A volume that the plugin has mounted for the whole node. */
+export interface GlobalMount {
+  /** Good for unmounting only. */
+  readonly spec: VolumeSpec;
+  readonly deviceMountPath: string;
+}
+
+/** Can say what it has mounted for the whole node, so that an agent that starts finds what no pod has any more. */
+export interface GlobalMountsVolumePlugin extends DeviceMountableVolumePlugin {
+  /** From what lies on disk alone. */
+  listGlobalMounts(): Promise<readonly GlobalMount[]>;
+}
+
 /** Says how many of its volumes a node can have. */
 export interface VolumePluginWithAttachLimits extends VolumePlugin {
-  /** Limits by resource name, e.g. `attachable-volumes-gce-pd`. @throws when the node is none of the plugin's provider */
+  /** Limits by resource name, e.g. `attachable-volumes-gce-pd`. @throws when the node belongs to another provider */
   getVolumeLimits(node: { readonly instanceType: string }): Readonly<Record<string, number>>;
   /** The resource name that the volume counts against. */
   volumeLimitKey(spec: VolumeSpec): string;
@@ -340,6 +356,9 @@ export const isNodeExpandable = (p: VolumePlugin): p is NodeExpandableVolumePlug
 /** Whether the plugin has block volumes. */
 export const isBlockVolumePlugin = (p: VolumePlugin): p is BlockVolumePlugin =>
   has(p, "newBlockVolumeMapper");
+/** Whether the plugin can list what it has mounted for the whole node. */
+export const listsGlobalMounts = (p: VolumePlugin): p is GlobalMountsVolumePlugin =>
+  has(p, "listGlobalMounts");
 /** Whether the plugin says how many of its volumes a node can have. */
 export const hasAttachLimits = (p: VolumePlugin): p is VolumePluginWithAttachLimits =>
   has(p, "getVolumeLimits");

@@ -51,7 +51,12 @@ describe("an in-tree EBS volume", () => {
     await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
     expect(await world.mounts()).toEqual([globalMount("vol-1"), bound(uid, "vol-1")]);
     expect(agent.volumes.mountedVolumes(uid)).toEqual(
-      new Map([["data-vol-1", { path: `${rootDir}/${bound(uid, "vol-1")}`, readOnly: false }]]),
+      new Map([
+        [
+          "data-vol-1",
+          { path: `${rootDir}/${bound(uid, "vol-1")}`, readOnly: false, volumeName: "pv-vol-1" },
+        ],
+      ]),
     );
     await world.deletePod("p");
     await world.until("gone", () => agent.volumes.podVolumesGone(uid));

@@ -26,6 +26,7 @@ import {
   TaskGroup,
 } from "@longshore/runtime";
 import { uncertainVolumesOf } from "@longshore/storage";
+import type { PodSources } from "../framework/pod-sources.ts";
 import type { ContainerRuntime } from "../framework/ports.ts";
 import type { VolumeHost } from "../framework/volume-host.ts";
 import type { VolumePlugin } from "../framework/volume-plugin.ts";
@@ -37,6 +38,8 @@ import { NodeMigration } from "./migration/node-migration.ts";
 import { PathsInForce } from "./migration/paths-in-force.ts";
 import { csiRegistrationHandler } from "./registration/csi-registration-handler.ts";
 import { startPluginRegistration } from "./registration/plugin-registration.ts";
+import { NodePodSources } from "./sources/node-pod-sources.ts";
+import { type SubPathUse, subPathError } from "./volume-manager/sub-paths.ts";
 import { VolumeManager } from "./volume-manager/volume-manager.ts";
 
 /** The seams of the node agent's volume side. */
@@ -67,6 +70,8 @@ export interface MountedVolume {
   /** Where it is mounted on the node. */
   readonly path: string;
   readonly readOnly: boolean;
+  /** Name of the volume's directory in the pod: that of the PersistentVolume, or the pod's own name of an inline volume. */
+  readonly volumeName: string;
 }
 
 /** What the shell writes into the Node's status. */
@@ -94,6 +99,11 @@ export interface NodeVolumes extends Component {
   waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal): Promise<void>;
   /** Volumes of the pod that are certainly mounted, by the names in the pod's spec. */
   mountedVolumes(podUID: string): ReadonlyMap<string, MountedVolume>;
+  /**
+   * Binds a part of a mounted volume for one mount of a container; returns where the node has it. Idempotent. It goes with
+   * the volume. @throws SubPathError
+   */
+  bindSubPath(podUID: string, use: SubPathUse): Promise<string>;
   /** True once nothing of the pod's volumes is mounted or may be mounted on this node. */
   podVolumesGone(podUID: string): boolean;
   /** What is to be posted in the Node's status, as of now. */
@@ -123,6 +133,7 @@ class RunningNodeVolumes implements NodeVolumes {
   readonly #events: EventRecorder;
   readonly #node: Informer<Node>;
   readonly #csiNode: CsiNodeWriter;
+  readonly #sources: NodePodSources;
   readonly #paths: PathsInForce;
   readonly #migration: NodeMigration;
   readonly #parts: Component[];
@@ -141,12 +152,13 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#events = createEventRecorder(env, { component: "kubelet", host: nodeName });
     this.#node = startInformer(env, resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
     this.#csiNode = new CsiNodeWriter(env, nodeName);
+    this.#sources = new NodePodSources(env, (volume, podUID) => this.#running?.remount(volume, podUID));
     const onChange = () => this.#statusChanged();
     this.#paths = new PathsInForce(options.gates);
     const { rootDir } = options;
     const parts = { paths: this.#paths, csiNode: this.#csiNode, events: this.#events };
     this.#migration = new NodeMigration({ ...env, nodeName, rootDir, ...parts, onChange });
-    this.#parts = [this.#migration, this.#events, this.#node];
+    this.#parts = [this.#migration, this.#events, this.#node, this.#sources];
     this.#manager = this.#start();
   }
 
@@ -154,7 +166,7 @@ class RunningNodeVolumes implements NodeVolumes {
     const env = this.#env;
     const { nodeName, rootDir } = this.#options;
     const plugins = await createVolumePluginManager(
-      volumeHostOf(env, this.#options, this),
+      volumeHostOf(env, this.#options, this, this.#sources),
       this.#options.plugins,
     );
     if (this.#tasks.signal.aborted) return undefined;
@@ -167,6 +179,7 @@ class RunningNodeVolumes implements NodeVolumes {
         paths: this.#paths,
         events: this.#events,
         csiDrivers,
+        onVolumeForgotten: (uniqueName) => this.#sources.release(uniqueName),
         cachedNode: () => this.#node.get(nodeName),
       },
       { nodeName, rootDir, onChange: () => this.#statusChanged() },
@@ -218,6 +231,11 @@ class RunningNodeVolumes implements NodeVolumes {
 
   mountedVolumes(podUID: string): ReadonlyMap<string, MountedVolume> {
     return this.#running?.mountedVolumes(podUID) ?? new Map();
+  }
+
+  async bindSubPath(podUID: string, use: SubPathUse): Promise<string> {
+    if (this.#running === undefined) throw subPathError(use, "the volume is not mounted");
+    return this.#running.bindSubPath(podUID, use);
   }
 
   podVolumesGone(podUID: string): boolean {
@@ -277,6 +295,7 @@ function volumeHostOf(
   env: NodeVolumesEnv,
   { nodeName, rootDir, deviceDir }: NodeVolumesOptions,
   agent: Pick<RunningNodeVolumes, "setKubeletError">,
+  sources: PodSources,
 ): VolumeHost {
   return {
     ...env,
@@ -287,6 +306,7 @@ function volumeHostOf(
       rootDir,
       ...(deviceDir === undefined ? {} : { deviceDir }),
       host: env.host,
+      sources,
       setKubeletError: (reason) => agent.setKubeletError(reason),
     },
   };

@@ -32,7 +32,7 @@ import { backoffMs, type Component, type FeatureGates, TaskGroup } from "@longsh
 import {
   createMigratedPluginManager,
   type MigratedPluginManager,
-  withoutCompletedPlugins,
+  registeredInTreePlugins,
 } from "../../csimigration/migrated-plugin-manager.ts";
 import { gateDependencyWarnings, withForcedMigration } from "../../csimigration/volume-gates.ts";
 import { operationBackoff } from "../../framework/operation-backoff.ts";
@@ -225,7 +225,7 @@ class AttachDetachController implements Component {
         volumeAttachment: (name: string) => this.#caches.attachments.get(name),
       },
     };
-    return createVolumePluginManager(host, withoutCompletedPlugins(plugins, migration));
+    return createVolumePluginManager(host, registeredInTreePlugins(plugins, migration));
   }
 
   /** The pod is pending until it is decided; its end may be what a detach has waited for. */

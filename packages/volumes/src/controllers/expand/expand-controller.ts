@@ -17,7 +17,7 @@ import {
 import type { Component, FeatureGates } from "@longshore/runtime";
 import {
   createMigratedPluginManager,
-  withoutCompletedPlugins,
+  registeredInTreePlugins,
 } from "../../csimigration/migrated-plugin-manager.ts";
 import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import { createVolumePluginManager } from "../../framework/volume-plugin-manager.ts";
@@ -42,8 +42,8 @@ export function startExpandController(given: ExpandEnv, options: ExpandOptions):
   const claims = env.informers.of(resources.persistentVolumeClaims);
   scope.spawn(async () => {
     const migration = createMigratedPluginManager(options.gates);
-    const completed = withoutCompletedPlugins(env.plugins, migration);
-    const plugins = await createVolumePluginManager(controllerVolumeHost(env), completed);
+    const registered = registeredInTreePlugins(env.plugins, migration);
+    const plugins = await createVolumePluginManager(controllerVolumeHost(env), registered);
     scope.own(...startWorking({ env, claims, plugins, migration }));
   });
   return scope;

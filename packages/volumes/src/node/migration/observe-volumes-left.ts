@@ -8,10 +8,10 @@ import type { Host } from "@longshore/runtime";
 import { attachmentName, csiUniqueVolumeName, uncertainVolumesOf } from "@longshore/storage";
 import { splitUniqueName, uniqueNameOf } from "../../framework/unique-volume-name.ts";
 import { escapeQualifiedName, kubeletPaths } from "../../framework/volume-host.ts";
-import { globalMountsDirectory, volumeIDOfGlobalMount } from "../../plugins/aws-ebs/ebs-global-mount.ts";
-import { awsEbsPluginName } from "../../plugins/aws-ebs/ebs-volume-id.ts";
 import { csiPluginName, parseCsiVolumeName } from "../../plugins/csi/csi-names.ts";
 import { readVolData, type VolData } from "../../plugins/csi/vol-data.ts";
+import { globalMountsDirectory, volumeNameOfGlobalMount } from "../../plugins/disk/global-directories.ts";
+import { inTreeDisks } from "../../plugins/in-tree-plugins.ts";
 import type { PluginNames } from "../volume-manager/managed-volumes.ts";
 import type { VolumePath } from "../volume-manager/volume-paths.ts";
 
@@ -143,12 +143,13 @@ async function csiVolumeDirectories(env: VolumesLeftEnv) {
 /** Names of in-tree volumes of the plugin that have a directory in a pod or a global mount. */
 async function inTreeVolumesOnDisk(env: VolumesLeftEnv, inTreeName: string): Promise<readonly string[]> {
   const names = await podVolumeDirectories(env, inTreeName);
-  if (inTreeName !== awsEbsPluginName) return names;
-  const mounts = await env.host.listMounts(globalMountsDirectory(env.rootDir));
-  const mounted = mounts
-    .map(({ target }) => volumeIDOfGlobalMount(env.rootDir, target))
-    .filter((id): id is string => id !== undefined)
-    .map((id) => uniqueNameOf(inTreeName, id));
+  const disks = inTreeDisks.find(({ pluginName }) => pluginName === inTreeName);
+  if (disks === undefined) return names;
+  const mounted: string[] = [];
+  for (const { target } of await env.host.listMounts(globalMountsDirectory(env.rootDir, disks))) {
+    const volumeName = await volumeNameOfGlobalMount(env.host, env.rootDir, disks, target);
+    if (volumeName !== undefined) mounted.push(uniqueNameOf(inTreeName, volumeName));
+  }
   return [...names, ...mounted];
 }
 

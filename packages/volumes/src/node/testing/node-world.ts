@@ -25,6 +25,7 @@ import { attachmentName, migratedPluginsAnnotation } from "@longshore/storage";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
+import { podVolumePlugins } from "../../plugins/pod-volume-plugins.ts";
 import { type NodeVolumes, startNodeVolumes } from "../node-volumes.ts";
 import { type TestDriver, testDriver } from "./test-driver.ts";
 
@@ -140,7 +141,7 @@ export class NodeWorld {
         nodeName,
         rootDir,
         gates: featureGates(volumeGates, gates),
-        plugins: [awsEbsPlugin(), csiPlugin({ connector: alive(this.csi) })],
+        plugins: [awsEbsPlugin(), csiPlugin({ connector: alive(this.csi) }), ...podVolumePlugins()],
         onStatusChanged: () => void post(),
       },
     );

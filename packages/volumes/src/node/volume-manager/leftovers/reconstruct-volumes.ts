@@ -4,14 +4,11 @@
  * is not is unmounted. Source: docs/behaviour/node-agent.md 9, in the way of its "later releases".
  */
 import { errorChain, type Host, type Logger } from "@longshore/runtime";
-import { uniqueNameOf } from "../../../framework/unique-volume-name.ts";
+import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import { kubeletPaths, unescapeQualifiedName } from "../../../framework/volume-host.ts";
-import { isAttachable, isDeviceMountable, type VolumePlugin } from "../../../framework/volume-plugin.ts";
+import { isAttachable, listsGlobalMounts, type VolumePlugin } from "../../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
-import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
-import { ebsSpecOfVolumeID } from "../../../plugins/aws-ebs/aws-ebs-node-half.ts";
-import { globalMountsDirectory, volumeIDOfGlobalMount } from "../../../plugins/aws-ebs/ebs-global-mount.ts";
-import { awsEbsPluginName } from "../../../plugins/aws-ebs/ebs-volume-id.ts";
+import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import { csiPluginName } from "../../../plugins/csi/csi-names.ts";
 import { specOfVolData } from "../../../plugins/csi/csi-node-half.ts";
 import { readVolData, removeMountDirectory, VolDataError } from "../../../plugins/csi/vol-data.ts";
@@ -49,7 +46,7 @@ export interface ReconstructEnv {
 /** Fills the actual state from disk. @returns the directories that could not be understood */
 export async function reconstructVolumes(env: ReconstructEnv): Promise<readonly Leftover[]> {
   const staged = await reconstructStagedCsiVolumes(env);
-  await reconstructGlobalEbsMounts(env);
+  await reconstructGlobalMounts(env);
   return [...staged, ...(await reconstructPodVolumes(env))];
 }
 
@@ -65,7 +62,7 @@ async function reconstructPodVolumes(env: ReconstructEnv): Promise<readonly PodL
     const volumesDirectory = kubeletPaths.podVolumesDir(rootDir, podUID);
     for (const escaped of (await host.readDirectory(volumesDirectory)) ?? []) {
       const plugin = pluginNamed(env, unescapeQualifiedName(escaped));
-      if (plugin === undefined) continue; // The shell's own volumes, such as emptyDir.
+      if (plugin === undefined) continue; // What is not known is not touched.
       for (const volumeName of (await host.readDirectory(`${volumesDirectory}/${escaped}`)) ?? []) {
         const path = `${volumesDirectory}/${escaped}/${volumeName}`;
         try {
@@ -91,14 +88,13 @@ async function reconstructPodVolume(
   const unmounter = await plugin.newUnmounter(volumeName, podUID);
   // `readOnly` is not on disk: a pod that still wants the volume mounts it again, which sets it.
   const pod = { podUID, volumeName, path: unmounter.getPath(), readOnly: false };
-  env.actual.restore(restored(plugin, spec), { pod });
+  env.actual.restore(restored(plugin, spec, podUID), { pod });
 }
 
-function restored(plugin: VolumePlugin, spec: VolumeSpec) {
-  const byName = isAttachable(plugin) || isDeviceMountable(plugin);
-  const name = byName ? plugin.getVolumeName(spec) : specName(spec);
+/** @param podUID of the pod in whose directory it was found; empty for what pods share */
+function restored(plugin: VolumePlugin, spec: VolumeSpec, podUID = "") {
   return {
-    uniqueName: uniqueNameOf(plugin.pluginName, name),
+    uniqueName: uniqueVolumeName(plugin, spec, podUID),
     spec,
     plugin,
     attachable: isAttachable(plugin),
@@ -138,12 +134,10 @@ async function removeNeverStaged({ host, logger }: ReconstructEnv, deviceMountPa
   }
 }
 
-async function reconstructGlobalEbsMounts(env: ReconstructEnv): Promise<void> {
-  const plugin = pluginNamed(env, awsEbsPluginName);
-  if (plugin === undefined) return;
-  for (const { target } of await env.host.listMounts(globalMountsDirectory(env.rootDir))) {
-    const volumeID = volumeIDOfGlobalMount(env.rootDir, target);
-    if (volumeID === undefined) continue;
-    env.actual.restore(restored(plugin, ebsSpecOfVolumeID(volumeID, volumeID)), { deviceMountPath: target });
+async function reconstructGlobalMounts(env: ReconstructEnv): Promise<void> {
+  for (const plugin of env.plugins.plugins.filter(listsGlobalMounts)) {
+    for (const { spec, deviceMountPath } of await plugin.listGlobalMounts()) {
+      env.actual.restore(restored(plugin, spec), { deviceMountPath });
+    }
   }
 }

@@ -46,6 +46,8 @@ export interface PodControllerEnv extends RuntimeEnv {
   readonly onDecided: (podUID: string) => void;
   /** Every pod that was here at the start has been looked at. */
   readonly onPodsAdded: () => void;
+  /** Labels or annotations of the pod have changed. */
+  readonly onRelabelled: (pod: Stored<Pod>) => void;
 }
 
 /** Fills and empties the desired state. */
@@ -80,9 +82,11 @@ export class PodController implements Component {
 
   /** Every pod bound to this node. */
   setPods(pods: readonly Stored<Pod>[]): void {
+    const relabelled = pods.filter((pod) => isRelabelled(this.#env.pods.get(pod.metadata.uid)?.pod, pod));
     const changed = this.#env.pods.setPods(pods);
     this.#begin();
     for (const podUID of changed) this.wake(podUID);
+    for (const pod of relabelled) this.#env.onRelabelled(pod);
   }
 
   /** Looks at the pod. */
@@ -206,4 +210,11 @@ export class PodController implements Component {
     const onCsi = plugin.pluginName !== origin;
     return paths.isDecided(origin) && paths.manager.isMigrationEnabledForPlugin(origin) === onCsi;
   }
+}
+
+/** Whether labels or annotations differ; the same object is not looked into. */
+function isRelabelled(before: Stored<Pod> | undefined, after: Stored<Pod>): boolean {
+  if (before === undefined || before === after) return false;
+  const of = ({ metadata: { labels, annotations } }: Stored<Pod>) => JSON.stringify([labels, annotations]);
+  return of(before) !== of(after);
 }

@@ -6,7 +6,7 @@ import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
 import type { ResolvedVolume } from "../desired-state.ts";
 import type { PodResolution } from "./decide-pod-step.ts";
-import { PodVolumeError, podVolumeSpec, usedPluginVolumes } from "./pod-volume-spec.ts";
+import { PodVolumeError, podVolumeSpec, usedVolumes } from "./pod-volume-spec.ts";
 
 /** What resolving works with. */
 export interface ResolveEnv {
@@ -15,7 +15,7 @@ export interface ResolveEnv {
   readonly migration: MigratedPluginManager;
 }
 
-/** Resolves all volumes of the pod that plugins are responsible for; a failure of one is among the errors. */
+/** Resolves all volumes that containers of the pod use; a failure of one is among the errors. */
 export async function resolvePod(
   env: ResolveEnv,
   pod: Stored<Pod>,
@@ -23,7 +23,7 @@ export async function resolvePod(
 ): Promise<PodResolution> {
   const volumes: ResolvedVolume[] = [];
   const errors: string[] = [];
-  for (const volume of usedPluginVolumes(pod)) {
+  for (const volume of usedVolumes(pod)) {
     try {
       volumes.push(await resolveVolume(env, pod, volume, signal));
     } catch (error) {
@@ -44,7 +44,7 @@ async function resolveVolume(
   const plugin = plugins.findPluginBySpec(spec);
   const attachable = (await plugins.findAttachablePluginBySpec(spec)) !== undefined;
   const deviceMountable = (await plugins.findDeviceMountablePluginBySpec(spec)) !== undefined;
-  if (!attachable && !deviceMountable) {
+  if (spec.volume?.csi != null && !attachable && !deviceMountable) {
     throw new PodVolumeError("ephemeral CSI volumes are not supported: use a claim");
   }
   const uniqueName = uniqueVolumeName(plugin, spec, pod.metadata.uid);

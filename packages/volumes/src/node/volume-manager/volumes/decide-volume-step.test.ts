@@ -49,6 +49,7 @@ const nothing: ObservedVolume = {
   desired: undefined,
   actual: undefined,
   mayUnmount: new Set(),
+  toRemount: new Set(),
   isDriverMissing: false,
   isPathDecided: true,
   hasAddedPods: true,
@@ -244,4 +245,21 @@ describe("a mount that has begun (7.3)", () => {
   });
   const failed = { operation: "volume_mount", subject: "a", error: new Error("no") } as const;
   check("that failed is recorded", { ...at(here), failed }, { step: "recordFailure", failed });
+});
+
+describe("a mounted volume whose sources have changed (docs/behaviour/pod-volumes.md 5)", () => {
+  const mounted = { ...wanted, actual: actualWith("mounted", mountOf("a", "mounted")) };
+  const changed = { ...mounted, toRemount: new Set(["a"]) };
+  check("is left alone otherwise", mounted, { step: "settle" });
+  check("is set up again", changed, begin("a"));
+  check(
+    "after its back-off, where that failed",
+    { ...changed, failures: failure("volume_mount", "a", 1500) },
+    { step: "wait", ms: 500 },
+  );
+  check(
+    "not for a pod that does not want it any more",
+    { ...unwanted, toRemount: new Set(["a"]) },
+    { step: "unmountForPod", pod: mountOf("a", "mounted") },
+  );
 });

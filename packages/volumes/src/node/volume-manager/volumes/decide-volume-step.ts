@@ -42,6 +42,8 @@ export interface ObservedVolume {
   readonly actual: ActualVolume | undefined;
   /** Pods of `actual` whose mounts may be taken away if they do not want them. */
   readonly mayUnmount: ReadonlySet<string>;
+  /** Pods of `actual` for which it is to be set up again. */
+  readonly toRemount: ReadonlySet<string>;
   /** Its CSI driver has not registered: it waits for that, without failing again and again. */
   readonly isDriverMissing: boolean;
   /** False while its plugin is changing over. */
@@ -107,12 +109,12 @@ function unmounts(observed: ObservedVolume): readonly Due[] {
 
 /** Mounts that pods want, once the attachment is confirmed. */
 function mounts(observed: ObservedVolume): readonly Due[] {
-  const { desired, actual, isDriverMissing, isPathDecided } = observed;
+  const { desired, actual, isDriverMissing, isPathDecided, toRemount } = observed;
   if (desired === undefined || !isPathDecided) return [];
   if (actual?.attachVerified !== true) return verification(observed, desired);
   if (isDriverMissing) return [];
   return [...desired.pods]
-    .filter(([podUID]) => actual.pods.get(podUID)?.state !== "mounted")
+    .filter(([podUID]) => actual.pods.get(podUID)?.state !== "mounted" || toRemount.has(podUID))
     .map(([podUID, pod]) => ({
       atMs: retryAt(observed, "volume_mount", podUID),
       step: { step: "beginMount", volume: desired, pod },

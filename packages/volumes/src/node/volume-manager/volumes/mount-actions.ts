@@ -48,6 +48,7 @@ async function beginMount(
   if (!env.paths.isDecided(origin) || env.desired.podOf(uniqueName, uid) === undefined) return observeAgain;
   // Before the first await: a pod that goes meanwhile is not forgotten while a mount runs for it.
   const giveUp = env.mounts.begin(uniqueName, uid);
+  env.remounts.begin(uniqueName, uid);
   try {
     const mounter = await plugin.newMounter(pod.spec, pod.pod);
     const begun = { isPlacementChecked: false, isDeviceToGrow: false, isGrown: false, isMounted: false };
@@ -95,7 +96,7 @@ async function checkPlacement(
 
 async function waitForDevice(
   env: VolumeActionsEnv,
-  { volume, pod: { spec }, giveUp }: MountProgress,
+  { volume, pod: { pod, spec }, giveUp }: MountProgress,
   signal: AbortSignal,
 ): Promise<Progress> {
   const { uniqueName, plugin, attachable } = volume;
@@ -103,7 +104,7 @@ async function waitForDevice(
   if (!attachable || !isAttachable(plugin)) return { devicePath: reported };
   const attacher = plugin.newAttacher();
   const devicePath = await withDeadline(env.clock, waitForAttachTimeoutMs, signal, (waitSignal) =>
-    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either)),
+    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either, pod)),
   );
   return { devicePath };
 }
@@ -160,7 +161,10 @@ async function mountForPod(
     env.actual.podMountFailed(uniqueName, mount, await checkedMountError(env.host, mount.path, error));
     throw error;
   }
-  env.actual.markPodUncertain(uniqueName, mount);
+  // One that was set up again has been mounted all the time.
+  if (env.actual.podOf(uniqueName, mount.podUID)?.state !== "mounted") {
+    env.actual.markPodUncertain(uniqueName, mount);
+  }
   return { isMounted: true };
 }
 

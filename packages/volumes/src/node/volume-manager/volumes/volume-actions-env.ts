@@ -6,6 +6,7 @@ import type { DesiredState } from "../desired-state.ts";
 import type { NodePods } from "../pods/node-pods.ts";
 import type { VolumePaths } from "../volume-paths.ts";
 import type { MountsInFlight } from "./mounts-in-flight.ts";
+import type { Remounts } from "./remounts.ts";
 import { VolumeOperationError, type VolumePlaces } from "./volume-places.ts";
 import type { VolumeRecords } from "./volume-records.ts";
 
@@ -20,6 +21,7 @@ export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
   readonly paths: VolumePaths;
   readonly records: VolumeRecords;
   readonly mounts: MountsInFlight;
+  readonly remounts: Remounts;
   /** Volumes whose attachment is being confirmed right now: they are about to be in the actual state. */
   readonly verifying: Set<string>;
   /** Held while something is mounted or unmounted at a place. */
@@ -28,6 +30,8 @@ export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
   readonly cachedNode: () => Node | undefined;
   /** Whether the stored `volumesInUse` names the volume, for certain. */
   readonly isReportedInUse: (uniqueName: string) => boolean;
+  /** A volume is neither wanted nor here any more. */
+  readonly onVolumeForgotten: (uniqueName: string) => void;
   /** An operation ended: who waits for the pod's volumes should look. */
   readonly onOperationEnd: (podUID: string) => void;
 }

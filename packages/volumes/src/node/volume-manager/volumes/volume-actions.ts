@@ -13,6 +13,7 @@ import { isDeviceMountable } from "../../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
+import { removeSubPaths } from "../sub-paths.ts";
 import type { FailedOperation, ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
 import { mountActions } from "./mount-actions.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
@@ -70,6 +71,8 @@ function recordFailure(
     // A wait that was given up because its pod has gone is no failure to report.
     if (pod !== undefined && !env.mounts.isGivenUp(uniqueName)) emitFailedMount(env, pod, reason);
     env.mounts.end(uniqueName);
+    // What is mounted stays, and is brought up to date when it is tried again.
+    if (env.actual.podOf(uniqueName, subject)?.state === "mounted") env.remounts.request(uniqueName, subject);
   }
   env.onOperationEnd(subject);
   return observeAgain;
@@ -151,6 +154,7 @@ async function unmountForPod(
   env.actual.markPodUncertain(key, pod);
   try {
     await env.places.run(podMountKey(plugin, podUID, volumeName), async () => {
+      await removeSubPaths(env, podUID, volumeName);
       const unmounter = await plugin.newUnmounter(volumeName, podUID);
       await unmounter.tearDown(pass.signal);
     });
@@ -192,6 +196,8 @@ async function unmountDevice(
 function forget(env: VolumeActionsEnv, uniqueName: string): Next<ObservedVolume> {
   if (env.desired.get(uniqueName) !== undefined) return observeAgain;
   env.records.forget(uniqueName);
+  env.remounts.forget(uniqueName);
+  env.onVolumeForgotten(uniqueName);
   env.actual.delete(uniqueName);
   return settled;
 }

@@ -66,6 +66,7 @@ export class VolumeController implements Component {
       desired,
       actual,
       mayUnmount: new Set(mountedFor.filter((podUID) => env.pods.mayUnmount(podUID))),
+      toRemount: env.remounts.of(uniqueName),
       isDriverMissing: isDriverMissing(env, desired, actual),
       isPathDecided: env.paths.isDecided(desired?.origin),
       hasAddedPods: env.hasAddedPods(),

@@ -1,6 +1,6 @@
-/** Which zone a new EBS volume goes to, and the region of a zone. Pure. */
+/** Which zones a new volume goes to. Pure. Source: upstream cloud-provider/volume/helpers/zones.go. */
 import type { AllowedTopologies } from "../../framework/volume-plugin.ts";
-import { EbsVolumeError } from "./ebs-volume-id.ts";
+import { InTreeVolumeError } from "./volume-source.ts";
 
 /** Labels of nodes and volumes, general availability first, then beta. */
 export const zoneLabels = ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"] as const;
@@ -23,36 +23,54 @@ export interface ZoneRequest {
   readonly claimName: string;
 }
 
-/** The zone for a new volume. @throws EbsVolumeError when the requests contradict each other or no zone is left */
+/** The zone for a new volume. @throws InTreeVolumeError when the requests contradict each other or no zone is left */
 export function chooseZone(request: ZoneRequest): string {
-  const allowed = allowedZones(request.allowedTopologies);
-  if (request.parameterZones !== undefined && allowed !== undefined) {
-    throw new EbsVolumeError("zone(s) cannot be specified in StorageClass if allowedTopologies is: drop one");
-  }
-  if (request.selectedNodeLabels !== undefined) {
-    const labels = request.selectedNodeLabels;
-    const zone = zoneLabels.map((key) => labels[key]).find((value) => value !== undefined);
-    if (zone === undefined) {
-      throw new EbsVolumeError(`the selected node has no label ${zoneLabels[0]}: label the node`);
-    }
-    if (request.parameterZones !== undefined) {
-      throw new EbsVolumeError("zone(s) cannot be specified with volumeBindingMode WaitForFirstConsumer");
-    }
-    if (allowed !== undefined && !allowed.includes(zone)) {
-      throw new EbsVolumeError(`the selected node's zone ${zone} is not in allowedTopologies`);
-    }
-    return zone;
-  }
-  // Sorted: the same claim must get the same zone when it is asked for again, in whatever order zones are listed.
-  const zones = [...new Set(request.parameterZones ?? allowed ?? request.zonesWithNodes)].sort();
-  if (zones.length === 0) throw new EbsVolumeError("no zone with a node to put the volume into");
-  const { hash, offset } = spread(request.claimName);
-  return zones[(hash + offset) % zones.length] as string;
+  return chooseZones(request, 1)[0] as string;
 }
 
-/** `us-east-1a` → `us-east-1`; a name without a trailing letter is its own region. */
-export function regionOfZone(zone: string): string {
-  return /\d[a-z]$/.test(zone) ? zone.slice(0, -1) : zone;
+/**
+ * The zones for a new volume with so many copies, that of the selected node first.
+ *
+ * @throws InTreeVolumeError when the requests contradict each other or too few zones are left
+ */
+export function chooseZones(request: ZoneRequest, count: number): readonly string[] {
+  const { parameterZones, selectedNodeLabels } = request;
+  const allowed = allowedZones(request.allowedTopologies);
+  if (parameterZones !== undefined && allowed !== undefined) {
+    throw new InTreeVolumeError(
+      "zone(s) cannot be specified in StorageClass if allowedTopologies is: drop one",
+    );
+  }
+  // Sorted: the same claim must get the same zone when it is asked for again, in whatever order zones are listed.
+  const zones = [...new Set(parameterZones ?? allowed ?? request.zonesWithNodes)].sort();
+  if (selectedNodeLabels === undefined) return spreadOver(zones, request.claimName, count);
+  const zone = zoneLabels.map((key) => selectedNodeLabels[key]).find((value) => value !== undefined);
+  if (zone === undefined) {
+    throw new InTreeVolumeError(`the selected node has no label ${zoneLabels[0]}: label the node`);
+  }
+  if (parameterZones !== undefined) {
+    throw new InTreeVolumeError("zone(s) cannot be specified with volumeBindingMode WaitForFirstConsumer");
+  }
+  if (allowed !== undefined && !allowed.includes(zone)) {
+    throw new InTreeVolumeError(`the selected node's zone ${zone} is not in allowedTopologies`);
+  }
+  if (count === 1) return [zone];
+  const others = zones.filter((other) => other !== zone);
+  return [zone, ...spreadOver(others, request.claimName, count - 1)];
+}
+
+function spreadOver(zones: readonly string[], claimName: string, count: number): readonly string[] {
+  if (zones.length === 0) throw new InTreeVolumeError("no zone with a node to put the volume into");
+  if (zones.length < count) {
+    throw new InTreeVolumeError(
+      `the volume needs ${count} more zones and there are ${zones.length} (${zones.join(", ")}): allow more zones`,
+    );
+  }
+  const { hash, offset } = spread(claimName);
+  return Array.from(
+    { length: count },
+    (_, index) => zones[(hash + offset * count + index) % zones.length] as string,
+  );
 }
 
 function allowedZones(terms: AllowedTopologies): readonly string[] | undefined {
@@ -61,7 +79,7 @@ function allowedZones(terms: AllowedTopologies): readonly string[] | undefined {
   for (const term of terms) {
     for (const { key, values } of term.matchLabelExpressions ?? []) {
       if (!(zoneLabels as readonly string[]).includes(key)) {
-        throw new EbsVolumeError(`allowedTopologies: key ${key} is not one of ${zoneLabels.join(", ")}`);
+        throw new InTreeVolumeError(`allowedTopologies: key ${key} is not one of ${zoneLabels.join(", ")}`);
       }
       zones.push(...values);
     }
