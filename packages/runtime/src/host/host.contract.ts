@@ -299,6 +299,24 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await codeOf(host.fileSystemOf(`${dir}/missing`))).toBe("ENOENT");
       });
 
+      test("a link to a device stands for it", async () => {
+        const { m } = await directories("m");
+        await host.truncateFile(`${dir}/disk`, 16 * megabyte);
+        const device = await host.attachLoop(`${dir}/disk`);
+        const link = `${dir}/by-id`;
+        await host.symlink(device, link);
+        expect(await host.fileSystemOf(link)).toBeUndefined();
+        await host.format(link, "ext4");
+        expect(await codeOf(host.format(link, "ext4"))).toBe("EEXIST");
+        expect(await host.fileSystemOf(device)).toBe("ext4");
+        await host.checkFileSystem(link);
+        await host.growUnmounted(link);
+        await host.mountDevice(link, m, { fsType: "ext4" });
+        expect(await host.listMounts(m)).toMatchObject([{ source: device }]);
+        await host.unmount(m);
+        await host.detachLoop(`${dir}/disk`);
+      });
+
       test("data stays with the disk from device to device", async () => {
         const { backing, device } = await disk();
         const { m } = await directories("m");

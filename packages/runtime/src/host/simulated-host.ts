@@ -534,7 +534,8 @@ export class SimulatedHost implements Host {
       root: this.disks.devices.root,
       source: "devtmpfs",
       target: "/dev",
-      readOnly: true,
+      // Links to devices are made in it, as udev makes them; it has no room for data.
+      readOnly: false,
       release: () => {},
     });
     return mounts;

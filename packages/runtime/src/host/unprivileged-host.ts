@@ -311,7 +311,9 @@ class UnprivilegedHost implements Host {
 
   async fileSystemOf(device: string): Promise<string | undefined> {
     const checked = checkedPath("fileSystemOf", device);
-    return hostStep("fileSystemOf", device, () => devices.fileSystemType("fileSystemOf", checked));
+    return hostStep("fileSystemOf", device, async () =>
+      devices.fileSystemType("fileSystemOf", await fs.realpath(checked)),
+    );
   }
 
   async checkFileSystem(device: string): Promise<boolean> {
@@ -323,10 +325,11 @@ class UnprivilegedHost implements Host {
     const checked = checkedPath("format", device);
     if (!fileSystemTypes.has(fsType)) throw new HostError("format", device, "ENODEV");
     await hostStep("format", device, async () => {
-      if ((await devices.fileSystemType("format", checked)) !== undefined) {
+      const source = await fs.realpath(checked);
+      if ((await devices.fileSystemType("format", source)) !== undefined) {
         throw new HostError("format", device, "EEXIST");
       }
-      await devices.makeFileSystem(checked, fsType);
+      await devices.makeFileSystem(source, fsType);
     });
   }
 
@@ -334,9 +337,10 @@ class UnprivilegedHost implements Host {
     const checked = checkedPath("growFileSystem", device);
     const mounted = checkedPath("growFileSystem", mountPath);
     await hostStep("growFileSystem", device, async () => {
-      const fsType = await devices.fileSystemType("growFileSystem", checked);
+      const source = await fs.realpath(checked);
+      const fsType = await devices.fileSystemType("growFileSystem", source);
       const real = await fs.realpath(mounted);
-      if (fsType === undefined || !isAtOrBelow(real, devices.filesOf(checked))) {
+      if (fsType === undefined || !isAtOrBelow(real, devices.filesOf(source))) {
         throw new HostError("growFileSystem", device, "EINVAL");
       }
     });
@@ -345,7 +349,7 @@ class UnprivilegedHost implements Host {
   async growUnmounted(device: string): Promise<void> {
     const checked = checkedPath("growUnmounted", device);
     await hostStep("growUnmounted", device, async () => {
-      if ((await devices.fileSystemType("growUnmounted", checked)) === undefined) {
+      if ((await devices.fileSystemType("growUnmounted", await fs.realpath(checked))) === undefined) {
         throw new HostError("growUnmounted", device, "EINVAL");
       }
     });
