@@ -40,6 +40,7 @@ import { readPodLogs } from "../containers/read-pod-logs.ts";
 import { type ClusterConfig, driverNames, initialGates } from "../layout/cluster-config.ts";
 import { controllerPlace } from "../layout/driver-command.ts";
 import { controllerManagerUser, csiControllerUser } from "../layout/grant-control-plane.ts";
+import { clusterPlugin } from "../layout/plugins.ts";
 import { controlPlane, createEmbeddedPlatform } from "../platform/embedded-platform.ts";
 import { bootstrap } from "./process-cluster.ts";
 
@@ -99,6 +100,8 @@ export interface InProcessCluster extends Component {
 const rootDirOf = (nodeName: string) => `/n/${nodeName}`;
 /** The state of the disk cloud. */
 const cloudDir = "/cloud";
+/** Where the machines' devices are, by their names: in a directory that all hosts have in common. */
+const deviceDir = "/dev/cloud";
 /** Where containers' output goes, on each node's host. */
 const podLogDir = "/logs";
 
@@ -116,11 +119,15 @@ export async function createInProcessCluster(
   const kube = followingClient(() => api);
   const disks = new SimulatedDisks();
   const csi = inProcessCsi(env);
-  const cloudHost = new SimulatedHost({ name: "cloud", disks });
+  // Every node reaches the shares of the cloud, as over a network.
+  const isShared = config.plugins.some((name) => clusterPlugin(name).isShared);
+  const shares = isShared ? { sharesDir: `${cloudDir}/shares` } : {};
+  const cloudHost = new SimulatedHost({ name: "cloud", disks, ...shares });
   const cloud = await createDiskCloud(
     { ...env, host: cloudHost },
     {
       stateDir: cloudDir,
+      deviceDir,
       instances: config.nodes.map((node) => ({
         instanceId: node.instanceId,
         nodeName: node.name,
@@ -132,7 +139,7 @@ export async function createInProcessCluster(
   );
   const nodes = new Map(
     config.nodes.map((node) => {
-      const host = new SimulatedHost({ name: node.name, disks });
+      const host = new SimulatedHost({ name: node.name, disks, ...shares });
       return [node.name, { node, host, runtime: createProgramPodRuntime(options.programs(host)) }];
     }),
   );
@@ -210,7 +217,7 @@ export async function createInProcessCluster(
         region: config.region,
         rootDir,
         logDir: podLogDir,
-        deviceDir: `${cloudDir}/devices/${node.instanceId}`,
+        deviceDir: `${deviceDir}/${node.instanceId}`,
         gates: gatesOf(node.name),
         plugins: config.plugins,
         ebsLimit: config.attachLimit,

@@ -12,6 +12,10 @@ import type { ClusterEnv, SupervisedCluster } from "./process-cluster.ts";
 export interface CountedCall {
   readonly seq: number;
   readonly path: "in-tree" | "csi";
+  /** Who called, e.g. `attach-detach-controller`. */
+  readonly component: string;
+  /** e.g. `attachDisk`. */
+  readonly op: string;
   /** Whose disk API was called; left out: `aws-ebs`. */
   readonly provider?: CloudProvider;
   /** Instance the call concerns, if any. */

@@ -1,12 +1,20 @@
 import { describe, expect, it } from "vitest";
 import type { CountedCall } from "../cluster/observed-cluster.ts";
-import { csiCallsInWindows, gapsInProof, inTreeCallsInWindows, type PlacedMark } from "./call-window.ts";
+import {
+  csiCallsInWindows,
+  gapsInProof,
+  inTreeCallsInWindows,
+  isListingOfRestart,
+  type PlacedMark,
+} from "./call-window.ts";
 
 const plugin = "kubernetes.io/aws-ebs";
 const call = (seq: number, path: "in-tree" | "csi", instanceId?: string): CountedCall => ({
   seq,
   path,
   instanceId,
+  component: "test",
+  op: "attachDisk",
 });
 const marks: PlacedMark[] = [
   { mark: { kind: "nodeMigrated", plugin, nodeName: "a" }, seq: 10 },
@@ -54,6 +62,13 @@ describe("inTreeCallsInWindows", () => {
       wrong(call(25, "in-tree", undefined), call(26, "in-tree", "i-c"), call(31, "in-tree", undefined)),
     ).toEqual([25, 26]);
   });
+});
+
+it("knows the listings of a restarted controller from calls that do something", () => {
+  const of = (component: string, op: string) => ({ ...call(1, "in-tree"), component, op });
+  expect(isListingOfRestart(of("attach-detach-controller", "listDisks"))).toBe(true);
+  expect(isListingOfRestart(of("attach-detach-controller", "detachDisk"))).toBe(false);
+  expect(isListingOfRestart(of("expand-controller", "listDisks"))).toBe(false);
 });
 
 describe("what makes the count a proof", () => {

@@ -21,6 +21,13 @@ export function inTreeCallsInWindows(
   return callsInWindows(calls, marks, instanceOf).filter((call) => call.path === "in-tree");
 }
 
+/**
+ * Whether an attach/detach controller that was started again asks what is attached: the crossing of another plugin restarts
+ * it, and it asks while a volume of this one is not attached by CSI (docs/contract.md C5). It changes nothing.
+ */
+export const isListingOfRestart = ({ component, op }: CountedCall): boolean =>
+  component === "attach-detach-controller" && (op === "listInstances" || op === "listDisks");
+
 /** The driver's calls inside the windows: none would mean that nothing was put to the test there. */
 export function csiCallsInWindows(
   calls: readonly CountedCall[],

@@ -2,7 +2,12 @@ import { describe, expect, it } from "vitest";
 import { type DemoReport, isProof } from "./demo-report.ts";
 
 const plugin = "aws-ebs";
-const counts = { plugin, inTreeCallsAfterMigration: 0, csiCallsAfterMigration: 3 } as const;
+const counts = {
+  plugin,
+  inTreeCallsAfterMigration: 0,
+  csiCallsAfterMigration: 3,
+  listingsOfRestarts: 0,
+} as const;
 const volume = {
   plugin,
   pv: "pv",

@@ -29,6 +29,11 @@ export interface DemoReport {
     readonly plugin: PluginName;
     readonly inTreeCallsAfterMigration: number;
     readonly csiCallsAfterMigration: number;
+    /**
+     * Beside these, what a controller that another plugin's crossing has restarted asked the provider: what is attached. It
+     * asks while a volume is not attached by CSI, and changes nothing.
+     */
+    readonly listingsOfRestarts: number;
   }[];
   /** Attachments without a pod at the end, in the API and at the disk cloud. */
   readonly strandedAttachments: number;

@@ -19,6 +19,7 @@ import {
   csiCallsInWindows,
   gapsInProof,
   inTreeCallsInWindows,
+  isListingOfRestart,
   type PlacedMark,
   pluginCalled,
 } from "./call-window.ts";
@@ -202,10 +203,14 @@ function countCalls(
   if (gaps.length > 0) throw new Error(`the demo proves nothing about in-tree calls: ${gaps.join("; ")}`);
   return plugins.map((plugin) => {
     const own = calls.filter((call) => pluginCalled(call) === inTreeName(plugin));
+    const inTree = inTreeCallsInWindows(own, marks, instanceOf);
+    // Alone, nothing restarts the control plane while the plugin is migrated.
+    const listings = plugins.length === 1 ? 0 : inTree.filter(isListingOfRestart).length;
     return {
       plugin,
-      inTreeCallsAfterMigration: inTreeCallsInWindows(own, marks, instanceOf).length,
+      inTreeCallsAfterMigration: inTree.length - listings,
       csiCallsAfterMigration: csiCallsInWindows(own, marks, instanceOf).length,
+      listingsOfRestarts: listings,
     };
   });
 }

@@ -11,6 +11,7 @@ import type {
   Volume,
 } from "@longshore/kube";
 import { crossingSubject, UnknownPluginError } from "@longshore/migration";
+import { defaultCephUsers } from "@longshore/reference-driver";
 import { type InTreeSourceName, type MigrationGates, migrationGates } from "@longshore/translation";
 import { type CloudProvider, cloudProviders } from "@longshore/volumes";
 
@@ -43,9 +44,6 @@ export interface ClusterPlugin extends MigrationGates {
 /** The class of the plugin's volumes. */
 export const classNameOf = (plugin: ClusterPlugin): string => plugin.classes[0].metadata?.name ?? "";
 
-/** The Ceph users of the reference cloud, by their names, with their keys (`docs/guides/local-cluster.md`). */
-export const cephKeys = { admin: "longshore-ceph-admin-key", user: "longshore-ceph-user-key" } as const;
-
 const attached: CSIDriver["spec"] = { attachRequired: true, podInfoOnMount: false };
 const notAttached: CSIDriver["spec"] = { attachRequired: false, podInfoOnMount: false };
 
@@ -70,9 +68,11 @@ function classOf(
 /** The volume is made where its pod is to run. */
 const waits = { volumeBindingMode: "WaitForFirstConsumer" } as const;
 
-function secretOf(namespace: string, name: string, user: keyof typeof cephKeys): Secret {
-  // In-tree code reads `key`; the driver reads `userID` and `userKey`.
-  const stringData = { key: cephKeys[user], userID: user, userKey: cephKeys[user] };
+/** The key of a Ceph user of the reference cloud. */
+function cephSecret(namespace: string, name: string, user: "admin" | "kube"): Secret {
+  // In-tree code reads `key`, and the user from the class; the driver reads `userID` and `userKey`.
+  const key = defaultCephUsers[user] ?? "";
+  const stringData = { key, userID: user, userKey: key };
   return {
     apiVersion: "v1",
     kind: "Secret",
@@ -166,7 +166,7 @@ const entries: Readonly<Record<PluginName, Entry>> = {
         adminId: "admin",
         adminSecretName: "ceph-admin-secret",
         adminSecretNamespace: "kube-system",
-        userId: "user",
+        userId: "kube",
         userSecretName: "ceph-user-secret",
         userSecretNamespace: "default",
         imageFormat: "2",
@@ -175,8 +175,8 @@ const entries: Readonly<Record<PluginName, Entry>> = {
       }),
     ],
     secrets: [
-      secretOf("kube-system", "ceph-admin-secret", "admin"),
-      secretOf("default", "ceph-user-secret", "user"),
+      cephSecret("kube-system", "ceph-admin-secret", "admin"),
+      cephSecret("default", "ceph-user-secret", "kube"),
     ],
     // The driver attaches nothing, but attachments in the API keep a second writer off.
     csiDriver: attached,
