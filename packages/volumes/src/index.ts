@@ -44,6 +44,7 @@ export {
   volumeGatesFor,
 } from "./csimigration/index.ts";
 export { DanglingAttachError, DeletedVolumeInUseError } from "./framework/controller-errors.ts";
+export type { DynamicPluginProber, PluginEvent } from "./framework/dynamic-plugin-prober.ts";
 export {
   FailedPreconditionError,
   TransientOperationError,
@@ -116,5 +117,18 @@ export {
   awsEbsPlugin,
 } from "./plugins/aws-ebs/aws-ebs-plugin.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";
+export {
+  checkFlexVolumeDriver,
+  type FlexVolumeCheck,
+  type FlexVolumeCheckOptions,
+} from "./plugins/flexvolume/check-driver.ts";
+export { type InstalledDriver, lookAtDriverDirectory } from "./plugins/flexvolume/driver-directory.ts";
+export {
+  defaultDriverDirectory,
+  namesOfDirectory,
+  problemOfName,
+} from "./plugins/flexvolume/flexvolume-names.ts";
+export { type FlexVolumeProberOptions, flexVolumeProber } from "./plugins/flexvolume/flexvolume-prober.ts";
+export { type ListedFlexVolumeDriver, listFlexVolumeDrivers } from "./plugins/flexvolume/list-drivers.ts";
 export { type InTreePluginsOptions, inTreePlugins } from "./plugins/in-tree-plugins.ts";
 export { podVolumePlugins } from "./plugins/pod-volume-plugins.ts";

@@ -3,13 +3,14 @@
  * persistent volumes, expansion, protection, scheduler, workloads and snapshots.
  */
 import { type KubeClient, sharedInformers, startLeaderElection } from "@longshore/kube";
-import { type Component, featureGates, type RuntimeEnv, stopAll } from "@longshore/runtime";
+import { type Component, featureGates, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
 import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import {
   type CloudCaller,
   createMigratedPluginManager,
   csiPlugin,
   type DiskCloud,
+  flexVolumeProber,
   gateDependencyWarnings,
   startAttachDetachController,
   startEphemeralVolumeController,
@@ -48,6 +49,8 @@ export interface ControllerManagerOptions {
   readonly compat?: "kubernetes-1.20";
   /** Runs the snapshot controller, too, with group snapshots: where their kinds are installed; default false. */
   readonly snapshots?: boolean;
+  /** Where Flexvolume drivers are installed, and what runs them; left out: none are looked for. */
+  readonly flexVolumes?: { readonly host: Host; readonly directory: string };
   /** Called when the lead is lost after it was held; a process exits then. */
   readonly onLost?: () => void;
 }
@@ -89,17 +92,24 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
     ),
     csiPlugin(),
   ];
+  const { flexVolumes } = options;
+  // Not for the persistent-volume controller: Flexvolumes are neither provisioned nor deleted.
+  const withProber = () =>
+    flexVolumes === undefined ? {} : { prober: flexVolumeProber({ ...env, ...flexVolumes }, flexVolumes) };
   return [
     informers,
     startAttachDetachController(
-      { ...shared, plugins: pluginsFor("attach-detach-controller") },
+      { ...shared, plugins: pluginsFor("attach-detach-controller"), ...withProber() },
       { gates, ...compat },
     ),
     startPersistentVolumeController(
       { ...shared, plugins: pluginsFor("persistent-volume-controller") },
       { gates, ...compat },
     ),
-    startExpandController({ ...shared, plugins: pluginsFor("expand-controller") }, { gates }),
+    startExpandController(
+      { ...shared, plugins: pluginsFor("expand-controller"), ...withProber() },
+      { gates },
+    ),
     startProtectionControllers(shared),
     startEphemeralVolumeController(shared),
     startStatefulSetController(shared),

@@ -5,6 +5,7 @@ import {
   type CloudProvider,
   csiPlugin,
   type DiskCloud,
+  flexVolumeProber,
   hasAttachLimits,
   podVolumePlugins,
   type VolumePlugin,
@@ -40,6 +41,8 @@ export interface NodeAgentOptions {
   readonly gates: Readonly<Record<string, boolean>>;
   /** Most volumes of the in-tree EBS plugin on this node. */
   readonly ebsLimit?: number;
+  /** Where Flexvolume drivers are installed; left out: none are looked for. */
+  readonly flexVolumeDir?: string;
 }
 
 /**
@@ -53,6 +56,7 @@ export function startNodeAgent(env: NodeAgentEnv, options: NodeAgentOptions): Co
   const cloudFor = (provider: CloudProvider) =>
     env.cloudFor({ path: "in-tree", component: `kubelet/${options.nodeName}`, provider });
   const inTree = inTreePluginsOf(options.plugins ?? defaultPlugins, cloudFor);
+  const { flexVolumeDir } = options;
   return startKubelet(env, {
     identity: {
       nodeName: options.nodeName,
@@ -67,6 +71,7 @@ export function startNodeAgent(env: NodeAgentEnv, options: NodeAgentOptions): Co
     logDir: options.logDir,
     gates,
     plugins: [...inTree, csiPlugin({ connector: env.connector }), ...podVolumePlugins()],
+    ...(flexVolumeDir === undefined ? {} : { prober: flexVolumeProber(env, { directory: flexVolumeDir }) }),
   });
 }
 

@@ -10,7 +10,7 @@
 import type { CsiConnector } from "@longshore/csi";
 import { ComponentScope, createEventRecorder, type KubeClient } from "@longshore/kube";
 import type { Component, FeatureGates, Host, RuntimeEnv } from "@longshore/runtime";
-import { startNodeVolumes, type VolumePlugin } from "@longshore/volumes";
+import { type DynamicPluginProber, startNodeVolumes, type VolumePlugin } from "@longshore/volumes";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import type { NodeIdentity } from "./node-object.ts";
 import { startNodePods } from "./node-pods.ts";
@@ -37,6 +37,8 @@ export interface KubeletOptions {
   readonly logDir: string;
   readonly gates: FeatureGates;
   readonly plugins: readonly VolumePlugin[];
+  /** Finds plugins that come and go. */
+  readonly prober?: DynamicPluginProber;
 }
 
 /**
@@ -44,7 +46,7 @@ export interface KubeletOptions {
  * agent to find.
  */
 export function startKubelet(env: KubeletEnv, options: KubeletOptions): Component {
-  const { identity, rootDir, logDir, gates, plugins } = options;
+  const { identity, rootDir, logDir, gates, plugins, prober } = options;
   const { nodeName } = identity;
   const scope = new ComponentScope((error) => env.logger.error("kubelet task failed", { error }));
   const events = createEventRecorder(env, { component: "kubelet", host: nodeName });
@@ -56,6 +58,7 @@ export function startKubelet(env: KubeletEnv, options: KubeletOptions): Componen
     ...(options.deviceDir === undefined ? {} : { deviceDir: options.deviceDir }),
     gates,
     plugins,
+    ...(prober === undefined ? {} : { prober }),
     onStatusChanged: () => onStatusChanged(),
   });
   const worker = startPodWorker(env, { volumes, events, pods, logDir });

@@ -32,17 +32,17 @@ function expanded(text: string, env: Readonly<Record<string, string>>, field: st
   });
 }
 
-/** The sandbox with all of its parts bound. @throws SubPathError for one that cannot be */
-export async function withSubPaths(
+/** What a container is started with, with all of its parts bound. @throws SubPathError for one that cannot be */
+export async function withSubPaths<T extends Pick<PodSandbox, "podUID" | "containerName" | "mounts">>(
   volumes: Pick<NodeVolumes, "bindSubPath">,
-  sandbox: PodSandbox,
-): Promise<PodSandbox> {
-  const { podUID, containerName, mounts } = sandbox;
+  container: T,
+): Promise<T> {
+  const { podUID, containerName, mounts } = container;
   const bound = mounts.map(async (mount, index) => {
     const { subPath, ...whole } = mount;
     if (subPath === undefined) return mount;
     const use = { volume: mount.volumeName, containerName, index, subPath };
     return { ...whole, hostPath: await volumes.bindSubPath(podUID, use) };
   });
-  return { ...sandbox, mounts: await Promise.all(bound) };
+  return { ...container, mounts: await Promise.all(bound) };
 }

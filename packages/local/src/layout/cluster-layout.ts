@@ -24,6 +24,8 @@ export interface ClusterLayout {
   readonly deviceDir: string;
   /** A machine's devices, by their names at the providers. */
   machineDeviceDir(instanceId: string): string;
+  /** Flexvolume drivers, for all nodes and the controller manager. */
+  readonly flexVolumeDir: string;
   /** Pid files, one a process. */
   readonly runDir: string;
   /** Output of the processes. */
@@ -72,6 +74,7 @@ export function clusterLayout(dir: string): ClusterLayout {
     cloudSocket: `${dir}/cloud.sock`,
     deviceDir: `${dir}/cloud/devices`,
     machineDeviceDir: (instanceId) => `${dir}/cloud/devices/${instanceId}`,
+    flexVolumeDir: `${dir}/flexvolume`,
     runDir: `${dir}/run`,
     logDir: `${dir}/logs`,
     podLogDir: `${dir}/logs/pods`,

@@ -130,6 +130,7 @@ async function startControllers(context: ProcessContext): Promise<StartedProcess
       identity: controlPlane,
       snapshots: true,
       plugins: config.plugins,
+      flexVolumes: { host, directory: layout.flexVolumeDir },
       ...(config.compat === undefined ? {} : { compat: config.compat }),
       onLost: () => lost("the lead was lost"),
     },
@@ -232,6 +233,7 @@ async function startNode(context: ProcessContext): Promise<StartedProcess> {
       gates: await readGates(host, layout, node.name),
       plugins: config.plugins,
       ebsLimit: config.attachLimit,
+      flexVolumeDir: layout.flexVolumeDir,
     },
   );
   return running(agent);

@@ -95,6 +95,25 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await host.readDirectory(dir)).toEqual(["file"]);
       });
 
+      test("the version of a file changes with what it holds, that of a directory with its names", async () => {
+        await host.writeFileAtomic(`${dir}/file`, "one");
+        const versions = async () => [
+          (await host.stat(`${dir}/file`))?.version,
+          (await host.stat(dir))?.version,
+        ];
+        const before = await versions();
+        await host.readFile(`${dir}/file`);
+        expect(await versions()).toEqual(before);
+        await host.appendFileDurable(`${dir}/file`, "two");
+        const appended = await versions();
+        expect(appended[0]).not.toBe(before[0]);
+        expect(appended[1]).toBe(before[1]);
+        await host.writeFileAtomic(`${dir}/other`, "one");
+        const named = await versions();
+        expect(named[0]).toBe(appended[0]);
+        expect(named[1]).not.toBe(appended[1]);
+      });
+
       test("a write into a directory that is not there is ENOENT and leaves nothing", async () => {
         expect(await codeOf(host.writeFileAtomic(`${dir}/no/file`, "x"))).toBe("ENOENT");
         expect(await codeOf(host.appendFileDurable(`${dir}/no/file`, "x"))).toBe("ENOENT");
@@ -214,6 +233,24 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect((await host.stat(`${dir}/t/sub/f`))?.mode).toBe(0o660);
         expect((await host.stat(`${dir}/t/sub`))?.mode).toBe(0o2770);
         expect((await host.stat(`${dir}/t`))?.mode).toBe(0o2770);
+      });
+
+      test("a tree whose root is right already is left alone, if that is wanted", async () => {
+        const gid = process.getegid?.() ?? 0;
+        const policy = { onlyOnRootMismatch: true };
+        await host.makeDirectory(`${dir}/t`, 0o700);
+        const modeOf = async (path: string) => (await host.stat(path))?.mode;
+        await host.chownTree(`${dir}/t`, gid, policy);
+        expect(await modeOf(`${dir}/t`)).toBe(0o2770);
+        await host.writeFileAtomic(`${dir}/t/later`, "", { mode: 0o600 });
+        await host.chownTree(`${dir}/t`, gid, policy);
+        expect(await modeOf(`${dir}/t/later`)).toBe(0o600);
+        await host.chownTree(`${dir}/t`, gid);
+        expect(await modeOf(`${dir}/t/later`)).toBe(0o660);
+        // A file has no files below it: it is always looked at itself.
+        await host.writeFileAtomic(`${dir}/f`, "", { mode: 0o600 });
+        await host.chownTree(`${dir}/f`, gid, policy);
+        expect(await modeOf(`${dir}/f`)).toBe(0o660);
       });
 
       test("a tree that is a link is not given to a group", async () => {

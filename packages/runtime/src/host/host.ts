@@ -20,6 +20,8 @@ export interface FileStat {
   readonly sizeBytes: number;
   /** Identity of the file within the host; changes when the file is created again. */
   readonly inode: string;
+  /** Differs after each change of what a file holds, and of the names in a directory; says nothing by itself. */
+  readonly version: string;
 }
 
 /** One mounted file system or bind mount. */
@@ -73,6 +75,17 @@ export interface DiskBlocks {
   readonly blocks: readonly number[];
   /** Where to go on; undefined when that is all. */
   readonly next: number | undefined;
+}
+
+/** How a tree is given to a group. */
+export interface ChownOptions {
+  /** The group may read only. */
+  readonly readOnly?: boolean;
+  /**
+   * Nothing is done where `path` is a directory that has group and bits already. It gets them last, so everything below
+   * it had them once.
+   */
+  readonly onlyOnRootMismatch?: boolean;
 }
 
 /** A program to run; never through a shell. */
@@ -153,7 +166,7 @@ export interface Host {
    * one; an entry that refuses is skipped too. A host without the right to do so does nothing.
    * Source: docs/behaviour/volume-plugins.md 6.
    */
-  chownTree(path: string, gid: number, options?: { readonly readOnly?: boolean }): Promise<void>;
+  chownTree(path: string, gid: number, options?: ChownOptions): Promise<void>;
   /** Resolves when something in the directory may have changed (a hint), or rejects when `signal` aborts. */
   watchDirectory(path: string, signal: AbortSignal): Promise<void>;
   /** Room in the file system that holds `path`. */

@@ -11,6 +11,7 @@ import * as fs from "node:fs/promises";
 import { systemClock } from "../clock/system-clock.ts";
 import { KeyedLock } from "../locks/keyed-lock.ts";
 import {
+  type ChownOptions,
   type DiskBlocks,
   type DiskBlocksQuery,
   type DiskCopy,
@@ -138,9 +139,9 @@ class KernelHost implements Host {
     return files.linkTarget(checkedPath("readLink", path));
   }
 
-  async chownTree(path: string, gid: number, options: { readonly readOnly?: boolean } = {}): Promise<void> {
+  async chownTree(path: string, gid: number, options: ChownOptions = {}): Promise<void> {
     const checked = checkedPath("chownTree", path);
-    await chownTree(checked, gid, options.readOnly === true ? 0o440 : 0o660);
+    await chownTree(checked, gid, options);
   }
 
   async watchDirectory(path: string, signal: AbortSignal): Promise<void> {

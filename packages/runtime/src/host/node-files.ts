@@ -39,6 +39,8 @@ export async function statFile(operation: string, path: string): Promise<FileSta
         mode: Number(stat.mode & 0o7777n),
         sizeBytes: Number(stat.size),
         inode: `${stat.dev}:${stat.ino}`,
+        // A tool may set a file's time back after it has written; a directory that is only moved keeps its version.
+        version: `${stat.isFile() ? stat.ctimeNs : stat.mtimeNs}`,
       };
     } catch (error) {
       if (isMissing(error)) return undefined;

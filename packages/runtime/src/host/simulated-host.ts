@@ -8,7 +8,9 @@
  *  - After {@link SimulatedHost.losePower} only what was made durable is left; mounts are gone.
  */
 import type { Random } from "../random.ts";
+import { directoryBits, groupBits, isGivenToGroup } from "./group-ownership.ts";
 import {
+  type ChownOptions,
   type DiskBlocks,
   type DiskBlocksQuery,
   type DiskCopy,
@@ -115,7 +117,8 @@ export class SimulatedHost implements Host {
     const place = this.#find("stat", path, false);
     if (place === undefined) return undefined;
     const { kind, mode, inode } = place.node;
-    return { kind, mode, inode, sizeBytes: this.#sizeOf(place) };
+    const version = "version" in place.node ? `${place.node.version}` : "0";
+    return { kind, mode, inode, version, sizeBytes: this.#sizeOf(place) };
   }
 
   async readFile(path: string): Promise<string | undefined> {
@@ -246,13 +249,18 @@ export class SimulatedHost implements Host {
     return node?.kind === "symlink" ? node.target : undefined;
   }
 
-  async chownTree(path: string, _gid: number, options: { readonly readOnly?: boolean } = {}): Promise<void> {
+  async chownTree(path: string, gid: number, options: ChownOptions = {}): Promise<void> {
     if (this.#lostBefore("chownTree", path)) return never();
     const place = this.#find("chownTree", path, false);
     if (place === undefined) throw new HostError("chownTree", path, "ENOENT");
     if (place.node.kind === "symlink") throw new HostError("chownTree", path, "ELOOP");
     if (place.mount.readOnly) return;
-    chownNode(place.mount.fileSystem, place.node, options.readOnly === true ? 0o440 : 0o660);
+    const bits = groupBits(options);
+    if (options.onlyOnRootMismatch === true && place.node.kind === "directory") {
+      if (isGivenToGroup({ isDirectory: true, mode: place.node.mode, gid: place.node.gid }, gid, bits))
+        return;
+    }
+    chownNode(place.mount.fileSystem, place.node, gid, bits);
   }
 
   watchDirectory(path: string, signal: AbortSignal): Promise<void> {
@@ -674,13 +682,14 @@ function cut(text: string, sizeBytes: number): string {
 }
 
 /** Children before their directory, so that an interrupted walk is seen and done again. */
-function chownNode(fileSystem: SimulatedFileSystem, node: Place["node"], bits: number): void {
+function chownNode(fileSystem: SimulatedFileSystem, node: Place["node"], gid: number, bits: number): void {
   if (node.kind === "directory") {
     for (const name of [...node.entries.keys()].sort()) {
       const child = node.entries.get(name);
-      if (child !== undefined) chownNode(fileSystem, child, bits);
+      if (child !== undefined) chownNode(fileSystem, child, gid, bits);
     }
-    fileSystem.setMode(node, node.mode | bits | 0o2110);
+    fileSystem.setGroup(node, gid);
+    fileSystem.setMode(node, node.mode | bits | directoryBits);
   } else if (node.kind === "file") {
     fileSystem.setMode(node, node.mode | bits);
   }

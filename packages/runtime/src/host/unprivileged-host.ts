@@ -7,6 +7,7 @@
 import * as fs from "node:fs/promises";
 import { KeyedLock } from "../locks/keyed-lock.ts";
 import {
+  type ChownOptions,
   type DiskBlocks,
   type DiskBlocksQuery,
   type DiskCopy,
@@ -137,12 +138,12 @@ class UnprivilegedHost implements Host {
     return (await this.isMountPoint(checked)) ? undefined : files.linkTarget(checked);
   }
 
-  async chownTree(path: string, gid: number, options: { readonly readOnly?: boolean } = {}): Promise<void> {
+  async chownTree(path: string, gid: number, options: ChownOptions = {}): Promise<void> {
     const checked = checkedPath("chownTree", path);
     // Only a link that stands in for a mount is followed.
     const isMount = await this.isMountPoint(checked);
     const real = isMount ? await hostStep("chownTree", path, () => fs.realpath(checked)) : checked;
-    await chownTree(real, gid, options.readOnly === true ? 0o440 : 0o660);
+    await chownTree(real, gid, options);
   }
 
   async watchDirectory(path: string, signal: AbortSignal): Promise<void> {

@@ -2,6 +2,7 @@
 import type { CSIDriver, CSINode, KubeClient, Stored, VolumeAttachment } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
 import type { PodSources } from "./pod-sources.ts";
+import type { PodTokens } from "./pod-tokens.ts";
 
 /** Common to all hosts. */
 export interface VolumeHost extends RuntimeEnv {
@@ -24,6 +25,8 @@ export interface KubeletVolumeHost {
   readonly host: Host;
   /** What volumes are made from besides disks; set while the node agent runs. */
   readonly sources?: PodSources;
+  /** Left out: drivers that ask for tokens are not served. */
+  readonly tokens?: PodTokens;
   /** Blocks NodeReady with this reason while not undefined. */
   setKubeletError(reason: string | undefined): void;
 }

@@ -100,6 +100,8 @@ export interface NodeExpandOptions {
   readonly path: string;
   readonly phase: "staged" | "published";
   readonly newSizeBytes: bigint;
+  /** What the claim has had so far; undefined: unknown. */
+  readonly oldSizeBytes?: bigint;
 }
 
 /** Grows what is on a volume, once the volume itself has grown. */
@@ -177,8 +179,12 @@ export interface Deleter {
 export interface MounterArgs {
   /** The group that the volume's files are given to, by its number. */
   readonly fsGroup?: number;
-  /** As the pod has it; no plugin here reads it: they change the group at every mount. */
+  /** `OnRootMismatch`: not where the volume's root is the group's already. Default `Always`: at every mount. */
   readonly fsGroupChangePolicy?: "OnRootMismatch" | "Always";
+  /** The SELinux label under which the pod's containers see the files, `user:role:type:level`. */
+  readonly seLinuxLabel?: string;
+  /** It is mounted for the pod already, for certain: whatever fails now takes nothing back. */
+  readonly isMounted?: boolean;
 }
 
 /**
@@ -197,6 +203,11 @@ export interface Mounter {
    * error says that nothing was mounted. The outermost error counts, so these are never wrapped.
    */
   setUp(args: MounterArgs, signal: AbortSignal): Promise<void>;
+  /**
+   * After {@link setUp} has succeeded: in how many milliseconds the mounted volume is to be set up again; undefined:
+   * never. Left out by plugins whose volumes stay as they were mounted.
+   */
+  setUpAgainMs?(): number | undefined;
 }
 
 /**
@@ -218,6 +229,7 @@ export interface DeviceMounter {
    * Mounts at `deviceMountPath`. Idempotent. A device that holds a file system is never formatted.
    *
    * @param devicePath what {@link Attacher.waitForAttach} returned; empty for a volume that is not attached
+   * @param args those of the first pod that is to use it
    * @throws as {@link Mounter.setUp}
    */
   mountDevice(
@@ -225,6 +237,7 @@ export interface DeviceMounter {
     devicePath: string,
     deviceMountPath: string,
     signal: AbortSignal,
+    args?: MounterArgs,
   ): Promise<void>;
 }
 
@@ -334,6 +347,36 @@ export interface VolumePluginWithAttachLimits extends VolumePlugin {
   volumeLimitKey(spec: VolumeSpec): string;
 }
 
+/** Room in a mounted volume, and whether it is well. */
+export interface VolumeStats {
+  readonly bytes?: VolumeUsage;
+  /** Of a file system that has a number of them. */
+  readonly inodes?: VolumeUsage;
+  /** Undefined: nothing says so. */
+  readonly condition?: { readonly abnormal: boolean; readonly message: string };
+}
+
+/** How much there is of something. */
+export interface VolumeUsage {
+  readonly total: number;
+  readonly available: number;
+  readonly used: number;
+}
+
+/** Asks something else than the mounted file system how much room a volume has. */
+export interface VolumePluginWithStats extends VolumePlugin {
+  /**
+   * @param where the mount, and the global one (empty: none)
+   * @returns undefined when nothing knows
+   */
+  getVolumeStats(
+    spec: VolumeSpec,
+    pod: Pod,
+    where: { readonly path: string; readonly deviceMountPath: string },
+    signal: AbortSignal,
+  ): Promise<VolumeStats | undefined>;
+}
+
 const has = (plugin: VolumePlugin, method: string): boolean =>
   typeof (plugin as unknown as Record<string, unknown>)[method] === "function";
 
@@ -362,6 +405,8 @@ export const listsGlobalMounts = (p: VolumePlugin): p is GlobalMountsVolumePlugi
 /** Whether the plugin says how many of its volumes a node can have. */
 export const hasAttachLimits = (p: VolumePlugin): p is VolumePluginWithAttachLimits =>
   has(p, "getVolumeLimits");
+/** Whether the plugin says itself how much room its volumes have. */
+export const hasVolumeStats = (p: VolumePlugin): p is VolumePluginWithStats => has(p, "getVolumeStats");
 /** Whether the plugin can list what its provider has attached. */
 export const listsAttachments = (p: VolumePlugin): p is AttachmentListingVolumePlugin =>
   has(p, "listAttachments");

@@ -26,7 +26,9 @@ import {
   TaskGroup,
 } from "@longshore/runtime";
 import { uncertainVolumesOf } from "@longshore/storage";
+import type { DynamicPluginProber } from "../framework/dynamic-plugin-prober.ts";
 import type { PodSources } from "../framework/pod-sources.ts";
+import type { PodTokens } from "../framework/pod-tokens.ts";
 import type { ContainerRuntime } from "../framework/ports.ts";
 import type { VolumeHost } from "../framework/volume-host.ts";
 import type { VolumePlugin } from "../framework/volume-plugin.ts";
@@ -39,6 +41,9 @@ import { PathsInForce } from "./migration/paths-in-force.ts";
 import { csiRegistrationHandler } from "./registration/csi-registration-handler.ts";
 import { startPluginRegistration } from "./registration/plugin-registration.ts";
 import { NodePodSources } from "./sources/node-pod-sources.ts";
+import { VolumeStatsCollector } from "./stats/volume-stats.ts";
+import type { PodVolumeStats } from "./stats/volume-stats-summary.ts";
+import { createServiceAccountTokens, type ServiceAccountTokens } from "./tokens/service-account-tokens.ts";
 import { type SubPathUse, subPathError } from "./volume-manager/sub-paths.ts";
 import { VolumeManager } from "./volume-manager/volume-manager.ts";
 
@@ -61,6 +66,8 @@ export interface NodeVolumesOptions {
   readonly gates: FeatureGates;
   /** The volume plugins of this node, not initialised. */
   readonly plugins: readonly VolumePlugin[];
+  /** Finds plugins that come and go; it is this node's alone, and stopped with it. */
+  readonly prober?: DynamicPluginProber;
   /** Called (never re-entrantly) when `status()` may have changed, so that the shell can post it at once. */
   readonly onStatusChanged?: () => void;
 }
@@ -108,6 +115,8 @@ export interface NodeVolumes extends Component {
   podVolumesGone(podUID: string): boolean;
   /** What is to be posted in the Node's status, as of now. */
   status(): NodeVolumesStatus;
+  /** Room and health of mounted volumes by pod, as measured in the last minute: for the summary API. */
+  volumeStats(): readonly PodVolumeStats[];
   /** `status().volumesInUse`. */
   volumesInUse(): readonly string[] | undefined;
   /** To be called with the list that the Node's status holds, after each successful write or read of it. */
@@ -133,12 +142,14 @@ class RunningNodeVolumes implements NodeVolumes {
   readonly #events: EventRecorder;
   readonly #node: Informer<Node>;
   readonly #csiNode: CsiNodeWriter;
+  readonly #tokens: ServiceAccountTokens;
   readonly #sources: NodePodSources;
   readonly #paths: PathsInForce;
   readonly #migration: NodeMigration;
   readonly #parts: Component[];
   readonly #manager: Promise<VolumeManager | undefined>;
   #running: VolumeManager | undefined;
+  #stats: VolumeStatsCollector | undefined;
   #pods: readonly Stored<Pod>[] | undefined;
   #reported: readonly string[] | undefined;
   #pluginError: string | undefined;
@@ -152,7 +163,10 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#events = createEventRecorder(env, { component: "kubelet", host: nodeName });
     this.#node = startInformer(env, resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
     this.#csiNode = new CsiNodeWriter(env, nodeName);
-    this.#sources = new NodePodSources(env, (volume, podUID) => this.#running?.remount(volume, podUID));
+    this.#tokens = createServiceAccountTokens(env);
+    this.#sources = new NodePodSources({ ...env, tokens: this.#tokens }, (volume, podUID) =>
+      this.#running?.remount(volume, podUID),
+    );
     const onChange = () => this.#statusChanged();
     this.#paths = new PathsInForce(options.gates);
     const { rootDir } = options;
@@ -166,8 +180,9 @@ class RunningNodeVolumes implements NodeVolumes {
     const env = this.#env;
     const { nodeName, rootDir } = this.#options;
     const plugins = await createVolumePluginManager(
-      volumeHostOf(env, this.#options, this, this.#sources),
+      volumeHostOf(env, this.#options, this, { sources: this.#sources, tokens: this.#tokens }),
       this.#options.plugins,
+      this.#options.prober,
     );
     if (this.#tasks.signal.aborted) return undefined;
     const csiPlugin: object | undefined = plugins.plugins.find(hasCsiDrivers);
@@ -185,6 +200,13 @@ class RunningNodeVolumes implements NodeVolumes {
       { nodeName, rootDir, onChange: () => this.#statusChanged() },
     );
     this.#running = manager;
+    const volumeUse = (uniqueName: string) => manager.volumeUse(uniqueName);
+    const stats = new VolumeStatsCollector({ ...env, events: this.#events, volumeUse });
+    this.#stats = stats;
+    this.#parts.push(stats);
+    manager.onVolumeChange(({ uniqueName }) => {
+      if (uniqueName !== undefined) stats.wake(uniqueName);
+    });
     this.#migration.follow(manager);
     this.#parts.push(manager);
     const onNode = (before: Node | undefined, after: Node) => {
@@ -213,6 +235,8 @@ class RunningNodeVolumes implements NodeVolumes {
 
   async stop(): Promise<void> {
     await this.#tasks.stop();
+    // The start may wait for its drivers.
+    await this.#options.prober?.stop();
     // The start adds parts until it has ended.
     await this.#manager.catch(() => {});
     await stopAll(this.#parts.splice(0));
@@ -252,6 +276,10 @@ class RunningNodeVolumes implements NodeVolumes {
 
   volumesInUse(): readonly string[] | undefined {
     return this.#running?.volumesInUse();
+  }
+
+  volumeStats(): readonly PodVolumeStats[] {
+    return this.#stats?.summary() ?? [];
   }
 
   markReportedInUse(names: readonly string[]): void {
@@ -295,7 +323,7 @@ function volumeHostOf(
   env: NodeVolumesEnv,
   { nodeName, rootDir, deviceDir }: NodeVolumesOptions,
   agent: Pick<RunningNodeVolumes, "setKubeletError">,
-  sources: PodSources,
+  { sources, tokens }: { readonly sources: PodSources; readonly tokens: PodTokens },
 ): VolumeHost {
   return {
     ...env,
@@ -307,6 +335,7 @@ function volumeHostOf(
       ...(deviceDir === undefined ? {} : { deviceDir }),
       host: env.host,
       sources,
+      tokens,
       setKubeletError: (reason) => agent.setKubeletError(reason),
     },
   };

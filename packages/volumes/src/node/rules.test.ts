@@ -4,7 +4,7 @@ import { migratedPluginsAnnotation, migratedPluginsOf } from "@longshore/storage
 import { describe, expect, it } from "vitest";
 import { TransientOperationError, UncertainProgressError } from "../framework/node-error-kind.ts";
 import { awsEbs } from "../plugins/aws-ebs/aws-ebs-plugin.ts";
-import { fsGroupApplies } from "../plugins/csi/csi-mounter.ts";
+import { fsGroupApplies } from "../plugins/csi/csi-mount-facts.ts";
 import { parseVolData } from "../plugins/csi/vol-data.ts";
 import { globalMountPath, volumeNameOfGlobalMount } from "../plugins/disk/global-directories.ts";
 import { withDriver } from "./csi-node/decide-csi-node-step.ts";

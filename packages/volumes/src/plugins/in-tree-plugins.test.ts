@@ -1,4 +1,7 @@
 /** What holds for every in-tree plugin of the list: one volume through its whole life on a simulated host. */
+import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { type Host, SimulatedHost, unprivilegedHost } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import { DanglingAttachError, DeletedVolumeInUseError } from "../framework/controller-errors.ts";
 import {
@@ -23,7 +26,7 @@ const names = inTreePlugins().map(({ pluginName }) => pluginName);
 const gib = 1024 ** 3;
 
 /** Attaches as the controller does, and waits as the node does. */
-async function attached(world: InTreePluginWorld, spec: VolumeSpec) {
+async function attached(world: InTreePluginWorld<Host>, spec: VolumeSpec) {
   const { controller, node } = world;
   if (!isInTreeAttachable(controller) || !isAttachable(node)) return { device: "", attacher: undefined };
   const reported = await controller.newAttacher().attach(spec, "node-1", signal);
@@ -32,7 +35,7 @@ async function attached(world: InTreePluginWorld, spec: VolumeSpec) {
   const wait = () => attacher.waitForAttach(spec, reported, signal, podOf("a"));
   const device = await wait();
   expect(await wait()).toBe(device);
-  expect((await world.host.stat(device))?.kind).toBe("blockDevice");
+  expect(await world.host.stat(device)).toBeDefined();
   return { device, attacher };
 }
 
@@ -89,60 +92,6 @@ describe.each(names)("%s", (pluginName) => {
       await made;
       expect([...world.cloud.disks.values()][0]?.tags).toMatchObject({ nosuchthing: "x" });
     } else await expect(made).rejects.toThrow(`invalid option "noSuchThing" for volume plugin ${pluginName}`);
-  });
-
-  it("mounts for two pods, is found again on disk, keeps the data and leaves nothing", async () => {
-    const world = await InTreePluginWorld.of(pluginName);
-    const { host, node, controller } = world;
-    const spec = await world.provisioned();
-    for (const round of ["0", "1"]) {
-      const { device, attacher } = await attached(world, spec);
-      const globalPath = attacher?.getDeviceMountPath(spec) ?? "";
-      for (const uid of ["a", "b"]) {
-        // Twice: what is there already is left alone.
-        for (let repeat = 0; repeat < 2; repeat++) {
-          await attacher?.mountDevice(spec, device, globalPath, signal);
-          await (await node.newMounter(spec, podOf(uid))).setUp({ fsGroup: 0 }, signal);
-        }
-        const path = (await node.newMounter(spec, podOf(uid))).getPath();
-        await host.appendFileDurable(`${path}/data`, round + uid);
-        const found = await node.constructVolumeSpec("pvc-1", path);
-        if (!isDeviceMountable(node)) continue;
-        expect(node.getVolumeName(found)).toBe(node.getVolumeName(spec));
-        if (!listsGlobalMounts(node)) throw new Error("its global mounts are not found after a restart");
-        const mounts = await node.listGlobalMounts();
-        expect(mounts.map((mount) => [mount.deviceMountPath, node.getVolumeName(mount.spec)])).toEqual([
-          [globalPath, node.getVolumeName(spec)],
-        ]);
-      }
-      const paths = ["a", "b"].map(
-        (uid) => `/kubelet/pods/${uid}/volumes/${pluginName.replace("/", "~")}/pvc-1`,
-      );
-      for (const [index, uid] of ["a", "b"].entries()) {
-        for (let repeat = 0; repeat < 2; repeat++) {
-          await (await node.newUnmounter("pvc-1", uid)).tearDown(signal);
-          expect(await host.stat(paths[index] as string)).toBeUndefined();
-        }
-        if (uid === "a") {
-          const data = await host.readFile(`${paths[1]}/data`);
-          expect(data).toBe("0a0b1a1b".slice(0, round === "0" ? 4 : 8));
-        }
-      }
-      if (isDeviceMountable(node)) {
-        for (let repeat = 0; repeat < 2; repeat++)
-          await node.newDeviceUnmounter().unmountDevice(globalPath, signal);
-        expect(await host.stat(globalPath)).toBeUndefined();
-      }
-      if (isInTreeAttachable(controller)) {
-        const name = controller.getVolumeName(spec);
-        for (let repeat = 0; repeat < 2; repeat++)
-          await controller.newDetacher().detach(name, "node-1", signal);
-      }
-      expect(await host.listMounts("/kubelet")).toEqual([]);
-      expect([...world.cloud.disks.values()].flatMap(({ attachments }) => [...attachments])).toEqual([]);
-      const records = `/kubelet/plugins/${pluginName}/volumes`;
-      expect((await host.readDirectory(records)) ?? []).toEqual([]);
-    }
   });
 
   it("says who has it, what is attached, and that it cannot be deleted meanwhile", async () => {
@@ -220,6 +169,10 @@ describe.each(names)("%s", (pluginName) => {
       const spec = await world.provisioned({ pvName, claim: { volumeMode: "Block" } });
       expect(spec.persistentVolume?.spec?.volumeMode).toBe("Block");
       const { device } = await attached(world, spec);
+      // A device has no file system that could grow.
+      const grown = { spec, devicePath: device, deviceMountPath: "", path: "", newSizeBytes: 1n };
+      if (isNodeExpandable(node))
+        expect(await node.nodeExpand({ ...grown, phase: "staged" }, signal)).toBe(true);
       const mapper = await node.newBlockVolumeMapper(spec, podOf("a"));
       expect((await mapper.setUpDevice?.(signal)) ?? device).toBe(device);
       const globalPath = mapper.getGlobalMapPath(spec);
@@ -262,4 +215,88 @@ describe.each(names)("%s", (pluginName) => {
     expect(controller.volumeLimitKey(spec)).toBe(key);
     expect(controller.getVolumeLimits({ instanceType: "" })[key]).toBeGreaterThan(0);
   });
+});
+
+const forms: readonly {
+  readonly form: string;
+  place(): Promise<{ readonly host: Host; readonly dir: string; close(): Promise<void> }>;
+}[] = [
+  { form: "simulated", place: async () => ({ host: new SimulatedHost(), dir: "", close: async () => {} }) },
+  {
+    form: "unprivileged",
+    async place() {
+      const dir = await realpath(await mkdtemp(`${tmpdir()}/longshore-in-tree-`));
+      const close = () => rm(dir, { recursive: true, force: true });
+      return { host: unprivilegedHost(), dir, close };
+    },
+  },
+];
+
+/** Two rounds of two pods on one volume; each call is made twice. */
+async function usedByPods(world: InTreePluginWorld<Host>): Promise<void> {
+  const gid = process.getgid?.() ?? 0;
+  const { host, dir, node, controller, pluginName } = world;
+  const spec = await world.provisioned();
+  for (const round of ["0", "1"]) {
+    const { device, attacher } = await attached(world, spec);
+    const globalPath = attacher?.getDeviceMountPath(spec) ?? "";
+    for (const uid of ["a", "b"]) {
+      // Twice: what is there already is left alone.
+      for (let repeat = 0; repeat < 2; repeat++) {
+        await attacher?.mountDevice(spec, device, globalPath, signal);
+        await (await node.newMounter(spec, podOf(uid))).setUp({ fsGroup: gid }, signal);
+      }
+      const path = (await node.newMounter(spec, podOf(uid))).getPath();
+      await host.appendFileDurable(`${path}/data`, round + uid);
+      const found = await node.constructVolumeSpec("pvc-1", path);
+      if (!isDeviceMountable(node)) continue;
+      expect(node.getVolumeName(found)).toBe(node.getVolumeName(spec));
+      if (!listsGlobalMounts(node)) throw new Error("its global mounts are not found after a restart");
+      const mounts = await node.listGlobalMounts();
+      expect(mounts.map((mount) => [mount.deviceMountPath, node.getVolumeName(mount.spec)])).toEqual([
+        [globalPath, node.getVolumeName(spec)],
+      ]);
+    }
+    const paths = ["a", "b"].map(
+      (uid) => `${dir}/kubelet/pods/${uid}/volumes/${pluginName.replace("/", "~")}/pvc-1`,
+    );
+    for (const [index, uid] of ["a", "b"].entries()) {
+      for (let repeat = 0; repeat < 2; repeat++) {
+        await (await node.newUnmounter("pvc-1", uid)).tearDown(signal);
+        expect(await host.stat(paths[index] as string)).toBeUndefined();
+      }
+      if (uid === "a") {
+        const data = await host.readFile(`${paths[1]}/data`);
+        expect(data).toBe("0a0b1a1b".slice(0, round === "0" ? 4 : 8));
+      }
+    }
+    if (isDeviceMountable(node)) {
+      for (let repeat = 0; repeat < 2; repeat++)
+        await node.newDeviceUnmounter().unmountDevice(globalPath, signal);
+      expect(await host.stat(globalPath)).toBeUndefined();
+    }
+    if (isInTreeAttachable(controller)) {
+      const name = controller.getVolumeName(spec);
+      for (let repeat = 0; repeat < 2; repeat++)
+        await controller.newDetacher().detach(name, "node-1", signal);
+    }
+    expect(await host.listMounts(`${dir}/kubelet`)).toEqual([]);
+    expect([...world.cloud.disks.values()].flatMap(({ attachments }) => [...attachments])).toEqual([]);
+    const records = `${dir}/kubelet/plugins/${pluginName}/volumes`;
+    expect((await host.readDirectory(records)) ?? []).toEqual([]);
+  }
+}
+
+describe.each(forms)("on the $form host", ({ place }) => {
+  it.each(names)(
+    "%s mounts for two pods, is found again on disk, keeps the data and leaves nothing",
+    async (pluginName) => {
+      const { host, dir, close } = await place();
+      try {
+        await usedByPods(await InTreePluginWorld.at(pluginName, { host, dir }));
+      } finally {
+        await close();
+      }
+    },
+  );
 });

@@ -69,13 +69,15 @@ export class FakeProviderCloud implements DiskCloud {
   before: (call: string) => void = () => {};
   readonly #provider: CloudProvider;
   readonly #host: Host;
+  readonly #dir: string;
   readonly #instances: readonly Instance[];
   #made = 0;
 
-  /** @param host where devices appear, below `/devices` */
-  constructor(provider: CloudProvider, host: Host, nodeNames: readonly string[]) {
+  /** @param dir where devices appear on the host, below `devices` */
+  constructor(provider: CloudProvider, host: Host, nodeNames: readonly string[], dir = "") {
     this.#provider = provider;
     this.#host = host;
+    this.#dir = dir;
     this.#instances = nodeNames.map((nodeName, index) => ({
       instanceId: `i-${nodeName}`,
       nodeName,
@@ -97,8 +99,8 @@ export class FakeProviderCloud implements DiskCloud {
     const tags = { ...request.tags, azurestorageaccountkey: fakeCredentials.key };
     const disk: StoredDisk = { ...request, tags, id, number, attachments: new Map() };
     this.disks.set(id, disk);
-    await this.#host.makeDirectory("/backing");
-    await this.#host.truncateFile(backingOf(disk), Number(request.sizeBytes));
+    await this.#host.makeDirectory(`${this.#dir}/backing`);
+    await this.#host.truncateFile(this.#backingOf(disk), Number(request.sizeBytes));
     return asDisk(disk);
   }
 
@@ -129,9 +131,9 @@ export class FakeProviderCloud implements DiskCloud {
       if (other.instanceId === instanceId) return other;
       if (!readOnly || !other.readOnly) throw new CloudError("InUse", `${diskId} is at ${other.instanceId}`);
     }
-    const devicePath = `/devices/${instanceId}/${device(asDisk(disk), disk.number)}`;
+    const devicePath = `${this.#dir}/devices/${instanceId}/${device(asDisk(disk), disk.number)}`;
     await this.#host.makeDirectory(devicePath.slice(0, devicePath.lastIndexOf("/")));
-    await this.#host.symlink(await this.#host.attachLoop(backingOf(disk)), devicePath);
+    await this.#host.symlink(await this.#host.attachLoop(this.#backingOf(disk)), devicePath);
     const lun = this.#provider === "azure-disk" ? { lun: disk.number } : {};
     const attachment = { instanceId, devicePath, readOnly, ...lun };
     disk.attachments.set(instanceId, attachment);
@@ -143,7 +145,7 @@ export class FakeProviderCloud implements DiskCloud {
     const disk = this.disks.get(diskId);
     const attachment = disk?.attachments.get(instanceId);
     if (disk === undefined || attachment === undefined) return;
-    if (disk.attachments.size === 1) await this.#host.detachLoop(backingOf(disk));
+    if (disk.attachments.size === 1) await this.#host.detachLoop(this.#backingOf(disk));
     await this.#host.removeFile(attachment.devicePath);
     disk.attachments.delete(instanceId);
   }
@@ -152,8 +154,8 @@ export class FakeProviderCloud implements DiskCloud {
     this.before(`resize ${diskId}`);
     const disk = this.#disk(diskId);
     disk.sizeBytes = sizeBytes;
-    await this.#host.truncateFile(backingOf(disk), Number(sizeBytes));
-    if (disk.attachments.size > 0) await this.#host.attachLoop(backingOf(disk));
+    await this.#host.truncateFile(this.#backingOf(disk), Number(sizeBytes));
+    if (disk.attachments.size > 0) await this.#host.attachLoop(this.#backingOf(disk));
     return sizeBytes;
   }
 
@@ -180,8 +182,12 @@ export class FakeProviderCloud implements DiskCloud {
     return disk;
   }
 
+  #backingOf({ name }: StoredDisk): string {
+    return `${this.#dir}/backing/${name}`;
+  }
+
   async #share(disk: StoredDisk, instanceId: string): Promise<DiskAttachment> {
-    const devicePath = `/shares/${disk.name}`;
+    const devicePath = `${this.#dir}/shares/${disk.name}`;
     await this.#host.makeDirectory(devicePath);
     return { instanceId, devicePath };
   }
@@ -189,10 +195,6 @@ export class FakeProviderCloud implements DiskCloud {
 
 function asDisk({ attachments, number: _number, ...disk }: StoredDisk): Disk {
   return { ...disk, attachments: [...attachments.values()] };
-}
-
-function backingOf({ name }: StoredDisk): string {
-  return `/backing/${name}`;
 }
 
 function hex(number: number, length: number): string {

@@ -1,7 +1,14 @@
 /** What tests of in-tree plugins work in: an API server, a simulated host, a provider's cloud, and a plugin on each side. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { type KubeClient, type PersistentVolume, type Pod, resources } from "@longshore/kube";
-import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
+import {
+  type Host,
+  noMeter,
+  SeededRandom,
+  SimulatedHost,
+  silentLogger,
+  VirtualClock,
+} from "@longshore/runtime";
 import type { CloudProvider } from "../framework/ports.ts";
 import type { VolumeHost } from "../framework/volume-host.ts";
 import { isProvisionable, type VolumePlugin } from "../framework/volume-plugin.ts";
@@ -31,9 +38,18 @@ export interface ProvisionRequest {
   readonly selectedNode?: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
 }
 
+/** A host and the directory on it that is the world's; default a simulated host's root. */
+export interface WorldPlace<H extends Host> {
+  readonly host: H;
+  readonly dir: string;
+  /** The kubelet root directory; default `kubelet` in `dir`. */
+  readonly rootDir?: string;
+}
+
 /** The world of one plugin. */
-export class InTreePluginWorld {
-  readonly host = new SimulatedHost();
+export class InTreePluginWorld<H extends Host = SimulatedHost> {
+  readonly host: H;
+  readonly dir: string;
   readonly clock = new VirtualClock();
   readonly kube: KubeClient;
   readonly cloud: FakeProviderCloud;
@@ -43,21 +59,30 @@ export class InTreePluginWorld {
   /** On node-1. */
   node: VolumePlugin;
   readonly #volumeHost: VolumeHost;
+  readonly #rootDir: string;
 
-  private constructor(pluginName: string) {
+  private constructor(pluginName: string, { host, dir, rootDir }: WorldPlace<H>) {
     this.pluginName = pluginName;
+    this.host = host;
+    this.dir = dir;
+    this.#rootDir = rootDir ?? `${dir}/kubelet`;
     const env = { clock: this.clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
     this.kube = createApiServer(env, { store: memoryStore() }).client();
     this.#volumeHost = { ...env, kube: this.kube, csiDriver: async () => undefined };
     const provider = pluginName.slice("kubernetes.io/".length) as CloudProvider;
-    this.cloud = new FakeProviderCloud(provider, this.host, ["node-1", "node-2"]);
-    this.controller = this.#plugin();
-    this.node = this.#plugin();
+    this.cloud = new FakeProviderCloud(provider, host, ["node-1", "node-2"], dir);
+    this.controller = this.newPlugin();
+    this.node = this.newPlugin();
   }
 
   /** The plugin with its secrets in place. */
-  static async of(pluginName: string): Promise<InTreePluginWorld> {
-    const world = new InTreePluginWorld(pluginName);
+  static of(pluginName: string): Promise<InTreePluginWorld> {
+    return InTreePluginWorld.at(pluginName, { host: new SimulatedHost(), dir: "" });
+  }
+
+  /** As {@link of}, on a host that is given. */
+  static async at<H extends Host>(pluginName: string, place: WorldPlace<H>): Promise<InTreePluginWorld<H>> {
+    const world = new InTreePluginWorld(pluginName, place);
     await world.controller.init(world.#volumeHost);
     await world.restartNode();
     await world.secret("ceph", "kubernetes.io/rbd", { key: fakeCredentials.key });
@@ -66,8 +91,12 @@ export class InTreePluginWorld {
 
   /** The node's plugin of an agent that has just started. */
   async restartNode(): Promise<void> {
-    this.node = this.#plugin();
-    const place = { nodeName: "node-1", rootDir: "/kubelet", deviceDir: "/devices/i-node-1" };
+    this.node = this.newPlugin();
+    const place = {
+      nodeName: "node-1",
+      rootDir: this.#rootDir,
+      deviceDir: `${this.dir}/devices/i-node-1`,
+    };
     const kubelet = { ...place, host: this.host, setKubeletError: () => {} };
     await this.node.init({ ...this.#volumeHost, kubelet });
   }
@@ -110,7 +139,8 @@ export class InTreePluginWorld {
     return specOfPersistentVolume({ ...pv, spec: { ...pv.spec, claimRef } }, false);
   }
 
-  #plugin(): VolumePlugin {
+  /** The plugin of another process, not initialised. */
+  newPlugin(): VolumePlugin {
     const plugin = inTreePlugins({ cloudFor: () => this.cloud }).find(
       (candidate) => candidate.pluginName === this.pluginName,
     );

@@ -109,6 +109,8 @@ async function csiVolumesOnDisk(env: VolumesLeftEnv, driverName: string): Promis
     const data = await volDataOf(env.host, directory, mountPath);
     if (data === "unreadable") unreadable.push(directory);
     if (data === undefined || data === "unreadable" || data.driverName !== driverName) continue;
+    // No in-tree plugin has volumes that are made for one pod: they never cross.
+    if (data.volumeLifecycleMode === "Ephemeral") continue;
     const name = csiUniqueVolumeName(driverName, data.volumeHandle);
     const directoryName = directory.slice(directory.lastIndexOf("/") + 1);
     volumes.set(name, { ...data, specVolID: data.specVolID ?? directoryName });

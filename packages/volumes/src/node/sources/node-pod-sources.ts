@@ -7,11 +7,17 @@ import type {
   SourceReader,
   TokenDemand,
 } from "../../framework/pod-sources.ts";
-import { createServiceAccountTokens, type ServiceAccountTokens } from "../tokens/service-account-tokens.ts";
+import type { ServiceAccountTokens } from "../tokens/service-account-tokens.ts";
 import { ReferencedObjects } from "./referenced-objects.ts";
 
 /** Called when a volume is to be set up again. */
 export type SourceChanged = (uniqueName: string, podUID: string) => void;
+
+/** What the sources work with. */
+export interface PodSourcesEnv extends RuntimeEnv {
+  readonly kube: KubeClient;
+  readonly tokens: ServiceAccountTokens;
+}
 
 /** What one volume has read. */
 interface Reading {
@@ -22,7 +28,7 @@ interface Reading {
 
 /** The sources of one node. */
 export class NodePodSources implements PodSources, Component {
-  readonly #env: RuntimeEnv & { readonly kube: KubeClient };
+  readonly #env: PodSourcesEnv;
   readonly #objects: ReferencedObjects;
   readonly #tokens: ServiceAccountTokens;
   readonly #onChange: SourceChanged;
@@ -31,11 +37,11 @@ export class NodePodSources implements PodSources, Component {
   readonly #byPod = new Map<string, number>();
   #isStopped = false;
 
-  constructor(env: RuntimeEnv & { readonly kube: KubeClient }, onChange: SourceChanged) {
+  constructor(env: PodSourcesEnv, onChange: SourceChanged) {
     this.#env = env;
     this.#onChange = onChange;
     this.#objects = new ReferencedObjects(env, (uniqueName) => this.#changed(uniqueName));
-    this.#tokens = createServiceAccountTokens(env);
+    this.#tokens = env.tokens;
   }
 
   configMap(reader: SourceReader, name: string, signal: AbortSignal): Promise<Stored<ConfigMap> | undefined> {

@@ -36,12 +36,15 @@ import { ReportedInUse } from "./reported-in-use.ts";
 import { bindSubPath, type SubPathUse, subPathError } from "./sub-paths.ts";
 import type { VolumeManagerEnv, VolumeManagerOptions } from "./volume-manager-env.ts";
 import type { VolumePath } from "./volume-paths.ts";
+import { type VolumeUse, volumeUseOf } from "./volume-use.ts";
 import { VolumeWaits } from "./volume-waits.ts";
 import { MountsInFlight } from "./volumes/mounts-in-flight.ts";
 import { Remounts } from "./volumes/remounts.ts";
+import { Republications } from "./volumes/republications.ts";
 import { VolumeController } from "./volumes/volume-controller.ts";
 import { podMountKey } from "./volumes/volume-places.ts";
 import { VolumeRecords, wholeVolume } from "./volumes/volume-records.ts";
+import { VolumeSizes } from "./volumes/volume-sizes.ts";
 import { waitForVolumes } from "./wait-for-volumes.ts";
 
 /** Runs the volumes of one node. */
@@ -77,11 +80,16 @@ export class VolumeManager implements ManagedVolumes, Component {
     this.#podController = new PodController({
       ...shared,
       onDecided: (podUID) => this.#podDecided(podUID),
-      onPodsAdded: () => this.#wakeAll(),
+      onPodsAdded: () => {
+        this.#wakeAll();
+        this.#tasks.spawn(() => this.#wakePodsWithDirectories());
+      },
       onRelabelled: (pod) => this.#podRelabelled(pod),
     });
     this.#volumeController = new VolumeController({
       ...shared,
+      sizes: new VolumeSizes(env.random),
+      republications: new Republications(env.random),
       isReportedInUse: (uniqueName) => this.#reported.has(uniqueName),
       onOperationEnd: (podUID) => this.#operationEnded(podUID),
     });
@@ -161,6 +169,11 @@ export class VolumeManager implements ManagedVolumes, Component {
     });
   }
 
+  /** Who has the volume mounted, and where; undefined: no pod. */
+  volumeUse(uniqueName: string): VolumeUse | undefined {
+    return volumeUseOf(this.#states, uniqueName);
+  }
+
   podVolumesGone(podUID: string): boolean {
     if (!this.#isRestored || !this.#podController.hasAddedPods) return false;
     if (this.#states.pods.get(podUID) !== undefined && !this.#states.pods.isOver(podUID)) return false;
@@ -212,6 +225,12 @@ export class VolumeManager implements ManagedVolumes, Component {
     this.#isRestored = true;
     this.#podController.wakeMounted();
     this.#wakeAll();
+  }
+
+  /** Pods of an earlier agent may have left directories; those that are gone are cleaned up. */
+  async #wakePodsWithDirectories(): Promise<void> {
+    const directories = await this.#env.host.readDirectory(`${this.#options.rootDir}/pods`);
+    for (const podUID of directories ?? []) this.#podController.wake(podUID);
   }
 
   // What changed, and who has to look

@@ -78,7 +78,7 @@ function timeoutMessage(env: VolumeWaitEnv, podUID: string, unmounted: readonly 
 function missingDriverReason(env: VolumeWaitEnv, volume: DesiredVolume): readonly string[] {
   if (!isDriverMissing(env, volume, undefined)) return [];
   const [pod] = volume.pods.values();
-  const driver = pod?.spec.persistentVolume?.spec?.csi?.driver;
+  const driver = pod?.spec.persistentVolume?.spec?.csi?.driver ?? pod?.spec.volume?.csi?.driver;
   return [`CSI driver ${driver} is not registered on this node`];
 }
 

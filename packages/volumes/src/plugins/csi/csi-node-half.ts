@@ -5,11 +5,13 @@
 import type { CsiConnector } from "@longshore/csi";
 import { invariant } from "@longshore/runtime";
 import type { PluginNodeHalf, PluginNodeHalfOptions } from "../../framework/plugin-node-half.ts";
-import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import type { VolumePluginWithStats } from "../../framework/volume-plugin.ts";
+import { specOfVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { csiDeviceMounter, csiDeviceUnmounter } from "./csi-device-mounter.ts";
 import { csiMounter, csiUnmounter } from "./csi-mounter.ts";
 import { type CsiNodeContext, csiDriverPolicy, csiVolumeOf } from "./csi-node-context.ts";
 import { csiNodeExpand } from "./csi-node-expand.ts";
+import { csiNodeStats } from "./csi-node-stats.ts";
 import { createRegisteredCsiDrivers, type HasCsiDrivers } from "./registered-csi-drivers.ts";
 import { readVolData, type VolData, VolDataError } from "./vol-data.ts";
 import { waitForVolumeAttachment } from "./wait-for-volume-attachment.ts";
@@ -21,6 +23,8 @@ export interface CsiNodeHalfOptions extends PluginNodeHalfOptions {
 
 /** The node's half. The agent's registration handler fills `csiDrivers`. */
 export interface CsiNodeHalf extends PluginNodeHalf, HasCsiDrivers {
+  /** As `VolumePluginWithStats.getVolumeStats`. */
+  getVolumeStats: VolumePluginWithStats["getVolumeStats"];
   /** Waits until the VolumeAttachment says attached; returns its name. */
   waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal): Promise<string>;
 }
@@ -41,6 +45,7 @@ export function createCsiNodeHalf(options: CsiNodeHalfOptions): CsiNodeHalf {
     newDeviceMounter: () => csiDeviceMounter(context()),
     newDeviceUnmounter: () => csiDeviceUnmounter(context()),
     nodeExpand: (expand, signal) => csiNodeExpand(context(), expand, signal),
+    getVolumeStats: (spec, pod, where, signal) => csiNodeStats(context(), { spec, pod }, where, signal),
     async constructVolumeSpec(volumeName, mountPath) {
       const data = await readVolData(context().kubelet.host, mountPath);
       if (data === undefined) throw new VolDataError(`${mountPath} has no vol_data.json`);
@@ -56,6 +61,9 @@ export function createCsiNodeHalf(options: CsiNodeHalfOptions): CsiNodeHalf {
 
 /** A spec that is good for unmounting only: no access modes, secrets or attributes are known. */
 export function specOfVolData(data: VolData, volumeName: string): VolumeSpec {
+  if (data.volumeLifecycleMode === "Ephemeral") {
+    return specOfVolume({ name: data.specVolID ?? volumeName, csi: { driver: data.driverName } });
+  }
   return {
     persistentVolume: {
       metadata: { name: data.specVolID ?? volumeName },

@@ -109,11 +109,12 @@ export async function giveToGroup(
   host: Host,
   path: string,
   volumeName: string,
-  { fsGroup }: MounterArgs,
+  { fsGroup, fsGroupChangePolicy }: MounterArgs,
 ): Promise<void> {
   if (fsGroup === undefined) return;
   try {
-    await host.chownTree(path, fsGroup);
+    const onlyOnRootMismatch = fsGroupChangePolicy === "OnRootMismatch";
+    await host.chownTree(path, fsGroup, { onlyOnRootMismatch });
   } catch (cause) {
     // It is mounted already: it has to be unmounted before it is forgotten.
     throw new UncertainProgressError(

@@ -23,6 +23,7 @@ import type {
   VolumePluginWithAttachLimits,
 } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import { growInTree } from "../grow-in-tree.ts";
 import {
   attachDisk,
   type ControllerDisks,
@@ -92,10 +93,7 @@ export function diskPlugin(disks: DiskDescription, options: InTreePluginOptions 
     newUnmounter: async (volumeName, podUID) => podUnmounter(node(), volumeName, podUID),
     constructVolumeSpec: (volumeName, mountPath) => constructVolumeSpec(node(), volumeName, mountPath),
     listGlobalMounts: () => listGlobalMounts(node()),
-    async nodeExpand({ devicePath, path }) {
-      await kubeletOf(node()).host.growFileSystem(devicePath, path);
-      return true;
-    },
+    nodeExpand: (expand) => growInTree(kubeletOf(node()).host, expand, (spec) => diskSourceOf(disks, spec)),
     newProvisioner: (volumeOptions) => ({
       provision: async (selectedNode, allowedTopologies, signal) =>
         provisionDisk(

@@ -14,6 +14,7 @@ import type {
   ExpandableVolumePlugin,
   Mounter,
   NodeExpandableVolumePlugin,
+  NodeExpandOptions,
   ProvisionableVolumePlugin,
   Unmounter,
 } from "../../framework/volume-plugin.ts";
@@ -26,6 +27,7 @@ import { type DiskNode, kubeletOf } from "../disk/disk-node-half.ts";
 import type { InTreePluginOptions } from "../disk/disk-plugin.ts";
 import { deleteDisk, growDisk, provisionDisk } from "../disk/provision-disk.ts";
 import { hasSource, InTreeVolumeError } from "../disk/volume-source.ts";
+import { growInTree } from "../grow-in-tree.ts";
 import { type PodVolume, PodVolumes } from "./pod-volumes.ts";
 import { portworxVolume } from "./portworx-volume.ts";
 
@@ -77,7 +79,7 @@ export function portworxPlugin(options: InTreePluginOptions = {}): PortworxPlugi
     expandVolumeDevice: async (spec, newSizeBytes, _oldSizeBytes, signal) =>
       growDisk(portworxVolume, cloud(), spec, newSizeBytes, signal),
     requiresFSResize: () => true,
-    nodeExpand: ({ path, phase }) => growAt(node(), path, phase),
+    nodeExpand: (expand) => growAt(node(), expand),
   };
 }
 
@@ -177,11 +179,12 @@ async function constructVolumeSpec(node: PortworxNode, name: string, mountPath: 
 }
 
 /** Grows the file system at a pod's directory. Upstream's provider does so by itself. */
-async function growAt(node: PortworxNode, path: string, phase: "staged" | "published"): Promise<boolean> {
+async function growAt(node: PortworxNode, expand: NodeExpandOptions): Promise<boolean> {
+  const { path, phase } = expand;
   if (phase === "staged") return false;
   const { host } = kubeletOf(node);
   const mount = (await host.listMounts(path)).findLast(({ target }) => target === path);
   if (mount === undefined) throw new InTreeVolumeError(`${path}: nothing is mounted there that could grow`);
-  await host.growFileSystem(mount.source, path);
-  return true;
+  const expandMounted = { ...expand, devicePath: mount.source };
+  return growInTree(host, expandMounted, (spec) => diskSourceOf(portworxVolume, spec));
 }

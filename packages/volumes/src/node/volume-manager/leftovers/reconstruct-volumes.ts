@@ -4,7 +4,7 @@
  * is not is unmounted. Source: docs/behaviour/node-agent.md 9, in the way of its "later releases".
  */
 import { errorChain, type Host, type Logger } from "@longshore/runtime";
-import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
+import { isSharedByPods, uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import { kubeletPaths, unescapeQualifiedName } from "../../../framework/volume-host.ts";
 import { isAttachable, listsGlobalMounts, type VolumePlugin } from "../../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
@@ -12,6 +12,9 @@ import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import { csiPluginName } from "../../../plugins/csi/csi-names.ts";
 import { specOfVolData } from "../../../plugins/csi/csi-node-half.ts";
 import { readVolData, removeMountDirectory, VolDataError } from "../../../plugins/csi/vol-data.ts";
+import { absentDriverPlugin } from "../../../plugins/flexvolume/absent-driver-plugin.ts";
+import { deviceMountsDirectory, volumeOfDeviceMount } from "../../../plugins/flexvolume/flexvolume-names.ts";
+import { flexVolumeSpecOf } from "../../../plugins/flexvolume/flexvolume-node-half.ts";
 import type { ActualState } from "../actual-state.ts";
 
 /** A pod's volume directory that does not identify its volume; it can still be unmounted by name. */
@@ -47,7 +50,8 @@ export interface ReconstructEnv {
 export async function reconstructVolumes(env: ReconstructEnv): Promise<readonly Leftover[]> {
   const staged = await reconstructStagedCsiVolumes(env);
   await reconstructGlobalMounts(env);
-  return [...staged, ...(await reconstructPodVolumes(env))];
+  const absent = await reconstructFlexVolumeMounts(env);
+  return [...staged, ...(await reconstructPodVolumes(env, absent))];
 }
 
 /** The plugin of that name, or undefined. */
@@ -55,13 +59,18 @@ function pluginNamed(env: ReconstructEnv, name: string): VolumePlugin | undefine
   return env.plugins.plugins.find((plugin) => plugin.pluginName === name);
 }
 
-async function reconstructPodVolumes(env: ReconstructEnv): Promise<readonly PodLeftover[]> {
+/** @param absent what stands for the plugins of drivers that do not work, by name */
+async function reconstructPodVolumes(
+  env: ReconstructEnv,
+  absent: ReadonlyMap<string, VolumePlugin>,
+): Promise<readonly PodLeftover[]> {
   const leftovers: PodLeftover[] = [];
   const { host, rootDir } = env;
   for (const podUID of (await host.readDirectory(`${rootDir}/pods`)) ?? []) {
     const volumesDirectory = kubeletPaths.podVolumesDir(rootDir, podUID);
     for (const escaped of (await host.readDirectory(volumesDirectory)) ?? []) {
-      const plugin = pluginNamed(env, unescapeQualifiedName(escaped));
+      const pluginName = unescapeQualifiedName(escaped);
+      const plugin = pluginNamed(env, pluginName) ?? absent.get(pluginName);
       if (plugin === undefined) continue; // What is not known is not touched.
       for (const volumeName of (await host.readDirectory(`${volumesDirectory}/${escaped}`)) ?? []) {
         const path = `${volumesDirectory}/${escaped}/${volumeName}`;
@@ -91,14 +100,10 @@ async function reconstructPodVolume(
   env.actual.restore(restored(plugin, spec, podUID), { pod });
 }
 
-/** @param podUID of the pod in whose directory it was found; empty for what pods share */
+/** @param podUID of the pod whose directory it is; left out for a volume that is mounted for the whole node */
 function restored(plugin: VolumePlugin, spec: VolumeSpec, podUID = "") {
-  return {
-    uniqueName: uniqueVolumeName(plugin, spec, podUID),
-    spec,
-    plugin,
-    attachable: isAttachable(plugin),
-  };
+  const attachable = isAttachable(plugin) && isSharedByPods(plugin, spec);
+  return { uniqueName: uniqueVolumeName(plugin, spec, podUID), spec, plugin, attachable };
 }
 
 /** Staging directories. One without a data file and without a mount was never staged: the file is written first. */
@@ -140,4 +145,23 @@ async function reconstructGlobalMounts(env: ReconstructEnv): Promise<void> {
       env.actual.restore(restored(plugin, spec), { deviceMountPath });
     }
   }
+}
+
+/** @returns what stands for the plugins of drivers that do not work now, by name */
+async function reconstructFlexVolumeMounts(env: ReconstructEnv): Promise<ReadonlyMap<string, VolumePlugin>> {
+  const { host, rootDir, plugins, actual } = env;
+  const absent = new Map<string, VolumePlugin>();
+  for (const { target } of await host.listMounts(deviceMountsDirectory(rootDir))) {
+    const volume = volumeOfDeviceMount(rootDir, target);
+    if (volume === undefined) continue;
+    const { pluginName, volumeName } = volume;
+    let plugin = pluginNamed(env, pluginName) ?? absent.get(pluginName);
+    if (plugin === undefined || !isAttachable(plugin)) {
+      plugin = absentDriverPlugin(rootDir, pluginName, (name) => plugins.findPluginByName(name));
+      absent.set(pluginName, plugin);
+    }
+    const spec = flexVolumeSpecOf(pluginName, volumeName);
+    actual.restore(restored(plugin, spec), { deviceMountPath: target });
+  }
+  return absent;
 }

@@ -14,7 +14,7 @@ import {
   settled,
   startController,
 } from "@longshore/kube";
-import { backoffMs, type Component, type RuntimeEnv } from "@longshore/runtime";
+import { backoffMs, type Component, type Host, type RuntimeEnv } from "@longshore/runtime";
 import type { ContainerRuntime } from "../../../framework/ports.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
 import type { ActualState } from "../actual-state.ts";
@@ -23,6 +23,7 @@ import type { VolumePaths } from "../volume-paths.ts";
 import { decidePodStep, type ObservedPod, type PodResolution, type PodStep } from "./decide-pod-step.ts";
 import { FirstPass } from "./first-pass.ts";
 import type { NodePods } from "./node-pods.ts";
+import { removePodDirectories } from "./remove-pod-directories.ts";
 import { resolvePod } from "./resolve-pod.ts";
 import { RunningPods } from "./running-pods.ts";
 
@@ -33,6 +34,9 @@ const workers = 8;
 export interface PodControllerEnv extends RuntimeEnv {
   readonly kube: KubeClient;
   readonly runtime: ContainerRuntime;
+  readonly host: Host;
+  /** The kubelet root directory. */
+  readonly rootDir: string;
   readonly plugins: VolumePluginManager;
   readonly paths: VolumePaths;
   readonly pods: NodePods;
@@ -149,8 +153,9 @@ export class PodController implements Component {
     };
     return {
       awaitStart: () => settled,
-      forget: (_step, _observed, pass) => {
+      forget: async (_step, _observed, pass) => {
         this.#env.pods.forgetOver(pass.key);
+        await removePodDirectories(this.#env, pass.key);
         return looked(settled, pass);
       },
       askRuntime: async (_step, observed, { key, signal }) => {

@@ -6,7 +6,7 @@ import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
 import type { ResolvedVolume } from "../desired-state.ts";
 import type { PodResolution } from "./decide-pod-step.ts";
-import { PodVolumeError, podVolumeSpec, usedVolumes } from "./pod-volume-spec.ts";
+import { podVolumeSpec, usedVolumes } from "./pod-volume-spec.ts";
 
 /** What resolving works with. */
 export interface ResolveEnv {
@@ -44,9 +44,6 @@ async function resolveVolume(
   const plugin = plugins.findPluginBySpec(spec);
   const attachable = (await plugins.findAttachablePluginBySpec(spec)) !== undefined;
   const deviceMountable = (await plugins.findDeviceMountablePluginBySpec(spec)) !== undefined;
-  if (spec.volume?.csi != null && !attachable && !deviceMountable) {
-    throw new PodVolumeError("ephemeral CSI volumes are not supported: use a claim");
-  }
   const uniqueName = uniqueVolumeName(plugin, spec, pod.metadata.uid);
   const outerNames = new Set([volume.name]);
   return { uniqueName, plugin, attachable, deviceMountable, origin, pod, spec, outerNames };

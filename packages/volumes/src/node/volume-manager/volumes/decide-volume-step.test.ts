@@ -55,6 +55,8 @@ const nothing: ObservedVolume = {
   hasAddedPods: true,
   attachment: { isReported: true, isListed: true, lookAtMs: undefined },
   failures: new Map(),
+  size: undefined,
+  republishAtMs: new Map(),
   mount: undefined,
   failed: undefined,
 };
@@ -261,5 +263,31 @@ describe("a mounted volume whose sources have changed (docs/behaviour/pod-volume
     "not for a pod that does not want it any more",
     { ...unwanted, toRemount: new Set(["a"]) },
     { step: "unmountForPod", pod: mountOf("a", "mounted") },
+  );
+});
+
+describe("a mounted volume that is set up again (docs/behaviour/csi-plugin.md 9.5)", () => {
+  const mount = mountOf("a", "mounted");
+  const mounted = { ...wanted, actual: actualWith("mounted", mount) };
+  const due = { ...mounted, republishAtMs: new Map([["a", 900]]) };
+  const republish = { step: "republish", volume: desiredBy("a"), pod: wants("a"), mount };
+  check("is when it is due", due, republish);
+  check("waits until then", { ...due, nowMs: 800 }, { step: "wait", ms: 100 });
+  check("is not for a pod that does not want it", { ...due, desired: undefined }, { step: "settle" });
+  check("waits for its driver", { ...due, isDriverMissing: true }, { step: "settle" });
+  check(
+    "waits for its back-off",
+    { ...due, failures: failure("volume_republish", "a", 1200) },
+    { step: "wait", ms: 200 },
+  );
+  check(
+    "is mounted instead when its mount is uncertain",
+    { ...due, actual: actualWith("mounted", mountOf("a", "uncertain")) },
+    begin("a"),
+  );
+  check(
+    "comes after the mount of another pod",
+    { ...due, desired: desiredBy("a", "b") },
+    begin("b", desiredBy("a", "b")),
   );
 });

@@ -10,8 +10,10 @@
 import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
+import { decideGrowthStep, type GrowthStep } from "./decide-growth-step.ts";
 import { decideMountStep, type MountProgress, type MountStep } from "./decide-mount-step.ts";
 import { type OperationFailure, type VolumeOperation, wholeVolume } from "./volume-records.ts";
+import type { VolumeSize } from "./volume-sizes.ts";
 
 /** An attachment is looked for in the live Node this often, in milliseconds, whatever the cached one says. */
 export const verifyAnywayMs = 5_000;
@@ -53,6 +55,10 @@ export interface ObservedVolume {
   readonly attachment: AttachmentView;
   /** Failures that wait for their repetition, by subject. */
   readonly failures: ReadonlyMap<string, OperationFailure>;
+  /** When it is to be set up again for a pod that has it mounted, in monotonic milliseconds, by pod UID. */
+  readonly republishAtMs: ReadonlyMap<string, number>;
+  /** What is known of its size; undefined: it is mounted for no pod. */
+  readonly size: VolumeSize | undefined;
   /** The mount that this pass has begun. */
   readonly mount: MountProgress | undefined;
   /** What has just failed. */
@@ -69,6 +75,14 @@ export type VolumeStep =
   | { readonly step: "scheduleLook"; readonly atMs: number }
   | { readonly step: "beginMount"; readonly volume: DesiredVolume; readonly pod: DesiredPod }
   | MountStep
+  | GrowthStep
+  /** Set it up again for a pod that has it mounted. */
+  | {
+      readonly step: "republish";
+      readonly volume: DesiredVolume;
+      readonly pod: DesiredPod;
+      readonly mount: ActualPod;
+    }
   | { readonly step: "unmountDevice"; readonly volume: ActualVolume }
   | { readonly step: "forget" }
   /** Something is due after this time, in milliseconds. */
@@ -88,7 +102,13 @@ export function decideVolumeStep(observed: ObservedVolume): VolumeStep {
   if (failed !== undefined) return { step: "recordFailure", failed };
   if (mount !== undefined) return decideMountStep(actual, mount);
   if (desired === undefined && actual === undefined) return { step: "forget" };
-  const steps = [...unmounts(observed), ...mounts(observed), ...releases(observed)];
+  const steps = [
+    ...unmounts(observed),
+    ...mounts(observed),
+    ...releases(observed),
+    ...republications(observed),
+    ...growths(observed),
+  ];
   const due = steps.find(({ atMs }) => atMs <= nowMs);
   if (due !== undefined) return due.step;
   if (steps.length === 0) return { step: "settle" };
@@ -146,6 +166,28 @@ function releases(observed: ObservedVolume): readonly Due[] {
   if (isDriverMissing) return [];
   const atMs = retryAt(observed, "unmount_device", wholeVolume);
   return [{ atMs, step: { step: "unmountDevice", volume: actual } }];
+}
+
+/** Mounts of drivers that renew what is in them. */
+function republications(observed: ObservedVolume): readonly Due[] {
+  const { desired, actual, republishAtMs, isDriverMissing } = observed;
+  if (desired === undefined || actual === undefined || isDriverMissing) return [];
+  return [...republishAtMs].flatMap(([podUID, dueMs]) => {
+    const pod = desired.pods.get(podUID);
+    const mount = actual.pods.get(podUID);
+    if (pod === undefined || mount?.state !== "mounted") return [];
+    const atMs = Math.max(dueMs, retryAt(observed, "volume_republish", podUID));
+    return [{ atMs, step: { step: "republish", volume: desired, pod, mount } }];
+  });
+}
+
+/** The growth of a volume that pods use; last, since a pod that waits for a mount goes first. */
+function growths(observed: ObservedVolume): readonly Due[] {
+  if (observed.isDriverMissing) return [];
+  const growth = decideGrowthStep(observed);
+  if (growth === undefined) return [];
+  const { atMs, step } = growth;
+  return [{ atMs: Math.max(atMs, retryAt(observed, "volume_fs_resize", wholeVolume)), step }];
 }
 
 /** When the operation may be tried (again). */

@@ -7,8 +7,10 @@ import type { NodePods } from "../pods/node-pods.ts";
 import type { VolumePaths } from "../volume-paths.ts";
 import type { MountsInFlight } from "./mounts-in-flight.ts";
 import type { Remounts } from "./remounts.ts";
+import type { Republications } from "./republications.ts";
 import { VolumeOperationError, type VolumePlaces } from "./volume-places.ts";
 import type { VolumeRecords } from "./volume-records.ts";
+import type { VolumeSizes } from "./volume-sizes.ts";
 
 /** States, seams and what other parts of the agent know. */
 export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
@@ -22,6 +24,8 @@ export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
   readonly records: VolumeRecords;
   readonly mounts: MountsInFlight;
   readonly remounts: Remounts;
+  readonly sizes: VolumeSizes;
+  readonly republications: Republications;
   /** Volumes whose attachment is being confirmed right now: they are about to be in the actual state. */
   readonly verifying: Set<string>;
   /** Held while something is mounted or unmounted at a place. */

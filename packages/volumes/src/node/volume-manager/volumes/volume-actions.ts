@@ -15,7 +15,9 @@ import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
 import { removeSubPaths } from "../sub-paths.ts";
 import type { FailedOperation, ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
+import { growthActions } from "./growth-actions.ts";
 import { mountActions } from "./mount-actions.ts";
+import { republishActions } from "./republish-actions.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
 import { podMountKey, requireNoOtherMounts, VolumeOperationError } from "./volume-places.ts";
 import { wholeVolume } from "./volume-records.ts";
@@ -24,6 +26,8 @@ import { wholeVolume } from "./volume-records.ts";
 export function volumeActions(env: VolumeActionsEnv): Actions<ObservedVolume, VolumeStep> {
   return {
     ...mountActions(env),
+    ...growthActions(env),
+    ...republishActions(env),
     recordFailure: ({ failed }, { desired }, { key }) => recordFailure(env, key, failed, desired),
     verifyAttached: ({ volume, spec }, observed, pass) =>
       verifyAttached(env, { volume, spec }, observed, pass),
@@ -73,6 +77,9 @@ function recordFailure(
     env.mounts.end(uniqueName);
     // What is mounted stays, and is brought up to date when it is tried again.
     if (env.actual.podOf(uniqueName, subject)?.state === "mounted") env.remounts.request(uniqueName, subject);
+  } else if (operation === "volume_republish") {
+    const pod = desired?.pods.get(subject);
+    if (pod !== undefined) emitFailedMount(env, pod, reason);
   }
   env.onOperationEnd(subject);
   return observeAgain;
@@ -163,6 +170,8 @@ async function unmountForPod(
   }
   env.records.succeeded(key, podUID);
   env.actual.markPodUnmounted(key, podUID);
+  env.republications.forget(key, podUID);
+  if (env.actual.get(key)?.pods.size === 0) env.sizes.forget(key);
   return observeAgain;
 }
 
@@ -198,6 +207,7 @@ function forget(env: VolumeActionsEnv, uniqueName: string): Next<ObservedVolume>
   env.records.forget(uniqueName);
   env.remounts.forget(uniqueName);
   env.onVolumeForgotten(uniqueName);
+  env.sizes.forget(uniqueName);
   env.actual.delete(uniqueName);
   return settled;
 }

@@ -72,6 +72,8 @@ export class VolumeController implements Component {
       hasAddedPods: env.hasAddedPods(),
       attachment: this.#attachmentOf(uniqueName),
       failures: env.records.of(uniqueName).failures,
+      size: env.sizes.get(uniqueName),
+      republishAtMs: env.republications.of(uniqueName),
       mount: undefined,
       failed: undefined,
     };
@@ -95,6 +97,7 @@ export function isDriverMissing(
   actual: ActualVolume | undefined,
 ): boolean {
   const [pod] = desired?.pods.values() ?? [];
-  const driver = (actual ?? pod)?.spec.persistentVolume?.spec?.csi?.driver;
+  const spec = (actual ?? pod)?.spec;
+  const driver = spec?.persistentVolume?.spec?.csi?.driver ?? spec?.volume?.csi?.driver;
   return driver !== undefined && csiDrivers?.get(driver) === undefined;
 }

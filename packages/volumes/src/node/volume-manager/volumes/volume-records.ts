@@ -17,7 +17,9 @@ export type VolumeOperation =
   | "verify_controller_attached_volume"
   | "volume_mount"
   | "volume_unmount"
-  | "unmount_device";
+  | "unmount_device"
+  | "volume_fs_resize"
+  | "volume_republish";
 
 /** An operation that failed and has to wait. */
 export interface OperationFailure {
