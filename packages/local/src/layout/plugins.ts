@@ -165,7 +165,7 @@ const entries: Readonly<Record<PluginName, Entry>> = {
         pool: "rbd",
         adminId: "admin",
         adminSecretName: "ceph-admin-secret",
-        adminSecretNamespace: "kube-system",
+        adminSecretNamespace: "default",
         userId: "kube",
         userSecretName: "ceph-user-secret",
         userSecretNamespace: "default",
@@ -174,8 +174,9 @@ const entries: Readonly<Record<PluginName, Entry>> = {
         fsType: "ext4",
       }),
     ],
+    // In the namespace of the pods: a pod that names the image itself has its secret there.
     secrets: [
-      cephSecret("kube-system", "ceph-admin-secret", "admin"),
+      cephSecret("default", "ceph-admin-secret", "admin"),
       cephSecret("default", "ceph-user-secret", "kube"),
     ],
     // The driver attaches nothing, but attachments in the API keep a second writer off.
