@@ -112,7 +112,7 @@ test("what the driver's call log does not show counts as not served by it", asyn
   expect(attach?.detail).toMatch(/call log has no ControllerPublishVolume for vol-/);
 }, 60_000);
 
-const others = ["azure-disk", "cinder", "vsphere-volume", "portworx-volume", "rbd"] as const;
+const others = ["gce-pd", "azure-disk", "cinder", "vsphere-volume", "portworx-volume", "rbd"] as const;
 
 test.each(others)(
   "the reference driver serves what volumes of %s do in-tree",
