@@ -94,7 +94,10 @@ export interface NodeExpandOptions {
   readonly devicePath: string;
   /** The global mount; empty where the volume has none. */
   readonly deviceMountPath: string;
-  /** Where the file system is mounted: the global mount when staged, the pod's directory when published. */
+  /**
+   * Where the file system is mounted: the global mount when staged, the pod's directory when published; of a block volume
+   * its link in the pod's directory of devices.
+   */
   readonly path: string;
   readonly phase: "staged" | "published";
   readonly newSizeBytes: bigint;
@@ -276,7 +279,10 @@ export interface Detacher extends DeviceUnmounter {
 
 /** The paths of a volume that pods get as a device. */
 export interface BlockVolume {
-  /** The directory of the node's mappings of the volume: one entry for each pod that has it, named by the pod's UID. */
+  /**
+   * The directory of the node's mappings of the volume: one entry for each pod that has it, named by the pod's UID. It lies
+   * below `kubeletPaths.pluginDevicesDir`.
+   */
   getGlobalMapPath(spec: VolumeSpec): string;
   /** The directory of the pod's devices of this plugin, and the volume's name in it. */
   getPodDeviceMapPath(): { readonly directory: string; readonly name: string };
@@ -296,7 +302,7 @@ export interface BlockVolumeMapper extends BlockVolume {
 export interface BlockVolumeUnmapper extends BlockVolume {
   /** Reverses `mapPodDevice`. */
   unmapPodDevice?(signal: AbortSignal): Promise<void>;
-  /** Reverses `setUpDevice`, once no pod has the volume. */
+  /** Reverses `setUpDevice`, once no pod has the volume. `devicePath` is what that returned, empty where it is not known. */
   tearDownDevice?(globalMapPath: string, devicePath: string, signal: AbortSignal): Promise<void>;
 }
 

@@ -311,6 +311,11 @@ export class NodeWorld {
     );
   }
 
+  /** The same for a volume of the driver that pods get as a device. */
+  async blockVolume(id: string, more: Partial<NonNullable<PersistentVolume["spec"]>> = {}): Promise<void> {
+    await this.volume(id, { csi: { driver: driverName, volumeHandle: id }, volumeMode: "Block", ...more });
+  }
+
   /** Makes PersistentVolume and claim again under their names, for another disk. */
   async replaceVolume(id: string, otherId: string): Promise<void> {
     const pv = { name: `pv-${id}` };
@@ -355,6 +360,16 @@ export class NodeWorld {
       },
       this,
     );
+  }
+
+  /** The same with the volumes as devices. */
+  async blockPod(
+    name: string,
+    ids: readonly string[],
+    spec: Partial<NonNullable<Pod["spec"]>> = {},
+  ): Promise<Stored<Pod>> {
+    const volumeDevices = ids.map((id) => ({ name: `data-${id}`, devicePath: `/dev/${id}` }));
+    return this.pod(name, ids, { containers: [{ name: "c", image: "i", volumeDevices }], ...spec });
   }
 
   /** Removes the pod's object at once. */

@@ -4,6 +4,7 @@ import {
   CsiStatusError,
   type GrpcCode,
   NodeServiceCapability_RPC_Type,
+  type VolumeCapability,
 } from "@longshore/csi";
 import type { Host } from "@longshore/runtime";
 
@@ -71,6 +72,7 @@ export function testDriver(
         },
         nodeStageVolume: (r) =>
           call("NodeStageVolume", r.volumeId, async () => {
+            if (isBlock(r)) return;
             const device = r.publishContext.devicePath ?? driver.device;
             if ((await host.fileSystemOf(device)) === undefined) await host.format(device, "ext4");
             if (await host.isMountPoint(r.stagingTargetPath)) return;
@@ -85,6 +87,11 @@ export function testDriver(
               readonly: r.readonly,
             };
             if (await host.isMountPoint(r.targetPath)) return;
+            if (isBlock(r)) {
+              await host.writeFileAtomic(r.targetPath, "");
+              await host.bindMount(r.publishContext.devicePath ?? driver.device, r.targetPath);
+              return;
+            }
             await host.makeDirectory(r.targetPath);
             if (r.stagingTargetPath !== "")
               await host.bindMount(r.stagingTargetPath, r.targetPath, { readOnly: r.readonly });
@@ -92,7 +99,8 @@ export function testDriver(
         nodeUnpublishVolume: (r) =>
           call("NodeUnpublishVolume", r.volumeId, async () => {
             if (await host.isMountPoint(r.targetPath)) await host.unmount(r.targetPath);
-            await host.removeDirectory(r.targetPath);
+            if ((await host.stat(r.targetPath))?.kind === "file") await host.removeFile(r.targetPath);
+            else await host.removeDirectory(r.targetPath);
           }),
         nodeUnstageVolume: (r) =>
           call("NodeUnstageVolume", r.volumeId, async () => {
@@ -103,6 +111,9 @@ export function testDriver(
   });
   return driver;
 }
+
+const isBlock = ({ volumeCapability }: { readonly volumeCapability?: VolumeCapability | undefined }) =>
+  volumeCapability?.accessType.case === "block";
 
 /** Fails the named call once with the code. */
 export function failOnce(

@@ -117,7 +117,9 @@ async function reconstructStagedCsiVolumes(env: ReconstructEnv): Promise<readonl
     try {
       const data = await readVolData(env.host, path);
       if (data !== undefined)
-        env.actual.restore(restored(plugin, specOfVolData(data, pvName)), { deviceMountPath });
+        env.actual.restore(restored(plugin, specOfVolData(data, pvName)), {
+          device: { path: deviceMountPath },
+        });
       else if (await env.host.isMountPoint(deviceMountPath))
         throw new VolDataError(`${path} is mounted but has no vol_data.json`);
       else await removeNeverStaged(env, deviceMountPath);
@@ -144,6 +146,6 @@ async function reconstructGlobalEbsMounts(env: ReconstructEnv): Promise<void> {
   for (const { target } of await env.host.listMounts(globalMountsDirectory(env.rootDir))) {
     const volumeID = volumeIDOfGlobalMount(env.rootDir, target);
     if (volumeID === undefined) continue;
-    env.actual.restore(restored(plugin, ebsSpecOfVolumeID(volumeID, volumeID)), { deviceMountPath: target });
+    env.actual.restore(restored(plugin, ebsSpecOfVolumeID(volumeID, volumeID)), { device: { path: target } });
   }
 }

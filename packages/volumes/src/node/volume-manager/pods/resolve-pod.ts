@@ -3,7 +3,9 @@ import type { KubeClient, Pod, Stored } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import type { MigratedPluginManager } from "../../../csimigration/migrated-plugin-manager.ts";
 import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
+import { isBlockVolumePlugin } from "../../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
+import { isBlockSpec } from "../../../framework/volume-spec.ts";
 import type { ResolvedVolume } from "../desired-state.ts";
 import type { PodResolution } from "./decide-pod-step.ts";
 import { PodVolumeError, podVolumeSpec, usedPluginVolumes } from "./pod-volume-spec.ts";
@@ -46,6 +48,9 @@ async function resolveVolume(
   const deviceMountable = (await plugins.findDeviceMountablePluginBySpec(spec)) !== undefined;
   if (!attachable && !deviceMountable) {
     throw new PodVolumeError("ephemeral CSI volumes are not supported: use a claim");
+  }
+  if (isBlockSpec(spec) && !isBlockVolumePlugin(plugin)) {
+    throw new PodVolumeError(`plugin ${plugin.pluginName} has no block volumes: use volumeMode Filesystem`);
   }
   const uniqueName = uniqueVolumeName(plugin, spec, pod.metadata.uid);
   const outerNames = new Set([volume.name]);

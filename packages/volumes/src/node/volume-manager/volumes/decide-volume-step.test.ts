@@ -55,6 +55,7 @@ const nothing: ObservedVolume = {
   attachment: { isReported: true, isListed: true, lookAtMs: undefined },
   failures: new Map(),
   mount: undefined,
+  map: undefined,
   failed: undefined,
 };
 const wanted = { ...nothing, desired: desiredBy("a") };

@@ -72,6 +72,7 @@ export class VolumeController implements Component {
       attachment: this.#attachmentOf(uniqueName),
       failures: env.records.of(uniqueName).failures,
       mount: undefined,
+      map: undefined,
       failed: undefined,
     };
   }

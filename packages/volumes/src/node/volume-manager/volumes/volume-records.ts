@@ -17,7 +17,10 @@ export type VolumeOperation =
   | "verify_controller_attached_volume"
   | "volume_mount"
   | "volume_unmount"
-  | "unmount_device";
+  | "unmount_device"
+  | "map_volume"
+  | "unmap_volume"
+  | "unmap_device";
 
 /** An operation that failed and has to wait. */
 export interface OperationFailure {
