@@ -318,6 +318,14 @@ export class NodeWorld {
 
   /** Makes PersistentVolume and claim again under their names, for another disk. */
   async replaceVolume(id: string, otherId: string): Promise<void> {
+    await this.removeVolume(id);
+    await this.volume(id, {
+      awsElasticBlockStore: { volumeID: `aws://us-east-1a/${otherId}`, fsType: "ext4" },
+    });
+  }
+
+  /** Removes PersistentVolume and claim, whatever protects them. */
+  async removeVolume(id: string): Promise<void> {
     const pv = { name: `pv-${id}` };
     const claim = { namespace: "default", name: `claim-${id}` };
     const unprotected = { type: "merge", body: { metadata: { finalizers: null } } } as const;
@@ -325,9 +333,6 @@ export class NodeWorld {
     await this.kube.patch(resources.persistentVolumeClaims, claim, unprotected, this);
     await this.kube.delete(resources.persistentVolumes, pv, this);
     await this.kube.delete(resources.persistentVolumeClaims, claim, this);
-    await this.volume(id, {
-      awsElasticBlockStore: { volumeID: `aws://us-east-1a/${otherId}`, fsType: "ext4" },
-    });
   }
 
   /** A pod on the node that uses the claims of these disks. */

@@ -119,7 +119,7 @@ async function stage(
         ),
       );
     } catch (error) {
-      if (nodeCallIsFinal(error) && !mayBeStaged) await removeBlockRemains(context, volumeName);
+      if (nodeCallIsFinal(error) && !mayBeStaged) await removeBlockRemains(context.kubelet, volumeName);
       throw error;
     }
   });

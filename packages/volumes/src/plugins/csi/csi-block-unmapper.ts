@@ -5,6 +5,7 @@
  */
 import { resources } from "@longshore/kube";
 import { HostError } from "@longshore/runtime";
+import type { KubeletVolumeHost } from "../../framework/volume-host.ts";
 import type { BlockVolumeUnmapper } from "../../framework/volume-plugin.ts";
 import {
   blockDataDirectory,
@@ -72,15 +73,17 @@ async function unstage(context: CsiNodeContext, volumeName: string, signal: Abor
       );
     });
   }
-  await removeBlockRemains(context, volumeName);
+  await removeBlockRemains(context.kubelet, volumeName);
 }
 
 /**
  * Removes all directories of a volume that is not staged. What is mounted below one of them stays, and fails it.
  * @throws HostError
  */
-export async function removeBlockRemains({ kubelet }: CsiNodeContext, volumeName: string): Promise<void> {
-  const { host, rootDir } = kubelet;
+export async function removeBlockRemains(
+  { host, rootDir }: Pick<KubeletVolumeHost, "host" | "rootDir">,
+  volumeName: string,
+): Promise<void> {
   await host.removeDirectory(blockPublishDirectory(rootDir, volumeName));
   await host.removeTree(blockStagingPath(rootDir, volumeName));
   await host.removeTree(blockMapDirectory(rootDir, volumeName));

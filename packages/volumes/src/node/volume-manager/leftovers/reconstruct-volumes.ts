@@ -15,7 +15,7 @@ import { awsEbsPluginName } from "../../../plugins/aws-ebs/ebs-volume-id.ts";
 import { csiPluginName } from "../../../plugins/csi/csi-names.ts";
 import { specOfVolData } from "../../../plugins/csi/csi-node-half.ts";
 import { readVolData, removeMountDirectory, VolDataError } from "../../../plugins/csi/vol-data.ts";
-import type { ActualState } from "../actual-state.ts";
+import type { ActualState, BlockDevice } from "../actual-state.ts";
 
 /** A pod's volume directory that does not identify its volume; it can still be unmounted by name. */
 export interface PodLeftover {
@@ -24,6 +24,8 @@ export interface PodLeftover {
   readonly podUID: string;
   readonly volumeName: string;
   readonly path: string;
+  /** It is a link in the pod's directory of devices. */
+  readonly isBlock?: true;
 }
 
 /** A staging directory that does not identify its volume. */
@@ -32,6 +34,8 @@ export interface StagedLeftover {
   readonly plugin: VolumePlugin;
   readonly deviceMountPath: string;
   readonly path: string;
+  /** It is a block volume's directory of mappings. */
+  readonly block?: BlockDevice;
 }
 
 /** A directory that could not be understood: something may be mounted there. */
@@ -54,7 +58,7 @@ export async function reconstructVolumes(env: ReconstructEnv): Promise<readonly 
 }
 
 /** The plugin of that name, or undefined. */
-function pluginNamed(env: ReconstructEnv, name: string): VolumePlugin | undefined {
+export function pluginNamed(env: ReconstructEnv, name: string): VolumePlugin | undefined {
   return env.plugins.plugins.find((plugin) => plugin.pluginName === name);
 }
 
@@ -94,7 +98,8 @@ async function reconstructPodVolume(
   env.actual.restore(restored(plugin, spec), { pod });
 }
 
-function restored(plugin: VolumePlugin, spec: VolumeSpec) {
+/** The volume as the actual state takes it. */
+export function restored(plugin: VolumePlugin, spec: VolumeSpec) {
   const byName = isAttachable(plugin) || isDeviceMountable(plugin);
   const name = byName ? plugin.getVolumeName(spec) : specName(spec);
   return {
