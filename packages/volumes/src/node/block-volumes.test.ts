@@ -1,10 +1,19 @@
 /** Volumes that pods get as devices. Source: docs/behaviour/node-agent.md 7.4, 7.5 and docs/behaviour/csi-plugin.md 10. */
 import { CsiStatusError } from "@longshore/csi";
-import { type Pod, resources, type Stored } from "@longshore/kube";
+import { type PersistentVolume, type Pod, resources, type Stored } from "@longshore/kube";
+import type { Host } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
+import { inTreeDevices } from "./testing/in-tree-devices.ts";
 import { csiOn, inUse } from "./testing/migrated-node.ts";
-import { csiName, driverName, NodeWorld, type RunningAgent, rootDir } from "./testing/node-world.ts";
-import { failOnce } from "./testing/test-driver.ts";
+import {
+  csiName,
+  driverName,
+  inTreeName,
+  NodeWorld,
+  type RunningAgent,
+  rootDir,
+} from "./testing/node-world.ts";
+import { failOnce, type TestDriver, testDriver } from "./testing/test-driver.ts";
 
 const devices = "plugins/kubernetes.io/csi/volumeDevices";
 const published = (uid: string, id: string) => `${devices}/publish/pv-${id}/${uid}`;
@@ -12,14 +21,19 @@ const mapped = (uid: string, id: string) => `${devices}/pv-${id}/dev/${uid}`;
 const link = (uid: string, id: string) => `pods/${uid}/volumeDevices/kubernetes.io~csi/pv-${id}`;
 
 /** A node whose driver has registered, with a CSI block volume. */
-async function blockNode(): Promise<{ world: NodeWorld; agent: RunningAgent }> {
+async function blockNode(
+  driverOf: (host: Host) => TestDriver = testDriver,
+  more: Partial<NonNullable<PersistentVolume["spec"]>> = {},
+): Promise<{ world: NodeWorld; agent: RunningAgent }> {
   const world = await NodeWorld.create();
-  await world.serveDriver();
-  await world.blockVolume("vol-1");
+  await world.serveDriver(driverOf(world.host));
+  await world.blockVolume("vol-1", more);
   const agent = world.start(csiOn);
   await world.until("registered", () => world.registrations.length > 0);
   return { world, agent };
 }
+
+const testDriverOf = (options: Parameters<typeof testDriver>[1]) => (host: Host) => testDriver(host, options);
 
 /** The same with the volume mapped for pod `p`. */
 async function nodeWithDevice() {
@@ -258,6 +272,177 @@ describe("the mode of a volume", () => {
       "NodePublishVolume vol-1",
     ]);
     expect(agent.volumes.podVolumesGone(pod.metadata.uid)).toBe(true);
+    await agent.stop();
+  });
+});
+
+describe("a device of a driver", () => {
+  it("that may only be read is published so", async () => {
+    const { world, agent } = await blockNode();
+    await world.attachCsi("vol-1");
+    const claim = { claimName: "claim-vol-1", readOnly: true };
+    const pod = await world.blockPod("p", ["vol-1"], {
+      volumes: [{ name: "data-vol-1", persistentVolumeClaim: claim }],
+    });
+    await mappedFor(world, agent, pod);
+    expect(world.driver.lastPublish?.readonly).toBe(true);
+    expect(agent.volumes.mountedVolumes(pod.metadata.uid).get("data-vol-1")?.readOnly).toBe(true);
+    await agent.stop();
+  });
+
+  it("that stages nothing is published with the staging path all the same", async () => {
+    const { world, agent } = await blockNode(testDriverOf({ staging: false }));
+    await world.attachCsi("vol-1");
+    const pod = await world.blockPod("p", ["vol-1"]);
+    await mappedFor(world, agent, pod);
+    expect(world.driver.calls.slice(1)).toEqual(["NodePublishVolume vol-1"]);
+    expect(world.driver.lastPublish?.stagingPath).toBe(`${rootDir}/${devices}/staging/pv-vol-1`);
+    await world.deletePod("p");
+    await everythingGone(world);
+    expect(world.driver.calls.slice(2)).toEqual(["NodeUnpublishVolume vol-1"]);
+    await agent.stop();
+  });
+
+  it("grows before a pod gets it, where the claim says that it is smaller than the volume", async () => {
+    const { world, agent } = await blockNode(testDriverOf({ expands: true }), {
+      capacity: { storage: "2Mi" },
+    });
+    const ref = { namespace: "default", name: "claim-vol-1" };
+    const body = { status: { capacity: { storage: "1Mi" } } };
+    const patch = { type: "merge" as const, body };
+    const options = { subresource: "status" as const, signal: world.signal };
+    await world.kube.patch(resources.persistentVolumeClaims, ref, patch, options);
+    await world.attachCsi("vol-1");
+    const pod = await world.blockPod("p", ["vol-1"]);
+    await mappedFor(world, agent, pod);
+    expect(world.driver.calls.slice(1)).toEqual([
+      "NodeStageVolume vol-1",
+      "NodePublishVolume vol-1",
+      "NodeExpandVolume vol-1",
+    ]);
+    expect(world.driver.lastExpand).toEqual({
+      volumePath: `${rootDir}/${published(pod.metadata.uid, "vol-1")}`,
+      stagingPath: `${rootDir}/${devices}/staging/pv-vol-1`,
+      isBlock: true,
+    });
+    const claim = await world.kube.get(resources.persistentVolumeClaims, ref, world);
+    expect(claim?.status?.capacity).toEqual({ storage: "2Mi" });
+    await agent.stop();
+  });
+
+  it("is not given a group, whatever fsGroup the pod asks for", async () => {
+    const { world, agent } = await blockNode();
+    await world.attachCsi("vol-1");
+    const changed: string[] = [];
+    const chownTree = world.host.chownTree.bind(world.host);
+    world.host.chownTree = async (path, gid) => {
+      changed.push(path);
+      await chownTree(path, gid);
+    };
+    const pod = await world.blockPod("p", ["vol-1"], { securityContext: { fsGroup: 2000 } });
+    await mappedFor(world, agent, pod);
+    expect(changed).toEqual([]);
+    await agent.stop();
+  });
+});
+
+describe("an in-tree block volume", () => {
+  const maps = "plugins/kubernetes.io/aws-ebs/volumeDevices";
+
+  async function inTreeNode(): Promise<{ world: NodeWorld; agent: RunningAgent }> {
+    const world = await NodeWorld.create();
+    world.inTreePlugin = () => inTreeDevices(world.host, rootDir);
+    await world.volume("vol-1", { ...ebsSource("vol-1"), volumeMode: "Block" });
+    return { world, agent: world.start() };
+  }
+  const ebsSource = (id: string) => ({ awsElasticBlockStore: { volumeID: `aws://us-east-1a/${id}` } });
+
+  it("is the attached device, bound for the pod, and is never formatted", async () => {
+    const { world, agent } = await inTreeNode();
+    await world.attachInTree("vol-1");
+    const pod = await world.blockPod("p", ["vol-1"]);
+    const { uid } = pod.metadata;
+    await mappedFor(world, agent, pod);
+    expect(await world.mounts()).toEqual([`${maps}/vol-1/${uid}`]);
+    expect(await world.host.fileSystemOf("/dev/loop0")).toBeUndefined();
+    await world.deletePod("p");
+    await world.until("gone", () => agent.volumes.podVolumesGone(uid));
+    await world.until("not in use", async () => (await inUse(world)).length === 0);
+    expect(await world.mounts()).toEqual([]);
+    expect(await world.host.readDirectory(`${rootDir}/${maps}`)).toEqual([]);
+    await agent.stop();
+  });
+
+  it("refuses writes only while no pod of the node may write", async () => {
+    const { world, agent } = await inTreeNode();
+    await world.attachInTree("vol-1");
+    const set: boolean[] = [];
+    world.host.setDeviceReadOnly = async (_device, readOnly) => void set.push(readOnly);
+    const volumes = [
+      { name: "data-vol-1", persistentVolumeClaim: { claimName: "claim-vol-1", readOnly: true } },
+    ];
+    await mappedFor(world, agent, await world.blockPod("reader", ["vol-1"], { volumes }));
+    await mappedFor(world, agent, await world.blockPod("writer", ["vol-1"]));
+    await mappedFor(world, agent, await world.blockPod("late", ["vol-1"], { volumes }));
+    expect(set).toEqual([true, false, false]);
+    await agent.stop();
+  });
+
+  it.each(["running", "gone"])("is found again after a crash when its pod is %s", async (fate) => {
+    const { world, agent } = await inTreeNode();
+    await world.attachInTree("vol-1");
+    const pod = await world.blockPod("p", ["vol-1"]);
+    const { uid } = pod.metadata;
+    await mappedFor(world, agent, pod);
+    agent.crash();
+    if (fate === "gone") await world.deletePod("p");
+    else world.running.add(uid);
+    const second = world.start();
+    if (fate === "gone") {
+      await world.until("gone", () => second.volumes.podVolumesGone(uid));
+      await world.until("not in use", async () => (await inUse(world)).length === 0);
+      expect(await world.mounts()).toEqual([]);
+    } else {
+      await world.until("mapped", () => second.volumes.mountedVolumes(uid).size === 1);
+      expect(world.postedInUse.every((names) => names.includes(inTreeName("vol-1")))).toBe(true);
+    }
+    await second.stop();
+  });
+
+  it("holds a crossing of the node until it is unmapped, and is mapped by the driver afterwards", async () => {
+    const { world, agent } = await inTreeNode();
+    await world.serveDriver();
+    await world.attachInTree("vol-1");
+    const pod = await world.blockPod("p", ["vol-1"]);
+    await mappedFor(world, agent, pod);
+    world.running.add(pod.metadata.uid);
+    await agent.stop();
+    const second = world.start(csiOn);
+    await world.clock.advance(30_000);
+    expect((await world.migratedPlugins()) ?? "").toBe("");
+    expect(await world.mounts()).toHaveLength(1);
+    world.running.clear();
+    await world.deletePod("p");
+    await world.until("not in use", async () => (await inUse(world)).length === 0);
+    await world.reportDetached(inTreeName("vol-1"));
+    await world.until("crossed", async () => (await world.migratedPlugins()) === "kubernetes.io/aws-ebs");
+    const next = await world.blockPod("q", ["vol-1"]);
+    await world.attachCsi("vol-1");
+    await mappedFor(world, second, next);
+    expect(await world.mounts()).toEqual(
+      [published(next.metadata.uid, "vol-1"), mapped(next.metadata.uid, "vol-1")].sort(),
+    );
+    await second.stop();
+  });
+
+  it("is refused by a plugin without block volumes", async () => {
+    const { world } = await inTreeNode();
+    const { newBlockVolumeMapper: _, ...plugin } = inTreeDevices(world.host, rootDir);
+    world.inTreePlugin = () => plugin;
+    const agent = world.start();
+    const pod = await world.blockPod("p", ["vol-1"]);
+    const wait = world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    await expect(wait).rejects.toThrow("plugin kubernetes.io/aws-ebs has no block volumes");
     await agent.stop();
   });
 });

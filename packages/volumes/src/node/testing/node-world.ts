@@ -23,6 +23,7 @@ import {
 } from "@longshore/runtime";
 import { attachmentName, migratedPluginsAnnotation } from "@longshore/storage";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
+import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
 import { type NodeVolumes, startNodeVolumes } from "../node-volumes.ts";
@@ -59,6 +60,8 @@ export class NodeWorld {
   /** Every `volumesInUse` as posted. */
   readonly postedInUse: string[][] = [];
   driver: TestDriver = testDriver(this.host);
+  /** Makes the in-tree plugin of agents that are started from now on. */
+  inTreePlugin: () => VolumePlugin = awsEbsPlugin;
   /** True: a registrar recreates its socket after a reported failure, as a restarted registrar does. */
   registrarRestarts = false;
   /** False: the shell does not post the node's status. */
@@ -140,7 +143,7 @@ export class NodeWorld {
         nodeName,
         rootDir,
         gates: featureGates(volumeGates, gates),
-        plugins: [awsEbsPlugin(), csiPlugin({ connector: alive(this.csi) })],
+        plugins: [this.inTreePlugin(), csiPlugin({ connector: alive(this.csi) })],
         onStatusChanged: () => void post(),
       },
     );

@@ -20,7 +20,12 @@ export interface TestDriver {
         publishContext: Record<string, string>;
         secrets: Record<string, string>;
         readonly: boolean;
+        stagingPath: string;
       }
+    | undefined;
+  /** The last NodeExpandVolume. */
+  lastExpand:
+    | { readonly volumePath: string; readonly stagingPath: string; readonly isBlock: boolean }
     | undefined;
   /** Device of a volume that comes without a publish context. */
   device: string;
@@ -30,15 +35,16 @@ export interface TestDriver {
   after: (rpc: string, volumeId: string) => Promise<void> | void;
 }
 
-/** Makes a driver; `staging: false` leaves the stage capability out. */
+/** Makes a driver; `staging: false` leaves the stage capability out, `expands` adds that of growing volumes on the node. */
 export function testDriver(
   host: Host,
-  options: { nodeID?: string; staging?: boolean; zone?: string } = {},
+  options: { nodeID?: string; staging?: boolean; zone?: string; expands?: boolean } = {},
 ): TestDriver {
   const driver: TestDriver = {
     services: { identity: {} },
     calls: [],
     lastPublish: undefined,
+    lastExpand: undefined,
     device: "",
     before: () => {},
     after: () => {},
@@ -50,7 +56,10 @@ export function testDriver(
     await driver.after(rpc, volumeId);
     return {};
   };
-  const rpcs = options.staging === false ? [] : [NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME];
+  const rpcs = [
+    ...(options.staging === false ? [] : [NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME]),
+    ...(options.expands === true ? [NodeServiceCapability_RPC_Type.EXPAND_VOLUME] : []),
+  ];
   Object.assign(driver, {
     services: {
       identity: {},
@@ -85,6 +94,7 @@ export function testDriver(
               publishContext: { ...r.publishContext },
               secrets: { ...r.secrets },
               readonly: r.readonly,
+              stagingPath: r.stagingTargetPath,
             };
             if (await host.isMountPoint(r.targetPath)) return;
             if (isBlock(r)) {
@@ -101,6 +111,11 @@ export function testDriver(
             if (await host.isMountPoint(r.targetPath)) await host.unmount(r.targetPath);
             if ((await host.stat(r.targetPath))?.kind === "file") await host.removeFile(r.targetPath);
             else await host.removeDirectory(r.targetPath);
+          }),
+        nodeExpandVolume: (r) =>
+          call("NodeExpandVolume", r.volumeId, async () => {
+            const { volumePath, stagingTargetPath: stagingPath } = r;
+            driver.lastExpand = { volumePath, stagingPath, isBlock: isBlock(r) };
           }),
         nodeUnstageVolume: (r) =>
           call("NodeUnstageVolume", r.volumeId, async () => {
