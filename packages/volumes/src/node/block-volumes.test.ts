@@ -1,7 +1,7 @@
 /** Volumes that pods get as devices. Source: docs/behaviour/node-agent.md 7.4, 7.5 and docs/behaviour/csi-plugin.md 10. */
 import { CsiStatusError } from "@longshore/csi";
 import { type PersistentVolume, type Pod, resources, type Stored } from "@longshore/kube";
-import type { Host } from "@longshore/runtime";
+import { type Host, HostError } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import { inTreeDevices } from "./testing/in-tree-devices.ts";
 import { csiOn, inUse } from "./testing/migrated-node.ts";
@@ -443,6 +443,107 @@ describe("an in-tree block volume", () => {
     const pod = await world.blockPod("p", ["vol-1"]);
     const wait = world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
     await expect(wait).rejects.toThrow("plugin kubernetes.io/aws-ebs has no block volumes");
+    await agent.stop();
+  });
+});
+
+describe("what may be there stays known", () => {
+  it("a published device whose mapping failed is unpublished when the pod is gone", async () => {
+    const { world, agent } = await blockNode();
+    const bindMount = world.host.bindMount.bind(world.host);
+    world.host.bindMount = async (source, target, options) => {
+      if (target.includes("/dev/")) throw new HostError("bindMount", target, "EPERM");
+      await bindMount(source, target, options);
+    };
+    await world.attachCsi("vol-1");
+    await world.blockPod("p", ["vol-1"]);
+    await world.until("published", () => world.driver.calls.includes("NodePublishVolume vol-1"));
+    await world.clock.advance(100);
+    await world.deletePod("p");
+    await everythingGone(world);
+    expect(world.driver.calls).toContain("NodeUnpublishVolume vol-1");
+    await agent.stop();
+  });
+
+  it("a device is not torn down while something is bound in its directory of mappings", async () => {
+    const { world, agent } = await nodeWithDevice();
+    const foreign = `${rootDir}/${mapped("other", "vol-1")}`;
+    await world.host.writeFileAtomic(foreign, "");
+    await world.host.bindMount("/dev/loop0", foreign);
+    await world.deletePod("p");
+    await world.until("unpublished", () => world.driver.calls.includes("NodeUnpublishVolume vol-1"));
+    await world.clock.advance(5_000);
+    expect(world.driver.calls).not.toContain("NodeUnstageVolume vol-1");
+    expect(await inUse(world)).toEqual([csiName("vol-1")]);
+    await world.host.unmount(foreign);
+    await everythingGone(world);
+    await agent.stop();
+  });
+
+  it("a device that was staged before a crash is unstaged, although staging it was refused since", async () => {
+    const { world, agent, pod } = await nodeWithDevice();
+    agent.crash();
+    world.running.add(pod.metadata.uid);
+    world.driver.before = (rpc) => {
+      if (rpc === "NodeStageVolume") throw new CsiStatusError("INVALID_ARGUMENT", "no");
+    };
+    const second = world.start(csiOn);
+    await world.until(
+      "refused",
+      () => world.driver.calls.filter((c) => c.startsWith("NodeStage")).length === 2,
+    );
+    await world.clock.settle();
+    world.running.clear();
+    await world.deletePod("p");
+    await everythingGone(world);
+    expect(world.driver.calls.slice(-2)).toEqual(["NodeUnpublishVolume vol-1", "NodeUnstageVolume vol-1"]);
+    await second.stop();
+  });
+
+  it("a device that is published is unpublished, although the driver said that it failed for good", async () => {
+    const { world, agent } = await blockNode();
+    world.driver.after = (rpc) => {
+      if (rpc === "NodePublishVolume") throw new CsiStatusError("INTERNAL", "no");
+    };
+    await world.attachCsi("vol-1");
+    await world.blockPod("p", ["vol-1"]);
+    await world.until("published", () => world.driver.calls.includes("NodePublishVolume vol-1"));
+    await world.clock.advance(100);
+    await world.deletePod("p");
+    await everythingGone(world);
+    expect(world.driver.calls).toContain("NodeUnpublishVolume vol-1");
+    await agent.stop();
+  });
+
+  it("a disk under a PersistentVolume's name is mapped only after the disk before it was unstaged", async () => {
+    const { world, agent } = await nodeWithDevice();
+    failOnce(world.driver, "NodeUnstageVolume", "INTERNAL");
+    await world.deletePod("p");
+    await world.removeVolume("vol-1");
+    await world.blockVolume("vol-1", { csi: { driver: driverName, volumeHandle: "vol-2" } });
+    const pod = await world.blockPod("q", ["vol-1"]);
+    await world.attachCsi("vol-2");
+    await mappedFor(world, agent, pod);
+    expect(world.driver.calls.slice(4)).toEqual([
+      "NodeUnstageVolume vol-1",
+      "NodeUnstageVolume vol-1",
+      "NodeStageVolume vol-2",
+      "NodePublishVolume vol-2",
+    ]);
+    await agent.stop();
+  });
+
+  it("a disk that a pod has as a device is not mounted for another, which waits for it", async () => {
+    const { world, agent } = await nodeWithDevice();
+    await world.removeVolume("vol-1");
+    await world.volume("vol-1", { csi: { driver: driverName, volumeHandle: "vol-1", fsType: "ext4" } });
+    const second = await world.pod("q", ["vol-1"]);
+    const events = async () => (await world.kube.list(resources.events, world)).items.map((e) => e.message);
+    const refusal = "the volume is or may be in use as a device";
+    await world.until("refused", async () => (await events()).some((text) => text?.includes(refusal)));
+    expect(world.driver.calls).toHaveLength(3);
+    await world.deletePod("p");
+    await mappedFor(world, agent, second);
     await agent.stop();
   });
 });
