@@ -64,6 +64,12 @@ export {
   type QualificationOptions,
   runQualification,
 } from "./qualification/run-qualification.ts";
+export {
+  deviceReaderCommand,
+  deviceWriterCommand,
+  setWithDevices,
+  withDevices,
+} from "./records/device-programs.ts";
 export { readerProgram, recordPrograms, writerProgram } from "./records/in-process-programs.ts";
 export { readerCommand, writerCommand } from "./records/process-programs.ts";
 export { acknowledgedRecords, lostRecords, rewrittenRecords } from "./records/records.ts";

@@ -5,7 +5,7 @@
  */
 import type { ContainerRuntime } from "@longshore/volumes";
 
-/** A directory of the node that a container sees at a path of its own. */
+/** A directory or a device of the node that a container sees at a path of its own. */
 export interface SandboxMount {
   readonly volumeName: string;
   /** Where the volume is mounted on the node. */
@@ -13,6 +13,8 @@ export interface SandboxMount {
   /** Where the container sees it. */
   readonly mountPath: string;
   readonly readOnly: boolean;
+  /** It is a device, which the container sees in place of a file. */
+  readonly isDevice?: true;
 }
 
 /** A pod, ready to run. */

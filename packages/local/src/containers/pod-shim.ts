@@ -7,7 +7,16 @@
  * ever created in the machine's own root; volumes are bound into it at their mount paths.
  */
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { backoffMs, systemClock } from "@longshore/runtime/basics";
@@ -144,11 +153,25 @@ function buildRoot(podDir: string, sandbox: PodSandbox): string {
   for (const mount of sandbox.mounts) {
     // As the container will see it: a link to an absolute path must not lead into the machine's own root.
     const target = pathInRoot(root, mount.mountPath);
-    mkdirSync(target, { recursive: true });
+    if (mount.isDevice === true) makeDeviceFile(root, target);
+    else mkdirSync(target, { recursive: true });
     run("mount", ["--bind", mount.hostPath, target]);
     if (mount.readOnly) run("mount", ["-o", "remount,bind,ro", target]);
   }
   return root;
+}
+
+/** The file that a device is bound on. @throws Error where it would be made in the machine's own `/dev` */
+function makeDeviceFile(root: string, target: string): void {
+  const own = join(root, "dev");
+  const [pods, machines] = [statSync(own), statSync("/dev")];
+  if (target.startsWith(`${own}/`) && pods.dev === machines.dev && pods.ino === machines.ino) {
+    throw new Error(
+      `devicePath ${target.slice(root.length)}: /dev of this pod is the machine's; name a path outside of it`,
+    );
+  }
+  mkdirSync(dirname(target), { recursive: true });
+  writeFileSync(target, "");
 }
 
 /** The fallback where the kernel refuses the overlay: read-only binds of what programs need. */

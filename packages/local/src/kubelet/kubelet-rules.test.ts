@@ -67,7 +67,14 @@ describe("sandboxOf", () => {
       logFile: "/logs/ns_p_u/c.log",
     });
   });
+  it("gives devices in place of files", () => {
+    const pod = aPod({ volumeDevices: [{ name: "data", devicePath: "/dev/xvda" }] });
+    const device = { volumeName: "data", hostPath: "/n/v", mountPath: "/dev/xvda", readOnly: false };
+    expect(sandboxOf(pod, mounted, "/logs").mounts).toEqual([{ ...device, isDevice: true }]);
+  });
   for (const [what, spec] of [
+    ["a device path that climbs out", { volumeDevices: [{ name: "data", devicePath: "/dev/../etc/x" }] }],
+    ["a volume that is not mapped", { volumeDevices: [{ name: "other", devicePath: "/dev/x" }] }],
     ["a mount path that climbs out", { volumeMounts: [{ name: "data", mountPath: "/data/../etc" }] }],
     ["a relative mount path", { volumeMounts: [{ name: "data", mountPath: "data" }] }],
     ["a sub-path", { volumeMounts: [{ name: "data", mountPath: "/data", subPath: "x" }] }],

@@ -39,7 +39,7 @@ export function sandboxOf(
     containerName: container.name,
     argv,
     env: environmentOf(pod, container),
-    mounts: mountsOf(pod, container, mounted),
+    mounts: [...mountsOf(pod, container, mounted), ...devicesOf(pod, container, mounted)],
     logFile: podLogFile(
       logDir,
       { namespace, name: pod.metadata.name, uid: pod.metadata.uid },
@@ -72,6 +72,24 @@ function mountsOf(
       mountPath: mount.mountPath,
       readOnly: volume.readOnly || mount.readOnly === true,
     };
+  });
+}
+
+/** The volumes that the container gets as devices. */
+function devicesOf(
+  pod: Stored<Pod>,
+  container: Container,
+  mounted: ReadonlyMap<string, MountedVolume>,
+): SandboxMount[] {
+  return (container.volumeDevices ?? []).map(({ name, devicePath }, index) => {
+    const field = `pod ${pod.metadata.name}, spec.containers[0].volumeDevices[${index}]`;
+    if (!devicePath.startsWith("/") || devicePath.split("/").includes("..") || devicePath.includes("\0")) {
+      throw new PodSpecError(`${field}.devicePath: "${devicePath}" must be absolute, without ".."`);
+    }
+    const volume = mounted.get(name);
+    if (volume === undefined) throw new PodSpecError(`${field}.name: volume "${name}" is not mapped`);
+    const { path: hostPath, readOnly } = volume;
+    return { volumeName: name, hostPath, mountPath: devicePath, readOnly, isDevice: true };
   });
 }
 

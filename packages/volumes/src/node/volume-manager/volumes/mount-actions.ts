@@ -13,7 +13,7 @@ import {
   checkedMountError,
   podMountKey,
   requireFreePlace,
-  requireSameUse,
+  requireNoDevice,
   VolumeOperationError,
 } from "./volume-places.ts";
 
@@ -55,7 +55,7 @@ async function beginMount(
   // Before the first await: a pod that goes meanwhile is not forgotten while a mount runs for it.
   const giveUp = env.mounts.begin(uniqueName, uid);
   try {
-    requireSameUse(env.actual.get(uniqueName), false);
+    requireNoDevice(env.actual.get(uniqueName));
     const mounter = await plugin.newMounter(pod.spec, pod.pod);
     const begun = { isPlacementChecked: false, isDeviceToGrow: false, isGrown: false, isMounted: false };
     return {

@@ -65,18 +65,13 @@ export function requireFreePlace(
 }
 
 /**
- * Refuses to use a volume as a device while it is or may be mounted, and the other way round.
+ * Refuses to mount a volume while it is or may be in use as a device.
  * @throws VolumeOperationError
  */
-export function requireSameUse(
-  actual: { readonly device: ActualDevice } | undefined,
-  isBlock: boolean,
-): void {
-  if (actual === undefined || actual.device.state === "notMounted") return;
-  const { path, block } = actual.device;
-  if ((block !== undefined) === isBlock) return;
+export function requireNoDevice(actual: { readonly device: ActualDevice } | undefined): void {
+  if (actual?.device.block === undefined || actual.device.state === "notMounted") return;
   throw new VolumeOperationError(
-    `the volume is or may be in use as a ${isBlock ? "file system" : "device"} at ${path}: that must go first`,
+    `the volume is or may be in use as a device at ${actual.device.path}: that must go first`,
   );
 }
 
