@@ -5,7 +5,7 @@
  */
 import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
 import { recordSector, recordsText, sectorBytes } from "./device-records.ts";
-import { readDevice } from "./read-device.ts";
+import { readDevice } from "./process-device-contents.ts";
 import { lastRecord } from "./records.ts";
 
 const [path = "", volume = "", everyMs = "20"] = process.argv.slice(2);

@@ -318,7 +318,7 @@ export interface BlockVolumePlugin extends VolumePlugin {
 
 /** Says how many of its volumes a node can have. */
 export interface VolumePluginWithAttachLimits extends VolumePlugin {
-  /** Limits by resource name, e.g. `attachable-volumes-gce-pd`. @throws when the node is none of the plugin's provider */
+  /** Limits by resource name, e.g. `attachable-volumes-gce-pd`. @throws when the node is not one of the plugin's provider */
   getVolumeLimits(node: { readonly instanceType: string }): Readonly<Record<string, number>>;
   /** The resource name that the volume counts against. */
   volumeLimitKey(spec: VolumeSpec): string;

@@ -290,7 +290,7 @@ describe("a device of a driver", () => {
     await agent.stop();
   });
 
-  it("that stages nothing is published with the staging path all the same", async () => {
+  it("that stages nothing is published with the staging path nevertheless", async () => {
     const { world, agent } = await blockNode(testDriverOf({ staging: false }));
     await world.attachCsi("vol-1");
     const pod = await world.blockPod("p", ["vol-1"]);

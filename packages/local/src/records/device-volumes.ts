@@ -1,23 +1,5 @@
-/** The writer and the reader of records on devices: the commands of containers, and their volumes as devices. */
-import { fileURLToPath } from "node:url";
+/** Pods and StatefulSets whose volumes are devices instead of directories. */
 import type { PersistentVolumeClaim, Pod, PodSpec, StatefulSet } from "@longshore/kube";
-
-const writeEveryMs = 20;
-
-/** The command of a writer on the container's device. */
-export function deviceWriterCommand(everyMs: number = writeEveryMs): string[] {
-  return programCommand("./device-writer-program.js", "$(POD_NAME)", String(everyMs));
-}
-
-/** The command of a reader, which prints the records of the container's device. */
-export function deviceReaderCommand(): string[] {
-  return programCommand("./device-reader-program.js");
-}
-
-function programCommand(script: string, ...args: readonly string[]): string[] {
-  const path = fileURLToPath(new URL(script, import.meta.url));
-  return [process.execPath, path, "$(LONGSHORE_MOUNT_DATA)", ...args];
-}
 
 /** The pod with each volume as a device at the path where it would be mounted. */
 export function withDevices(pod: Pod): Pod {
