@@ -296,7 +296,7 @@ describe("a device of a driver", () => {
     const pod = await world.blockPod("p", ["vol-1"]);
     await mappedFor(world, agent, pod);
     expect(world.driver.calls.slice(1)).toEqual(["NodePublishVolume vol-1"]);
-    expect(world.driver.lastPublish?.stagingPath).toBe(`${rootDir}/${devices}/staging/pv-vol-1`);
+    expect(world.driver.lastStagingPath).toBe(`${rootDir}/${devices}/staging/pv-vol-1`);
     await world.deletePod("p");
     await everythingGone(world);
     expect(world.driver.calls.slice(2)).toEqual(["NodeUnpublishVolume vol-1"]);

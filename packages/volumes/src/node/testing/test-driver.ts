@@ -20,9 +20,10 @@ export interface TestDriver {
         publishContext: Record<string, string>;
         secrets: Record<string, string>;
         readonly: boolean;
-        stagingPath: string;
       }
     | undefined;
+  /** The last NodePublishVolume's staging path. */
+  lastStagingPath: string | undefined;
   /** The last NodeExpandVolume. */
   lastExpand:
     | { readonly volumePath: string; readonly stagingPath: string; readonly isBlock: boolean }
@@ -44,6 +45,7 @@ export function testDriver(
     services: { identity: {} },
     calls: [],
     lastPublish: undefined,
+    lastStagingPath: undefined,
     lastExpand: undefined,
     device: "",
     before: () => {},
@@ -89,12 +91,12 @@ export function testDriver(
           }),
         nodePublishVolume: (r) =>
           call("NodePublishVolume", r.volumeId, async () => {
+            driver.lastStagingPath = r.stagingTargetPath;
             driver.lastPublish = {
               context: { ...r.volumeContext },
               publishContext: { ...r.publishContext },
               secrets: { ...r.secrets },
               readonly: r.readonly,
-              stagingPath: r.stagingTargetPath,
             };
             if (await host.isMountPoint(r.targetPath)) return;
             if (isBlock(r)) {

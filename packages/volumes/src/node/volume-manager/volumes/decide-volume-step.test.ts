@@ -246,3 +246,64 @@ describe("a mount that has begun (7.3)", () => {
   const failed = { operation: "volume_mount", subject: "a", error: new Error("no") } as const;
   check("that failed is recorded", { ...at(here), failed }, { step: "recordFailure", failed });
 });
+
+describe("a volume that pods get as a device (7.4, 7.5)", () => {
+  const blockSpec = { ...spec, persistentVolume: { spec: { volumeMode: "Block" } } };
+  const blockPod = (uid: string): DesiredPod => ({ ...wants(uid), spec: blockSpec });
+  const desired = { ...desiredBy("a"), pods: new Map([["a", blockPod("a")]]) };
+  const mapOf = (podUID: string) => ({ ...mountOf(podUID, "mounted"), isBlock: true });
+  const block = { volumeName: "n", devicePath: "" };
+  const mapped = (...pods: ActualPod[]): ActualVolume => ({
+    ...actualWith("mounted", ...pods),
+    device: { state: "mounted", path: "/maps", block },
+  });
+  check(
+    "is mapped for its pod",
+    { ...attached, desired },
+    { step: "beginMap", volume: desired, pod: blockPod("a") },
+  );
+  check(
+    "whose mapping failed waits for its back-off",
+    { ...attached, desired, failures: failure("map_volume", "a", 4000) },
+    { step: "wait", ms: 3000 },
+  );
+  check(
+    "is unmapped for a pod that does not want it",
+    { ...unwanted, actual: mapped(mapOf("a")) },
+    { step: "unmapForPod", pod: mapOf("a") },
+  );
+  check(
+    "whose unmapping failed waits for its back-off",
+    { ...unwanted, actual: mapped(mapOf("a")), failures: failure("unmap_volume", "a", 1700) },
+    { step: "wait", ms: 700 },
+  );
+  check(
+    "is torn down after its last pod",
+    { ...nothing, actual: mapped() },
+    {
+      step: "unmapDevice",
+      volume: mapped(),
+    },
+  );
+  check(
+    "whose teardown failed waits for its back-off",
+    { ...nothing, actual: mapped(), failures: failure("unmap_device", wholeVolume, 1200) },
+    { step: "wait", ms: 200 },
+  );
+  const mounting = failure("volume_mount", "a", 4000);
+  check(
+    "is torn down where it is wanted as a file system",
+    { ...attached, actual: mapped(), failures: mounting },
+    { step: "unmapDevice", volume: mapped() },
+  );
+  check(
+    "is unmounted where it is mounted and wanted as a device",
+    { ...attached, desired, actual: actualWith("mounted"), failures: failure("map_volume", "a", 4000) },
+    { step: "unmountDevice", volume: actualWith("mounted") },
+  );
+  check(
+    "stays set up while a pod wants it so",
+    { ...attached, desired, actual: mapped(), failures: failure("map_volume", "a", 4000) },
+    { step: "wait", ms: 3000 },
+  );
+});
