@@ -49,6 +49,12 @@ export function shortDirectory(): string {
   return realpathSync(mkdtempSync(join(tmpdir(), "ls-")));
 }
 
+/** How the cluster's disks are mounted. */
+export type HostForm = "kernel" | "unprivileged";
+
+/** Real devices and mounts, where the machine allows them. */
+export const bestForm = (): HostForm => (mayMount() ? "kernel" : "unprivileged");
+
 /** The cluster under test. */
 export class TestCluster {
   readonly env: ClusterEnv;
@@ -65,8 +71,7 @@ export class TestCluster {
   }
 
   /** Brings it up, empty. */
-  static async empty(nodes = 1): Promise<TestCluster> {
-    const form = mayMount() ? "kernel" : "unprivileged";
+  static async empty(nodes = 1, form: HostForm = bestForm()): Promise<TestCluster> {
     const env: ClusterEnv = {
       clock: systemClock,
       random: systemRandom,
