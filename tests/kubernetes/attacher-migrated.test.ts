@@ -91,7 +91,11 @@ beforeAll(async () => {
   await grant(kubernetes, user, "attacher");
   attacherKube = await connectAs(kubernetes, user);
   for (const [at, { driver }] of plugins.entries()) {
-    const cloud = provider.cloud.forCaller({ path: "csi", component: driver });
+    const cloud = provider.cloud.forCaller({
+      provider: driverKind(driver).provider,
+      path: "csi",
+      component: driver,
+    });
     const services = createReferenceDriver(
       { ...realEnv, host: provider.host, cloud },
       { driverName: driver, services: "controller" },
@@ -158,8 +162,8 @@ describe.each(plugins)(
 
     /** A disk, and what names it. */
     async function disk(name: string) {
-      const id = await provider.makeDisk(name);
-      const handle = kind.volumeIdOf({ id, name, zone: node.zone });
+      const id = await provider.makeDisk(name, kind.provider);
+      const handle = kind.volumeIdOf({ id, name, zone: node.zone, tags: {} });
       return { id, handle, source: source(id, name, handle) };
     }
 

@@ -107,7 +107,11 @@ beforeAll(async () => {
   await kube.create(resources.nodes, { metadata: { name: node.nodeName, labels } }, { signal });
   await kube.create(resources.csiNodes, { metadata: { name: node.nodeName }, spec: { drivers } }, { signal });
   for (const [index, { driverName }] of plugins.entries()) {
-    const cloud = provider.cloud.forCaller({ path: "csi", component: driverName });
+    const cloud = provider.cloud.forCaller({
+      provider: driverKind(driverName).provider,
+      path: "csi",
+      component: driverName,
+    });
     const services = createReferenceDriver(
       { ...realEnv, host: provider.host, cloud },
       { driverName, services: "controller" },

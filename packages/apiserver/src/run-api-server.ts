@@ -50,6 +50,8 @@ export interface RunApiServerOptions {
   readonly workMsMax?: number;
   /** Files, or directories of files, with CustomResourceDefinitions in YAML or JSON that are there from the start. */
   readonly definitionPaths?: readonly string[];
+  /** See {@link HttpsOptions}. */
+  readonly nodeSocket?: (nodeName: string) => string | undefined;
   /** Called when an answer has been sent, for a watch when it ends. */
   readonly onAnswered?: () => void;
 }
@@ -122,6 +124,7 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
       key: own.key,
       clientCa: authority.certificate,
       ...(options.limits === undefined ? {} : { limits: options.limits }),
+      ...(options.nodeSocket === undefined ? {} : { nodeSocket: options.nodeSocket }),
       ...(options.onAnswered === undefined ? {} : { onAnswered: options.onAnswered }),
     });
     // Watches end first, and requests are answered, so that clients see an end and not a cut.

@@ -42,6 +42,10 @@ const verbs: readonly {
     load: async () => (await import("./commands/register-driver-command.ts")).registerDriverCommand,
   },
   {
+    names: ["flexvolume"],
+    load: async () => (await import("./commands/register-flexvolume-command.ts")).registerFlexVolumeCommand,
+  },
+  {
     names: ["sim"],
     load: async () => (await import("./commands/sim/register-sim-command.ts")).registerSimCommand,
   },

@@ -2,13 +2,18 @@
  * The types of the API's objects that the volume stack speaks of, gathered so that other packages name one place. Others are in
  * the package kubernetes-types.
  */
-export type { DaemonSet, Deployment, StatefulSet } from "kubernetes-types/apps/v1.js";
+export type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from "kubernetes-types/apps/v1.js";
+export type { Job } from "kubernetes-types/batch/v1.js";
 export type { Lease } from "kubernetes-types/coordination/v1.js";
 export type {
   ConfigMap,
   Container,
+  ContainerStatus,
   CSIPersistentVolumeSource,
+  EnvVar,
   Event,
+  HTTPGetAction,
+  LifecycleHandler,
   Node,
   NodeAddress,
   NodeCondition,
@@ -23,6 +28,9 @@ export type {
   PodCondition,
   PodSpec,
   PodStatus,
+  PodTemplateSpec,
+  Probe,
+  Secret,
   SecretReference,
   Taint,
   TopologySelectorTerm,

@@ -90,4 +90,5 @@ export {
   controllerScope,
 } from "./scope/controller-scope.ts";
 export { type LeasePolicy, type LedWork, startUnderLease } from "./scope/start-under-lease.ts";
+export { untilServed } from "./until-served.ts";
 export { type UpdateWithRetryOptions, updateWithRetry } from "./update-with-retry.ts";

@@ -4,6 +4,7 @@
  * server has.
  */
 import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from "kubernetes-types/apps/v1.js";
+import type { Job } from "kubernetes-types/batch/v1.js";
 import type { Lease } from "kubernetes-types/coordination/v1.js";
 import type {
   ConfigMap,
@@ -98,6 +99,7 @@ export const resources = {
   deployments: resource<Deployment>("apps", ["v1"], "Deployment", "deployments", true),
   replicaSets: resource<ReplicaSet>("apps", ["v1"], "ReplicaSet", "replicasets", true),
   daemonSets: resource<DaemonSet>("apps", ["v1"], "DaemonSet", "daemonsets", true),
+  jobs: resource<Job>("batch", ["v1"], "Job", "jobs", true),
   podDisruptionBudgets: resource<PodDisruptionBudget>(
     "policy",
     ["v1", "v1beta1"],

@@ -24,7 +24,7 @@ export {
   upCluster,
 } from "./cluster/process-cluster.ts";
 export { type ProcessHealth, processHealth } from "./cluster/process-health.ts";
-export type { PodRuntime, PodSandbox } from "./containers/pod-runtime.ts";
+export type { ContainerConfig, PodRuntime } from "./containers/pod-runtime.ts";
 export type { Program, ProgramRun } from "./containers/program-pod-runtime.ts";
 export { readPodLogs } from "./containers/read-pod-logs.ts";
 export { type DemoCluster, type DemoOptions, runDemo } from "./demo/demo.ts";

@@ -6,6 +6,7 @@ export {
   type DiskCloudService,
   type DiskSnapshot,
   type DiskSource,
+  defaultCephUsers,
   type ProviderCloud,
   type ProviderDisk,
   type SnapshotGroup,
@@ -18,6 +19,7 @@ export {
   faultDescriptions,
   faultNames,
   isFaultName,
+  providerOfDriver,
   type StandaloneDriverOptions,
   startStandaloneDriver,
 } from "./driver/index.ts";

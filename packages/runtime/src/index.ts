@@ -2,6 +2,7 @@
 export * from "./basics.ts";
 export { VirtualClock, type VirtualRunOptions, VirtualTimeError } from "./clock/virtual-clock.ts";
 export {
+  type ChownOptions,
   type DiskCopy,
   type FileKind,
   type FileStat,

@@ -7,11 +7,24 @@ export {
   type AttachDetachOptions,
   startAttachDetachController,
 } from "./controllers/attach-detach/attach-detach-controller.ts";
+export { claimOfPodVolume, isClaimForPod } from "./controllers/attach-detach/build-pod-volume.ts";
+export { outOfServiceTaint } from "./controllers/attach-detach/detach-guards.ts";
+export {
+  type EphemeralVolumeEnv,
+  startEphemeralVolumeController,
+} from "./controllers/ephemeral/ephemeral-volume-controller.ts";
 export {
   type ExpandEnv,
   type ExpandOptions,
   startExpandController,
 } from "./controllers/expand/expand-controller.ts";
+export {
+  boundByControllerAnnotation,
+  classOfClaim,
+  classOfVolume,
+} from "./controllers/persistent-volume/annotations.ts";
+export { inTreeDeletionFinalizer } from "./controllers/persistent-volume/deletion-finalizer.ts";
+export { bestVolume } from "./controllers/persistent-volume/match-volume.ts";
 export {
   type PersistentVolumeEnv,
   type PersistentVolumeOptions,
@@ -25,10 +38,13 @@ export {
   createMigratedPluginManager,
   gateDependencyWarnings,
   type MigratedPluginManager,
+  registeredInTreePlugins,
   SpecTranslationError,
   volumeGates,
+  volumeGatesFor,
 } from "./csimigration/index.ts";
 export { DanglingAttachError, DeletedVolumeInUseError } from "./framework/controller-errors.ts";
+export type { DynamicPluginProber, PluginEvent } from "./framework/dynamic-plugin-prober.ts";
 export {
   FailedPreconditionError,
   TransientOperationError,
@@ -90,6 +106,8 @@ export {
   type NodeVolumesOptions,
   type NodeVolumesStatus,
   PodVolumesError,
+  SubPathError,
+  type SubPathUse,
   startNodeVolumes,
 } from "./node/index.ts";
 export {
@@ -98,3 +116,18 @@ export {
   awsEbsPlugin,
 } from "./plugins/aws-ebs/aws-ebs-plugin.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";
+export {
+  checkFlexVolumeDriver,
+  type FlexVolumeCheck,
+  type FlexVolumeCheckOptions,
+} from "./plugins/flexvolume/check-driver.ts";
+export { type InstalledDriver, lookAtDriverDirectory } from "./plugins/flexvolume/driver-directory.ts";
+export {
+  defaultDriverDirectory,
+  namesOfDirectory,
+  problemOfName,
+} from "./plugins/flexvolume/flexvolume-names.ts";
+export { type FlexVolumeProberOptions, flexVolumeProber } from "./plugins/flexvolume/flexvolume-prober.ts";
+export { type ListedFlexVolumeDriver, listFlexVolumeDrivers } from "./plugins/flexvolume/list-drivers.ts";
+export { type InTreePluginsOptions, inTreePlugins } from "./plugins/in-tree-plugins.ts";
+export { podVolumePlugins } from "./plugins/pod-volume-plugins.ts";

@@ -11,6 +11,7 @@ import {
   startCsiDriverOnNode,
 } from "../../../packages/local/src/components/csi-driver.ts";
 import { startNodeAgent } from "../../../packages/local/src/components/node-agent.ts";
+import { noProbeNetwork } from "../../../packages/local/src/containers/probe-network.ts";
 import {
   createProgramPodRuntime,
   type Program,
@@ -60,7 +61,10 @@ export async function createTestNode(options: TestNodeOptions): Promise<TestNode
   const rootDir = `${provider.directory}/${nodeName}`;
   const logDir = `${rootDir}/logs`;
   const kube = await connectAs(kubernetes, nodeUser(nodeName).name);
-  const runtime = createProgramPodRuntime({ [appenderProgram]: appender, ...options.programs });
+  const runtime = createProgramPodRuntime(realEnv.clock, {
+    [appenderProgram]: appender,
+    ...options.programs,
+  });
   const registrations: boolean[] = [];
   const access: AccessLog = { asked: new Set(), refused: [] };
   const env = {
@@ -70,6 +74,7 @@ export async function createTestNode(options: TestNodeOptions): Promise<TestNode
     connector: grpcConnector(realEnv),
     listener: notingRegistrations(grpcListener(realEnv), registrations),
     runtime,
+    network: noProbeNetwork,
     cloudFor: provider.cloud.forCaller.bind(provider.cloud),
   };
   let agent: ReturnType<typeof startNodeAgent> | undefined;

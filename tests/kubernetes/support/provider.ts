@@ -4,6 +4,7 @@
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { type Host, unprivilegedHost } from "@longshore/runtime";
+import type { CloudProvider } from "@longshore/volumes";
 import {
   createDiskCloud,
   type DiskCloudService,
@@ -34,8 +35,8 @@ export interface Provider {
   readonly directory: string;
   readonly host: Host;
   readonly cloud: DiskCloudService;
-  /** Makes a disk of 1 GiB and returns its id. */
-  makeDisk(name: string): Promise<string>;
+  /** Makes a disk of 1 GiB, of EBS unless another provider is named, and returns its id. */
+  makeDisk(name: string, provider?: CloudProvider): Promise<string>;
   /** Instances that the disk is attached to. */
   attachedTo(diskId: string): readonly string[];
   /** Ends the cloud and removes the directory. */
@@ -57,8 +58,8 @@ export async function startProvider(machines: readonly Machine[]): Promise<Provi
     directory,
     host,
     cloud,
-    async makeDisk(name) {
-      const caller = cloud.forCaller({ path: "in-tree", component: operator });
+    async makeDisk(name, owner = "aws-ebs") {
+      const caller = cloud.forCaller({ provider: owner, path: "in-tree", component: operator });
       const request = { name, zone, sizeBytes: 2n ** 30n, type: "gp2", tags: {} };
       return (await caller.createDisk(request, signal)).id;
     },

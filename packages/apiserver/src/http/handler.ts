@@ -4,6 +4,8 @@
  * The same parsed value is authorized and carried out; later code never reads method or path again.
  * The body of a request is read only after the request is allowed.
  */
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { apiError } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
@@ -11,61 +13,117 @@ import type { Credentials } from "../authentication/authenticator.ts";
 import { answerPath } from "./answer-path.ts";
 import { answerResource } from "./answer-resource.ts";
 import type { Request, Response } from "./exchange.ts";
+import { isPodLog, type NodeSocket, passLog, passUpgrade, refuseUpgrade } from "./http-node-proxy.ts";
 import { impersonated } from "./impersonation.ts";
 import { attributesOfParsed, type Operation, parseRequest, type ResourceRequest } from "./parsed-request.ts";
 import { InFlight, type RequestLimits, requestLimitsDefault } from "./request-limits.ts";
 import { requestTarget } from "./request-target.ts";
 import { respondWithFailure } from "./respond.ts";
 
-/** Handles one request to its end; never throws. */
-export type HttpHandler = (request: Request, response: Response) => Promise<void>;
+/** Handles requests; its functions never throw. */
+export interface HttpHandler {
+  /** Handles one request to its end. */
+  answer(request: Request, response: Response): Promise<void>;
+  /** Handles one that asks for another protocol on its connection. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+}
 
 /** What the handler works with. */
 export interface HandlerOptions {
   readonly server: ApiServer;
   readonly certificateOf: (request: Request) => Credentials["certificate"];
   readonly limits?: Partial<RequestLimits>;
+  /** The socket of a node, as in `HttpsOptions`. */
+  readonly nodeSocket?: NodeSocket;
 }
 
 /** See {@link HttpHandler}. */
 export function createHandler(env: RuntimeEnv, options: HandlerOptions): HttpHandler {
   const limits = { ...requestLimitsDefault, ...options.limits };
   const inFlight = new InFlight(limits);
-  return async (request, response) => {
-    try {
-      checkHeaders(request, limits.headerBytesMax);
-      await handle(env, options, inFlight, request, response);
-    } catch (error) {
-      respondWithFailure(env, request, response, error);
-    }
+  return {
+    async answer(request, response) {
+      try {
+        checkHeaders(request, limits.headerBytesMax);
+        await handle(env, options, inFlight, request, response);
+      } catch (error) {
+        respondWithFailure(env, request, response, error);
+      }
+    },
+    upgrade(request, socket, head) {
+      socket.on("error", () => {});
+      try {
+        checkHeaders(request, limits.headerBytesMax);
+        handleUpgrade(options, request, socket, head);
+      } catch (error) {
+        refuseUpgrade(env, socket, error);
+      }
+    },
   };
 }
 
-async function handle(
-  env: RuntimeEnv,
+/** Authenticated and authorized like any request; then the node has the connection. */
+function handleUpgrade(
+  options: HandlerOptions,
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): void {
+  const { parsed } = authorized(options, request, () => {});
+  const { registry } = options.server;
+  passUpgrade(
+    { registry, nodeSocket: options.nodeSocket, parsed, params: requestTarget(request.url ?? "/").params },
+    request,
+    socket,
+    head,
+  );
+}
+
+/** Who asks for what, once it is allowed. @throws KubeApiError 401, 403 */
+function authorized(
   { server, certificateOf }: HandlerOptions,
-  inFlight: InFlight,
   request: Request,
-  response: Response,
-): Promise<void> {
-  const { method = "GET", url = "/" } = request;
-  const to = requestTarget(url);
+  before: (attributes: ReturnType<typeof attributesOfParsed>) => void,
+) {
   const { authorizer, registry } = server;
   const sender = server.authenticate({
     authorization: request.headers.authorization,
     certificate: certificateOf(request),
   });
   const user = impersonated(authorizer, registry.context.version, sender, request);
-  const parsed = parseRequest(method, to, registry.context.kinds);
+  const to = requestTarget(request.url ?? "/");
+  const parsed = parseRequest(request.method ?? "GET", to, registry.context.kinds);
   const attributes = attributesOfParsed(user, parsed);
-  // Before authorization, as in the reference's chain of filters (apiserver server/config.go).
-  const end = inFlight.begin(attributes);
-  response.on("close", end);
+  before(attributes);
+  registry.authorize(attributes);
+  return { user, parsed, to };
+}
+
+async function handle(
+  env: RuntimeEnv,
+  options: HandlerOptions,
+  inFlight: InFlight,
+  request: Request,
+  response: Response,
+): Promise<void> {
+  const { server } = options;
+  let end = () => {};
   try {
-    registry.authorize(attributes);
+    const { user, parsed, to } = authorized(options, request, (attributes) => {
+      // Before authorization, as in the reference's chain of filters (apiserver server/config.go).
+      end = inFlight.begin(attributes);
+      response.on("close", end);
+    });
     const call = { server, user, params: to.params, request, response };
-    if (parsed.type === "path") await answerPath({ ...call, method, path: parsed.path });
-    else await answerResource(env, { ...call, operation: operationOf(parsed) });
+    if (parsed.type === "path") {
+      await answerPath({ ...call, method: request.method ?? "GET", path: parsed.path });
+    } else {
+      const operation = operationOf(parsed);
+      const { nodeSocket } = options;
+      if (nodeSocket !== undefined && isPodLog(parsed)) {
+        await passLog({ registry: server.registry, nodeSocket, parsed, params: to.params }, response);
+      } else await answerResource(env, { ...call, operation });
+    }
   } finally {
     end();
   }

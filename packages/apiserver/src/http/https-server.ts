@@ -22,6 +22,11 @@ export interface HttpsOptions {
   readonly key: string;
   readonly clientCa: string;
   readonly limits?: Partial<RequestLimits>;
+  /**
+   * The unix socket on which a node answers for its containers: their logs, programs beside them, their ports. Undefined: the
+   * node has none. Left out: nothing is passed on to nodes.
+   */
+  readonly nodeSocket?: (nodeName: string) => string | undefined;
   /** Called when an answer has been sent, for a watch when it ends. */
   readonly onAnswered?: () => void;
 }
@@ -48,7 +53,9 @@ export async function serveHttps(
   const { createHandler } = await import("./handler.ts");
   const host = options.host ?? "127.0.0.1";
   const limits = { ...requestLimitsDefault, ...options.limits };
-  const handler = createHandler(env, { server, certificateOf, limits });
+  const { nodeSocket } = options;
+  const handling = { server, certificateOf, limits, ...(nodeSocket === undefined ? {} : { nodeSocket }) };
+  const { answer: handler, upgrade } = createHandler(env, handling);
   // The handler refuses with a Status; what is longer still is cut off by the parsers.
   const headerBytesMax = limits.headerBytesMax + 16 * 1024;
   const answering = new Set<object>();
@@ -81,6 +88,10 @@ export async function serveHttps(
   front.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
+  });
+  // Of HTTP/1.1: programs beside containers, and their ports.
+  front.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    upgrade(request, socket, head);
   });
   front.on("session", (session) => {
     sessions.add(session);

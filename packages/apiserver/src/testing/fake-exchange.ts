@@ -22,7 +22,7 @@ export type FakeSend = (
 
 /** Sends to a handler of the server. */
 export function fakeExchange(env: RuntimeEnv, server: ApiServer): FakeSend {
-  const handler = createHandler(env, { server, certificateOf: () => undefined });
+  const { answer: handler } = createHandler(env, { server, certificateOf: () => undefined });
   return async (method, url, headers, body = "") => {
     const response = new FakeResponse();
     const bytes = typeof body === "string" ? Buffer.from(body) : body;

@@ -34,6 +34,19 @@ describe("redaction", () => {
     });
   });
 
+  it("strips tokens of service accounts from the volume context, and no other attribute", () => {
+    const schema = messages.NodePublishVolumeRequestSchema;
+    const tokens = JSON.stringify({
+      vault: { token: "eyJ.a.b", expirationTimestamp: "2026-01-01T00:00:00Z" },
+    });
+    const message = create(schema, {
+      volumeContext: { color: "blue", "csi.storage.k8s.io/serviceAccount.tokens": tokens },
+    });
+    expect(redact(schema, message)).toEqual({
+      volumeContext: { color: "blue", "csi.storage.k8s.io/serviceAccount.tokens": "***stripped***" },
+    });
+  });
+
   it("is what reaches the log of an instrumented connection", async () => {
     const clock = new VirtualClock();
     const csi = inProcessCsi({ clock });

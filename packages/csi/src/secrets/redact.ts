@@ -1,6 +1,7 @@
 /**
  * Messages for logs: what the protocol marks as secret (`csi_secret`, docs/behaviour/csi-spec-notes.md 2) is replaced, at any
- * depth, found by reflection over the descriptors. `mount_flags` may be sensitive too, though unmarked.
+ * depth, found by reflection over the descriptors. `mount_flags` may be sensitive too, though unmarked, and tokens in
+ * `volume_context` are.
  */
 import {
   type DescField,
@@ -10,7 +11,7 @@ import {
   toJson,
 } from "@bufbuild/protobuf";
 import { strippedSecret } from "./mask-secrets.ts";
-import { isSecretField } from "./request-secrets.ts";
+import { isSecretField, tokensAttribute } from "./request-secrets.ts";
 
 /** The JSON form of a message with its secrets replaced by {@link strippedSecret}. */
 export function redact<S extends DescMessage>(schema: S, message: MessageShape<S>): JsonValue {
@@ -33,6 +34,7 @@ function redactJson(schema: DescMessage, json: JsonValue): JsonValue {
 function redactField(field: DescField, value: JsonValue): JsonValue {
   if (isSecretField(field)) return strippedSecret;
   if (field.name === "mount_flags") return strippedSecret;
+  if (field.name === "volume_context") return redactTokens(value);
   const nested = field.message;
   if (nested === undefined) return value;
   if (Array.isArray(value)) return value.map((item) => redactJson(nested, item));
@@ -40,4 +42,9 @@ function redactField(field: DescField, value: JsonValue): JsonValue {
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, redactJson(nested, item)]));
   }
   return redactJson(nested, value);
+}
+
+function redactTokens(context: JsonValue): JsonValue {
+  if (context === null || typeof context !== "object" || !(tokensAttribute in context)) return context;
+  return { ...context, [tokensAttribute]: strippedSecret };
 }

@@ -1,6 +1,6 @@
 /**
- * The secret values of a request, found over the descriptors: fields that the protocol marks (`csi_secret`, docs/behaviour/csi-spec-notes.md 2), and
- * options in `mount_flags` that are named like one (`password=…`).
+ * The secret values of a request, found over the descriptors: fields that the protocol marks (`csi_secret`, docs/behaviour/csi-spec-notes.md 2),
+ * options in `mount_flags` that are named like one (`password=…`), and tokens in `volume_context`, which has no mark.
  */
 import {
   type DescField,
@@ -84,6 +84,9 @@ function fieldCollector(field: DescField): Collector | undefined {
       for (const flag of (fieldValue(field, message) ?? []) as readonly string[]) addOptions(flag, found);
     };
   }
+  if (field.name === "volume_context") {
+    return (message, found) => addTokens(fieldValue(field, message), found);
+  }
   const nested = field.message === undefined ? undefined : collectorOf(field.message);
   if (nested === undefined) return undefined;
   return (message, found) => {
@@ -123,6 +126,22 @@ function addOptions(flag: string, found: RequestSecret[]): void {
   for (const option of flag.split(",")) {
     const [, name = "", value = ""] = /^\s*([^=]*)=(.*)$/s.exec(option) ?? [];
     if (value !== "" && isCredentialName(name)) found.push({ value, isCredential: true, isOpen: true });
+  }
+}
+
+/** The attribute that holds tokens of service accounts, as JSON by audience (docs/behaviour/csi-plugin.md 9.5). */
+export const tokensAttribute = "csi.storage.k8s.io/serviceAccount.tokens";
+
+function addTokens(context: unknown, found: RequestSecret[]): void {
+  const text = (context as Readonly<Record<string, string>> | undefined)?.[tokensAttribute];
+  if (text === undefined || text === "") return;
+  found.push({ value: text, isCredential: true });
+  try {
+    for (const { token } of Object.values(JSON.parse(text) as Record<string, { token?: unknown }>)) {
+      if (typeof token === "string" && token !== "") found.push({ value: token, isCredential: true });
+    }
+  } catch {
+    // Not of the form that is expected: the text as a whole is a secret.
   }
 }
 

@@ -34,6 +34,7 @@ import {
 } from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
+import { noProbeNetwork, type ProbeNetwork } from "../containers/probe-network.ts";
 import { createProgramPodRuntime, type Program } from "../containers/program-pod-runtime.ts";
 import { readPodLogs } from "../containers/read-pod-logs.ts";
 import { type ClusterConfig, initialGates } from "../layout/cluster-config.ts";
@@ -49,6 +50,7 @@ export interface Seams extends RuntimeEnv {
   readonly connector: CsiConnector;
   readonly listener: CsiListener;
   readonly runtime: PodRuntime;
+  readonly network: ProbeNetwork;
   cloudFor(caller: CloudCaller): ProviderCloud;
 }
 
@@ -110,6 +112,7 @@ export async function createInProcessCluster(
   const definitions = options.snapshotDefinitions ?? [];
   const snapshots = definitions.length > 0;
   let api: ApiServer = createApiServer(env, { store, definitions });
+  await api.start();
   const kube = followingClient(() => api);
   const disks = new SimulatedDisks();
   const csi = inProcessCsi(env);
@@ -130,7 +133,7 @@ export async function createInProcessCluster(
   const nodes = new Map(
     config.nodes.map((node) => {
       const host = new SimulatedHost({ name: node.name, disks });
-      return [node.name, { node, host, runtime: createProgramPodRuntime(options.programs(host)) }];
+      return [node.name, { node, host, runtime: createProgramPodRuntime(env.clock, options.programs(host)) }];
     }),
   );
   const nodeNamed = (name: string) => {
@@ -152,7 +155,8 @@ export async function createInProcessCluster(
       host,
       connector: csi,
       listener: withSocketFiles(csi, host),
-      runtime: place?.runtime ?? createProgramPodRuntime({}),
+      runtime: place?.runtime ?? createProgramPodRuntime(env.clock, {}),
+      network: noProbeNetwork,
       cloudFor: (caller) => cloud.forCaller(caller),
     };
     return options.isolate?.(componentName, seams) ?? seams;
@@ -260,6 +264,7 @@ export async function createInProcessCluster(
     restartApiServer() {
       const before = api;
       api = createApiServer(env, { store });
+      void api.start();
       void before.stop();
     },
     async stop() {

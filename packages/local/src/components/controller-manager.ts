@@ -3,7 +3,7 @@
  * persistent volumes, expansion, protection, scheduler, workloads and snapshots.
  */
 import { type KubeClient, sharedInformers, startLeaderElection } from "@longshore/kube";
-import { type Component, featureGates, type RuntimeEnv, stopAll } from "@longshore/runtime";
+import { type Component, featureGates, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
 import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import {
   awsEbsPlugin,
@@ -11,16 +11,23 @@ import {
   createMigratedPluginManager,
   csiPlugin,
   type DiskCloud,
+  flexVolumeProber,
   gateDependencyWarnings,
   startAttachDetachController,
+  startEphemeralVolumeController,
   startExpandController,
   startPersistentVolumeController,
   startProtectionControllers,
   volumeGates,
 } from "@longshore/volumes";
 import { startScheduler } from "../scheduler/scheduler.ts";
+import { startDaemonSetController } from "../workloads/daemon-set/daemon-set-controller.ts";
+import { startDeploymentController } from "../workloads/deployment/deployment-controller.ts";
 import { startDisruptionController } from "../workloads/disruption-controller.ts";
+import { startJobController } from "../workloads/job/job-controller.ts";
 import { startNodeLifecycleController } from "../workloads/node-lifecycle-controller.ts";
+import { startPodRemovalController } from "../workloads/pod-removal-controller.ts";
+import { startReplicaSetController } from "../workloads/replica-set/replica-set-controller.ts";
 import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
 import { fencedCloud } from "./fenced-cloud.ts";
 import { publishControlPlaneGates } from "./publish-control-plane-gates.ts";
@@ -42,6 +49,8 @@ export interface ControllerManagerOptions {
   readonly compat?: "kubernetes-1.20";
   /** Runs the snapshot controller, too, with group snapshots: where their kinds are installed; default false. */
   readonly snapshots?: boolean;
+  /** Where Flexvolume drivers are installed, and what runs them; left out: none are looked for. */
+  readonly flexVolumes?: { readonly host: Host; readonly directory: string };
   /** Called when the lead is lost after it was held; a process exits then. */
   readonly onLost?: () => void;
 }
@@ -81,21 +90,34 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
     awsEbsPlugin({ cloud: env.cloudFor({ path: "in-tree", component }) }),
     csiPlugin(),
   ];
+  const { flexVolumes } = options;
+  // Not for the persistent-volume controller: Flexvolumes are neither provisioned nor deleted.
+  const withProber = () =>
+    flexVolumes === undefined ? {} : { prober: flexVolumeProber({ ...env, ...flexVolumes }, flexVolumes) };
   return [
     informers,
     startAttachDetachController(
-      { ...shared, plugins: pluginsFor("attach-detach-controller") },
+      { ...shared, plugins: pluginsFor("attach-detach-controller"), ...withProber() },
       { gates, ...compat },
     ),
     startPersistentVolumeController(
       { ...shared, plugins: pluginsFor("persistent-volume-controller") },
       { gates, ...compat },
     ),
-    startExpandController({ ...shared, plugins: pluginsFor("expand-controller") }, { gates }),
+    startExpandController(
+      { ...shared, plugins: pluginsFor("expand-controller"), ...withProber() },
+      { gates },
+    ),
     startProtectionControllers(shared),
+    startEphemeralVolumeController(shared),
     startStatefulSetController(shared),
+    startReplicaSetController(shared),
+    startDeploymentController(shared),
+    startDaemonSetController(shared),
+    startJobController(shared),
     startDisruptionController(shared),
     startNodeLifecycleController(shared),
+    startPodRemovalController(shared),
     startScheduler(shared, { migrates: (plugin) => migration.isMigrationEnabledForPlugin(plugin) }),
     ...(options.snapshots === true ? [startSnapshotController(shared, { groupSnapshots: true })] : []),
   ];

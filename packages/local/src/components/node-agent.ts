@@ -1,6 +1,6 @@
 /** One node's agent: the kubelet shell with the in-tree and CSI volume plugins. */
 import { type Component, featureGates } from "@longshore/runtime";
-import { awsEbsPlugin, csiPlugin, volumeGates } from "@longshore/volumes";
+import { awsEbsPlugin, csiPlugin, flexVolumeProber, podVolumePlugins, volumeGates } from "@longshore/volumes";
 import { type KubeletEnv, startKubelet } from "../kubelet/kubelet.ts";
 import { formatFeatureGates } from "./publish-control-plane-gates.ts";
 
@@ -18,6 +18,8 @@ export interface NodeAgentOptions {
   readonly gates: Readonly<Record<string, boolean>>;
   /** Most volumes of the in-tree EBS plugin on this node. */
   readonly ebsLimit?: number;
+  /** Where Flexvolume drivers are installed; left out: none are looked for. */
+  readonly flexVolumeDir?: string;
 }
 
 /**
@@ -28,6 +30,7 @@ export interface NodeAgentOptions {
  */
 export function startNodeAgent(env: KubeletEnv, options: NodeAgentOptions): Component {
   const gates = featureGates(volumeGates, options.gates);
+  const { flexVolumeDir } = options;
   return startKubelet(env, {
     identity: {
       nodeName: options.nodeName,
@@ -40,6 +43,7 @@ export function startNodeAgent(env: KubeletEnv, options: NodeAgentOptions): Comp
     rootDir: options.rootDir,
     logDir: options.logDir,
     gates,
-    plugins: [awsEbsPlugin(), csiPlugin({ connector: env.connector })],
+    plugins: [awsEbsPlugin(), csiPlugin({ connector: env.connector }), ...podVolumePlugins()],
+    ...(flexVolumeDir === undefined ? {} : { prober: flexVolumeProber(env, { directory: flexVolumeDir }) }),
   });
 }

@@ -1,7 +1,7 @@
 /**
- * The port through which the kubelet shell runs pods. Forms: child processes in mount namespaces of
+ * The port through which the kubelet shell runs the containers of pods. Forms: child processes in mount namespaces of
  * their own (`process-pod-runtime.ts`) and programs in this process (`program-pod-runtime.ts`, for
- * the in-process cluster, tests and simulation). Pods outlive the node agent: a new agent finds them.
+ * the in-process cluster, tests and simulation). Containers outlive the node agent: a new agent finds them.
  */
 import type { ContainerRuntime } from "@longshore/volumes";
 
@@ -13,51 +13,123 @@ export interface SandboxMount {
   /** Where the container sees it. */
   readonly mountPath: string;
   readonly readOnly: boolean;
+  /** The part of the volume that the container sees; it is bound to `hostPath` before the container starts. */
+  readonly subPath?: string;
   /** It is a device, which the container sees in place of a file. */
   readonly isDevice?: true;
 }
 
-/** A pod, ready to run. */
-export interface PodSandbox {
+/** One run of a container, ready to start. */
+export interface ContainerConfig {
   readonly podUID: string;
   readonly namespace: string;
   readonly podName: string;
   readonly containerName: string;
+  /** Number of the run: 0 for the first, one more for each restart. */
+  readonly attempt: number;
+  /** Restarts in a row, up to this run, without a run that has lasted; the pause before the next restart grows with it. */
+  readonly quickRestarts: number;
   /** Program and arguments; `$(NAME)` in them is replaced from the environment. */
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** Directory that the program starts in; default `/`. Made where it is missing. */
+  readonly workingDir?: string;
   readonly mounts: readonly SandboxMount[];
   /** The file that standard output and error are appended to; it outlives the pod. */
   readonly logFile: string;
+  /** The file of the container's root whose text becomes the message of its end. */
+  readonly terminationMessagePath?: string;
 }
 
-/** How a pod's container is. */
-export type PodState =
-  | { readonly kind: "absent" }
-  | { readonly kind: "running" }
-  | { readonly kind: "ended"; readonly exitCode: number };
+/** What is known of any run of a container. */
+interface ContainerRun {
+  readonly attempt: number;
+  readonly quickRestarts: number;
+  /** ISO 8601. */
+  readonly startedAt: string;
+}
+
+/** A container that runs. */
+export interface RunningContainer extends ContainerRun {
+  readonly kind: "running";
+  /** The run before this one. */
+  readonly previous?: EndedContainer;
+}
+
+/** A container whose last run has ended; the runtime keeps it until the next run or the end of the pod. */
+export interface EndedContainer extends ContainerRun {
+  readonly kind: "ended";
+  readonly exitCode: number;
+  /** ISO 8601. */
+  readonly finishedAt: string;
+  /** What the container has left at its `terminationMessagePath`. */
+  readonly message?: string;
+  /** The run before this one. */
+  readonly previous?: EndedContainer;
+}
+
+/** How a container is. One that the runtime does not know has never run, or has been lost. */
+export type ContainerState = RunningContainer | EndedContainer;
+
+/** The containers of a pod that the runtime knows, by name. */
+export type ContainerStates = ReadonlyMap<string, ContainerState>;
+
+/** A program to run beside a container. */
+export interface ExecRequest {
+  readonly podUID: string;
+  readonly containerName: string;
+  readonly argv: readonly string[];
+  /** Ends the program. */
+  readonly signal: AbortSignal;
+}
+
+/** A program that runs beside a container. */
+export interface ExecProcess {
+  /** Its standard input. Resolves once there is room for more. */
+  write(bytes: Uint8Array): Promise<void>;
+  /** Closes its standard input. */
+  endInput(): void;
+  readonly stdout: AsyncIterable<Uint8Array>;
+  readonly stderr: AsyncIterable<Uint8Array>;
+  /** Its exit code; 128 and the number of the signal where one has ended it. Never rejects. */
+  readonly exitCode: Promise<number>;
+}
 
 /**
- * Runs pods, one container each. Pods are known by UID. The pod worker calls it, for one pod one call at a time; a call
- * that failed or was aborted may have taken effect, and is repeated.
+ * Runs the containers of pods. Pods are known by UID, containers by name. The pod worker calls it, for one pod one call at
+ * a time; a call that failed or was aborted may have taken effect, and is repeated.
  */
 export interface PodRuntime extends ContainerRuntime {
   /**
-   * Starts the pod, or finds it running; resolves once its container runs or has ended. Idempotent; an ended pod is
-   * started again.
+   * Starts that run of the container; resolves once it runs or has ended. A run that was started before, or a later one, is
+   * left as it is.
    *
    * @throws Error when the container does not start in time
    */
-  ensureRunning(sandbox: PodSandbox, signal: AbortSignal): Promise<void>;
-  /** How its container is now; `absent` for a pod that was never started or has been terminated. */
-  state(podUID: string, signal: AbortSignal): Promise<PodState>;
+  startContainer(config: ContainerConfig, signal: AbortSignal): Promise<void>;
+  /** How the pod's containers are now; empty for a pod that was never started or has been terminated. */
+  state(podUID: string, signal: AbortSignal): Promise<ContainerStates>;
+  /** Ends one container (SIGTERM, SIGKILL after `graceMs`, in milliseconds) and keeps how it has ended. */
+  stopContainer(podUID: string, containerName: string, graceMs: number, signal: AbortSignal): Promise<void>;
   /**
-   * Ends the pod (SIGTERM, SIGKILL after `graceMs`, in milliseconds) and forgets it; resolves when nothing of it runs or
-   * holds a mount. Fine for a pod it does not know.
+   * Ends the pod (SIGTERM to each container, SIGKILL after `graceMs`, in milliseconds) and forgets it; resolves when nothing
+   * of it runs or holds a mount. Fine for a pod it does not know.
    */
   terminate(podUID: string, graceMs: number, signal: AbortSignal): Promise<void>;
+  /** Starts a program beside a running container, with its files and environment. @throws Error when it does not run */
+  exec(request: ExecRequest): Promise<ExecProcess>;
   /** UIDs of all pods it knows, running or ended. */
   list(signal: AbortSignal): Promise<readonly string[]>;
+}
+
+/** The error of a program that is to run beside a container which does not run. */
+export function notRunning({ podUID, containerName }: ExecRequest): Error {
+  return new Error(`container "${containerName}" of pod ${podUID} does not run: wait until it does`);
+}
+
+/** One run before is kept, not all of them. */
+export function withoutPast({ previous: _, ...ended }: EndedContainer): EndedContainer {
+  return ended;
 }
 
 /** The environment variable that holds the path of a volume for a container. */

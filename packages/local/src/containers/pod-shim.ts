@@ -1,35 +1,51 @@
 /**
- * The program that holds one pod: it is started by the process runtime in a mount namespace of its
- * own (where permitted), builds the pod's root, starts the container and records how it ended. It
- * outlives the node agent. Arguments: the path of the pod's `sandbox.json`.
+ * The program that holds one container: it is started by the process runtime in a mount namespace of its
+ * own (where permitted), builds the container's root, starts the container and records how it ended. It
+ * outlives the node agent. Arguments: the path of the container's `sandbox.json`.
  *
- * The pod's root is an overlay over the machine's, with its changes in memory, so that nothing is
- * ever created in the machine's own root; volumes are bound into it at their mount paths.
+ * The container's root is an overlay over the machine's, with its changes in memory, so that nothing is
+ * ever created in the machine's own root; volumes are bound into it at their mount paths. Its `/dev` is its own, with the
+ * devices that every container has.
  */
 import { execFileSync, spawn } from "node:child_process";
 import {
+  closeSync,
+  constants,
   existsSync,
   linkSync,
   mkdirSync,
   openSync,
   readFileSync,
+  readSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { backoffMs, systemClock } from "@longshore/runtime/basics";
 import { writeFileAtomicSync } from "../programs/atomic-file.ts";
 import { identifyProcess } from "../programs/process-identity.ts";
+import { argvOf, environmentOf, exitCodeOfSignal } from "./container-command.ts";
 import { pathInRoot } from "./path-in-root.ts";
-import { expandVariables, mountVariable, type PodSandbox } from "./pod-runtime.ts";
+import type { ContainerConfig, EndedContainer } from "./pod-runtime.ts";
 
 /** What the shim is given. */
 export interface ShimFile {
-  readonly sandbox: PodSandbox;
+  readonly config: ContainerConfig;
   /** True when the shim runs in a mount namespace of its own. */
   readonly isolated: boolean;
+  /** The run before this one. */
+  readonly previous?: EndedContainer;
+}
+
+/** How a container has ended, as the shim records it. */
+export interface ExitRecord {
+  readonly exitCode: number;
+  /** ISO 8601. */
+  readonly startedAt: string;
+  readonly finishedAt: string;
+  readonly message?: string;
 }
 
 /** Parts of the machine's root that a pod sees where an overlay over the root is not possible. */
@@ -49,6 +65,19 @@ const systemDirectories = [
 /** Those that programs must be able to write to. */
 const deviceDirectories = ["/proc", "/dev"];
 
+/** The devices of every container, and the links beside them. Source: OCI runtime specification, default devices. */
+const devices = ["null", "zero", "full", "random", "urandom", "tty"];
+const deviceLinks = {
+  fd: "/proc/self/fd",
+  stdin: "/proc/self/fd/0",
+  stdout: "/proc/self/fd/1",
+  stderr: "/proc/self/fd/2",
+  ptmx: "pts/ptmx",
+};
+
+/** Longest message of an end, in bytes. Source: core/v1 terminationMessagePath. */
+const messageBytesMax = 4096;
+
 /** The usual umask of containers. That of the node agent would keep a pod's own users out of its root. */
 const containerUmask = 0o022;
 
@@ -58,63 +87,85 @@ const never = new AbortController().signal;
 
 async function main(sandboxFile: string): Promise<void> {
   const podDir = dirname(sandboxFile);
-  const { sandbox, isolated } = JSON.parse(readFileSync(sandboxFile, "utf8")) as ShimFile;
+  const { config, isolated } = JSON.parse(readFileSync(sandboxFile, "utf8")) as ShimFile;
   if (!claimPod(podDir)) return;
   // The sandbox file is gone: the pod was ended before it began. The check comes after the claim, because
   // the ending side removes the file before it looks for a claim: one side always sees the other.
   if (!existsSync(sandboxFile)) return;
-  mkdirSync(dirname(sandbox.logFile), { recursive: true, mode: 0o700 });
-  const log = openSync(sandbox.logFile, "a", 0o600);
+  mkdirSync(dirname(config.logFile), { recursive: true, mode: 0o700 });
+  const log = openSync(config.logFile, "a", 0o600);
   process.umask(containerUmask);
-  const env: Record<string, string> = {
-    PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    HOSTNAME: sandbox.podName,
-    HOME: homeDirectory(),
+  const startedAt = systemClock.now().toISOString();
+  const isWanted = () => existsSync(sandboxFile);
+  const recordEnd = (exitCode: number, message?: string) => {
+    const finishedAt = systemClock.now().toISOString();
+    const record: ExitRecord = {
+      exitCode,
+      startedAt,
+      finishedAt,
+      ...(message === undefined ? {} : { message }),
+    };
+    return writeRecord(join(podDir, "exit.json"), record, isWanted);
   };
-  for (const mount of sandbox.mounts) {
-    // Without a root of its own the program finds a volume only where the node has it.
-    env[mountVariable(mount.volumeName)] = isolated ? mount.mountPath : mount.hostPath;
-  }
-  Object.assign(env, sandbox.env);
-  const argv = sandbox.argv.map((part) => expandVariables(part, env));
-  let command = argv;
+  const env = environmentOf(config, isolated);
+  let command = argvOf(config, env);
+  let root = "/";
   try {
-    if (isolated) command = ["chroot", buildRoot(podDir, sandbox), ...argv];
+    if (isolated) {
+      root = buildRoot(podDir, config);
+      command = ["chroot", root, ...inDirectory(root, config.workingDir, command)];
+    }
   } catch (error) {
-    say(log, `cannot make the pod's root: ${error instanceof Error ? error.message : error}\n`);
-    await writeRecord(join(podDir, "exit.json"), { exitCode: rootFailed }, () => existsSync(sandboxFile));
+    say(log, `cannot make the container's root: ${error instanceof Error ? error.message : error}\n`);
+    await recordEnd(rootFailed);
     return;
   }
-  const isWanted = () => existsSync(sandboxFile);
   const [program = "", ...args] = command;
-  const child = spawn(program, args, { env, cwd: "/", detached: true, stdio: ["ignore", log, log] });
+  const cwd = isolated ? "/" : (config.workingDir ?? "/");
+  const child = spawn(program, args, { env, cwd, detached: true, stdio: ["ignore", log, log] });
   const end = async (exitCode: number) => {
     // What the container leaves behind would keep its mounts busy.
     if (child.pid !== undefined) kill(-child.pid, "SIGKILL");
-    await writeRecord(join(podDir, "exit.json"), { exitCode }, isWanted);
+    await recordEnd(exitCode, isolated ? lastMessage(root, config.terminationMessagePath) : undefined);
     process.exit(0);
   };
   child.on("error", (error) => {
-    say(log, `cannot start ${argv[0]}: ${error.message}\n`);
+    say(log, `cannot start ${command[0]}: ${error.message}\n`);
     void end(127);
   });
   // 128 and the number of the signal, as shells and container runtimes report it.
-  child.on("exit", (code, signal) => void end(code ?? (signal === "SIGKILL" ? 137 : 143)));
+  child.on("exit", (code, signal) => void end(code ?? exitCodeOfSignal(signal)));
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     process.on(signal, () => child.pid !== undefined && kill(child.pid, "SIGTERM"));
   }
   if (child.pid === undefined) return;
-  const state = { shim: identifyProcess(process.pid), container: identifyProcess(child.pid) };
+  const state = { shim: identifyProcess(process.pid), container: identifyProcess(child.pid), startedAt };
   // Without the record the container cannot be found later, so it is killed.
   if (!(await writeRecord(join(podDir, "state.json"), state, isWanted))) kill(-child.pid, "SIGKILL");
 }
 
-/** As container runtimes set it: that of the user in the machine's list of users, not in who starts the cluster's environment. */
-function homeDirectory(): string {
+/** The command, started in a directory of the root, which is made where it is missing. */
+function inDirectory(root: string, directory: string | undefined, command: readonly string[]): string[] {
+  if (directory === undefined) return [...command];
+  mkdirSync(pathInRoot(root, directory), { recursive: true });
+  return ["env", "-C", directory, ...command];
+}
+
+/** What the container has left as its last message; undefined where it has left none. */
+function lastMessage(root: string, path: string | undefined): string | undefined {
+  if (path === undefined) return undefined;
   try {
-    return userInfo().homedir;
+    // No waiting for a writer, should a pipe lie there.
+    const file = openSync(pathInRoot(root, path), constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const bytes = Buffer.alloc(messageBytesMax);
+      const length = readSync(file, bytes, 0, messageBytesMax, null);
+      return length === 0 ? undefined : bytes.toString("utf8", 0, length);
+    } finally {
+      closeSync(file);
+    }
   } catch {
-    return "/"; // The user is not in the list.
+    return undefined;
   }
 }
 
@@ -136,8 +187,8 @@ function claimPod(podDir: string): boolean {
   }
 }
 
-/** Builds the pod's root directory inside this mount namespace and returns its path. */
-function buildRoot(podDir: string, sandbox: PodSandbox): string {
+/** Builds the container's root directory inside this mount namespace and returns its path. */
+function buildRoot(podDir: string, config: ContainerConfig): string {
   const base = join(podDir, "rootfs");
   const root = join(base, "root");
   mkdirSync(base, { recursive: true, mode: 0o700 });
@@ -146,32 +197,53 @@ function buildRoot(podDir: string, sandbox: PodSandbox): string {
   try {
     const options = `lowerdir=/,upperdir=${join(base, "upper")},workdir=${join(base, "work")}`;
     run("mount", ["-t", "overlay", "-o", options, "overlay", root]);
-    for (const path of ["/proc", "/dev"]) run("mount", ["--bind", path, join(root, path)]);
+    run("mount", ["--bind", "/proc", join(root, "proc")]);
+    makeDevices(join(root, "dev"));
   } catch {
     bindSystem(root);
   }
-  for (const mount of sandbox.mounts) {
+  for (const mount of config.mounts) {
     // As the container will see it: a link to an absolute path must not lead into the machine's own root.
     const target = pathInRoot(root, mount.mountPath);
-    if (mount.isDevice === true) makeDeviceFile(root, target);
-    else mkdirSync(target, { recursive: true });
+    if (mount.isDevice === true) requireOwnDevices(root, target);
+    makeMountPoint(mount.hostPath, target);
     run("mount", ["--bind", mount.hostPath, target]);
     if (mount.readOnly) run("mount", ["-o", "remount,bind,ro", target]);
   }
   return root;
 }
 
-/** The file that a device is bound on. @throws Error where it would be made in the machine's own `/dev` */
-function makeDeviceFile(root: string, target: string): void {
+/** Nothing is made in the machine's `/dev`. @throws Error where the container has that instead of its own */
+function requireOwnDevices(root: string, target: string): void {
   const own = join(root, "dev");
-  const [pods, machines] = [statSync(own), statSync("/dev")];
-  if (target.startsWith(`${own}/`) && pods.dev === machines.dev && pods.ino === machines.ino) {
-    throw new Error(
-      `devicePath ${target.slice(root.length)}: /dev of this pod is the machine's; name a path outside of it`,
-    );
+  const [containers, machines] = [statSync(own), statSync("/dev")];
+  if (!target.startsWith(`${own}/`) || containers.dev !== machines.dev || containers.ino !== machines.ino) {
+    return;
   }
-  mkdirSync(dirname(target), { recursive: true });
-  writeFileSync(target, "");
+  throw new Error(
+    `devicePath ${target.slice(root.length)}: /dev of this container is the machine's; name a path outside of it`,
+  );
+}
+
+/** A place of the same kind as what is bound to it: a part of a volume may be a file. */
+function makeMountPoint(source: string, target: string): void {
+  const isDirectory = statSync(source).isDirectory();
+  mkdirSync(isDirectory ? target : dirname(target), { recursive: true });
+  if (!isDirectory && !existsSync(target)) writeFileSync(target, "");
+}
+
+/** A `/dev` of the container's own: what it makes there is not made on the machine. */
+function makeDevices(dev: string): void {
+  run("mount", ["-t", "tmpfs", "-o", "mode=755,size=1m", "tmpfs", dev]);
+  for (const name of devices) {
+    writeFileSync(join(dev, name), "");
+    run("mount", ["--bind", join("/dev", name), join(dev, name)]);
+  }
+  for (const name of ["pts", "shm"]) {
+    mkdirSync(join(dev, name));
+    if (existsSync(join("/dev", name))) run("mount", ["--bind", join("/dev", name), join(dev, name)]);
+  }
+  for (const [name, target] of Object.entries(deviceLinks)) symlinkSync(target, join(dev, name));
 }
 
 /** The fallback where the kernel refuses the overlay: read-only binds of what programs need. */

@@ -1,15 +1,17 @@
 /**
- * Runs pods as programs inside this process: the form for the in-process cluster, for scenario
+ * Runs containers as programs inside this process: the form for the in-process cluster, for scenario
  * tests and for simulation. A program is a function, found by the container's first argument; it
  * sees its volumes through the node's Host. Like real pods, these outlive the node agent.
  */
-import { StoppedError } from "@longshore/runtime";
+import { type Clock, StoppedError } from "@longshore/runtime";
 import {
+  type ContainerConfig,
+  type ContainerState,
   expandVariables,
   mountVariable,
+  notRunning,
   type PodRuntime,
-  type PodSandbox,
-  type PodState,
+  withoutPast,
 } from "./pod-runtime.ts";
 
 /** A program: runs until it is done or `signal` aborts; returns its exit code. */
@@ -17,70 +19,118 @@ export type Program = (run: ProgramRun) => Promise<number>;
 
 /** What a program is given. */
 export interface ProgramRun {
-  readonly sandbox: PodSandbox;
+  readonly sandbox: ContainerConfig;
   readonly args: readonly string[];
   /** Directory of a volume on the node. */
   readonly env: Readonly<Record<string, string>>;
-  /** Aborts when the pod has to end. */
+  /** Aborts when the container has to end. */
   readonly signal: AbortSignal;
 }
 
 interface Running {
+  readonly config: ContainerConfig;
   readonly controller: AbortController;
   readonly done: Promise<void>;
-  state: PodState;
+  state: ContainerState;
 }
 
 /** The pods of one node. Keep one per node for as long as the node is powered. */
-export function createProgramPodRuntime(programs: Readonly<Record<string, Program>>): PodRuntime & {
+export function createProgramPodRuntime(
+  clock: Pick<Clock, "now">,
+  programs: Readonly<Record<string, Program>>,
+): PodRuntime & {
   /** Power loss: every program is dropped where it is. */
   losePower(): void;
 } {
-  const pods = new Map<string, Running>();
+  const pods = new Map<string, Map<string, Running>>();
 
-  const start = (sandbox: PodSandbox): Running => {
-    const env: Record<string, string> = {};
-    for (const mount of sandbox.mounts) env[mountVariable(mount.volumeName)] = mount.hostPath;
-    Object.assign(env, sandbox.env);
-    const [name = "", ...args] = sandbox.argv.map((part) => expandVariables(part, env));
+  const start = (config: ContainerConfig, before: Running | undefined): Running => {
     const controller = new AbortController();
-    const program = programs[name] ?? (async () => 127);
+    const { attempt, quickRestarts } = config;
+    const previous = before?.state.kind === "ended" ? before.state : undefined;
+    const run = {
+      attempt,
+      quickRestarts,
+      startedAt: clock.now().toISOString(),
+      ...(previous === undefined ? {} : { previous: withoutPast(previous) }),
+    };
     const running: Running = {
+      config,
       controller,
-      state: { kind: "running" },
-      done: (async () => program({ sandbox, args, env, signal: controller.signal }))()
-        .catch(() => (controller.signal.aborted ? 143 : 1))
-        .then((exitCode) => {
-          running.state = { kind: "ended", exitCode };
-        }),
+      state: { kind: "running", ...run },
+      done: runProgram(programs, config, config.argv, controller.signal).then((exitCode) => {
+        running.state = { kind: "ended", ...run, exitCode, finishedAt: clock.now().toISOString() };
+      }),
     };
     return running;
   };
+  const end = async (running: Running | undefined) => {
+    running?.controller.abort(new StoppedError());
+    await running?.done;
+  };
 
   return {
-    async ensureRunning(sandbox) {
-      if (pods.get(sandbox.podUID)?.state.kind === "running") return;
-      pods.set(sandbox.podUID, start(sandbox));
+    async startContainer(config) {
+      const containers = pods.get(config.podUID) ?? new Map<string, Running>();
+      pods.set(config.podUID, containers);
+      const before = containers.get(config.containerName);
+      if (before !== undefined && before.state.attempt >= config.attempt) return;
+      containers.set(config.containerName, start(config, before));
     },
     async state(podUID) {
-      return pods.get(podUID)?.state ?? { kind: "absent" };
+      return new Map([...(pods.get(podUID) ?? [])].map(([name, { state }]) => [name, state]));
+    },
+    async stopContainer(podUID, containerName) {
+      await end(pods.get(podUID)?.get(containerName));
     },
     async terminate(podUID) {
-      const running = pods.get(podUID);
-      if (running === undefined) return;
-      running.controller.abort(new StoppedError());
-      await running.done;
+      await Promise.all([...(pods.get(podUID)?.values() ?? [])].map(end));
       pods.delete(podUID);
+    },
+    async exec(request) {
+      const running = pods.get(request.podUID)?.get(request.containerName);
+      if (running?.state.kind !== "running") throw notRunning(request);
+      return {
+        async write() {},
+        endInput() {},
+        stdout: nothing(),
+        stderr: nothing(),
+        exitCode: runProgram(programs, running.config, request.argv, request.signal),
+      };
     },
     async list() {
       return [...pods.keys()];
     },
     async podsWithRunningContainers() {
-      return new Set([...pods].filter(([, p]) => p.state.kind === "running").map(([uid]) => uid));
+      const runs = (containers: Map<string, Running>) =>
+        [...containers.values()].some(({ state }) => state.kind === "running");
+      return new Set([...pods].filter(([, containers]) => runs(containers)).map(([uid]) => uid));
     },
     losePower() {
-      for (const running of pods.values()) running.controller.abort(new StoppedError());
+      for (const containers of pods.values()) {
+        for (const { controller } of containers.values()) controller.abort(new StoppedError());
+      }
       pods.clear();
     },
   };
 }
+
+async function runProgram(
+  programs: Readonly<Record<string, Program>>,
+  config: ContainerConfig,
+  argv: readonly string[],
+  signal: AbortSignal,
+): Promise<number> {
+  const env: Record<string, string> = {};
+  for (const mount of config.mounts) env[mountVariable(mount.volumeName)] = mount.hostPath;
+  Object.assign(env, config.env);
+  const [name = "", ...args] = argv.map((part) => expandVariables(part, env));
+  const program = programs[name] ?? (async () => 127);
+  try {
+    return await program({ sandbox: config, args, env, signal });
+  } catch {
+    return signal.aborted ? 143 : 1;
+  }
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -2,11 +2,18 @@
 import type { Pod, PodStatus, Stored } from "@longshore/kube";
 import { pureDecision } from "@longshore/kube/testing";
 import { describe, expect, it } from "vitest";
-import type { PodState } from "../containers/pod-runtime.ts";
-import { decidePodStep, type NodePod, type PodPass, type PodStep } from "./decide-pod-step.ts";
+import type { ContainerState } from "../containers/pod-runtime.ts";
+import {
+  decidePodStep,
+  type NodePod,
+  type PodPass,
+  type PodStep,
+  type StartOfContainer,
+} from "./decide-pod-step.ts";
 import { podStatusOf } from "./pod-status.ts";
 
-const now = new Date("2026-01-01T00:00:00Z");
+const now = new Date("2026-01-01T00:10:00Z");
+const earlier = "2026-01-01T00:09:59.000Z";
 const decide = pureDecision(decidePodStep);
 
 const aPod = (over: { metadata?: object; spec?: object; status?: PodStatus } = {}): Stored<Pod> => ({
@@ -14,33 +21,49 @@ const aPod = (over: { metadata?: object; spec?: object; status?: PodStatus } = {
   spec: { containers: [{ name: "c" }], ...over.spec },
   ...(over.status === undefined ? {} : { status: over.status }),
 });
-const observedOf = (pod: Stored<Pod>, state: PodState, more: Partial<NodePod> = {}): NodePod => ({
-  pod,
-  state,
-  restarts: 0,
-  hasRestarted: false,
-  pauseMs: 0,
-  now,
-  pass: {},
-  ...more,
-});
 
-const absent: PodState = { kind: "absent" };
-const running: PodState = { kind: "running" };
-const ended = (exitCode: number): PodState => ({ kind: "ended", exitCode });
-const statusOf = (pod: Stored<Pod>, state: PodState, restarts = 0) =>
-  podStatusOf(pod, { state, restarts, waitingReason: "ContainerCreating", now });
+const run = { attempt: 0, quickRestarts: 0, startedAt: earlier };
+const absent = undefined;
+const running: ContainerState = { kind: "running", ...run };
+const ended = (exitCode: number, quickRestarts = 0): ContainerState => ({
+  kind: "ended",
+  ...run,
+  quickRestarts,
+  exitCode,
+  finishedAt: earlier,
+});
+const statesOf = (state: ContainerState | undefined) => new Map(state === undefined ? [] : [["c", state]]);
+const observedOf = (
+  pod: Stored<Pod>,
+  state: ContainerState | undefined,
+  more: Partial<NodePod> = {},
+): NodePod => ({ pod, containers: statesOf(state), verdicts: new Map(), now, pass: {}, ...more });
+const statusOf = (pod: Stored<Pod>, state: ContainerState | undefined, isEnded = false) =>
+  podStatusOf(pod, { containers: statesOf(state), verdicts: new Map(), now, isEnded });
 /** The pod with the status that the state asks for. */
-const reported = (state: PodState, over: { metadata?: object; spec?: object } = {}): Stored<Pod> => {
+const reported = (
+  state: ContainerState | undefined,
+  over: { metadata?: object; spec?: object } = {},
+): Stored<Pod> => {
   const pod = aPod(over);
   return { ...pod, status: statusOf(pod, state) };
 };
-const mounted = new Map([["data", { path: "/n/v", readOnly: false }]]);
+const mounted = new Map([["data", { path: "/n/v", readOnly: false, volumeName: "pv" }]]);
 const error = new Error("no");
+const first = { container: { name: "c" }, attempt: 0, quickRestarts: 0 };
+const started = (start: object): Partial<NodePod> => ({
+  pass: { mount: { mounted }, start: { ...start, run: first } as unknown as StartOfContainer },
+});
 
 describe("a pod that is wanted", () => {
   const never = { spec: { restartPolicy: "Never" } };
-  const table: readonly [string, Stored<Pod>, PodState, Partial<NodePod>, Partial<PodStep>][] = [
+  const table: readonly [
+    string,
+    Stored<Pod>,
+    ContainerState | undefined,
+    Partial<NodePod>,
+    Partial<PodStep>,
+  ][] = [
     ["is reported as pending first", aPod(), absent, {}, { step: "reportStatus" }],
     ["waits for its volumes", reported(absent), absent, {}, { step: "waitForVolumes" }],
     [
@@ -48,13 +71,6 @@ describe("a pod that is wanted", () => {
       aPod(),
       absent,
       { pass: { reported: statusOf(aPod(), absent) } },
-      { step: "waitForVolumes" },
-    ],
-    [
-      "keeps the phase Running while it is started again",
-      reported(running),
-      absent,
-      {},
       { step: "waitForVolumes" },
     ],
     [
@@ -69,47 +85,54 @@ describe("a pod that is wanted", () => {
       reported(absent),
       absent,
       { pass: { mount: { mounted } } },
-      { step: "startContainer", mounted },
+      { step: "startContainer", mounted, run: first },
     ],
     [
-      "reports a start that failed",
+      "reports why it cannot start",
       reported(absent),
       absent,
-      { pass: { mount: { mounted }, start: { kind: "failed", error } } },
-      { step: "failStart", error },
+      started({ kind: "failed", reason: "RunContainerError", error }),
+      { step: "reportStatus" },
     ],
     [
-      "reports a start",
+      "looks for its hook after the start",
       reported(absent),
       absent,
-      { pass: { mount: { mounted }, start: { kind: "started" } } },
-      { step: "reportStarted" },
+      started({ kind: "started" }),
+      { step: "runPostStart" },
     ],
+    ["reports a start", reported(absent), absent, started({ kind: "hooked" }), { step: "reportStarted" }],
     [
       "is looked at after the start",
       reported(absent),
       absent,
-      { pass: { mount: { mounted }, start: { kind: "reported" } } },
+      started({ kind: "reported" }),
       { step: "readState" },
-    ],
-    [
-      "is reported as it is after the start",
-      reported(absent),
-      running,
-      { pass: { mount: { mounted }, start: { kind: "read" } } },
-      { step: "reportStatus", status: statusOf(reported(absent), running) },
-    ],
-    [
-      "is looked at again later, also when nothing runs right after the start",
-      reported(absent),
-      absent,
-      { pass: { mount: { mounted }, start: { kind: "read" } } },
-      { step: "checkAgain" },
     ],
     ["is found running by an agent that starts", reported(running), running, {}, { step: "checkAgain" }],
     ["is reported as running", reported(absent), running, {}, { step: "reportStatus" }],
-    ["is reported when it has ended", reported(running), ended(1), {}, { step: "reportStatus" }],
-    ["is restarted by its policy", reported(ended(1)), ended(1), {}, { step: "restartContainer" }],
+    [
+      "is started again at once the first time that it ends",
+      reported(running),
+      ended(1),
+      { pass: { mount: { mounted } } },
+      { step: "startContainer", run: { container: { name: "c" }, attempt: 1, quickRestarts: 1 } },
+    ],
+    ["reports the pause before the next", reported(running), ended(1, 1), {}, { step: "reportStatus" }],
+    [
+      "waits for the pause to end",
+      reported(ended(1, 1)),
+      ended(1, 1),
+      {},
+      { step: "waitForRestart", pauseMs: 9000, isNew: false },
+    ],
+    [
+      "counts the runs that the node has lost",
+      reported(running),
+      absent,
+      { pass: { mount: { mounted } } },
+      { step: "startContainer", run: { container: { name: "c" }, attempt: 1, quickRestarts: 0 } },
+    ],
     [
       "stays ended by its policy",
       aPod(never),
@@ -118,29 +141,56 @@ describe("a pod that is wanted", () => {
       { step: "settle" },
     ],
     [
-      "reports the pause before a restart",
+      "is stopped by a probe that has failed",
       reported(running),
-      absent,
-      { pauseMs: 700, hasRestarted: true },
-      { step: "reportStatus" },
+      running,
+      { verdicts: new Map([["c/0/liveness", false]]) },
+      { step: "stopContainer", graceMs: 30_000 },
     ],
     [
-      "waits for the pause to end",
-      reported(absent),
-      absent,
-      { pauseMs: 700 },
-      { step: "waitForRestart", pauseMs: 700 },
+      "is not stopped for what a probe has found in an earlier run",
+      reported({ ...running, attempt: 1 }),
+      { ...running, attempt: 1 },
+      { verdicts: new Map([["c/0/liveness", false]]) },
+      { step: "checkAgain" },
     ],
   ];
   it.each(table)("%s", (_name, pod, state, more, expected) => {
     expect(decide(observedOf(pod, state, more))).toMatchObject(expected);
+  });
+
+  it("reports why it cannot start once, and fails the pass", () => {
+    const start = started({ kind: "failed", reason: "CreateContainerConfigError", error });
+    const step = decide(observedOf(reported(absent), absent, start));
+    if (step.step !== "reportStatus") throw new Error(step.step);
+    expect(step.status.containerStatuses?.[0]?.state).toEqual({
+      waiting: { reason: "CreateContainerConfigError", message: "no" },
+    });
+    const pod = { ...aPod(), status: step.status };
+    expect(decide(observedOf(pod, absent))).toMatchObject({ step: "waitForVolumes" });
+    expect(decide(observedOf(pod, absent, start))).toMatchObject({ step: "failStart", error });
+  });
+
+  it("ends when its deadline has passed", () => {
+    const spec = { activeDeadlineSeconds: 60, terminationGracePeriodSeconds: 7 };
+    const pod = {
+      ...aPod({ spec }),
+      status: { ...statusOf(aPod({ spec }), running), startTime: "2026-01-01T00:09:00Z" },
+    };
+    expect(decide(observedOf(pod, running))).toMatchObject({ step: "terminate", graceMs: 7000 });
+    expect(decide(observedOf(pod, ended(143), { pass: { isTerminated: true } }))).toMatchObject({
+      step: "reportStatus",
+      status: { phase: "Failed", reason: "DeadlineExceeded" },
+    });
+    const before = new Date(now.getTime() - 1000);
+    expect(decide(observedOf(pod, running, { now: before }))).toMatchObject({ step: "checkAgain" });
   });
 });
 
 describe("a pod that is being deleted", () => {
   const deleting = { metadata: { deletionTimestamp: "now", deletionGracePeriodSeconds: 3 } };
   const pod = aPod(deleting);
-  const final = statusOf(pod, ended(0));
+  const final = statusOf(pod, absent, true);
   const order: readonly [PodPass, Partial<PodStep>][] = [
     [{}, { step: "terminate", graceMs: 3000 }],
     [{ isTerminated: true }, { step: "reportStatus", status: final }],
@@ -148,15 +198,15 @@ describe("a pod that is being deleted", () => {
     [{ isTerminated: true, reported: final, areVolumesGone: false }, { step: "waitUntilVolumesGone" }],
     [{ isTerminated: true, reported: final, areVolumesGone: true }, { step: "deletePod" }],
   ];
-  it.each([absent, running, ended(0)])("ends, is reported, and goes after its volumes: %o", (state) => {
+  it("ends, is reported, and goes after its volumes", () => {
     for (const [pass, expected] of order) {
-      expect(decide(observedOf(pod, state, { pass }))).toMatchObject(expected);
+      expect(decide(observedOf(pod, absent, { pass }))).toMatchObject(expected);
     }
   });
-  it("is terminated in each pass, whatever was reported before", () => {
+  it.each([absent, running, ended(0)])("is terminated in each pass, whatever was reported: %o", (state) => {
     const said = reported(ended(0), deleting);
-    expect(decide(observedOf(said, running))).toMatchObject({ step: "terminate" });
-    expect(decide(observedOf(said, absent, { pass: { areVolumesGone: true } }))).toMatchObject({
+    expect(decide(observedOf(said, state))).toMatchObject({ step: "terminate" });
+    expect(decide(observedOf(said, state, { pass: { areVolumesGone: true } }))).toMatchObject({
       step: "terminate",
     });
   });
@@ -165,9 +215,12 @@ describe("a pod that is being deleted", () => {
       step: "terminate",
     });
   });
-  it("reports the exit code of a container that had ended", () => {
+  it("reports how its container has ended", () => {
     const step = decide(observedOf(pod, ended(7), { pass: { isTerminated: true } }));
-    expect(step).toMatchObject({ step: "reportStatus", status: { phase: "Failed" } });
+    expect(step).toMatchObject({
+      step: "reportStatus",
+      status: { phase: "Failed", containerStatuses: [{ state: { terminated: { exitCode: 7 } } }] },
+    });
   });
 });
 

@@ -1,30 +1,30 @@
 /**
  * What the node does next for one of its pods. Pure. Source: core/v1 pod life cycle; docs/behaviour/node-agent.md 4.
  *
- *     wanted:   waitForVolumes ──► startContainer ──► checkAgain … restartContainer
+ *     wanted:   waitForVolumes ──► startContainer ──► runPostStart ──► reportStarted ──► the next container … checkAgain
  *     deleting: terminate ──► reportStatus ──► checkVolumes ──► deletePod
+ *
+ * Which container is next is planned in `container-plan.ts`.
  *
  * Invariants
  *  - A container starts only after this pass has seen all volumes of the pod mounted.
- *  - The end of a container is reported, which lets its volumes go, only after this pass has terminated it.
+ *  - The end of a pod is reported, which lets its volumes go, only after its containers have ended or were terminated.
  *  - The object is deleted only after that, and once none of its volumes may be mounted.
  */
-import { isDeleting, isPodTerminal, type Pod, type PodStatus, type Stored } from "@longshore/kube";
+import {
+  type Container,
+  isDeleting,
+  isPodTerminal,
+  type Pod,
+  type PodStatus,
+  type Stored,
+} from "@longshore/kube";
 import type { MountedVolume } from "@longshore/volumes";
-import type { PodState } from "../containers/pod-runtime.ts";
-import { podStatusOf, restarts, showsSame } from "./pod-status.ts";
+import { type NextRun, type PodContainers, planContainers, specGraceMs } from "./container-plan.ts";
+import { type PodFacts, podStatusOf, showsSame } from "./pod-status.ts";
 
 /** What the node sees of a pod that has an object. */
-export interface NodePod {
-  readonly pod: Stored<Pod>;
-  /** Its container, as the runtime has it. */
-  readonly state: PodState;
-  readonly restarts: number;
-  /** This agent has restarted the container. */
-  readonly hasRestarted: boolean;
-  /** Time until an ended container may be started, in milliseconds; not positive: now. */
-  readonly pauseMs: number;
-  readonly now: Date;
+export interface NodePod extends PodContainers {
   readonly pass: PodPass;
 }
 
@@ -41,20 +41,22 @@ export interface PodPass {
   /** The status that was written last. */
   readonly reported?: PodStatus;
   readonly mount?: { readonly mounted: ReadonlyMap<string, MountedVolume> } | { readonly error: unknown };
+  /** The container that is being started. */
   readonly start?: StartOfContainer;
   readonly isTerminated?: boolean;
-  /** Read after the container had ended. */
+  /** Read after the containers had ended. */
   readonly areVolumesGone?: boolean;
 }
 
-/** How far the start of the container has come. */
-export type StartOfContainer =
-  | { readonly kind: "failed"; readonly error: unknown }
+/** How far the start of a container has come. */
+export type StartOfContainer = { readonly run: NextRun } & (
+  | { readonly kind: "failed"; readonly reason: string; readonly error: unknown }
   | { readonly kind: "started" }
+  /** Its hook has run, or it has none. */
+  | { readonly kind: "hooked" }
   /** Its event has been emitted. */
   | { readonly kind: "reported" }
-  /** Its state has been read again. */
-  | { readonly kind: "read" };
+);
 
 /** One action of the pod worker. */
 export type PodStep =
@@ -66,17 +68,38 @@ export type PodStep =
   | {
       readonly step: "startContainer";
       readonly pod: Stored<Pod>;
+      readonly run: NextRun;
       readonly mounted: ReadonlyMap<string, MountedVolume>;
     }
-  | { readonly step: "failStart"; readonly pod: Stored<Pod>; readonly error: unknown }
-  | { readonly step: "reportStarted"; readonly pod: Stored<Pod> }
+  | {
+      readonly step: "failStart";
+      readonly pod: Stored<Pod>;
+      readonly reason: string;
+      readonly error: unknown;
+    }
+  | { readonly step: "runPostStart"; readonly pod: Stored<Pod>; readonly run: NextRun }
+  | { readonly step: "reportStarted"; readonly pod: Stored<Pod>; readonly container: Container }
   | { readonly step: "readState" }
-  /** Takes the ended container away; it is started again after a pause. */
-  | { readonly step: "restartContainer"; readonly pod: Stored<Pod> }
-  | { readonly step: "waitForRestart"; readonly pauseMs: number }
+  /** Ends one container; it is started again by its policy. */
+  | {
+      readonly step: "stopContainer";
+      readonly pod: Stored<Pod>;
+      readonly container: Container;
+      readonly why: string;
+      readonly graceMs: number;
+    }
+  | {
+      readonly step: "waitForRestart";
+      readonly pod: Stored<Pod>;
+      readonly container: string;
+      readonly pauseMs: number;
+      readonly isOneRunning: boolean;
+      /** This pass has reported the pause. */
+      readonly isNew: boolean;
+    }
   /** Nothing but the runtime knows when a container ends. */
-  | { readonly step: "checkAgain" }
-  | { readonly step: "terminate"; readonly graceMs: number }
+  | { readonly step: "checkAgain"; readonly pod: Stored<Pod> }
+  | { readonly step: "terminate"; readonly pod: Stored<Pod>; readonly graceMs: number }
   | { readonly step: "checkVolumes" }
   | { readonly step: "waitUntilVolumesGone" }
   | { readonly step: "deletePod"; readonly pod: Stored<Pod> }
@@ -86,76 +109,121 @@ export type PodStep =
 export function decidePodStep(observed: PodObservation): PodStep {
   if (observed.pod === undefined) return { step: "removeRemnant" };
   if (isDeleting(observed.pod)) return decideDeletion(observed);
-  return isPodTerminal(observed.pod) ? decideAfterEnd(observed) : decideRun(observed);
+  if (isPodTerminal(observed.pod)) return decideAfterEnd(observed);
+  return isOverdue(observed) ? decideOverdue(observed) : decideRun(observed);
 }
 
 function decideDeletion(observed: NodePod): PodStep {
-  const { pod, state, pass } = observed;
-  if (pass.isTerminated !== true) return { step: "terminate", graceMs: graceMsOf(pod) };
-  const exitCode = state.kind === "ended" ? state.exitCode : 0;
-  const report = reportOf(observed, { kind: "ended", exitCode });
+  const { pod, pass } = observed;
+  if (pass.isTerminated !== true) return { step: "terminate", pod, graceMs: deletionGraceMs(pod) };
+  const report = reportOf(observed, { isEnded: true });
   if (report !== undefined) return report;
   if (pass.areVolumesGone === undefined) return { step: "checkVolumes" };
   return pass.areVolumesGone ? { step: "deletePod", pod } : { step: "waitUntilVolumesGone" };
 }
 
 /** A final phase may come from another client: a container that still runs would keep its volumes for ever. */
-function decideAfterEnd({ pod, state, pass }: NodePod): PodStep {
-  return state.kind === "running" && pass.isTerminated !== true
-    ? { step: "terminate", graceMs: graceMsOf(pod) }
+function decideAfterEnd({ pod, containers, pass }: NodePod): PodStep {
+  const isOneRunning = [...containers.values()].some(({ kind }) => kind === "running");
+  return isOneRunning && pass.isTerminated !== true
+    ? { step: "terminate", pod, graceMs: deletionGraceMs(pod) }
     : { step: "settle" };
 }
 
-function decideRun(observed: NodePod): PodStep {
-  const { pod, state, pauseMs, pass } = observed;
-  if (pass.start !== undefined) return decideStarted(observed, pass.start);
-  if (state.kind === "absent" && pauseMs <= 0) return decideStart(observed);
-  const report = reportOf(observed, state);
-  if (report !== undefined) return report;
-  if (state.kind === "running") return { step: "checkAgain" };
-  if (state.kind === "absent") return { step: "waitForRestart", pauseMs };
-  return restarts(pod, state.exitCode) ? { step: "restartContainer", pod } : { step: "settle" };
+function isOverdue({ pod, now }: NodePod): boolean {
+  const { activeDeadlineSeconds } = pod.spec ?? {};
+  const { startTime } = pod.status ?? {};
+  if (activeDeadlineSeconds === undefined || startTime === undefined) return false;
+  return now.getTime() - Date.parse(startTime) >= 1000 * activeDeadlineSeconds;
 }
 
-function decideStart(observed: NodePod): PodStep {
-  const { pod, state, pass } = observed;
-  const { mount } = pass;
-  if (mount === undefined) {
-    // A pod that has run is not reported Pending again, as when the node has lost its container.
-    const report = pod.status?.phase === "Running" ? undefined : reportOf(observed, state);
+function decideOverdue(observed: NodePod): PodStep {
+  const { pod, pass } = observed;
+  if (pass.isTerminated !== true) return { step: "terminate", pod, graceMs: specGraceMs(pod) };
+  const message = "Pod was active on the node longer than the specified deadline";
+  return reportOf(observed, { failure: { reason: "DeadlineExceeded", message }, isEnded: true }) ?? settle;
+}
+
+const settle: PodStep = { step: "settle" };
+
+function decideRun(observed: NodePod): PodStep {
+  const { pod, pass } = observed;
+  if (pass.start !== undefined) return decideStarted(observed, pass.start);
+  const plan = planContainers(observed);
+  switch (plan.next) {
+    case "start":
+      return decideStart(observed, plan);
+    case "stop": {
+      const { container, why, graceMs } = plan;
+      return { step: "stopContainer", pod, container, why, graceMs };
+    }
+    case "finish":
+      return reportOf(observed) ?? settle;
+    case "wait": {
+      const report = reportOf(observed);
+      if (report !== undefined) return report;
+      const isOneRunning = [...observed.containers.values()].some(({ kind }) => kind === "running");
+      return plan.pauseMs === undefined || plan.paused === undefined
+        ? { step: "checkAgain", pod }
+        : {
+            step: "waitForRestart",
+            pod,
+            container: plan.paused,
+            pauseMs: plan.pauseMs,
+            isOneRunning,
+            isNew: pass.reported !== undefined,
+          };
+    }
+  }
+}
+
+function decideStart(observed: NodePod, run: NextRun): PodStep {
+  const { pod, containers, pass } = observed;
+  const { container, attempt, quickRestarts } = run;
+  if (pass.mount === undefined) {
+    // What runs already is reported with what follows.
+    const report = containers.size > 0 ? undefined : reportOf(observed);
     return report ?? { step: "waitForVolumes", pod };
   }
-  return "error" in mount
-    ? { step: "failMount", pod, error: mount.error }
-    : { step: "startContainer", pod, mounted: mount.mounted };
+  return "error" in pass.mount
+    ? { step: "failMount", pod, error: pass.mount.error }
+    : {
+        step: "startContainer",
+        pod,
+        run: { container, attempt, quickRestarts },
+        mounted: pass.mount.mounted,
+      };
 }
 
 function decideStarted(observed: NodePod, start: StartOfContainer): PodStep {
-  const { pod, state } = observed;
+  const { pod } = observed;
+  const { container } = start.run;
   switch (start.kind) {
-    case "failed":
-      return { step: "failStart", pod, error: start.error };
+    case "failed": {
+      const { reason, error } = start;
+      const message = error instanceof Error ? error.message : String(error);
+      const startError = { container: container.name, reason, message };
+      return reportOf(observed, { startError }) ?? { step: "failStart", pod, reason, error };
+    }
     case "started":
-      return { step: "reportStarted", pod };
+      return { step: "runPostStart", pod, run: start.run };
+    case "hooked":
+      return { step: "reportStarted", pod, container };
     case "reported":
       return { step: "readState" };
-    case "read":
-      return reportOf(observed, state) ?? { step: "checkAgain" };
   }
 }
 
 /** The report of the state; undefined: the status shows it already. */
-function reportOf(observed: NodePod, state: PodState): PodStep | undefined {
-  const { pod, hasRestarted, now, pass } = observed;
-  const status = podStatusOf(pod, {
-    state,
-    restarts: observed.restarts,
-    waitingReason: hasRestarted ? "CrashLoopBackOff" : "ContainerCreating",
-    now,
-  });
+function reportOf(
+  observed: NodePod,
+  more: Pick<PodFacts, "isEnded" | "failure" | "startError"> = {},
+): PodStep | undefined {
+  const { pod, containers, verdicts, now, pass } = observed;
+  const status = podStatusOf(pod, { containers, verdicts, now, ...more });
   return showsSame(pass.reported ?? pod.status, status) ? undefined : { step: "reportStatus", pod, status };
 }
 
-function graceMsOf(pod: Stored<Pod>): number {
+function deletionGraceMs(pod: Stored<Pod>): number {
   return 1000 * (pod.metadata.deletionGracePeriodSeconds ?? 0);
 }

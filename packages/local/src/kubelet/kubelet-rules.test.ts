@@ -1,8 +1,10 @@
 import type { Node, Pod, Stored } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
+import { containerConfigOf } from "./container-config.ts";
+import { environmentFrom } from "./container-environment.ts";
 import { nodeStatusOf, registeredNode, statusDiffers } from "./node-object.ts";
-import { PodSpecError, sandboxOf } from "./pod-sandbox.ts";
-import { podStatusOf, restarts } from "./pod-status.ts";
+import { PodSpecError } from "./pod-spec-error.ts";
+import { podStatusOf } from "./pod-status.ts";
 
 const now = new Date("2026-01-01T00:00:00Z");
 
@@ -15,77 +17,138 @@ function aPod(spec: object = {}, over: object = {}): Stored<Pod> {
 }
 
 describe("podStatusOf", () => {
-  const facts = { restarts: 0, waitingReason: "ContainerCreating", now } as const;
-  const phase = (pod: Stored<Pod>, state: Parameters<typeof podStatusOf>[1]["state"]) =>
-    podStatusOf(pod, { ...facts, state }).phase;
-
-  it("says the phase", () => {
-    const never = aPod({}, { spec: { restartPolicy: "Never", containers: [{ name: "c" }] } });
-    expect(phase(aPod(), { kind: "absent" })).toBe("Pending");
-    expect(phase(aPod(), { kind: "running" })).toBe("Running");
-    expect(phase(aPod(), { kind: "ended", exitCode: 1 })).toBe("Running"); // It is started again.
-    expect(phase(never, { kind: "ended", exitCode: 0 })).toBe("Succeeded");
-    expect(phase(never, { kind: "ended", exitCode: 3 })).toBe("Failed");
-  });
   it("keeps the times of what has not changed", () => {
-    const first = podStatusOf(aPod(), { ...facts, state: { kind: "running" } });
+    const running = {
+      kind: "running",
+      attempt: 0,
+      quickRestarts: 0,
+      startedAt: "2025-12-31T23:00:00Z",
+    } as const;
+    const facts = { containers: new Map([["c", running]]), verdicts: new Map(), now };
+    const first = podStatusOf(aPod(), facts);
     const later = new Date("2026-01-01T01:00:00Z");
-    const second = podStatusOf(aPod({}, { status: first }), {
-      ...facts,
-      state: { kind: "running" },
-      now: later,
-    });
-    expect(second).toEqual(first);
+    expect(podStatusOf(aPod({}, { status: first }), { ...facts, now: later })).toEqual(first);
   });
-  it("restarts by policy, and never a pod that is being deleted", () => {
-    const withPolicy = (restartPolicy: string) => ({ spec: { restartPolicy, containers: [] } }) as Pod;
-    expect([restarts(withPolicy("Always"), 0), restarts(withPolicy("OnFailure"), 0)]).toEqual([true, false]);
-    expect([restarts(withPolicy("OnFailure"), 1), restarts(withPolicy("Never"), 1)]).toEqual([true, false]);
-    expect(restarts({ metadata: { deletionTimestamp: "x" }, spec: { containers: [] } }, 1)).toBe(false);
+  it("keeps the conditions of others", () => {
+    const others = { type: "example.com/ready", status: "True" };
+    const pod = aPod({}, { status: { conditions: [others] } });
+    const facts = { containers: new Map(), verdicts: new Map(), now };
+    expect(podStatusOf(pod, facts).conditions).toContain(others);
   });
 });
 
-describe("sandboxOf", () => {
-  const mounted = new Map([["data", { path: "/n/v", readOnly: false }]]);
+describe("containerConfigOf", () => {
+  const mounted = new Map([["data", { path: "/n/v", readOnly: false, volumeName: "pv" }]]);
+  const configOf = (pod: Stored<Pod>) => {
+    const container = pod.spec?.containers[0];
+    if (container === undefined) throw new Error("no container");
+    const run = { container, attempt: 2, quickRestarts: 1 };
+    return containerConfigOf(pod, run, { env: { A: "1" }, mounted, logDir: "/logs" });
+  };
   it("joins command, environment and mounts", () => {
     const pod = aPod({
       args: ["$(LONGSHORE_MOUNT_DATA)"],
-      env: [
-        { name: "A", value: "1" },
-        { name: "NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
-      ],
+      workingDir: "/w",
       volumeMounts: [{ name: "data", mountPath: "/data", readOnly: true }],
     });
-    expect(sandboxOf(pod, mounted, "/logs")).toEqual({
+    expect(configOf(pod)).toEqual({
       podUID: "u",
       namespace: "ns",
       podName: "p",
       containerName: "c",
+      attempt: 2,
+      quickRestarts: 1,
       argv: ["run", "$(LONGSHORE_MOUNT_DATA)"],
-      env: { A: "1", NAME: "p" },
+      env: { A: "1" },
+      workingDir: "/w",
       mounts: [{ volumeName: "data", hostPath: "/n/v", mountPath: "/data", readOnly: true }],
-      logFile: "/logs/ns_p_u/c.log",
+      logFile: "/logs/ns_p_u/c_2.log",
     });
   });
   it("gives devices in place of files", () => {
     const pod = aPod({ volumeDevices: [{ name: "data", devicePath: "/dev/xvda" }] });
     const device = { volumeName: "data", hostPath: "/n/v", mountPath: "/dev/xvda", readOnly: false };
-    expect(sandboxOf(pod, mounted, "/logs").mounts).toEqual([{ ...device, isDevice: true }]);
+    expect(configOf(pod).mounts).toEqual([{ ...device, isDevice: true }]);
+  });
+  it.each<[mount: object, subPath: string | undefined]>([
+    [{ subPath: "a/b" }, "a/b"],
+    [{ subPath: "" }, undefined],
+    [{ subPath: "./" }, undefined],
+    [{ subPathExpr: "of/$(A)/$$(A)" }, "of/1/$(A)"],
+    [{}, undefined],
+  ])("the part of a volume that %j means", (mount, subPath) => {
+    const pod = aPod({ volumeMounts: [{ name: "data", mountPath: "/data", ...mount }] });
+    expect(configOf(pod).mounts[0]?.subPath).toBe(subPath);
   });
   for (const [what, spec] of [
     ["a device path that climbs out", { volumeDevices: [{ name: "data", devicePath: "/dev/../etc/x" }] }],
     ["a volume that is not mapped", { volumeDevices: [{ name: "other", devicePath: "/dev/x" }] }],
     ["a mount path that climbs out", { volumeMounts: [{ name: "data", mountPath: "/data/../etc" }] }],
     ["a relative mount path", { volumeMounts: [{ name: "data", mountPath: "data" }] }],
-    ["a sub-path", { volumeMounts: [{ name: "data", mountPath: "/data", subPath: "x" }] }],
+    ["a sub-path that climbs out", { volumeMounts: [{ name: "data", mountPath: "/d", subPath: "x/../.." }] }],
+    ["an absolute sub-path", { volumeMounts: [{ name: "data", mountPath: "/d", subPath: "/x" }] }],
+    [
+      "a sub-path with a variable that the container does not have",
+      { volumeMounts: [{ name: "data", mountPath: "/d", subPathExpr: "$(NO)/x" }] },
+    ],
     ["a volume that is not mounted", { volumeMounts: [{ name: "other", mountPath: "/data" }] }],
     ["a container without a command", { command: [] }],
+    ["a working directory that climbs out", { workingDir: "/a/.." }],
+    ["a relative path of the last message", { terminationMessagePath: "dev/log" }],
   ] as const) {
     it(`refuses ${what}, naming the field`, () => {
-      expect(() => sandboxOf(aPod(spec), mounted, "/logs")).toThrow(PodSpecError);
-      expect(() => sandboxOf(aPod(spec), mounted, "/logs")).toThrow(/spec\.containers\[0\]\./);
+      expect(() => configOf(aPod(spec))).toThrow(PodSpecError);
+      expect(() => configOf(aPod(spec))).toThrow(/spec\.containers\[0\]\./);
     });
   }
+});
+
+describe("environmentFrom", () => {
+  const sources = {
+    configMaps: new Map([["settings", { data: { mode: "fast", size: "9" } }]]),
+    secrets: new Map([["login", { data: { password: Buffer.from("s3").toString("base64") } }]]),
+  };
+  const envOf = (container: object) => {
+    const pod = aPod(container, {
+      metadata: { name: "p", uid: "u", namespace: "ns", labels: { tier: "db" } },
+    });
+    return environmentFrom(pod, { name: "c", ...container }, sources);
+  };
+  const from = (valueFrom: object) => ({ env: [{ name: "X", valueFrom }] });
+  it.each([
+    ["a value", { env: [{ name: "X", value: "1" }] }, { X: "1" }],
+    [
+      "one with an earlier one in it",
+      {
+        env: [
+          { name: "A", value: "1" },
+          { name: "X", value: "$(A)-$(NONE)" },
+        ],
+      },
+      { A: "1", X: "1-$(NONE)" },
+    ],
+    ["a field", from({ fieldRef: { fieldPath: "metadata.name" } }), { X: "p" }],
+    ["a label", from({ fieldRef: { fieldPath: "metadata.labels['tier']" } }), { X: "db" }],
+    ["a key of a ConfigMap", from({ configMapKeyRef: { name: "settings", key: "mode" } }), { X: "fast" }],
+    ["a key of a Secret", from({ secretKeyRef: { name: "login", key: "password" } }), { X: "s3" }],
+    ["an optional key", from({ secretKeyRef: { name: "login", key: "pin", optional: true } }), {}],
+    [
+      "a whole ConfigMap, which later ones take precedence over",
+      {
+        envFrom: [{ prefix: "P_", configMapRef: { name: "settings" } }],
+        env: [{ name: "P_size", value: "1" }],
+      },
+      { P_mode: "fast", P_size: "1" },
+    ],
+    ["a whole Secret", { envFrom: [{ secretRef: { name: "login" } }] }, { password: "s3" }],
+    ["an optional object", { envFrom: [{ secretRef: { name: "none", optional: true } }] }, {}],
+  ])("%s", (_name, container, expected) => expect(envOf(container)).toEqual(expected));
+  it.each([
+    [from({ configMapKeyRef: { name: "settings", key: "none" } }), 'key "none" of ConfigMap "settings"'],
+    [from({ secretKeyRef: { name: "none", key: "k" } }), 'key "k" of Secret "none"'],
+    [{ envFrom: [{ configMapRef: { name: "none" } }] }, 'ConfigMap "none"'],
+    [from({ fieldRef: { fieldPath: "spec.none" } }), 'field "spec.none"'],
+  ])("names what is missing: %j", (container, text) => expect(() => envOf(container)).toThrow(text));
 });
 
 describe("the Node object", () => {

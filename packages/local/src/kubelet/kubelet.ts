@@ -10,8 +10,10 @@
 import type { CsiConnector } from "@longshore/csi";
 import { ComponentScope, createEventRecorder, type KubeClient } from "@longshore/kube";
 import type { Component, FeatureGates, Host, RuntimeEnv } from "@longshore/runtime";
-import { startNodeVolumes, type VolumePlugin } from "@longshore/volumes";
+import { type DynamicPluginProber, startNodeVolumes, type VolumePlugin } from "@longshore/volumes";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
+import type { ProbeNetwork } from "../containers/probe-network.ts";
+import type { NodeServices } from "../node-server/http-node-server.ts";
 import type { NodeIdentity } from "./node-object.ts";
 import { startNodePods } from "./node-pods.ts";
 import { startNodeReporter } from "./node-reporter.ts";
@@ -24,6 +26,10 @@ export interface KubeletEnv extends RuntimeEnv {
   readonly host: Host;
   readonly connector: CsiConnector;
   readonly runtime: PodRuntime;
+  /** How probes and hooks reach containers. */
+  readonly network: ProbeNetwork;
+  /** Serves logs and programs of the node's pods to its API server; not at all when left out. */
+  readonly serve?: (services: NodeServices) => Promise<Component>;
 }
 
 /** Options of {@link startKubelet}. */
@@ -35,6 +41,8 @@ export interface KubeletOptions {
   readonly logDir: string;
   readonly gates: FeatureGates;
   readonly plugins: readonly VolumePlugin[];
+  /** Finds plugins that come and go. */
+  readonly prober?: DynamicPluginProber;
 }
 
 /**
@@ -42,7 +50,7 @@ export interface KubeletOptions {
  * agent to find.
  */
 export function startKubelet(env: KubeletEnv, options: KubeletOptions): Component {
-  const { identity, rootDir, logDir, gates, plugins } = options;
+  const { identity, rootDir, logDir, gates, plugins, prober } = options;
   const { nodeName } = identity;
   const scope = new ComponentScope((error) => env.logger.error("kubelet task failed", { error }));
   const events = createEventRecorder(env, { component: "kubelet", host: nodeName });
@@ -53,6 +61,7 @@ export function startKubelet(env: KubeletEnv, options: KubeletOptions): Componen
     rootDir,
     gates,
     plugins,
+    ...(prober === undefined ? {} : { prober }),
     onStatusChanged: () => onStatusChanged(),
   });
   const worker = startPodWorker(env, { volumes, events, pods, logDir });
@@ -62,6 +71,12 @@ export function startKubelet(env: KubeletEnv, options: KubeletOptions): Componen
     worker.wakeDeleting();
   };
   scope.own(events, pods, volumes, reporter, worker);
+  if (env.serve !== undefined) {
+    const onError = (error: unknown) => env.logger.error("an answer to the API server failed", { error });
+    const serving = env.serve({ clock: env.clock, pods, runtime: env.runtime, logDir, onError });
+    serving.catch((error) => env.logger.error("the node serves no logs", { error }));
+    scope.own({ stop: async () => (await serving.catch(() => undefined))?.stop() });
+  }
   scope.spawn((signal) => renewNodeLease(env, identity, signal));
   env.logger.info("node agent started", { node: nodeName, pods: pods.list().length });
   return scope;

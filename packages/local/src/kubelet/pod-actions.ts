@@ -18,10 +18,16 @@ import {
 import type { Clock } from "@longshore/runtime";
 import type { NodeVolumes } from "@longshore/volumes";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
-import type { ContainerRestarts } from "./container-restarts.ts";
+import type { ProbeNetwork } from "../containers/probe-network.ts";
+import { containerConfigOf } from "./container-config.ts";
+import { environmentFrom, readEnvironmentSources } from "./container-environment.ts";
+import { specGraceMs } from "./container-plan.ts";
 import type { NodePod, PodObservation, PodPass, PodStep } from "./decide-pod-step.ts";
 import { isWanted, podByUID } from "./node-pods.ts";
-import { sandboxOf } from "./pod-sandbox.ts";
+import { PodSpecError } from "./pod-spec-error.ts";
+import type { Probes } from "./probes.ts";
+import { type PodContainer, runHandler } from "./run-probe.ts";
+import { withSubPaths } from "./sub-paths.ts";
 import type { VolumeWaits } from "./volume-waits.ts";
 
 /** What the actions need. */
@@ -29,9 +35,10 @@ export interface PodParts {
   readonly clock: Clock;
   readonly kube: KubeClient;
   readonly runtime: PodRuntime;
-  readonly volumes: Pick<NodeVolumes, "mountedVolumes" | "podVolumesGone">;
+  readonly volumes: Pick<NodeVolumes, "mountedVolumes" | "bindSubPath" | "podVolumesGone">;
   readonly waits: VolumeWaits;
-  readonly restarts: ContainerRestarts;
+  readonly probes: Pick<Probes, "verdicts" | "follow" | "forget">;
+  readonly network: ProbeNetwork;
   readonly events: EventRecorder;
   readonly pods: Informer<Pod>;
   readonly logDir: string;
@@ -39,6 +46,8 @@ export interface PodParts {
 
 const runningCheckMs = 1000;
 const goneCheckMs = 500;
+/** A hook that does not end fails: it would hold up the pod's other containers for ever. */
+const postStartMaxMs = 120_000;
 
 /** The table of actions. */
 export function podActions(parts: PodParts): Actions<PodObservation, PodStep> {
@@ -53,49 +62,68 @@ type StartingStep = Extract<
       | "failMount"
       | "startContainer"
       | "failStart"
+      | "runPostStart"
       | "reportStarted"
       | "readState"
+      | "waitForRestart"
       | "checkAgain";
   }
 >;
 
 function startingActions(parts: PodParts): Actions<PodObservation, StartingStep> {
-  const { clock, runtime, events, logDir } = parts;
+  const { runtime, events, probes } = parts;
   return {
     waitForVolumes: ({ pod }, observed, { signal }) => waitForVolumes(parts, pod, observed, signal),
     failMount({ pod, error }) {
       events.event(pod, "Warning", "FailedMount", messageOf(error));
       throw error;
     },
-    async startContainer({ pod, mounted }, observed, { signal }) {
-      try {
-        await runtime.ensureRunning(sandboxOf(pod, mounted, logDir), signal);
-        return passed(observed, { start: { kind: "started" } });
-      } catch (error) {
-        return passed(observed, { start: { kind: "failed", error } });
-      }
-    },
-    failStart({ pod, error }) {
-      events.event(pod, "Warning", "FailedCreatePodSandBox", messageOf(error));
+    startContainer: (step, observed, { signal }) => startContainer(parts, step, observed, signal),
+    failStart({ pod, reason, error }) {
+      events.event(pod, "Warning", reason === "RunContainerError" ? "Failed" : reason, messageOf(error));
       throw error;
     },
-    reportStarted({ pod }, observed) {
-      events.event(pod, "Normal", "Started", `Started container ${pod.spec?.containers[0]?.name}`);
-      return passed(observed, { start: { kind: "reported" } });
+    async runPostStart({ pod, run }, observed, { key, signal }) {
+      const { container } = run;
+      const hook = container.lifecycle?.postStart;
+      const graceMs = specGraceMs(pod);
+      const failure =
+        hook === undefined
+          ? undefined
+          : await runHandler(parts, { pod, container }, hook, postStartMaxMs, signal);
+      if (failure !== undefined) {
+        events.event(pod, "Warning", "FailedPostStartHook", `PostStartHook failed: ${failure}`);
+        await runtime.stopContainer(key, container.name, graceMs, signal);
+      }
+      return passed(observed, { start: { kind: "hooked", run } });
     },
-    async readState(_step, observed, { key, signal }) {
-      const state = await runtime.state(key, signal);
-      return passed(observed, { start: { kind: "read" } }, { state, now: clock.now() });
+    reportStarted({ pod, container }, observed) {
+      events.event(pod, "Normal", "Started", `Started container ${container.name}`);
+      return observed.pod === undefined || observed.pass.start === undefined
+        ? observeAgain
+        : passed(observed, { start: { kind: "reported", run: observed.pass.start.run } });
     },
-    checkAgain: () => ({ requeueAfterMs: runningCheckMs }),
+    readState: (_step, observed, { signal }) => readState(parts, observed, signal),
+    waitForRestart({ pod, container, pauseMs, isOneRunning, isNew }) {
+      if (isNew) {
+        const message = `Back-off restarting failed container ${container}`;
+        events.event(pod, "Warning", "BackOff", message);
+      }
+      if (isOneRunning) probes.follow(pod);
+      return { requeueAfterMs: isOneRunning ? Math.min(pauseMs, runningCheckMs) : pauseMs };
+    },
+    checkAgain({ pod }) {
+      probes.follow(pod);
+      return { requeueAfterMs: runningCheckMs };
+    },
   };
 }
 
 function endingActions(parts: PodParts): Actions<PodObservation, Exclude<PodStep, StartingStep>> {
-  const { kube, runtime, volumes, restarts } = parts;
+  const { kube, runtime, volumes, probes, events } = parts;
   return {
     async removeRemnant(_step, _observed, { key, signal }) {
-      restarts.forget(key);
+      probes.forget(key);
       await runtime.terminate(key, 0, signal);
       return settled;
     },
@@ -103,16 +131,12 @@ function endingActions(parts: PodParts): Actions<PodObservation, Exclude<PodStep
       await writeStatus(kube, pod, status, signal);
       return passed(observed, { reported: status });
     },
-    async restartContainer({ pod }, _observed, { key, signal }) {
-      restarts.add(pod);
-      await runtime.terminate(key, 0, signal);
-      return { requeueAfterMs: 0 };
+    async stopContainer({ pod, container, why, graceMs }, observed, { signal }) {
+      events.event(pod, "Normal", "Killing", why);
+      await stopWithHook(parts, { pod, container }, graceMs, signal);
+      return readState(parts, observed, signal);
     },
-    waitForRestart: ({ pauseMs }) => ({ requeueAfterMs: pauseMs }),
-    async terminate({ graceMs }, observed, { key, signal }) {
-      await runtime.terminate(key, graceMs, signal);
-      return passed(observed, { isTerminated: true });
-    },
+    terminate: ({ pod, graceMs }, observed, { signal }) => terminate(parts, pod, graceMs, observed, signal),
     checkVolumes: (_step, observed, { key }) =>
       passed(observed, { areVolumesGone: volumes.podVolumesGone(key) }),
     waitUntilVolumesGone: () => ({ requeueAfterMs: goneCheckMs }),
@@ -125,6 +149,84 @@ function endingActions(parts: PodParts): Actions<PodObservation, Exclude<PodStep
     },
     settle: () => settled,
   };
+}
+
+async function startContainer(
+  { kube, runtime, volumes, logDir }: PodParts,
+  { pod, run, mounted }: Extract<PodStep, { step: "startContainer" }>,
+  observed: PodObservation,
+  signal: AbortSignal,
+): Promise<Next<PodObservation>> {
+  try {
+    const sources = await readEnvironmentSources(kube, pod, run.container, signal);
+    const env = environmentFrom(pod, run.container, sources);
+    const config = containerConfigOf(pod, run, { env, mounted, logDir });
+    await runtime.startContainer(await withSubPaths(volumes, config), signal);
+    return passed(observed, { start: { kind: "started", run } });
+  } catch (error) {
+    signal.throwIfAborted();
+    const reason = error instanceof PodSpecError ? "CreateContainerConfigError" : "RunContainerError";
+    return passed(observed, { start: { kind: "failed", run, reason, error } });
+  }
+}
+
+/** The containers as they are now, and the pod, which may have changed: what follows is decided on them. */
+async function readState(
+  { runtime, pods, clock, probes }: PodParts,
+  observed: PodObservation,
+  signal: AbortSignal,
+): Promise<Next<PodObservation>> {
+  if (observed.pod === undefined) return observeAgain;
+  const { uid } = observed.pod.metadata;
+  const containers = await runtime.state(uid, signal);
+  const pod = podByUID(pods, uid);
+  if (pod === undefined) return observeAgain;
+  const { start: _, ...pass } = observed.pass;
+  return { observed: { pod, containers, verdicts: probes.verdicts(uid), now: clock.now(), pass } };
+}
+
+/** Ends what runs of the pod, looks how it has ended, and forgets it. */
+async function terminate(
+  parts: PodParts,
+  pod: Stored<Pod>,
+  graceMs: number,
+  observed: PodObservation,
+  signal: AbortSignal,
+): Promise<Next<PodObservation>> {
+  const { runtime, events, probes, clock } = parts;
+  const { uid } = pod.metadata;
+  const all = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])];
+  const before = await runtime.state(uid, signal);
+  const running = all.filter(({ name }) => before.get(name)?.kind === "running");
+  for (const { name } of running) events.event(pod, "Normal", "Killing", `Stopping container ${name}`);
+  await Promise.all(running.map((container) => stopWithHook(parts, { pod, container }, graceMs, signal)));
+  const containers = await runtime.state(uid, signal);
+  // Also what the spec does not name, and shims that are about to start something.
+  await runtime.terminate(uid, graceMs, signal);
+  probes.forget(uid);
+  return passed(observed, { isTerminated: true }, { containers, now: clock.now() });
+}
+
+/** The hook runs before the container is asked to end, in the same time. */
+async function stopWithHook(
+  parts: PodParts,
+  target: PodContainer,
+  graceMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { pod, container } = target;
+  const hook = container.lifecycle?.preStop;
+  const beganMs = parts.clock.monotonicMs();
+  if (hook !== undefined && graceMs > 0) {
+    const failure = await runHandler(parts, target, hook, graceMs, signal);
+    if (failure !== undefined) {
+      parts.events.event(pod, "Warning", "FailedPreStopHook", `PreStopHook failed: ${failure}`);
+    }
+  }
+  const leftMs = hook === undefined ? graceMs : graceMs - (parts.clock.monotonicMs() - beganMs);
+  // After a hook that took all the time the container gets two seconds (pkg/kubelet/kuberuntime minimumGracePeriodInSeconds).
+  const termMs = graceMs === 0 ? 0 : Math.max(leftMs, hook === undefined ? 0 : 2000);
+  await parts.runtime.stopContainer(pod.metadata.uid, container.name, termMs, signal);
 }
 
 /** The pod may have changed by the time that its volumes are mounted: what follows is decided on what it is then. */

@@ -1,11 +1,19 @@
 /** The pod worker against the embedded API server: what it does to runtime and volumes, and in which order. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
-import { createEventRecorder, type KubeClient, type Pod, resources, type Stored } from "@longshore/kube";
+import {
+  createEventRecorder,
+  type KubeClient,
+  type Pod,
+  type PodSpec,
+  resources,
+  type Stored,
+} from "@longshore/kube";
 import { type Component, stopAll } from "@longshore/runtime";
 import { virtualEnv } from "@longshore/testing/kube";
 import type { NodeVolumes } from "@longshore/volumes";
 import { afterEach, expect, test } from "vitest";
-import type { PodRuntime, PodState } from "../containers/pod-runtime.ts";
+import type { ContainerConfig, ContainerState, ExecRequest, PodRuntime } from "../containers/pod-runtime.ts";
+import { noProbeNetwork } from "../containers/probe-network.ts";
 import { startNodePods } from "./node-pods.ts";
 import { startPodWorker } from "./pod-worker.ts";
 
@@ -19,14 +27,17 @@ class TestNode {
   readonly env = virtualEnv();
   readonly kube: KubeClient = createApiServer(this.env, { store: memoryStore() }).client();
   readonly calls: string[] = [];
-  readonly containers = new Map<string, PodState>();
+  /** By UID of the pod, then by name. */
+  readonly containers = new Map<string, Map<string, ContainerState>>();
+  /** What a program beside a container ends with. */
+  execExitCode = 0;
   areVolumesGone = true;
   #mount = () => {};
 
-  async createPod(): Promise<string> {
+  async createPod(spec: Partial<PodSpec> = {}): Promise<string> {
     const pod: Pod = {
       metadata: { ...ref },
-      spec: { nodeName: "n", containers: [{ name: "c", image: "none", command: ["run"] }] },
+      spec: { nodeName: "n", containers: [{ name: "c", image: "none", command: ["run"] }], ...spec },
     };
     return (await this.kube.create(resources.pods, pod, { signal })).metadata.uid;
   }
@@ -55,21 +66,55 @@ class TestNode {
     const events = createEventRecorder({ ...env, kube }, { component: "kubelet", host: "n" });
     const volumes = this.#volumes();
     const runtime = this.#runtime();
-    const worker = startPodWorker({ ...env, kube, runtime }, { volumes, events, pods, logDir: "/logs" });
+    const network = noProbeNetwork;
+    const worker = startPodWorker(
+      { ...env, kube, runtime, network },
+      { volumes, events, pods, logDir: "/logs" },
+    );
     components.push(events, pods, worker);
   }
 
+  /** The container of the pod ends. */
+  end(podUID: string, name: string, exitCode: number): void {
+    const state = this.containers.get(podUID)?.get(name);
+    if (state?.kind !== "running") throw new Error(`${name} does not run`);
+    const { previous: _, ...run } = state;
+    const finishedAt = this.env.clock.now().toISOString();
+    this.containers.get(podUID)?.set(name, { ...run, kind: "ended", exitCode, finishedAt });
+  }
+
   #runtime(): PodRuntime {
-    const { calls, containers } = this;
+    const { calls, containers, env } = this;
+    const node = this;
     return {
-      async ensureRunning({ podUID }: { podUID: string }) {
-        calls.push("start");
-        containers.set(podUID, { kind: "running" });
+      async startContainer({ podUID, containerName, attempt, quickRestarts }: ContainerConfig) {
+        calls.push(`start ${containerName} ${attempt}`);
+        const states = containers.get(podUID) ?? new Map<string, ContainerState>();
+        const startedAt = env.clock.now().toISOString();
+        containers.set(
+          podUID,
+          states.set(containerName, { kind: "running", attempt, quickRestarts, startedAt }),
+        );
       },
-      state: async (podUID: string) => containers.get(podUID) ?? { kind: "absent" },
+      state: async (podUID: string) => new Map(containers.get(podUID) ?? []),
+      async stopContainer(podUID: string, name: string) {
+        calls.push(`stop ${name}`);
+        if (containers.get(podUID)?.get(name)?.kind === "running") node.end(podUID, name, 0);
+      },
       async terminate(podUID: string) {
         calls.push("terminate");
         containers.delete(podUID);
+      },
+      async exec({ argv }: ExecRequest) {
+        calls.push(`exec ${argv.join(" ")}`);
+        async function* nothing(): AsyncGenerator<Uint8Array> {}
+        return {
+          async write() {},
+          endInput() {},
+          stdout: nothing(),
+          stderr: nothing(),
+          exitCode: Promise.resolve(node.execExitCode),
+        };
       },
       list: async () => [...containers.keys()],
     } as unknown as PodRuntime;
@@ -105,13 +150,13 @@ test("a container starts once the volumes are mounted, and ends before they go",
   expect(node.work()).toEqual(["wait"]);
   node.mount();
   await node.pass(100);
-  expect(node.work()).toEqual(["start"]);
+  expect(node.work()).toEqual(["start c 0"]);
   expect((await node.pod())?.status?.phase).toBe("Running");
 
   node.areVolumesGone = false;
   await node.kube.delete(resources.pods, ref, { signal });
   await node.pass(100);
-  expect(node.work().slice(0, 2)).toEqual(["terminate", "areVolumesGone"]);
+  expect(node.work().slice(0, 3)).toEqual(["stop c", "terminate", "areVolumesGone"]);
   expect((await node.pod())?.status?.phase).toBe("Succeeded");
   node.areVolumesGone = true;
   await node.pass(1000);
@@ -121,7 +166,8 @@ test("a container starts once the volumes are mounted, and ends before they go",
 test("an agent that starts finds the running container, and ends what is left of a pod that is gone", async () => {
   const node = new TestNode();
   const uid = await node.createPod();
-  node.containers.set(uid, { kind: "running" }).set("gone", { kind: "running" });
+  const running: ContainerState = { kind: "running", attempt: 0, quickRestarts: 0, startedAt: "2026-01-01" };
+  node.containers.set(uid, new Map([["c", running]])).set("gone", new Map([["c", running]]));
   node.start();
   await node.pass(10_000);
   expect([...node.containers.keys()]).toEqual([uid]);
@@ -144,21 +190,125 @@ test("a pod that is deleted while it waits for its volumes is not started", asyn
   expect(node.calls).not.toContain("start");
 });
 
-test("a container that ends is started again after a pause", async () => {
+test("a container that ends is started again, the second time after a pause", async () => {
   const node = new TestNode();
   node.start();
   const uid = await node.createPod();
   await node.pass(100);
   node.mount();
   await node.pass(100);
-  expect(node.work()).toEqual(["wait", "start"]);
-  node.containers.set(uid, { kind: "ended", exitCode: 1 });
+  expect(node.work()).toEqual(["wait", "start c 0"]);
+  node.end(uid, "c", 1);
   await node.pass(1500);
-  expect(node.work()).toEqual(["terminate"]);
+  node.mount();
+  await node.pass(100);
+  expect(node.work()).toEqual(["wait", "start c 1"]);
+  node.end(uid, "c", 2);
+  await node.pass(1500);
   const waiting = (await node.pod())?.status?.containerStatuses?.[0];
-  expect(waiting).toMatchObject({ restartCount: 1, state: { waiting: { reason: "CrashLoopBackOff" } } });
+  expect(waiting).toMatchObject({
+    restartCount: 1,
+    state: { waiting: { reason: "CrashLoopBackOff" } },
+    lastState: { terminated: { exitCode: 2 } },
+  });
+  expect(node.work()).toEqual([]);
+  await node.pass(9000);
+  node.mount();
+  await node.pass(100);
+  expect(node.work()).toEqual(["wait", "start c 2"]);
+});
+
+test("init containers run first, one after another, and then all others with one wait for the volumes", async () => {
+  const node = new TestNode();
+  node.start();
+  const command = ["run"];
+  const uid = await node.createPod({
+    initContainers: [{ name: "i", image: "none", command }],
+    containers: [
+      { name: "c", image: "none", command },
+      { name: "d", image: "none", command },
+    ],
+  });
+  await node.pass(100);
+  node.mount();
+  await node.pass(2000);
+  expect(node.work()).toEqual(["wait", "start i 0"]);
+  expect((await node.pod())?.status?.phase).toBe("Pending");
+  node.end(uid, "i", 0);
   await node.pass(1000);
   node.mount();
   await node.pass(100);
-  expect(node.work()).toEqual(["wait", "start"]);
+  expect(node.work()).toEqual(["wait", "start c 0", "start d 0"]);
+  expect((await node.pod())?.status?.phase).toBe("Running");
+});
+
+test("a readiness probe decides on readiness, a liveness probe restarts the container, hooks run", async () => {
+  const node = new TestNode();
+  node.start();
+  const hook = (name: string) => ({ exec: { command: [name] } });
+  await node.createPod({
+    containers: [
+      {
+        name: "c",
+        image: "none",
+        command: ["run"],
+        readinessProbe: { ...hook("ready"), periodSeconds: 2 },
+        livenessProbe: { ...hook("alive"), periodSeconds: 5, initialDelaySeconds: 8, failureThreshold: 2 },
+        lifecycle: { postStart: hook("started"), preStop: hook("stopping") },
+      },
+    ],
+  });
+  await node.pass(100);
+  node.mount();
+  await node.pass(3000);
+  expect(node.work()).toEqual(["wait", "start c 0", "exec started", "exec ready", "exec ready"]);
+  const isReady = async () => (await node.pod())?.status?.containerStatuses?.[0]?.ready;
+  expect(await isReady()).toBe(true);
+  node.execExitCode = 1;
+  await node.pass(6000);
+  expect(await isReady()).toBe(false);
+  await node.pass(5000);
+  node.mount();
+  await node.pass(100);
+  const work = node.work().filter((call) => call !== "exec ready");
+  expect(work).toEqual([
+    "exec alive",
+    "exec alive",
+    "exec stopping",
+    "stop c",
+    "wait",
+    "start c 1",
+    "exec started",
+    "stop c",
+  ]);
+});
+
+test("a value that is not there yet keeps the container waiting, and starts it once it is", async () => {
+  const node = new TestNode();
+  node.start();
+  const configMapKeyRef = { name: "settings", key: "mode" };
+  await node.createPod({
+    containers: [
+      { name: "c", image: "none", command: ["run"], env: [{ name: "MODE", valueFrom: { configMapKeyRef } }] },
+    ],
+  });
+  for (let i = 0; i < 3; i++) {
+    await node.pass(1000);
+    node.mount();
+  }
+  const status = async () => (await node.pod())?.status?.containerStatuses?.[0];
+  expect(await status()).toMatchObject({
+    state: {
+      waiting: { reason: "CreateContainerConfigError", message: expect.stringContaining("settings") },
+    },
+  });
+  expect(node.work()).not.toContain("start c 0");
+  const settings = { metadata: { name: "settings", namespace: "default" }, data: { mode: "fast" } };
+  await node.kube.create(resources.configMaps, settings, { signal });
+  for (let i = 0; i < 3; i++) {
+    await node.pass(11_000);
+    node.mount();
+    await node.pass(100);
+  }
+  expect(node.work()).toContain("start c 0");
 });

@@ -20,14 +20,20 @@ import {
 import type { Component, RuntimeEnv } from "@longshore/runtime";
 import type { NodeVolumes } from "@longshore/volumes";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
-import { ContainerRestarts } from "./container-restarts.ts";
+import type { ProbeNetwork } from "../containers/probe-network.ts";
 import { decidePodStep, type PodObservation } from "./decide-pod-step.ts";
 import { deletingPods, isWanted, podByUID } from "./node-pods.ts";
 import { type PodParts, podActions } from "./pod-actions.ts";
+import { type Probes, startProbes } from "./probes.ts";
 import { VolumeWaits } from "./volume-waits.ts";
 
 /** The seams of the pod worker. */
-export type PodWorkerEnv = RuntimeEnv & { readonly kube: KubeClient; readonly runtime: PodRuntime };
+export interface PodWorkerEnv extends RuntimeEnv {
+  readonly kube: KubeClient;
+  readonly runtime: PodRuntime;
+  /** How probes and hooks reach containers. */
+  readonly network: ProbeNetwork;
+}
 
 /** What the pod worker works with. */
 export interface PodWorkerOptions {
@@ -50,10 +56,13 @@ export interface PodWorker extends Component {
  * looks at the one that changed. `stop` leaves containers running.
  */
 export function startPodWorker(env: PodWorkerEnv, options: PodWorkerOptions): PodWorker {
-  const { pods } = options;
+  const { pods, events } = options;
   const scope = new ComponentScope((error) => env.logger.error("pod worker failed", { error }));
-  const controller = startPodController(env, options);
-  scope.own(controller);
+  let onVerdict: (podUID: string) => void = () => {};
+  const probes = startProbes(env, { pods, events, onVerdict: (podUID) => onVerdict(podUID) });
+  const controller = startPodController(env, options, probes);
+  onVerdict = (podUID) => controller.wake(podUID);
+  scope.own(probes, controller);
   scope.spawn(async (signal) => {
     for (const podUID of await env.runtime.list(signal)) controller.wake(podUID);
   });
@@ -65,15 +74,16 @@ export function startPodWorker(env: PodWorkerEnv, options: PodWorkerOptions): Po
   };
 }
 
-function startPodController(env: PodWorkerEnv, options: PodWorkerOptions): Controller {
+function startPodController(env: PodWorkerEnv, options: PodWorkerOptions, probes: Probes): Controller {
   const { volumes, pods } = options;
-  const { clock, kube, runtime } = env;
+  const { clock, kube, runtime, network } = env;
   const waits = new VolumeWaits(clock, volumes);
-  const restarts = new ContainerRestarts(clock);
-  const parts: PodParts = { ...options, clock, kube, runtime, waits, restarts };
+  const parts: PodParts = { ...options, clock, kube, runtime, network, waits, probes };
   return startController(env, {
     name: "kubelet-pods",
     workers: 32,
+    // Each step goes one further in the pod's list of containers, which has an end.
+    stepsMax: Number.POSITIVE_INFINITY,
     backoff: { initialMs: 200, maximumMs: 10_000, jitter: 0.1 },
     sources: [podsOfNode(pods, volumes, waits)],
     caches: [pods],
@@ -101,22 +111,14 @@ function podsOfNode(pods: Informer<Pod>, volumes: Pick<NodeVolumes, "setPods">, 
 }
 
 async function observePod(
-  { clock, runtime, pods, restarts }: PodParts,
+  { clock, runtime, pods, probes }: PodParts,
   podUID: string,
   signal: AbortSignal,
 ): Promise<PodObservation> {
   if (podByUID(pods, podUID) === undefined) return { pod: undefined };
-  const state = await runtime.state(podUID, signal);
+  const containers = await runtime.state(podUID, signal);
   // Read after the state: a pod that has just been deleted is not to be started.
   const pod = podByUID(pods, podUID);
   if (pod === undefined) return { pod };
-  return {
-    pod,
-    state,
-    restarts: restarts.count(pod),
-    hasRestarted: restarts.has(podUID),
-    pauseMs: restarts.pauseMs(podUID),
-    now: clock.now(),
-    pass: {},
-  };
+  return { pod, containers, verdicts: probes.verdicts(podUID), now: clock.now(), pass: {} };
 }

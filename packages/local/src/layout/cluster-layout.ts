@@ -20,6 +20,8 @@ export interface ClusterLayout {
   readonly cloudSocket: string;
   /** Names of the disks' devices, by disk. */
   readonly deviceDir: string;
+  /** Flexvolume drivers, for all nodes and the controller manager. */
+  readonly flexVolumeDir: string;
   /** Pid files, one a process. */
   readonly runDir: string;
   /** Output of the processes. */
@@ -42,6 +44,8 @@ export interface ClusterLayout {
   componentKubeconfig(componentName: string): string;
   /** The kubelet root directory of a node. */
   nodeDir(nodeName: string): string;
+  /** Socket on which a node answers its API server. */
+  nodeSocket(nodeName: string): string;
   /** State of the pods' processes on a node. */
   podStateDir(nodeName: string): string;
   pidFile(processName: string): string;
@@ -63,6 +67,7 @@ export function clusterLayout(dir: string): ClusterLayout {
     cloudDir: `${dir}/cloud`,
     cloudSocket: `${dir}/cloud.sock`,
     deviceDir: `${dir}/cloud/devices`,
+    flexVolumeDir: `${dir}/flexvolume`,
     runDir: `${dir}/run`,
     logDir: `${dir}/logs`,
     podLogDir: `${dir}/logs/pods`,
@@ -75,6 +80,7 @@ export function clusterLayout(dir: string): ClusterLayout {
     // In the directory of the nodes' kubeconfigs; names of nodes do not begin with a dot.
     componentKubeconfig: (componentName) => `${dir}/kubeconfigs/.${componentName}`,
     nodeDir: (nodeName) => `${dir}/n/${nodeName}`,
+    nodeSocket: (nodeName) => `${dir}/run/${nodeName}.sock`,
     podStateDir: (nodeName) => `${dir}/p/${nodeName}`,
     pidFile: (processName) => `${dir}/run/${processName}.json`,
     logFile: (processName) => `${dir}/logs/${processName}.log`,

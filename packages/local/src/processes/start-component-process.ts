@@ -17,6 +17,7 @@ import {
   startCsiDriverOnNode,
 } from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
+import { httpProbeNetwork } from "../containers/http-probe-network.ts";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
 import type { ClusterConfig } from "../layout/cluster-config.ts";
 import { type ClusterLayout, clusterLayout } from "../layout/cluster-layout.ts";
@@ -24,6 +25,7 @@ import { driverCallWriter } from "../layout/driver-calls.ts";
 import { controllerPlace } from "../layout/driver-command.ts";
 import { readClusterConfig, readGates } from "../layout/files.ts";
 import { controllerManagerUser, csiControllerUser } from "../layout/grant-control-plane.ts";
+import { startNodeServer } from "../node-server/http-node-server.ts";
 import { controlPlane } from "../platform/embedded-platform.ts";
 import { processEnv, processHost } from "./process-env.ts";
 
@@ -99,6 +101,8 @@ async function startApiServer({ env, layout, config }: ProcessContext): Promise<
       })),
     ],
     definitionPaths: [fileURLToPath(snapshotCrdsUrl)],
+    nodeSocket: (nodeName) =>
+      config.nodes.some(({ name }) => name === nodeName) ? layout.nodeSocket(nodeName) : undefined,
     // Its nodes mount no tokens, and no pod of it asks for one.
     serviceAccounts: false,
   });
@@ -127,6 +131,7 @@ async function startControllers(context: ProcessContext): Promise<StartedProcess
       gates: await readGates(host, layout, controlPlane),
       identity: controlPlane,
       snapshots: true,
+      flexVolumes: { host, directory: layout.flexVolumeDir },
       ...(config.compat === undefined ? {} : { compat: config.compat }),
       onLost: () => lost("the lead was lost"),
     },
@@ -189,6 +194,8 @@ async function startNode(context: ProcessContext): Promise<StartedProcess> {
       ...env,
       host,
       runtime,
+      network: httpProbeNetwork,
+      serve: (services) => startNodeServer(services, layout.nodeSocket(node.name)),
       kube: await kubeClient(context, layout.nodeKubeconfig(node.name)),
       connector: grpcConnector(env),
     },
@@ -201,6 +208,7 @@ async function startNode(context: ProcessContext): Promise<StartedProcess> {
       logDir: layout.podLogDir,
       gates: await readGates(host, layout, node.name),
       ebsLimit: config.attachLimit,
+      flexVolumeDir: layout.flexVolumeDir,
     },
   );
   return running(agent);

@@ -9,7 +9,7 @@ const inTree: PersistentVolume = {
       "pv.kubernetes.io/provisioned-by": "kubernetes.io/aws-ebs",
       "kubernetes.io/createdby": "aws-ebs-dynamic-provisioner",
     },
-    finalizers: ["kubernetes.io/pv-protection"],
+    finalizers: ["kubernetes.io/pv-controller", "kubernetes.io/pv-protection"],
   },
   spec: {
     capacity: { storage: "1Gi" },

@@ -6,6 +6,7 @@
  */
 import type { PersistentVolume } from "@longshore/kube";
 import { migratedToAnnotation, provisionerFinalizer } from "@longshore/storage";
+import { inTreeDeletionFinalizer } from "@longshore/volumes";
 
 /** The paths at which the two differ, with both values; none: they are equal. */
 export function differencesOfVolumes(inTree: PersistentVolume, migrated: PersistentVolume): string[] {
@@ -21,13 +22,16 @@ const annotationsOfOrigin = new Set([
   "volume.kubernetes.io/provisioner-deletion-secret-namespace",
 ]);
 
+/** Each side keeps a volume until it has deleted the disk. */
+const deletionFinalizers = new Set([provisionerFinalizer, inTreeDeletionFinalizer]);
+
 function comparable({ metadata, spec }: PersistentVolume): unknown {
   const { claimRef, ...rest } = spec ?? {};
   const annotations = Object.entries(metadata?.annotations ?? {}).filter(
     ([key]) => !annotationsOfOrigin.has(key),
   );
   const finalizers = (metadata?.finalizers ?? []).filter(
-    (finalizer) => finalizer !== provisionerFinalizer && !finalizer.startsWith("external-attacher/"),
+    (finalizer) => !deletionFinalizers.has(finalizer) && !finalizer.startsWith("external-attacher/"),
   );
   return {
     annotations: Object.fromEntries(annotations),

@@ -42,6 +42,11 @@ export class AssumedPods {
     return [...(this.#byNode.get(nodeName)?.values() ?? [])];
   }
 
+  /** All of them, as they were when their nodes were chosen. */
+  all(): readonly Stored<Pod>[] {
+    return [...this.#byKey.values()].map(({ pod }) => pod);
+  }
+
   forget(key: ObjectKey): void {
     const assumption = this.#byKey.get(key);
     if (assumption === undefined) return;

@@ -1,6 +1,8 @@
 /** What the scheduler sees of the cluster: caches, read by name. */
 import type {
+  CSIDriver,
   CSINode,
+  CSIStorageCapacity,
   Node,
   PersistentVolume,
   PersistentVolumeClaim,
@@ -20,6 +22,15 @@ export interface ClusterView {
   volume(name: string): Stored<PersistentVolume> | undefined;
   storageClass(name: string): Stored<StorageClass> | undefined;
   csiNode(nodeName: string): Stored<CSINode> | undefined;
+  csiDriver(name: string): Stored<CSIDriver> | undefined;
+  /** What drivers publish of a class; undefined where the API server has no such objects. */
+  capacities(className: string): readonly Stored<CSIStorageCapacity>[] | undefined;
+  /** Pods with a node that refer to the claim `namespace/name`, without those that have ended. */
+  podsUsing(claimKey: string): readonly Stored<Pod>[];
+  /** Volumes of the class that no claim has, the smallest first. */
+  availableVolumes(className: string): readonly Stored<PersistentVolume>[];
+  /** Volumes whose claimRef names the claim `namespace/name`. */
+  volumesNaming(claimKey: string): readonly Stored<PersistentVolume>[];
   /** Whether the scheduler's own gates migrate the in-tree plugin. */
   migrates(inTreePluginName: string): boolean;
 }

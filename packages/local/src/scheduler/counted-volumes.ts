@@ -3,16 +3,20 @@
  * migrated-plugins annotation lists its plugin, and as in-tree elsewhere.
  * Source: docs/behaviour/controllers.md B7, docs/behaviour/csi-plugin.md 16.
  */
-import type { PersistentVolume, Pod, Volume } from "@longshore/kube";
+import { keyOf, type PersistentVolume, type Pod, type Volume } from "@longshore/kube";
 import { migratedPluginsAnnotation } from "@longshore/storage";
 import {
+  getCSINameFromInTreeName,
   getInTreePluginNameFromSpec,
   isInlineMigratable,
+  isMigratableIntreePluginByName,
   isPVMigratable,
   translateInTreeInlineVolumeToCSI,
   translateInTreePVToCSI,
 } from "@longshore/translation";
+import { claimOfPodVolume, classOfClaim } from "@longshore/volumes";
 import type { ClusterView } from "./cluster-view.ts";
+import { claimOfVolume } from "./pod-claims.ts";
 
 /** A volume that takes one of a node's attachment slots. */
 export interface CountedVolume {
@@ -35,7 +39,7 @@ export function volumeOnNode(view: ClusterView, pv: PersistentVolume, nodeName: 
   return isMigratedOnNode(view, plugin, nodeName) ? (translateInTreePVToCSI(pv) as PersistentVolume) : pv;
 }
 
-/** The pod's volumes that take attachment slots on that node; unbound claims are left out. */
+/** The pod's volumes that take attachment slots on that node; a claim without a volume yet by who will make it. */
 export function countedVolumes(view: ClusterView, pod: Pod, nodeName: string): CountedVolume[] {
   return (pod.spec?.volumes ?? []).flatMap((volume) => {
     const source = sourceOf(view, pod, volume);
@@ -45,18 +49,42 @@ export function countedVolumes(view: ClusterView, pod: Pod, nodeName: string): C
   });
 }
 
-type Source = { readonly pv: PersistentVolume } | { readonly inline: Volume };
+type MadeSource = { readonly pv: PersistentVolume } | { readonly inline: Volume };
+type Source =
+  | MadeSource
+  /** A claim whose volume is yet to be made. */
+  | { readonly provisioner: string; readonly claimKey: string };
 
 function sourceOf(view: ClusterView, pod: Pod, volume: Volume): Source | undefined {
-  const claimName = volume.persistentVolumeClaim?.claimName;
-  if (claimName === undefined) return isInlineMigratable(volume) ? { inline: volume } : undefined;
-  const claim = view.claim(pod.metadata?.namespace ?? "default", claimName);
-  const pv = claim?.spec?.volumeName === undefined ? undefined : view.volume(claim.spec.volumeName);
-  return pv === undefined ? undefined : { pv };
+  if (claimOfPodVolume(pod, volume) === undefined) {
+    return isInlineMigratable(volume) ? { inline: volume } : undefined;
+  }
+  const claim = claimOfVolume(view, pod, volume);
+  if (claim === undefined) return undefined;
+  const pv = claim.spec?.volumeName === undefined ? undefined : view.volume(claim.spec.volumeName);
+  if (pv !== undefined) return { pv };
+  const provisioner = view.storageClass(classOfClaim(claim))?.provisioner;
+  return provisioner === undefined ? undefined : { provisioner, claimKey: keyOf(claim) };
+}
+
+/** A local volume takes no slot; any other provisioner than those in-tree is a driver. */
+function countUnmade(
+  view: ClusterView,
+  provisioner: string,
+  claimKey: string,
+  nodeName: string,
+): CountedVolume | undefined {
+  const id = `claim ${claimKey}`;
+  if (!isMigratableIntreePluginByName(provisioner)) {
+    return provisioner.startsWith("kubernetes.io/") ? undefined : { limit: `csi:${provisioner}`, id };
+  }
+  const isMigrated = isMigratedOnNode(view, provisioner, nodeName);
+  return { limit: isMigrated ? `csi:${getCSINameFromInTreeName(provisioner)}` : provisioner, id };
 }
 
 /** A volume that cannot be translated takes a slot nevertheless, and keeps no other pod off the node. */
 function countedOrUnknown(view: ClusterView, source: Source, nodeName: string): CountedVolume | undefined {
+  if ("provisioner" in source) return countUnmade(view, source.provisioner, source.claimKey, nodeName);
   try {
     return countOnNode(view, source, nodeName);
   } catch {
@@ -66,7 +94,7 @@ function countedOrUnknown(view: ClusterView, source: Source, nodeName: string): 
   }
 }
 
-function countOnNode(view: ClusterView, source: Source, nodeName: string): CountedVolume | undefined {
+function countOnNode(view: ClusterView, source: MadeSource, nodeName: string): CountedVolume | undefined {
   const pv =
     "pv" in source ? volumeOnNode(view, source.pv, nodeName) : inlineOnNode(view, source.inline, nodeName);
   if (pv?.spec?.csi !== undefined) {

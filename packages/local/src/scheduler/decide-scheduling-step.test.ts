@@ -50,15 +50,22 @@ interface World {
   readonly claims?: readonly Stored<PersistentVolumeClaim>[];
   /** Pods on each node. */
   readonly load?: Readonly<Record<string, number>>;
+  /** Volumes that no claim has. */
+  readonly available?: readonly Stored<PersistentVolume>[];
 }
 
-const aView = ({ nodes = ["n1"], claims = [], load = {} }: World): ClusterView => ({
+const aView = ({ nodes = ["n1"], claims = [], load = {}, available = [] }: World): ClusterView => ({
   nodes: nodes.map(aNode),
   podsOn: (name) => Array.from({ length: load[name] ?? 0 }, () => aPod()),
   claim: (_namespace, name) => claims.find((claim) => claim.metadata.name === name),
   volume: () => volume,
   storageClass: () => late,
   csiNode: () => undefined,
+  csiDriver: () => undefined,
+  capacities: () => undefined,
+  podsUsing: () => [],
+  availableVolumes: () => available,
+  volumesNaming: () => [],
   migrates: () => false,
 });
 const placed = (more: Partial<Placement> = {}): Placement => ({
@@ -66,6 +73,10 @@ const placed = (more: Partial<Placement> = {}): Placement => ({
   claimsAsked: [],
   isBound: false,
   ...more,
+});
+const localDisk = (name: string, storage: string): Stored<PersistentVolume> => ({
+  metadata: metadata(name),
+  spec: { capacity: { storage }, storageClassName: "late" },
 });
 const two = { claims: [aClaim("a"), aClaim("b")] };
 
@@ -84,7 +95,10 @@ const table: readonly [string, Partial<ObservedPod>, World, object][] = [
     "a claim that does not exist",
     { pod: aPod(["a"]) },
     { nodes: ["n1", "n2"] },
-    { step: "reportUnschedulable", reason: "0/2 nodes are available: 2 persistentvolumeclaim not found." },
+    {
+      step: "reportUnschedulable",
+      reason: '0/2 nodes are available: 2 persistentvolumeclaim "a" not found.',
+    },
   ],
   ["the emptiest node", {}, { nodes: ["n1", "n2"], load: { n1: 1 } }, { step: "assume", nodeName: "n2" }],
   ["the first node by name of equal ones", {}, { nodes: ["n2", "n1"] }, { step: "assume", nodeName: "n1" }],
@@ -111,6 +125,24 @@ const table: readonly [string, Partial<ObservedPod>, World, object][] = [
     "the next delayed claim",
     { pod: aPod(["a", "b"]), placement: placed({ claimsAsked: ["a"] }) },
     two,
+    { step: "selectNode", claim: aClaim("b") },
+  ],
+  [
+    "a volume that is there already is reserved rather than one made",
+    { pod: aPod(["a"]), placement: placed() },
+    { claims: [aClaim("a")], available: [localDisk("small", "1Gi"), localDisk("large", "9Gi")] },
+    { step: "reserveVolume", volume: localDisk("small", "1Gi") },
+  ],
+  [
+    "the second claim gets another volume",
+    { pod: aPod(["a", "b"]), placement: placed({ claimsAsked: ["a"] }) },
+    { ...two, available: [localDisk("small", "1Gi"), localDisk("large", "9Gi")] },
+    { step: "reserveVolume", volume: localDisk("large", "9Gi") },
+  ],
+  [
+    "or one that is made, where there is no other",
+    { pod: aPod(["a", "b"]), placement: placed({ claimsAsked: ["a"] }) },
+    { ...two, available: [localDisk("small", "1Gi")] },
     { step: "selectNode", claim: aClaim("b") },
   ],
   [

@@ -1,14 +1,21 @@
 /**
  * What the scheduler does next for a pod. Pure. Source: docs/behaviour/controllers.md B7.
  *
- *     assume ──► selectNode, for each delayed claim ──► waitForClaims
- *                                                   └─► bind ──► reportScheduled
+ *     assume ──► reserveVolume or selectNode, for each delayed claim ──► waitForClaims
+ *                                                                    └─► bind ──► reportScheduled
  */
-import { isDeleting, type PersistentVolumeClaim, type Pod, type Stored } from "@longshore/kube";
+import {
+  isDeleting,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type Pod,
+  type Stored,
+} from "@longshore/kube";
 import { selectedNodeAnnotation } from "@longshore/storage";
 import { chooseNode } from "./choose-node.ts";
 import type { ClusterView } from "./cluster-view.ts";
 import { claimsOfPod, isFullyBound } from "./pod-claims.ts";
+import { staticVolumes } from "./static-volumes.ts";
 
 /** What the scheduler sees of one pod. */
 export interface ObservedPod {
@@ -45,6 +52,13 @@ export type SchedulingStep =
       readonly claim: Stored<PersistentVolumeClaim>;
       readonly placement: Placement;
     }
+  /** Gives a delayed claim a volume that is there already: names the claim on it. */
+  | {
+      readonly step: "reserveVolume";
+      readonly claim: Stored<PersistentVolumeClaim>;
+      readonly volume: Stored<PersistentVolume>;
+      readonly placement: Placement;
+    }
   | { readonly step: "waitForClaims" }
   | { readonly step: "bind"; readonly pod: Stored<Pod>; readonly placement: Placement }
   | { readonly step: "reportScheduled"; readonly pod: Stored<Pod>; readonly nodeName: string };
@@ -72,10 +86,18 @@ function decideBinding(view: ClusterView, pod: Stored<Pod>, placement: Placement
   const waiting = claimsOfPod(view, pod).flatMap(({ claim }) =>
     claim === undefined || isFullyBound(claim) ? [] : [claim],
   );
-  const claim = waiting.find(
-    ({ metadata: { name, annotations } }) =>
-      annotations?.[selectedNodeAnnotation] !== nodeName && !claimsAsked.includes(name),
-  );
-  if (claim !== undefined) return { step: "selectNode", claim, placement };
+  const node = view.nodes.find(({ metadata }) => metadata.name === nodeName);
+  const choices = node === undefined || waiting.length === 0 ? undefined : staticVolumes(view, pod, node);
+  for (const claim of waiting) {
+    const { name, annotations } = claim.metadata;
+    if (claimsAsked.includes(name)) continue;
+    const choice = choices?.get(name);
+    if (choice?.kind === "volume") {
+      // One that names the claim is about to be bound by its controller.
+      if (choice.volume.spec?.claimRef != null) continue;
+      return { step: "reserveVolume", claim, volume: choice.volume, placement };
+    }
+    if (annotations?.[selectedNodeAnnotation] !== nodeName) return { step: "selectNode", claim, placement };
+  }
   return waiting.length > 0 ? { step: "waitForClaims" } : { step: "bind", pod, placement };
 }

@@ -2,7 +2,16 @@
 import { isPodTerminal, keyOf, type Pod, type Stored } from "@longshore/kube";
 import type { AssumedPods } from "./assumed-pods.ts";
 import type { ClusterView } from "./cluster-view.ts";
-import { isUnscheduled, podsBoundTo, type SchedulerCaches } from "./scheduler-caches.ts";
+import { claimKeysOf } from "./pod-claims.ts";
+import {
+  availableVolumesOf,
+  capacitiesByClassIndex,
+  isUnscheduled,
+  podsBoundTo,
+  type SchedulerCaches,
+  scheduledPodsUsing,
+  volumesNaming,
+} from "./scheduler-caches.ts";
 
 /** What a view is made from. */
 export interface ClusterSources {
@@ -17,7 +26,7 @@ export interface ClusterSources {
  * read; what was read stays as it was, so that a decision on the same view is the same decision.
  */
 export function observeCluster({ caches, assumed, migrates }: ClusterSources, key: string): ClusterView {
-  const { pods, nodes, claims, volumes, classes, csiNodes } = caches;
+  const { pods, nodes, claims, volumes, classes, csiNodes, csiDrivers } = caches;
   const isStillAssumed = (pod: Stored<Pod>) => {
     const cached = pods.get(keyOf(pod));
     // Once the cache shows its node the pod counts there; counted here as well, it would count twice.
@@ -34,6 +43,14 @@ export function observeCluster({ caches, assumed, migrates }: ClusterSources, ke
     volume: readOnce((name) => volumes.get(name)),
     storageClass: readOnce((name) => classes.get(name)),
     csiNode: readOnce((name) => csiNodes.get(name)),
+    csiDriver: readOnce((name) => csiDrivers.get(name)),
+    capacities: readOnce((className) => caches.capacities()?.byIndex(capacitiesByClassIndex, className)),
+    podsUsing: readOnce((claimKey) => [
+      ...scheduledPodsUsing(caches, claimKey).filter((pod) => !isPodTerminal(pod)),
+      ...assumed.all().filter((pod) => isStillAssumed(pod) && claimKeysOf(pod).includes(claimKey)),
+    ]),
+    availableVolumes: readOnce((className) => availableVolumesOf(caches, className)),
+    volumesNaming: readOnce((claimKey) => volumesNaming(caches, claimKey)),
     migrates,
   };
 }

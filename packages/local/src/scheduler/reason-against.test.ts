@@ -96,6 +96,11 @@ function aView(world: World): ClusterView {
               drivers: [{ name: driver, nodeID: "i", allocatable: { count: world.csiNode.count ?? 1 } }],
             },
           } as unknown as Stored<CSINode>),
+    csiDriver: () => undefined,
+    capacities: () => undefined,
+    podsUsing: () => [],
+    availableVolumes: () => [],
+    volumesNaming: () => [],
     migrates: () => true,
   };
 }
@@ -136,7 +141,11 @@ describe("reasonAgainst", () => {
       pod: aPod("p", [], { tolerations: [{ key: "k", operator: "Exists" }] }),
       reason: undefined,
     },
-    { name: "a claim that is not there", pod: aPod("p", ["c"]), reason: "persistentvolumeclaim not found" },
+    {
+      name: "a claim that is not there",
+      pod: aPod("p", ["c"]),
+      reason: 'persistentvolumeclaim "c" not found',
+    },
     {
       name: "a volume of another zone",
       pod: aPod("p", ["c"]),

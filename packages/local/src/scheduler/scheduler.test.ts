@@ -48,6 +48,7 @@ it("schedules the next pod of a name although it was never seen that the last on
       bound.push(body.metadata?.uid);
     },
     create: async (_r: unknown, object: unknown) => object,
+    servedVersion: async () => undefined,
   } as unknown as KubeClient;
   const env = {
     clock,

@@ -7,26 +7,31 @@
  * Invariant: one pod at a time, and a pod counts on the node chosen for it from that moment on (`assumed-pods.ts`).
  */
 import {
+  ComponentScope,
   createEventRecorder,
   forResource,
   keyOf,
   type Node,
+  resources,
   type Source,
   type Stored,
   startController,
   trackWrites,
+  untilServed,
   watches,
 } from "@longshore/kube";
-import { type Component, stopAll } from "@longshore/runtime";
+import type { Component } from "@longshore/runtime";
 import type { WorkloadsEnv } from "../workloads/workloads-env.ts";
 import { AssumedPods } from "./assumed-pods.ts";
 import { decideSchedulingStep } from "./decide-scheduling-step.ts";
 import { type ClusterSources, observeCluster } from "./observe-cluster.ts";
 import {
+  capacitiesCache,
   isUnscheduled,
   type SchedulerCaches,
   schedulerCaches,
   unscheduledPods,
+  unscheduledPodsFor,
   unscheduledPodsOf,
 } from "./scheduler-caches.ts";
 import { schedulingActions } from "./scheduling-actions.ts";
@@ -46,7 +51,8 @@ export interface SchedulerOptions {
  */
 export function startScheduler(given: WorkloadsEnv, options: SchedulerOptions): Component {
   const env = trackWrites(given, given.informers);
-  const caches = schedulerCaches(env.informers);
+  const scope = new ComponentScope((error) => env.logger.error("scheduler task failed", { error }));
+  const caches = { ...schedulerCaches(env.informers), capacities: followCapacities(env, scope) };
   const assumed = new AssumedPods();
   const events = createEventRecorder(env, { component: "default-scheduler" });
   const sources: ClusterSources = { caches, assumed, migrates: options.migrates };
@@ -55,7 +61,7 @@ export function startScheduler(given: WorkloadsEnv, options: SchedulerOptions): 
     workers: 1,
     stepsMax,
     sources: sourcesOf(caches, assumed),
-    caches: [caches.volumes, caches.classes],
+    caches: [caches.classes, caches.csiDrivers],
     observe(key) {
       const pod = caches.pods.get(key);
       const isBound = pod !== undefined && assumed.isBound(pod);
@@ -64,7 +70,20 @@ export function startScheduler(given: WorkloadsEnv, options: SchedulerOptions): 
     decide: decideSchedulingStep,
     actions: schedulingActions({ kube: env.kube, events, assumed }),
   });
-  return { stop: () => stopAll([events, controller]) };
+  scope.own(events, controller);
+  return scope;
+}
+
+/** Where the API server has no CSIStorageCapacity objects, as before Kubernetes 1.21, no driver is asked for its room. */
+function followCapacities(env: WorkloadsEnv, scope: ComponentScope): SchedulerCaches["capacities"] {
+  let cache: ReturnType<typeof capacitiesCache> | undefined;
+  scope.spawn(async (signal) => {
+    if (!(await untilServed(env, resources.csiStorageCapacities, signal))) return;
+    const started = capacitiesCache(env.informers);
+    await started.synced(signal);
+    cache = started;
+  });
+  return () => cache;
 }
 
 /** A pod is looked at when it changes, and when something changed that may make room for it. */
@@ -78,6 +97,9 @@ function sourcesOf(caches: SchedulerCaches, assumed: AssumedPods): readonly Sour
     // A claim that goes frees an attachment slot; any other change of it concerns the pods that use it.
     watches(caches.claims, (claim) => unscheduledPodsOf(caches, claim), { deleted: waiting }),
     watches(caches.csiNodes, waiting),
+    // A volume that comes free, or is made by hand for claims that wait.
+    // A volume that comes free, or is made by hand, for claims that wait for one of its class.
+    watches(caches.volumes, (volume) => unscheduledPodsFor(caches, volume), { deleted: () => [] }),
   ];
 }
 

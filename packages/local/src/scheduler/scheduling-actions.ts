@@ -6,6 +6,7 @@ import {
   isNotFound,
   type KubeClient,
   keyOf,
+  type PersistentVolume,
   type PersistentVolumeClaim,
   type Pod,
   refOf,
@@ -14,6 +15,7 @@ import {
   settled,
 } from "@longshore/kube";
 import { selectedNodeAnnotation } from "@longshore/storage";
+import { boundByControllerAnnotation } from "@longshore/volumes";
 import type { AssumedPods } from "./assumed-pods.ts";
 import type { ObservedPod, SchedulingStep } from "./decide-scheduling-step.ts";
 
@@ -53,6 +55,11 @@ export function schedulingActions({
       const claimsAsked = [...placement.claimsAsked, claim.metadata.name];
       return { observed: { ...observed, placement: { ...placement, claimsAsked } } };
     },
+    async reserveVolume({ claim, volume, placement }, observed, { signal }) {
+      await reserveVolume(kube, claim, volume, signal);
+      const claimsAsked = [...placement.claimsAsked, claim.metadata.name];
+      return { observed: { ...observed, placement: { ...placement, claimsAsked } } };
+    },
     waitForClaims: () => ({ requeueAfterMs: retryMs }),
     async bind({ pod, placement }, observed, { signal }) {
       const binding = bindingOf(pod, placement.nodeName);
@@ -77,6 +84,25 @@ async function selectNodeFor(
   const annotations = { ...claim.metadata.annotations, [selectedNodeAnnotation]: nodeName };
   const changed = { ...claim, metadata: { ...claim.metadata, annotations } };
   await kube.update(resources.persistentVolumeClaims, changed, { signal }).catch((error) => {
+    if (!isConflict(error) && !isNotFound(error)) throw error;
+  });
+}
+
+/** A conflict: another claim takes the volume; its change wakes the pod, or the time does. */
+async function reserveVolume(
+  kube: KubeClient,
+  { metadata: { name, namespace = "default", uid, resourceVersion } }: Stored<PersistentVolumeClaim>,
+  volume: Stored<PersistentVolume>,
+  signal: AbortSignal,
+): Promise<void> {
+  const claimRef = { apiVersion: "v1", kind: "PersistentVolumeClaim", namespace, name, uid, resourceVersion };
+  const annotations = { ...volume.metadata.annotations, [boundByControllerAnnotation]: "yes" };
+  const changed = {
+    ...volume,
+    metadata: { ...volume.metadata, annotations },
+    spec: { ...volume.spec, claimRef },
+  };
+  await kube.update(resources.persistentVolumes, changed, { signal }).catch((error) => {
     if (!isConflict(error) && !isNotFound(error)) throw error;
   });
 }

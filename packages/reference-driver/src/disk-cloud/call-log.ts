@@ -32,6 +32,7 @@ export const cloudOps = [
   "createSnapshotGroup",
   "deleteSnapshotGroup",
   "describeSnapshotGroup",
+  "shareCredentials",
 ] as const;
 
 /** An operation of the disk API. */
@@ -201,9 +202,10 @@ class FileCallLog implements CallLog {
     });
   }
 
-  #count({ path, component, op }: CloudCall): void {
-    const key = `${path} ${component} ${op}`;
-    const count = this.#counts.get(key) ?? { path, component, op, count: 0 };
+  #count({ path, component, op, provider }: CloudCall): void {
+    const key = `${path} ${component} ${op} ${provider ?? ""}`;
+    const ofProvider = provider === undefined ? {} : { provider };
+    const count = this.#counts.get(key) ?? { path, component, op, ...ofProvider, count: 0 };
     count.count++;
     this.#counts.set(key, count);
   }

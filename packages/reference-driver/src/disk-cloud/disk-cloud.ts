@@ -5,7 +5,8 @@
  * Invariants
  *  - The intent of each change is stored before the machine is touched, so a crash at any `await` is
  *    taken up again at the next start, or by the caller's next try (`disk-work.ts`, `snapshot-work.ts`).
- *  - A disk has at most one attachment, and a disk that is mounted is not detached.
+ *  - A disk has one attachment at most, or several that only read it; a disk that is mounted is not detached.
+ *  - A caller sees the disks of its provider alone (`providers/`).
  *  - Every call is in the log before it takes effect.
  */
 import {
@@ -16,16 +17,22 @@ import {
   KeyedLock,
   type RuntimeEnv,
 } from "@longshore/runtime";
-import { type CloudCaller, CloudError, type Instance } from "@longshore/volumes";
+import { type CloudCaller, CloudError, type CloudProvider, type Instance } from "@longshore/volumes";
+import { attachedTo, attachLimitOf } from "./attachment-record.ts";
 import { type CallCounters, type CallLog, type CloudCall, type CloudOp, openCallLog } from "./call-log.ts";
-import { CloudFaults, type CloudKnobs } from "./cloud-faults.ts";
-import type { DiskRecord } from "./cloud-state.ts";
+import { CloudFaults, type CloudKnobs, type NeededZones } from "./cloud-faults.ts";
+import type { CloudInstance, CloudState, DiskRecord } from "./cloud-state.ts";
+import { accountCredentials, defaultCephUsers } from "./credentials.ts";
+import { DeviceLinks } from "./device-links.ts";
 import * as record from "./disk-record.ts";
 import { DiskWork, isFull } from "./disk-work.ts";
+import { diskOf, disksOf, findDisk, idOf } from "./find-disk.ts";
 import type { DiskCondition, ProviderCloud, ProviderDisk } from "./provider-cloud.ts";
+import { type Provider, providerOf } from "./providers/index.ts";
 import * as snapshots from "./snapshot-record.ts";
 import { SnapshotWork } from "./snapshot-work.ts";
-import { openStateFile, type StateFile } from "./state-file.ts";
+import { openStateFile } from "./state-file.ts";
+import { StateHistory } from "./state-history.ts";
 
 /** What the cloud runs on. */
 export interface DiskCloudEnv extends RuntimeEnv {
@@ -35,10 +42,17 @@ export interface DiskCloudEnv extends RuntimeEnv {
 
 /** Options of {@link createDiskCloud}. */
 export interface DiskCloudOptions {
-  /** Directory of the backing files (`disks/ID`), the state and the call log. Made when missing. */
+  /** Directory of the backing files (`disks/ID`), shares, the state and the call log. Made when missing. */
   readonly stateDir: string;
+  /**
+   * Directory of the links to devices, `INSTANCE-ID/NAME`, by the names that providers give them; default `devices` in
+   * `stateDir`. Where machines have file systems of their own, one that all of them see.
+   */
+  readonly deviceDir?: string;
+  /** Users of the Ceph cluster with their keys; default {@link defaultCephUsers}. */
+  readonly cephUsers?: Readonly<Record<string, string>>;
   /** Instances that are registered at the start; those stored before stay registered too. */
-  readonly instances?: readonly Instance[];
+  readonly instances?: readonly CloudInstance[];
   /** Zones that disks can be made in; default us-east-1a, b and c and the zones of the instances. */
   readonly zones?: readonly string[];
   /** Room for disks in each zone, in bytes; default as much as anyone may want. */
@@ -50,16 +64,26 @@ export interface DiskCloudOptions {
 /** What the operator of the cloud can do, besides what callers can. */
 export interface DiskCloudAdmin {
   /** Registers a machine, or changes it. */
-  registerInstance(instance: Instance, signal: AbortSignal): Promise<void>;
+  registerInstance(instance: CloudInstance, signal: AbortSignal): Promise<void>;
   /** Takes a machine away, with its attachments. @throws CloudError InUse while one is mounted */
   deregisterInstance(instanceId: string, signal: AbortSignal): Promise<void>;
   /** Logged calls with a number above `sinceSeq`, in order. Calls of the operator are not logged. */
   calls(sinceSeq: number, signal: AbortSignal): Promise<readonly CloudCall[]>;
   counters(signal: AbortSignal): Promise<CallCounters>;
-  /** Makes an operation (or, with `*`, each that has no knobs of its own) misbehave. */
-  setKnobs(op: CloudOp | "*", knobs: CloudKnobs, signal: AbortSignal): Promise<void>;
-  /** Says what is wrong with a disk; undefined: nothing any more. @throws CloudError NotFound */
-  setCondition(diskId: string, message: string | undefined, signal: AbortSignal): Promise<void>;
+  /** Makes an operation (or, with `*`, each that has no knobs of its own) misbehave, for one provider or for all. */
+  setKnobs(
+    op: CloudOp | "*",
+    knobs: CloudKnobs,
+    signal: AbortSignal,
+    provider?: CloudProvider,
+  ): Promise<void>;
+  /** Says what is wrong with a disk (of EBS unless another provider is named); undefined: nothing any more. @throws CloudError NotFound */
+  setCondition(
+    diskId: string,
+    message: string | undefined,
+    signal: AbortSignal,
+    provider?: CloudProvider,
+  ): Promise<void>;
 }
 
 /** The cloud. Stopping it leaves disks and devices as they are. */
@@ -82,7 +106,7 @@ export async function createDiskCloud(
   const file = await openStateFile(host, `${stateDir}/state.json`);
   const callsMax = options.callsMax === undefined ? {} : { callsMax: options.callsMax };
   const log = await openCallLog(env, { path: `${stateDir}/calls.jsonl`, ...callsMax });
-  const cloud = new LocalDiskCloud(env, options, file, log);
+  const cloud = new LocalDiskCloud(env, options, new StateHistory(file, env.clock), log);
   await cloud.resume();
   return cloud;
 }
@@ -90,30 +114,33 @@ export async function createDiskCloud(
 class LocalDiskCloud implements DiskCloudService {
   readonly #env: DiskCloudEnv;
   readonly #options: DiskCloudOptions;
-  readonly #file: StateFile;
+  readonly #file: StateHistory;
   readonly #log: CallLog;
   readonly #faults: CloudFaults;
   readonly #snapshots: SnapshotWork;
   readonly #work: DiskWork;
   #stopped = false;
 
-  constructor(env: DiskCloudEnv, options: DiskCloudOptions, file: StateFile, log: CallLog) {
+  constructor(env: DiskCloudEnv, options: DiskCloudOptions, file: StateHistory, log: CallLog) {
     this.#env = env;
     this.#options = options;
     this.#file = file;
     this.#log = log;
     this.#faults = new CloudFaults(env);
-    const { stateDir, zoneCapacityBytes } = options;
+    const { stateDir, zoneCapacityBytes, deviceDir = `${stateDir}/devices` } = options;
     const shared = { ...env, file, lock: new KeyedLock(), stateDir };
     this.#work = new DiskWork({
       ...shared,
       zoneCapacityBytes,
-      zones: () => this.#zones(),
+      links: new DeviceLinks(env.host, deviceDir),
+      cephUsers: options.cephUsers ?? defaultCephUsers,
+      zones: (provider) => this.#zones(provider),
+      holdAttach: (disk, isNew) => this.#faults.holdAttach(providerOf(disk).name, disk.id, isNew),
       snapshotFile: (snapshotId) => this.#snapshots.fileOf(snapshotId),
     });
     this.#snapshots = new SnapshotWork({
       ...shared,
-      backingFile: (diskId) => this.#work.backingFile(diskId),
+      backingFile: (disk) => this.#work.backingFile(disk),
     });
   }
 
@@ -127,7 +154,8 @@ class LocalDiskCloud implements DiskCloudService {
   }
 
   disks(): readonly ProviderDisk[] {
-    return this.#disks().map(record.toDisk);
+    const live = Object.values(this.#file.state.disks).filter(({ state }) => state !== "deleting");
+    return live.map(record.toDisk);
   }
 
   async stop(): Promise<void> {
@@ -136,64 +164,93 @@ class LocalDiskCloud implements DiskCloudService {
   }
 
   forCaller(caller: CloudCaller): ProviderCloud {
-    const call = <T>(op: CloudOp, on: CallTarget, signal: AbortSignal, work: () => Promise<T> | T) =>
-      this.#call(caller, op, on, signal, work);
+    const provider = providerOf(caller);
+    const work = this.#work;
+    const copies = this.#snapshots;
+    const call = <T>(op: CloudOp, on: CallTarget, signal: AbortSignal, effect: () => Promise<T> | T) =>
+      this.#call(caller, op, on, signal, effect);
+    /** What the caller is shown: the present, or what was some time ago. */
+    const shown = (op: CloudOp) =>
+      this.#file.ago(this.#faults.of({ op, provider: provider.name }).staleMs ?? 0);
+    const describeInstance = (nodeName: string) => {
+      const instance = Object.values(this.#file.state.instances).find((i) => i.nodeName === nodeName);
+      return instance && asInstance(provider, instance);
+    };
     return {
-      createDisk: (request, signal) => call("createDisk", {}, signal, () => this.#work.create(request)),
-      deleteDisk: (diskId, signal) => call("deleteDisk", { diskId }, signal, () => this.#work.delete(diskId)),
+      createDisk: (request, signal) => {
+        const zones = [request.zone, ...(request.replicaZones ?? [])];
+        return call("createDisk", { zones }, signal, () => work.create(provider, request));
+      },
+      deleteDisk: (diskId, signal) =>
+        call("deleteDisk", { diskId }, signal, () => work.delete(provider, diskId)),
       attachDisk: (diskId, instanceId, signal, how) =>
-        call("attachDisk", { diskId, instanceId }, signal, () => this.#work.attach(diskId, instanceId, how)),
+        call("attachDisk", { diskId, instanceId }, signal, () =>
+          work.attach(provider, diskId, instanceId, how),
+        ),
       detachDisk: (diskId, instanceId, signal) =>
-        call("detachDisk", { diskId, instanceId }, signal, () => this.#work.detach(diskId, instanceId)),
+        call("detachDisk", { diskId, instanceId }, signal, () => work.detach(provider, diskId, instanceId)),
       resizeDisk: (diskId, sizeBytes, signal) =>
-        call("resizeDisk", { diskId }, signal, () => this.#work.resize(diskId, sizeBytes)),
+        call("resizeDisk", { diskId }, signal, () => work.resize(provider, diskId, sizeBytes)),
       describeDisk: (diskId, signal) =>
-        call("describeDisk", { diskId }, signal, () => this.#describeDisk(diskId)),
-      listDisks: (signal) => call("listDisks", {}, signal, () => this.#disks().map(record.toDisk)),
+        call("describeDisk", { diskId }, signal, () => describeDisk(shown("describeDisk"), provider, diskId)),
+      listDisks: (signal) =>
+        call("listDisks", {}, signal, () => disksOf(shown("listDisks"), provider).map(record.toDisk)),
       describeInstance: (nodeName, signal) => {
-        const instance = this.#instances().find((i) => i.nodeName === nodeName);
+        const instance = describeInstance(nodeName);
         const on = instance === undefined ? {} : { instanceId: instance.instanceId };
         return call("describeInstance", on, signal, () => instance);
       },
-      listInstances: (signal) => call("listInstances", {}, signal, () => this.#instances()),
+      listInstances: (signal) =>
+        call("listInstances", {}, signal, () =>
+          Object.values(this.#file.state.instances).map((instance) => asInstance(provider, instance)),
+        ),
       modifyDisk: (diskId, change, signal) =>
-        call("modifyDisk", { diskId }, signal, () => this.#work.modify(diskId, change)),
+        call("modifyDisk", { diskId }, signal, () => work.modify(provider, diskId, change)),
       diskConditions: (diskIds, signal) =>
-        call("diskConditions", {}, signal, () => this.#diskConditions(diskIds)),
-      listZones: (signal) => call("listZones", {}, signal, () => this.#zones()),
-      zoneCapacity: (zone, signal) => call("zoneCapacity", {}, signal, () => this.#zoneCapacity(zone)),
+        call("diskConditions", {}, signal, () => this.#diskConditions(provider, diskIds)),
+      listZones: (signal) => call("listZones", {}, signal, () => this.#zones(provider)),
+      zoneCapacity: (zone, signal) =>
+        call("zoneCapacity", {}, signal, () => this.#zoneCapacity(provider, zone)),
       createSnapshot: ({ name, diskId }, signal) =>
-        call("createSnapshot", { diskId }, signal, () => this.#snapshots.create(name, diskId)),
+        call("createSnapshot", { diskId }, signal, () => copies.create(provider, name, diskId)),
       deleteSnapshot: (snapshotId, signal) =>
-        call("deleteSnapshot", {}, signal, () => this.#snapshots.delete(snapshotId)),
+        call("deleteSnapshot", {}, signal, () => copies.delete(provider, snapshotId)),
       listSnapshots: (signal) =>
         call("listSnapshots", {}, signal, () =>
           snapshots
             .snapshotsOf(this.#file.state)
-            .filter(({ state }) => state === "ready")
+            .filter((snapshot) => snapshot.state === "ready" && providerOf(snapshot) === provider)
             .map(snapshots.toSnapshot),
         ),
       snapshotBlocks: (request, signal) =>
-        call("snapshotBlocks", {}, signal, () => this.#snapshots.blocks(request)),
+        call("snapshotBlocks", {}, signal, () => copies.blocks(provider, request)),
       createSnapshotGroup: ({ name, diskIds }, signal) =>
-        call("createSnapshotGroup", {}, signal, () => this.#snapshots.createGroup(name, diskIds)),
+        call("createSnapshotGroup", {}, signal, () => copies.createGroup(provider, name, diskIds)),
       deleteSnapshotGroup: (groupId, signal) =>
-        call("deleteSnapshotGroup", {}, signal, () => this.#snapshots.deleteGroup(groupId)),
+        call("deleteSnapshotGroup", {}, signal, () => copies.deleteGroup(provider, groupId)),
       describeSnapshotGroup: (groupId, signal) =>
         call("describeSnapshotGroup", {}, signal, () => {
-          const group = this.#file.state.groups?.[groupId];
+          const group = snapshots.ownGroup(this.#file.state, provider, groupId);
           return group && snapshots.toGroup(this.#file.state, group);
+        }),
+      shareCredentials: (diskId, signal) =>
+        call("shareCredentials", { diskId }, signal, () => {
+          if (provider.asksFor !== "account") {
+            throw new CloudError("InvalidArgument", `${provider.name} has no shares with accounts`);
+          }
+          const { state } = this.#file;
+          return accountCredentials(state, idOf(diskOf(state, provider, diskId)));
         }),
     };
   }
 
-  async registerInstance(instance: Instance, _signal: AbortSignal): Promise<void> {
+  async registerInstance(instance: CloudInstance, _signal: AbortSignal): Promise<void> {
     await this.#file.update((state) => record.withInstances(state, [instance]));
   }
 
   async deregisterInstance(instanceId: string, _signal: AbortSignal): Promise<void> {
-    for (const disk of record.attachedTo(this.#file.state, instanceId)) {
-      await this.#work.detach(disk.id, instanceId);
+    for (const disk of attachedTo(this.#file.state, instanceId)) {
+      await this.#work.detach(providerOf(disk), idOf(disk), instanceId);
     }
     await this.#file.update((state) => {
       const { [instanceId]: _gone, ...instances } = state.instances;
@@ -209,13 +266,25 @@ class LocalDiskCloud implements DiskCloudService {
     return this.#log.counters();
   }
 
-  async setKnobs(op: CloudOp | "*", knobs: CloudKnobs, _signal: AbortSignal): Promise<void> {
-    this.#faults.set(op, knobs);
+  async setKnobs(
+    op: CloudOp | "*",
+    knobs: CloudKnobs,
+    _signal: AbortSignal,
+    provider?: CloudProvider,
+  ): Promise<void> {
+    const { staleMs = 0 } = knobs;
+    if (staleMs > 0) this.#file.keep(staleMs);
+    this.#faults.set(op, knobs, provider);
   }
 
-  async setCondition(diskId: string, message: string | undefined, _signal: AbortSignal): Promise<void> {
+  async setCondition(
+    diskId: string,
+    message: string | undefined,
+    _signal: AbortSignal,
+    provider: CloudProvider = "aws-ebs",
+  ): Promise<void> {
     await this.#file.update((state) => {
-      const { condition: _before, ...disk } = record.diskOf(state, diskId);
+      const { condition: _before, ...disk } = diskOf(state, providerOf({ provider }), diskId);
       return record.withDisk(state, message === undefined ? disk : { ...disk, condition: message });
     });
   }
@@ -231,30 +300,48 @@ class LocalDiskCloud implements DiskCloudService {
     signal.throwIfAborted();
     if (this.#stopped) throw new CloudError("Unavailable", "the disk cloud is stopping: try again");
     const { path, component } = caller;
+    const provider = providerOf(caller);
+    const ofProvider = caller.provider === undefined ? {} : { provider: caller.provider };
     const { diskId, instanceId } = target;
     let seq: number | undefined;
     try {
-      seq = await this.#log.begin({ path, component, op, diskId, instanceId }, changing.has(op));
+      seq = await this.#log.begin(
+        { path, component, ...ofProvider, op, diskId, instanceId },
+        changing.has(op),
+      );
+      const zones = this.#zonesOf(provider, target);
       // The work continues after the caller has gone: half a change would be of no use.
       const result = await abortable(
-        this.#faults.around(op, signal, async () => work()),
+        this.#faults.around({ op, provider: provider.name }, zones, signal, async () => work()),
         signal,
       );
       this.#log.end(seq, "ok");
       return result;
     } catch (error) {
-      const failure = signal.aborted ? error : this.#toCloudError(op, error);
+      const failure = signal.aborted ? error : inItsWords(provider, this.#toCloudError(op, error));
       if (seq !== undefined) this.#log.end(seq, failure instanceof CloudError ? failure.code : "Unavailable");
       throw failure;
     }
   }
 
-  async #diskConditions(diskIds: readonly string[]): Promise<Record<string, DiskCondition>> {
+  /** Where the call's disk and instance are. */
+  #zonesOf(provider: Provider, { diskId, instanceId, zones }: CallTarget): NeededZones {
+    const { state } = this.#file;
+    const disk = diskId === undefined ? undefined : findDisk(state, provider, diskId);
+    const known = zones ?? (disk && [disk.zone, ...(disk.replicaZones ?? [])]);
+    const instance = instanceId === undefined ? undefined : state.instances[instanceId]?.zone;
+    return { ...(known && { disk: known }), ...(instance === undefined ? {} : { instance }) };
+  }
+
+  async #diskConditions(
+    provider: Provider,
+    diskIds: readonly string[],
+  ): Promise<Record<string, DiskCondition>> {
     const conditions: Record<string, DiskCondition> = {};
     for (const diskId of diskIds) {
-      const disk = this.#file.state.disks[diskId];
+      const disk = findDisk(this.#file.state, provider, diskId);
       if (disk === undefined || disk.state === "deleting") continue;
-      const file = await this.#env.host.stat(this.#work.backingFile(diskId));
+      const file = await this.#env.host.stat(this.#work.backingFile(disk));
       const isGone = file === undefined && disk.state !== "creating";
       const wrong = disk.condition ?? (isGone ? `the backing file of disk ${diskId} is gone` : undefined);
       conditions[diskId] = { abnormal: wrong !== undefined, message: wrong ?? "the disk is healthy" };
@@ -263,9 +350,10 @@ class LocalDiskCloud implements DiskCloudService {
   }
 
   async #zoneCapacity(
+    provider: Provider,
     zone: string,
   ): Promise<{ readonly availableBytes: bigint; readonly largestBytes: bigint }> {
-    const allowed = this.#zones().includes(zone)
+    const allowed = this.#zones(provider).includes(zone)
       ? record.roomIn(this.#file.state, zone, this.#options.zoneCapacityBytes)
       : 0n;
     const room = await this.#onMachine(allowed);
@@ -280,23 +368,10 @@ class LocalDiskCloud implements DiskCloudService {
     return least(free, bytes);
   }
 
-  #describeDisk(diskId: string): ProviderDisk | undefined {
-    const disk = this.#disks().find(({ id }) => id === diskId);
-    return disk && record.toDisk(disk);
-  }
-
-  #disks(): readonly DiskRecord[] {
-    return Object.values(this.#file.state.disks).filter(({ state }) => state !== "deleting");
-  }
-
-  #instances(): readonly Instance[] {
-    return Object.values(this.#file.state.instances);
-  }
-
-  #zones(): readonly string[] {
-    return (
-      this.#options.zones ?? [...new Set([...defaultZones, ...this.#instances().map(({ zone }) => zone)])]
-    );
+  #zones({ places }: Provider): readonly string[] {
+    if (places === "anywhere") return [""];
+    const instances = Object.values(this.#file.state.instances);
+    return this.#options.zones ?? [...new Set([...defaultZones, ...instances.map(({ zone }) => zone)])];
   }
 
   #toCloudError(op: CloudOp, error: unknown): CloudError {
@@ -324,6 +399,26 @@ class LocalDiskCloud implements DiskCloudService {
   }
 }
 
+function describeDisk(state: CloudState, provider: Provider, diskId: string): ProviderDisk | undefined {
+  const disk: DiskRecord | undefined = findDisk(state, provider, diskId);
+  return disk === undefined || disk.state === "deleting" ? undefined : record.toDisk(disk);
+}
+
+/** The instance as callers of the provider see it: with the provider's limit. */
+function asInstance(provider: Provider, { attachLimits: _own, ...instance }: CloudInstance): Instance {
+  return {
+    ...instance,
+    attachLimit: attachLimitOf(provider, { ...instance, ...(_own && { attachLimits: _own }) }),
+  };
+}
+
+/** The failure with the provider's own code in front, as its clients know it. */
+function inItsWords({ codes }: Provider, error: CloudError): CloudError {
+  const code = codes[error.code];
+  if (code === undefined) return error;
+  return new CloudError(error.code, `${code}: ${error.message}`, { cause: error.cause });
+}
+
 function least(a: bigint, b: bigint): bigint {
   if (a < b) return a;
   return b;
@@ -332,6 +427,8 @@ function least(a: bigint, b: bigint): bigint {
 interface CallTarget {
   readonly diskId?: string;
   readonly instanceId?: string;
+  /** The zones that the disk is to be in. */
+  readonly zones?: readonly string[];
 }
 
 const changing: ReadonlySet<CloudOp> = new Set<CloudOp>([

@@ -91,8 +91,10 @@ export function connectDiskCloud(
     deregisterInstance: (instanceId, signal) => call("deregisterInstance", { instanceId }, signal),
     calls: (sinceSeq, signal) => call("calls", { sinceSeq }, signal),
     counters: (signal) => call("counters", {}, signal),
-    setKnobs: (op, knobs, signal) => call("setKnobs", { op, knobs }, signal),
-    setCondition: (diskId, message, signal) => call("setCondition", { diskId, message }, signal),
+    shareCredentials: (diskId, signal) => call("shareCredentials", { diskId }, signal),
+    setKnobs: (op, knobs, signal, provider) => call("setKnobs", { op, knobs, provider }, signal),
+    setCondition: (diskId, message, signal, provider) =>
+      call("setCondition", { diskId, message, provider }, signal),
     close: () => agent.destroy(),
   };
 }

@@ -3,10 +3,11 @@ import { chmodSync, rmSync } from "node:fs";
 import { connect, type Server } from "node:net";
 import { isMainThread } from "node:worker_threads";
 import { type Component, underUmask } from "@longshore/runtime";
-import { CloudError, type Instance } from "@longshore/volumes";
+import { CloudError } from "@longshore/volumes";
 import Fastify from "fastify";
 import { type CloudOp, cloudOps } from "./call-log.ts";
 import type { CloudKnobs } from "./cloud-faults.ts";
+import type { CloudInstance } from "./cloud-state.ts";
 import type { DiskCloudService } from "./disk-cloud.ts";
 import type {
   AttachOptions,
@@ -17,11 +18,14 @@ import type {
 } from "./provider-cloud.ts";
 import {
   countArg,
+  credentialsArg,
   encode,
   parseRequest,
+  providerArg,
   sizeArg,
   statusOf,
   textArg,
+  textMapArg,
   textsArg,
   type WireRequest,
 } from "./wire.ts";
@@ -64,21 +68,24 @@ const operations: Readonly<Record<CloudOp, Operation>> = {
   deleteSnapshotGroup: (cloud, args, signal) => cloud.deleteSnapshotGroup(textArg(args, "groupId"), signal),
   describeSnapshotGroup: (cloud, args, signal) =>
     cloud.describeSnapshotGroup(textArg(args, "groupId"), signal),
+  shareCredentials: (cloud, args, signal) => cloud.shareCredentials(textArg(args, "diskId"), signal),
 };
 
 const adminOperations: Readonly<Record<string, AdminOperation>> = {
-  registerInstance: (service, args, signal) => service.registerInstance(args.instance as Instance, signal),
+  registerInstance: (service, args, signal) =>
+    service.registerInstance(args.instance as CloudInstance, signal),
   deregisterInstance: (service, args, signal) =>
     service.deregisterInstance(textArg(args, "instanceId"), signal),
   calls: (service, args, signal) => service.calls(Number(args.sinceSeq ?? 0), signal),
   counters: (service, _args, signal) => service.counters(signal),
   setKnobs: (service, args, signal) =>
-    service.setKnobs(operationArg(args), (args.knobs ?? {}) as CloudKnobs, signal),
+    service.setKnobs(operationArg(args), (args.knobs ?? {}) as CloudKnobs, signal, ofProvider(args)),
   setCondition: (service, args, signal) =>
     service.setCondition(
       textArg(args, "diskId"),
       args.message === undefined ? undefined : textArg(args, "message"),
       signal,
+      ofProvider(args),
     ),
 };
 
@@ -133,17 +140,20 @@ async function perform(
   return admin(service, args, signal);
 }
 
+const ofProvider = (args: Args) => providerArg(args.provider, "argument provider");
+
 function createRequest(args: Args): CreateDiskRequest {
-  const { tags, source, settings } = args as Partial<CreateDiskRequest>;
+  const { source } = args as Partial<CreateDiskRequest>;
   return {
     ...(source === undefined ? {} : { source: source satisfies DiskSource }),
-    ...(settings === undefined ? {} : { settings }),
+    ...(args.settings === undefined ? {} : { settings: textMapArg(args, "settings") }),
+    ...(args.replicaZones === undefined ? {} : { replicaZones: textsArg(args, "replicaZones") }),
     ...(args.fingerprint === undefined ? {} : { fingerprint: textArg(args, "fingerprint") }),
     name: textArg(args, "name"),
     zone: textArg(args, "zone"),
     type: textArg(args, "type"),
     sizeBytes: sizeArg(args),
-    tags: tags ?? {},
+    tags: args.tags === undefined ? {} : textMapArg(args, "tags"),
   };
 }
 
@@ -157,7 +167,9 @@ function blocksRequest(args: Args): SnapshotBlocksRequest {
 }
 
 function attachOptions(args: Args): AttachOptions {
+  const credentials = credentialsArg(args);
   return {
+    ...(credentials === undefined ? {} : { credentials }),
     ...(args.readOnly === true ? { readOnly: true } : {}),
     ...(args.use === undefined ? {} : { use: textArg(args, "use") }),
   };

@@ -66,6 +66,39 @@ test("a whole life of a disk over the socket, with the caller in the log", async
   ]);
 });
 
+test("each caller sees its provider's disks; credentials and zones go over the socket, and no key is logged", async () => {
+  const gce = connect({ ...csi, provider: "gce-pd" });
+  const made = await gce.createDisk({ ...aDisk, replicaZones: ["us-east-1b"] }, never);
+  expect(made).toMatchObject({ id: "pvc-1", replicaZones: ["us-east-1b"] });
+  expect(await connect().listDisks(never)).toEqual([]);
+  const azure = connect({ ...csi, provider: "azure-disk" });
+  const { id } = await azure.createDisk(aDisk, never);
+  expect(await azure.attachDisk(id, instance(1).instanceId, never)).toMatchObject({ lun: 0 });
+
+  const files = connect({ ...csi, provider: "azure-file" });
+  const share = await files.createDisk({ ...aDisk, zone: "" }, never);
+  const credentials = await files.shareCredentials(share.id, never);
+  const attach = (how: object) => files.attachDisk(share.id, instance(1).instanceId, never, how);
+  expect(await attach({ credentials })).toMatchObject({ devicePath: expect.stringContaining("/shares/") });
+  await expect(attach({ credentials: { ...credentials, key: "no" } })).rejects.toMatchObject({
+    code: "Unauthenticated",
+  });
+  await expect(attach({ credentials: { user: "x" } })).rejects.toMatchObject({
+    code: "InvalidArgument",
+    message: expect.stringContaining("credentials must have user and key"),
+  });
+  await expect(files.createDisk({ ...aDisk, tags: { a: 1 } as never }, never)).rejects.toThrow(
+    /argument tags must be a map of strings/,
+  );
+  await expect(connect({ ...csi, provider: "other" as never }).listDisks(never)).rejects.toThrow(
+    /caller.provider of the request must be one of aws-ebs, gce-pd/,
+  );
+  const calls = await files.calls(0, never);
+  expect(calls.map(({ provider }) => provider)).toContain("azure-file");
+  expect(JSON.stringify(calls)).not.toContain(credentials.key);
+  expect(await host.readFile("/cloud/calls.jsonl")).not.toContain(credentials.key);
+});
+
 test("the admin's part works over the socket, too", async () => {
   const cloud = connect();
   await cloud.registerInstance({ ...instance(1), instanceId: "i-new", nodeName: "new" }, never);
@@ -74,6 +107,11 @@ test("the admin's part works over the socket, too", async () => {
   await cloud.setKnobs("listDisks", { failNext: 1 }, never);
   await expect(cloud.listDisks(never)).rejects.toMatchObject({ code: "Throttled" });
   expect(await cloud.counters(never)).toMatchObject({ total: 2 });
+  await cloud.setKnobs("listDisks", { failNext: 1 }, never, "cinder");
+  await cloud.listDisks(never);
+  await expect(connect({ ...csi, provider: "cinder" }).listDisks(never)).rejects.toThrow(
+    /overLimit: listDisks/,
+  );
   await expect(cloud.setKnobs("nonsense" as "*", {}, never)).rejects.toMatchObject({
     code: "InvalidArgument",
   });

@@ -2,7 +2,13 @@
  * The whole disk API of the provider: what the volume subsystem needs of it ({@link DiskCloud}), and what
  * a CSI driver offers beyond that: copies, snapshots, changes in flight, conditions, room.
  */
-import type { CloudAttachOptions, Disk, DiskAttachment, DiskCloud } from "@longshore/volumes";
+import type {
+  CloudAttachOptions,
+  CloudCredentials,
+  Disk,
+  DiskAttachment,
+  DiskCloud,
+} from "@longshore/volumes";
 
 /** What a disk is a copy of. */
 export interface DiskSource {
@@ -35,6 +41,8 @@ export interface ProviderDisk extends Disk {
 export interface CreateDiskRequest {
   readonly name: string;
   readonly zone: string;
+  /** The other zones of a regional disk. */
+  readonly replicaZones?: readonly string[];
   readonly sizeBytes: bigint;
   readonly type: string;
   readonly tags: Readonly<Record<string, string>>;
@@ -101,7 +109,7 @@ export interface ProviderCloud extends DiskCloud {
    * without its source; LimitExceeded when the zone has no room. A failure but Unavailable leaves nothing behind.
    */
   createDisk(request: CreateDiskRequest, signal: AbortSignal): Promise<ProviderDisk>;
-  /** As in {@link DiskCloud}; AlreadyExists when it is attached there for another use. */
+  /** As in {@link DiskCloud}; AlreadyExists when it is attached there for another use; Unauthenticated. */
   attachDisk(
     diskId: string,
     instanceId: string,
@@ -153,4 +161,9 @@ export interface ProviderCloud extends DiskCloud {
   /** Deletes a group with its snapshots; fine when it is gone. */
   deleteSnapshotGroup(groupId: string, signal: AbortSignal): Promise<void>;
   describeSnapshotGroup(groupId: string, signal: AbortSignal): Promise<SnapshotGroup | undefined>;
+  /**
+   * Account and key of a share: what the provider answers to a machine with rights of its own, which needs no secret.
+   * NotFound; InvalidArgument for a provider without shares.
+   */
+  shareCredentials(diskId: string, signal: AbortSignal): Promise<CloudCredentials>;
 }

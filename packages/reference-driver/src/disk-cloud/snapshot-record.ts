@@ -7,8 +7,9 @@
  */
 import { CloudError } from "@longshore/volumes";
 import type { CloudState, GroupRecord, SnapshotRecord } from "./cloud-state.ts";
-import { diskOf } from "./disk-record.ts";
+import { diskOf } from "./find-disk.ts";
 import type { DiskSnapshot, SnapshotGroup } from "./provider-cloud.ts";
+import { type Provider, providerOf } from "./providers/index.ts";
 
 /** The snapshots of the state, in no order. */
 export function snapshotsOf(state: CloudState): readonly SnapshotRecord[] {
@@ -52,11 +53,12 @@ export function withoutGroup(state: CloudState, groupId: string): CloudState {
 /** The snapshot that already has this name. @throws CloudError AlreadyExists when it is of another disk */
 export function existingSnapshot(
   state: CloudState,
+  provider: Provider,
   name: string,
   diskId: string,
 ): SnapshotRecord | undefined {
   const snapshot = snapshotsOf(state).find(
-    (s) => s.name === name && s.groupId === undefined && s.state !== "deleting",
+    (s) => s.name === name && providerOf(s) === provider && s.groupId === undefined && s.state !== "deleting",
   );
   if (snapshot !== undefined && snapshot.diskId !== diskId) {
     throw new CloudError(
@@ -64,30 +66,37 @@ export function existingSnapshot(
       `snapshot ${snapshot.id} has the name ${name} but is of disk ${snapshot.diskId}, not ${diskId}: choose another name`,
     );
   }
-  if (snapshot === undefined) diskOf(state, diskId);
+  if (snapshot === undefined) diskOf(state, provider, diskId);
   return snapshot;
 }
 
 /** The group that already has this name. @throws CloudError AlreadyExists when it is of other disks */
 export function existingGroup(
   state: CloudState,
+  provider: Provider,
   name: string,
   diskIds: readonly string[],
 ): GroupRecord | undefined {
-  const group = groupsOf(state).find((g) => g.name === name && !isBeingDeleted(state, g));
+  const group = groupsOf(state).find(
+    (g) => g.name === name && providerOf(g) === provider && !isBeingDeleted(state, g),
+  );
   if (group !== undefined && !isSameSet(group.diskIds, diskIds)) {
     throw new CloudError(
       "AlreadyExists",
       `group ${group.id} has the name ${name} but is of disks ${group.diskIds.join(", ")}: choose another name`,
     );
   }
-  if (group === undefined) for (const diskId of diskIds) diskOf(state, diskId);
+  if (group === undefined) for (const diskId of diskIds) diskOf(state, provider, diskId);
   return group;
 }
 
 /** @throws CloudError InvalidArgument when it is of a group, which is deleted as a whole */
-export function decideDeleteSnapshot(state: CloudState, snapshotId: string): SnapshotRecord | undefined {
-  const snapshot = state.snapshots?.[snapshotId];
+export function decideDeleteSnapshot(
+  state: CloudState,
+  provider: Provider,
+  snapshotId: string,
+): SnapshotRecord | undefined {
+  const snapshot = ownSnapshot(state, provider, snapshotId);
   if (snapshot?.groupId !== undefined) {
     throw new CloudError(
       "InvalidArgument",
@@ -97,9 +106,22 @@ export function decideDeleteSnapshot(state: CloudState, snapshotId: string): Sna
   return snapshot;
 }
 
+function ownSnapshot(state: CloudState, provider: Provider, snapshotId: string): SnapshotRecord | undefined {
+  const { snapshots = {} } = state;
+  const snapshot = Object.hasOwn(snapshots, snapshotId) ? snapshots[snapshotId] : undefined;
+  return snapshot !== undefined && providerOf(snapshot) === provider ? snapshot : undefined;
+}
+
+/** The provider's group with this id. */
+export function ownGroup(state: CloudState, provider: Provider, groupId: string): GroupRecord | undefined {
+  const { groups = {} } = state;
+  const group = Object.hasOwn(groups, groupId) ? groups[groupId] : undefined;
+  return group !== undefined && providerOf(group) === provider ? group : undefined;
+}
+
 /** @throws CloudError NotFound unless the snapshot is ready */
-export function readySnapshot(state: CloudState, snapshotId: string): SnapshotRecord {
-  const snapshot = state.snapshots?.[snapshotId];
+export function readySnapshot(state: CloudState, provider: Provider, snapshotId: string): SnapshotRecord {
+  const snapshot = ownSnapshot(state, provider, snapshotId);
   if (snapshot?.state !== "ready") throw new CloudError("NotFound", `there is no snapshot ${snapshotId}`);
   return snapshot;
 }
@@ -110,10 +132,11 @@ export function readySnapshot(state: CloudState, snapshotId: string): SnapshotRe
  */
 export function decideChange(
   state: CloudState,
+  provider: Provider,
   baseId: string,
   targetId: string,
 ): readonly [SnapshotRecord, SnapshotRecord] {
-  const [base, target] = [readySnapshot(state, baseId), readySnapshot(state, targetId)];
+  const [base, target] = [readySnapshot(state, provider, baseId), readySnapshot(state, provider, targetId)];
   if (base.diskId !== target.diskId) {
     throw new CloudError(
       "InvalidArgument",

@@ -7,8 +7,8 @@
  */
 import type { Clock, Host, KeyedLock, Random } from "@longshore/runtime";
 import { CloudError } from "@longshore/volumes";
-import type { GroupRecord, SnapshotRecord } from "./cloud-state.ts";
-import { diskOf } from "./disk-record.ts";
+import type { DiskRecord, GroupRecord, SnapshotRecord } from "./cloud-state.ts";
+import { diskOf, keyOf } from "./find-disk.ts";
 import {
   type DiskSnapshot,
   type SnapshotBlocks,
@@ -16,6 +16,7 @@ import {
   type SnapshotGroup,
   snapshotBlockBytes,
 } from "./provider-cloud.ts";
+import { type Provider, providerOf } from "./providers/index.ts";
 import * as record from "./snapshot-record.ts";
 import type { StateFile } from "./state-file.ts";
 
@@ -28,7 +29,7 @@ export interface SnapshotWorkOptions {
   /** The cloud's lock of disks and names. */
   readonly lock: KeyedLock;
   readonly stateDir: string;
-  backingFile(diskId: string): string;
+  backingFile(disk: DiskRecord): string;
 }
 
 /** Blocks of one answer, however many are requested. */
@@ -64,23 +65,27 @@ export class SnapshotWork {
     return failures;
   }
 
-  async create(name: string, diskId: string): Promise<DiskSnapshot> {
+  async create(provider: Provider, name: string, diskId: string): Promise<DiskSnapshot> {
     const { file, lock } = this.#options;
+    checkCopies(provider);
     if (name === "") throw new CloudError("InvalidArgument", "a snapshot needs a name");
-    return lock.run(`snapshot ${name}`, async () => {
-      const present = record.existingSnapshot(file.state, name, diskId);
+    return lock.run(`snapshot ${name} of ${provider.name}`, async () => {
+      const present = record.existingSnapshot(file.state, provider, name, diskId);
       if (present?.state === "ready") return record.toSnapshot(present);
-      const planned = present ?? { id: this.#newId("snap", name), name, diskId };
-      await this.#cut([planned]);
-      return record.toSnapshot(record.readySnapshot(file.state, planned.id));
+      const planned = present ?? { id: this.#newId("snap", name), ...ownerOf(provider), name, diskId };
+      await this.#cut(provider, [planned]);
+      return record.toSnapshot(record.readySnapshot(file.state, provider, planned.id));
     });
   }
 
   /** Which blocks hold data, or changed. */
-  async blocks({ snapshotId, baseSnapshotId, from, max }: SnapshotBlocksRequest): Promise<SnapshotBlocks> {
+  async blocks(
+    provider: Provider,
+    { snapshotId, baseSnapshotId, from, max }: SnapshotBlocksRequest,
+  ): Promise<SnapshotBlocks> {
     const { file, host } = this.#options;
-    if (baseSnapshotId === undefined) record.readySnapshot(file.state, snapshotId);
-    else record.decideChange(file.state, baseSnapshotId, snapshotId);
+    if (baseSnapshotId === undefined) record.readySnapshot(file.state, provider, snapshotId);
+    else record.decideChange(file.state, provider, baseSnapshotId, snapshotId);
     const base = baseSnapshotId === undefined ? {} : { base: this.fileOf(baseSnapshotId) };
     const wanted = {
       blockBytes: snapshotBlockBytes,
@@ -92,41 +97,47 @@ export class SnapshotWork {
     return { blocks, ...(next === undefined ? {} : { next }) };
   }
 
-  async delete(snapshotId: string): Promise<void> {
+  async delete(provider: Provider, snapshotId: string): Promise<void> {
     const { file, lock } = this.#options;
     await lock.run(snapshotId, async () => {
-      const snapshot = record.decideDeleteSnapshot(file.state, snapshotId);
+      const snapshot = record.decideDeleteSnapshot(file.state, provider, snapshotId);
       if (snapshot !== undefined) await this.#takeBack([snapshot.id]);
     });
   }
 
-  async createGroup(name: string, diskIds: readonly string[]): Promise<SnapshotGroup> {
+  async createGroup(provider: Provider, name: string, diskIds: readonly string[]): Promise<SnapshotGroup> {
     const { file, lock } = this.#options;
+    checkCopies(provider);
     if (name === "") throw new CloudError("InvalidArgument", "a group of snapshots needs a name");
     if (diskIds.length === 0) throw new CloudError("InvalidArgument", "a group of snapshots needs disks");
     const wanted = [...new Set(diskIds)];
-    return lock.run(`group ${name}`, async () => {
-      const present = record.existingGroup(file.state, name, wanted);
+    return lock.run(`group ${name} of ${provider.name}`, async () => {
+      const present = record.existingGroup(file.state, provider, name, wanted);
       const done = present && record.toGroup(file.state, present);
       if (done !== undefined) return done;
-      const group = present ?? { id: this.#newId("group", name), name, diskIds: wanted };
+      const group = present ?? {
+        id: this.#newId("group", name),
+        ...ownerOf(provider),
+        name,
+        diskIds: wanted,
+      };
       const members = group.diskIds.map((diskId, index) => {
         const id = this.#newId("snap", `${index} of ${name}`);
-        return { id, name: `${name}-${index}`, diskId, groupId: group.id };
+        return { id, ...ownerOf(provider), name: `${name}-${index}`, diskId, groupId: group.id };
       });
       const open = present === undefined ? [] : record.membersOf(file.state, present);
       // Members that were planned before keep their ids.
-      await this.#cut(open.length > 0 ? open : members, group);
+      await this.#cut(provider, open.length > 0 ? open : members, group);
       const made = record.toGroup(file.state, group);
       if (made === undefined) throw new CloudError("Unavailable", `group ${group.id} is not made: try again`);
       return made;
     });
   }
 
-  async deleteGroup(groupId: string): Promise<void> {
+  async deleteGroup(provider: Provider, groupId: string): Promise<void> {
     const { file, lock } = this.#options;
     await lock.run(groupId, async () => {
-      const group = file.state.groups?.[groupId];
+      const group = record.ownGroup(file.state, provider, groupId);
       if (group === undefined) return;
       await this.#takeBack(record.membersOf(file.state, group).map(({ id }) => id));
       await this.#forget(groupId);
@@ -146,15 +157,20 @@ export class SnapshotWork {
 
   /** Plans and copies; the disks cannot change meanwhile. The snapshots are ready on success, and gone on failure. */
   async #cut(
+    provider: Provider,
     snapshots: readonly Omit<SnapshotRecord, "sizeBytes" | "state">[],
     group?: GroupRecord,
   ): Promise<void> {
     const { file } = this.#options;
-    await this.#holding(snapshots.map(({ diskId }) => diskId).sort(), async () => {
+    await this.#holding(snapshots.map(({ diskId }) => keyOf(provider, diskId)).sort(), async () => {
       let planned: readonly SnapshotRecord[] = [];
       await file.update((state) => {
         planned = snapshots.map((snapshot) => {
-          return { ...snapshot, sizeBytes: diskOf(state, snapshot.diskId).sizeBytes, state: "creating" };
+          return {
+            ...snapshot,
+            sizeBytes: diskOf(state, provider, snapshot.diskId).sizeBytes,
+            state: "creating",
+          };
         });
         const next = record.withSnapshots(state, planned);
         return group === undefined ? next : record.withGroup(next, group);
@@ -168,8 +184,9 @@ export class SnapshotWork {
     try {
       await host.makeDirectory(`${this.#options.stateDir}/snapshots`);
       await host.copyDisks(
-        planned.map(({ id, diskId }) => {
-          return { source: this.#options.backingFile(diskId), target: this.fileOf(id) };
+        planned.map((snapshot) => {
+          const disk = diskOf(file.state, providerOf(snapshot), snapshot.diskId);
+          return { source: this.#options.backingFile(disk), target: this.fileOf(snapshot.id) };
         }),
       );
       const createdAt = clock.now().toISOString();
@@ -213,4 +230,15 @@ export class SnapshotWork {
     const isTaken = file.state.snapshots?.[id] !== undefined || file.state.groups?.[id] !== undefined;
     return isTaken ? this.#newId(kind, name) : id;
   }
+}
+
+/** Records of EBS are as they were before there were other providers. */
+function ownerOf({ name }: Provider): Pick<SnapshotRecord, "provider"> {
+  return name === "aws-ebs" ? {} : { provider: name };
+}
+
+/** @throws CloudError InvalidArgument for shares, which are directories */
+function checkCopies({ attaches, name }: Provider): void {
+  if (attaches !== "share") return;
+  throw new CloudError("InvalidArgument", `${name} has no snapshots here: copy the files of the share`);
 }

@@ -2,7 +2,14 @@
  * The disk cloud's protocol: `POST /v1/OPERATION` with the caller and the arguments as JSON, answered
  * with `{result}` or `{error: {code, message}}`. Sizes are decimal strings.
  */
-import { type CloudCaller, CloudError, type CloudErrorCode } from "@longshore/volumes";
+import {
+  type CloudCaller,
+  type CloudCredentials,
+  CloudError,
+  type CloudErrorCode,
+  type CloudProvider,
+  cloudProviders,
+} from "@longshore/volumes";
 
 /** A request's body. */
 export interface WireRequest {
@@ -69,7 +76,41 @@ export function parseRequest(text: string): WireRequest {
   if (typeof caller.component !== "string" || caller.component === "") {
     throw new CloudError("InvalidArgument", "caller.component of the request is missing");
   }
-  return { caller: { path: caller.path, component: caller.component }, args: body?.args ?? {} };
+  const provider = providerArg(caller.provider, "caller.provider of the request");
+  const { path, component } = caller;
+  return {
+    caller: { ...(provider === undefined ? {} : { provider }), path, component },
+    args: body?.args ?? {},
+  };
+}
+
+/** One of the providers, or undefined where none is named. @param what the field's name @throws CloudError InvalidArgument */
+export function providerArg(value: unknown, what: string): CloudProvider | undefined {
+  const provider = cloudProviders.find((known) => known === value);
+  if (provider === undefined && value !== undefined) {
+    throw new CloudError("InvalidArgument", `${what} must be one of ${cloudProviders.join(", ")}`);
+  }
+  return provider;
+}
+
+/** A map of strings. @throws CloudError InvalidArgument */
+export function textMapArg(args: WireRequest["args"], name: string): Readonly<Record<string, string>> {
+  const value = args[name];
+  const isMap = typeof value === "object" && value !== null && !Array.isArray(value);
+  if (!isMap || Object.values(value).some((entry) => typeof entry !== "string")) {
+    throw new CloudError("InvalidArgument", `argument ${name} must be a map of strings`);
+  }
+  return value as Readonly<Record<string, string>>;
+}
+
+/** User and key; a text that says what is wrong contains neither. @throws CloudError InvalidArgument */
+export function credentialsArg(args: WireRequest["args"]): CloudCredentials | undefined {
+  if (args.credentials === undefined) return undefined;
+  const { user, key } = textMapArg(args, "credentials");
+  if (user === undefined || key === undefined) {
+    throw new CloudError("InvalidArgument", "argument credentials must have user and key");
+  }
+  return { user, key };
 }
 
 /** A string argument. @throws CloudError InvalidArgument */

@@ -1,30 +1,41 @@
-/** What volumes of the reference driver can do: one node at a time, mounted or as a block device. */
+/**
+ * What volumes of the reference driver can do: one node at a time, mounted or as a block device; of some drivers several nodes may
+ * read, and all may have a share.
+ */
 import {
   CsiStatusError,
   VolumeCapability_AccessMode_Mode as Mode,
   type VolumeCapability,
 } from "@longshore/csi";
+import type { DriverKind } from "./kinds/driver-kind.ts";
 
-const supportedModes: ReadonlySet<number> = new Set([
+/** What a driver can do depends on its kind. */
+export type CapableKind = Pick<DriverKind, "sharedModes" | "isShare">;
+
+const modesOfOneNode: ReadonlySet<number> = new Set([
   Mode.SINGLE_NODE_WRITER,
   Mode.SINGLE_NODE_READER_ONLY,
   Mode.SINGLE_NODE_SINGLE_WRITER,
   Mode.SINGLE_NODE_MULTI_WRITER,
 ]);
 
-const supportedFileSystems: ReadonlySet<string> = new Set(["", "ext3", "ext4", "xfs", "btrfs"]);
+const diskFileSystems: readonly string[] = ["", "ext3", "ext4", "xfs", "btrfs"];
+const shareFileSystems: readonly string[] = ["", "cifs", "smb"];
 
 /** Why the capability is not supported, or undefined. */
-export function unsupportedReason(capability: VolumeCapability): string | undefined {
+export function unsupportedReason(capability: VolumeCapability, kind: CapableKind): string | undefined {
   const { accessType, accessMode } = capability;
   if (accessType.case === undefined) return "volume_capability has neither block nor mount";
   if (accessMode === undefined) return "volume_capability.access_mode is required";
-  if (!supportedModes.has(accessMode.mode)) {
+  if (!modesOfOneNode.has(accessMode.mode) && !kind.sharedModes.includes(accessMode.mode)) {
     return `access mode ${nameOfMode(accessMode.mode)} is not supported: a disk has one node at a time`;
   }
-  if (accessType.case !== "mount") return undefined;
+  if (accessType.case !== "mount") {
+    return kind.isShare ? "a share of files is no block device: use volumeMode Filesystem" : undefined;
+  }
   const { fsType, volumeMountGroup } = accessType.value;
-  if (!supportedFileSystems.has(fsType)) return `fs_type ${fsType} is not supported`;
+  if (!(kind.isShare ? shareFileSystems : diskFileSystems).includes(fsType))
+    return `fs_type ${fsType} is not supported`;
   if (volumeMountGroup !== "" && gidOf(volumeMountGroup) === undefined) {
     return "volume_mount_group is not the number of a group";
   }
@@ -32,16 +43,24 @@ export function unsupportedReason(capability: VolumeCapability): string | undefi
 }
 
 /** @throws CsiStatusError INVALID_ARGUMENT */
-export function checkCapability(capability: VolumeCapability | undefined): VolumeCapability {
+export function checkCapability(
+  capability: VolumeCapability | undefined,
+  kind: CapableKind,
+): VolumeCapability {
   if (capability === undefined) throw new CsiStatusError("INVALID_ARGUMENT", "volume_capability is required");
-  const reason = unsupportedReason(capability);
+  const reason = unsupportedReason(capability, kind);
   if (reason !== undefined) throw new CsiStatusError("INVALID_ARGUMENT", reason);
   return capability;
 }
 
 /** Whether the access mode alone forbids writing. */
 export function isReaderMode(capability: VolumeCapability): boolean {
-  return capability.accessMode?.mode === Mode.SINGLE_NODE_READER_ONLY;
+  return capability.accessMode?.mode === Mode.SINGLE_NODE_READER_ONLY || isForReaders(capability);
+}
+
+/** Whether pods of several nodes may read the volume, and none may write. */
+export function isForReaders(capability: VolumeCapability): boolean {
+  return capability.accessMode?.mode === Mode.MULTI_NODE_READER_ONLY;
 }
 
 /** Whether only one pod may have the volume. */

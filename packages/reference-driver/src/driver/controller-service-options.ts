@@ -1,6 +1,6 @@
 /** What the handlers of the controller are made with. */
 import type { ProviderCloud } from "../disk-cloud/index.ts";
-import type { DriverKind } from "./driver-kinds.ts";
+import type { DriverKind } from "./kinds/driver-kind.ts";
 
 /** What the controller services need. */
 export interface ControllerServiceOptions {

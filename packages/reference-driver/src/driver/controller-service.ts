@@ -2,12 +2,11 @@
  * The controller service of the reference driver: CSI's words on one side, the disk cloud's on the
  * other. It keeps nothing but which volumes are being worked on, so it may crash anywhere and run more than once.
  */
+import { createHash } from "node:crypto";
 import {
   ControllerExpandVolumeRequestSchema,
   ControllerGetVolumeRequestSchema,
   ControllerModifyVolumeRequestSchema,
-  ControllerPublishVolumeRequestSchema,
-  ControllerUnpublishVolumeRequestSchema,
   type CsiServices,
   CsiStatusError,
   DeleteVolumeRequestSchema,
@@ -16,11 +15,12 @@ import {
   ControllerServiceCapability_RPC_Type as Rpc,
   ValidateVolumeCapabilitiesRequestSchema,
 } from "@longshore/csi";
-import { checkCapability, unsupportedReason, useOf } from "./check-capability.ts";
+import { checkCapability, unsupportedReason } from "./check-capability.ts";
 import type { ControllerServiceOptions } from "./controller-service-options.ts";
 import { createVolume } from "./create-volume.ts";
 import { pageOf } from "./pages.ts";
 import { PendingCalls } from "./pending-calls.ts";
+import { publishHandlers } from "./publish-handlers.ts";
 import { requestChecks } from "./request-checks.ts";
 import { snapshotHandlers } from "./snapshot-handlers.ts";
 import { volumeIndex } from "./volume-index.ts";
@@ -35,21 +35,16 @@ import {
 
 const capabilities = [
   Rpc.CREATE_DELETE_VOLUME,
-  Rpc.PUBLISH_UNPUBLISH_VOLUME,
-  Rpc.PUBLISH_READONLY,
   Rpc.LIST_VOLUMES,
-  Rpc.LIST_VOLUMES_PUBLISHED_NODES,
   Rpc.GET_VOLUME,
   Rpc.VOLUME_CONDITION,
   Rpc.GET_CAPACITY,
-  Rpc.CREATE_DELETE_SNAPSHOT,
-  Rpc.LIST_SNAPSHOTS,
-  Rpc.GET_SNAPSHOT,
-  Rpc.CLONE_VOLUME,
   Rpc.EXPAND_VOLUME,
   Rpc.MODIFY_VOLUME,
   Rpc.SINGLE_NODE_MULTI_WRITER,
 ];
+const attaching = [Rpc.PUBLISH_UNPUBLISH_VOLUME, Rpc.PUBLISH_READONLY, Rpc.LIST_VOLUMES_PUBLISHED_NODES];
+const copying = [Rpc.CREATE_DELETE_SNAPSHOT, Rpc.LIST_SNAPSHOTS, Rpc.GET_SNAPSHOT, Rpc.CLONE_VOLUME];
 
 /** Builds the service. */
 export function controllerService(options: ControllerServiceOptions): NonNullable<CsiServices["controller"]> {
@@ -57,55 +52,22 @@ export function controllerService(options: ControllerServiceOptions): NonNullabl
   const rpc = requestChecks(kind);
   const index = volumeIndex(cloud, kind);
   const pending = new PendingCalls();
+  const isAttaching = kind.attachesOn === "controller";
+  const declared = [...capabilities, ...(isAttaching ? attaching : []), ...(kind.isShare ? [] : copying)];
 
   return {
     controllerGetCapabilities: async () => ({
-      capabilities: capabilities.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
+      capabilities: declared.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
     }),
 
     createVolume: createVolume({ ...options, rpc, index, pending }),
 
     deleteVolume: rpc(DeleteVolumeRequestSchema, ["volume_id"], ({ volumeId }, signal) =>
       pending.alone(`volume ${volumeId}`, async () => {
-        const disk = kind.usesCloudIds ? { id: volumeId } : await index.find(volumeId, signal);
+        const disk = kind.usesDiskIds ? { id: volumeId } : await index.find(volumeId, signal);
         if (disk !== undefined) await cloud.deleteDisk(disk.id, signal);
         return {};
       }),
-    ),
-
-    controllerPublishVolume: rpc(
-      ControllerPublishVolumeRequestSchema,
-      ["volume_id", "node_id", "volume_capability"],
-      ({ volumeId, nodeId, volumeCapability, readonly }, signal) =>
-        pending.alone(`volume ${volumeId}`, async () => {
-          const capability = checkCapability(volumeCapability);
-          const diskId = kind.usesCloudIds ? volumeId : (await index.existing(volumeId, signal)).id;
-          const instanceId = kind.usesCloudIds ? nodeId : (await index.instance(nodeId, signal)).instanceId;
-          const how = { use: useOf(capability), readOnly: readonly };
-          const { devicePath } = await cloud.attachDisk(diskId, instanceId, signal, how);
-          return { publishContext: { devicePath } };
-        }),
-    ),
-
-    controllerUnpublishVolume: rpc(
-      ControllerUnpublishVolumeRequestSchema,
-      ["volume_id"],
-      ({ volumeId, nodeId }, signal) =>
-        pending.alone(`volume ${volumeId}`, async () => {
-          if (kind.usesCloudIds && nodeId !== "") {
-            await cloud.detachDisk(volumeId, nodeId, signal);
-            return {};
-          }
-          const disk = await index.find(volumeId, signal);
-          if (disk === undefined) return {};
-          const instances = await cloud.listInstances(signal);
-          for (const { instanceId } of disk.attachments) {
-            const instance = instances.find((i) => i.instanceId === instanceId);
-            const isMeant = nodeId === "" || (instance !== undefined && kind.nodeIdOf(instance) === nodeId);
-            if (isMeant) await cloud.detachDisk(disk.id, instanceId, signal);
-          }
-          return {};
-        }),
     ),
 
     validateVolumeCapabilities: rpc(
@@ -115,7 +77,7 @@ export function controllerService(options: ControllerServiceOptions): NonNullabl
         await index.existing(request.volumeId, signal);
         const { volumeContext, volumeCapabilities, parameters, mutableParameters } = request;
         const reason =
-          volumeCapabilities.map(unsupportedReason).find((r) => r !== undefined) ??
+          volumeCapabilities.map((c) => unsupportedReason(c, kind)).find((r) => r !== undefined) ??
           mutableReason(mutableParameters);
         if (reason !== undefined) return { message: reason };
         return { confirmed: { volumeContext, volumeCapabilities, parameters, mutableParameters } };
@@ -124,14 +86,15 @@ export function controllerService(options: ControllerServiceOptions): NonNullabl
 
     listVolumes: rpc(ListVolumesRequestSchema, [], async (request, signal) => {
       const disks = (await cloud.listDisks(signal)).filter(({ isCreating }) => !isCreating);
-      const page = pageOf(disks, request, /^vol-[0-9a-f]+$/);
+      const paged = disks.map((disk) => ({ id: tokenOf(disk.id), disk }));
+      const page = pageOf(paged, request, /^vol-[0-9a-f]+$/);
       const conditions = await cloud.diskConditions(
-        page.entries.map(({ id }) => id),
+        page.entries.map(({ disk }) => disk.id),
         signal,
       );
       const entries = [];
-      for (const disk of page.entries) {
-        const publishedNodeIds = await index.nodeIds(disk, signal);
+      for (const { disk } of page.entries) {
+        const publishedNodeIds = isAttaching ? await index.nodeIds(disk, signal) : [];
         const volumeCondition = conditions[disk.id];
         const status = { publishedNodeIds, ...(volumeCondition && { volumeCondition }) };
         entries.push({ volume: index.shown(disk, disks), status });
@@ -143,20 +106,23 @@ export function controllerService(options: ControllerServiceOptions): NonNullabl
       const disk = await index.existing(request.volumeId, signal);
       const volumeCondition = (await cloud.diskConditions([disk.id], signal))[disk.id];
       const status = {
-        publishedNodeIds: await index.nodeIds(disk, signal),
+        publishedNodeIds: isAttaching ? await index.nodeIds(disk, signal) : [],
         ...(volumeCondition && { volumeCondition }),
       };
       return { volume: index.shown(disk), status };
     }),
 
     getCapacity: rpc(GetCapacityRequestSchema, [], async (request, signal) => {
-      const isImpossible = request.volumeCapabilities.some((c) => unsupportedReason(c) !== undefined);
+      const isImpossible = request.volumeCapabilities.some((c) => unsupportedReason(c, kind) !== undefined);
       const segments = request.accessibleTopology?.segments;
       const zone = kind.topologyKey && segments?.[kind.topologyKey];
       // A place that is named without our key is not ours.
       const isElsewhere = kind.topologyKey !== undefined && segments !== undefined && zone === undefined;
       const instances = await cloud.listInstances(signal);
-      const zones = [...new Set(instances.map((instance) => instance.zone))];
+      const ofCloud = await cloud.listZones(signal);
+      const used = [...new Set(instances.map((instance) => instance.zone))];
+      // Without zones the room is everywhere.
+      const zones = ofCloud.includes("") ? ofCloud : used;
       let [availableCapacity, largest] = [0n, 0n];
       for (const own of isImpossible || isElsewhere ? [] : zones) {
         if (zone !== undefined && zone !== own) continue;
@@ -175,7 +141,7 @@ export function controllerService(options: ControllerServiceOptions): NonNullabl
       (request, signal) =>
         pending.alone(`volume ${request.volumeId}`, async () => {
           const { volumeCapability, capacityRange } = request;
-          if (volumeCapability !== undefined) checkCapability(volumeCapability);
+          if (volumeCapability !== undefined) checkCapability(volumeCapability, kind);
           if (capacityRange?.requiredBytes === 0n && capacityRange.limitBytes === 0n) {
             throw new CsiStatusError("INVALID_ARGUMENT", "capacity_range is empty");
           }
@@ -183,7 +149,7 @@ export function controllerService(options: ControllerServiceOptions): NonNullabl
           const disk = await index.existing(request.volumeId, signal);
           const grownBytes = await cloud.resizeDisk(disk.id, sizeBytes, signal);
           const isBlock = volumeCapability?.accessType.case === "block";
-          return { capacityBytes: grownBytes, nodeExpansionRequired: !isBlock };
+          return { capacityBytes: grownBytes, nodeExpansionRequired: !isBlock && !kind.isShare };
         }),
     ),
 
@@ -201,6 +167,12 @@ export function controllerService(options: ControllerServiceOptions): NonNullabl
         }),
     ),
 
-    ...snapshotHandlers({ cloud, kind, rpc, index, pending }),
+    ...(isAttaching ? publishHandlers({ cloud, kind, rpc, index, pending }) : {}),
+    ...(kind.isShare ? {} : snapshotHandlers({ cloud, kind, rpc, index, pending })),
   };
+}
+
+/** A disk's id as the token of a page: ids that are not the cloud's own may be long, and names that a caller could make up. */
+function tokenOf(diskId: string): string {
+  return /^vol-[0-9a-f]+$/.test(diskId) ? diskId : `vol-${createHash("sha256").update(diskId).digest("hex")}`;
 }

@@ -17,8 +17,10 @@ import type { VolumeIndex } from "./volume-index.ts";
 import {
   allowedZones,
   checkMutable,
+  checkParameters,
   fingerprintOf,
   isSameSize,
+  lowerCased,
   settingsOf,
   sizeOf,
   tagsOf,
@@ -52,14 +54,16 @@ async function ensureDisk(
   signal: AbortSignal,
 ): Promise<ProviderDisk> {
   const { cloud } = context;
-  for (const capability of request.volumeCapabilities) checkCapability(capability);
+  for (const capability of request.volumeCapabilities) checkCapability(capability, context.kind);
   checkMutable(request.mutableParameters);
+  checkParameters(request.parameters, context.kind);
   sizeOf(request.capacityRange);
-  const present = (await cloud.listDisks(signal)).find((disk) => disk.name === request.name);
+  const name = context.kind.diskNameOf?.(request.name) ?? request.name;
+  const present = (await cloud.listDisks(signal)).find((disk) => disk.name === name);
   const asked = {
-    name: request.name,
-    type: typeOf(request),
-    tags: tagsOf(request),
+    name,
+    type: typeOf(request, context.kind),
+    tags: { ...tagsOf(request), ...context.kind.tagsOf?.(lowerCased(request.parameters)) },
     settings: settingsOf(request.mutableParameters),
     fingerprint: fingerprintOf(request),
   };
@@ -69,14 +73,14 @@ async function ensureDisk(
     present !== undefined &&
     isSameSize(request.capacityRange, present.createdBytes, source !== undefined)
   ) {
-    const zone = await zoneOfPresent(context, request, present, signal);
-    return cloud.createDisk({ ...asked, ...copied, zone, sizeBytes: present.createdBytes }, signal);
+    const place = await placeOfPresent(context, request, present, signal);
+    return cloud.createDisk({ ...asked, ...copied, ...place, sizeBytes: present.createdBytes }, signal);
   }
   const sizeBytes = sizeOf(request.capacityRange, source?.sizeBytes);
   let refused: unknown;
-  for (const zone of await zonesFor(context, request, source?.zone, signal)) {
+  for (const place of await placesFor(context, request, source?.zone, signal)) {
     try {
-      return await cloud.createDisk({ ...asked, ...copied, zone, sizeBytes }, signal);
+      return await cloud.createDisk({ ...asked, ...copied, ...place, sizeBytes }, signal);
     } catch (error) {
       // The next best zone may have the room that this one has not.
       if (!(error instanceof CloudError && error.code === "LimitExceeded")) throw error;
@@ -94,12 +98,15 @@ interface Source {
 
 /** @throws CsiStatusError INVALID_ARGUMENT or NOT_FOUND */
 async function sourceOf(
-  { cloud, index }: CreateVolumeContext,
+  { cloud, index, kind }: CreateVolumeContext,
   source: VolumeContentSource | undefined,
   present: ProviderDisk | undefined,
   signal: AbortSignal,
 ): Promise<Source | undefined> {
   if (source === undefined) return undefined;
+  if (kind.isShare) {
+    throw new CsiStatusError("INVALID_ARGUMENT", "volume_content_source: the driver does not copy shares");
+  }
   const { type } = source;
   const id = type.case === "snapshot" ? type.value.snapshotId : type.value?.volumeId;
   if (type.case === undefined || id === undefined || id === "") {
@@ -116,26 +123,57 @@ async function sourceOf(
   }
   // Made already, and the source deleted since: the copy is what was requested.
   const made = present?.source;
-  if (made !== undefined && made.id === id) return { disk: made };
+  const isMade = type.case === "snapshot" ? made?.id === id : kind.diskIdsOf(id).includes(made?.id ?? "");
+  if (made !== undefined && isMade) return { disk: made };
   throw new CsiStatusError("NOT_FOUND", `${type.case} ${id} does not exist`);
 }
 
+/** Where a disk is: its zone, and the others of a regional one. */
+interface Place {
+  readonly zone: string;
+  readonly replicaZones?: readonly string[];
+}
+
 /** A repeated request may prefer another zone, but the volume is where it is. */
-async function zoneOfPresent(
+async function placeOfPresent(
   { cloud, kind }: CreateVolumeContext,
   request: CreateVolumeRequest,
   present: ProviderDisk,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<Place> {
   const zones = await cloud.listZones(signal);
   const allowed = allowedZones(request.accessibilityRequirements, kind.topologyKey, zones);
-  if (allowed !== undefined && !allowed.includes(present.zone)) {
+  const { zone, replicaZones } = present;
+  if (allowed !== undefined && ![zone, ...(replicaZones ?? [])].some((each) => allowed.includes(each))) {
     throw new CsiStatusError(
       "ALREADY_EXISTS",
-      `volume ${present.id} has the name ${request.name} but is in zone ${present.zone}: choose another name`,
+      `volume ${present.id} has the name ${request.name} but is in zone ${zone}: choose another name`,
     );
   }
-  return present.zone;
+  return replicaZones === undefined ? { zone } : { zone, replicaZones };
+}
+
+/** The places to try, best first. @throws CsiStatusError INVALID_ARGUMENT without zones enough for a regional disk */
+async function placesFor(
+  context: CreateVolumeContext,
+  request: CreateVolumeRequest,
+  sourceZone: string | undefined,
+  signal: AbortSignal,
+): Promise<readonly Place[]> {
+  const { cloud, kind } = context;
+  const count = kind.zonesOf?.(lowerCased(request.parameters)) ?? 1;
+  const zones = await zonesFor(context, request, sourceZone, signal);
+  if (count === 1) return zones.map((zone) => ({ zone }));
+  // Where the request leaves it open, the others are any of the provider's zones.
+  const all = new Set(zones.length >= count ? zones : [...zones, ...(await cloud.listZones(signal))]);
+  const [zone, ...replicaZones] = [...all].slice(0, count);
+  if (zone === undefined || replicaZones.length < count - 1) {
+    throw new CsiStatusError(
+      "INVALID_ARGUMENT",
+      `a volume in ${count} zones needs as many: there are ${all.size}`,
+    );
+  }
+  return [{ zone, replicaZones }];
 }
 
 /** The zones to try, best first. */
@@ -145,16 +183,18 @@ async function zonesFor(
   sourceZone: string | undefined,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
+  const zones = await cloud.listZones(signal);
+  // The provider's disks are nowhere in particular.
+  if (zones.every((each) => each === "")) return zones;
   if (kind.topologyKey !== undefined && request.accessibilityRequirements !== undefined) {
-    const zones = await cloud.listZones(signal);
     const allowed = allowedZones(request.accessibilityRequirements, kind.topologyKey, zones);
     if (allowed !== undefined) return allowed;
   }
   if (zone !== undefined) return [zone];
   if (sourceZone !== undefined) return [sourceZone];
-  const zones = [...new Set((await cloud.listInstances(signal)).map((i) => i.zone))].sort();
+  const used = [...new Set((await cloud.listInstances(signal)).map((i) => i.zone))].sort();
   let sum = 0;
   for (const char of request.name) sum += char.codePointAt(0) ?? 0;
-  const first = sum % (zones.length || 1);
-  return [...zones.slice(first), ...zones.slice(0, first)];
+  const first = sum % (used.length || 1);
+  return [...used.slice(first), ...used.slice(0, first)];
 }

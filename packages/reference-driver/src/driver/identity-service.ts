@@ -4,7 +4,7 @@ import {
   PluginCapability_Service_Type as Service,
   PluginCapability_VolumeExpansion_Type as VolumeExpansion,
 } from "@longshore/csi";
-import type { DriverKind } from "./driver-kinds.ts";
+import type { DriverKind } from "./kinds/driver-kind.ts";
 
 const vendorVersion = "0.1.0";
 
@@ -12,8 +12,7 @@ const vendorVersion = "0.1.0";
 export function identityService(driverName: string, kind: DriverKind): CsiServices["identity"] {
   const services = [
     Service.CONTROLLER_SERVICE,
-    Service.GROUP_CONTROLLER_SERVICE,
-    Service.SNAPSHOT_METADATA_SERVICE,
+    ...(kind.isShare ? [] : [Service.GROUP_CONTROLLER_SERVICE, Service.SNAPSHOT_METADATA_SERVICE]),
     ...(kind.topologyKey === undefined ? [] : [Service.VOLUME_ACCESSIBILITY_CONSTRAINTS]),
   ];
   return {

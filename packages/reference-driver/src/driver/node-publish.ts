@@ -26,7 +26,7 @@ export async function publishVolume(
 ): Promise<Record<string, never>> {
   const { volumeId } = request;
   const target = checkAbsolutePath("target_path", request.targetPath);
-  const capability = checkCapability(request.volumeCapability);
+  const capability = checkCapability(request.volumeCapability, node.kind);
   const attachment = await node.attachment(volumeId, signal);
   if (request.stagingTargetPath === "") {
     throw new CsiStatusError(
@@ -54,7 +54,10 @@ export async function publishVolume(
   };
   await checkWriters(node.host, record, target, publication);
   const source = isBlock ? attachment.devicePath : stagedReadOnly.source;
-  const shown = { source, readOnly: readOnly || (!isBlock && stagedReadOnly.readOnly) };
+  const shown = {
+    source: node.kind.isShare ? undefined : source,
+    readOnly: readOnly || (!isBlock && stagedReadOnly.readOnly),
+  };
   if (await isPublished(node.host, record, { target, publication, shown })) return {};
   // Before the mount: after a crash, a record without a mount does no harm (`checkWriters`).
   await node.records.update(volumeId, (before) => withPublication(before, target, publication));
@@ -132,7 +135,8 @@ async function isPublished(
   wanted: {
     readonly target: string;
     readonly publication: Publication;
-    readonly shown: { readonly source: string; readonly readOnly: boolean };
+    /** What a mount there is listed as; hosts list directories of shares differently. */
+    readonly shown: { readonly source: string | undefined; readonly readOnly: boolean };
   },
 ): Promise<boolean> {
   const { target, publication, shown } = wanted;
@@ -143,7 +147,7 @@ async function isPublished(
   // The source name of a bound device depends on the host, so for block volumes the record decides.
   const isForeign = publication.isBlock
     ? present === undefined && top.readOnly !== shown.readOnly
-    : top.source !== shown.source || top.readOnly !== shown.readOnly;
+    : top.source !== (shown.source ?? top.source) || top.readOnly !== shown.readOnly;
   if (!isOther && !isForeign) return true;
   throw new CsiStatusError(
     "ALREADY_EXISTS",

@@ -25,6 +25,8 @@ export interface Staging {
   /** Digest of the arguments. */
   readonly arguments: string;
   readonly isBlock: boolean;
+  /** The disk that the node attached for it. */
+  readonly diskId?: string;
 }
 
 /** What is known of one volume on the node, by path. */

@@ -19,10 +19,11 @@ import {
   NodeServiceCapability_RPC_Type as Rpc,
 } from "@longshore/csi";
 import type { Host } from "@longshore/runtime";
-import type { Instance } from "@longshore/volumes";
-import type { ProviderCloud } from "../disk-cloud/index.ts";
-import type { DriverKind } from "./driver-kinds.ts";
-import type { NodeMachine } from "./node-machine.ts";
+import type { CloudCredentials, Instance } from "@longshore/volumes";
+import type { ProviderCloud, ProviderDisk } from "../disk-cloud/index.ts";
+import { isReaderMode } from "./check-capability.ts";
+import type { DriverKind } from "./kinds/driver-kind.ts";
+import type { NodeAttachment, NodeMachine, StageRequest } from "./node-machine.ts";
 import { publishVolume, unpublishVolume } from "./node-publish.ts";
 import { nodeRecords } from "./node-records.ts";
 import { stageVolume, unstageVolume } from "./node-stage.ts";
@@ -71,26 +72,78 @@ export function nodeService(options: NodeServiceOptions): NonNullable<CsiService
     return instance;
   }
 
+  const records = nodeRecords(host, recordsFile);
+
+  /** A disk that is staged here is known by its own id: the handle of an image may lack its pool. */
+  async function diskOf(volumeId: string, signal: AbortSignal): Promise<ProviderDisk> {
+    const { stagings } = await records.of(volumeId);
+    const diskId = Object.values(stagings).find((staging) => staging.diskId !== undefined)?.diskId;
+    const staged = diskId === undefined ? undefined : await cloud.describeDisk(diskId, signal);
+    return staged ?? index.existing(volumeId, signal);
+  }
+
+  async function attachmentOf(
+    volumeId: string,
+    disk: ProviderDisk,
+    signal: AbortSignal,
+  ): Promise<NodeAttachment> {
+    if (kind.isShare) return { devicePath: "", readOnly: false, mayBeSmaller: false };
+    const { instanceId } = await thisInstance(signal);
+    const attachment = disk.attachments.find((a) => a.instanceId === instanceId);
+    if (attachment === undefined || attachment.devicePath === "") {
+      const first = kind.attachesOn === "node" ? "NodeStageVolume" : "ControllerPublishVolume";
+      throw new CsiStatusError(
+        "FAILED_PRECONDITION",
+        `volume ${volumeId} is not attached to node ${nodeName}: ${first} comes first`,
+      );
+    }
+    const { readOnly = false } = attachment;
+    // What is mounted is listed by the device itself, not by its name.
+    const devicePath = (await host.readLink(attachment.devicePath)) ?? attachment.devicePath;
+    const mayBeSmaller = disk.source !== undefined || disk.sizeBytes > disk.createdBytes;
+    return { devicePath, readOnly, mayBeSmaller };
+  }
+
+  /** What proves that the node may have the volume; a share's key the node can ask for itself. */
+  async function proofOf(
+    { secrets }: StageRequest,
+    diskId: string,
+    signal: AbortSignal,
+  ): Promise<CloudCredentials | undefined> {
+    const given = kind.credentialsOf?.(secrets);
+    return given === undefined && kind.isShare ? cloud.shareCredentials(diskId, signal) : given;
+  }
+
   const node: NodeMachine = {
     host,
-    records: nodeRecords(host, recordsFile),
+    kind,
+    records,
     defaultFsType,
-    existing: index.existing,
-    async attachment(volumeId, signal) {
-      const disk = await index.existing(volumeId, signal);
-      const { instanceId } = await thisInstance(signal);
-      const attachment = disk.attachments.find((a) => a.instanceId === instanceId);
-      if (attachment === undefined || attachment.devicePath === "") {
-        throw new CsiStatusError(
-          "FAILED_PRECONDITION",
-          `volume ${volumeId} is not attached to node ${nodeName}: ControllerPublishVolume comes first`,
-        );
+    existing: diskOf,
+    attachment: async (volumeId, signal) => attachmentOf(volumeId, await diskOf(volumeId, signal), signal),
+    async open(request, signal) {
+      const { volumeId, volumeContext, capability } = request;
+      const disk = await index.existing(volumeId, signal, volumeContext);
+      if (kind.attachesOn === "controller") {
+        return { diskId: disk.id, ...(await attachmentOf(volumeId, disk, signal)) };
       }
-      const { readOnly = false } = attachment;
-      // What is mounted is listed by the device itself, not by its name.
-      const devicePath = (await host.readLink(attachment.devicePath)) ?? attachment.devicePath;
-      const mayBeSmaller = disk.source !== undefined || disk.sizeBytes > disk.createdBytes;
-      return { devicePath, readOnly, mayBeSmaller };
+      const credentials = await proofOf(request, disk.id, signal);
+      const { instanceId } = await thisInstance(signal);
+      const { devicePath } = await cloud.attachDisk(disk.id, instanceId, signal, {
+        ...(kind.attachesReaders && isReaderMode(capability) ? { readOnly: true } : {}),
+        ...(credentials === undefined ? {} : { credentials }),
+      });
+      if (kind.isShare) return { diskId: disk.id, devicePath, readOnly: false, mayBeSmaller: false };
+      const attached = (await cloud.describeDisk(disk.id, signal)) ?? disk;
+      return { diskId: disk.id, ...(await attachmentOf(volumeId, attached, signal)) };
+    },
+    async close(volumeId, signal) {
+      if (kind.attachesOn === "controller" || kind.isShare) return;
+      const { stagings } = await records.of(volumeId);
+      const known = Object.values(stagings).find((staging) => staging.diskId !== undefined)?.diskId;
+      const diskId = known ?? (await index.find(volumeId, signal))?.id;
+      if (diskId !== undefined)
+        await cloud.detachDisk(diskId, (await thisInstance(signal)).instanceId, signal);
     },
   };
   const alone = <T>(volumeId: string, work: () => Promise<T>) => pending.alone(`volume ${volumeId}`, work);
@@ -104,7 +157,10 @@ export function nodeService(options: NodeServiceOptions): NonNullable<CsiService
         const instance = await thisInstance(signal);
         return {
           nodeId: kind.nodeIdOf(instance),
-          maxVolumesPerNode: BigInt(instance.attachLimit),
+          // Zero says that there is no limit.
+          maxVolumesPerNode: BigInt(
+            instance.attachLimit === Number.MAX_SAFE_INTEGER ? 0 : instance.attachLimit,
+          ),
           ...(kind.topologyKey === undefined
             ? {}
             : { accessibleTopology: { segments: { [kind.topologyKey]: instance.zone } } }),
@@ -115,8 +171,10 @@ export function nodeService(options: NodeServiceOptions): NonNullable<CsiService
       ["volume_id", "staging_target_path", "volume_capability"],
       (request, signal) => alone(request.volumeId, () => stageVolume(node, request, signal)),
     ),
-    nodeUnstageVolume: rpc(NodeUnstageVolumeRequestSchema, ["volume_id", "staging_target_path"], (request) =>
-      alone(request.volumeId, () => unstageVolume(node, request)),
+    nodeUnstageVolume: rpc(
+      NodeUnstageVolumeRequestSchema,
+      ["volume_id", "staging_target_path"],
+      (request, signal) => alone(request.volumeId, () => unstageVolume(node, request, signal)),
     ),
     nodePublishVolume: rpc(
       NodePublishVolumeRequestSchema,

@@ -19,18 +19,23 @@ export async function stageVolume(
 ): Promise<Record<string, never>> {
   const { volumeId } = request;
   const path = checkAbsolutePath("staging_target_path", request.stagingTargetPath);
-  const capability = checkCapability(request.volumeCapability);
-  const attachment = await node.attachment(volumeId, signal);
-  const isBlock = capability.accessType.case === "block";
-  const staging = { arguments: stagingDigest(capability), isBlock };
+  const capability = checkCapability(request.volumeCapability, node.kind);
+  const { secrets, volumeContext } = request;
   const present = (await node.records.of(volumeId)).stagings[path];
+  const attachment = await node.open({ volumeId, capability, secrets, volumeContext }, signal);
+  const isBlock = capability.accessType.case === "block";
+  const staged = node.kind.attachesOn === "node" ? { diskId: attachment.diskId } : {};
+  const staging = { arguments: stagingDigest(capability), isBlock, ...staged };
   const readOnly = isReaderMode(capability) || attachment.readOnly;
   const mounted = await topMount(node.host, path);
   const isThere = present?.isBlock === true || mounted !== undefined;
   const isOther = present !== undefined && present.arguments !== staging.arguments;
   const isForeign =
     mounted !== undefined &&
-    (isBlock || mounted.source !== attachment.devicePath || mounted.readOnly !== readOnly);
+    (isBlock ||
+      // Where a share is mounted, the host shows what its directory lies on.
+      (!node.kind.isShare && mounted.source !== attachment.devicePath) ||
+      mounted.readOnly !== readOnly);
   if (isThere && (isOther || isForeign)) {
     throw new CsiStatusError(
       "ALREADY_EXISTS",
@@ -41,17 +46,27 @@ export async function stageVolume(
   }
   await node.records.update(volumeId, (record) => withStaging(record, path, staging));
   if (isThere || isBlock) return {};
-  await mountStaged(node, attachment, path, capability, readOnly);
+  if (node.kind.isShare) await bindShare(node.host, attachment.devicePath, path, readOnly);
+  else await mountStaged(node, attachment, path, capability, readOnly);
   return {};
+}
+
+async function bindShare(host: Host, share: string, path: string, readOnly: boolean): Promise<void> {
+  await host.makeDirectory(path);
+  await host.bindMount(share, path, { readOnly });
 }
 
 /** Unstages; fine when nothing is staged. */
 export async function unstageVolume(
   node: NodeMachine,
   request: { readonly volumeId: string; readonly stagingTargetPath: string },
+  signal: AbortSignal,
 ): Promise<Record<string, never>> {
   const path = checkAbsolutePath("staging_target_path", request.stagingTargetPath);
   await unmountAll(node.host, path);
+  const { stagings } = await node.records.of(request.volumeId);
+  // Before the record goes, which says what to detach.
+  if (Object.keys(stagings).every((other) => other === path)) await node.close(request.volumeId, signal);
   await node.records.update(request.volumeId, (record) => withoutStaging(record, path));
   return {};
 }

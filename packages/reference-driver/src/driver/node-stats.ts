@@ -40,7 +40,7 @@ export async function volumeStats(
 export async function expandVolume(node: NodeMachine, request: NodeExpandVolumeRequest, signal: AbortSignal) {
   const { host } = node;
   const { volumeId, volumePath, volumeCapability } = request;
-  if (volumeCapability !== undefined) checkCapability(volumeCapability);
+  if (volumeCapability !== undefined) checkCapability(volumeCapability, node.kind);
   const { sizeBytes } = await node.existing(volumeId, signal);
   const mount = await volumeAt(node, volumeId, volumePath, signal);
   const { requiredBytes = 0n, limitBytes = 0n } = request.capacityRange ?? {};
@@ -54,7 +54,7 @@ export async function expandVolume(node: NodeMachine, request: NodeExpandVolumeR
     );
   }
   const isBlock = (await host.stat(volumePath))?.kind !== "directory";
-  if (!isBlock) {
+  if (!isBlock && !node.kind.isShare) {
     const { devicePath } = await node.attachment(volumeId, signal);
     await grow(host, devicePath, mount.target);
   }
@@ -92,7 +92,7 @@ async function volumeAt(
     // These records have no staging of the volume: find the device through the node's attachment.
     const { devicePath } = await node.attachment(volumeId, signal);
     const isBlock = (await node.host.stat(path))?.kind !== "directory";
-    if (isBlock || mount.source === devicePath) return mount;
+    if (isBlock || node.kind.isShare || mount.source === devicePath) return mount;
   }
   throw new CsiStatusError("NOT_FOUND", `volume ${volumeId} is not at that volume_path`);
 }

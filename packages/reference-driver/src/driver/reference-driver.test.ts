@@ -23,7 +23,6 @@ import {
   testEnv,
 } from "../testing/cloud-fixture.ts";
 import { type HostForTest, hostForms } from "../testing/host-forms.ts";
-import { driverKind, driverKinds } from "./driver-kinds.ts";
 import { createReferenceDriver } from "./reference-driver.ts";
 
 const call = { signal: never, timeoutMs: 50_000 };
@@ -89,7 +88,6 @@ interface World {
 async function openWorld(
   transport: "in process" | "gRPC",
   makeMachine: () => Promise<HostForTest>,
-  driverName = ebs,
 ): Promise<World> {
   const machine = await makeMachine();
   const { host, dir } = machine;
@@ -101,7 +99,7 @@ async function openWorld(
     transport === "gRPC" ? [grpcListener(env), grpcConnector(env)] : [inProcess, inProcess];
   const services = createReferenceDriver(
     { ...env, host, cloud },
-    { driverName, nodeName: "node-1", services: "both" },
+    { driverName: ebs, nodeName: "node-1", services: "both" },
   );
   const server: CsiServer = await listener.serve(`${dir}/csi.sock`, services);
   const driver = connector.connect(`${dir}/csi.sock`);
@@ -604,81 +602,6 @@ describe("in-tree and CSI reach the same disk", () => {
     await world.driver.node.nodeStageVolume(stage, call);
     expect(await host.readFile("/s/data")).toBe("by in-tree");
     await world.close();
-  });
-});
-
-describe("the eight drivers", () => {
-  test.each(Object.keys(driverKinds))("%s: a volume has an id of the driver's form", async (driverName) => {
-    const world = await openWorld("in process", simulated, driverName);
-    const { driver } = world;
-    const capability = mounted();
-    const kind = driverKind(driverName);
-    const accessibilityRequirements =
-      kind.topologyKey === undefined
-        ? undefined
-        : { requisite: [{ segments: { [kind.topologyKey]: "us-east-1a" } }] };
-    // Drivers without topology make volumes wherever there are instances: here only in one zone.
-    for (const n of [2, 3]) await world.service.deregisterInstance(instance(n).instanceId, never);
-    const { volume } = await driver.controller.createVolume(
-      {
-        name: "pvc-1",
-        volumeCapabilities: [capability],
-        ...(accessibilityRequirements && { accessibilityRequirements }),
-      },
-      call,
-    );
-    const volumeId = volume?.volumeId ?? "";
-    expect(volumeId).toMatch(idForms[driverName] ?? /never/);
-    expect(new TextEncoder().encode(volumeId).length).toBeLessThanOrEqual(128);
-    const info = await driver.node.nodeGetInfo({}, call);
-    expect(Object.keys(info.accessibleTopology?.segments ?? {})).toEqual(
-      kind.topologyKey ? [kind.topologyKey] : [],
-    );
-    await driver.controller.controllerPublishVolume(
-      { volumeId, nodeId: info.nodeId, volumeCapability: capability },
-      call,
-    );
-    const stage = { volumeId, stagingTargetPath: "/s", volumeCapability: capability };
-    await driver.node.nodeStageVolume(stage, call);
-    await driver.node.nodePublishVolume({ ...stage, targetPath: "/p" }, call);
-    const [entry] = (await driver.controller.listVolumes({}, call)).entries;
-    expect(entry?.status?.publishedNodeIds).toEqual([info.nodeId]);
-    await driver.node.nodeUnpublishVolume({ volumeId, targetPath: "/p" }, call);
-    await driver.node.nodeUnstageVolume({ volumeId, stagingTargetPath: "/s" }, call);
-    await driver.controller.controllerUnpublishVolume({ volumeId, nodeId: info.nodeId }, call);
-    await driver.controller.deleteVolume({ volumeId }, call);
-    expect(await world.cloud.listDisks(never)).toEqual([]);
-    await world.close();
-  });
-
-  const idForms: Readonly<Record<string, RegExp>> = {
-    "ebs.csi.aws.com": /^vol-[0-9a-f]{17}$/,
-    "pd.csi.storage.gke.io": /^projects\/UNSPECIFIED\/zones\/us-east-1a\/disks\/pvc-1$/,
-    "cinder.csi.openstack.org": /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
-    "disk.csi.azure.com":
-      /^\/subscriptions\/[^/]+\/resourceGroups\/[^/]+\/providers\/Microsoft.Compute\/disks\/pvc-1$/,
-    "file.csi.azure.com": /^[^#]+#[^#]+#pvc-1#$/,
-    "csi.vsphere.vmware.com": /^\[.+\] .+pvc-1\.vmdk$/,
-    "pxd.portworx.com": /^pvc-1$/,
-    "rbd.csi.ceph.com": /^0001-0009-longshore-[0-9a-f]{16}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
-  };
-
-  test("the ids are those that translating gives, and repaired ones are understood", () => {
-    const kind = driverKind("pd.csi.storage.gke.io");
-    const disk = { id: "vol-1", name: "pd-1", zone: "us-east-1a" };
-    const nodeId = kind.nodeIdOf(instance(1));
-    const pv = translation.translateInTreePVToCSI({
-      metadata: { name: "pv", labels: { "topology.kubernetes.io/zone": "us-east-1a" } },
-      spec: { accessModes: ["ReadWriteOnce"], gcePersistentDisk: { pdName: "pd-1" } },
-    });
-    const handle = pv.spec?.csi?.volumeHandle ?? "";
-    expect(handle).toBe(kind.volumeIdOf(disk));
-    const repaired = translation.repairVolumeHandle("pd.csi.storage.gke.io", handle, nodeId);
-    expect(repaired).not.toBe(handle);
-    expect(kind.isVolumeId(repaired, disk)).toBe(true);
-    expect(kind.isVolumeId(repaired, { ...disk, name: "pd-2" })).toBe(false);
-    expect(kind.isVolumeId(repaired, { ...disk, zone: "us-east-1b" })).toBe(false);
-    expect(kind.isVolumeId("projects/p/zones/UNSPECIFIED/disks/pd-1", disk)).toBe(true);
   });
 });
 

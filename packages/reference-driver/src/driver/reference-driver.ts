@@ -17,7 +17,7 @@ import { snapshotMetadataService } from "./snapshot-metadata-service.ts";
 export interface ReferenceDriverEnv extends RuntimeEnv {
   /** The node's machine; the controller service does not touch it. */
   readonly host: Host;
-  /** The cloud as this driver may call it. */
+  /** The cloud as this driver may call it: with the disks of the provider of its name (`providerOfDriver`). */
   readonly cloud: ProviderCloud;
 }
 
@@ -29,9 +29,7 @@ export interface ReferenceDriverOptions {
   /** Where volumes without a topology requirement are made; default any zone that has instances. */
   readonly zone?: string;
   readonly services: "controller" | "node" | "both";
-  /** Form volume ids like this driver's; default `driverName`'s own. */
-  readonly volumeIdFormat?: string;
-  /** Key of the topology, whose values are the cloud's zones; default the driver's own. */
+  /** Key of the topology, whose values are the cloud's zones; default the driver's own. Unused by a driver without topology. */
   readonly topologyKey?: string;
   /**
    * File in which the node service keeps how volumes were staged and published, so that it distinguishes a repeat from
@@ -50,19 +48,10 @@ export function createReferenceDriver(env: ReferenceDriverEnv, options: Referenc
 }
 
 function faultlessServices(env: ReferenceDriverEnv, options: ReferenceDriverOptions): CsiServices {
-  const {
-    driverName,
-    nodeName,
-    services,
-    zone,
-    volumeIdFormat,
-    recordsFile,
-    defaultFsType = "ext4",
-  } = options;
+  const { driverName, nodeName, services, zone, recordsFile, defaultFsType = "ext4" } = options;
   const own = driverKind(driverName);
-  const { topologyKey = own.topologyKey } = options;
-  const form = volumeIdFormat === undefined ? own : driverKind(volumeIdFormat);
-  const kind = { ...form, topologyKey };
+  const { topologyKey = own.topologyKey } = own.topologyKey === undefined ? {} : options;
+  const kind = { ...own, topologyKey };
   const { host, cloud } = env;
   const identity = identityService(driverName, kind);
   const controllers =
@@ -70,8 +59,12 @@ function faultlessServices(env: ReferenceDriverEnv, options: ReferenceDriverOpti
       ? {}
       : {
           controller: controllerService({ cloud, kind, zone }),
-          groupController: groupControllerService(cloud, kind),
-          snapshotMetadata: snapshotMetadataService(cloud),
+          ...(kind.isShare
+            ? {}
+            : {
+                groupController: groupControllerService(cloud, kind),
+                snapshotMetadata: snapshotMetadataService(cloud),
+              }),
         };
   if (services === "controller") return { identity, ...controllers };
   invariant(nodeName !== undefined, "a driver with the node service needs a nodeName");

@@ -15,7 +15,7 @@ import {
   type SnapshotSchema,
 } from "@longshore/csi";
 import type { DiskSnapshot, ProviderCloud, SnapshotGroup } from "../disk-cloud/index.ts";
-import type { DriverKind } from "./driver-kinds.ts";
+import type { DriverKind } from "./kinds/driver-kind.ts";
 import { pageOf } from "./pages.ts";
 import { PendingCalls } from "./pending-calls.ts";
 import { type RequestChecks, requestChecks } from "./request-checks.ts";
@@ -35,7 +35,7 @@ type SnapshotRpc = "createSnapshot" | "deleteSnapshot" | "listSnapshots" | "getS
 
 /** The controller's part. */
 export function snapshotHandlers(context: SnapshotContext): Required<Pick<Controller, SnapshotRpc>> {
-  const { cloud, rpc, index, pending } = context;
+  const { cloud, kind, rpc, index, pending } = context;
   return {
     createSnapshot: rpc(CreateSnapshotRequestSchema, ["source_volume_id", "name"], (request, signal) => {
       checkName(request.name);
@@ -48,7 +48,7 @@ export function snapshotHandlers(context: SnapshotContext): Required<Pick<Contro
           throw new CsiStatusError("NOT_FOUND", `volume ${request.sourceVolumeId} does not exist`);
         }
         // The volume may be deleted by now. An id of the cloud's own still identifies the snapshot's source.
-        const diskId = disk?.id ?? request.sourceVolumeId;
+        const diskId = disk?.id ?? kind.diskIdsOf(request.sourceVolumeId)[0] ?? request.sourceVolumeId;
         const snapshot = await cloud.createSnapshot({ name: request.name, diskId }, signal);
         return { snapshot: await shown(context, snapshot, signal) };
       });
@@ -181,7 +181,7 @@ async function sourceIds(
   snapshots: readonly DiskSnapshot[],
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, string>> {
-  const disks = kind.usesCloudIds || snapshots.length === 0 ? [] : await cloud.listDisks(signal);
+  const disks = kind.usesDiskIds || snapshots.length === 0 ? [] : await cloud.listDisks(signal);
   return new Map(
     snapshots.map(({ id, diskId }) => {
       const disk = disks.find((d) => d.id === diskId);

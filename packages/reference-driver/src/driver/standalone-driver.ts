@@ -10,9 +10,14 @@
  */
 import type { CsiListener } from "@longshore/csi";
 import { type Component, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
-import type { CloudCaller, Instance } from "@longshore/volumes";
-import { connectDiskCloud, type ProviderCloud, startDiskCloud } from "../disk-cloud/index.ts";
-import { driverKind } from "./driver-kinds.ts";
+import type { CloudCaller } from "@longshore/volumes";
+import {
+  type CloudInstance,
+  connectDiskCloud,
+  type ProviderCloud,
+  startDiskCloud,
+} from "../disk-cloud/index.ts";
+import { driverKind, providerOfDriver } from "./driver-kinds.ts";
 import type { FaultName } from "./faults/index.ts";
 import { createReferenceDriver } from "./reference-driver.ts";
 
@@ -32,11 +37,11 @@ export interface StandaloneDriverOptions {
   readonly services: "all" | "controller" | "node";
   /** The node that the node service is on. */
   readonly nodeId: string;
-  /** Topology key; default `topology.NAME/zone`. */
+  /** Topology key, of a driver that has a topology; default `topology.NAME/zone`. */
   readonly topologyKey?: string;
   /** The zones of the driver, the node's own first; default one. */
   readonly zones?: readonly string[];
-  /** Most volumes that can be published to the node; default 39. */
+  /** Most volumes that can be published to the node; default as many as the provider of the driver's name allows: 39 unless it is one of the eight. */
   readonly maxVolumes?: number;
   /** Room for volumes in each zone, in bytes; default as much as anyone may want. */
   readonly capacityBytes?: bigint;
@@ -55,13 +60,15 @@ export async function startStandaloneDriver(
 ): Promise<Component> {
   const { host } = env;
   const { stateDir, driverName, nodeId, services, zones = ["zone-1"], faults = [] } = options;
-  const caller: CloudCaller = { path: "csi", component: driverName };
-  const node: Instance = {
+  const provider = providerOfDriver(driverName);
+  const caller: CloudCaller = { provider, path: "csi", component: driverName };
+  const node: CloudInstance = {
     instanceId: nodeId,
     nodeName: nodeId,
     zone: zones[0] ?? "zone-1",
     region: "local",
-    attachLimit: options.maxVolumes ?? 39,
+    attachLimit: 39,
+    ...(options.maxVolumes === undefined ? {} : { attachLimits: { [provider]: options.maxVolumes } }),
   };
   await host.makeDirectory(stateDir);
   const { cloud, component } =
@@ -100,7 +107,7 @@ async function ownCloud(
   env: StandaloneDriverEnv,
   options: StandaloneDriverOptions,
   caller: CloudCaller,
-  instances: readonly Instance[],
+  instances: readonly CloudInstance[],
 ): Promise<Cloud> {
   const { stateDir, zones = ["zone-1"], capacityBytes } = options;
   const room = capacityBytes === undefined ? {} : { zoneCapacityBytes: capacityBytes };
@@ -110,7 +117,12 @@ async function ownCloud(
 }
 
 /** The cloud of another process; the node is registered there as soon as that one answers. */
-function joinCloud(env: StandaloneDriverEnv, stateDir: string, caller: CloudCaller, node: Instance): Cloud {
+function joinCloud(
+  env: StandaloneDriverEnv,
+  stateDir: string,
+  caller: CloudCaller,
+  node: CloudInstance,
+): Cloud {
   const cloud = connectDiskCloud(env, `${stateDir}/cloud.sock`, caller);
   const stopped = new AbortController();
   const register = async () => {

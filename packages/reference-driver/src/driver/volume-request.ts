@@ -1,14 +1,12 @@
 /** What a request asks of a volume, as pure functions: its size, where it may be, its settings. */
 import { type CreateVolumeRequest, CsiStatusError, type TopologyRequirement } from "@longshore/csi";
+import type { DriverKind } from "./kinds/driver-kind.ts";
 
 const gibibyte = 1024n ** 3n;
 /** The largest disk of the provider: 64 TiB (io2 Block Express). */
 export const volumeBytesMax = 64n * 1024n ** 4n;
 /** Volumes have whole GiB. */
 export const volumeBytesMin = gibibyte;
-
-/** The driver of EBS makes gp3 volumes unless the request has another type. */
-const defaultType = "gp3";
 
 type Range = { readonly requiredBytes: bigint; readonly limitBytes: bigint } | undefined;
 
@@ -103,10 +101,33 @@ export function mutableReason(parameters: Readonly<Record<string, string>>): str
   return undefined;
 }
 
-/** The disk's type: mutable parameters come first; keys of class parameters may come in any case. */
-export function typeOf(request: Pick<CreateVolumeRequest, "parameters" | "mutableParameters">): string {
-  const ofClass = Object.entries(request.parameters).find(([key]) => key.toLowerCase() === "type")?.[1];
-  return request.mutableParameters.type ?? (ofClass || defaultType);
+/** Parameters of a class by their keys in lower case: keys may come in any. */
+export function lowerCased(parameters: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(parameters).map(([key, value]) => [key.toLowerCase(), value]));
+}
+
+/** @throws CsiStatusError INVALID_ARGUMENT naming a parameter that the driver does not know, where it refuses such */
+export function checkParameters(
+  parameters: Readonly<Record<string, string>>,
+  { parameters: known }: Pick<DriverKind, "parameters">,
+): void {
+  if (known === undefined) return;
+  const unknown = Object.keys(parameters).find(
+    (key) => !key.startsWith(metadataPrefix) && !known.includes(key.toLowerCase()),
+  );
+  if (unknown === undefined) return;
+  throw new CsiStatusError(
+    "INVALID_ARGUMENT",
+    `parameter ${unknown} is not known: remove it from the class; the driver has ${known.join(", ")}`,
+  );
+}
+
+/** The disk's type: mutable parameters come first. */
+export function typeOf(
+  request: Pick<CreateVolumeRequest, "parameters" | "mutableParameters">,
+  { type: { parameter, standard } }: Pick<DriverKind, "type">,
+): string {
+  return request.mutableParameters.type ?? (lowerCased(request.parameters)[parameter] || standard);
 }
 
 /** The settings of the disk besides its type. */

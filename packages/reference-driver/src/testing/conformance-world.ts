@@ -2,12 +2,17 @@
 import type { ConformanceEnv, ConformanceOptions } from "@longshore/conformance";
 import { inProcessCsi } from "@longshore/csi";
 import { SeededRandom, SimulatedHost, VirtualClock } from "@longshore/runtime";
+import { defaultCephUsers } from "../disk-cloud/index.ts";
+import { driverKind } from "../driver/driver-kinds.ts";
 import type { FaultName } from "../driver/faults/index.ts";
 import { createReferenceDriver } from "../driver/reference-driver.ts";
 import { csi, instance, openCloud, testEnv } from "./cloud-fixture.ts";
 
 const socket = "/csi/csi.sock";
 const attachLimit = 8;
+const unlimited: readonly string[] = ["azure-file", "portworx-volume", "rbd"];
+/** With these a node may map images. */
+const ceph = { userID: "admin", userKey: defaultCephUsers.admin ?? "" };
 
 /** A driver under test. */
 export interface ConformanceWorld {
@@ -27,11 +32,14 @@ export async function conformanceWorld(
   const env = testEnv(clock);
   const hub = inProcessCsi({ clock });
   for (const dir of ["/staging", "/target"]) await host.makeDirectory(dir);
+  const kind = driverKind(driverName);
+  // Few enough to fill a node with; a provider without a limit has none here either.
+  const limits = unlimited.includes(kind.provider) ? {} : { attachLimits: { [kind.provider]: attachLimit } };
   const start = async () => {
-    const instances = [1, 2, 3].map((n) => ({ ...instance(n, attachLimit), zone: instance(1).zone }));
+    const instances = [1, 2, 3].map((n) => ({ ...instance(n), ...limits, zone: instance(1).zone }));
     const service = await openCloud(host, "/cloud", { env, instances });
     const services = createReferenceDriver(
-      { ...env, host, cloud: service.forCaller(csi) },
+      { ...env, host, cloud: service.forCaller({ ...csi, provider: kind.provider }) },
       { driverName, nodeName: "node-1", services: "both", recordsFile: "/records/r.json", faults },
     );
     await hub.serve(socket, services);
@@ -56,10 +64,15 @@ export async function conformanceWorld(
       endpoint: socket,
       stagingDir: "/staging",
       targetDir: "/target",
-      secondNodeId: instance(2).instanceId,
+      secondNodeId: kind.nodeIdOf({ ...instance(2), zone: instance(1).zone }),
       fillNode: true,
       mutableParameters: { iops: "4000" },
-      secrets: Object.fromEntries(rpcs.map((rpc) => [rpc, { token: `s3cr3t-${rpc}` }])),
+      secrets: Object.fromEntries(
+        rpcs.map((rpc) => [
+          rpc,
+          { token: `s3cr3t-${rpc}`, ...(kind.provider === "rbd" && rpc === "NodeStageVolume" ? ceph : {}) },
+        ]),
+      ),
       restartDriver: async () => {
         hub.crash(socket);
         await service.stop();

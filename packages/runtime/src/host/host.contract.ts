@@ -95,6 +95,25 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await host.readDirectory(dir)).toEqual(["file"]);
       });
 
+      test("the version of a file changes with what it holds, that of a directory with its names", async () => {
+        await host.writeFileAtomic(`${dir}/file`, "one");
+        const versions = async () => [
+          (await host.stat(`${dir}/file`))?.version,
+          (await host.stat(dir))?.version,
+        ];
+        const before = await versions();
+        await host.readFile(`${dir}/file`);
+        expect(await versions()).toEqual(before);
+        await host.appendFileDurable(`${dir}/file`, "two");
+        const appended = await versions();
+        expect(appended[0]).not.toBe(before[0]);
+        expect(appended[1]).toBe(before[1]);
+        await host.writeFileAtomic(`${dir}/other`, "one");
+        const named = await versions();
+        expect(named[0]).toBe(appended[0]);
+        expect(named[1]).not.toBe(appended[1]);
+      });
+
       test("a write into a directory that is not there is ENOENT and leaves nothing", async () => {
         expect(await codeOf(host.writeFileAtomic(`${dir}/no/file`, "x"))).toBe("ENOENT");
         expect(await codeOf(host.appendFileDurable(`${dir}/no/file`, "x"))).toBe("ENOENT");
@@ -216,6 +235,24 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect((await host.stat(`${dir}/t`))?.mode).toBe(0o2770);
       });
 
+      test("a tree whose root is right already is left alone, if that is wanted", async () => {
+        const gid = process.getegid?.() ?? 0;
+        const policy = { onlyOnRootMismatch: true };
+        await host.makeDirectory(`${dir}/t`, 0o700);
+        const modeOf = async (path: string) => (await host.stat(path))?.mode;
+        await host.chownTree(`${dir}/t`, gid, policy);
+        expect(await modeOf(`${dir}/t`)).toBe(0o2770);
+        await host.writeFileAtomic(`${dir}/t/later`, "", { mode: 0o600 });
+        await host.chownTree(`${dir}/t`, gid, policy);
+        expect(await modeOf(`${dir}/t/later`)).toBe(0o600);
+        await host.chownTree(`${dir}/t`, gid);
+        expect(await modeOf(`${dir}/t/later`)).toBe(0o660);
+        // A file has no files below it: it is always looked at itself.
+        await host.writeFileAtomic(`${dir}/f`, "", { mode: 0o600 });
+        await host.chownTree(`${dir}/f`, gid, policy);
+        expect(await modeOf(`${dir}/f`)).toBe(0o660);
+      });
+
       test("a tree that is a link is not given to a group", async () => {
         await host.makeDirectory(`${dir}/elsewhere`, 0o700);
         await host.symlink(`${dir}/elsewhere`, `${dir}/target`);
@@ -297,6 +334,24 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await codeOf(host.format(device, "ext4"))).toBe("EEXIST");
         expect(await codeOf(host.format(device, "nosuchfs"))).toBe("ENODEV");
         expect(await codeOf(host.fileSystemOf(`${dir}/missing`))).toBe("ENOENT");
+      });
+
+      test("a link to a device stands for it", async () => {
+        const { m } = await directories("m");
+        await host.truncateFile(`${dir}/disk`, 16 * megabyte);
+        const device = await host.attachLoop(`${dir}/disk`);
+        const link = `${dir}/by-id`;
+        await host.symlink(device, link);
+        expect(await host.fileSystemOf(link)).toBeUndefined();
+        await host.format(link, "ext4");
+        expect(await codeOf(host.format(link, "ext4"))).toBe("EEXIST");
+        expect(await host.fileSystemOf(device)).toBe("ext4");
+        await host.checkFileSystem(link);
+        await host.growUnmounted(link);
+        await host.mountDevice(link, m, { fsType: "ext4" });
+        expect(await host.listMounts(m)).toMatchObject([{ source: device }]);
+        await host.unmount(m);
+        await host.detachLoop(`${dir}/disk`);
       });
 
       test("data stays with the disk from device to device", async () => {
@@ -622,6 +677,71 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         await host.removeDirectory(target);
         await host.removeDirectory(parent);
         expect(await host.readFile(`${source}/precious`)).toBe("x");
+      });
+
+      test("a file system in memory is empty at first, bounded, and gone with its unmount", async () => {
+        const { m } = await directories("m");
+        const isThere = await host.mountMemory(m, { mode: 0o750, sizeBytes: megabyte });
+        expect(isThere).toBe(host.form !== "unprivileged");
+        expect(await host.isMountPoint(m)).toBe(isThere);
+        if (!isThere) return;
+        expect(await host.listMounts(m)).toMatchObject([{ source: "tmpfs", target: m, fsType: "tmpfs" }]);
+        expect((await host.stat(m))?.mode).toBe(0o750);
+        await host.writeFileAtomic(`${m}/f`, "x");
+        const much = "x".repeat(2 * megabyte);
+        expect(await codeOf(host.writeFileAtomic(`${m}/g`, much))).toBe("ENOSPC");
+        await host.unmount(m);
+        expect(await host.readDirectory(m)).toEqual([]);
+      });
+
+      test("a part of a volume is bound, as a directory or a file", async () => {
+        const { volume } = await directories("volume");
+        await host.makeDirectory(`${volume}/a/b`);
+        await host.writeFileAtomic(`${volume}/a/b/f`, "x");
+        await host.bindSubPath(volume, "a/b", `${dir}/t/0`);
+        await host.bindSubPath(volume, "a//b/./f", `${dir}/t/1`);
+        expect(await host.readFile(`${dir}/t/0/f`)).toBe("x");
+        expect(await host.readFile(`${dir}/t/1`)).toBe("x");
+        expect(await host.isMountPoint(`${dir}/t/0`)).toBe(true);
+        expect(await host.isMountPoint(`${dir}/t/1`)).toBe(true);
+        await host.bindSubPath(volume, "a/b", `${dir}/t/0`);
+        expect(await host.listMounts(`${dir}/t/0`)).toHaveLength(1);
+        await host.bindSubPath(volume, "a/b/f", `${dir}/t/0`);
+        expect(await host.listMounts(`${dir}/t/0`)).toHaveLength(1);
+        expect(await host.readFile(`${dir}/t/0`)).toBe("x");
+      });
+
+      test("missing directories of a part are made with the mode of the volume", async () => {
+        const volume = `${dir}/volume`;
+        await host.makeDirectory(volume, 0o751);
+        await host.bindSubPath(volume, "new/deep", `${dir}/t/0`);
+        expect(await host.stat(`${volume}/new/deep`)).toMatchObject({ kind: "directory", mode: 0o751 });
+        expect((await host.stat(`${volume}/new`))?.mode).toBe(0o751);
+        await host.writeFileAtomic(`${dir}/t/0/f`, "x");
+        expect(await host.readFile(`${volume}/new/deep/f`)).toBe("x");
+      });
+
+      test("links in a part are followed as long as they stay in the volume", async () => {
+        const { volume, outside } = await directories("volume", "outside");
+        await host.makeDirectory(`${volume}/a`);
+        await host.writeFileAtomic(`${volume}/a/f`, "x");
+        await host.symlink("a", `${volume}/inside`);
+        await host.symlink(outside, `${volume}/absolute`);
+        await host.symlink("../outside", `${volume}/relative`);
+        await host.symlink("nowhere", `${volume}/dangling`);
+        await host.symlink("round", `${volume}/round`);
+        await host.bindSubPath(volume, "inside", `${dir}/t`);
+        expect(await host.readFile(`${dir}/t/f`)).toBe("x");
+        const bound = (subPath: string) => codeOf(host.bindSubPath(volume, subPath, `${dir}/u`));
+        expect(await bound("absolute")).toBe("EXDEV");
+        expect(await bound("relative")).toBe("EXDEV");
+        expect(await bound("absolute/new")).toBe("EXDEV");
+        expect(await bound("dangling")).toBe("ENOENT");
+        expect(await bound("round")).toBe("ELOOP");
+        expect(await bound("a/f/below")).toBe("ENOTDIR");
+        for (const path of ["../outside", "/a", "a/../..", "", "."]) expect(await bound(path)).toBe("EINVAL");
+        expect(await host.readDirectory(outside)).toEqual([]);
+        expect(await host.isMountPoint(`${dir}/u`)).toBe(false);
       });
 
       test("a link to a mount point names the same mount", async () => {

@@ -9,7 +9,7 @@
  */
 
 /** What a path is. Links are not followed. */
-export type FileKind = "file" | "directory" | "symlink" | "socket" | "blockDevice" | "other";
+export type FileKind = "file" | "directory" | "symlink" | "socket" | "blockDevice" | "charDevice" | "other";
 
 /** Facts about a path. */
 export interface FileStat {
@@ -20,6 +20,8 @@ export interface FileStat {
   readonly sizeBytes: number;
   /** Identity of the file within the host; changes when the file is created again. */
   readonly inode: string;
+  /** Differs after each change of what a file holds, and of the names in a directory; says nothing by itself. */
+  readonly version: string;
 }
 
 /** One mounted file system or bind mount. */
@@ -75,6 +77,17 @@ export interface DiskBlocks {
   readonly next: number | undefined;
 }
 
+/** How a tree is given to a group. */
+export interface ChownOptions {
+  /** The group may read only. */
+  readonly readOnly?: boolean;
+  /**
+   * Nothing is done where `path` is a directory that has group and bits already. It gets them last, so everything below
+   * it had them once.
+   */
+  readonly onlyOnRootMismatch?: boolean;
+}
+
 /** A program to run; never through a shell. */
 export interface ProgramOptions {
   readonly args: readonly string[];
@@ -118,9 +131,9 @@ export interface Host {
   readFile(path: string): Promise<string | undefined>;
   /**
    * Replaces the file: writes a temporary file in the same directory, syncs and renames it, syncs the directory. Atomic
-   * and durable.
+   * and durable. (Simulated: bytes are kept as UTF-8 text.)
    */
-  writeFileAtomic(path: string, data: string, options?: WriteOptions): Promise<void>;
+  writeFileAtomic(path: string, data: string | Uint8Array, options?: WriteOptions): Promise<void>;
   /** Appends and syncs before it resolves; what a full disk refuses leaves the file as it was. */
   appendFileDurable(path: string, data: string): Promise<void>;
   /** Creates the file if it does not exist, and sets its size (sparse). */
@@ -153,7 +166,7 @@ export interface Host {
    * one; an entry that refuses is skipped too. A host without the right to do so does nothing.
    * Source: docs/behaviour/volume-plugins.md 6.
    */
-  chownTree(path: string, gid: number, options?: { readonly readOnly?: boolean }): Promise<void>;
+  chownTree(path: string, gid: number, options?: ChownOptions): Promise<void>;
   /** Resolves when something in the directory may have changed (a hint), or rejects when `signal` aborts. */
   watchDirectory(path: string, signal: AbortSignal): Promise<void>;
   /** Room in the file system that holds `path`. */
@@ -166,8 +179,25 @@ export interface Host {
     target: string,
     options: { readonly fsType: string; readonly flags?: readonly string[]; readonly readOnly?: boolean },
   ): Promise<void>;
+  /**
+   * Mounts an empty file system in memory on an existing directory; it is gone with its unmount, and when the machine stops.
+   * `sizeBytes`: most that it can hold; default what the machine permits. @returns false: this host has none, and nothing
+   * was mounted (unprivileged)
+   */
+  mountMemory(
+    target: string,
+    options: { readonly mode: number; readonly sizeBytes?: number },
+  ): Promise<boolean>;
   /** Binds an existing path to an existing path of the same kind (directory, or file for a device). */
   bindMount(source: string, target: string, options?: { readonly readOnly?: boolean }): Promise<void>;
+  /**
+   * Binds what is at `subPath` below the directory `root` to `target`, which is made, with its parents, as a directory or file of the same kind.
+   * What is missing at `subPath` is made as directories with the mode of `root`. Links are followed as long as they stay below `root`:
+   * EXDEV for one that leads out of it. What a workload does meanwhile changes nothing: ELOOP for a link that was none before.
+   * Fine when it is bound there already; another mount on `target` is replaced. EINVAL for an absolute `subPath` or one with `..`.
+   * Source: docs/behaviour/pod-volumes.md 9. (Unprivileged: what it is bound to is a link to it.)
+   */
+  bindSubPath(root: string, subPath: string, target: string): Promise<void>;
   /** Unmounts the topmost mount on `target`; EINVAL when nothing is mounted there. */
   unmount(target: string): Promise<void>;
   /** Whether something is mounted at `path`, or where a link at `path` leads; false when nothing is there. */

@@ -11,6 +11,7 @@ import * as fs from "node:fs/promises";
 import { systemClock } from "../clock/system-clock.ts";
 import { KeyedLock } from "../locks/keyed-lock.ts";
 import {
+  type ChownOptions,
   type DiskBlocks,
   type DiskBlocksQuery,
   type DiskCopy,
@@ -30,6 +31,8 @@ import { type MountInfo, mountsBelow, parseMountInfo } from "./mount-info.ts";
 import { chownTree } from "./node-chown-tree.ts";
 import * as files from "./node-files.ts";
 import { runProgram, runTool } from "./node-programs.ts";
+import { openBelow } from "./node-sub-path.ts";
+import { makeSubPathTarget, namesOfSubPath } from "./sub-path-target.ts";
 import { hostStep, isMissing } from "./to-host-error.ts";
 
 /**
@@ -70,7 +73,11 @@ class KernelHost implements Host {
     return files.readText(checkedPath("readFile", path));
   }
 
-  async writeFileAtomic(path: string, data: string, options: { readonly mode?: number } = {}): Promise<void> {
+  async writeFileAtomic(
+    path: string,
+    data: string | Uint8Array,
+    options: { readonly mode?: number } = {},
+  ): Promise<void> {
     await files.writeAtomic(checkedPath("writeFileAtomic", path), data, options.mode ?? 0o600);
   }
 
@@ -132,9 +139,9 @@ class KernelHost implements Host {
     return files.linkTarget(checkedPath("readLink", path));
   }
 
-  async chownTree(path: string, gid: number, options: { readonly readOnly?: boolean } = {}): Promise<void> {
+  async chownTree(path: string, gid: number, options: ChownOptions = {}): Promise<void> {
     const checked = checkedPath("chownTree", path);
-    await chownTree(checked, gid, options.readOnly === true ? 0o440 : 0o660);
+    await chownTree(checked, gid, options);
   }
 
   async watchDirectory(path: string, signal: AbortSignal): Promise<void> {
@@ -163,6 +170,17 @@ class KernelHost implements Host {
     await keepRoomMounted(from);
   }
 
+  async mountMemory(
+    target: string,
+    { mode, sizeBytes }: { readonly mode: number; readonly sizeBytes?: number },
+  ): Promise<boolean> {
+    const to = checkedPath("mountMemory", target);
+    const size = sizeBytes === undefined ? [] : [`size=${sizeBytes}`];
+    const options = [`mode=${mode.toString(8)}`, ...size].join(",");
+    await runTool("mountMemory", target, "mount", ["-t", "tmpfs", "-o", options, "tmpfs", to]);
+    return true;
+  }
+
   async bindMount(
     source: string,
     target: string,
@@ -172,6 +190,29 @@ class KernelHost implements Host {
     const to = checkedPath("bindMount", target);
     const how = options.readOnly === true ? "bind,ro" : "bind";
     await runTool("bindMount", target, "mount", ["-o", how, from, to]);
+  }
+
+  async bindSubPath(root: string, subPath: string, target: string): Promise<void> {
+    const below = checkedPath("bindSubPath", root);
+    const to = checkedPath("bindSubPath", target);
+    const names = namesOfSubPath(subPath);
+    await hostStep("bindSubPath", target, async () => {
+      const { handle } = await openBelow(below, names);
+      try {
+        const stat = await handle.stat({ bigint: true });
+        const inode = `${stat.dev}:${stat.ino}`;
+        const kind = stat.isDirectory() ? "directory" : "file";
+        if (await makeSubPathTarget(this, to, { inode, kind })) return;
+        // What was opened, by its descriptor: no path of the volume is resolved a second time.
+        const opened = `/proc/${process.pid}/fd/${handle.fd}`;
+        await runTool("bindSubPath", target, "mount", ["--no-canonicalize", "--bind", opened, to]);
+        if ((await this.stat(to))?.inode === inode) return;
+        await this.unmount(to);
+        throw new HostError("bindSubPath", target, "ESTALE");
+      } finally {
+        await handle.close();
+      }
+    });
   }
 
   async unmount(target: string): Promise<void> {

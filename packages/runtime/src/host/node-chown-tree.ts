@@ -5,7 +5,8 @@
  */
 import { constants } from "node:fs";
 import * as fs from "node:fs/promises";
-import { HostError } from "./host.ts";
+import { directoryBits, groupBits, isGivenToGroup } from "./group-ownership.ts";
+import { type ChownOptions, HostError } from "./host.ts";
 import { childOf } from "./host-paths.ts";
 import { errnoOf, hostStep } from "./to-host-error.ts";
 
@@ -16,8 +17,14 @@ const byName = process.platform === "linux" ? 0o10000000 : constants.O_RDONLY | 
 const ownFailures: readonly (string | undefined)[] = ["EMFILE", "ENFILE", "ENOMEM"];
 
 /** See `Host.chownTree`. @throws HostError: ELOOP when `path` itself is a link */
-export async function chownTree(path: string, gid: number, bits: number): Promise<void> {
+export async function chownTree(path: string, gid: number, options: ChownOptions): Promise<void> {
+  const bits = groupBits(options);
   await hostStep("chownTree", path, async () => {
+    if (options.onlyOnRootMismatch === true) {
+      const root = await fs.lstat(path);
+      const { mode, gid: group } = root;
+      if (isGivenToGroup({ isDirectory: root.isDirectory(), mode, gid: group }, gid, bits)) return;
+    }
     const isLink = !(await chownEntry(path, gid, bits));
     if (isLink) throw new HostError("chownTree", path, "ELOOP");
   });
@@ -40,7 +47,7 @@ async function chownEntry(path: string, gid: number, bits: number): Promise<bool
     if (stat.isDirectory()) await chownMembers(opened, gid, bits);
     await unlessRefused(async () => {
       await fs.chown(opened, stat.uid, gid);
-      await fs.chmod(opened, (stat.mode & 0o7777) | bits | (stat.isDirectory() ? 0o2110 : 0));
+      await fs.chmod(opened, (stat.mode & 0o7777) | bits | (stat.isDirectory() ? directoryBits : 0));
     });
     return true;
   } finally {

@@ -39,6 +39,8 @@ export async function statFile(operation: string, path: string): Promise<FileSta
         mode: Number(stat.mode & 0o7777n),
         sizeBytes: Number(stat.size),
         inode: `${stat.dev}:${stat.ino}`,
+        // A tool may set a file's time back after it has written; a directory that is only moved keeps its version.
+        version: `${stat.isFile() ? stat.ctimeNs : stat.mtimeNs}`,
       };
     } catch (error) {
       if (isMissing(error)) return undefined;
@@ -53,12 +55,14 @@ function kindOf(stat: {
   isSymbolicLink(): boolean;
   isSocket(): boolean;
   isBlockDevice(): boolean;
+  isCharacterDevice(): boolean;
 }): FileKind {
   if (stat.isFile()) return "file";
   if (stat.isDirectory()) return "directory";
   if (stat.isSymbolicLink()) return "symlink";
   if (stat.isSocket()) return "socket";
-  return stat.isBlockDevice() ? "blockDevice" : "other";
+  if (stat.isBlockDevice()) return "blockDevice";
+  return stat.isCharacterDevice() ? "charDevice" : "other";
 }
 
 /** The file as text; undefined when there is none. */
@@ -74,7 +78,7 @@ export function readText(path: string): Promise<string | undefined> {
 }
 
 /** Writes a new file and renames it over `path`; both are on the disk when it resolves. */
-export function writeAtomic(path: string, data: string, mode: number): Promise<void> {
+export function writeAtomic(path: string, data: string | Uint8Array, mode: number): Promise<void> {
   return hostStep("writeFileAtomic", path, async () => {
     const directory = parentOf(path);
     const temporary = childOf(

@@ -7,6 +7,7 @@ import { KeyedLock } from "../locks/keyed-lock.ts";
 import { HostError } from "./host.ts";
 import { kernelHost } from "./kernel-host.ts";
 import { mountsBelow, parseMountInfo } from "./mount-info.ts";
+import { openBelow } from "./node-sub-path.ts";
 import { codeOfText } from "./to-host-error.ts";
 import { unprivilegedHost } from "./unprivileged-host.ts";
 
@@ -86,6 +87,40 @@ describe("files and links", () => {
     expect((await fs.stat(outside)).mode & 0o7777).toBe(0o700);
     expect((await fs.stat(`${outside}/f`)).mode & 0o7777).toBe(0o600);
   });
+});
+
+describe("a part of a volume", () => {
+  test.runIf(process.platform === "linux")(
+    "a directory that becomes a link all the time leads no part out of the volume",
+    async () => {
+      const [volume, outside] = [`${dir}/volume`, `${dir}/outside`];
+      await fs.mkdir(volume);
+      await fs.mkdir(`${outside}/x`, { recursive: true });
+      const foreign = new Set([(await fs.stat(outside)).ino, (await fs.stat(`${outside}/x`)).ino]);
+      let ended = false;
+      const swap = (async () => {
+        while (!ended) {
+          await fs.mkdir(`${volume}/a/x`, { recursive: true }).catch(() => {});
+          await fs.rm(`${volume}/a`, { recursive: true, force: true }).catch(() => {});
+          await fs.symlink(outside, `${volume}/a`).catch(() => {});
+          await fs.rm(`${volume}/a`, { recursive: true, force: true }).catch(() => {});
+        }
+      })();
+      let opened = 0;
+      for (let i = 0; i < 1000; i++) {
+        const part = await openBelow(volume, ["a", "x", "new"]).catch(() => undefined);
+        if (part === undefined) continue;
+        opened++;
+        expect(foreign).not.toContain((await part.handle.stat()).ino);
+        expect(await fs.readlink(`/proc/self/fd/${part.handle.fd}`)).not.toContain("outside");
+        await part.handle.close();
+      }
+      ended = true;
+      await swap;
+      expect(opened).toBeGreaterThan(0);
+      expect(await fs.readdir(`${outside}/x`)).toEqual([]);
+    },
+  );
 });
 
 describe("leftovers of a crash", () => {

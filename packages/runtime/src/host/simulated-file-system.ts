@@ -13,6 +13,7 @@ export interface DirectoryNode {
   readonly kind: "directory";
   readonly inode: string;
   mode: number;
+  gid: number;
   readonly entries: Map<string, TreeNode>;
   /** Goes up with each change of the entries. */
   version: number;
@@ -31,6 +32,8 @@ export interface FileNode {
   sizeBytes: number;
   /** Bytes that take room though no data is in them yet. */
   allocatedBytes: number;
+  /** Goes up with each change of the data. */
+  version: number;
   /** What is on the disk whose backing file this is. */
   readonly disk: DiskContents;
 }
@@ -96,13 +99,15 @@ export class SimulatedFileSystem {
 
   newDirectory(mode: number): DirectoryNode {
     const watchers = new Set<() => void>();
-    return { kind: "directory", inode: this.#inode(), mode, entries: new Map(), version: 0, watchers };
+    const entries = new Map<string, TreeNode>();
+    return { kind: "directory", inode: this.#inode(), mode, gid: 0, entries, version: 0, watchers };
   }
 
   newFile(mode: number): FileNode {
     const disk: DiskContents = { fileSystem: undefined };
     const inode = this.#inode();
-    return { kind: "file", inode, mode, data: "", dataBytes: 0, sizeBytes: 0, allocatedBytes: 0, disk };
+    const empty = { data: "", dataBytes: 0, sizeBytes: 0, allocatedBytes: 0, version: 0 };
+    return { kind: "file", inode, mode, ...empty, disk };
   }
 
   newLink(target: string): LinkNode {
@@ -187,9 +192,19 @@ export class SimulatedFileSystem {
     const put = (value: typeof before) => {
       this.#usedBytes += roomOf(value) - roomOf(file);
       Object.assign(file, value);
+      file.version++;
     };
     put({ ...next, allocatedBytes });
     this.#record(() => put(before));
+  }
+
+  /** Changes the owning group. */
+  setGroup(node: DirectoryNode, gid: number): void {
+    const before = node.gid;
+    node.gid = gid;
+    this.#record(() => {
+      node.gid = before;
+    });
   }
 
   /** Changes permission bits. */

@@ -156,6 +156,23 @@ describe("devices", () => {
   });
 });
 
+test("a tree of another group, or with too few bits at its root, is given to the group", async () => {
+  const host = new SimulatedHost();
+  await host.makeDirectory("/t");
+  await host.chownTree("/t", 1);
+  for (const [gid, mode] of [
+    [1, 0o600],
+    [2, 0o660],
+  ] as const) {
+    await host.writeFileAtomic("/t/f", "", { mode: 0o600 });
+    await host.chownTree("/t", gid, { onlyOnRootMismatch: true });
+    expect((await host.stat("/t/f"))?.mode).toBe(mode);
+  }
+  await host.makeDirectory("/u", 0o755);
+  await host.chownTree("/u", 0, { readOnly: true, onlyOnRootMismatch: true });
+  expect((await host.stat("/u"))?.mode).toBe(0o2755);
+});
+
 describe("room", () => {
   test("a full file system is ENOSPC, and removing makes room again", async () => {
     const host = new SimulatedHost({ capacityBytes: 10 });

@@ -8,7 +8,9 @@
  *  - After {@link SimulatedHost.losePower} only what was made durable is left; mounts are gone.
  */
 import type { Random } from "../random.ts";
+import { directoryBits, groupBits, isGivenToGroup } from "./group-ownership.ts";
 import {
+  type ChownOptions,
   type DiskBlocks,
   type DiskBlocksQuery,
   type DiskCopy,
@@ -21,10 +23,11 @@ import {
   type ProgramResult,
   type WriteOptions,
 } from "./host.ts";
-import { checkedPath, isAtOrBelow } from "./host-paths.ts";
+import { checkedPath, childOf, isAtOrBelow } from "./host-paths.ts";
 import { SimulatedDisks, type SimulatedLoop } from "./simulated-disks.ts";
 import { type DirectoryNode, type FileNode, SimulatedFileSystem } from "./simulated-file-system.ts";
 import { type Place, type SimulatedMount, SimulatedMounts, type Slot } from "./simulated-mounts.ts";
+import { makeSubPathTarget, namesOfSubPath } from "./sub-path-target.ts";
 import { blocksOfImage, type TreeEntry, treeImage } from "./tree-image.ts";
 
 /** What a simulated host is like. */
@@ -58,6 +61,7 @@ export class SimulatedHost implements Host {
   readonly #rootFileSystem: SimulatedFileSystem;
   #mounts: SimulatedMounts;
   #boots = 1;
+  #memories = 0;
   /** The version of each directory when it was last read, so that no change falls between two looks. */
   readonly #seen = new WeakMap<DirectoryNode, number>();
 
@@ -112,7 +116,8 @@ export class SimulatedHost implements Host {
     const place = this.#find("stat", path, false);
     if (place === undefined) return undefined;
     const { kind, mode, inode } = place.node;
-    return { kind, mode, inode, sizeBytes: this.#sizeOf(place) };
+    const version = "version" in place.node ? `${place.node.version}` : "0";
+    return { kind, mode, inode, version, sizeBytes: this.#sizeOf(place) };
   }
 
   async readFile(path: string): Promise<string | undefined> {
@@ -124,14 +129,14 @@ export class SimulatedHost implements Host {
     return node.data + "\0".repeat(node.sizeBytes - node.dataBytes);
   }
 
-  async writeFileAtomic(path: string, data: string, options: WriteOptions = {}): Promise<void> {
+  async writeFileAtomic(path: string, data: string | Uint8Array, options: WriteOptions = {}): Promise<void> {
     if (this.#lostBefore("writeFileAtomic", path)) return never();
     const slot = this.#writableSlot("writeFileAtomic", path);
     if (slot.node?.kind === "directory") throw new HostError("writeFileAtomic", path, "EISDIR");
     this.#refuseMountPoint("writeFileAtomic", slot);
     const { fileSystem } = slot.mount;
     const file = fileSystem.newFile(options.mode ?? 0o600);
-    fileSystem.setData(path, file, data);
+    fileSystem.setData(path, file, typeof data === "string" ? data : Buffer.from(data).toString("utf8"));
     if (slot.node !== undefined) fileSystem.release(slot.node);
     fileSystem.setEntry(slot.directory, slot.name, file);
     fileSystem.commit();
@@ -243,13 +248,18 @@ export class SimulatedHost implements Host {
     return node?.kind === "symlink" ? node.target : undefined;
   }
 
-  async chownTree(path: string, _gid: number, options: { readonly readOnly?: boolean } = {}): Promise<void> {
+  async chownTree(path: string, gid: number, options: ChownOptions = {}): Promise<void> {
     if (this.#lostBefore("chownTree", path)) return never();
     const place = this.#find("chownTree", path, false);
     if (place === undefined) throw new HostError("chownTree", path, "ENOENT");
     if (place.node.kind === "symlink") throw new HostError("chownTree", path, "ELOOP");
     if (place.mount.readOnly) return;
-    chownNode(place.mount.fileSystem, place.node, options.readOnly === true ? 0o440 : 0o660);
+    const bits = groupBits(options);
+    if (options.onlyOnRootMismatch === true && place.node.kind === "directory") {
+      if (isGivenToGroup({ isDirectory: true, mode: place.node.mode, gid: place.node.gid }, gid, bits))
+        return;
+    }
+    chownNode(place.mount.fileSystem, place.node, gid, bits);
   }
 
   watchDirectory(path: string, signal: AbortSignal): Promise<void> {
@@ -318,6 +328,28 @@ export class SimulatedHost implements Host {
     });
   }
 
+  async mountMemory(
+    target: string,
+    { mode, sizeBytes = 2 ** 30 }: { readonly mode: number; readonly sizeBytes?: number },
+  ): Promise<boolean> {
+    if (this.#lostBefore("mountMemory", target)) return never();
+    const at = this.#existing("mountMemory", target);
+    if (at.node.kind !== "directory") throw new HostError("mountMemory", target, "ENOTDIR");
+    const fileSystem = new SimulatedFileSystem(`${this.name}-memory-${++this.#memories}`, "tmpfs", sizeBytes);
+    fileSystem.root.mode = mode;
+    this.#mounts.add({
+      parent: at.mount,
+      mountPoint: at.node,
+      fileSystem,
+      root: fileSystem.root,
+      source: "tmpfs",
+      target: at.path,
+      readOnly: false,
+      release: () => {},
+    });
+    return true;
+  }
+
   async bindMount(
     source: string,
     target: string,
@@ -342,6 +374,15 @@ export class SimulatedHost implements Host {
       readOnly,
       release: loop === undefined ? () => {} : this.disks.use(this.name, fileSystem, readOnly, loop.path),
     });
+  }
+
+  async bindSubPath(root: string, subPath: string, target: string): Promise<void> {
+    if (this.#lostBefore("bindSubPath", target)) return never();
+    const { path, node } = this.#below(this.#existing("bindSubPath", root), namesOfSubPath(subPath));
+    const kind = node.kind === "directory" ? "directory" : "file";
+    if (!(await makeSubPathTarget(this, target, { inode: node.inode, kind }))) {
+      await this.bindMount(path, target);
+    }
   }
 
   async unmount(target: string): Promise<void> {
@@ -501,7 +542,8 @@ export class SimulatedHost implements Host {
       root: this.disks.devices.root,
       source: "devtmpfs",
       target: "/dev",
-      readOnly: true,
+      // Links to devices are made in it, as udev makes them; it has no room for data.
+      readOnly: false,
       release: () => {},
     });
     return mounts;
@@ -570,6 +612,19 @@ export class SimulatedHost implements Host {
     mount.fileSystem.setEntry(directory, name, mount.fileSystem.newDirectory(mode));
   }
 
+  /** What is at these names below the place; missing directories are made. */
+  #below(root: Place, names: readonly string[]): Place {
+    let at = root;
+    for (const name of names) {
+      const path = childOf(at.path, name);
+      if (at.node.kind !== "directory") throw new HostError("bindSubPath", path, "ENOTDIR");
+      if (this.#find("bindSubPath", path, false) === undefined) this.#makeDirectory(path, root.node.mode);
+      at = this.#existing("bindSubPath", path);
+      if (!isAtOrBelow(at.path, root.path)) throw new HostError("bindSubPath", path, "EXDEV");
+    }
+    return at;
+  }
+
   #loopOf(operation: string, device: string): SimulatedLoop {
     const node = this.#existing(operation, device).node;
     const loop = node.kind === "blockDevice" ? this.disks.byDevice(node.path) : undefined;
@@ -595,13 +650,14 @@ function cut(text: string, sizeBytes: number): string {
 }
 
 /** Children before their directory, so that an interrupted walk is seen and done again. */
-function chownNode(fileSystem: SimulatedFileSystem, node: Place["node"], bits: number): void {
+function chownNode(fileSystem: SimulatedFileSystem, node: Place["node"], gid: number, bits: number): void {
   if (node.kind === "directory") {
     for (const name of [...node.entries.keys()].sort()) {
       const child = node.entries.get(name);
-      if (child !== undefined) chownNode(fileSystem, child, bits);
+      if (child !== undefined) chownNode(fileSystem, child, gid, bits);
     }
-    fileSystem.setMode(node, node.mode | bits | 0o2110);
+    fileSystem.setGroup(node, gid);
+    fileSystem.setMode(node, node.mode | bits | directoryBits);
   } else if (node.kind === "file") {
     fileSystem.setMode(node, node.mode | bits);
   }

@@ -7,6 +7,7 @@
 import * as fs from "node:fs/promises";
 import { KeyedLock } from "../locks/keyed-lock.ts";
 import {
+  type ChownOptions,
   type DiskBlocks,
   type DiskBlocksQuery,
   type DiskCopy,
@@ -21,6 +22,8 @@ import { checkedPath, isAtOrBelow } from "./host-paths.ts";
 import { chownTree } from "./node-chown-tree.ts";
 import * as files from "./node-files.ts";
 import { runProgram } from "./node-programs.ts";
+import { openBelow } from "./node-sub-path.ts";
+import { makeSubPathTarget, namesOfSubPath } from "./sub-path-target.ts";
 import { hostStep, isMissing } from "./to-host-error.ts";
 import { blocksOfImage } from "./tree-image.ts";
 import * as devices from "./unprivileged-devices.ts";
@@ -50,7 +53,11 @@ class UnprivilegedHost implements Host {
     return files.readText(checkedPath("readFile", path));
   }
 
-  async writeFileAtomic(path: string, data: string, options: { readonly mode?: number } = {}): Promise<void> {
+  async writeFileAtomic(
+    path: string,
+    data: string | Uint8Array,
+    options: { readonly mode?: number } = {},
+  ): Promise<void> {
     const checked = await this.#writable("writeFileAtomic", path);
     await this.#refuseMountPoint("writeFileAtomic", checked);
     await files.writeAtomic(checked, data, options.mode ?? 0o600);
@@ -131,12 +138,12 @@ class UnprivilegedHost implements Host {
     return (await this.#isStandIn("readLink", checked)) ? undefined : files.linkTarget(checked);
   }
 
-  async chownTree(path: string, gid: number, options: { readonly readOnly?: boolean } = {}): Promise<void> {
+  async chownTree(path: string, gid: number, options: ChownOptions = {}): Promise<void> {
     const checked = checkedPath("chownTree", path);
     // Only a link that stands in for a mount is followed.
     const isMount = await this.#isStandIn("chownTree", checked);
     const real = isMount ? await hostStep("chownTree", path, () => fs.realpath(checked)) : checked;
-    await chownTree(real, gid, options.readOnly === true ? 0o440 : 0o660);
+    await chownTree(real, gid, options);
   }
 
   async watchDirectory(path: string, signal: AbortSignal): Promise<void> {
@@ -167,6 +174,11 @@ class UnprivilegedHost implements Host {
     });
   }
 
+  async mountMemory(target: string): Promise<boolean> {
+    checkedPath("mountMemory", target);
+    return false;
+  }
+
   async bindMount(
     source: string,
     target: string,
@@ -190,6 +202,23 @@ class UnprivilegedHost implements Host {
       // A device bound to a file is a raw block volume: what can be written there is the backing file.
       const link = isDevice ? (devices.backingFileOf(real) ?? real) : real;
       await this.#mount("bindMount", target, { source: isWhole ? device : real, fsType, readOnly, link });
+    });
+  }
+
+  async bindSubPath(root: string, subPath: string, target: string): Promise<void> {
+    const below = checkedPath("bindSubPath", root);
+    const to = checkedPath("bindSubPath", target);
+    const names = namesOfSubPath(subPath);
+    await hostStep("bindSubPath", target, async () => {
+      const { handle, path } = await openBelow(below, names);
+      try {
+        const stat = await handle.stat({ bigint: true });
+        const kind = stat.isDirectory() ? "directory" : "file";
+        if (await makeSubPathTarget(this, to, { inode: `${stat.dev}:${stat.ino}`, kind })) return;
+        await this.bindMount(path, to);
+      } finally {
+        await handle.close();
+      }
     });
   }
 
@@ -283,7 +312,9 @@ class UnprivilegedHost implements Host {
 
   async fileSystemOf(device: string): Promise<string | undefined> {
     const checked = checkedPath("fileSystemOf", device);
-    return hostStep("fileSystemOf", device, () => devices.fileSystemType("fileSystemOf", checked));
+    return hostStep("fileSystemOf", device, async () =>
+      devices.fileSystemType("fileSystemOf", await fs.realpath(checked)),
+    );
   }
 
   async checkFileSystem(device: string): Promise<boolean> {
@@ -295,10 +326,11 @@ class UnprivilegedHost implements Host {
     const checked = checkedPath("format", device);
     if (!fileSystemTypes.has(fsType)) throw new HostError("format", device, "ENODEV");
     await hostStep("format", device, async () => {
-      if ((await devices.fileSystemType("format", checked)) !== undefined) {
+      const source = await fs.realpath(checked);
+      if ((await devices.fileSystemType("format", source)) !== undefined) {
         throw new HostError("format", device, "EEXIST");
       }
-      await devices.makeFileSystem(checked, fsType);
+      await devices.makeFileSystem(source, fsType);
     });
   }
 
@@ -306,9 +338,10 @@ class UnprivilegedHost implements Host {
     const checked = checkedPath("growFileSystem", device);
     const mounted = checkedPath("growFileSystem", mountPath);
     await hostStep("growFileSystem", device, async () => {
-      const fsType = await devices.fileSystemType("growFileSystem", checked);
+      const source = await fs.realpath(checked);
+      const fsType = await devices.fileSystemType("growFileSystem", source);
       const real = await fs.realpath(mounted);
-      if (fsType === undefined || !isAtOrBelow(real, devices.filesOf(checked))) {
+      if (fsType === undefined || !isAtOrBelow(real, devices.filesOf(source))) {
         throw new HostError("growFileSystem", device, "EINVAL");
       }
     });
@@ -317,7 +350,7 @@ class UnprivilegedHost implements Host {
   async growUnmounted(device: string): Promise<void> {
     const checked = checkedPath("growUnmounted", device);
     await hostStep("growUnmounted", device, async () => {
-      if ((await devices.fileSystemType("growUnmounted", checked)) === undefined) {
+      if ((await devices.fileSystemType("growUnmounted", await fs.realpath(checked))) === undefined) {
         throw new HostError("growUnmounted", device, "EINVAL");
       }
     });

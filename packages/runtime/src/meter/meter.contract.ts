@@ -35,6 +35,17 @@ export function meterContract(form: string, make: () => MeterUnderTest): void {
       expect(await value("seconds", { op: "a" })).toBe(2);
     });
 
+    test("what is gone has no value any more", async () => {
+      const { meter, value } = make();
+      const gauge = meter.gauge("used", { help: "Used.", labels: ["claim"] });
+      gauge.set(5, { claim: "a" });
+      gauge.set(6, { claim: "b" });
+      gauge.remove({ claim: "a" });
+      gauge.remove({ claim: "c" });
+      expect(await value("used", { claim: "a" })).toBe(0);
+      expect(await value("used", { claim: "b" })).toBe(6);
+    });
+
     test("the same name is the same metric, and of one kind", async () => {
       const { meter, value } = make();
       meter.counter("same", { help: "Same." }).add(1);

@@ -12,6 +12,8 @@ export interface Counter {
 export interface Gauge {
   /** The value from now on. @throws Error for an undeclared label */
   set(value: number, labels?: MetricLabels): void;
+  /** What these labels name is gone: they have no value any more; fine when they had none. */
+  remove(labels: MetricLabels): void;
 }
 /** Counts observations in buckets. */
 export interface Histogram {
@@ -47,6 +49,6 @@ export interface Meter {
 /** Measures nothing. */
 export const noMeter: Meter = {
   counter: () => ({ add() {} }),
-  gauge: () => ({ set() {} }),
+  gauge: () => ({ set() {}, remove() {} }),
   histogram: () => ({ observe() {} }),
 };

@@ -42,7 +42,10 @@ export function createMeter(): PrometheusMeter {
     },
     gauge(name, options) {
       const metric = once(name, "gauge", () => new prometheus.Gauge(describe(name, options)));
-      return { set: (value, labels = {}) => metric.set(labels, value) };
+      return {
+        set: (value, labels = {}) => metric.set(labels, value),
+        remove: (labels) => metric.remove(labels),
+      };
     },
     histogram(name, options) {
       const buckets = options.buckets === undefined ? {} : { buckets: [...options.buckets] };

@@ -43,7 +43,10 @@ export function recordingMeter(): RecordingMeter {
     },
     gauge(name, options) {
       const key = declare(name, "gauge", options);
-      return { set: (value, labels = {}) => void values.set(key(labels), value) };
+      return {
+        set: (value, labels = {}) => void values.set(key(labels), value),
+        remove: (labels) => void values.delete(key(labels)),
+      };
     },
     histogram(name, options) {
       const key = declare(name, "histogram", options);

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { specOfPersistentVolume, specOfVolume } from "../framework/volume-spec.ts";
 import {
   createMigratedPluginManager,
+  registeredInTreePlugins,
   SpecTranslationError,
-  withoutCompletedPlugins,
 } from "./migrated-plugin-manager.ts";
 import { gateDependencyWarnings, volumeGates, withForcedMigration } from "./volume-gates.ts";
 
@@ -17,7 +17,10 @@ const ebsPV = (volumeID: string) =>
 describe("gates", () => {
   it("have the defaults of 1.20: the master switch on, every plugin off", () => {
     const { values } = gates({});
-    expect(Object.keys(values).filter((name) => values[name])).toEqual(["CSIMigration"]);
+    expect(Object.keys(values).filter((name) => values[name])).toEqual([
+      "CSIMigration",
+      "HonorPVReclaimPolicy",
+    ]);
   });
 
   it("exist for every plugin that can be translated", () => {
@@ -55,7 +58,7 @@ describe("decisions", () => {
     expect(migration.isMigrationEnabledForPlugin(ebs)).toBe(enabled);
     expect(migration.isMigrationCompleteForPlugin(ebs)).toBe(complete);
     expect(migration.isMigratable(ebsPV("vol-1"))).toBe(enabled);
-    expect(withoutCompletedPlugins([{ pluginName: ebs }], migration)).toHaveLength(complete ? 0 : 1);
+    expect(registeredInTreePlugins([{ pluginName: ebs }], migration)).toHaveLength(complete ? 0 : 1);
   });
 
   it("knows nothing of driver names, CSI volumes and sources without a plugin", () => {

@@ -3,6 +3,7 @@
 export {
   createMigratedPluginManager,
   type MigratedPluginManager,
+  registeredInTreePlugins,
   SpecTranslationError,
 } from "./migrated-plugin-manager.ts";
-export { gateDependencyWarnings, volumeGates } from "./volume-gates.ts";
+export { gateDependencyWarnings, volumeGates, volumeGatesFor } from "./volume-gates.ts";

@@ -11,7 +11,7 @@ import {
   translateInTreePVToCSI,
 } from "@longshore/translation";
 import { specName, type VolumeSpec } from "../framework/volume-spec.ts";
-import { gatesOfPlugin } from "./volume-gates.ts";
+import { gatesOfPlugin, unregisterGateOf } from "./volume-gates.ts";
 
 /** A spec that should be CSI's cannot be translated; the volume stays untouched until it can. */
 export class SpecTranslationError extends Error {
@@ -28,6 +28,8 @@ export interface MigratedPluginManager {
   isMigrationEnabledForPlugin(inTreePluginName: string): boolean;
   /** Enabled, and the plugin's in-tree code is off. */
   isMigrationCompleteForPlugin(inTreePluginName: string): boolean;
+  /** False where the plugin's in-tree code is off, complete or unregistered. True for what is not an in-tree plugin that can migrate. */
+  isInTreePluginRegistered(inTreePluginName: string): boolean;
   /** Whether the gates assign this volume to CSI. A spec whose source is CSI already is never migratable. */
   isMigratable(spec: VolumeSpec): boolean;
   /** The in-tree plugin of the spec if it is one that can migrate, whatever the gates say. */
@@ -44,11 +46,16 @@ export function createMigratedPluginManager(gates: FeatureGates): MigratedPlugin
     const own = gatesOfPlugin(name);
     return own !== undefined && gates.enabled(globalMigrationGate) && gates.enabled(own.gate);
   };
+  const complete = (name: string): boolean => {
+    const own = gatesOfPlugin(name);
+    return own !== undefined && enabled(name) && gates.enabled(own.completeGate);
+  };
   return {
     isMigrationEnabledForPlugin: enabled,
-    isMigrationCompleteForPlugin(name) {
+    isMigrationCompleteForPlugin: complete,
+    isInTreePluginRegistered(name) {
       const own = gatesOfPlugin(name);
-      return own !== undefined && enabled(name) && gates.enabled(own.completeGate);
+      return own === undefined || !(complete(name) || gates.enabled(unregisterGateOf(own)));
     },
     isMigratable(spec) {
       const name = inTreePluginOf(spec);
@@ -88,12 +95,12 @@ export function translateInTreeSpecToCSI(spec: VolumeSpec, podNamespace: string)
 }
 
 /**
- * The plugins without those whose in-tree code is switched off: they are not even registered.
+ * The plugins without those whose in-tree code is switched off: they are not even initialised.
  * Source: docs/behaviour/volume-plugins.md 7.3.
  */
-export function withoutCompletedPlugins<P extends { readonly pluginName: string }>(
+export function registeredInTreePlugins<P extends { readonly pluginName: string }>(
   plugins: readonly P[],
-  migration: MigratedPluginManager,
+  migration: Pick<MigratedPluginManager, "isInTreePluginRegistered">,
 ): readonly P[] {
-  return plugins.filter((plugin) => !migration.isMigrationCompleteForPlugin(plugin.pluginName));
+  return plugins.filter(({ pluginName }) => migration.isInTreePluginRegistered(pluginName));
 }

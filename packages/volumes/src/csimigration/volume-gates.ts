@@ -1,37 +1,87 @@
 /**
  * The feature gates of the volume subsystem and which of them belong to which in-tree plugin.
- * Defaults and stages are those of Kubernetes 1.20 (docs/behaviour/migration-controllers.md D1); the two
- * plugins that joined later start as alpha, off.
+ * Source: docs/behaviour/migration-controllers.md D1.
  */
-import type { FeatureGateSpec, FeatureGates } from "@longshore/runtime";
+import { FeatureGateError, type FeatureGateSpec, type FeatureGates } from "@longshore/runtime";
 import { globalMigrationGate, type MigrationGates, migrationGates } from "@longshore/translation";
 
-const off = (stage: FeatureGateSpec["stage"]): FeatureGateSpec => ({ default: false, stage });
+/** The minor versions of Kubernetes 1 at which a gate has changed; left out: it never has. */
+interface GateHistory {
+  readonly beta?: number;
+  readonly onByDefault?: number;
+  readonly ga?: number;
+  readonly locked?: number;
+  readonly deprecated?: number;
+  /** From here on there is no such gate, and it has its last value for good. */
+  readonly removed?: number;
+}
 
-/** Registry for `featureGates()`. */
-export const volumeGates: Readonly<Record<string, FeatureGateSpec>> = {
-  CSIMigration: { default: true, stage: "beta" },
-  CSIMigrationAWS: off("beta"),
-  CSIMigrationAWSComplete: off("alpha"),
-  CSIMigrationGCE: off("beta"),
-  CSIMigrationGCEComplete: off("alpha"),
-  CSIMigrationAzureDisk: off("beta"),
-  CSIMigrationAzureDiskComplete: off("alpha"),
-  CSIMigrationAzureFile: off("alpha"),
-  CSIMigrationAzureFileComplete: off("alpha"),
-  CSIMigrationOpenStack: off("beta"),
-  CSIMigrationOpenStackComplete: off("alpha"),
-  CSIMigrationvSphere: off("beta"),
-  CSIMigrationvSphereComplete: off("beta"),
-  CSIMigrationPortworx: off("alpha"),
-  CSIMigrationPortworxComplete: off("alpha"),
-  CSIMigrationRBD: off("alpha"),
-  CSIMigrationRBDComplete: off("alpha"),
+const history: Readonly<Record<string, GateHistory>> = {
+  CSIMigration: { beta: 17, onByDefault: 17, ga: 25, locked: 25, removed: 27 },
+  CSIMigrationAWS: { beta: 17, onByDefault: 23, ga: 25, locked: 25, removed: 27 },
+  CSIMigrationGCE: { beta: 17, onByDefault: 23, ga: 25, locked: 25, removed: 28 },
+  CSIMigrationAzureDisk: { beta: 19, onByDefault: 23, ga: 24, locked: 25, removed: 27 },
+  CSIMigrationAzureFile: { beta: 21, onByDefault: 24, ga: 26, locked: 27, removed: 30 },
+  CSIMigrationOpenStack: { beta: 18, onByDefault: 21, ga: 24, locked: 24, removed: 26 },
+  CSIMigrationvSphere: { beta: 19, onByDefault: 25, ga: 26, locked: 27, removed: 29 },
+  CSIMigrationPortworx: { beta: 25, onByDefault: 31, ga: 33, locked: 33, removed: 36 },
+  CSIMigrationRBD: { deprecated: 28, removed: 31 },
+  ...Object.fromEntries(migrationGates.map(({ completeGate }) => [completeGate, { removed: 21 }])),
+  CSIMigrationvSphereComplete: { beta: 19, removed: 22 },
+  ...Object.fromEntries(migrationGates.map((gates) => [unregisterGateOf(gates), { removed: 31 }])),
+  // These two joined later, and have Complete gates in Longshore alone.
+  CSIMigrationPortworxComplete: {},
+  CSIMigrationRBDComplete: {},
+  InTreePluginPortworxUnregister: { removed: 36 },
+  // Kubernetes has it on from 1.31 on, Longshore for each version: without it a disk outlives its volume.
+  HonorPVReclaimPolicy: { beta: 0, onByDefault: 0, ga: 33, locked: 33 },
 };
+
+/** The version whose gates Longshore has where none is asked for. */
+const ownMinor = 20;
+
+/** Registry for `featureGates()`: stages and defaults of Kubernetes 1.20, and what came later as alpha, off. */
+export const volumeGates: Readonly<Record<string, FeatureGateSpec>> = gatesAt(ownMinor);
+
+/**
+ * The registry with stages and defaults of a Kubernetes version, e.g. `1.25`. It always has every gate: one that this version
+ * does not have yet is alpha and off, one that it no longer has is locked to its last value.
+ *
+ * @throws FeatureGateError for text that is not a version
+ */
+export function volumeGatesFor(version: string): Readonly<Record<string, FeatureGateSpec>> {
+  const minor = /^v?1\.(\d{1,3})(\.|$)/.exec(version)?.[1];
+  if (minor === undefined) throw new FeatureGateError(`Kubernetes version "${version}": write 1.<minor>`);
+  return gatesAt(Number(minor));
+}
+
+function gatesAt(minor: number): Readonly<Record<string, FeatureGateSpec>> {
+  return Object.fromEntries(Object.entries(history).map(([name, gate]) => [name, gateAt(gate, minor)]));
+}
+
+function gateAt(gate: GateHistory, minor: number): FeatureGateSpec {
+  const has = (since: number | undefined): boolean => since !== undefined && minor >= since;
+  return {
+    default: has(gate.onByDefault),
+    stage: stageAt(gate, has),
+    ...((has(gate.locked) || has(gate.removed)) && { locked: true }),
+  };
+}
+
+function stageAt(gate: GateHistory, has: (since: number | undefined) => boolean): FeatureGateSpec["stage"] {
+  if (has(gate.deprecated)) return "deprecated";
+  if (has(gate.ga)) return "GA";
+  return has(gate.beta) ? "beta" : "alpha";
+}
 
 /** The gates of an in-tree plugin, or undefined for a plugin that cannot migrate. */
 export function gatesOfPlugin(inTreePluginName: string): MigrationGates | undefined {
   return migrationGates.find((gates) => gates.inTreeName === inTreePluginName);
+}
+
+/** The gate that takes an in-tree plugin away whether it migrates or not, e.g. `InTreePluginAWSUnregister`. */
+export function unregisterGateOf({ gate }: Pick<MigrationGates, "gate">): string {
+  return `InTreePlugin${gate.slice(globalMigrationGate.length)}Unregister`;
 }
 
 /**

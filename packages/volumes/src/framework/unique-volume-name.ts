@@ -15,10 +15,13 @@ export class UniqueNameError extends Error {
  * devices, else from the pod.
  */
 export function uniqueVolumeName(plugin: VolumePlugin, spec: VolumeSpec, podUID: string): UniqueVolumeName {
-  if (isAttachable(plugin) || isDeviceMountable(plugin)) {
-    return uniqueNameOf(plugin.pluginName, plugin.getVolumeName(spec));
-  }
+  if (isSharedByPods(plugin, spec)) return uniqueNameOf(plugin.pluginName, plugin.getVolumeName(spec));
   return uniqueNameOf(plugin.pluginName, `${podUID}-${specName(spec)}`);
+}
+
+/** Whether several pods of a node can have the volume: an inline CSI volume is made for its pod. */
+export function isSharedByPods(plugin: VolumePlugin, spec: VolumeSpec): boolean {
+  return (isAttachable(plugin) || isDeviceMountable(plugin)) && spec.volume?.csi == null;
 }
 
 /** Joins the two halves of a unique name. */

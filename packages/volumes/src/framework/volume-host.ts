@@ -1,6 +1,8 @@
 /** What a volume plugin is given of its surroundings. Source: docs/behaviour/volume-plugins.md 3. */
 import type { CSIDriver, CSINode, KubeClient, Stored, VolumeAttachment } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
+import type { PodSources } from "./pod-sources.ts";
+import type { PodTokens } from "./pod-tokens.ts";
 
 /** Common to all hosts. */
 export interface VolumeHost extends RuntimeEnv {
@@ -21,6 +23,10 @@ export interface KubeletVolumeHost {
   /** Where the providers' names of devices are; default `/dev`. */
   readonly deviceDir?: string;
   readonly host: Host;
+  /** What volumes are made from besides disks; set while the node agent runs. */
+  readonly sources?: PodSources;
+  /** Left out: drivers that ask for tokens are not served. */
+  readonly tokens?: PodTokens;
   /** Blocks NodeReady with this reason while not undefined. */
   setKubeletError(reason: string | undefined): void;
 }
@@ -44,6 +50,8 @@ export const kubeletPaths = {
   /** The directory of a pod's devices of one plugin; in it each volume has a link of its name. */
   podDeviceDir: (root: string, podUID: string, pluginName: string) =>
     `${root}/pods/${podUID}/volumeDevices/${escapeQualifiedName(pluginName)}`,
+  podSubPathsDir: (root: string, podUID: string, volumeName: string) =>
+    `${root}/pods/${podUID}/volume-subpaths/${volumeName}`,
   registrationDir: (root: string) => `${root}/plugins_registry`,
   csiSocket: (root: string, driverName: string) => `${root}/plugins/${driverName}/csi.sock`,
 } as const;

@@ -6,6 +6,8 @@
  * (docs/behaviour/volume-plugins.md 7.2); nothing in here knows of migration.
  */
 import { errorChain } from "@longshore/runtime";
+import type { DynamicPluginProber, PluginEvent } from "./dynamic-plugin-prober.ts";
+import { isProbedPluginName, isQualifiedPluginName } from "./plugin-name.ts";
 import type { VolumeHost } from "./volume-host.ts";
 import {
   type AttachableVolumePlugin,
@@ -42,14 +44,25 @@ export interface VolumePluginManager {
   findProvisionablePluginByName(name: string): ProvisionableVolumePlugin;
   findDeletablePluginBySpec(spec: VolumeSpec): DeletableVolumePlugin;
   findDeletablePluginByName(name: string): DeletableVolumePlugin;
-  findExpandablePluginBySpec(spec: VolumeSpec): ExpandableVolumePlugin | undefined;
+  findExpandablePluginBySpec(spec: VolumeSpec): VolumeExpander | undefined;
 }
 
-/** Initialises the plugins and returns their manager. A plugin that fails is left out and reported. */
+/** What the expand controller needs of a plugin. */
+export type VolumeExpander = Pick<
+  ExpandableVolumePlugin,
+  "pluginName" | "expandVolumeDevice" | "requiresFSResize"
+>;
+
+/**
+ * Initialises the plugins and returns their manager. A plugin that fails is left out and reported; without its prober, when
+ * that fails, the others work nevertheless. Each lookup first takes over what the prober has found.
+ */
 export async function createVolumePluginManager(
   host: VolumeHost,
   plugins: readonly VolumePlugin[],
+  prober?: DynamicPluginProber,
 ): Promise<VolumePluginManager> {
+  const working = await initialised(host, prober);
   const byName = new Map<string, VolumePlugin>();
   const loadErrors: Error[] = [];
   for (const plugin of plugins) {
@@ -58,7 +71,21 @@ export async function createVolumePluginManager(
     loadErrors.push(error);
     host.logger.error("volume plugin not loaded", { plugin: plugin.pluginName, error: errorChain(error) });
   }
-  return new Manager(byName, loadErrors);
+  return new Manager(host, byName, loadErrors, working);
+}
+
+/** The prober, or undefined when there is none or it cannot begin. */
+async function initialised(
+  host: VolumeHost,
+  prober: DynamicPluginProber | undefined,
+): Promise<DynamicPluginProber | undefined> {
+  try {
+    await prober?.init(host);
+    return prober;
+  } catch (error) {
+    host.logger.error("dynamic plugins are not looked for", { error: errorChain(error) });
+    return undefined;
+  }
 }
 
 async function load(
@@ -82,22 +109,51 @@ async function load(
   return undefined;
 }
 
-/** A DNS subdomain, one slash, and a name of letters, digits, `-`, `_` and `.`. */
-function isQualifiedPluginName(name: string): boolean {
-  return /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/.test(name);
-}
-
 class Manager implements VolumePluginManager {
+  readonly #host: VolumeHost;
   readonly #byName: ReadonlyMap<string, VolumePlugin>;
+  readonly #prober: DynamicPluginProber | undefined;
+  readonly #probed = new Map<string, VolumePlugin>();
   readonly loadErrors: readonly Error[];
 
-  constructor(byName: ReadonlyMap<string, VolumePlugin>, loadErrors: readonly Error[]) {
+  constructor(
+    host: VolumeHost,
+    byName: ReadonlyMap<string, VolumePlugin>,
+    loadErrors: readonly Error[],
+    prober: DynamicPluginProber | undefined,
+  ) {
+    this.#host = host;
     this.#byName = byName;
+    this.#prober = prober;
     this.loadErrors = loadErrors;
   }
 
   get plugins(): readonly VolumePlugin[] {
-    return [...this.#byName.values()];
+    this.#refreshProbed();
+    return [...this.#byName.values(), ...this.#probed.values()];
+  }
+
+  /** Takes over what the prober has found. A probe that fails leaves the plugins as they are. */
+  #refreshProbed(): void {
+    let events: readonly PluginEvent[] = [];
+    try {
+      events = this.#prober?.probe() ?? [];
+    } catch (error) {
+      this.#host.logger.warn("the probe for plugins failed: those known before are used", {
+        error: errorChain(error),
+      });
+    }
+    for (const event of events) this.#apply(event);
+  }
+
+  #apply(event: PluginEvent): void {
+    if (event.op === "remove") this.#probed.delete(event.pluginName);
+    else if (isProbedPluginName(event.plugin.pluginName)) {
+      this.#probed.set(event.plugin.pluginName, event.plugin);
+    } else {
+      const plugin = event.plugin.pluginName;
+      this.#host.logger.error("volume plugin not loaded: its name is invalid", { plugin });
+    }
   }
 
   findPluginBySpec(spec: VolumeSpec | undefined): VolumePlugin {
@@ -105,19 +161,16 @@ class Manager implements VolumePluginManager {
       throw new PluginLookupError("Could not find plugin because volume spec is nil");
     }
     const matches = this.plugins.filter((plugin) => plugin.canSupport(spec));
-    const [match] = matches;
-    if (match === undefined) throw new PluginLookupError("no volume plugin matched");
-    if (matches.length > 1) {
-      const names = matches.map((plugin) => plugin.pluginName).join(",");
-      throw new PluginLookupError(`multiple volume plugins matched: ${names}`);
-    }
-    return match;
+    return theOnly(matches, "no volume plugin matched");
   }
 
   findPluginByName(name: string): VolumePlugin {
-    const plugin = this.#byName.get(name);
-    if (plugin === undefined) throw new PluginLookupError(`no volume plugin matched name: ${name}`);
-    return plugin;
+    this.#refreshProbed();
+    const matches = [this.#byName.get(name), this.#probed.get(name)];
+    return theOnly(
+      matches.filter((plugin) => plugin !== undefined),
+      `no volume plugin matched name: ${name}`,
+    );
   }
 
   async findAttachablePluginBySpec(spec: VolumeSpec): Promise<AttachableVolumePlugin | undefined> {
@@ -149,10 +202,39 @@ class Manager implements VolumePluginManager {
     return deletable(this.findPluginByName(name));
   }
 
-  findExpandablePluginBySpec(spec: VolumeSpec): ExpandableVolumePlugin | undefined {
-    const plugin = this.findPluginBySpec(spec);
+  findExpandablePluginBySpec(spec: VolumeSpec): VolumeExpander | undefined {
+    let plugin: VolumePlugin;
+    try {
+      plugin = this.findPluginBySpec(spec);
+    } catch (error) {
+      const driver = kubeletExpandablePluginName(spec);
+      if (driver === undefined) throw error;
+      return leftToNode(driver);
+    }
     return isExpandable(plugin) ? plugin : undefined;
   }
+}
+
+function theOnly(matches: readonly VolumePlugin[], none: string): VolumePlugin {
+  const [match] = matches;
+  if (match === undefined) throw new PluginLookupError(none);
+  if (matches.length === 1) return match;
+  const names = matches.map((plugin) => plugin.pluginName).join(",");
+  throw new PluginLookupError(`multiple volume plugins matched: ${names}`);
+}
+
+/** The driver of a Flexvolume, which a node can expand without a driver on the controller. */
+function kubeletExpandablePluginName({ volume, persistentVolume }: VolumeSpec): string | undefined {
+  return (volume?.flexVolume ?? persistentVolume?.spec?.flexVolume)?.driver;
+}
+
+/** The controller has nothing to do: the node grows it. */
+function leftToNode(pluginName: string): VolumeExpander {
+  return {
+    pluginName,
+    expandVolumeDevice: async (_spec, newSizeBytes) => newSizeBytes,
+    requiresFSResize: () => true,
+  };
 }
 
 function deletable(plugin: VolumePlugin): DeletableVolumePlugin {

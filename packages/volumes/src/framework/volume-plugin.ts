@@ -32,6 +32,8 @@ export interface VolumePlugin {
   constructVolumeSpec(volumeName: string, mountPath: string): Promise<VolumeSpec>;
   /** Whether the `mountOptions` of a StorageClass may be given to its volumes. */
   supportsMountOption(): boolean;
+  /** Whether the volume is set up again when labels or annotations of its pod change; left out: none is. */
+  requiresRemount?(spec: VolumeSpec): boolean;
 }
 
 /** Has volumes that are attached to a node before it mounts them. */
@@ -101,6 +103,8 @@ export interface NodeExpandOptions {
   readonly path: string;
   readonly phase: "staged" | "published";
   readonly newSizeBytes: bigint;
+  /** What the claim has had so far; undefined: unknown. */
+  readonly oldSizeBytes?: bigint;
 }
 
 /** Grows what is on a volume, once the volume itself has grown. */
@@ -178,8 +182,12 @@ export interface Deleter {
 export interface MounterArgs {
   /** The group that the volume's files are given to, by its number. */
   readonly fsGroup?: number;
-  /** As the pod has it; no plugin here reads it: they change the group at every mount. */
+  /** `OnRootMismatch`: not where the volume's root is the group's already. Default `Always`: at every mount. */
   readonly fsGroupChangePolicy?: "OnRootMismatch" | "Always";
+  /** The SELinux label under which the pod's containers see the files, `user:role:type:level`. */
+  readonly seLinuxLabel?: string;
+  /** It is mounted for the pod already, for certain: whatever fails now takes nothing back. */
+  readonly isMounted?: boolean;
 }
 
 /**
@@ -198,6 +206,11 @@ export interface Mounter {
    * error says that nothing was mounted. The outermost error counts, so these are never wrapped.
    */
   setUp(args: MounterArgs, signal: AbortSignal): Promise<void>;
+  /**
+   * After {@link setUp} has succeeded: in how many milliseconds the mounted volume is to be set up again; undefined:
+   * never. Left out by plugins whose volumes stay as they were mounted.
+   */
+  setUpAgainMs?(): number | undefined;
 }
 
 /**
@@ -219,6 +232,7 @@ export interface DeviceMounter {
    * Mounts at `deviceMountPath`. Idempotent. A device that holds a file system is never formatted.
    *
    * @param devicePath what {@link Attacher.waitForAttach} returned; empty for a volume that is not attached
+   * @param args those of the first pod that is to use it
    * @throws as {@link Mounter.setUp}
    */
   mountDevice(
@@ -226,6 +240,7 @@ export interface DeviceMounter {
     devicePath: string,
     deviceMountPath: string,
     signal: AbortSignal,
+    args?: MounterArgs,
   ): Promise<void>;
 }
 
@@ -246,8 +261,9 @@ export interface Attacher extends DeviceMounter {
    * driver needs no attach). Has no deadline of its own.
    *
    * @param devicePath what the controller has reported in the Node's `status.volumesAttached`
+   * @param pod that waits for the volume: the secret of an inline volume is in its namespace
    */
-  waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal): Promise<string>;
+  waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal, pod?: Pod): Promise<string>;
 }
 
 /** Attaches by calls to the provider. */
@@ -316,12 +332,56 @@ export interface BlockVolumePlugin extends VolumePlugin {
   constructBlockVolumeSpec(podUID: string, volumeName: string, mapPath: string): Promise<VolumeSpec>;
 }
 
+/** A volume that the plugin has mounted, or has as a device, for the whole node. */
+export interface GlobalMount {
+  /** Good for unmounting only. */
+  readonly spec: VolumeSpec;
+  /** Of a block volume its directory of mappings. */
+  readonly deviceMountPath: string;
+}
+
+/** Can say what it has mounted for the whole node, so that an agent that starts finds what no pod has any more. */
+export interface GlobalMountsVolumePlugin extends DeviceMountableVolumePlugin {
+  /** From what lies on disk alone. */
+  listGlobalMounts(): Promise<readonly GlobalMount[]>;
+}
+
 /** Says how many of its volumes a node can have. */
 export interface VolumePluginWithAttachLimits extends VolumePlugin {
-  /** Limits by resource name, e.g. `attachable-volumes-gce-pd`. @throws when the node is not one of the plugin's provider */
+  /** Limits by resource name, e.g. `attachable-volumes-gce-pd`. @throws when the node belongs to another provider */
   getVolumeLimits(node: { readonly instanceType: string }): Readonly<Record<string, number>>;
   /** The resource name that the volume counts against. */
   volumeLimitKey(spec: VolumeSpec): string;
+}
+
+/** Room in a mounted volume, and whether it is well. */
+export interface VolumeStats {
+  readonly bytes?: VolumeUsage;
+  /** Of a file system that has a number of them. */
+  readonly inodes?: VolumeUsage;
+  /** Undefined: nothing says so. */
+  readonly condition?: { readonly abnormal: boolean; readonly message: string };
+}
+
+/** How much there is of something. */
+export interface VolumeUsage {
+  readonly total: number;
+  readonly available: number;
+  readonly used: number;
+}
+
+/** Asks something else than the mounted file system how much room a volume has. */
+export interface VolumePluginWithStats extends VolumePlugin {
+  /**
+   * @param where the mount, and the global one (empty: none)
+   * @returns undefined when nothing knows
+   */
+  getVolumeStats(
+    spec: VolumeSpec,
+    pod: Pod,
+    where: { readonly path: string; readonly deviceMountPath: string },
+    signal: AbortSignal,
+  ): Promise<VolumeStats | undefined>;
 }
 
 const has = (plugin: VolumePlugin, method: string): boolean =>
@@ -346,9 +406,14 @@ export const isNodeExpandable = (p: VolumePlugin): p is NodeExpandableVolumePlug
 /** Whether the plugin has block volumes. */
 export const isBlockVolumePlugin = (p: VolumePlugin): p is BlockVolumePlugin =>
   has(p, "newBlockVolumeMapper");
+/** Whether the plugin can list what it has mounted for the whole node. */
+export const listsGlobalMounts = (p: VolumePlugin): p is GlobalMountsVolumePlugin =>
+  has(p, "listGlobalMounts");
 /** Whether the plugin says how many of its volumes a node can have. */
 export const hasAttachLimits = (p: VolumePlugin): p is VolumePluginWithAttachLimits =>
   has(p, "getVolumeLimits");
+/** Whether the plugin says itself how much room its volumes have. */
+export const hasVolumeStats = (p: VolumePlugin): p is VolumePluginWithStats => has(p, "getVolumeStats");
 /** Whether the plugin can list what its provider has attached. */
 export const listsAttachments = (p: VolumePlugin): p is AttachmentListingVolumePlugin =>
   has(p, "listAttachments");

@@ -1,9 +1,8 @@
 /** Volumes that pods get as devices. Source: docs/behaviour/node-agent.md 7.4, 7.5 and docs/behaviour/csi-plugin.md 10. */
-import { CsiStatusError } from "@longshore/csi";
+import { CsiStatusError, NodeServiceCapability_RPC_Type } from "@longshore/csi";
 import { type PersistentVolume, type Pod, resources, type Stored } from "@longshore/kube";
 import { type Host, HostError } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import { inTreeDevices } from "./testing/in-tree-devices.ts";
 import { csiOn, inUse } from "./testing/migrated-node.ts";
 import {
   csiName,
@@ -34,6 +33,9 @@ async function blockNode(
 }
 
 const testDriverOf = (options: Parameters<typeof testDriver>[1]) => (host: Host) => testDriver(host, options);
+
+const claimOf = (world: NodeWorld) =>
+  world.kube.get(resources.persistentVolumeClaims, { namespace: "default", name: "claim-vol-1" }, world);
 
 /** The same with the volume mapped for pod `p`. */
 async function nodeWithDevice() {
@@ -69,7 +71,9 @@ describe("a CSI block volume", () => {
     expect(world.driver.calls.slice(1)).toEqual(["NodeStageVolume vol-1", "NodePublishVolume vol-1"]);
     expect(await world.mounts()).toEqual([published(uid, "vol-1"), mapped(uid, "vol-1")].sort());
     expect(agent.volumes.mountedVolumes(uid)).toEqual(
-      new Map([["data-vol-1", { path: `${rootDir}/${link(uid, "vol-1")}`, readOnly: false }]]),
+      new Map([
+        ["data-vol-1", { path: `${rootDir}/${link(uid, "vol-1")}`, readOnly: false, volumeName: "pv-vol-1" }],
+      ]),
     );
     expect(await world.host.readLink(`${rootDir}/${link(uid, "vol-1")}`)).toBe(
       `${rootDir}/${mapped(uid, "vol-1")}`,
@@ -304,9 +308,12 @@ describe("a device of a driver", () => {
   });
 
   it("grows before a pod gets it, where the claim says that it is smaller than the volume", async () => {
-    const { world, agent } = await blockNode(testDriverOf({ expands: true }), {
-      capacity: { storage: "2Mi" },
-    });
+    const { world, agent } = await blockNode(
+      testDriverOf({ rpcs: [NodeServiceCapability_RPC_Type.EXPAND_VOLUME] }),
+      {
+        capacity: { storage: "2Mi" },
+      },
+    );
     const ref = { namespace: "default", name: "claim-vol-1" };
     const body = { status: { capacity: { storage: "1Mi" } } };
     const patch = { type: "merge" as const, body };
@@ -327,6 +334,38 @@ describe("a device of a driver", () => {
     });
     const claim = await world.kube.get(resources.persistentVolumeClaims, ref, world);
     expect(claim?.status?.capacity).toEqual({ storage: "2Mi" });
+    await agent.stop();
+  });
+
+  it("grows while a pod has it, without a new mapping", async () => {
+    const { world, agent } = await blockNode(
+      testDriverOf({ rpcs: [NodeServiceCapability_RPC_Type.EXPAND_VOLUME] }),
+    );
+    await world.attachCsi("vol-1");
+    const pod = await world.blockPod("p", ["vol-1"]);
+    await mappedFor(world, agent, pod);
+    await world.growVolume("vol-1");
+    await world.until("grown", async () => (await claimOf(world))?.status?.capacity?.storage === "2Mi");
+    expect(world.driver.calls.slice(1)).toEqual([
+      "NodeStageVolume vol-1",
+      "NodePublishVolume vol-1",
+      "NodeExpandVolume vol-1",
+    ]);
+    expect(world.driver.lastExpand).toEqual({
+      volumePath: `${rootDir}/${published(pod.metadata.uid, "vol-1")}`,
+      stagingPath: `${rootDir}/${devices}/staging/pv-vol-1`,
+      isBlock: true,
+    });
+    expect(await world.eventReasons()).toContain("Pod FileSystemResizeSuccessful");
+    await agent.stop();
+  });
+
+  it("leaves no directory of a pod that is gone", async () => {
+    const { world, agent, pod } = await nodeWithDevice();
+    await world.deletePod("p");
+    await everythingGone(world);
+    const directory = `${rootDir}/pods/${pod.metadata.uid}`;
+    await world.until("removed", async () => (await world.host.stat(directory)) === undefined);
     await agent.stop();
   });
 
@@ -351,7 +390,6 @@ describe("an in-tree block volume", () => {
 
   async function inTreeNode(): Promise<{ world: NodeWorld; agent: RunningAgent }> {
     const world = await NodeWorld.create();
-    world.inTreePlugin = () => inTreeDevices(world.host, rootDir);
     await world.volume("vol-1", { ...ebsSource("vol-1"), volumeMode: "Block" });
     return { world, agent: world.start() };
   }
@@ -363,13 +401,13 @@ describe("an in-tree block volume", () => {
     const pod = await world.blockPod("p", ["vol-1"]);
     const { uid } = pod.metadata;
     await mappedFor(world, agent, pod);
-    expect(await world.mounts()).toEqual([`${maps}/vol-1/${uid}`]);
+    expect(await world.mounts()).toEqual([`${maps}/aws/us-east-1a/vol-1/${uid}`]);
     expect(await world.host.fileSystemOf("/dev/loop0")).toBeUndefined();
     await world.deletePod("p");
     await world.until("gone", () => agent.volumes.podVolumesGone(uid));
     await world.until("not in use", async () => (await inUse(world)).length === 0);
     expect(await world.mounts()).toEqual([]);
-    expect(await world.host.readDirectory(`${rootDir}/${maps}`)).toEqual([]);
+    expect(await world.host.readDirectory(`${rootDir}/${maps}/aws/us-east-1a`)).toEqual([]);
     await agent.stop();
   });
 
@@ -436,13 +474,12 @@ describe("an in-tree block volume", () => {
   });
 
   it("is refused by a plugin without block volumes", async () => {
-    const { world } = await inTreeNode();
-    const { newBlockVolumeMapper: _, ...plugin } = inTreeDevices(world.host, rootDir);
-    world.inTreePlugin = () => plugin;
+    const world = await NodeWorld.create();
+    await world.volume("vol-1", { hostPath: { path: "/data" }, volumeMode: "Block" });
     const agent = world.start();
     const pod = await world.blockPod("p", ["vol-1"]);
     const wait = world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
-    await expect(wait).rejects.toThrow("plugin kubernetes.io/aws-ebs has no block volumes");
+    await expect(wait).rejects.toThrow("plugin kubernetes.io/host-path has no block volumes");
     await agent.stop();
   });
 });

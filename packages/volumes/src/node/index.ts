@@ -7,4 +7,5 @@ export {
   type NodeVolumesStatus,
   startNodeVolumes,
 } from "./node-volumes.ts";
+export { SubPathError, type SubPathUse } from "./volume-manager/sub-paths.ts";
 export { MountTimeoutError, PodVolumesError } from "./volume-manager/wait-for-volumes.ts";

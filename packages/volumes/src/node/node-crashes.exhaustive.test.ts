@@ -6,7 +6,6 @@
 import { lostReply } from "@longshore/csi";
 import { KubeTransportError } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
-import { inTreeDevices } from "./testing/in-tree-devices.ts";
 import { NodeWorld, type RunningAgent, rootDir } from "./testing/node-world.ts";
 import { StandInController } from "./testing/stand-in-controller.ts";
 
@@ -37,7 +36,6 @@ async function crossing(
   fault: Fault | undefined,
 ): Promise<readonly string[]> {
   const world = await NodeWorld.create();
-  world.inTreePlugin = () => inTreeDevices(world.host, rootDir);
   const end = new AbortController();
   const controller = new StandInController(world);
   controller.start(end.signal);

@@ -26,6 +26,9 @@ import {
   TaskGroup,
 } from "@longshore/runtime";
 import { uncertainVolumesOf } from "@longshore/storage";
+import type { DynamicPluginProber } from "../framework/dynamic-plugin-prober.ts";
+import type { PodSources } from "../framework/pod-sources.ts";
+import type { PodTokens } from "../framework/pod-tokens.ts";
 import type { ContainerRuntime } from "../framework/ports.ts";
 import type { VolumeHost } from "../framework/volume-host.ts";
 import type { VolumePlugin } from "../framework/volume-plugin.ts";
@@ -37,6 +40,11 @@ import { NodeMigration } from "./migration/node-migration.ts";
 import { PathsInForce } from "./migration/paths-in-force.ts";
 import { csiRegistrationHandler } from "./registration/csi-registration-handler.ts";
 import { startPluginRegistration } from "./registration/plugin-registration.ts";
+import { NodePodSources } from "./sources/node-pod-sources.ts";
+import { VolumeStatsCollector } from "./stats/volume-stats.ts";
+import type { PodVolumeStats } from "./stats/volume-stats-summary.ts";
+import { createServiceAccountTokens, type ServiceAccountTokens } from "./tokens/service-account-tokens.ts";
+import { type SubPathUse, subPathError } from "./volume-manager/sub-paths.ts";
 import { VolumeManager } from "./volume-manager/volume-manager.ts";
 
 /** The seams of the node agent's volume side. */
@@ -56,6 +64,8 @@ export interface NodeVolumesOptions {
   readonly gates: FeatureGates;
   /** The volume plugins of this node, not initialised. */
   readonly plugins: readonly VolumePlugin[];
+  /** Finds plugins that come and go; it is this node's alone, and stopped with it. */
+  readonly prober?: DynamicPluginProber;
   /** Called (never re-entrantly) when `status()` may have changed, so that the shell can post it at once. */
   readonly onStatusChanged?: () => void;
 }
@@ -65,6 +75,8 @@ export interface MountedVolume {
   /** Where it is mounted on the node. */
   readonly path: string;
   readonly readOnly: boolean;
+  /** Name of the volume's directory in the pod: that of the PersistentVolume, or the pod's own name of an inline volume. */
+  readonly volumeName: string;
 }
 
 /** What the shell writes into the Node's status. */
@@ -92,10 +104,17 @@ export interface NodeVolumes extends Component {
   waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal): Promise<void>;
   /** Volumes of the pod that are certainly mounted, by the names in the pod's spec. */
   mountedVolumes(podUID: string): ReadonlyMap<string, MountedVolume>;
+  /**
+   * Binds a part of a mounted volume for one mount of a container; returns where the node has it. Idempotent. It goes with
+   * the volume. @throws SubPathError
+   */
+  bindSubPath(podUID: string, use: SubPathUse): Promise<string>;
   /** True once nothing of the pod's volumes is mounted or may be mounted on this node. */
   podVolumesGone(podUID: string): boolean;
   /** What is to be posted in the Node's status, as of now. */
   status(): NodeVolumesStatus;
+  /** Room and health of mounted volumes by pod, as measured in the last minute: for the summary API. */
+  volumeStats(): readonly PodVolumeStats[];
   /** `status().volumesInUse`. */
   volumesInUse(): readonly string[] | undefined;
   /** To be called with the list that the Node's status holds, after each successful write or read of it. */
@@ -121,11 +140,14 @@ class RunningNodeVolumes implements NodeVolumes {
   readonly #events: EventRecorder;
   readonly #node: Informer<Node>;
   readonly #csiNode: CsiNodeWriter;
+  readonly #tokens: ServiceAccountTokens;
+  readonly #sources: NodePodSources;
   readonly #paths: PathsInForce;
   readonly #migration: NodeMigration;
   readonly #parts: Component[];
   readonly #manager: Promise<VolumeManager | undefined>;
   #running: VolumeManager | undefined;
+  #stats: VolumeStatsCollector | undefined;
   #pods: readonly Stored<Pod>[] | undefined;
   #reported: readonly string[] | undefined;
   #pluginError: string | undefined;
@@ -139,12 +161,16 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#events = createEventRecorder(env, { component: "kubelet", host: nodeName });
     this.#node = startInformer(env, resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
     this.#csiNode = new CsiNodeWriter(env, nodeName);
+    this.#tokens = createServiceAccountTokens(env);
+    this.#sources = new NodePodSources({ ...env, tokens: this.#tokens }, (volume, podUID) =>
+      this.#running?.remount(volume, podUID),
+    );
     const onChange = () => this.#statusChanged();
     this.#paths = new PathsInForce(options.gates);
     const { rootDir } = options;
     const parts = { paths: this.#paths, csiNode: this.#csiNode, events: this.#events };
     this.#migration = new NodeMigration({ ...env, nodeName, rootDir, ...parts, onChange });
-    this.#parts = [this.#migration, this.#events, this.#node];
+    this.#parts = [this.#migration, this.#events, this.#node, this.#sources];
     this.#manager = this.#start();
   }
 
@@ -152,8 +178,9 @@ class RunningNodeVolumes implements NodeVolumes {
     const env = this.#env;
     const { nodeName, rootDir } = this.#options;
     const plugins = await createVolumePluginManager(
-      volumeHostOf(env, this.#options, this),
+      volumeHostOf(env, this.#options, this, { sources: this.#sources, tokens: this.#tokens }),
       this.#options.plugins,
+      this.#options.prober,
     );
     if (this.#tasks.signal.aborted) return undefined;
     const csiPlugin: object | undefined = plugins.plugins.find(hasCsiDrivers);
@@ -165,11 +192,19 @@ class RunningNodeVolumes implements NodeVolumes {
         paths: this.#paths,
         events: this.#events,
         csiDrivers,
+        onVolumeForgotten: (uniqueName) => this.#sources.release(uniqueName),
         cachedNode: () => this.#node.get(nodeName),
       },
       { nodeName, rootDir, onChange: () => this.#statusChanged() },
     );
     this.#running = manager;
+    const volumeUse = (uniqueName: string) => manager.volumeUse(uniqueName);
+    const stats = new VolumeStatsCollector({ ...env, events: this.#events, volumeUse });
+    this.#stats = stats;
+    this.#parts.push(stats);
+    manager.onVolumeChange(({ uniqueName }) => {
+      if (uniqueName !== undefined) stats.wake(uniqueName);
+    });
     this.#migration.follow(manager);
     this.#parts.push(manager);
     const onNode = (before: Node | undefined, after: Node) => {
@@ -198,6 +233,8 @@ class RunningNodeVolumes implements NodeVolumes {
 
   async stop(): Promise<void> {
     await this.#tasks.stop();
+    // The start may wait for its drivers.
+    await this.#options.prober?.stop();
     // The start adds parts until it has ended.
     await this.#manager.catch(() => {});
     await stopAll(this.#parts.splice(0));
@@ -218,6 +255,11 @@ class RunningNodeVolumes implements NodeVolumes {
     return this.#running?.mountedVolumes(podUID) ?? new Map();
   }
 
+  async bindSubPath(podUID: string, use: SubPathUse): Promise<string> {
+    if (this.#running === undefined) throw subPathError(use, "the volume is not mounted");
+    return this.#running.bindSubPath(podUID, use);
+  }
+
   podVolumesGone(podUID: string): boolean {
     return this.#running?.podVolumesGone(podUID) ?? false;
   }
@@ -232,6 +274,10 @@ class RunningNodeVolumes implements NodeVolumes {
 
   volumesInUse(): readonly string[] | undefined {
     return this.#running?.volumesInUse();
+  }
+
+  volumeStats(): readonly PodVolumeStats[] {
+    return this.#stats?.summary() ?? [];
   }
 
   markReportedInUse(names: readonly string[]): void {
@@ -275,6 +321,7 @@ function volumeHostOf(
   env: NodeVolumesEnv,
   { nodeName, rootDir }: NodeVolumesOptions,
   agent: Pick<RunningNodeVolumes, "setKubeletError">,
+  { sources, tokens }: { readonly sources: PodSources; readonly tokens: PodTokens },
 ): VolumeHost {
   return {
     ...env,
@@ -284,6 +331,8 @@ function volumeHostOf(
       nodeName,
       rootDir,
       host: env.host,
+      sources,
+      tokens,
       setKubeletError: (reason) => agent.setKubeletError(reason),
     },
   };

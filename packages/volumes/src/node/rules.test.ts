@@ -1,17 +1,19 @@
 /** The node agent's pure rules, as tables. */
+import { SimulatedHost } from "@longshore/runtime";
 import { migratedPluginsAnnotation, migratedPluginsOf } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
 import { TransientOperationError, UncertainProgressError } from "../framework/node-error-kind.ts";
-import { globalMountPath, volumeIDOfGlobalMount } from "../plugins/aws-ebs/ebs-global-mount.ts";
-import { fsGroupApplies } from "../plugins/csi/csi-mounter.ts";
+import { awsEbs } from "../plugins/aws-ebs/aws-ebs-plugin.ts";
+import { fsGroupApplies } from "../plugins/csi/csi-mount-facts.ts";
 import { parseVolData } from "../plugins/csi/vol-data.ts";
+import { globalMountPath, volumeNameOfGlobalMount } from "../plugins/disk/global-directories.ts";
 import { withDriver } from "./csi-node/decide-csi-node-step.ts";
 import { installOnNode, nodeIDAnnotation, uninstallFromNode } from "./csi-node/decide-node-info-step.ts";
 import { withMigratedPlugins } from "./csi-node/migrated-plugins.ts";
 import { decideMigration, type MigrationFacts } from "./migration/migration-step.ts";
 import { highestSupportedVersion, isLowerVersion } from "./registration/csi-versions.ts";
 import { ActualState, type MountState } from "./volume-manager/actual-state.ts";
-import { usedPluginVolumes } from "./volume-manager/pods/pod-volume-spec.ts";
+import { usedVolumes } from "./volume-manager/pods/pod-volume-spec.ts";
 import { ReportedInUse } from "./volume-manager/reported-in-use.ts";
 
 describe("migrated-plugins annotation", () => {
@@ -171,12 +173,13 @@ describe("what is reported in use", () => {
 describe("small parts", () => {
   it.each(["vol-1", "aws://us-east-1a/vol-1", "aws:///vol-1"])(
     "the global mount of %s leads back to it",
-    (id) => {
-      expect(volumeIDOfGlobalMount("/r", globalMountPath("/r", id))).toBe(id);
+    async (id) => {
+      const path = globalMountPath("/r", awsEbs, id);
+      expect(await volumeNameOfGlobalMount(new SimulatedHost(), "/r", awsEbs, path)).toBe(id);
     },
   );
   it.each(["../../etc", "a/../b", ""])("a volume id %j cannot leave the directory", (id) => {
-    expect(() => globalMountPath("/r", id)).toThrow(/expected vol-/);
+    expect(() => globalMountPath("/r", awsEbs, id)).toThrow(/expected vol-/);
   });
   it.each(["", "{", "null", "[]", '{"volumeHandle":"v"}', '{"volumeHandle":1,"driverName":"d"}'])(
     "vol_data.json with %j is refused, by name",
@@ -206,7 +209,7 @@ describe("small parts", () => {
   ])("fsGroup with $policy, readOnly $readOnly, fsType $fsType, $accessModes: $applies", (c) => {
     expect(fsGroupApplies(c.policy, c)).toBe(c.applies);
   });
-  it("only volumes that containers use and plugins provide count", () => {
+  it("only volumes that containers use count", () => {
     const pod = {
       spec: {
         containers: [
@@ -227,6 +230,6 @@ describe("small parts", () => {
         ],
       },
     };
-    expect(usedPluginVolumes(pod).map(({ name }) => name)).toEqual(["a", "b"]);
+    expect(usedVolumes(pod).map(({ name }) => name)).toEqual(["a", "b", "tmp"]);
   });
 });

@@ -28,13 +28,14 @@ import {
   sharedInformers,
   trackWrites,
 } from "@longshore/kube";
-import { backoffMs, type Component, type FeatureGates, TaskGroup } from "@longshore/runtime";
+import { abortable, backoffMs, type Component, type FeatureGates, TaskGroup } from "@longshore/runtime";
 import {
   createMigratedPluginManager,
   type MigratedPluginManager,
-  withoutCompletedPlugins,
+  registeredInTreePlugins,
 } from "../../csimigration/migrated-plugin-manager.ts";
 import { gateDependencyWarnings, withForcedMigration } from "../../csimigration/volume-gates.ts";
+import type { DynamicPluginProber } from "../../framework/dynamic-plugin-prober.ts";
 import { operationBackoff } from "../../framework/operation-backoff.ts";
 import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import {
@@ -71,6 +72,8 @@ import {
 export interface AttachDetachEnv extends ControllerEnv {
   /** The volume plugins, not initialised; those of clouds are bound to this controller as their caller. */
   readonly plugins: readonly VolumePlugin[];
+  /** Finds plugins that come and go; it is this controller's alone, and stopped with it. */
+  readonly prober?: DynamicPluginProber;
 }
 
 /** How the controller runs. */
@@ -117,6 +120,7 @@ class AttachDetachController implements Component {
     this.#informers = env.informers ?? sharedInformers(env);
     this.#env = trackWrites(env, this.#informers);
     if (env.informers === undefined) this.#cleanup.push(this.#informers);
+    if (env.prober !== undefined) this.#cleanup.push(env.prober);
     this.#caches = startCaches(this.#informers);
   }
 
@@ -212,7 +216,7 @@ class AttachDetachController implements Component {
   }
 
   async #createPlugins(migration: MigratedPluginManager): Promise<VolumePluginManager> {
-    const { clock, random, logger, meter, kube, plugins } = this.#env;
+    const { clock, random, logger, meter, kube, plugins, prober } = this.#env;
     const host = {
       clock,
       random,
@@ -225,7 +229,8 @@ class AttachDetachController implements Component {
         volumeAttachment: (name: string) => this.#caches.attachments.get(name),
       },
     };
-    return createVolumePluginManager(host, withoutCompletedPlugins(plugins, migration));
+    const creating = createVolumePluginManager(host, registeredInTreePlugins(plugins, migration), prober);
+    return abortable(creating, this.#tasks.signal);
   }
 
   /** The pod is pending until it is decided; its end may be what a detach has waited for. */

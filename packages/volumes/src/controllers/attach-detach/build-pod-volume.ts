@@ -42,6 +42,12 @@ export function claimOfPodVolume(pod: Pod, volume: Volume): ClaimRef | undefined
   return undefined;
 }
 
+/** Whether the claim was made for an ephemeral volume of the pod: only then its data is the pod's. */
+export function isClaimForPod(claim: PersistentVolumeClaim, pod: Pod): boolean {
+  const owner = claim.metadata?.ownerReferences?.find(({ controller }) => controller === true);
+  return owner !== undefined && owner.uid === pod.metadata?.uid;
+}
+
 /** Builds the spec of one volume of a pod, untranslated. */
 export function buildPodVolume(pod: Pod, volume: Volume, lookup: VolumeLookup): BuiltVolume {
   const claim = claimOfPodVolume(pod, volume);
@@ -56,6 +62,10 @@ export function buildPodVolume(pod: Pod, volume: Volume, lookup: VolumeLookup): 
   const pvc = lookup.claim(claim.namespace, claim.name);
   if (pvc === undefined) return unbuildable(`PVC ${label} does not exist`, undefined);
   const pvName = pvc.spec?.volumeName ?? "";
+  if (volume.ephemeral != null && !isClaimForPod(pvc, pod)) {
+    const reason = `PVC ${label} was not created for pod "${pod.metadata?.name}" (pod is not the owner)`;
+    return unbuildable(reason, pvName);
+  }
   if (pvc.status?.phase !== "Bound" || pvName === "") {
     return unbuildable(`PVC ${label} has non-bound phase (${pvc.status?.phase ?? ""}) or no volume`, pvName);
   }

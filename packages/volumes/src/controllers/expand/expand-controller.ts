@@ -14,11 +14,12 @@ import {
   resources,
   startController,
 } from "@longshore/kube";
-import type { Component, FeatureGates } from "@longshore/runtime";
+import { abortable, type Component, type FeatureGates } from "@longshore/runtime";
 import {
   createMigratedPluginManager,
-  withoutCompletedPlugins,
+  registeredInTreePlugins,
 } from "../../csimigration/migrated-plugin-manager.ts";
+import type { DynamicPluginProber } from "../../framework/dynamic-plugin-prober.ts";
 import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import { createVolumePluginManager } from "../../framework/volume-plugin-manager.ts";
 import { controllerVolumeHost } from "../controller-volume-host.ts";
@@ -29,6 +30,8 @@ import { type ExpandContext, observeClaim } from "./observe-claim.ts";
 /** The seams of the controller. */
 export interface ExpandEnv extends ControllerEnv {
   readonly plugins: readonly VolumePlugin[];
+  /** Finds plugins that come and go; it is this controller's alone, and stopped with it. */
+  readonly prober?: DynamicPluginProber;
 }
 
 /** How the controller runs. */
@@ -40,10 +43,12 @@ export interface ExpandOptions {
 export function startExpandController(given: ExpandEnv, options: ExpandOptions): Component {
   const { scope, env } = controllerScope(given, "expand controller");
   const claims = env.informers.of(resources.persistentVolumeClaims);
-  scope.spawn(async () => {
+  if (env.prober !== undefined) scope.own(env.prober);
+  scope.spawn(async (signal) => {
     const migration = createMigratedPluginManager(options.gates);
-    const completed = withoutCompletedPlugins(env.plugins, migration);
-    const plugins = await createVolumePluginManager(controllerVolumeHost(env), completed);
+    const registered = registeredInTreePlugins(env.plugins, migration);
+    const creating = createVolumePluginManager(controllerVolumeHost(env), registered, env.prober);
+    const plugins = await abortable(creating, signal);
     scope.own(...startWorking({ env, claims, plugins, migration }));
   });
   return scope;

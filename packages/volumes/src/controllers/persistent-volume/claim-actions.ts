@@ -1,6 +1,7 @@
 /** The actions of the claims controller, one for each step. Source: docs/behaviour/controllers.md B3, B4, B6. */
 import {
   type Actions,
+  isInvalid,
   observeAgain,
   type PersistentVolumeClaim,
   refOf,
@@ -33,6 +34,7 @@ export function claimActions(context: PersistentVolumeContext): ClaimActions {
   return {
     ...bindActions(context),
     ...provisionActions(context),
+    assignClass: assignClass(context),
     confirmClaim: confirmClaim(context),
     async markMigration({ claim }, observed, { signal }) {
       const marked = await kube.update(persistentVolumeClaims, claim, { signal });
@@ -51,6 +53,21 @@ export function claimActions(context: PersistentVolumeContext): ClaimActions {
       throw new Error(message);
     },
     settle: () => settled,
+  };
+}
+
+/** A server before Kubernetes 1.26 refuses: the claim stays as it is, and the pass goes on. */
+function assignClass({ env }: PersistentVolumeContext): ClaimActions["assignClass"] {
+  return async ({ className }, observed, { signal }) => {
+    const { claim } = observed;
+    const after = { ...claim, spec: { ...claim.spec, storageClassName: className } };
+    try {
+      await env.kube.update(persistentVolumeClaims, after, { signal });
+      return settled; // Its own change wakes the claim, with its class.
+    } catch (error) {
+      if (!isInvalid(error)) throw error;
+      return { observed: { ...observed, isClassFixed: true } };
+    }
   };
 }
 

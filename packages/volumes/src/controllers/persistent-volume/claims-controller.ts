@@ -12,6 +12,7 @@ import {
   type PersistentVolume,
   type Pod,
   type Source,
+  type StorageClass,
   type Stored,
   startController,
   watches,
@@ -20,6 +21,7 @@ import { claimKeysOf } from "../pods-by-claim.ts";
 import { classOfVolume } from "./annotations.ts";
 import { claimActions } from "./claim-actions.ts";
 import { type ClaimObservation, type ClaimStep, decideClaimStep } from "./decide-claim-step.ts";
+import { isDefaultClass } from "./default-class.ts";
 import { observeClaim } from "./observe-claim.ts";
 import {
   claimKeysOfVolume,
@@ -47,6 +49,11 @@ function claimSources({ claims, volumes, classes, pods }: PersistentVolumeCaches
     if (volume.spec?.claimRef != null) return claimKeysOfVolume(volume);
     return volume.status?.phase === "Available" ? unboundOf(classOfVolume(volume)) : [];
   };
+  // A default class is for those that leave theirs open as well.
+  const waitingForClass = (storageClass: Stored<StorageClass>) => [
+    ...unboundOf(storageClass.metadata.name),
+    ...(isDefaultClass(storageClass) ? unboundOf("") : []),
+  ];
   const wantedBy = (volume: Stored<PersistentVolume>) => [
     ...waitingFor(volume),
     ...claims.byIndex(claimsByVolumeIndex, volume.metadata.name).map(keyOf),
@@ -57,7 +64,7 @@ function claimSources({ claims, volumes, classes, pods }: PersistentVolumeCaches
     forResource(claims),
     // Not `watches`: the state before a change wakes none, or each binding would wake all that wait for the class.
     forResource(volumes, { keys: wantedBy }),
-    watches(classes, ({ metadata }) => unboundOf(metadata.name), { deleted: () => [] }),
+    watches(classes, waitingForClass, { deleted: () => [] }),
     watches(pods, pendingOf, { changed: () => false, deleted: () => [] }),
   ];
 }

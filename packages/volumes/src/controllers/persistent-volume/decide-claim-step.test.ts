@@ -134,6 +134,26 @@ describe("a claim that names no volume (B3)", () => {
       observed(claim({ className: "" })),
       normal("FailedBinding", "no persistent volumes available for this claim and no storage class is set"),
     ],
+    [
+      "gets the default class that came after it (KEP-3333)",
+      observed(claim({ className: "" }), { defaultClass: "gp2" }),
+      { step: "assignClass", className: "gp2" },
+    ],
+    [
+      "takes a volume without a class before it gets one",
+      observed(claim({ className: "" }), { defaultClass: "gp2", volume: volume() }),
+      { step: "bindVolume" },
+    ],
+    [
+      "keeps its open class where the server refuses another",
+      observed(claim({ className: "" }), { defaultClass: "gp2", isClassFixed: true, isReported: true }),
+      toPending,
+    ],
+    [
+      "and is being deleted gets no class",
+      observed(claim({ className: "", deleting: true }), { defaultClass: "gp2", isReported: true }),
+      toPending,
+    ],
     ["is Pending without a class", observed(claim({ className: "" }), { isReported: true }), toPending],
     ["and is being deleted gets no new volume", observed(claim({ deleting: true })), settle],
     [

@@ -36,6 +36,10 @@ export interface ClaimObservation {
   readonly isBindingDelayed: boolean;
   /** Who makes volumes of the class; undefined: there is no such class. */
   readonly provisioner: ProvisionerChoice | undefined;
+  /** The default class, where the claim leaves its class open; undefined: it has one, or there is no default. */
+  readonly defaultClass?: string | undefined;
+  /** The API server does not let a claim get its class later, as before Kubernetes 1.26. */
+  readonly isClassFixed?: boolean;
   /** Names of the pods that use the claim and are not scheduled. */
   readonly waitingPods: readonly string[];
   /** This pass has read live that the claim is stored as it is observed. */
@@ -53,6 +57,8 @@ export type ClaimStep =
   | { readonly step: "removeIntent" }
   /** Has a volume made by the in-tree plugin, or what was made removed when the claim is being deleted. */
   | { readonly step: "provision" }
+  /** Gives the claim the default class, which came after it. */
+  | { readonly step: "assignClass"; readonly className: string }
   /** Names the external provisioner that makes the volume. */
   | { readonly step: "handOver"; readonly provisioner: string }
   | BindStep
@@ -126,8 +132,11 @@ function bindToNamed(observed: ClaimObservation): ClaimStep {
 
 /** B3, the claim names no volume. */
 function findVolume(observed: ClaimObservation): ClaimStep {
-  const { claim, volume, isBindingDelayed } = observed;
+  const { claim, volume, isBindingDelayed, defaultClass } = observed;
   if (volume !== undefined) return mayTake(volume, claim) ? bind(observed, volume) : { step: "settle" };
+  if (defaultClass !== undefined && observed.isClassFixed !== true && !isDeleting(claim)) {
+    return { step: "assignClass", className: defaultClass };
+  }
   if (isBindingDelayed && claim.metadata.annotations?.[selectedNodeAnnotation] === undefined) {
     return waitForConsumer(observed);
   }

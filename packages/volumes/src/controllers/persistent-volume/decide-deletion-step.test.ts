@@ -34,11 +34,26 @@ function observed(given: Partial<DeletionObservation> = {}): DeletionObservation
   return { volume: volume(), claim: undefined, isExternal: false, waitMs: 0, ...given };
 }
 
+const finalizer = "kubernetes.io/pv-controller";
+const deleted = { deletionTimestamp: "2026-01-01T00:00:00Z" };
+
+it.each<[string, object, object]>([
+  ["the volume goes", {}, { step: "deleteVolume" }],
+  ["the finalizer goes last", { ...deleted, finalizers: [finalizer] }, { step: "removeFinalizer" }],
+  ["of others it knows nothing", { ...deleted, finalizers: ["example.dev/x"] }, { step: "settle" }],
+])("the disk is deleted: %s", (_name, metadata, step) => {
+  expect(decide(observed({ volume: volume({ metadata }), isDeleted: true }))).toEqual(step);
+});
+
 it.each<[string, Partial<DeletionObservation>]>([
   ["released, its claim gone", {}],
   ["failed in an earlier deletion", { volume: volume({ phase: "Failed" }) }],
   ["another claim has the name now", { claim: claim("another") }],
   ["its claim has another volume", { claim: claim("claim-uid", "w") }],
+  [
+    "being deleted, and kept for its disk",
+    { volume: volume({ metadata: { ...deleted, finalizers: [finalizer] } }) },
+  ],
 ])("deleted: %s", (_name, given) => {
   expect(decide(observed(given))).toEqual({ step: "deleteDisk" });
 });

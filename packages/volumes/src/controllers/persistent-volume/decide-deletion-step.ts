@@ -2,17 +2,24 @@
  * Whether the disk of a volume is deleted. Pure. Source: docs/behaviour/controllers.md B5, "Delete operation";
  * docs/contract.md C3.
  *
- *     deleteDisk ──► deleteVolume
+ *     deleteDisk ──► deleteVolume, unless a user has ──► removeFinalizer, if it has it
  *         └─ failed ──► markFailed ──► report ──► retry
  *
  * Invariant: volume and claim are as they are stored now, not as a cache shows them: a disk is deleted only while its
  * volume is Released (or Failed in an earlier deletion), asks for it, and its own claim is gone or has another volume.
  */
-import { isDeleting, type PersistentVolume, type PersistentVolumeClaim, type Stored } from "@longshore/kube";
+import {
+  hasFinalizer,
+  isDeleting,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type Stored,
+} from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import { migratedToAnnotation } from "@longshore/storage";
 import { DeletedVolumeInUseError } from "../../framework/controller-errors.ts";
 import { volumeInPhase } from "./bound-objects.ts";
+import { inTreeDeletionFinalizer, isDeletionAwaited } from "./deletion-finalizer.ts";
 import type { Report } from "./events.ts";
 
 type Volume = Stored<PersistentVolume>;
@@ -39,6 +46,7 @@ export type DeletionStep =
   | { readonly step: "wait"; readonly ms: number }
   | { readonly step: "deleteDisk" }
   | { readonly step: "deleteVolume" }
+  | { readonly step: "removeFinalizer" }
   | { readonly step: "markFailed"; readonly volume: Volume }
   | ({ readonly step: "report" } & Report)
   | { readonly step: "retry"; readonly error: unknown; readonly afterMs: number }
@@ -48,14 +56,20 @@ export type DeletionStep =
 export function decideDeletionStep(observed: DeletionObservation): DeletionStep {
   const { failure, waitMs } = observed;
   if (failure !== undefined) return afterFailure(observed, failure.error, failure.retryInMs);
-  if (observed.isDeleted === true) return { step: "deleteVolume" };
+  if (observed.isDeleted === true) return afterDisk(observed.volume);
   if (waitMs > 0) return { step: "wait", ms: waitMs };
   return isToBeDeleted(observed) ? { step: "deleteDisk" } : { step: "settle" };
 }
 
+/** The finalizer goes last: until then a crash has the disk deleted once more, which does nothing. */
+function afterDisk(volume: Volume): DeletionStep {
+  if (!isDeleting(volume)) return { step: "deleteVolume" };
+  return { step: hasFinalizer(volume, inTreeDeletionFinalizer) ? "removeFinalizer" : "settle" };
+}
+
 function isToBeDeleted({ volume, claim, isExternal }: DeletionObservation): boolean {
   const phase = volume.status?.phase;
-  if (isExternal || isDeleting(volume)) return false;
+  if (isExternal || !isDeletionAwaited(volume)) return false;
   // It may have been handed to an external provisioner after the volumes controller asked for this.
   if ((volume.metadata.annotations?.[migratedToAnnotation] ?? "") !== "") return false;
   if (volume.spec?.persistentVolumeReclaimPolicy !== "Delete") return false;

@@ -113,7 +113,8 @@ describe("the claim is gone", () => {
   const unknown = "Volume has an unrecognized PersistentVolumeReclaimPolicy: Shred";
   const failed = (message: string, policy: string) =>
     volume({ claimRef: ref, persistentVolumeReclaimPolicy: policy }, "Failed", {}, message);
-  const noRecycler = "No recycler plugin found for the volume!";
+  const noRecycler =
+    "No recycler plugin found for the volume! The reclaim policy Recycle is deprecated: set persistentVolumeReclaimPolicy to Retain or Delete";
   it.each<[string, VolumeObservation, object]>([
     ["Released first", observed(volume({ claimRef: ref })), toPhase("Released")],
     ["without a policy it is retained", observed(released({})), settle],

@@ -8,9 +8,10 @@
  * Invariant (C3): a claim counts as gone only after a live GET; a volume with `migrated-to` is the external
  * provisioner's and never touched.
  */
-import { isDeleting, type PersistentVolume, type PersistentVolumeClaim, type Stored } from "@longshore/kube";
+import type { PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
 import { migratedToAnnotation, provisionedByAnnotation } from "@longshore/storage";
 import { unboundVolume, type VolumePhase, volumeInPhase } from "./bound-objects.ts";
+import { isDeletionAwaited } from "./deletion-finalizer.ts";
 import type { Report } from "./events.ts";
 import { volumeModeOf } from "./match-volume.ts";
 
@@ -20,7 +21,10 @@ type Claim = Stored<PersistentVolumeClaim>;
 /** What is known about a volume. */
 export interface VolumeObservation {
   readonly volume: Volume;
-  /** The volume with the migration annotation that the gates ask for; the same object when it has it. */
+  /**
+   * The volume with the migration annotation that the gates ask for, and with the finalizer that gates and reclaim policy
+   * ask for; the same object when it has both.
+   */
   readonly migrated: Volume;
   /** The claim of the claimRef, with its UID; undefined: there is no claimRef with a UID, or the claim is surely gone. */
   readonly claim: Claim | undefined;
@@ -43,6 +47,11 @@ export type VolumeStep =
   | ({ readonly step: "reportOnVolume" } & Report)
   | ({ readonly step: "reportOnClaim"; readonly claim: Claim } & Report)
   | { readonly step: "settle" };
+
+/** Recycle is deprecated in Kubernetes: the remedy is part of what kubectl shows. */
+const recycleMessage =
+  "No recycler plugin found for the volume! The reclaim policy Recycle is deprecated: " +
+  "set persistentVolumeReclaimPolicy to Retain or Delete";
 
 /** Whether the claimRef of the volume names one certain claim, not only a name. */
 export function hasClaim(volume: PersistentVolume): boolean {
@@ -100,9 +109,9 @@ function reclaim(observed: VolumeObservation): VolumeStep {
     case "Retain":
       return { step: "settle" };
     case "Delete":
-      return isDeleting(volume) ? { step: "settle" } : { step: "delete" };
+      return { step: isDeletionAwaited(volume) ? "delete" : "settle" };
     case "Recycle":
-      return fail(observed, "VolumeFailedRecycle", "No recycler plugin found for the volume!");
+      return fail(observed, "VolumeFailedRecycle", recycleMessage);
     default: {
       const message = `Volume has an unrecognized PersistentVolumeReclaimPolicy: ${policy}`;
       return fail(observed, "VolumeUnknownReclaimPolicy", message);

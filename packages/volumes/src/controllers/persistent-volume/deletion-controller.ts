@@ -7,6 +7,7 @@
 import {
   type Actions,
   type Controller,
+  hasFinalizer,
   type KubeEnv,
   type Pass,
   type PersistentVolume,
@@ -15,6 +16,7 @@ import {
   type Stored,
   settled,
   startController,
+  withoutFinalizer,
 } from "@longshore/kube";
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { provisionedByAnnotation } from "@longshore/storage";
@@ -22,6 +24,7 @@ import type { DeletableVolumePlugin } from "../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../framework/volume-plugin-manager.ts";
 import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
 import { type DeletionObservation, type DeletionStep, decideDeletionStep } from "./decide-deletion-step.ts";
+import { inTreeDeletionFinalizer } from "./deletion-finalizer.ts";
 import { reportOnVolume } from "./events.ts";
 import { operationsAtOnce, providerTimeoutMs } from "./operation-attempts.ts";
 import type { PersistentVolumeContext } from "./persistent-volume-context.ts";
@@ -95,13 +98,22 @@ function deletionActions(context: PersistentVolumeContext): DeletionActions {
 function volumeWrites({
   env,
   attempts,
-}: PersistentVolumeContext): Pick<DeletionActions, "deleteVolume" | "markFailed"> {
+}: PersistentVolumeContext): Pick<DeletionActions, "deleteVolume" | "removeFinalizer" | "markFailed"> {
+  const { persistentVolumes } = resources;
   return {
-    async deleteVolume(_step, { volume }, { signal }) {
+    async deleteVolume(_step, observed, { signal }) {
+      const { volume } = observed;
       attempts.forget(operationOf(volume));
       // By UID: a volume that has been made under the name since has a disk of its own.
       const { uid } = volume.metadata;
-      await env.kube.delete(resources.persistentVolumes, refOf(volume), { signal, uid });
+      await env.kube.delete(persistentVolumes, refOf(volume), { signal, uid });
+      if (!hasFinalizer(volume, inTreeDeletionFinalizer)) return settled;
+      const live = await env.kube.get(persistentVolumes, refOf(volume), { signal });
+      return live?.metadata.uid === uid ? { observed: { ...observed, volume: live } } : settled;
+    },
+    async removeFinalizer(_step, { volume }, { signal }) {
+      attempts.forget(operationOf(volume));
+      await env.kube.update(persistentVolumes, withoutFinalizer(volume, inTreeDeletionFinalizer), { signal });
       return settled;
     },
     async markFailed(step, observed, { signal }) {

@@ -12,6 +12,7 @@ import { provisioningFinalizer } from "@longshore/storage";
 import { podsByClaimIndex } from "../pods-by-claim.ts";
 import { bindCompletedAnnotation, classOfClaim, migratedClaim } from "./annotations.ts";
 import type { ClaimObservation } from "./decide-claim-step.ts";
+import { leavesClassOpen, newestDefaultClass } from "./default-class.ts";
 import { bestVolume } from "./match-volume.ts";
 import { volumesByClaimIndex } from "./persistent-volume-caches.ts";
 import type { PersistentVolumeContext } from "./persistent-volume-context.ts";
@@ -41,8 +42,15 @@ export async function observeClaim(
     isVolumeTaken: volume !== undefined && context.taken.isTaken(volume.metadata.name, key),
     isBindingDelayed,
     provisioner: storageClass === undefined ? undefined : chooseProvisioner(provisioners, storageClass),
+    defaultClass: defaultClassFor(context, claim),
     waitingPods: isBindingDelayed ? waitingPodsOf(context, claim) : [],
   };
+}
+
+/** Only for a claim that may get it: not in a pass over each claim that has its class. */
+function defaultClassFor({ caches, compat }: PersistentVolumeContext, claim: Claim): string | undefined {
+  const isOpen = (claim.spec?.volumeName ?? "") === "" && leavesClassOpen(claim);
+  return isOpen && !compat ? newestDefaultClass(caches.classes.list()) : undefined;
 }
 
 /** The finalizer of a claim that was handed over belongs to the external provisioner. */

@@ -42,6 +42,8 @@ export interface PersistentVolumeContext {
   readonly taken: TakenVolumes;
   /** Given to plugins. */
   readonly clusterName: string;
+  /** A volume that is to be deleted with its disk stays until the disk is (gate `HonorPVReclaimPolicy`). */
+  readonly honorsReclaimPolicy: boolean;
   /** Do what Kubernetes 1.20 is recorded to do where ours differs. */
   readonly compat: boolean;
 }

@@ -2,6 +2,7 @@
 import {
   interceptWrites,
   isConflict,
+  KubeApiError,
   type KubeClient,
   type PersistentVolume,
   resources,
@@ -300,6 +301,56 @@ describe("provisioning in-tree", () => {
   });
 });
 
+describe("the default class", () => {
+  it("B3: is given to a waiting claim when it comes, and the newest of several", async () => {
+    const { plane, start } = world();
+    start();
+    const { storageClassName: _, ...spec } = aClaim("a", "").spec;
+    await plane.create(resources.persistentVolumeClaims, { ...aClaim("a", ""), spec });
+    await plane.create(resources.persistentVolumeClaims, aClaim("none", ""));
+    await plane.pass(1_000);
+    const classOf = async (name: string) =>
+      (await plane.get(resources.persistentVolumeClaims, name, "default"))?.spec?.storageClassName;
+    expect(await classOf("a")).toBeUndefined();
+    const annotations = { "storageclass.kubernetes.io/is-default-class": "true" };
+    await plane.create(resources.storageClasses, aClass("old", { metadata: { name: "old", annotations } }));
+    await plane.pass(60_000);
+    expect(await classOf("a")).toBe("old");
+    expect(await classOf("none")).toBe("");
+    const claim = await plane.get(resources.persistentVolumeClaims, "a", "default");
+    expect(claim?.status?.phase).toBe("Bound");
+  });
+
+  it("B3: is not given where the API server lets no class be given later", async () => {
+    const { plane, start } = world();
+    const refusals: string[] = [];
+    start(
+      off,
+      interceptWrites(plane.kube, async ({ verb, key, subresource }, signal, send) => {
+        if (verb !== "update" || key !== "default/a" || subresource !== undefined) return send(signal);
+        refusals.push(key);
+        throw new KubeApiError({
+          kind: "Status",
+          apiVersion: "v1",
+          status: "Failure",
+          code: 422,
+          reason: "Invalid",
+          message: "spec is immutable",
+        });
+      }),
+    );
+    const { storageClassName: _, ...spec } = aClaim("a", "").spec;
+    await plane.create(resources.persistentVolumeClaims, { ...aClaim("a", ""), spec });
+    const annotations = { "storageclass.kubernetes.io/is-default-class": "true" };
+    await plane.create(resources.storageClasses, aClass("c", { metadata: { name: "c", annotations } }));
+    await plane.pass(60_000);
+    const claim = await plane.get(resources.persistentVolumeClaims, "a", "default");
+    expect([claim?.status?.phase, claim?.spec?.storageClassName]).toEqual(["Pending", undefined]);
+    expect(refusals.length).toBeGreaterThan(0);
+    expect(refusals.length).toBeLessThan(5);
+  });
+});
+
 describe("migration annotations", () => {
   it("come and go with the gate, and never touch a static volume", async () => {
     const { plane, start } = world();
@@ -363,6 +414,57 @@ describe("reclaim", () => {
     await plane.pass(60_000);
     expect((await plane.get(resources.persistentVolumes, "pv-a"))?.status?.phase).toBe("Bound");
     expect(pvc.metadata.name).toBe("a");
+  });
+
+  it("B5: a volume that is deleted before its claim stays until its disk is deleted", async () => {
+    const { plane, cloud, start } = world();
+    await plane.create(resources.storageClasses, aClass("ebs"));
+    const { metadata } = await plane.create(resources.persistentVolumeClaims, aClaim("c", "ebs"));
+    start();
+    await plane.pass(10_000);
+    const name = `pvc-${metadata.uid}`;
+    const made = await plane.get(resources.persistentVolumes, name);
+    expect(made?.metadata.finalizers).toContain("kubernetes.io/pv-controller");
+    // pv-protection and pvc-protection are not run here.
+    await plane.delete(resources.persistentVolumes, name);
+    const only = { metadata: { finalizers: ["kubernetes.io/pv-controller"] } };
+    await plane.merge(resources.persistentVolumes, { name }, only);
+    await plane.pass(60_000);
+    expect((await plane.get(resources.persistentVolumes, name))?.status?.phase).toBe("Bound");
+    expect(cloud.disks.size).toBe(1);
+
+    const claim = { name: "c", namespace: "default" };
+    await plane.delete(resources.persistentVolumeClaims, "c", "default");
+    await plane.merge(resources.persistentVolumeClaims, claim, { metadata: { finalizers: null } });
+    await plane.pass(60_000);
+    expect(cloud.disks.size).toBe(0);
+    expect(await plane.get(resources.persistentVolumes, name)).toBeUndefined();
+  });
+
+  it("B5: the finalizer follows the reclaim policy, and goes with a crossing", async () => {
+    const { plane, start } = world();
+    await plane.create(resources.storageClasses, aClass("ebs"));
+    const { metadata } = await plane.create(resources.persistentVolumeClaims, aClaim("c", "ebs"));
+    const first = start();
+    await plane.pass(10_000);
+    const name = `pvc-${metadata.uid}`;
+    const isProtected = async () =>
+      (await plane.get(resources.persistentVolumes, name))?.metadata.finalizers?.includes(
+        "kubernetes.io/pv-controller",
+      ) === true;
+    const policy = async (persistentVolumeReclaimPolicy: string) => {
+      await plane.merge(resources.persistentVolumes, { name }, { spec: { persistentVolumeReclaimPolicy } });
+      await plane.pass(1_000);
+    };
+    expect(await isProtected()).toBe(true);
+    await policy("Retain");
+    expect(await isProtected()).toBe(false);
+    await policy("Delete");
+    expect(await isProtected()).toBe(true);
+    await plane.clock.run(first.stop());
+    start(on);
+    await plane.pass(1_000);
+    expect(await isProtected()).toBe(false);
   });
 
   it("waits for a disk that is still attached, and then deletes disk and volume", async () => {

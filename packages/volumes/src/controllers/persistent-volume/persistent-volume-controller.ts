@@ -16,7 +16,7 @@ import { type Controller, type ControllerEnv, controllerScope, createEventRecord
 import type { Component, FeatureGates } from "@longshore/runtime";
 import {
   createMigratedPluginManager,
-  withoutCompletedPlugins,
+  registeredInTreePlugins,
 } from "../../csimigration/migrated-plugin-manager.ts";
 import { gateDependencyWarnings } from "../../csimigration/volume-gates.ts";
 import type { VolumePlugin } from "../../framework/volume-plugin.ts";
@@ -59,8 +59,8 @@ export function startPersistentVolumeController(
   scope.onStop(caches.available.follow(caches.volumes));
   scope.spawn(async () => {
     const migration = createMigratedPluginManager(options.gates);
-    const completed = withoutCompletedPlugins(env.plugins, migration);
-    const plugins = await createVolumePluginManager(controllerVolumeHost(env), completed);
+    const registered = registeredInTreePlugins(env.plugins, migration);
+    const plugins = await createVolumePluginManager(controllerVolumeHost(env), registered);
     scope.own(...startControllers(env, options, caches, { plugins, migration }));
   });
   return scope;
@@ -83,6 +83,7 @@ function startControllers(
     attempts: new OperationAttempts(env.clock),
     taken: new TakenVolumes(),
     clusterName: options.clusterName ?? "kubernetes",
+    honorsReclaimPolicy: options.compat === undefined && options.gates.enabled("HonorPVReclaimPolicy"),
     compat: options.compat !== undefined,
   };
   controllers.deletion = startDeletionController(context);

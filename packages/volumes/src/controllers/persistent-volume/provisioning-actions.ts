@@ -13,6 +13,7 @@ import { provisioningFinalizer, selectedNodeAnnotation } from "@longshore/storag
 import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
 import { withAnnotation } from "./annotations.ts";
 import type { ProvisioningStep } from "./decide-provisioning-step.ts";
+import { protectedVolume } from "./deletion-finalizer.ts";
 import { reportOnClaim } from "./events.ts";
 import { provisioningOf } from "./observe-provisioning.ts";
 import { providerTimeoutMs } from "./operation-attempts.ts";
@@ -111,7 +112,11 @@ function makeVolumeAction(context: PersistentVolumeContext): Action<"makeVolume"
       const request = { claim, storageClass, plugin, node, clusterName: context.clusterName };
       const make = (limited: AbortSignal) => makeVolume(request, limited);
       const made = await withDeadline(context.env.clock, providerTimeoutMs, signal, make);
-      return { observed: { ...observed, made } };
+      const protection = {
+        migration: context.provisioners.migration,
+        isHonored: context.honorsReclaimPolicy,
+      };
+      return { observed: { ...observed, made: protectedVolume(made, protection) } };
     } catch (error) {
       if (signal.aborted) throw error;
       return failed(context, observed, error);

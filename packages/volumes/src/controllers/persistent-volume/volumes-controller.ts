@@ -20,6 +20,7 @@ import {
 } from "@longshore/kube";
 import { migratedVolume } from "./annotations.ts";
 import { decideVolumeStep, hasClaim, type VolumeObservation, type VolumeStep } from "./decide-volume-step.ts";
+import { protectedVolume } from "./deletion-finalizer.ts";
 import { reportOnClaim, reportOnVolume } from "./events.ts";
 import { volumeNamesOfClaim, volumesByClaimIndex } from "./persistent-volume-caches.ts";
 import type { PersistentVolumeCaches, PersistentVolumeContext } from "./persistent-volume-context.ts";
@@ -53,7 +54,9 @@ async function observeVolume(
 ): Promise<VolumeObservation | undefined> {
   const volume = context.caches.volumes.get(name);
   if (volume === undefined) return undefined;
-  const migrated = migratedVolume(volume, context.provisioners.migration);
+  const { migration } = context.provisioners;
+  const protection = { migration, isHonored: context.honorsReclaimPolicy };
+  const migrated = protectedVolume(migratedVolume(volume, migration), protection);
   return { volume, migrated, claim: hasClaim(volume) ? await claimOf(context, volume, signal) : undefined };
 }
 

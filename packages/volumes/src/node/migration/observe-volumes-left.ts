@@ -8,8 +8,6 @@ import type { Host } from "@longshore/runtime";
 import { attachmentName, csiUniqueVolumeName, uncertainVolumesOf } from "@longshore/storage";
 import { splitUniqueName, uniqueNameOf } from "../../framework/unique-volume-name.ts";
 import { escapeQualifiedName, kubeletPaths } from "../../framework/volume-host.ts";
-import { globalMountsDirectory, volumeIDOfGlobalMount } from "../../plugins/aws-ebs/ebs-global-mount.ts";
-import { awsEbsPluginName } from "../../plugins/aws-ebs/ebs-volume-id.ts";
 import {
   blockDataDirectory,
   blockDevicesDirectory,
@@ -18,6 +16,8 @@ import {
 } from "../../plugins/csi/csi-block-paths.ts";
 import { csiPluginName, parseCsiVolumeName } from "../../plugins/csi/csi-names.ts";
 import { readVolData, type VolData } from "../../plugins/csi/vol-data.ts";
+import { globalMountsDirectory, volumeNameOfGlobalMount } from "../../plugins/disk/global-directories.ts";
+import { inTreeDisks } from "../../plugins/in-tree-plugins.ts";
 import type { PluginNames } from "../volume-manager/managed-volumes.ts";
 import type { VolumePath } from "../volume-manager/volume-paths.ts";
 
@@ -115,6 +115,8 @@ async function csiVolumesOnDisk(env: VolumesLeftEnv, driverName: string): Promis
     const data = await volDataOf(env.host, directory, mountPath);
     if (data === "unreadable") unreadable.push(directory);
     if (data === undefined || data === "unreadable" || data.driverName !== driverName) continue;
+    // No in-tree plugin has volumes that are made for one pod: they never cross.
+    if (data.volumeLifecycleMode === "Ephemeral") continue;
     const name = csiUniqueVolumeName(driverName, data.volumeHandle);
     const directoryName = directory.slice(directory.lastIndexOf("/") + 1);
     volumes.set(name, { ...data, specVolID: data.specVolID ?? directoryName });
@@ -157,12 +159,13 @@ async function inTreeVolumesOnDisk(env: VolumesLeftEnv, inTreeName: string): Pro
     ...(await podVolumeDirectories(env, inTreeName)),
     ...(await podVolumeDirectories(env, inTreeName, kubeletPaths.podDevicesDir)),
   ];
-  if (inTreeName !== awsEbsPluginName) return names;
-  const mounts = await env.host.listMounts(globalMountsDirectory(env.rootDir));
-  const mounted = mounts
-    .map(({ target }) => volumeIDOfGlobalMount(env.rootDir, target))
-    .filter((id): id is string => id !== undefined)
-    .map((id) => uniqueNameOf(inTreeName, id));
+  const disks = inTreeDisks.find(({ pluginName }) => pluginName === inTreeName);
+  if (disks === undefined) return names;
+  const mounted: string[] = [];
+  for (const { target } of await env.host.listMounts(globalMountsDirectory(env.rootDir, disks))) {
+    const volumeName = await volumeNameOfGlobalMount(env.host, env.rootDir, disks, target);
+    if (volumeName !== undefined) mounted.push(uniqueNameOf(inTreeName, volumeName));
+  }
   return [...names, ...mounted];
 }
 

@@ -18,6 +18,7 @@ import {
   type RuntimeEnv,
   SeededRandom,
   SimulatedHost,
+  type SimulatedHostOptions,
   silentLogger,
   VirtualClock,
 } from "@longshore/runtime";
@@ -26,6 +27,8 @@ import { volumeGates } from "../../csimigration/volume-gates.ts";
 import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import { awsEbsPlugin } from "../../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../../plugins/csi/csi-plugin.ts";
+import { flexVolumeProber } from "../../plugins/flexvolume/flexvolume-prober.ts";
+import { podVolumePlugins } from "../../plugins/pod-volume-plugins.ts";
 import { type NodeVolumes, startNodeVolumes } from "../node-volumes.ts";
 import { type TestDriver, testDriver } from "./test-driver.ts";
 
@@ -51,7 +54,11 @@ export class NodeWorld {
   readonly env: RuntimeEnv;
   readonly api: ApiServer;
   readonly kube: KubeClient;
-  readonly host = new SimulatedHost();
+  /** Programs that the node can run, by path. */
+  readonly programs: NonNullable<SimulatedHostOptions["programs"]> = {};
+  readonly host = new SimulatedHost({ programs: this.programs });
+  /** Set: the node looks for Flexvolume drivers there. */
+  flexVolumeDir: string | undefined;
   readonly csi = inProcessCsi(this);
   readonly signal = new AbortController().signal;
   /** Pods with containers. */
@@ -60,10 +67,10 @@ export class NodeWorld {
   /** Every `volumesInUse` as posted. */
   readonly postedInUse: string[][] = [];
   driver: TestDriver = testDriver(this.host);
-  /** Makes the in-tree plugin of agents that are started from now on. */
-  inTreePlugin: () => VolumePlugin = awsEbsPlugin;
   /** True: a registrar recreates its socket after a reported failure, as a restarted registrar does. */
   registrarRestarts = false;
+  /** Plugins of an agent beside those of EBS and CSI; made for each agent. */
+  furtherPlugins: () => readonly VolumePlugin[] = () => [];
   /** False: the shell does not post the node's status. */
   posting = true;
   /** Set: every call to the API server fails with it. */
@@ -143,7 +150,15 @@ export class NodeWorld {
         nodeName,
         rootDir,
         gates: featureGates(volumeGates, gates),
-        plugins: [this.inTreePlugin(), csiPlugin({ connector: alive(this.csi) })],
+        plugins: [
+          awsEbsPlugin(),
+          csiPlugin({ connector: alive(this.csi) }),
+          ...podVolumePlugins(),
+          ...this.furtherPlugins(),
+        ],
+        ...(this.flexVolumeDir === undefined
+          ? {}
+          : { prober: flexVolumeProber({ ...this.env, host }, { directory: this.flexVolumeDir }) }),
         onStatusChanged: () => void post(),
       },
     );
@@ -309,7 +324,7 @@ export class NodeWorld {
     await this.kube.patch(
       resources.persistentVolumeClaims,
       { namespace: "default", name: `claim-${id}` },
-      { type: "merge", body: { status: { phase: "Bound" } } },
+      { type: "merge", body: { status: { phase: "Bound", capacity: { storage: "1Mi" } } } },
       { subresource: "status", signal: this.signal },
     );
   }
@@ -336,6 +351,40 @@ export class NodeWorld {
     await this.kube.patch(resources.persistentVolumeClaims, claim, unprotected, this);
     await this.kube.delete(resources.persistentVolumes, pv, this);
     await this.kube.delete(resources.persistentVolumeClaims, claim, this);
+  }
+
+  /** The disk, its device and its PersistentVolume have grown; the rest is the node's, as the claim says. */
+  async growVolume(id: string, mebibytes = 2): Promise<void> {
+    await this.host.truncateFile(`/disks/${id}`, mebibytes << 20);
+    await this.host.attachLoop(`/disks/${id}`);
+    const storage = `${mebibytes}Mi`;
+    const body = { spec: { capacity: { storage } } };
+    const name = `pv-${id}`;
+    await this.kube.patch(resources.persistentVolumes, { name }, { type: "merge", body }, this);
+    const conditions = [{ type: "FileSystemResizePending", status: "True" }];
+    await this.patchClaimStatus(id, { conditions });
+  }
+
+  /** Changes the status of the disk's claim, as a controller does. */
+  async patchClaimStatus(id: string, status: object): Promise<void> {
+    const claim = { namespace: "default", name: `claim-${id}` };
+    const patch = { type: "merge" as const, body: { status } };
+    const options = { subresource: "status" as const, signal: this.signal };
+    await this.kube.patch(resources.persistentVolumeClaims, claim, patch, options);
+  }
+
+  /** The status of the disk's claim. */
+  async claimStatus(id: string) {
+    const claim = { namespace: "default", name: `claim-${id}` };
+    return (await this.kube.get(resources.persistentVolumeClaims, claim, this))?.status;
+  }
+
+  /** Reasons of the events so far, with the kinds of their objects, e.g. `Pod FailedMount`, sorted. */
+  async eventReasons(): Promise<readonly string[]> {
+    const { items } = await this.kube.list(resources.events, this);
+    return [
+      ...new Set(items.map(({ involvedObject, reason }) => `${involvedObject?.kind} ${reason}`)),
+    ].sort();
   }
 
   /** A pod on the node that uses the claims of these disks. */

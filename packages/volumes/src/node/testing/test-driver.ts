@@ -5,6 +5,7 @@ import {
   type GrpcCode,
   NodeServiceCapability_RPC_Type,
   type VolumeCapability,
+  VolumeUsage_Unit,
 } from "@longshore/csi";
 import type { Host } from "@longshore/runtime";
 
@@ -28,6 +29,10 @@ export interface TestDriver {
   lastExpand:
     | { readonly volumePath: string; readonly stagingPath: string; readonly isBlock: boolean }
     | undefined;
+  /** What the last NodeStageVolume and NodePublishVolume said of the mount. */
+  readonly lastMount: Record<string, { readonly group: string; readonly flags: readonly string[] }>;
+  /** What NodeGetVolumeStats says of a volume's condition. */
+  condition: { abnormal: boolean; message: string } | undefined;
   /** Device of a volume that comes without a publish context. */
   device: string;
   /** Runs before the call does anything; may throw or wait. */
@@ -36,17 +41,26 @@ export interface TestDriver {
   after: (rpc: string, volumeId: string) => Promise<void> | void;
 }
 
-/** Makes a driver; `staging: false` leaves the stage capability out, `expands` adds that of growing volumes on the node. */
-export function testDriver(
-  host: Host,
-  options: { nodeID?: string; staging?: boolean; zone?: string; expands?: boolean } = {},
-): TestDriver {
+/** What the driver is like. */
+export interface TestDriverOptions {
+  readonly nodeID?: string;
+  /** False: it has no STAGE_UNSTAGE_VOLUME. */
+  readonly staging?: boolean;
+  readonly zone?: string;
+  /** Capabilities besides STAGE_UNSTAGE_VOLUME. */
+  readonly rpcs?: readonly NodeServiceCapability_RPC_Type[];
+}
+
+/** Makes a driver. */
+export function testDriver(host: Host, options: TestDriverOptions = {}): TestDriver {
   const driver: TestDriver = {
     services: { identity: {} },
     calls: [],
     lastPublish: undefined,
     lastStagingPath: undefined,
     lastExpand: undefined,
+    lastMount: {},
+    condition: undefined,
     device: "",
     before: () => {},
     after: () => {},
@@ -58,10 +72,8 @@ export function testDriver(
     await driver.after(rpc, volumeId);
     return {};
   };
-  const rpcs = [
-    ...(options.staging === false ? [] : [NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME]),
-    ...(options.expands === true ? [NodeServiceCapability_RPC_Type.EXPAND_VOLUME] : []),
-  ];
+  const stages = options.staging === false ? [] : [NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME];
+  const rpcs = [...stages, ...(options.rpcs ?? [])];
   Object.assign(driver, {
     services: {
       identity: {},
@@ -84,6 +96,7 @@ export function testDriver(
         nodeStageVolume: (r) =>
           call("NodeStageVolume", r.volumeId, async () => {
             if (isBlock(r)) return;
+            driver.lastMount.NodeStageVolume = mountOf(r.volumeCapability);
             const device = r.publishContext.devicePath ?? driver.device;
             if ((await host.fileSystemOf(device)) === undefined) await host.format(device, "ext4");
             if (await host.isMountPoint(r.stagingTargetPath)) return;
@@ -92,6 +105,7 @@ export function testDriver(
         nodePublishVolume: (r) =>
           call("NodePublishVolume", r.volumeId, async () => {
             driver.lastStagingPath = r.stagingTargetPath;
+            driver.lastMount.NodePublishVolume = mountOf(r.volumeCapability);
             driver.lastPublish = {
               context: { ...r.volumeContext },
               publishContext: { ...r.publishContext },
@@ -114,10 +128,30 @@ export function testDriver(
             if ((await host.stat(r.targetPath))?.kind === "file") await host.removeFile(r.targetPath);
             else await host.removeDirectory(r.targetPath);
           }),
+        nodeGetVolumeStats: async (r) => {
+          await call("NodeGetVolumeStats", r.volumeId, async () => {});
+          const { totalBytes: total, availableBytes: available } = await host.usage(r.volumePath);
+          const bytes = {
+            total: BigInt(total),
+            available: BigInt(available),
+            used: BigInt(total - available),
+          };
+          return {
+            usage: [
+              { unit: VolumeUsage_Unit.INODES, total: 10n, available: 9n, used: 1n },
+              { unit: VolumeUsage_Unit.BYTES, ...bytes },
+            ],
+            ...(driver.condition !== undefined && { volumeCondition: driver.condition }),
+          };
+        },
         nodeExpandVolume: (r) =>
           call("NodeExpandVolume", r.volumeId, async () => {
             const { volumePath, stagingTargetPath: stagingPath } = r;
             driver.lastExpand = { volumePath, stagingPath, isBlock: isBlock(r) };
+            if (isBlock(r)) return;
+            const mount = (await host.listMounts(r.volumePath)).find(({ target }) => target === r.volumePath);
+            const staged = (await host.listMounts("/")).find(({ target }) => target === mount?.source);
+            await host.growFileSystem(staged?.source ?? mount?.source ?? "", r.volumePath);
           }),
         nodeUnstageVolume: (r) =>
           call("NodeUnstageVolume", r.volumeId, async () => {
@@ -131,6 +165,12 @@ export function testDriver(
 
 const isBlock = ({ volumeCapability }: { readonly volumeCapability?: VolumeCapability | undefined }) =>
   volumeCapability?.accessType.case === "block";
+
+function mountOf(capability: VolumeCapability | undefined) {
+  const type = capability?.accessType;
+  const mount = type?.case === "mount" ? type.value : undefined;
+  return { group: mount?.volumeMountGroup ?? "", flags: [...(mount?.mountFlags ?? [])] };
+}
 
 /** Fails the named call once with the code. */
 export function failOnce(

@@ -7,6 +7,7 @@ import type { PluginNames } from "./managed-volumes.ts";
 import type { NodePods } from "./pods/node-pods.ts";
 import type { VolumePath } from "./volume-paths.ts";
 import type { MountsInFlight } from "./volumes/mounts-in-flight.ts";
+import type { Remounts } from "./volumes/remounts.ts";
 import type { VolumeRecords } from "./volumes/volume-records.ts";
 
 /** All that the volume manager knows. */
@@ -17,6 +18,7 @@ export interface NodeVolumeStates {
   readonly leftovers: Leftovers;
   readonly records: VolumeRecords;
   readonly mounts: MountsInFlight;
+  readonly remounts: Remounts;
   /** Volumes whose attachment is being confirmed right now: they are about to be in the actual state. */
   readonly verifying: Set<string>;
 }
@@ -25,6 +27,8 @@ export interface NodeVolumeStates {
 export interface VolumeInPod {
   readonly path: string;
   readonly readOnly: boolean;
+  /** Name of the volume's directory in the pod. */
+  readonly volumeName: string;
 }
 
 /** What belongs into `volumesInUse`, sorted: desired or possibly here, or kept for directories not understood. */
@@ -47,8 +51,9 @@ export function mountedVolumesOf(
   for (const volume of desired.volumesOf(podUID)) {
     const mount = actual.podOf(volume.uniqueName, podUID);
     if (mount?.state !== "mounted") continue;
-    const { path, readOnly } = mount;
-    for (const name of volume.pods.get(podUID)?.outerNames ?? []) mounted.set(name, { path, readOnly });
+    const { path, readOnly, volumeName } = mount;
+    for (const name of volume.pods.get(podUID)?.outerNames ?? [])
+      mounted.set(name, { path, readOnly, volumeName });
   }
   return mounted;
 }

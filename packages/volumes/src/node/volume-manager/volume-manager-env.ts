@@ -17,6 +17,8 @@ export interface VolumeManagerEnv extends RuntimeEnv {
   readonly events: EventRecorder;
   /** Undefined where there is no CSI plugin. */
   readonly csiDrivers: RegisteredCsiDrivers | undefined;
+  /** A volume is neither wanted nor here any more. */
+  readonly onVolumeForgotten: (uniqueName: string) => void;
   /** This node as last seen, from a cache; a hint only. */
   readonly cachedNode: () => Node | undefined;
 }

@@ -31,14 +31,20 @@ import {
 } from "./node-volume-states.ts";
 import { NodePods } from "./pods/node-pods.ts";
 import { PodController } from "./pods/pod-controller.ts";
-import { usedPluginVolumes } from "./pods/pod-volume-spec.ts";
+import { usedVolumes } from "./pods/pod-volume-spec.ts";
 import { ReportedInUse } from "./reported-in-use.ts";
+import { bindSubPath, type SubPathUse, subPathError } from "./sub-paths.ts";
 import type { VolumeManagerEnv, VolumeManagerOptions } from "./volume-manager-env.ts";
 import type { VolumePath } from "./volume-paths.ts";
+import { type VolumeUse, volumeUseOf } from "./volume-use.ts";
 import { VolumeWaits } from "./volume-waits.ts";
 import { MountsInFlight } from "./volumes/mounts-in-flight.ts";
+import { Remounts } from "./volumes/remounts.ts";
+import { Republications } from "./volumes/republications.ts";
 import { VolumeController } from "./volumes/volume-controller.ts";
+import { podMountKey } from "./volumes/volume-places.ts";
 import { VolumeRecords, wholeVolume } from "./volumes/volume-records.ts";
+import { VolumeSizes } from "./volumes/volume-sizes.ts";
 import { waitForVolumes } from "./wait-for-volumes.ts";
 
 /** Runs the volumes of one node. */
@@ -52,8 +58,11 @@ export class VolumeManager implements ManagedVolumes, Component {
     leftovers: new Leftovers(),
     records: new VolumeRecords(),
     mounts: new MountsInFlight(),
+    remounts: new Remounts(),
     verifying: new Set(),
   };
+  /** Held while something is mounted or unmounted at a place. */
+  readonly #places = new KeyedLock();
   readonly #reported = new ReportedInUse();
   readonly #waits = new VolumeWaits();
   readonly #listeners = new Set<(change: VolumeChange) => void>();
@@ -67,14 +76,20 @@ export class VolumeManager implements ManagedVolumes, Component {
     this.#env = env;
     this.#options = options;
     const hasAddedPods = () => this.#podController.hasAddedPods;
-    const shared = { ...env, ...options, ...this.#states, places: new KeyedLock(), hasAddedPods };
+    const shared = { ...env, ...options, ...this.#states, places: this.#places, hasAddedPods };
     this.#podController = new PodController({
       ...shared,
       onDecided: (podUID) => this.#podDecided(podUID),
-      onPodsAdded: () => this.#wakeAll(),
+      onPodsAdded: () => {
+        this.#wakeAll();
+        this.#tasks.spawn(() => this.#wakePodsWithDirectories());
+      },
+      onRelabelled: (pod) => this.#podRelabelled(pod),
     });
     this.#volumeController = new VolumeController({
       ...shared,
+      sizes: new VolumeSizes(env.random),
+      republications: new Republications(env.random),
       isReportedInUse: (uniqueName) => this.#reported.has(uniqueName),
       onOperationEnd: (podUID) => this.#operationEnded(podUID),
     });
@@ -111,6 +126,16 @@ export class VolumeManager implements ManagedVolumes, Component {
     for (const uniqueName of uniqueNames) this.#wakeVolume(uniqueName);
   }
 
+  /** What the volume is made from has changed: it is set up again for the pod, which goes on using it meanwhile. */
+  remount(uniqueName: string, podUID: string): void {
+    const { desired, remounts, records } = this.#states;
+    if (desired.podOf(uniqueName, podUID) === undefined) return;
+    remounts.request(uniqueName, podUID);
+    // What made it fail may be gone with the change.
+    records.succeeded(uniqueName, podUID);
+    this.#wakeVolume(uniqueName);
+  }
+
   /** `status.volumesInUse`, or undefined while the previous list has to stand. */
   volumesInUse(): readonly string[] | undefined {
     if (!this.#isRestored || !this.#podController.hasAddedPods) return undefined;
@@ -128,6 +153,27 @@ export class VolumeManager implements ManagedVolumes, Component {
     return mountedVolumesOf(this.#states, podUID);
   }
 
+  /** @throws SubPathError */
+  async bindSubPath(podUID: string, use: SubPathUse): Promise<string> {
+    const mounted = mountedVolumesOf(this.#states, podUID).get(use.volume);
+    const volume = this.#states.desired
+      .volumesOf(podUID)
+      .find(({ pods }) => pods.get(podUID)?.outerNames.has(use.volume));
+    if (mounted === undefined || volume === undefined) throw subPathError(use, "the volume is not mounted");
+    return this.#places.run(podMountKey(volume.plugin, podUID, mounted.volumeName), async () => {
+      // It may have been unmounted while this waited.
+      if (this.mountedVolumes(podUID).get(use.volume) === undefined) {
+        throw subPathError(use, "the volume is not mounted any more");
+      }
+      return bindSubPath({ ...this.#env, ...this.#options }, podUID, mounted, use);
+    });
+  }
+
+  /** Who has the volume mounted, and where; undefined: no pod. */
+  volumeUse(uniqueName: string): VolumeUse | undefined {
+    return volumeUseOf(this.#states, uniqueName);
+  }
+
   podVolumesGone(podUID: string): boolean {
     if (!this.#isRestored || !this.#podController.hasAddedPods) return false;
     if (this.#states.pods.get(podUID) !== undefined && !this.#states.pods.isOver(podUID)) return false;
@@ -136,7 +182,7 @@ export class VolumeManager implements ManagedVolumes, Component {
   }
 
   async waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal): Promise<void> {
-    if (usedPluginVolumes(pod).length === 0) return;
+    if (usedVolumes(pod).length === 0) return;
     this.#podController.reprocess(pod.metadata.uid);
     const { clock, csiDrivers } = this.#env;
     await waitForVolumes({ ...this.#states, clock, csiDrivers, waits: this.#waits }, pod, signal);
@@ -181,6 +227,12 @@ export class VolumeManager implements ManagedVolumes, Component {
     this.#wakeAll();
   }
 
+  /** Pods of an earlier agent may have left directories; those that are gone are cleaned up. */
+  async #wakePodsWithDirectories(): Promise<void> {
+    const directories = await this.#env.host.readDirectory(`${this.#options.rootDir}/pods`);
+    for (const podUID of directories ?? []) this.#podController.wake(podUID);
+  }
+
   // What changed, and who has to look
 
   #wakeVolume(uniqueName: string): void {
@@ -215,6 +267,17 @@ export class VolumeManager implements ManagedVolumes, Component {
     this.wakeVolumes(this.#states.actual.namesOf(podUID));
     this.#leftoverController.wake();
     this.#changed(podUID);
+  }
+
+  /** Volumes that show the pod's labels or annotations are set up again with the new ones. */
+  #podRelabelled(pod: Stored<Pod>): void {
+    const { uid } = pod.metadata;
+    for (const { pods, ...volume } of this.#states.desired.volumesOf(uid)) {
+      const wanted = pods.get(uid);
+      if (wanted === undefined || volume.plugin.requiresRemount?.(wanted.spec) !== true) continue;
+      this.#states.desired.add({ ...volume, ...wanted, pod });
+      this.remount(volume.uniqueName, uid);
+    }
   }
 
   /** The mount that ended may have been the last that a pod without an object had. */

@@ -4,7 +4,7 @@ import { type Clock, DeadlineError, withDeadline } from "@longshore/runtime";
 import type { RegisteredCsiDrivers } from "../../plugins/csi/registered-csi-drivers.ts";
 import type { DesiredVolume } from "./desired-state.ts";
 import { mountedVolumesOf, type NodeVolumeStates } from "./node-volume-states.ts";
-import { usedPluginVolumes } from "./pods/pod-volume-spec.ts";
+import { usedVolumes } from "./pods/pod-volume-spec.ts";
 import type { VolumeWaits } from "./volume-waits.ts";
 import { isDriverMissing } from "./volumes/volume-controller.ts";
 
@@ -38,7 +38,7 @@ export async function waitForVolumes(
   signal: AbortSignal,
 ): Promise<void> {
   const { uid } = pod.metadata;
-  const expected = usedPluginVolumes(pod).map(({ name }) => name);
+  const expected = usedVolumes(pod).map(({ name }) => name);
   const missing = () => {
     const mounted = mountedVolumesOf(env, uid);
     return expected.filter((name) => !mounted.has(name));
@@ -78,7 +78,7 @@ function timeoutMessage(env: VolumeWaitEnv, podUID: string, unmounted: readonly 
 function missingDriverReason(env: VolumeWaitEnv, volume: DesiredVolume): readonly string[] {
   if (!isDriverMissing(env, volume, undefined)) return [];
   const [pod] = volume.pods.values();
-  const driver = pod?.spec.persistentVolume?.spec?.csi?.driver;
+  const driver = pod?.spec.persistentVolume?.spec?.csi?.driver ?? pod?.spec.volume?.csi?.driver;
   return [`CSI driver ${driver} is not registered on this node`];
 }
 

@@ -10,10 +10,10 @@ import {
 import { expect, test } from "vitest";
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
-import { createAwsEbsNodeHalf } from "./aws-ebs-node-half.ts";
-import { globalMountPath } from "./ebs-global-mount.ts";
+import { globalMountPath } from "../disk/global-directories.ts";
+import { awsEbs, awsEbsPlugin } from "./aws-ebs-plugin.ts";
 
-const path = globalMountPath("/node", "vol-1");
+const path = globalMountPath("/node", awsEbs, "vol-1");
 
 async function aDevice(readOnly = false) {
   const host = new SimulatedHost();
@@ -28,7 +28,8 @@ async function aDevice(readOnly = false) {
     meter: noMeter,
   };
   const kubelet = { nodeName: "node-1", rootDir: "/node", host, setKubeletError: () => {} };
-  const half = createAwsEbsNodeHalf({ host: () => ({ ...env, kubelet }) as unknown as VolumeHost });
+  const half = awsEbsPlugin();
+  await half.init({ ...env, kubelet } as unknown as VolumeHost);
   const awsElasticBlockStore = { volumeID: "vol-1", fsType: "ext4", readOnly };
   const spec = specOfPersistentVolume(
     { metadata: { name: "pv" }, spec: { accessModes: ["ReadWriteOnce"], awsElasticBlockStore } },

@@ -66,9 +66,14 @@ export async function nodeCapabilities({
   return new Set(capabilities.flatMap(({ type }) => (type.case === "rpc" ? [type.value.type] : [])));
 }
 
+/** Whether these capabilities are those of a driver that stages volumes. */
+export function stages(capabilities: ReadonlySet<NodeServiceCapability_RPC_Type>): boolean {
+  return capabilities.has(NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME);
+}
+
 /** Whether the driver stages volumes. */
 export async function stagesVolumes(calls: NodeCalls): Promise<boolean> {
-  return (await nodeCapabilities(calls)).has(NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME);
+  return stages(await nodeCapabilities(calls));
 }
 
 /** After these the driver may still be at work: NodeStageVolume's and NodePublishVolume's rule. */
@@ -103,15 +108,23 @@ const accessModes: Readonly<Record<string, VolumeCapability_AccessMode_Mode>> = 
   ReadWriteMany: VolumeCapability_AccessMode_Mode.MULTI_NODE_MULTI_WRITER,
 };
 
-/** The capability of a mounted volume, for NodeStageVolume and NodePublishVolume. */
+/**
+ * The capability of a mounted volume, for NodeStageVolume and NodePublishVolume.
+ *
+ * @param volumeMountGroup the group that the driver gives the files to, by its number; empty: none
+ */
 export function mountCapability(
   pvAccessModes: readonly string[] | undefined,
   fsType: string | undefined,
   mountFlags: readonly string[],
+  volumeMountGroup = "",
 ) {
   return {
     accessMode: accessModeOf(pvAccessModes),
-    accessType: { case: "mount" as const, value: { fsType: fsType ?? "", mountFlags: [...mountFlags] } },
+    accessType: {
+      case: "mount" as const,
+      value: { fsType: fsType ?? "", mountFlags: [...mountFlags], volumeMountGroup },
+    },
   };
 }
 

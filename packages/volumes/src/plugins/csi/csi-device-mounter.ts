@@ -9,16 +9,19 @@
 import { resources } from "@longshore/kube";
 import { nodeErrorKind, UncertainProgressError } from "../../framework/node-error-kind.ts";
 import { kubeletPaths } from "../../framework/volume-host.ts";
-import type { DeviceMounter, DeviceUnmounter } from "../../framework/volume-plugin.ts";
+import type { DeviceMounter, DeviceUnmounter, MounterArgs } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import {
   classified,
   mountCapability,
   nodeCallIsFinal,
+  nodeCapabilities,
   requireDriver,
+  stages,
   stagesVolumes,
   withDriver,
 } from "./csi-client.ts";
+import { csiMountFacts } from "./csi-mount-facts.ts";
 import { csiPluginName } from "./csi-names.ts";
 import {
   type CsiNodeContext,
@@ -55,10 +58,10 @@ export function stagingPathOf(context: CsiNodeContext, spec: VolumeSpec): string
 export function csiDeviceMounter(context: CsiNodeContext): DeviceMounter {
   return {
     getDeviceMountPath: (spec) => stagingPathOf(context, spec),
-    async mountDevice(spec, _devicePath, deviceMountPath, signal) {
+    async mountDevice(spec, _devicePath, deviceMountPath, signal, args = {}) {
       const mayBeStaged = await hasVolData(context.kubelet.host, parentOf(deviceMountPath));
       try {
-        await stage(context, { spec, deviceMountPath, mayBeStaged }, signal);
+        await stage(context, { spec, deviceMountPath, mayBeStaged, args }, signal);
       } catch (error) {
         if (!mayBeStaged || nodeErrorKind(error) !== "final") throw error;
         // This call has staged nothing; whether an earlier one did, its answer does not say.
@@ -74,6 +77,7 @@ interface Staging {
   readonly deviceMountPath: string;
   /** An earlier call may have staged the volume: whatever fails, the data file stays. */
   readonly mayBeStaged: boolean;
+  readonly args: MounterArgs;
 }
 
 async function stage(context: CsiNodeContext, staging: Staging, signal: AbortSignal): Promise<void> {
@@ -83,9 +87,9 @@ async function stage(context: CsiNodeContext, staging: Staging, signal: AbortSig
   );
   await withDriver(context, source.driver, signal, async (calls) => {
     const callSignal = calls.options.signal;
-    const stages = await orTransient(
+    const capabilities = await orTransient(
       `driver ${source.driver} cannot be asked whether it stages volumes`,
-      () => stagesVolumes(calls),
+      () => nodeCapabilities(calls),
     );
     const policy = await orTransient(`CSIDriver ${source.driver} cannot be read`, () =>
       csiDriverPolicy(context, source.driver, callSignal),
@@ -94,13 +98,18 @@ async function stage(context: CsiNodeContext, staging: Staging, signal: AbortSig
       policy.attachRequired ? publishContextOf(context, source, callSignal) : Promise.resolve({}),
     );
     const secrets = await orTransient(`volume ${source.volumeHandle}: nodeStageSecretRef`, () =>
-      secretsOf(context, stages ? source.nodeStageSecretRef : undefined, callSignal),
+      secretsOf(context, stages(capabilities) ? source.nodeStageSecretRef : undefined, callSignal),
     );
     await orTransient(`the staging directory of volume ${source.volumeHandle} cannot be prepared`, () =>
       prepareStaging(context, staging, source),
     );
     // Directory and data file stay: unmountDevice needs them (docs/behaviour/csi-plugin.md 8.2).
-    if (!stages) return;
+    if (!stages(capabilities)) return;
+    const volume = { accessModes: pv.spec?.accessModes ?? [], mountOptions: mountOptionsOf(pv) };
+    const { args } = staging;
+    const facts = await orTransient(`the host cannot say whether it has SELinux`, () =>
+      csiMountFacts(context.kubelet.host, volume, { args, policy, capabilities }),
+    );
     try {
       await classified(`NodeStageVolume of ${source.volumeHandle} may be in progress`, () =>
         calls.node.nodeStageVolume(
@@ -108,7 +117,12 @@ async function stage(context: CsiNodeContext, staging: Staging, signal: AbortSig
             volumeId: source.volumeHandle,
             publishContext,
             stagingTargetPath: staging.deviceMountPath,
-            volumeCapability: mountCapability(pv.spec?.accessModes, source.fsType, mountOptionsOf(pv)),
+            volumeCapability: mountCapability(
+              volume.accessModes,
+              source.fsType,
+              facts.mountOptions,
+              facts.mountGroup,
+            ),
             secrets,
             volumeContext: { ...source.volumeAttributes },
           },

@@ -37,6 +37,19 @@ export interface CsiDriverPolicy {
   readonly podInfoOnMount: boolean;
   readonly volumeLifecycleModes: readonly string[];
   readonly fsGroupPolicy: string;
+  /** The driver mounts with `-o context`. */
+  readonly seLinuxMount: boolean;
+  /** Tokens that it gets with NodePublishVolume. */
+  readonly tokenRequests: readonly { readonly audience?: string; readonly expirationSeconds?: number }[];
+  /** They are among the secrets of the call, not in the volume context. */
+  readonly hasTokensInSecrets: boolean;
+  /** A mounted volume is published again and again, so that the driver can renew what is in it. */
+  readonly requiresRepublish: boolean;
+}
+
+/** What releases after those of kubernetes-types have in `spec`. */
+interface LaterFields {
+  readonly serviceAccountTokenInSecrets?: boolean;
 }
 
 /** The policy of a driver from its CSIDriver object. Source: docs/behaviour/csi-plugin.md 3. */
@@ -46,6 +59,7 @@ export async function csiDriverPolicy(
   signal: AbortSignal,
 ): Promise<CsiDriverPolicy> {
   const driver = await context.volumeHost.csiDriver(driverName, signal);
+  const later = driver?.spec as LaterFields | undefined;
   const modes = driver?.spec.volumeLifecycleModes ?? [];
   const fsGroupPolicy = driver?.spec.fsGroupPolicy ?? "";
   return {
@@ -53,6 +67,10 @@ export async function csiDriverPolicy(
     podInfoOnMount: driver?.spec.podInfoOnMount ?? false,
     volumeLifecycleModes: modes.length === 0 ? ["Persistent"] : modes,
     fsGroupPolicy: fsGroupPolicy === "" ? "ReadWriteOnceWithFSType" : fsGroupPolicy,
+    seLinuxMount: driver?.spec.seLinuxMount ?? false,
+    tokenRequests: driver?.spec.tokenRequests ?? [],
+    hasTokensInSecrets: later?.serviceAccountTokenInSecrets ?? false,
+    requiresRepublish: driver?.spec.requiresRepublish ?? false,
   };
 }
 

@@ -5,8 +5,8 @@
 import type { CsiConnector } from "@longshore/csi";
 import { invariant } from "@longshore/runtime";
 import type { PluginNodeHalf, PluginNodeHalfOptions } from "../../framework/plugin-node-half.ts";
-import type { BlockVolumePlugin } from "../../framework/volume-plugin.ts";
-import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import type { BlockVolumePlugin, VolumePluginWithStats } from "../../framework/volume-plugin.ts";
+import { specOfVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { csiBlockMapper } from "./csi-block-mapper.ts";
 import { blockDataDirectory } from "./csi-block-paths.ts";
 import { csiBlockUnmapper } from "./csi-block-unmapper.ts";
@@ -14,6 +14,7 @@ import { csiDeviceMounter, csiDeviceUnmounter } from "./csi-device-mounter.ts";
 import { csiMounter, csiUnmounter } from "./csi-mounter.ts";
 import { type CsiNodeContext, csiDriverPolicy, csiVolumeOf } from "./csi-node-context.ts";
 import { csiNodeExpand } from "./csi-node-expand.ts";
+import { csiNodeStats } from "./csi-node-stats.ts";
 import { createRegisteredCsiDrivers, type HasCsiDrivers } from "./registered-csi-drivers.ts";
 import { readVolData, type VolData, VolDataError } from "./vol-data.ts";
 import { waitForVolumeAttachment } from "./wait-for-volume-attachment.ts";
@@ -30,6 +31,8 @@ type BlockHalf = Pick<
 
 /** The node's half. The agent's registration handler fills `csiDrivers`. */
 export interface CsiNodeHalf extends PluginNodeHalf, BlockHalf, HasCsiDrivers {
+  /** As `VolumePluginWithStats.getVolumeStats`. */
+  getVolumeStats: VolumePluginWithStats["getVolumeStats"];
   /** Waits until the VolumeAttachment says attached; returns its name. */
   waitForAttach(spec: VolumeSpec, devicePath: string, signal: AbortSignal): Promise<string>;
 }
@@ -50,6 +53,7 @@ export function createCsiNodeHalf(options: CsiNodeHalfOptions): CsiNodeHalf {
     newDeviceMounter: () => csiDeviceMounter(context()),
     newDeviceUnmounter: () => csiDeviceUnmounter(context()),
     nodeExpand: (expand, signal) => csiNodeExpand(context(), expand, signal),
+    getVolumeStats: (spec, pod, where, signal) => csiNodeStats(context(), { spec, pod }, where, signal),
     async constructVolumeSpec(volumeName, mountPath) {
       const data = await readVolData(context().kubelet.host, mountPath);
       if (data === undefined) throw new VolDataError(`${mountPath} has no vol_data.json`);
@@ -83,6 +87,9 @@ export function blockSpecOfVolData(data: VolData, volumeName: string): VolumeSpe
 }
 
 function knownSpec(data: VolData, name: string, volumeMode: "Filesystem" | "Block"): VolumeSpec {
+  if (data.volumeLifecycleMode === "Ephemeral") {
+    return specOfVolume({ name, csi: { driver: data.driverName } });
+  }
   return {
     persistentVolume: {
       metadata: { name },

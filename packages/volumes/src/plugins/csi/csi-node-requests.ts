@@ -53,13 +53,13 @@ export async function secretsOf(
 }
 
 /** Facts of the pod for the volume context, where the driver asks for them. Source: docs/behaviour/csi-plugin.md 9.4. */
-export function podInfoAttributes(pod: Pod): Record<string, string> {
+export function podInfoAttributes(pod: Pod, lifecycle: "Persistent" | "Ephemeral"): Record<string, string> {
   return {
     "csi.storage.k8s.io/pod.name": pod.metadata?.name ?? "",
     "csi.storage.k8s.io/pod.namespace": pod.metadata?.namespace ?? "",
     "csi.storage.k8s.io/pod.uid": pod.metadata?.uid ?? "",
     "csi.storage.k8s.io/serviceAccount.name": pod.spec?.serviceAccountName ?? "",
-    "csi.storage.k8s.io/ephemeral": "false",
+    "csi.storage.k8s.io/ephemeral": lifecycle === "Ephemeral" ? "true" : "false",
   };
 }
 

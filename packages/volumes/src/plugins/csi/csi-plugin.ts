@@ -12,6 +12,7 @@ import type {
   Attacher,
   BlockVolumePlugin,
   NodeExpandableVolumePlugin,
+  VolumePluginWithStats,
 } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { CsiVolumeError, csiPluginName, csiSourceOf } from "./csi-names.ts";
@@ -28,7 +29,11 @@ export interface CsiPluginOptions {
 /** The plugin, to be given to `createVolumePluginManager`. */
 export function csiPlugin(
   options: CsiPluginOptions = {},
-): AttachableVolumePlugin & BlockVolumePlugin & NodeExpandableVolumePlugin & HasCsiDrivers {
+): AttachableVolumePlugin &
+  BlockVolumePlugin &
+  NodeExpandableVolumePlugin &
+  VolumePluginWithStats &
+  HasCsiDrivers {
   let initialised: VolumeHost | undefined;
   const host = (): VolumeHost => {
     invariant(initialised !== undefined, "a volume plugin is initialised before it is used");
@@ -64,12 +69,13 @@ export function csiPlugin(
     newDeviceMounter: () => nodeHalf.newDeviceMounter(),
     newDeviceUnmounter: () => nodeHalf.newDeviceUnmounter(),
     nodeExpand: (expand, signal) => nodeHalf.nodeExpand(expand, signal),
+    getVolumeStats: (spec, pod, where, signal) => nodeHalf.getVolumeStats(spec, pod, where, signal),
     canDeviceMount: async (spec) => !isEphemeral(spec),
     canAttach: async (spec) => !isEphemeral(spec) && !(await skipAttach(csiSourceOf(spec).driver, never)),
     newAttacher: (): Attacher => ({
       getDeviceMountPath: (spec) => nodeHalf.newDeviceMounter().getDeviceMountPath(spec),
-      mountDevice: (spec, devicePath, path, signal) =>
-        nodeHalf.newDeviceMounter().mountDevice(spec, devicePath, path, signal),
+      mountDevice: (spec, devicePath, path, signal, args) =>
+        nodeHalf.newDeviceMounter().mountDevice(spec, devicePath, path, signal, args),
       volumesAreAttached: (specs, nodeName, signal) =>
         csiVolumesAreAttached({ host: host(), skipAttach }, specs, nodeName, signal),
       waitForAttach: (spec, devicePath, signal) => nodeHalf.waitForAttach(spec, devicePath, signal),

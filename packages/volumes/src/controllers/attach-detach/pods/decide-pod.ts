@@ -88,7 +88,9 @@ function decideVolume(
   }
   if (migratable !== undefined) return decideMigratable(observed, nodeName, volume, migratable);
   if (form?.kind === "failed")
-    return { volume: undecided(podVolumeName, form.reason, { claim: built.claim }) };
+    return {
+      volume: undecided(podVolumeName, form.reason, { claim: built.claim, identity: form.identity }),
+    };
   if (form?.kind !== "attachable") return {};
   return { volume: wanted(podVolumeName, form, { identity: form.uniqueName }) };
 }

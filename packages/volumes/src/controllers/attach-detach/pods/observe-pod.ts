@@ -4,10 +4,11 @@
  */
 import type { Pod, Stored, Volume } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
-import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
+import { uniqueNameOf, uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import { isAttachable } from "../../../framework/volume-plugin.ts";
 import { PluginLookupError } from "../../../framework/volume-plugin-manager.ts";
-import type { VolumeSpec } from "../../../framework/volume-spec.ts";
+import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
+import { flexVolumeSourceOf } from "../../../plugins/flexvolume/driver-options.ts";
 import {
   type AttachDetachContext,
   formsAttached,
@@ -27,7 +28,8 @@ export type VolumeForm =
   /** The plugin does not attach it. */
   | { readonly kind: "not-attached" }
   | { readonly kind: "no-plugin" }
-  | { readonly kind: "failed"; readonly reason: string };
+  /** It is not known yet; with the volume's identity where that is known nevertheless. */
+  | { readonly kind: "failed"; readonly reason: string; readonly identity?: VolumeIdentity };
 
 /** A volume whose in-tree plugin can migrate. */
 export interface MigratableVolume {
@@ -193,7 +195,16 @@ async function formOf(context: AttachDetachContext, spec: VolumeSpec, pod: Store
     const uniqueName = uniqueVolumeName(plugin, spec, pod.metadata.uid);
     return { kind: "attachable", uniqueName, pluginName: plugin.pluginName, spec };
   } catch (error) {
+    const identity = flexVolumeIdentityOf(spec);
+    // A driver that is missing may come: until then its volume must not be detached, nor keep others from being so.
+    if (identity !== undefined) return { kind: "failed", reason: errorChain(error), identity };
     if (error instanceof PluginLookupError) return { kind: "no-plugin" };
     return { kind: "failed", reason: errorChain(error) };
   }
+}
+
+/** The identity that the volume has if it is a Flexvolume whose driver attaches. */
+function flexVolumeIdentityOf(spec: VolumeSpec): VolumeIdentity | undefined {
+  const source = flexVolumeSourceOf(spec);
+  return source === undefined ? undefined : uniqueNameOf(source.driver, specName(spec));
 }

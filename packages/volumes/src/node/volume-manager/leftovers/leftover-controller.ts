@@ -18,6 +18,7 @@ import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualState } from "../actual-state.ts";
 import type { DesiredState, DesiredVolume } from "../desired-state.ts";
 import type { NodePods } from "../pods/node-pods.ts";
+import { removeSubPaths } from "../sub-paths.ts";
 import { tearDownByName, unmapByName } from "../volumes/device-maps.ts";
 import { podMountKey, requireNoOtherMounts, type VolumePlaces } from "../volumes/volume-places.ts";
 import { decideLeftoverStep, type LeftoverStep, type ObservedLeftover } from "./decide-leftover-step.ts";
@@ -166,6 +167,7 @@ async function unmountByName(places: VolumePlaces, leftover: Leftover, signal: A
     }
   }
   if (leftover.kind === "pod") {
+    await removeSubPaths(places, leftover.podUID, leftover.volumeName);
     const unmounter = await plugin.newUnmounter(leftover.volumeName, leftover.podUID);
     return unmounter.tearDown(signal);
   }

@@ -4,17 +4,17 @@
  * is not is unmounted. Source: docs/behaviour/node-agent.md 9, in the way of its "later releases".
  */
 import { errorChain, type Host, type Logger } from "@longshore/runtime";
-import { uniqueNameOf } from "../../../framework/unique-volume-name.ts";
+import { isSharedByPods, uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import { kubeletPaths, unescapeQualifiedName } from "../../../framework/volume-host.ts";
-import { isAttachable, isDeviceMountable, type VolumePlugin } from "../../../framework/volume-plugin.ts";
+import { isAttachable, listsGlobalMounts, type VolumePlugin } from "../../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
-import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
-import { ebsSpecOfVolumeID } from "../../../plugins/aws-ebs/aws-ebs-node-half.ts";
-import { globalMountsDirectory, volumeIDOfGlobalMount } from "../../../plugins/aws-ebs/ebs-global-mount.ts";
-import { awsEbsPluginName } from "../../../plugins/aws-ebs/ebs-volume-id.ts";
+import { isBlockSpec, specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import { csiPluginName } from "../../../plugins/csi/csi-names.ts";
 import { specOfVolData } from "../../../plugins/csi/csi-node-half.ts";
 import { readVolData, removeMountDirectory, VolDataError } from "../../../plugins/csi/vol-data.ts";
+import { absentDriverPlugin } from "../../../plugins/flexvolume/absent-driver-plugin.ts";
+import { deviceMountsDirectory, volumeOfDeviceMount } from "../../../plugins/flexvolume/flexvolume-names.ts";
+import { flexVolumeSpecOf } from "../../../plugins/flexvolume/flexvolume-node-half.ts";
 import type { ActualState, BlockDevice } from "../actual-state.ts";
 
 /** A pod's volume directory that does not identify its volume; it can still be unmounted by name. */
@@ -53,8 +53,9 @@ export interface ReconstructEnv {
 /** Fills the actual state from disk. @returns the directories that could not be understood */
 export async function reconstructVolumes(env: ReconstructEnv): Promise<readonly Leftover[]> {
   const staged = await reconstructStagedCsiVolumes(env);
-  await reconstructGlobalEbsMounts(env);
-  return [...staged, ...(await reconstructPodVolumes(env))];
+  await reconstructGlobalMounts(env);
+  const absent = await reconstructFlexVolumeMounts(env);
+  return [...staged, ...(await reconstructPodVolumes(env, absent))];
 }
 
 /** The plugin of that name, or undefined. */
@@ -62,14 +63,19 @@ export function pluginNamed(env: ReconstructEnv, name: string): VolumePlugin | u
   return env.plugins.plugins.find((plugin) => plugin.pluginName === name);
 }
 
-async function reconstructPodVolumes(env: ReconstructEnv): Promise<readonly PodLeftover[]> {
+/** @param absent what stands for the plugins of drivers that do not work, by name */
+async function reconstructPodVolumes(
+  env: ReconstructEnv,
+  absent: ReadonlyMap<string, VolumePlugin>,
+): Promise<readonly PodLeftover[]> {
   const leftovers: PodLeftover[] = [];
   const { host, rootDir } = env;
   for (const podUID of (await host.readDirectory(`${rootDir}/pods`)) ?? []) {
     const volumesDirectory = kubeletPaths.podVolumesDir(rootDir, podUID);
     for (const escaped of (await host.readDirectory(volumesDirectory)) ?? []) {
-      const plugin = pluginNamed(env, unescapeQualifiedName(escaped));
-      if (plugin === undefined) continue; // The shell's own volumes, such as emptyDir.
+      const pluginName = unescapeQualifiedName(escaped);
+      const plugin = pluginNamed(env, pluginName) ?? absent.get(pluginName);
+      if (plugin === undefined) continue; // What is not known is not touched.
       for (const volumeName of (await host.readDirectory(`${volumesDirectory}/${escaped}`)) ?? []) {
         const path = `${volumesDirectory}/${escaped}/${volumeName}`;
         try {
@@ -95,19 +101,17 @@ async function reconstructPodVolume(
   const unmounter = await plugin.newUnmounter(volumeName, podUID);
   // `readOnly` is not on disk: a pod that still wants the volume mounts it again, which sets it.
   const pod = { podUID, volumeName, path: unmounter.getPath(), readOnly: false };
-  env.actual.restore(restored(plugin, spec), { pod });
+  env.actual.restore(restored(plugin, spec, podUID), { pod });
 }
 
-/** The volume as the actual state takes it. */
-export function restored(plugin: VolumePlugin, spec: VolumeSpec) {
-  const byName = isAttachable(plugin) || isDeviceMountable(plugin);
-  const name = byName ? plugin.getVolumeName(spec) : specName(spec);
-  return {
-    uniqueName: uniqueNameOf(plugin.pluginName, name),
-    spec,
-    plugin,
-    attachable: isAttachable(plugin),
-  };
+/**
+ * The volume as the actual state takes it.
+ *
+ * @param podUID of the pod whose directory it is; left out for a volume that is mounted for the whole node
+ */
+export function restored(plugin: VolumePlugin, spec: VolumeSpec, podUID = "") {
+  const attachable = isAttachable(plugin) && isSharedByPods(plugin, spec);
+  return { uniqueName: uniqueVolumeName(plugin, spec, podUID), spec, plugin, attachable };
 }
 
 /** Staging directories. One without a data file and without a mount was never staged: the file is written first. */
@@ -145,12 +149,31 @@ async function removeNeverStaged({ host, logger }: ReconstructEnv, deviceMountPa
   }
 }
 
-async function reconstructGlobalEbsMounts(env: ReconstructEnv): Promise<void> {
-  const plugin = pluginNamed(env, awsEbsPluginName);
-  if (plugin === undefined) return;
-  for (const { target } of await env.host.listMounts(globalMountsDirectory(env.rootDir))) {
-    const volumeID = volumeIDOfGlobalMount(env.rootDir, target);
-    if (volumeID === undefined) continue;
-    env.actual.restore(restored(plugin, ebsSpecOfVolumeID(volumeID, volumeID)), { device: { path: target } });
+async function reconstructGlobalMounts(env: ReconstructEnv): Promise<void> {
+  for (const plugin of env.plugins.plugins.filter(listsGlobalMounts)) {
+    for (const { spec, deviceMountPath } of await plugin.listGlobalMounts()) {
+      const block = isBlockSpec(spec) ? { volumeName: specName(spec), devicePath: "" } : undefined;
+      const device = { path: deviceMountPath, ...(block !== undefined && { block }) };
+      env.actual.restore(restored(plugin, spec), { device });
+    }
   }
+}
+
+/** @returns what stands for the plugins of drivers that do not work now, by name */
+async function reconstructFlexVolumeMounts(env: ReconstructEnv): Promise<ReadonlyMap<string, VolumePlugin>> {
+  const { host, rootDir, plugins, actual } = env;
+  const absent = new Map<string, VolumePlugin>();
+  for (const { target } of await host.listMounts(deviceMountsDirectory(rootDir))) {
+    const volume = volumeOfDeviceMount(rootDir, target);
+    if (volume === undefined) continue;
+    const { pluginName, volumeName } = volume;
+    let plugin = pluginNamed(env, pluginName) ?? absent.get(pluginName);
+    if (plugin === undefined || !isAttachable(plugin)) {
+      plugin = absentDriverPlugin(rootDir, pluginName, (name) => plugins.findPluginByName(name));
+      absent.set(pluginName, plugin);
+    }
+    const spec = flexVolumeSpecOf(pluginName, volumeName);
+    actual.restore(restored(plugin, spec), { device: { path: target } });
+  }
+  return absent;
 }

@@ -14,7 +14,7 @@ import {
   settled,
   startController,
 } from "@longshore/kube";
-import { backoffMs, type Component, type RuntimeEnv } from "@longshore/runtime";
+import { backoffMs, type Component, type Host, type RuntimeEnv } from "@longshore/runtime";
 import type { ContainerRuntime } from "../../../framework/ports.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
 import type { ActualState } from "../actual-state.ts";
@@ -23,6 +23,7 @@ import type { VolumePaths } from "../volume-paths.ts";
 import { decidePodStep, type ObservedPod, type PodResolution, type PodStep } from "./decide-pod-step.ts";
 import { FirstPass } from "./first-pass.ts";
 import type { NodePods } from "./node-pods.ts";
+import { removePodDirectories } from "./remove-pod-directories.ts";
 import { resolvePod } from "./resolve-pod.ts";
 import { RunningPods } from "./running-pods.ts";
 
@@ -33,6 +34,9 @@ const workers = 8;
 export interface PodControllerEnv extends RuntimeEnv {
   readonly kube: KubeClient;
   readonly runtime: ContainerRuntime;
+  readonly host: Host;
+  /** The kubelet root directory. */
+  readonly rootDir: string;
   readonly plugins: VolumePluginManager;
   readonly paths: VolumePaths;
   readonly pods: NodePods;
@@ -46,6 +50,8 @@ export interface PodControllerEnv extends RuntimeEnv {
   readonly onDecided: (podUID: string) => void;
   /** Every pod that was here at the start has been looked at. */
   readonly onPodsAdded: () => void;
+  /** Labels or annotations of the pod have changed. */
+  readonly onRelabelled: (pod: Stored<Pod>) => void;
 }
 
 /** Fills and empties the desired state. */
@@ -80,9 +86,11 @@ export class PodController implements Component {
 
   /** Every pod bound to this node. */
   setPods(pods: readonly Stored<Pod>[]): void {
+    const relabelled = pods.filter((pod) => isRelabelled(this.#env.pods.get(pod.metadata.uid)?.pod, pod));
     const changed = this.#env.pods.setPods(pods);
     this.#begin();
     for (const podUID of changed) this.wake(podUID);
+    for (const pod of relabelled) this.#env.onRelabelled(pod);
   }
 
   /** Looks at the pod. */
@@ -145,8 +153,9 @@ export class PodController implements Component {
     };
     return {
       awaitStart: () => settled,
-      forget: (_step, _observed, pass) => {
+      forget: async (_step, _observed, pass) => {
         this.#env.pods.forgetOver(pass.key);
+        await removePodDirectories(this.#env, pass.key);
         return looked(settled, pass);
       },
       askRuntime: async (_step, observed, { key, signal }) => {
@@ -206,4 +215,11 @@ export class PodController implements Component {
     const onCsi = plugin.pluginName !== origin;
     return paths.isDecided(origin) && paths.manager.isMigrationEnabledForPlugin(origin) === onCsi;
   }
+}
+
+/** Whether labels or annotations differ; the same object is not looked into. */
+function isRelabelled(before: Stored<Pod> | undefined, after: Stored<Pod>): boolean {
+  if (before === undefined || before === after) return false;
+  const of = ({ metadata: { labels, annotations } }: Stored<Pod>) => JSON.stringify([labels, annotations]);
+  return of(before) !== of(after);
 }

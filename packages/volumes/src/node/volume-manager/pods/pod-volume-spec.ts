@@ -24,11 +24,8 @@ export class PodVolumeError extends Error {
   override readonly name = "PodVolumeError";
 }
 
-/** Sources that the kubelet shell makes itself; no volume plugin is asked about them. */
-const shellSources = ["emptyDir", "hostPath", "configMap", "secret", "downwardAPI", "projected"] as const;
-
-/** The pod's volumes that its containers use and that volume plugins are responsible for. */
-export function usedPluginVolumes(pod: Pod): readonly Volume[] {
+/** The pod's volumes that its containers use. */
+export function usedVolumes(pod: Pod): readonly Volume[] {
   const containers = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])];
   const used = new Set(
     containers.flatMap((container) => [
@@ -36,9 +33,7 @@ export function usedPluginVolumes(pod: Pod): readonly Volume[] {
       ...(container.volumeDevices ?? []).map(({ name }) => name),
     ]),
   );
-  return (pod.spec?.volumes ?? []).filter(
-    (volume) => used.has(volume.name) && shellSources.every((source) => volume[source] == null),
-  );
+  return (pod.spec?.volumes ?? []).filter(({ name }) => used.has(name));
 }
 
 /** A spec for plugins, and the in-tree plugin it came from. */

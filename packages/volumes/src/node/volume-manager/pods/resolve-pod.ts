@@ -8,7 +8,7 @@ import type { VolumePluginManager } from "../../../framework/volume-plugin-manag
 import { isBlockSpec } from "../../../framework/volume-spec.ts";
 import type { ResolvedVolume } from "../desired-state.ts";
 import type { PodResolution } from "./decide-pod-step.ts";
-import { PodVolumeError, podVolumeSpec, usedPluginVolumes } from "./pod-volume-spec.ts";
+import { PodVolumeError, podVolumeSpec, usedVolumes } from "./pod-volume-spec.ts";
 
 /** What resolving works with. */
 export interface ResolveEnv {
@@ -17,7 +17,7 @@ export interface ResolveEnv {
   readonly migration: MigratedPluginManager;
 }
 
-/** Resolves all volumes of the pod that plugins are responsible for; a failure of one is among the errors. */
+/** Resolves all volumes that containers of the pod use; a failure of one is among the errors. */
 export async function resolvePod(
   env: ResolveEnv,
   pod: Stored<Pod>,
@@ -25,7 +25,7 @@ export async function resolvePod(
 ): Promise<PodResolution> {
   const volumes: ResolvedVolume[] = [];
   const errors: string[] = [];
-  for (const volume of usedPluginVolumes(pod)) {
+  for (const volume of usedVolumes(pod)) {
     try {
       volumes.push(await resolveVolume(env, pod, volume, signal));
     } catch (error) {
@@ -46,9 +46,6 @@ async function resolveVolume(
   const plugin = plugins.findPluginBySpec(spec);
   const attachable = (await plugins.findAttachablePluginBySpec(spec)) !== undefined;
   const deviceMountable = (await plugins.findDeviceMountablePluginBySpec(spec)) !== undefined;
-  if (!attachable && !deviceMountable) {
-    throw new PodVolumeError("ephemeral CSI volumes are not supported: use a claim");
-  }
   if (isBlockSpec(spec) && !isBlockVolumePlugin(plugin)) {
     throw new PodVolumeError(`plugin ${plugin.pluginName} has no block volumes: use volumeMode Filesystem`);
   }

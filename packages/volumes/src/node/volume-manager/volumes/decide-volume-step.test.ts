@@ -49,11 +49,14 @@ const nothing: ObservedVolume = {
   desired: undefined,
   actual: undefined,
   mayUnmount: new Set(),
+  toRemount: new Set(),
   isDriverMissing: false,
   isPathDecided: true,
   hasAddedPods: true,
   attachment: { isReported: true, isListed: true, lookAtMs: undefined },
   failures: new Map(),
+  size: undefined,
+  republishAtMs: new Map(),
   mount: undefined,
   map: undefined,
   failed: undefined,
@@ -305,5 +308,53 @@ describe("a volume that pods get as a device (7.4, 7.5)", () => {
     "stays set up while a pod wants it so",
     { ...attached, desired, actual: mapped(), failures: failure("map_volume", "a", 4000) },
     { step: "wait", ms: 3000 },
+  );
+});
+
+describe("a mounted volume whose sources have changed (docs/behaviour/pod-volumes.md 5)", () => {
+  const mounted = { ...wanted, actual: actualWith("mounted", mountOf("a", "mounted")) };
+  const changed = { ...mounted, toRemount: new Set(["a"]) };
+  check("is left alone otherwise", mounted, { step: "settle" });
+  check("is set up again", changed, begin("a"));
+  check(
+    "after its back-off, where that failed",
+    { ...changed, failures: failure("volume_mount", "a", 1500) },
+    { step: "wait", ms: 500 },
+  );
+  check(
+    "not for a pod that does not want it any more",
+    { ...unwanted, toRemount: new Set(["a"]) },
+    { step: "unmountForPod", pod: mountOf("a", "mounted") },
+  );
+});
+
+describe("a mounted volume that is set up again (docs/behaviour/csi-plugin.md 9.5)", () => {
+  const mount = mountOf("a", "mounted");
+  const mounted = { ...wanted, actual: actualWith("mounted", mount) };
+  const due = { ...mounted, republishAtMs: new Map([["a", 900]]) };
+  const republish = { step: "republish", volume: desiredBy("a"), pod: wants("a"), mount };
+  check("is when it is due", due, republish);
+  check(
+    "is not for a pod that has it as a device",
+    { ...due, actual: actualWith("mounted", { ...mount, isBlock: true }) },
+    { step: "settle" },
+  );
+  check("waits until then", { ...due, nowMs: 800 }, { step: "wait", ms: 100 });
+  check("is not for a pod that does not want it", { ...due, desired: undefined }, { step: "settle" });
+  check("waits for its driver", { ...due, isDriverMissing: true }, { step: "settle" });
+  check(
+    "waits for its back-off",
+    { ...due, failures: failure("volume_republish", "a", 1200) },
+    { step: "wait", ms: 200 },
+  );
+  check(
+    "is mounted instead when its mount is uncertain",
+    { ...due, actual: actualWith("mounted", mountOf("a", "uncertain")) },
+    begin("a"),
+  );
+  check(
+    "comes after the mount of another pod",
+    { ...due, desired: desiredBy("a", "b") },
+    begin("b", desiredBy("a", "b")),
   );
 });

@@ -10,9 +10,11 @@
 import { isBlockSpec, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
+import { decideGrowthStep, type GrowthStep } from "./decide-growth-step.ts";
 import { decideMapStep, type MapProgress, type MapStep } from "./decide-map-step.ts";
 import { decideMountStep, type MountProgress, type MountStep } from "./decide-mount-step.ts";
 import { type OperationFailure, type VolumeOperation, wholeVolume } from "./volume-records.ts";
+import type { VolumeSize } from "./volume-sizes.ts";
 
 /** An attachment is looked for in the live Node this often, in milliseconds, whatever the cached one says. */
 export const verifyAnywayMs = 5_000;
@@ -43,6 +45,8 @@ export interface ObservedVolume {
   readonly actual: ActualVolume | undefined;
   /** Pods of `actual` whose mounts may be taken away if they do not want them. */
   readonly mayUnmount: ReadonlySet<string>;
+  /** Pods of `actual` for which it is to be set up again. */
+  readonly toRemount: ReadonlySet<string>;
   /** Its CSI driver has not registered: it waits for that, without failing again and again. */
   readonly isDriverMissing: boolean;
   /** False while its plugin is changing over. */
@@ -52,6 +56,10 @@ export interface ObservedVolume {
   readonly attachment: AttachmentView;
   /** Failures that wait for their repetition, by subject. */
   readonly failures: ReadonlyMap<string, OperationFailure>;
+  /** When it is to be set up again for a pod that has it mounted, in monotonic milliseconds, by pod UID. */
+  readonly republishAtMs: ReadonlyMap<string, number>;
+  /** What is known of its size; undefined: it is mounted for no pod. */
+  readonly size: VolumeSize | undefined;
   /** The mount that this pass has begun. */
   readonly mount: MountProgress | undefined;
   /** The same for a volume that pods get as a device. */
@@ -71,6 +79,14 @@ export type VolumeStep =
   | { readonly step: "scheduleLook"; readonly atMs: number }
   | { readonly step: "beginMount"; readonly volume: DesiredVolume; readonly pod: DesiredPod }
   | MountStep
+  | GrowthStep
+  /** Set it up again for a pod that has it mounted. */
+  | {
+      readonly step: "republish";
+      readonly volume: DesiredVolume;
+      readonly pod: DesiredPod;
+      readonly mount: ActualPod;
+    }
   | { readonly step: "beginMap"; readonly volume: DesiredVolume; readonly pod: DesiredPod }
   | MapStep
   | { readonly step: "unmountDevice"; readonly volume: ActualVolume }
@@ -94,7 +110,13 @@ export function decideVolumeStep(observed: ObservedVolume): VolumeStep {
   if (mount !== undefined) return decideMountStep(actual, mount);
   if (map !== undefined) return decideMapStep(actual, map);
   if (desired === undefined && actual === undefined) return { step: "forget" };
-  const steps = [...unmounts(observed), ...mounts(observed), ...releases(observed)];
+  const steps = [
+    ...unmounts(observed),
+    ...mounts(observed),
+    ...releases(observed),
+    ...republications(observed),
+    ...growths(observed),
+  ];
   const due = steps.find(({ atMs }) => atMs <= nowMs);
   if (due !== undefined) return due.step;
   if (steps.length === 0) return { step: "settle" };
@@ -115,12 +137,12 @@ function unmounts(observed: ObservedVolume): readonly Due[] {
 
 /** Mounts that pods want, once the attachment is confirmed. */
 function mounts(observed: ObservedVolume): readonly Due[] {
-  const { desired, actual, isDriverMissing, isPathDecided } = observed;
+  const { desired, actual, isDriverMissing, isPathDecided, toRemount } = observed;
   if (desired === undefined || !isPathDecided) return [];
   if (actual?.attachVerified !== true) return verification(observed, desired);
   if (isDriverMissing) return [];
   return [...desired.pods]
-    .filter(([podUID]) => actual.pods.get(podUID)?.state !== "mounted")
+    .filter(([podUID]) => actual.pods.get(podUID)?.state !== "mounted" || toRemount.has(podUID))
     .map(([podUID, pod]) => ({
       atMs: retryAt(observed, isBlockSpec(pod.spec) ? "map_volume" : "volume_mount", podUID),
       step: { step: isBlockSpec(pod.spec) ? "beginMap" : "beginMount", volume: desired, pod },
@@ -163,6 +185,29 @@ export function isDeviceWanted(
 ): boolean {
   const isBlock = device.block !== undefined;
   return [...(desired?.pods.values() ?? [])].some(({ spec }) => isBlockSpec(spec) === isBlock);
+}
+
+/** Mounts of drivers that renew what is in them. */
+function republications(observed: ObservedVolume): readonly Due[] {
+  const { desired, actual, republishAtMs, isDriverMissing } = observed;
+  if (desired === undefined || actual === undefined || isDriverMissing) return [];
+  return [...republishAtMs].flatMap(([podUID, dueMs]) => {
+    const pod = desired.pods.get(podUID);
+    const mount = actual.pods.get(podUID);
+    // A device has nothing in it that its driver renews.
+    if (pod === undefined || mount?.state !== "mounted" || mount.isBlock === true) return [];
+    const atMs = Math.max(dueMs, retryAt(observed, "volume_republish", podUID));
+    return [{ atMs, step: { step: "republish", volume: desired, pod, mount } }];
+  });
+}
+
+/** The growth of a volume that pods use; last, since a pod that waits for a mount goes first. */
+function growths(observed: ObservedVolume): readonly Due[] {
+  if (observed.isDriverMissing) return [];
+  const growth = decideGrowthStep(observed);
+  if (growth === undefined) return [];
+  const { atMs, step } = growth;
+  return [{ atMs: Math.max(atMs, retryAt(observed, "volume_fs_resize", wholeVolume)), step }];
 }
 
 /** When the operation may be tried (again). */

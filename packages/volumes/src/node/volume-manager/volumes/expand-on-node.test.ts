@@ -80,7 +80,7 @@ function plugin(answer: () => Promise<boolean>) {
 test("what has grown is reported in the claim's status and in events", async () => {
   const { env, events, claim } = await world("1Gi");
   const { plugin: own, asked } = plugin(async () => true);
-  expect(await expandOnNode(env, own, pod, where(), signal)).toBe(true);
+  expect(await expandOnNode(env, own, pod, where(), signal)).toBe("grown");
   expect(asked).toEqual([2n * 1024n ** 3n]);
   const { status } = (await claim()) ?? {};
   expect(status?.capacity).toEqual({ storage: "2Gi" });
@@ -90,13 +90,13 @@ test("what has grown is reported in the claim's status and in events", async () 
     "PersistentVolumeClaim FileSystemResizeSuccessful",
   ]);
   // Once more, and there is nothing left to do.
-  expect(await expandOnNode(env, own, pod, where(), signal)).toBe(true);
+  expect(await expandOnNode(env, own, pod, where(), signal)).toBe("grown");
   expect(asked).toHaveLength(1);
 });
 
 test("a driver that cannot grow it yet is asked again in the next phase", async () => {
   const { env, claim } = await world("1Gi");
-  expect(await expandOnNode(env, plugin(async () => false).plugin, pod, where(), signal)).toBe(false);
+  expect(await expandOnNode(env, plugin(async () => false).plugin, pod, where(), signal)).toBe("later");
   expect((await claim())?.status?.capacity).toEqual({ storage: "1Gi" });
 });
 
@@ -105,7 +105,7 @@ test("a volume that cannot grow as it is used is mounted nevertheless", async ()
   const refusing = plugin(async () => {
     throw new FailedPreconditionError("in use");
   });
-  expect(await expandOnNode(env, refusing.plugin, pod, where(), signal)).toBe(true);
+  expect(await expandOnNode(env, refusing.plugin, pod, where(), signal)).toBe("refused");
   expect((await claim())?.status?.capacity).toEqual({ storage: "1Gi" });
   expect(events).toContain("PersistentVolumeClaim VolumeResizeFailed");
 });
@@ -121,7 +121,7 @@ test("any other failure is one of the mount", async () => {
 test("a read-only volume is not grown, and the pod gets an event", async () => {
   const { env, events } = await world("1Gi");
   const { plugin: own, asked } = plugin(async () => true);
-  expect(await expandOnNode(env, own, pod, where({ readOnly: true }), signal)).toBe(true);
+  expect(await expandOnNode(env, own, pod, where({ readOnly: true }), signal)).toBe("grown");
   expect(asked).toEqual([]);
   expect(events).toContain("Pod FileSystemResizeFailed");
 });
@@ -137,7 +137,7 @@ test.each<[string, string | undefined, Partial<NodeExpandOptions["spec"]>]>([
 ])("%s needs no growth", async (_, has, spec) => {
   const { env } = await world(has);
   const { plugin: own, asked } = plugin(async () => true);
-  expect(await expandOnNode(env, own, pod, where(spec), signal)).toBe(true);
+  expect(await expandOnNode(env, own, pod, where(spec), signal)).toBe("grown");
   expect(asked).toEqual([]);
 });
 

@@ -1,6 +1,6 @@
 /**
- * Growing a file system on the node after its volume was expanded, when the volume is mounted. The new size
- * is written to the claim's status. Source: docs/behaviour/node-agent.md 7.6.
+ * Growing a file system on the node after its volume was expanded: when the volume is mounted, or while it is. The new
+ * size is written to the claim's status. Source: docs/behaviour/node-agent.md 7.6.
  */
 import {
   type EventRecorder,
@@ -33,22 +33,26 @@ export class ClaimMissingError extends Error {
 }
 
 /**
- * Grows the file system where the claim's status says less than the volume has.
- * @returns false: the plugin can only do so once the volume is published
+ * What became of a growth: `grown` also when there was nothing to grow; `later`: the plugin can only do so once the
+ * volume is published; `refused`: not as the volume is used now.
  */
+export type NodeGrowth = "grown" | "later" | "refused";
+
+/** Grows the file system where the claim's status says less than the volume has. */
 export async function expandOnNode(
   env: NodeExpandEnv,
   plugin: VolumePlugin,
   pod: Pod,
   where: Omit<NodeExpandOptions, "newSizeBytes">,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<NodeGrowth> {
   const { spec } = where;
   const volume = spec.persistentVolume;
-  if (!isNodeExpandable(plugin) || volume === undefined || spec.inlineVolumeSpecForCsiMigration) return true;
+  if (!isNodeExpandable(plugin) || volume === undefined || spec.inlineVolumeSpecForCsiMigration)
+    return "grown";
   const size = volume.spec?.capacity?.storage;
   const claimRef = volume.spec?.claimRef;
-  if (size === undefined || claimRef === undefined) return true;
+  if (size === undefined || claimRef === undefined) return "grown";
   const { name = "", namespace = "" } = claimRef;
   const claim = await env.kube.get(resources.persistentVolumeClaims, { name, namespace }, { signal });
   if (claim === undefined) {
@@ -57,27 +61,33 @@ export async function expandOnNode(
     );
   }
   const had = claim.status?.capacity?.storage;
-  if (had === undefined || parseQuantity(had).compare(parseQuantity(size)) >= 0) return true;
+  if (had === undefined || parseQuantity(had).compare(parseQuantity(size)) >= 0) return "grown";
   const emit = (type: "Normal" | "Warning", reason: string, message: string) => {
     env.events.event(involvedObject(resources.pods, pod as Stored<Pod>), type, reason, message);
     env.events.event(involvedObject(resources.persistentVolumeClaims, claim), type, reason, message);
   };
   if (spec.readOnly) {
     emit("Warning", "FileSystemResizeFailed", "requested read-only file system");
-    return true;
+    return "grown";
   }
   try {
     const newSizeBytes = parseQuantity(size).toBytes();
-    if (!(await plugin.nodeExpand({ ...where, newSizeBytes }, signal))) return false;
+    const oldSizeBytes = parseQuantity(had).toBytes();
+    if (!(await plugin.nodeExpand({ ...where, newSizeBytes, oldSizeBytes }, signal))) return "later";
   } catch (error) {
     // In use as it is, it cannot grow; that must not keep the pod from its volume.
     if (!(error instanceof FailedPreconditionError)) throw error;
     emit("Warning", "VolumeResizeFailed", errorChain(error));
-    return true;
+    return "refused";
   }
-  emit("Normal", "FileSystemResizeSuccessful", "MountVolume.NodeExpandVolume succeeded for volume");
   await finish(env.kube, claim, size, signal);
-  return true;
+  // After the write, which a crash or a refusal repeats together with the growth: the event is about both.
+  emit(
+    "Normal",
+    "FileSystemResizeSuccessful",
+    `PersistentVolume ${volume.metadata?.name} has grown to ${size}`,
+  );
+  return "grown";
 }
 
 /** The claim has its new size; nothing is pending any more. */

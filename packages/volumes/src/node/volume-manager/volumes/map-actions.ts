@@ -181,7 +181,8 @@ async function growMapped(env: VolumeActionsEnv, map: MapProgress, signal: Abort
     path: link,
     phase: "published",
   } as const;
-  await expandOnNode(env, volume.plugin, pod.pod, where, signal);
+  const growth = await expandOnNode(env, volume.plugin, pod.pod, where, signal);
+  if (growth === "refused") env.sizes.refused(volume.uniqueName);
   return { isGrown: true };
 }
 
@@ -190,6 +191,7 @@ function finishMap(env: VolumeActionsEnv, map: MapProgress | undefined): Next<Ob
   const { uniqueName } = map.volume;
   env.records.succeeded(uniqueName, map.pod.pod.metadata.uid);
   env.mounts.end(uniqueName);
+  env.sizes.lookLater(uniqueName, env.clock.monotonicMs());
   env.actual.markPodMounted(uniqueName, podMapOf(map));
   return observeAgain;
 }
@@ -219,6 +221,7 @@ async function unmapForPod(
   }
   env.records.succeeded(key, podUID);
   env.actual.markPodUnmounted(key, podUID);
+  if (env.actual.get(key)?.pods.size === 0) env.sizes.forget(key);
   return observeAgain;
 }
 

@@ -1,13 +1,13 @@
 /** The actions of a mount. Source: docs/behaviour/node-agent.md 7.3. */
 import { type Actions, type Next, nodeSelectorMatches, observeAgain, type Pass } from "@longshore/kube";
 import { withAnyOf, withDeadline } from "@longshore/runtime";
-import { isAttachable, isDeviceMountable, type MounterArgs } from "../../../framework/volume-plugin.ts";
+import { isAttachable, isDeviceMountable } from "../../../framework/volume-plugin.ts";
 import { specName } from "../../../framework/volume-spec.ts";
 import type { PodMount } from "../actual-state.ts";
-import type { DesiredPod } from "../desired-state.ts";
 import type { MountProgress, MountStep } from "./decide-mount-step.ts";
 import type { ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
 import { expandOnNode } from "./expand-on-node.ts";
+import { mounterArgsOf } from "./mounter-args.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
 import {
   checkedMountError,
@@ -54,6 +54,7 @@ async function beginMount(
   if (!env.paths.isDecided(origin) || env.desired.podOf(uniqueName, uid) === undefined) return observeAgain;
   // Before the first await: a pod that goes meanwhile is not forgotten while a mount runs for it.
   const giveUp = env.mounts.begin(uniqueName, uid);
+  env.remounts.begin(uniqueName, uid);
   try {
     requireNoDevice(env.actual.get(uniqueName));
     const mounter = await plugin.newMounter(pod.spec, pod.pod);
@@ -104,7 +105,7 @@ export async function checkPlacement(
 /** Waits until the device, or the attachment, is there. */
 export async function waitForDevice(
   env: VolumeActionsEnv,
-  { volume, pod: { spec }, giveUp }: Pick<MountProgress, "volume" | "pod" | "giveUp">,
+  { volume, pod: { pod, spec }, giveUp }: Pick<MountProgress, "volume" | "pod" | "giveUp">,
   signal: AbortSignal,
 ): Promise<{ readonly devicePath: string }> {
   const { uniqueName, plugin, attachable } = volume;
@@ -112,17 +113,18 @@ export async function waitForDevice(
   if (!attachable || !isAttachable(plugin)) return { devicePath: reported };
   const attacher = plugin.newAttacher();
   const devicePath = await withDeadline(env.clock, waitForAttachTimeoutMs, signal, (waitSignal) =>
-    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either)),
+    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either, pod)),
   );
   return { devicePath };
 }
 
 async function mountDevice(
   env: VolumeActionsEnv,
-  { volume, pod: { spec }, devicePath = "" }: MountProgress,
+  { volume, pod, devicePath = "" }: MountProgress,
   signal: AbortSignal,
 ): Promise<Progress> {
   const { uniqueName, plugin } = volume;
+  const { spec } = pod;
   if (!isDeviceMountable(plugin)) {
     throw new VolumeOperationError(`plugin ${plugin.pluginName} mounts no devices`);
   }
@@ -132,7 +134,7 @@ async function mountDevice(
     // Under the lock: while this waited, another volume of the same PersistentVolume name may have been mounted.
     requireFreePlace(env.actual, uniqueName, path);
     try {
-      await mounter.mountDevice(spec, devicePath, path, signal);
+      await mounter.mountDevice(spec, devicePath, path, signal, mounterArgsOf(pod));
     } catch (error) {
       env.actual.deviceMountFailed(uniqueName, path, await checkedMountError(env.host, path, error));
       throw error;
@@ -150,9 +152,10 @@ async function growStaged(
 ): Promise<Progress> {
   const path = env.actual.get(volume.uniqueName)?.device.path ?? "";
   const where = { spec, devicePath, deviceMountPath: path, path, phase: "staged" } as const;
-  const isGrown = await expandOnNode(env, volume.plugin, pod, where, signal);
+  const growth = await expandOnNode(env, volume.plugin, pod, where, signal);
+  if (growth === "refused") env.sizes.refused(volume.uniqueName);
   env.actual.markDeviceMounted(volume.uniqueName, path);
-  return { isDeviceToGrow: false, isGrown };
+  return { isDeviceToGrow: false, isGrown: growth !== "later" };
 }
 
 async function mountForPod(
@@ -169,7 +172,10 @@ async function mountForPod(
     env.actual.podMountFailed(uniqueName, mount, await checkedMountError(env.host, mount.path, error));
     throw error;
   }
-  env.actual.markPodUncertain(uniqueName, mount);
+  // One that was set up again has been mounted all the time.
+  if (env.actual.podOf(uniqueName, mount.podUID)?.state !== "mounted") {
+    env.actual.markPodUncertain(uniqueName, mount);
+  }
   return { isMounted: true };
 }
 
@@ -180,7 +186,8 @@ async function growMounted(
 ): Promise<Progress> {
   const deviceMountPath = env.actual.get(volume.uniqueName)?.device.path ?? "";
   const where = { spec, devicePath, deviceMountPath, path: mounter.getPath(), phase: "published" } as const;
-  await expandOnNode(env, volume.plugin, pod, where, signal);
+  const growth = await expandOnNode(env, volume.plugin, pod, where, signal);
+  if (growth === "refused") env.sizes.refused(volume.uniqueName);
   return { isGrown: true };
 }
 
@@ -189,6 +196,9 @@ function finishMount(env: VolumeActionsEnv, mount: MountProgress | undefined): N
   const { uniqueName } = mount.volume;
   env.records.succeeded(uniqueName, mount.pod.pod.metadata.uid);
   env.mounts.end(uniqueName);
+  const nowMs = env.clock.monotonicMs();
+  env.sizes.lookLater(uniqueName, nowMs);
+  env.republications.setUp(uniqueName, mount.pod.pod.metadata.uid, nowMs, mount.mounter.setUpAgainMs?.());
   env.actual.markPodMounted(uniqueName, podMountOf(mount));
   return observeAgain;
 }
@@ -199,15 +209,5 @@ function podMountOf({ pod, mounter }: Pick<MountProgress, "pod" | "mounter">): P
     volumeName: specName(pod.spec),
     path: mounter.getPath(),
     readOnly: mounter.readOnly,
-  };
-}
-
-function mounterArgsOf({ pod }: DesiredPod): MounterArgs {
-  const { fsGroup, fsGroupChangePolicy } = pod.spec?.securityContext ?? {};
-  return {
-    ...(fsGroup != null && { fsGroup }),
-    ...(fsGroupChangePolicy != null && {
-      fsGroupChangePolicy: fsGroupChangePolicy as "OnRootMismatch" | "Always",
-    }),
   };
 }

@@ -6,8 +6,11 @@ import type { DesiredState } from "../desired-state.ts";
 import type { NodePods } from "../pods/node-pods.ts";
 import type { VolumePaths } from "../volume-paths.ts";
 import type { MountsInFlight } from "./mounts-in-flight.ts";
+import type { Remounts } from "./remounts.ts";
+import type { Republications } from "./republications.ts";
 import { VolumeOperationError, type VolumePlaces } from "./volume-places.ts";
 import type { VolumeRecords } from "./volume-records.ts";
+import type { VolumeSizes } from "./volume-sizes.ts";
 
 /** States, seams and what other parts of the agent know. */
 export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
@@ -20,6 +23,9 @@ export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
   readonly paths: VolumePaths;
   readonly records: VolumeRecords;
   readonly mounts: MountsInFlight;
+  readonly remounts: Remounts;
+  readonly sizes: VolumeSizes;
+  readonly republications: Republications;
   /** Volumes whose attachment is being confirmed right now: they are about to be in the actual state. */
   readonly verifying: Set<string>;
   /** Held while something is mounted or unmounted at a place. */
@@ -28,6 +34,8 @@ export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
   readonly cachedNode: () => Node | undefined;
   /** Whether the stored `volumesInUse` names the volume, for certain. */
   readonly isReportedInUse: (uniqueName: string) => boolean;
+  /** A volume is neither wanted nor here any more. */
+  readonly onVolumeForgotten: (uniqueName: string) => void;
   /** An operation ended: who waits for the pod's volumes should look. */
   readonly onOperationEnd: (podUID: string) => void;
 }

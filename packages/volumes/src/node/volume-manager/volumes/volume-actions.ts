@@ -13,14 +13,17 @@ import { isDeviceMountable } from "../../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
+import { removeSubPaths } from "../sub-paths.ts";
 import {
   type FailedOperation,
   isDeviceWanted,
   type ObservedVolume,
   type VolumeStep,
 } from "./decide-volume-step.ts";
+import { growthActions } from "./growth-actions.ts";
 import { mapActions } from "./map-actions.ts";
 import { mountActions } from "./mount-actions.ts";
+import { republishActions } from "./republish-actions.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
 import { podMountKey, requireNoOtherMounts, VolumeOperationError } from "./volume-places.ts";
 import { wholeVolume } from "./volume-records.ts";
@@ -30,6 +33,8 @@ export function volumeActions(env: VolumeActionsEnv): Actions<ObservedVolume, Vo
   return {
     ...mountActions(env),
     ...mapActions(env),
+    ...growthActions(env),
+    ...republishActions(env),
     recordFailure: ({ failed }, { desired }, { key }) => recordFailure(env, key, failed, desired),
     verifyAttached: ({ volume, spec }, observed, pass) =>
       verifyAttached(env, { volume, spec }, observed, pass),
@@ -77,6 +82,11 @@ function recordFailure(
     // A wait that was given up because its pod has gone is no failure to report.
     if (pod !== undefined && !env.mounts.isGivenUp(uniqueName)) emitFailedMount(env, operation, pod, reason);
     env.mounts.end(uniqueName);
+    // What is mounted stays, and is brought up to date when it is tried again.
+    if (env.actual.podOf(uniqueName, subject)?.state === "mounted") env.remounts.request(uniqueName, subject);
+  } else if (operation === "volume_republish") {
+    const pod = desired?.pods.get(subject);
+    if (pod !== undefined) emitFailedMount(env, "volume_mount", pod, reason);
   }
   env.onOperationEnd(subject);
   return observeAgain;
@@ -165,6 +175,7 @@ async function unmountForPod(
   env.actual.markPodUncertain(key, pod);
   try {
     await env.places.run(podMountKey(plugin, podUID, volumeName), async () => {
+      await removeSubPaths(env, podUID, volumeName);
       const unmounter = await plugin.newUnmounter(volumeName, podUID);
       await unmounter.tearDown(pass.signal);
     });
@@ -173,6 +184,8 @@ async function unmountForPod(
   }
   env.records.succeeded(key, podUID);
   env.actual.markPodUnmounted(key, podUID);
+  env.republications.forget(key, podUID);
+  if (env.actual.get(key)?.pods.size === 0) env.sizes.forget(key);
   return observeAgain;
 }
 
@@ -206,6 +219,9 @@ async function unmountDevice(
 function forget(env: VolumeActionsEnv, uniqueName: string): Next<ObservedVolume> {
   if (env.desired.get(uniqueName) !== undefined) return observeAgain;
   env.records.forget(uniqueName);
+  env.remounts.forget(uniqueName);
+  env.onVolumeForgotten(uniqueName);
+  env.sizes.forget(uniqueName);
   env.actual.delete(uniqueName);
   return settled;
 }

@@ -66,11 +66,14 @@ export class VolumeController implements Component {
       desired,
       actual,
       mayUnmount: new Set(mountedFor.filter((podUID) => env.pods.mayUnmount(podUID))),
+      toRemount: env.remounts.of(uniqueName),
       isDriverMissing: isDriverMissing(env, desired, actual),
       isPathDecided: env.paths.isDecided(desired?.origin),
       hasAddedPods: env.hasAddedPods(),
       attachment: this.#attachmentOf(uniqueName),
       failures: env.records.of(uniqueName).failures,
+      size: env.sizes.get(uniqueName),
+      republishAtMs: env.republications.of(uniqueName),
       mount: undefined,
       map: undefined,
       failed: undefined,
@@ -95,6 +98,7 @@ export function isDriverMissing(
   actual: ActualVolume | undefined,
 ): boolean {
   const [pod] = desired?.pods.values() ?? [];
-  const driver = (actual ?? pod)?.spec.persistentVolume?.spec?.csi?.driver;
+  const spec = (actual ?? pod)?.spec;
+  const driver = spec?.persistentVolume?.spec?.csi?.driver ?? spec?.volume?.csi?.driver;
   return driver !== undefined && csiDrivers?.get(driver) === undefined;
 }

@@ -18,6 +18,8 @@ export type VolumeOperation =
   | "volume_mount"
   | "volume_unmount"
   | "unmount_device"
+  | "volume_fs_resize"
+  | "volume_republish"
   | "map_volume"
   | "unmap_volume"
   | "unmap_device";

@@ -1,0 +1,183 @@
+/**
+ * Requests that the node of a pod answers: its log, programs beside its containers, its ports. They have been authorized as
+ * `pods/log`, `pods/exec`, `pods/attach` and `pods/portforward`; what is passed on says nothing of the user. Source: kubernetes
+ * pkg/registry/core/pod/rest, apimachinery proxy.UpgradeAwareHandler.
+ */
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { KubeApiError } from "@longshore/kube/basics";
+import { errorChain, type RuntimeEnv } from "@longshore/runtime";
+import { apiError, badRequest, notFound, unknownResource } from "../api/errors.ts";
+import type { Loose, LooseObject } from "../registry/kinds/shaping.ts";
+import type { Registry } from "../registry/registry.ts";
+import type { Response } from "./exchange.ts";
+import type { ParsedRequest, ResourceRequest } from "./parsed-request.ts";
+
+/** The unix socket of a node; undefined: it has none. */
+export type NodeSocket = (nodeName: string) => string | undefined;
+
+/** A request for a node. */
+export interface NodeCall {
+  readonly registry: Registry;
+  readonly nodeSocket: NodeSocket | undefined;
+  readonly parsed: ParsedRequest;
+  readonly params: URLSearchParams;
+}
+
+/** The paths of a node, by the sub-resource of the pod. */
+const nodeVerbs: Readonly<Record<string, string>> = {
+  log: "containerLogs",
+  exec: "exec",
+  attach: "attach",
+  portforward: "portForward",
+};
+
+/** What of an upgrade request a node is to know. */
+const passedHeaders = ["connection", "upgrade", "x-stream-protocol-version"];
+
+/** Whether it asks for a pod's log. */
+export function isPodLog(request: ParsedRequest): request is ResourceRequest {
+  return isOfPod(request) && request.asked.subresource === "log" && request.asked.verb === "get";
+}
+
+function isOfPod(request: ParsedRequest): request is ResourceRequest {
+  if (request.type !== "resource") return false;
+  const { group, version, resource, namespace, name } = request.asked;
+  const isPod = group === "" && version === "v1" && resource === "pods";
+  return isPod && namespace !== undefined && name !== undefined;
+}
+
+/** Where the request goes. */
+interface NodeTarget {
+  readonly socketPath: string;
+  readonly path: string;
+}
+
+/** @throws KubeApiError 400 for a pod without a node or a container that it does not have, 404, 503 */
+function targetOf({ registry, nodeSocket, parsed, params }: NodeCall): NodeTarget {
+  const { namespace = "", name = "", subresource = "" } = parsed.type === "resource" ? parsed.asked : {};
+  const verb = Object.hasOwn(nodeVerbs, subresource) ? nodeVerbs[subresource] : undefined;
+  if (verb === undefined || !isOfPod(parsed)) throw unknownResource();
+  const kind = registry.context.kinds.find("", "pods");
+  const pod = kind === undefined ? undefined : registry.read(kind, namespace, name);
+  if (pod === undefined) throw notFound({ group: "", resource: "pods" }, name);
+  const { nodeName = "" } = (pod as LooseObject).spec ?? {};
+  if (nodeName === "") throw badRequest(`pod ${name} does not have a host assigned`);
+  const socketPath = nodeSocket?.(String(nodeName));
+  if (socketPath === undefined) {
+    throw apiError(503, "ServiceUnavailable", `node ${nodeName} has no address that this API server knows`);
+  }
+  const container = verb === "portForward" ? [] : [containerOf(pod as LooseObject, name, params)];
+  const parts = [verb, namespace, name, ...container].map(encodeURIComponent);
+  return { socketPath, path: `/${parts.join("/")}?${params}` };
+}
+
+const defaultContainerAnnotation = "kubectl.kubernetes.io/default-container";
+
+/** @throws KubeApiError 400 where it is not one of the pod's */
+function containerOf(pod: LooseObject, name: string, params: URLSearchParams): string {
+  const names = ["initContainers", "containers", "ephemeralContainers"].map((list) =>
+    ((pod.spec?.[list] ?? []) as readonly Loose[]).map((container) => String(container.name)),
+  );
+  const [init = [], main = [], ephemeral = []] = names;
+  const asked = params.get("container") ?? "";
+  if (asked === "") {
+    const preferred = pod.metadata?.annotations?.[defaultContainerAnnotation];
+    const chosen = main.length === 1 ? main[0] : main.find((one) => one === preferred);
+    if (chosen !== undefined) return chosen;
+    throw badRequest(
+      `a container name must be specified for pod ${name}, choose one of: [${main.join(" ")}]${init.length === 0 ? "" : ` or one of the init containers: [${init.join(" ")}]`}`,
+    );
+  }
+  if ([...init, ...main, ...ephemeral].includes(asked)) return asked;
+  throw badRequest(`container ${asked} is not valid for pod ${name}`);
+}
+
+/** Answers with the log as the node sends it; resolves when it has ended. @throws KubeApiError */
+export function passLog(call: NodeCall, response: Response): Promise<void> {
+  const target = targetOf(call);
+  return new Promise((resolve, reject) => {
+    const asked = httpRequest({ ...target, method: "GET", agent: false });
+    asked.on("error", (error) => reject(unreachable(error)));
+    asked.on("response", (answer) => {
+      const code = answer.statusCode ?? 500;
+      if (code !== 200) {
+        readText(answer).then((text) => reject(refusal(code, text)), reject);
+        return;
+      }
+      response.writeHead(200, { "content-type": "text/plain" });
+      answer.pipe(response as NodeJS.WritableStream);
+      answer.on("error", () => response.end());
+    });
+    response.on("close", () => {
+      asked.destroy();
+      resolve();
+    });
+    asked.end();
+  });
+}
+
+/** Connects the client with the node, which speaks the protocol. @throws KubeApiError before anything is sent */
+export function passUpgrade(call: NodeCall, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  const target = targetOf(call);
+  const headers: Record<string, string> = {};
+  for (const name of passedHeaders) {
+    const value = request.headers[name];
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
+  }
+  const asked = httpRequest({ ...target, method: "POST", headers, agent: false });
+  asked.on("error", (error) => writeStatus(socket, unreachable(error)));
+  asked.on("response", (answer) => {
+    readText(answer).then(
+      (text) => writeStatus(socket, refusal(answer.statusCode ?? 500, text)),
+      () => socket.destroy(),
+    );
+  });
+  asked.on("upgrade", (answer, node, nodeHead) => {
+    const lines = Object.entries(answer.headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join("")}\r\n`);
+    if (nodeHead.length > 0) socket.write(nodeHead);
+    if (head.length > 0) node.write(head);
+    node.on("error", () => socket.destroy());
+    node.on("close", () => socket.end());
+    socket.on("close", () => node.destroy());
+    node.pipe(socket);
+    socket.pipe(node);
+  });
+  socket.on("close", () => asked.destroy());
+  asked.end();
+}
+
+/** Answers with the failure, and closes. */
+export function refuseUpgrade(env: RuntimeEnv, socket: Duplex, error: unknown): void {
+  const isRefused = error instanceof KubeApiError;
+  if (!isRefused) env.logger.error("an upgrade failed", { error: errorChain(error) });
+  writeStatus(socket, isRefused ? error : apiError(500, "InternalError", "the request could not be handled"));
+}
+
+function writeStatus(socket: Duplex, { code, status }: KubeApiError): void {
+  const body = JSON.stringify(status);
+  const length = Buffer.byteLength(body);
+  socket.end(
+    `HTTP/1.1 ${code} Refused\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n${body}`,
+  );
+}
+
+function refusal(code: number, text: string): KubeApiError {
+  return code === 400 ? badRequest(text) : apiError(code, code === 404 ? "NotFound" : "", text);
+}
+
+function unreachable(error: Error): KubeApiError {
+  return apiError(503, "ServiceUnavailable", `the node does not answer: ${error.message}`);
+}
+
+const refusalBytesMax = 64 * 1024;
+
+async function readText(answer: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of answer) {
+    text += String(chunk);
+    if (text.length > refusalBytesMax) break;
+  }
+  return text;
+}

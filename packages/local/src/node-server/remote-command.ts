@@ -1,0 +1,71 @@
+/**
+ * A program whose streams a client holds: `kubectl exec`, `cp` and `attach`. Source: Kubernetes remotecommand,
+ * `v4.channel.k8s.io`: a stream for each of error, stdin, stdout and stderr; how the program has ended is a Status on the
+ * first.
+ */
+import type { ExecProcess } from "../containers/pod-runtime.ts";
+import type { SpdyStream } from "./spdy-connection.ts";
+
+/** Which streams the client asks for. */
+export interface RemoteStreams {
+  readonly stdin: boolean;
+  readonly stdout: boolean;
+  readonly stderr: boolean;
+  /** Standard error comes with standard output, as a terminal has it. There is no terminal. */
+  readonly tty: boolean;
+}
+
+/** The types of the streams that have to be there before the program starts. */
+export function expectedStreams({ stdin, stdout, stderr, tty }: RemoteStreams): readonly string[] {
+  return [
+    "error",
+    ...(stdin ? ["stdin"] : []),
+    ...(stdout ? ["stdout"] : []),
+    ...(stderr && !tty ? ["stderr"] : []),
+  ];
+}
+
+/** Connects the program with the client's streams until it has ended, and reports how. */
+export async function runRemoteCommand(
+  streams: ReadonlyMap<string, SpdyStream>,
+  start: () => Promise<ExecProcess>,
+): Promise<void> {
+  const errors = streams.get("error");
+  try {
+    const process = await start();
+    const stdin = streams.get("stdin");
+    if (stdin === undefined) process.endInput();
+    else void feed(stdin, process);
+    const stdout = streams.get("stdout");
+    const output = [drain(process.stdout, stdout), drain(process.stderr, streams.get("stderr") ?? stdout)];
+    await Promise.all(output);
+    const exitCode = await process.exitCode;
+    await errors?.write(Buffer.from(JSON.stringify(statusOf(exitCode))));
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const status = { metadata: {}, status: "Failure", reason: "InternalError", message, code: 500 };
+    await errors?.write(Buffer.from(JSON.stringify(status)));
+  } finally {
+    await Promise.all([...streams.values()].map((stream) => stream.end()));
+  }
+}
+
+function statusOf(exitCode: number): object {
+  if (exitCode === 0) return { metadata: {}, status: "Success" };
+  return {
+    metadata: {},
+    status: "Failure",
+    reason: "NonZeroExitCode",
+    message: `command terminated with non-zero exit code: exit status ${exitCode}`,
+    details: { causes: [{ reason: "ExitCode", message: String(exitCode) }] },
+  };
+}
+
+async function feed(stdin: SpdyStream, process: ExecProcess): Promise<void> {
+  for await (const bytes of stdin.input) await process.write(bytes);
+  process.endInput();
+}
+
+async function drain(output: AsyncIterable<Uint8Array>, to: SpdyStream | undefined): Promise<void> {
+  for await (const bytes of output) await to?.write(bytes);
+}

@@ -1,0 +1,49 @@
+/**
+ * Whether a pod is taken away because no agent will ever end it. Pure. Source: Kubernetes pod garbage collection;
+ * KEP-2268 (non-graceful node shutdown).
+ *
+ * A node is out of service when an administrator says so with the taint, once the machine is certainly off: its pods
+ * then go at once, and the attach/detach controller detaches their volumes by force. A node that is Ready contradicts the
+ * taint: nothing is taken from it.
+ */
+import { isDeleting, type Node, type Pod, type Stored, type Taint } from "@longshore/kube";
+import { outOfServiceTaint } from "@longshore/volumes";
+import { tolerates } from "./node-fit.ts";
+
+/** What is known about a pod. */
+export interface RemovalObservation {
+  readonly pod: Stored<Pod>;
+  /** Its node; undefined: it has none, or that is not there. */
+  readonly node: Stored<Node> | undefined;
+}
+
+/** One action of the pod removal. */
+export type RemovalStep =
+  | { readonly step: "removePod"; readonly reason: string }
+  /** Keeps the pod: its agent ends it, or nothing has to end. */
+  | { readonly step: "settle" };
+
+/** Decides on the next step. */
+export function decidePodRemovalStep({ pod, node }: RemovalObservation): RemovalStep {
+  const nodeName = pod.spec?.nodeName ?? "";
+  if (nodeName === "") {
+    return isDeleting(pod)
+      ? { step: "removePod", reason: "it is being deleted and never had a node" }
+      : { step: "settle" };
+  }
+  const taint = node?.spec?.taints?.find(({ key }) => key === outOfServiceTaint);
+  if (node === undefined || taint === undefined || isReady(node)) return { step: "settle" };
+  const isEvicted = taint.effect === "NoExecute" && !toleratesAlways(pod, taint);
+  if (!isDeleting(pod) && !isEvicted) return { step: "settle" };
+  return { step: "removePod", reason: `node ${nodeName} is out of service` };
+}
+
+function isReady(node: Node): boolean {
+  return node.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
+}
+
+/** Without a limit in time: one that tolerates a while only has to go as well, since nothing runs there. */
+function toleratesAlways(pod: Pod, taint: Taint): boolean {
+  const lasting = pod.spec?.tolerations?.filter(({ tolerationSeconds }) => tolerationSeconds === undefined);
+  return tolerates({ ...pod, spec: { containers: [], ...pod.spec, tolerations: lasting ?? [] } }, taint);
+}

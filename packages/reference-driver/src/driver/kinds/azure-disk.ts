@@ -1,0 +1,17 @@
+/** `disk.csi.azure.com`. */
+import { driverKindOf, shortNames } from "./driver-kind.ts";
+
+/** Azure managed disks. */
+export const azureDisk = driverKindOf("azure-disk", {
+  // Real handles exceed the limit of the specification.
+  volumeIdBytesMax: 1024,
+  topologyKey: "topology.disk.csi.azure.com/zone",
+  diskNameOf: shortNames(44),
+  parameters: [
+    ...["skuname", "storageaccounttype", "kind", "cachingmode", "location", "resourcegroup", "fstype"],
+    ...["diskiopsreadwrite", "diskmbpsreadwrite", "logicalsectorsize", "diskencryptionsetid", "maxshares"],
+    ...["tags", "writeacceleratorenabled", "perfprofile", "subscriptionid", "networkaccesspolicy"],
+    ...["publicnetworkaccess", "diskaccessid", "enablebursting", "zoned", "incremental"],
+  ],
+  type: { parameter: "skuname", standard: "StandardSSD_LRS" },
+});

@@ -1,0 +1,48 @@
+/** How EBS volumes are made. */
+import { classParameters, parameterZones } from "../disk/class-parameters.ts";
+import { defaultFsType } from "../disk/device-mounts.ts";
+import type { DiskProvisioning } from "../disk/disk-description.ts";
+import { ebsNames } from "./ebs-volume-id.ts";
+
+const defaultType = "gp2";
+
+/** Settings that the disk keeps as tags. */
+const taggedSettings = ["iopspergb", "encrypted", "kmskeyid"] as const;
+
+/**
+ * The provisioning of `pluginName`. The disk is named after the PersistentVolume. Access modes and selector of the claim are
+ * not looked at: a disk is attached to one node at a time in any case.
+ */
+export function ebsProvisioning(pluginName: string): DiskProvisioning {
+  return {
+    createdBy: "aws-ebs-dynamic-provisioner",
+    regionOfZone,
+    plan({ parameters, pvName }) {
+      const known = ["type", "fstype", "zone", "zones", ...taggedSettings] as const;
+      const {
+        type = defaultType,
+        fstype = defaultFsType,
+        ...others
+      } = classParameters(pluginName, parameters, known);
+      const tags = taggedSettings.flatMap((name) => {
+        const value = others[name];
+        return value === undefined ? [] : [[`${pluginName}/${name}`, value] as const];
+      });
+      return {
+        name: pvName,
+        type,
+        tags: Object.fromEntries(tags),
+        zoneCount: 1,
+        zones: parameterZones(others),
+        sourceOf: (disk) => ({
+          awsElasticBlockStore: { volumeID: ebsNames.volumeNameOf(disk), fsType: fstype },
+        }),
+      };
+    },
+  };
+}
+
+/** `us-east-1a` → `us-east-1`; a name without a trailing letter is its own region. */
+export function regionOfZone(zone: string): string {
+  return /\d[a-z]$/.test(zone) ? zone.slice(0, -1) : zone;
+}

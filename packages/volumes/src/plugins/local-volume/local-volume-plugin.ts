@@ -1,0 +1,154 @@
+/**
+ * PersistentVolumes that are a directory or a block device of one node. Source: docs/behaviour/pod-volumes.md 8.
+ *
+ * Invariants
+ *  - The directory has to be there: none is made, so that no pod writes to the disk below a mount that is missing.
+ *  - Nothing in it is ever removed: a pod's own directory is removed only when it is empty and not a mount point.
+ *  - The group of the files changes with the first pod only; it is in use from then on.
+ */
+import { type Host, invariant, type Logger } from "@longshore/runtime";
+import { UncertainProgressError } from "../../framework/node-error-kind.ts";
+import { statAtEnd } from "../../framework/stat-at-end.ts";
+import { escapeQualifiedName, kubeletPaths, type VolumeHost } from "../../framework/volume-host.ts";
+import type { BlockVolume, BlockVolumePlugin, MounterArgs } from "../../framework/volume-plugin.ts";
+import { specName, specOfPersistentVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
+
+/** The path of a local volume is not usable; names PersistentVolume, path and node. */
+export class LocalVolumeError extends Error {
+  override readonly name = "LocalVolumeError";
+}
+
+const pluginName = "kubernetes.io/local-volume";
+
+interface Node {
+  readonly host: Host;
+  readonly logger: Logger;
+  readonly rootDir: string;
+  readonly nodeName: string;
+}
+
+/** The plugin `kubernetes.io/local-volume`. */
+export function localVolumePlugin(): BlockVolumePlugin {
+  let initialised: VolumeHost | undefined;
+  const node = (): Node => {
+    invariant(initialised?.kubelet !== undefined, `${pluginName} mounts only on a node's host`);
+    const { host, rootDir, nodeName } = initialised.kubelet;
+    return { host, rootDir, nodeName, logger: initialised.logger };
+  };
+  const directoryOf = (podUID: string, volumeName: string) =>
+    kubeletPaths.podVolumeDir(node().rootDir, podUID, pluginName, volumeName);
+  const constructSpec = (name: string, volumeMode: string) =>
+    specOfPersistentVolume({ metadata: { name }, spec: { local: { path: "" }, volumeMode } }, false);
+  return {
+    pluginName,
+    async init(host) {
+      initialised = host;
+    },
+    getVolumeName: specName,
+    canSupport: ({ persistentVolume }) => persistentVolume?.spec?.local != null,
+    supportsMountOption: () => false,
+    async newMounter(spec, pod) {
+      const target = directoryOf(pod.metadata?.uid ?? "", specName(spec));
+      return {
+        getPath: () => target,
+        readOnly: spec.readOnly,
+        setUp: (args) => bindForPod(node(), spec, target, args),
+      };
+    },
+    async newUnmounter(volumeName, podUID) {
+      const target = directoryOf(podUID, volumeName);
+      return { getPath: () => target, tearDown: () => removeBind(node().host, target) };
+    },
+    constructVolumeSpec: async (volumeName) => constructSpec(volumeName, "Filesystem"),
+    async newBlockVolumeMapper(spec, pod) {
+      return {
+        ...blockPaths(node().rootDir, pod.metadata?.uid ?? "", specName(spec)),
+        readOnly: spec.readOnly,
+        mapPodDevice: () => deviceOf(node(), spec),
+      };
+    },
+    newBlockVolumeUnmapper: async (volumeName, podUID) => blockPaths(node().rootDir, podUID, volumeName),
+    constructBlockVolumeSpec: async (_podUID, volumeName) => constructSpec(volumeName, "Block"),
+  };
+}
+
+const pathOf = (spec: VolumeSpec): string => spec.persistentVolume?.spec?.local?.path ?? "";
+
+async function bindForPod(
+  node: Node,
+  spec: VolumeSpec,
+  target: string,
+  { fsGroup }: MounterArgs,
+): Promise<void> {
+  const { host, rootDir, logger } = node;
+  const path = pathOf(spec);
+  await requireKind(node, spec, "directory");
+  const others = (await host.listMounts(`${rootDir}/pods`)).filter(
+    (mount) => mount.source === path && mount.target !== target,
+  );
+  if (!(await host.isMountPoint(target))) {
+    await host.makeDirectory(target);
+    await bindOrRemove(host, path, target, spec.readOnly);
+  }
+  if (fsGroup === undefined || spec.readOnly) return;
+  if (others.length > 0) {
+    logger.warn("the group of a local volume stays as its first pod has set it", {
+      persistentVolume: specName(spec),
+      fsGroup,
+    });
+    return;
+  }
+  await host.chownTree(target, fsGroup).catch((cause: unknown) => {
+    throw new UncertainProgressError(`the files of ${path} could not be given to the pod's fsGroup`, {
+      cause,
+    });
+  });
+}
+
+async function bindOrRemove(host: Host, path: string, target: string, readOnly: boolean): Promise<void> {
+  try {
+    await host.bindMount(path, target, { readOnly });
+  } catch (error) {
+    if (!(await host.isMountPoint(target))) await host.removeDirectory(target);
+    throw error;
+  }
+}
+
+async function removeBind(host: Host, target: string): Promise<void> {
+  if (await host.isMountPoint(target)) await host.unmount(target);
+  await host.removeDirectory(target);
+}
+
+/** The device that the pod is given. @throws LocalVolumeError when there is none */
+async function deviceOf(node: Node, spec: VolumeSpec): Promise<string> {
+  await requireKind(node, spec, "blockDevice");
+  return pathOf(spec);
+}
+
+async function requireKind(
+  { host, nodeName }: Node,
+  spec: VolumeSpec,
+  kind: "directory" | "blockDevice",
+): Promise<void> {
+  const path = pathOf(spec);
+  const what = `PersistentVolume ${specName(spec)}: spec.local.path "${path}"`;
+  if (!path.startsWith("/") || path.split("/").includes("..")) {
+    throw new LocalVolumeError(`${what} must be absolute, without ".."`);
+  }
+  const stat = await statAtEnd(host, path);
+  if (stat?.kind === kind) return;
+  throw new LocalVolumeError(
+    stat === undefined
+      ? `${what} does not exist on node ${nodeName}: create it, or mount its disk`
+      : `${what} is no ${kind === "directory" ? "directory" : "block device"} on node ${nodeName}`,
+  );
+}
+
+function blockPaths(rootDir: string, podUID: string, name: string): BlockVolume {
+  const directory = `${rootDir}/pods/${podUID}/volumeDevices/${escapeQualifiedName(pluginName)}`;
+  return {
+    getGlobalMapPath: (spec) =>
+      `${kubeletPaths.pluginDir(rootDir, pluginName)}/volumeDevices/${specName(spec)}`,
+    getPodDeviceMapPath: () => ({ directory, name }),
+  };
+}

@@ -1,0 +1,83 @@
+/** The in-tree volume plugin `kubernetes.io/vsphere-volume`: disk files of a datastore, `[datastore] kubevols/x.vmdk`. */
+import { checkClaim, classParameters, generatedVolumeName, oneOf } from "../disk/class-parameters.ts";
+import { defaultFsType } from "../disk/device-mounts.ts";
+import { type DiskDescription, type DiskNames, unreadableName } from "../disk/disk-description.ts";
+import { InTreeVolumeError } from "../disk/volume-source.ts";
+
+const pluginName = "kubernetes.io/vsphere-volume";
+const label = "vSphere";
+const accessModes = ["ReadWriteOnce"];
+const diskFormats = ["thin", "zeroedthick", "eagerzeroedthick"] as const;
+
+/** Four adapters with 15 disks each, without the boot disk. Upstream has no limit for this plugin. */
+const limit = 59;
+
+/** A policy of the virtual SAN in the class's own words, in place of one by name. */
+const sanSettings = [
+  "cachereservation",
+  "diskstripes",
+  "forceprovisioning",
+  "hostfailurestotolerate",
+  "iopslimit",
+  "objectspacereservation",
+] as const;
+
+const form = { field: "volumePath", expected: "[<datastore>] <folder>/<name>.vmdk" };
+
+const names: DiskNames = {
+  ...form,
+  diskIdOf(volumePath) {
+    const climbs = volumePath.split("/").includes("..");
+    if (climbs || !/^\[[^[\]/]+\] ?[^[\]]+\.vmdk$/.test(volumePath)) throw unreadableName(form, volumePath);
+    return volumePath;
+  },
+  volumeNameOf: ({ id }) => id,
+  directoryOf: (volumePath) => volumePath,
+  volumeNameIn: (directory) => directory,
+};
+
+/** Virtual disks of VMware vSphere. They cannot grow in-tree. */
+export const vsphereVolume: DiskDescription<"vsphereVolume"> = {
+  pluginName,
+  provider: "vsphere-volume",
+  sourceField: "vsphereVolume",
+  label,
+  withoutCloud: "Cloud provider not initialized properly: expected vSphere",
+  readSource: ({ volumePath, fsType = "" }) => ({ volumeName: volumePath, fsType }),
+  sourceNamed: (volumePath) => ({ vsphereVolume: { volumePath } }),
+  names,
+  attached: { by: "controller" },
+  provisioning: {
+    createdBy: "vsphere-volume-dynamic-provisioner",
+    sizeUnit: "MiB",
+    plan(options) {
+      checkClaim(options, label, accessModes);
+      const known = ["diskformat", "datastore", "storagepolicyname", "fstype", ...sanSettings] as const;
+      const parameters = classParameters(pluginName, options.parameters, known);
+      const { diskformat, datastore, storagepolicyname, fstype: fsType = defaultFsType, ...san } = parameters;
+      if (storagepolicyname !== undefined && Object.keys(san).length > 0) {
+        throw new InTreeVolumeError(
+          `storagePolicyName and ${Object.keys(san).join(", ")} of the StorageClass: a policy is given by its name or by its capabilities: drop one`,
+        );
+      }
+      return {
+        name: generatedVolumeName(options),
+        type: oneOf("diskformat", diskformat ?? diskFormats[0], diskFormats),
+        tags: {
+          ...san,
+          ...(datastore !== undefined && { datastore }),
+          ...(storagepolicyname !== undefined && { storagepolicyname }),
+        },
+        zoneCount: 0,
+        sourceOf: ({ id }) => ({
+          vsphereVolume: {
+            volumePath: id,
+            fsType,
+            ...(storagepolicyname !== undefined && { storagePolicyName: storagepolicyname }),
+          },
+        }),
+      };
+    },
+  },
+  limits: { key: "attachable-volumes-vsphere-volume", ofInstanceType: () => limit },
+};
