@@ -78,8 +78,11 @@ function expectNothingLost(dir: string): void {
 interface PidFile {
   readonly pid: number;
 }
+/** Beside them lie the sockets of node agents. */
+const recordsIn = (run: string) => readdirSync(run).filter((name) => name.endsWith(".json"));
+
 const pidsOf = (dir: string) =>
-  readdirSync(join(dir, "run")).map(
+  recordsIn(join(dir, "run")).map(
     (file) => (JSON.parse(readFileSync(join(dir, "run", file), "utf8")) as PidFile).pid,
   );
 
@@ -98,10 +101,15 @@ function endLikePowerCut(dir: string, takesMounts: boolean): void {
   for (const pid of pidsOf(dir)) kill(pid);
   const pods = join(dir, "p/node-1");
   for (const pod of readdirSync(pods)) {
-    const file = join(pods, pod, "state.json");
-    if (!existsSync(file)) continue;
-    const { shim, container } = JSON.parse(readFileSync(file, "utf8")) as Record<string, PidFile | undefined>;
-    for (const each of [shim, container]) if (each !== undefined) kill(each.pid);
+    for (const name of readdirSync(join(pods, pod))) {
+      const file = join(pods, pod, name, "state.json");
+      if (!existsSync(file)) continue;
+      const { shim, container } = JSON.parse(readFileSync(file, "utf8")) as Record<
+        string,
+        PidFile | undefined
+      >;
+      for (const each of [shim, container]) if (each !== undefined) kill(each.pid);
+    }
   }
   if (!takesMounts) return;
   const targets = readFileSync("/proc/self/mounts", "utf8")

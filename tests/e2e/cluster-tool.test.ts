@@ -141,11 +141,13 @@ describe("longshore cluster down", () => {
       .toBe(1);
     const podLog = () =>
       readdirSync(join(dir, "logs/pods")).map((pod) =>
-        readFileSync(join(dir, "logs/pods", pod, "writer.log"), "utf8"),
+        readFileSync(join(dir, "logs/pods", pod, "writer_0.log"), "utf8"),
       );
     await expect.poll(podLog, { timeout: 20_000 }).toEqual([expect.stringContaining("ack 5\n")]);
     const [pod = ""] = readdirSync(join(dir, "p/node-1"));
-    const { container } = JSON.parse(readFileSync(join(dir, "p/node-1", pod, "state.json"), "utf8")) as {
+    const { container } = JSON.parse(
+      readFileSync(join(dir, "p/node-1", pod, "writer/state.json"), "utf8"),
+    ) as {
       readonly container: { readonly pid: number };
     };
     const supervisor = (await processOf(dir, "supervisor"))?.pid ?? 0;

