@@ -1,15 +1,20 @@
 /**
- * The same objects to Kubernetes' own volume controllers and to ours, on one real API server: what either makes of them is
- * compared, for each in-tree plugin, with its migration off and on. Neither has a cloud provider, so what stays in-tree shows
- * in events. Ours run with `compat`, which leaves out the deliberate differences (docs/decisions/0003).
+ * The same objects to Kubernetes' own volume controllers and to ours, on one real API server for each mode: what either makes
+ * of them is compared, for each in-tree plugin, with its migration off and on. Neither has a cloud provider, so what stays
+ * in-tree shows in events. Ours run with `compat`, which leaves out most of the deliberate differences (docs/decisions/0003);
+ * `support/plugin-volumes.ts` names the others, plugin by plugin.
  */
 import {
+  type Event,
   type HttpKubeClient,
   type KubeObject,
+  type Node,
   type PersistentVolume,
   type PersistentVolumeClaim,
   type Resource,
   resources,
+  type Stored,
+  type VolumeAttachment,
 } from "@longshore/kube";
 import { featureGates, stopAll } from "@longshore/runtime";
 import {
@@ -37,9 +42,12 @@ const compat = "kubernetes-1.20" as const;
 const namespace = "default";
 const managed = { "volumes.kubernetes.io/controller-managed-attach-detach": "true" };
 const migratedPlugins = "storage.alpha.kubernetes.io/migrated-plugins";
-/** How long nothing may change until a world counts as settled, in milliseconds. */
+/** How long nothing may change until the objects count as settled, in milliseconds. */
 const quietMs = 6_000;
-const withinMs = 90_000;
+/** For so long the GCE plugin of 1.20 asks for its cloud before it says that there is none (docs/decisions/0003, 24). */
+const slowestRefusalMs = 55_000;
+const withinMs = 150_000;
+const pollMs = 500;
 
 const modes = ["off", "on"] as const;
 type Mode = (typeof modes)[number];
@@ -54,48 +62,55 @@ const gatesOf = (mode: Mode): Readonly<Record<string, boolean>> => ({
 /** What one set of controllers has made of the objects, by plugin. */
 type Outcome = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
-let plane: ControlPlane;
-let kube: HttpKubeClient;
 const outcomes = new Map<string, Outcome>();
 
 describe("the same objects to both", () => {
+  const planes: ControlPlane[] = [];
   beforeAll(async () => {
-    plane = await startControlPlane();
-    kube = await connectAs(plane);
-    for (const mode of modes) {
-      for (const side of ["kubernetes", "ours"] as const) {
-        outcomes.set(`${side} ${mode}`, await outcomeOf(side, mode));
-      }
-    }
+    await Promise.all(
+      modes.map(async (mode) => {
+        const plane = await startControlPlane();
+        planes.push(plane);
+        const kube = await connectAs(plane);
+        const startKubernetes = () => startOfKubernetes(plane, mode);
+        outcomes.set(`kubernetes ${mode}`, await outcomeOf(kube, startKubernetes, slowestRefusalMs));
+        outcomes.set(`ours ${mode}`, await outcomeOf(kube, async () => startOurs(kube, mode), 0));
+      }),
+    );
   }, 600_000);
-  afterAll(() => plane.stop());
+  afterAll(() => Promise.all(planes.map((plane) => plane.stop())));
 
   describe.each(modes)("migration %s", (mode) => {
-    test.each(pluginVolumes.map(({ shortName }) => shortName))("%s", (plugin) => {
-      const theirs = outcomes.get(`kubernetes ${mode}`)?.[plugin];
-      expect(Object.keys(theirs ?? {}).length).toBeGreaterThan(5);
-      expect(outcomes.get(`ours ${mode}`)?.[plugin]).toEqual(theirs);
+    test.each(pluginVolumes)("$shortName", (plugin) => {
+      const theirs = outcomes.get(`kubernetes ${mode}`)?.[plugin.shortName] ?? {};
+      expect(Object.keys(theirs).length).toBeGreaterThan(5);
+      expect(outcomes.get(`ours ${mode}`)?.[plugin.shortName]).toEqual(asOurs(theirs, plugin));
     });
   });
 });
 
-async function outcomeOf(side: "kubernetes" | "ours", mode: Mode): Promise<Outcome> {
-  for (const plugin of pluginVolumes) await createObjects(plugin);
-  const stop = side === "kubernetes" ? await startKubernetes(mode) : await startOurs(mode);
+/** @param leastMs how long the objects are left alone after the changes */
+async function outcomeOf(
+  kube: HttpKubeClient,
+  start: () => Promise<() => Promise<void>>,
+  leastMs: number,
+): Promise<Outcome> {
+  for (const plugin of pluginVolumes) await createObjects(kube, plugin);
+  const stop = await start();
   try {
-    await settled();
-    for (const plugin of pluginVolumes) await changeObjects(plugin);
-    await settled();
-    const found: Record<string, Readonly<Record<string, unknown>>> = {};
-    for (const plugin of pluginVolumes) found[plugin.shortName] = await observe(plugin);
-    return found;
+    await settled(kube, 0);
+    // Only now: 1.20 passes over a pod that it sees before its node, for three minutes.
+    for (const plugin of pluginVolumes) await createPods(kube, plugin);
+    await settled(kube, 0);
+    for (const plugin of pluginVolumes) await changeObjects(kube, plugin);
+    return await settled(kube, leastMs);
   } finally {
     await stop();
-    await removeAll();
+    await removeAll(kube);
   }
 }
 
-async function startKubernetes(mode: Mode): Promise<() => Promise<void>> {
+async function startOfKubernetes(plane: ControlPlane, mode: Mode): Promise<() => Promise<void>> {
   await plane.startControllerManager({
     controllers: [
       "attachdetach",
@@ -110,7 +125,7 @@ async function startKubernetes(mode: Mode): Promise<() => Promise<void>> {
   return () => plane.stopControllerManager();
 }
 
-async function startOurs(mode: Mode): Promise<() => Promise<void>> {
+function startOurs(kube: HttpKubeClient, mode: Mode): () => Promise<void> {
   const gates = featureGates(volumeGates, gatesOf(mode));
   const env = () => ({ ...realEnv, kube, plugins: [...inTreePlugins(), csiPlugin()] });
   const controllers = [
@@ -128,7 +143,7 @@ const migratedNode = ({ shortName }: PluginVolumes) => `${shortName}-migrated`;
 const plainNode = ({ shortName }: PluginVolumes) => `${shortName}-plain`;
 const bound = { "pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes" };
 
-async function createObjects(plugin: PluginVolumes): Promise<void> {
+async function createObjects(kube: HttpKubeClient, plugin: PluginVolumes): Promise<void> {
   const { shortName, driver } = plugin;
   const inTreeName = `kubernetes.io/${shortName}`;
   for (const name of [migratedNode(plugin), plainNode(plugin)]) {
@@ -167,17 +182,21 @@ async function createObjects(plugin: PluginVolumes): Promise<void> {
       { signal },
     );
   }
-  await createClaim(plugin, "new", `${shortName}-now`);
-  await createClaim(plugin, "waits", `${shortName}-wait`);
-  for (const use of ["migrated", "plain", "grow", "deleted"]) await createBound(plugin, use);
+  await createClaim(kube, `${shortName}-new`, `${shortName}-now`);
+  await createClaim(kube, `${shortName}-waits`, `${shortName}-wait`);
+  for (const use of ["migrated", "plain", "grow", "deleted"]) await createBound(kube, plugin, use);
+}
+
+async function createPods(kube: HttpKubeClient, plugin: PluginVolumes): Promise<void> {
+  const { shortName } = plugin;
   for (const [use, node] of [
     ["migrated", migratedNode(plugin)],
     ["plain", plainNode(plugin)],
   ] as const) {
-    await createPod(`${shortName}-pv-${use}`, node, {
+    await createPod(kube, `${shortName}-pv-${use}`, node, {
       persistentVolumeClaim: { claimName: `${shortName}-${use}` },
     });
-    await createPod(`${shortName}-inline-${use}`, node, plugin.inline(`${shortName}-inline-${use}`));
+    await createPod(kube, `${shortName}-inline-${use}`, node, plugin.inline(`${shortName}-inline-${use}`));
   }
 }
 
@@ -200,14 +219,16 @@ function claimOf(
   };
 }
 
-async function createClaim({ shortName }: PluginVolumes, use: string, storageClass: string): Promise<void> {
-  await kube.create(resources.persistentVolumeClaims, claimOf(`${shortName}-${use}`, storageClass, {}), {
-    signal,
-  });
+async function createClaim(kube: HttpKubeClient, name: string, storageClass: string): Promise<void> {
+  await kube.create(resources.persistentVolumeClaims, claimOf(name, storageClass, {}), { signal });
 }
 
 /** A claim with its volume, as the in-tree provisioner has made them. */
-async function createBound({ shortName, source }: PluginVolumes, use: string): Promise<void> {
+async function createBound(
+  kube: HttpKubeClient,
+  { shortName, source }: PluginVolumes,
+  use: string,
+): Promise<void> {
   const name = `${shortName}-${use}`;
   const provisioner = `kubernetes.io/${shortName}`;
   const claim = claimOf(
@@ -243,7 +264,12 @@ async function createBound({ shortName, source }: PluginVolumes, use: string): P
   await createWithStatus(kube, resources.persistentVolumes, { ...volume, status: { phase: "Bound" } });
 }
 
-async function createPod(name: string, nodeName: string, volume: object): Promise<void> {
+async function createPod(
+  kube: HttpKubeClient,
+  name: string,
+  nodeName: string,
+  volume: object,
+): Promise<void> {
   await kube.create(
     resources.pods,
     {
@@ -261,7 +287,7 @@ async function createPod(name: string, nodeName: string, volume: object): Promis
 }
 
 /** What happens to the objects while the controllers run. */
-async function changeObjects({ shortName }: PluginVolumes): Promise<void> {
+async function changeObjects(kube: HttpKubeClient, { shortName }: PluginVolumes): Promise<void> {
   const claims = resources.persistentVolumeClaims;
   const body = { spec: { resources: { requests: { storage: "8Gi" } } } };
   await kube.patch(claims, { namespace, name: `${shortName}-grow` }, { type: "merge", body }, { signal });
@@ -288,85 +314,107 @@ const kinds = [
   resources.events,
 ] as readonly Resource<KubeObject>[];
 
-async function removeAll(): Promise<void> {
+async function removeAll(kube: HttpKubeClient): Promise<void> {
   for (const resource of kinds) {
-    for (const { metadata } of (await kube.list(resource, { signal })).items) {
-      const { name } = metadata;
-      const ref = metadata.namespace === undefined ? { name } : { name, namespace: metadata.namespace };
-      const body = { metadata: { finalizers: null } };
-      await kube.patch(resource, ref, { type: "merge", body }, { signal }).catch(() => {});
-      await kube.delete(resource, ref, { signal, gracePeriodSeconds: 0 }).catch(() => {});
-    }
+    const { items } = await kube.list(resource, { signal });
+    await Promise.all(
+      items.map(async ({ metadata }) => {
+        const { name, namespace: within } = metadata;
+        const ref = within === undefined ? { name } : { name, namespace: within };
+        const body = { metadata: { finalizers: null } };
+        await kube.patch(resource, ref, { type: "merge", body }, { signal }).catch(() => {});
+        await kube.delete(resource, ref, { signal, gracePeriodSeconds: 0 }).catch(() => {});
+      }),
+    );
   }
 }
 
-/** Waits until nothing but events that repeat has changed for a while. */
-async function settled(): Promise<void> {
+/** Waits until nothing that is compared has changed for a while, and for `leastMs` in any case. */
+async function settled(kube: HttpKubeClient, leastMs: number): Promise<Outcome> {
+  const beganAt = performance.now();
   let before = "";
-  let since = Date.now();
-  await eventually(
-    "nothing changes",
-    async () => {
-      const now = JSON.stringify(await Promise.all(pluginVolumes.map(observe)));
-      if (now !== before) {
-        before = now;
-        since = Date.now();
-      }
-      return Date.now() - since > quietMs || undefined;
-    },
-    withinMs,
-  );
+  let since = beganAt;
+  const probe = async () => {
+    const outcome = await observe(kube);
+    const text = JSON.stringify(outcome);
+    if (text !== before) since = performance.now();
+    before = text;
+    const now = performance.now();
+    return now - since > quietMs && now - beganAt > leastMs && outcome;
+  };
+  return eventually("nothing changes", probe, withinMs, pollMs);
 }
 
 // What is compared
 
-async function observe({ shortName }: PluginVolumes): Promise<Record<string, unknown>> {
-  const own = (name: string | undefined) => (name ?? "").startsWith(`${shortName}-`);
+/** One object, or all events of a plugin, by what it is called in the comparison. */
+type Observed = readonly [owner: string, key: string, value: unknown];
+
+async function observe(kube: HttpKubeClient): Promise<Outcome> {
   const list = async <T extends KubeObject>(resource: Resource<T>) =>
     (await kube.list(resource, { signal })).items;
-  const found: Record<string, unknown> = {};
-  for (const { metadata, status } of await list(resources.persistentVolumeClaims)) {
-    if (!own(metadata.name)) continue;
-    found[`claim ${metadata.name}`] = {
-      annotations: metadata.annotations ?? {},
-      finalizers: metadata.finalizers ?? [],
-      isDeleting: metadata.deletionTimestamp !== undefined,
-      phase: status?.phase,
-      capacity: status?.capacity,
-      conditions: (status?.conditions ?? []).map(({ type, status: value }) => `${type}=${value}`),
-    };
-  }
-  for (const { metadata, spec, status } of await list(resources.persistentVolumes)) {
-    if (!own(metadata.name)) continue;
-    found[`volume ${metadata.name}`] = {
-      annotations: metadata.annotations ?? {},
-      finalizers: metadata.finalizers ?? [],
-      phase: status?.phase,
-      capacity: spec?.capacity,
-    };
-  }
-  for (const { metadata, spec } of await list(resources.volumeAttachments)) {
-    if (!own(spec.nodeName)) continue;
-    const { inlineVolumeSpec, ...source } = spec.source;
-    // What an inline volume is translated to follows the newer library (docs/behaviour/volume-plugins.md 8.3).
-    const inline = inlineVolumeSpec?.csi && { driver: inlineVolumeSpec.csi.driver };
-    found[`attachment ${metadata.name}`] = {
-      attacher: spec.attacher,
-      nodeName: spec.nodeName,
-      source,
-      inline,
-    };
-  }
-  for (const { metadata, status } of await list(resources.nodes)) {
-    if (!own(metadata.name)) continue;
-    found[`node ${metadata.name}`] = (status?.volumesAttached ?? []).map(({ name }) => name).sort();
-  }
-  const texts = (await list(resources.events))
-    .filter(({ involvedObject }) => own(involvedObject.name))
-    .map(
-      ({ involvedObject: { kind, name }, type, reason, message }) =>
-        `${kind} ${name}: ${type} ${reason}: ${message}`,
-    );
-  found.events = [...new Set(texts)].sort();
-  return found;
+  const observed: readonly Observed[] = [
+    ...(await list(resources.persistentVolumeClaims)).map(observeClaim),
+    ...(await list(resources.persistentVolumes)).map(observeVolume),
+    ...(await list(resources.volumeAttachments)).map(observeAttachment),
+    ...(await list(resources.nodes)).map(observeNode),
+  ];
+  const events = await list(resources.events);
+  return Object.fromEntries(
+    pluginVolumes.map(({ shortName }) => {
+      const isOwn = (name = "") => name.startsWith(`${shortName}-`);
+      const objects = observed.filter(([owner]) => isOwn(owner)).map(([, key, value]) => [key, value]);
+      const texts = events.filter(({ involvedObject }) => isOwn(involvedObject.name)).map(eventText);
+      return [shortName, { ...Object.fromEntries(objects), events: [...new Set(texts)].sort() }];
+    }),
+  );
+}
+
+function observeClaim({ metadata, status }: Stored<PersistentVolumeClaim>): Observed {
+  const value = {
+    annotations: metadata.annotations ?? {},
+    finalizers: metadata.finalizers ?? [],
+    isDeleting: metadata.deletionTimestamp !== undefined,
+    phase: status?.phase,
+    capacity: status?.capacity,
+    conditions: (status?.conditions ?? []).map(({ type, status: is }) => `${type}=${is}`),
+  };
+  return [metadata.name, `claim ${metadata.name}`, value];
+}
+
+function observeVolume({ metadata, spec, status }: Stored<PersistentVolume>): Observed {
+  const value = {
+    annotations: metadata.annotations ?? {},
+    finalizers: metadata.finalizers ?? [],
+    phase: status?.phase,
+    capacity: spec?.capacity,
+  };
+  return [metadata.name, `volume ${metadata.name}`, value];
+}
+
+function observeAttachment({ metadata, spec }: Stored<VolumeAttachment>): Observed {
+  const { inlineVolumeSpec, persistentVolumeName } = spec.source;
+  const volume = persistentVolumeName ?? `inline of ${inlineVolumeSpec?.csi?.driver}`;
+  const key = `attachment of ${volume} to ${spec.nodeName}`;
+  return [spec.nodeName, key, { name: metadata.name, attacher: spec.attacher }];
+}
+
+function observeNode({ metadata, status }: Stored<Node>): Observed {
+  const attached = (status?.volumesAttached ?? []).map(({ name }) => name).sort();
+  return [metadata.name, `node ${metadata.name}`, attached];
+}
+
+function eventText({ involvedObject: { kind, name }, type, reason, message }: Stored<Event>): string {
+  return `${kind} ${name}: ${type} ${reason}: ${message}`;
+}
+
+/** What Kubernetes has made, with the differences that are meant taken out of it. */
+function asOurs(
+  theirs: Readonly<Record<string, unknown>>,
+  { meantDifferences = [] }: PluginVolumes,
+): unknown {
+  return JSON.parse(JSON.stringify(theirs), (_key, value: unknown) => {
+    if (typeof value !== "string") return value;
+    return meantDifferences.reduce((text, [pattern, ours]) => text.replace(pattern, ours), value);
+  });
 }

@@ -1,5 +1,6 @@
 /** Volumes of each in-tree plugin, as they stand in a PersistentVolume and in a pod. */
 import type { PersistentVolume, Volume } from "@longshore/kube";
+import { attachmentName } from "@longshore/storage";
 
 /** One in-tree plugin with the names around its migration. */
 export interface PluginVolumes {
@@ -11,10 +12,25 @@ export interface PluginVolumes {
   readonly source: (id: string) => Partial<NonNullable<PersistentVolume["spec"]>>;
   /** The same in a pod, where pods can name it. */
   readonly inline: (id: string) => Omit<Volume, "name">;
+  /** Patterns of what Kubernetes 1.20 says and makes, and what stands in their place in ours. */
+  readonly meantDifferences?: readonly (readonly [kubernetes: RegExp, ours: string])[];
 }
 
 const azureDiskUri = (id: string) =>
   `/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/${id}`;
+
+const azureFileDriver = "file.csi.azure.com";
+
+/** The handle of Kubernetes 1.20, and the attachment named after it, with what the newer translation appends. */
+function azureFileHandle(handle: string, more: string): NonNullable<PluginVolumes["meantDifferences"]> {
+  const nameOf = (text: string) => attachmentName(text, azureFileDriver, "azure-file-migrated");
+  return [
+    [new RegExp(`(?<=\\^)${handle}$`), `${handle}${more}`],
+    [new RegExp(nameOf(handle)), nameOf(`${handle}${more}`)],
+  ];
+}
+
+const noCephCluster = "no Ceph cluster is configured: name one, or take kubernetes.io/rbd out of the cluster";
 
 /** A source that is the same in both places. */
 const both = (of: (id: string) => object): Pick<PluginVolumes, "source" | "inline"> => ({
@@ -50,21 +66,31 @@ export const pluginVolumes: readonly PluginVolumes[] = [
         readOnly: false,
       },
     })),
+    // The newer translation names an inline volume by its URI (docs/behaviour/volume-plugins.md 8.3).
+    meantDifferences: [[/(?<=")disk\.csi\.azure\.com-([^"]+)/, azureDiskUri("$1")]],
   },
   {
     shortName: "azure-file",
-    driver: "file.csi.azure.com",
+    driver: azureFileDriver,
     gate: "CSIMigrationAzureFile",
     source: (id) => ({
       azureFile: { secretName: "azure-storage-account-a-secret", secretNamespace: "default", shareName: id },
     }),
     inline: (id) => ({ azureFile: { secretName: "azure-storage-account-a-secret", shareName: id } }),
+    // The newer translation writes volume and namespace into the handle (docs/behaviour/volume-plugins.md 8.3).
+    meantDifferences: [
+      [/(?<=")file\.csi\.azure\.com-([^"]+)/, "#a#$1#v#default"],
+      ...azureFileHandle("#a#azure-file-inline-migrated#", "v#default"),
+      ...azureFileHandle("#a#azure-file-migrated#", "azure-file-migrated#default"),
+    ],
   },
   {
     shortName: "cinder",
     driver: "cinder.csi.openstack.org",
     gate: "CSIMigrationOpenStack",
     ...both((id) => ({ cinder: { volumeID: id, fsType: "ext4" } })),
+    // 1.20 looks for a configuration of its own (docs/decisions/0003, 24).
+    meantDifferences: [[/(?<=was not initialized properly) : stat .*$/, ""]],
   },
   {
     shortName: "vsphere-volume",
@@ -92,5 +118,10 @@ export const pluginVolumes: readonly PluginVolumes[] = [
         fsType: "ext4",
       },
     })),
+    // 1.20 reads the administrator's Secret first (docs/decisions/0003, 24).
+    meantDifferences: [
+      [/Failed to create deleter for volume "rbd-deleted": (?=failed to get admin secret)/, ""],
+      [/(failed to get admin secret from .*|missing Ceph admin secret name)$/, noCephCluster],
+    ],
   },
 ];

@@ -81,6 +81,7 @@ export async function eventually<T>(
   what: string,
   probe: () => Promise<T | undefined | false>,
   timeoutMs = 30_000,
+  everyMs = 50,
 ): Promise<T> {
   const until = performance.now() + timeoutMs;
   let last: unknown;
@@ -92,7 +93,7 @@ export async function eventually<T>(
     } catch (error) {
       last = error;
     }
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
   throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: last });
 }

@@ -3,22 +3,33 @@
  * kube-controller-manager 1.20.2 was recorded to do: exactly under `compat`, and with the differences
  * of docs/decisions/0003 in the default mode.
  */
-import { resources, type StorageClass } from "@longshore/kube";
+import { resources, type StorageClass, type VolumeAttachment } from "@longshore/kube";
 import { type Component, featureGates } from "@longshore/runtime";
 import { afterEach, describe, expect, it } from "vitest";
 import { volumeGates } from "../csimigration/volume-gates.ts";
-import { awsEbsPlugin } from "../plugins/aws-ebs/aws-ebs-plugin.ts";
 import { csiPlugin } from "../plugins/csi/csi-plugin.ts";
+import { inTreePlugins } from "../plugins/in-tree-plugins.ts";
 import { ControlPlane } from "../testing/control-plane.ts";
-import { type Level, loadRecording, type RecordedEvent, type RecordedPod } from "../testing/kcm-recording.ts";
+import {
+  type Level,
+  loadRecording,
+  type RecordedEvent,
+  type RecordedPod,
+  type Recording,
+} from "../testing/kcm-recording.ts";
 import { startAttachDetachController } from "./attach-detach/attach-detach-controller.ts";
 import { startExpandController } from "./expand/expand-controller.ts";
 import { startPersistentVolumeController } from "./persistent-volume/persistent-volume-controller.ts";
 import { startProtectionControllers } from "./protection/protection-controllers.ts";
 
-const recording = loadRecording("aws-ebs");
-const levels = Object.keys(recording.levels);
-const namespace = "m-aws-ebs";
+const recordings = ["aws-ebs", "azure-disk", "vsphere"] as const;
+type Recorded = (typeof recordings)[number];
+const recordingOf = Object.fromEntries(recordings.map((name) => [name, loadRecording(name)])) as Record<
+  Recorded,
+  Recording
+>;
+const awsEbs = recordingOf["aws-ebs"];
+const levels = Object.keys(awsEbs.levels);
 const compat = "kubernetes-1.20" as const;
 
 const planes: ControlPlane[] = [];
@@ -26,32 +37,37 @@ afterEach(async () => {
   for (const plane of planes.splice(0)) await plane.stop();
 });
 
-describe.each(levels)("kube-controller-manager 1.20.2, gates %s", (name) => {
+const cases = recordings.flatMap((plugin) => levels.map((name) => ({ plugin, name })));
+describe.each(cases)("kube-controller-manager 1.20.2, $plugin, gates $name", ({ plugin, name }) => {
+  const recording = recordingOf[plugin];
   const level = recording.levels[name] as Level;
 
   it("attaches, reports and detaches as recorded", async () => {
-    const { plane } = await started(level, compat);
+    const scene = await started(plugin, level, compat);
+    const { plane } = scene;
     for (const [pod, recorded] of Object.entries(level.attach)) {
-      expect({ pod, ...(await observePod(plane, pod)) }).toEqual({ pod, ...expectedPod(recorded) });
+      expect({ pod, ...(await observePod(scene, pod)) }).toEqual({ pod, ...expectedPod(recorded, plugin) });
     }
     await attachAll(plane);
-    expect(await reports(plane)).toEqual(mapValues(level.volumesAttached, (node) => node.attached));
+    expect(await reports(scene)).toEqual(mapValues(level.volumesAttached, (node) => node.attached));
     for (const pod of Object.keys(level.attach)) {
       expect({ pod, events: await podEvents(plane, pod) }).toEqual({
         pod,
-        events: (level.attach[pod]?.events ?? []).map(eventText).sort(),
+        events: (level.attach[pod]?.events ?? []).map((event) => podEventText(event, plugin)).sort(),
       });
     }
-    for (const pod of Object.keys(recording.input.pods)) await plane.delete(resources.pods, pod, namespace);
+    for (const pod of Object.keys(recording.input.pods)) {
+      await plane.delete(resources.pods, pod, namespaceOf(plugin));
+    }
     await plane.pass(60_000);
     expect(await plane.list(resources.volumeAttachments)).toHaveLength(
       level.attachmentsLeftAfterPodsDeleted.length,
     );
-    expect(await reports(plane)).toEqual(mapValues(level.volumesAttached, (node) => node.afterPodsDeleted));
+    expect(await reports(scene)).toEqual(mapValues(level.volumesAttached, (node) => node.afterPodsDeleted));
   });
 
   it("says why it skips a volume as recorded", async () => {
-    const { plane } = await started(level, compat);
+    const { plane } = await started(plugin, level, compat);
     const skipped = plane.logged
       .map(({ message }) => message)
       .filter((message) => message.startsWith("error performing CSI migration"));
@@ -61,10 +77,10 @@ describe.each(levels)("kube-controller-manager 1.20.2, gates %s", (name) => {
   });
 
   it("keeps annotations, phases, finalizers and events of claims and volumes as recorded", async () => {
-    const { plane } = await started(level, compat);
-    await changeClaims(plane);
+    const scene = await started(plugin, level, compat);
+    await changeClaims(scene);
     for (const [claim, recorded] of Object.entries(level.claims)) {
-      expect({ claim, ...(await observeClaim(plane, claim)) }).toEqual({ claim, ...expectedClaim(recorded) });
+      expect({ claim, ...(await observeClaim(scene, claim)) }).toEqual({ claim, ...expectedClaim(recorded) });
     }
   });
 
@@ -73,13 +89,14 @@ describe.each(levels)("kube-controller-manager 1.20.2, gates %s", (name) => {
   it(`changes annotations as recorded when it restarts with the gates ${restart.to}`, async () => {
     // The recording changes no resizer annotation, which 1.20 does for a claim that still waits to grow:
     // so the claims were at rest when it was made.
-    const { plane, controllers } = await started(level, compat);
-    await changeClaims(plane, ["del-"]);
-    const before = await annotationsOf(plane);
+    const scene = await started(plugin, level, compat);
+    const { plane, controllers } = scene;
+    await changeClaims(scene, ["del-"]);
+    const before = await annotationsOf(scene);
     for (const controller of controllers) await plane.clock.run(controller.stop());
     startControllers(plane, recording.levels[restart.to] as Level, compat);
     await plane.pass(60_000);
-    const after = await annotationsOf(plane);
+    const after = await annotationsOf(scene);
     const changes: Record<string, unknown> = {};
     for (const [key, annotations] of Object.entries(after)) {
       if (JSON.stringify(annotations) === JSON.stringify(before[key])) continue;
@@ -93,22 +110,22 @@ describe.each(levels)("kube-controller-manager 1.20.2, gates %s", (name) => {
 
 describe("the design's behaviour (docs/decisions/0003)", () => {
   it.each(levels)("gates %s: differs from the recording only where the decision says so", async (name) => {
-    const level = recording.levels[name] as Level;
-    const { plane } = await started(level, undefined);
+    const level = awsEbs.levels[name] as Level;
+    const scene = await started("aws-ebs", level, undefined);
     const different: Record<string, string> = {};
     for (const [pod, recorded] of Object.entries(level.attach)) {
-      const { backend } = await observePod(plane, pod);
+      const { backend } = await observePod(scene, pod);
       if (backend !== recorded.backend) different[pod] = `${recorded.backend} → ${backend}`;
     }
     expect(different).toEqual(expectedDifferences[name]);
   });
 
   it("emits an event for the pod in each of the error rows", async () => {
-    const base = await started(recording.levels.base as Level, undefined);
+    const base = await started("aws-ebs", awsEbs.levels.base as Level, undefined);
     expect(await podEvents(base.plane, "pv-this-plugin")).toEqual([
       expect.stringContaining("but its migration to ebs.csi.aws.com is not enabled in the controller"),
     ]);
-    const on = await started(recording.levels.on as Level, undefined);
+    const on = await started("aws-ebs", awsEbs.levels.on as Level, undefined);
     expect(await podEvents(on.plane, "inline-this-plugin-no-driver")).toEqual([
       expect.stringContaining("but driver ebs.csi.aws.com is not installed"),
     ]);
@@ -130,15 +147,24 @@ const expectedDifferences: Readonly<Record<string, Record<string, string>>> = {
 
 // Setting the scene
 
-async function started(
-  level: Level,
-  mode: typeof compat | undefined,
-): Promise<{ plane: ControlPlane; controllers: readonly Component[] }> {
+/** The recorded objects, and our controllers at work on them. */
+interface Scene {
+  readonly plugin: Recorded;
+  readonly recording: Recording;
+  readonly plane: ControlPlane;
+  readonly controllers: readonly Component[];
+}
+
+const namespaceOf = (plugin: Recorded) => `m-${plugin}`;
+
+async function started(plugin: Recorded, level: Level, mode: typeof compat | undefined): Promise<Scene> {
+  const recording = recordingOf[plugin];
+  const namespace = namespaceOf(plugin);
   const plane = new ControlPlane();
   planes.push(plane);
   await plane.create(resources.namespaces, { metadata: { name: namespace } });
-  await createClasses(plane);
-  await createVolumes(plane);
+  await createClasses(plane, plugin);
+  await createVolumes(plane, plugin);
   for (const { name, csiNode } of Object.values(recording.input.nodes)) {
     await plane.create(resources.nodes, {
       metadata: { name, annotations: { "volumes.kubernetes.io/controller-managed-attach-detach": "true" } },
@@ -153,7 +179,7 @@ async function started(
   }
   const controllers = startControllers(plane, level, mode);
   await plane.pass(30_000);
-  return { plane, controllers };
+  return { plugin, recording, plane, controllers };
 }
 
 function startControllers(
@@ -163,7 +189,7 @@ function startControllers(
 ): readonly Component[] {
   const gates = featureGates(volumeGates, level.featureGates);
   // Without a cloud provider, as recorded.
-  const env = () => ({ ...plane.env, kube: plane.kube, plugins: [awsEbsPlugin(), csiPlugin()] });
+  const env = () => ({ ...plane.env, kube: plane.kube, plugins: [...inTreePlugins(), csiPlugin()] });
   return [
     startAttachDetachController(env(), { gates, compat: mode }),
     startPersistentVolumeController(env(), { gates, compat: mode }),
@@ -172,11 +198,12 @@ function startControllers(
   ].map((controller) => plane.running(controller));
 }
 
-async function createClasses(plane: ControlPlane): Promise<void> {
+async function createClasses(plane: ControlPlane, plugin: Recorded): Promise<void> {
+  const recording = recordingOf[plugin];
   const classes: readonly [string, string, StorageClass["volumeBindingMode"]][] = [
-    ["sc-aws-ebs", recording.plugin, "Immediate"],
-    ["sc-aws-ebs-wait", recording.plugin, "WaitForFirstConsumer"],
-    ["sc-aws-ebs-csi", recording.csiDriver, "Immediate"],
+    [`sc-${plugin}`, recording.plugin, "Immediate"],
+    [`sc-${plugin}-wait`, recording.plugin, "WaitForFirstConsumer"],
+    [`sc-${plugin}-csi`, recording.csiDriver, "Immediate"],
   ];
   for (const [name, provisioner, volumeBindingMode] of classes) {
     await plane.create(resources.storageClasses, {
@@ -190,13 +217,18 @@ async function createClasses(plane: ControlPlane): Promise<void> {
 }
 
 /** The recorded objects; the references between them get the new UIDs. */
-async function createVolumes(plane: ControlPlane): Promise<void> {
-  for (const claim of Object.values(recording.input.pvcs)) {
+async function createVolumes(plane: ControlPlane, plugin: Recorded): Promise<void> {
+  const { input } = recordingOf[plugin];
+  for (const claim of Object.values(input.pvcs)) {
     await plane.create(resources.persistentVolumeClaims, claim);
   }
-  for (const volume of Object.values(recording.input.pvs)) {
+  for (const volume of Object.values(input.pvs)) {
     const claimRef = volume.spec?.claimRef;
-    const claim = await plane.get(resources.persistentVolumeClaims, claimRef?.name ?? "", namespace);
+    const claim = await plane.get(
+      resources.persistentVolumeClaims,
+      claimRef?.name ?? "",
+      namespaceOf(plugin),
+    );
     await plane.create(resources.persistentVolumes, {
       ...volume,
       spec: { ...volume.spec, claimRef: { ...claimRef, uid: claim?.metadata.uid ?? "" } },
@@ -205,7 +237,8 @@ async function createVolumes(plane: ControlPlane): Promise<void> {
 }
 
 /** What the recording did to claims while the controllers ran. */
-async function changeClaims(plane: ControlPlane, kinds = ["del-", "resize"]): Promise<void> {
+async function changeClaims({ plugin, recording, plane }: Scene, kinds = ["del-", "resize"]): Promise<void> {
+  const namespace = namespaceOf(plugin);
   for (const name of Object.keys(recording.input.pvcs)) {
     if (!kinds.some((kind) => name.startsWith(kind))) continue;
     if (name.startsWith("del-")) await plane.delete(resources.persistentVolumeClaims, name, namespace);
@@ -235,7 +268,7 @@ async function attachAll(plane: ControlPlane): Promise<void> {
 // Observing
 
 async function observePod(
-  plane: ControlPlane,
+  { recording, plane }: Scene,
   pod: string,
 ): Promise<{ backend: string; volumeAttachments: unknown[] }> {
   const { nodeName, volume } = recording.input.pods[pod] as { nodeName: string; volume: object };
@@ -254,8 +287,31 @@ async function observePod(
   };
 }
 
-function expectedPod(recorded: RecordedPod): object {
-  return { backend: recorded.backend, volumeAttachments: recorded.volumeAttachments };
+function expectedPod({ backend, volumeAttachments }: RecordedPod, plugin: Recorded): object {
+  const translated = volumeAttachments.map((attachment) => asTranslatedNow(attachment, plugin));
+  return { backend, volumeAttachments: translated };
+}
+
+/**
+ * Our translation of an azureDisk that a pod names is that of the newer library: other keys of the attributes, and named by
+ * the disk's URI (docs/behaviour/volume-plugins.md 8.3). All else of it is as recorded.
+ */
+function asTranslatedNow(attachment: VolumeAttachment, plugin: Recorded): VolumeAttachment {
+  const inline = attachment.spec.source.inlineVolumeSpec;
+  if (plugin !== "azure-disk" || inline?.csi == null) return attachment;
+  const { cachingMode = "", fsType = "", kind = "" } = inline.csi.volumeAttributes ?? {};
+  const csi = { ...inline.csi, volumeAttributes: { cachingmode: cachingMode, fstype: fsType, kind } };
+  return {
+    ...attachment,
+    spec: { ...attachment.spec, source: { inlineVolumeSpec: { ...inline, csi } } },
+  };
+}
+
+function podEventText(event: RecordedEvent, plugin: Recorded): string {
+  const text = eventText(event);
+  if (plugin !== "azure-disk") return text;
+  const folder = "/subscriptions/s1/resourceGroups/rg1/providers/Microsoft.Compute/disks/";
+  return text.replace('"disk.csi.azure.com-', `"${folder}`);
 }
 
 async function podEvents(plane: ControlPlane, pod: string): Promise<readonly string[]> {
@@ -264,7 +320,7 @@ async function podEvents(plane: ControlPlane, pod: string): Promise<readonly str
 
 const eventText = ({ type, reason, message }: RecordedEvent) => `${type} ${reason}: ${message}`;
 
-async function reports(plane: ControlPlane): Promise<Record<string, unknown>> {
+async function reports({ recording, plane }: Scene): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {};
   for (const [key, { name }] of Object.entries(recording.input.nodes)) {
     const node = await plane.get(resources.nodes, name);
@@ -276,12 +332,12 @@ async function reports(plane: ControlPlane): Promise<Record<string, unknown>> {
   return found;
 }
 
-async function observeClaim(plane: ControlPlane, name: string): Promise<object> {
-  const pvc = await plane.get(resources.persistentVolumeClaims, name, namespace);
-  const pv = await plane.get(resources.persistentVolumes, `aws-ebs-${name}`);
+async function observeClaim({ plugin, plane }: Scene, name: string): Promise<object> {
+  const pvc = await plane.get(resources.persistentVolumeClaims, name, namespaceOf(plugin));
+  const pv = await plane.get(resources.persistentVolumes, `${plugin}-${name}`);
   const events = [
     ...(await plane.eventsOn("PersistentVolumeClaim", name)),
-    ...(await plane.eventsOn("PersistentVolume", `aws-ebs-${name}`)),
+    ...(await plane.eventsOn("PersistentVolume", `${plugin}-${name}`)),
   ];
   return {
     pvc:
@@ -318,11 +374,11 @@ function expectedClaim({ pv, pvc, events }: Level["claims"][string]): object {
   };
 }
 
-async function annotationsOf(plane: ControlPlane): Promise<Record<string, object>> {
+async function annotationsOf({ plugin, recording, plane }: Scene): Promise<Record<string, object>> {
   const found: Record<string, object> = {};
   for (const name of Object.keys(recording.levels.on?.claims ?? {})) {
-    const pvc = await plane.get(resources.persistentVolumeClaims, name, namespace);
-    const pv = await plane.get(resources.persistentVolumes, `aws-ebs-${name}`);
+    const pvc = await plane.get(resources.persistentVolumeClaims, name, namespaceOf(plugin));
+    const pv = await plane.get(resources.persistentVolumes, `${plugin}-${name}`);
     if (pvc !== undefined) found[`pvc/${name}`] = sorted(pvc.metadata.annotations);
     if (pv !== undefined) found[`pv/${name}`] = sorted(pv.metadata.annotations);
   }

@@ -1,5 +1,6 @@
 /** What is in whose way, and how long a failed operation waits (docs/behaviour/node-agent.md 7.1). */
 import { describe, expect, it } from "vitest";
+import type { DesiredVolume } from "./desired-state.ts";
 import { conflictsWith, DiskOperations, type OperationScope } from "./disk-operations.ts";
 import { PendingPods } from "./pending-pods.ts";
 
@@ -50,6 +51,13 @@ describe("operations of one disk", () => {
     operations.fail(operations.begin("detach", at("n1"), of), 500);
     operations.refuse("attach", at("n2"), 500);
     expect([detachAt(), attachAt()]).toEqual([1_500, 1_500]);
+  });
+
+  it("keep for which pods they began, also when the desired volume is taken from these and filled again", () => {
+    const volume = { pods: new Map([["default/p", {}]]) } as unknown as DesiredVolume;
+    const operation = new DiskOperations().begin("attach", at("n1"), { ...of, volume });
+    (volume.pods as Map<string, unknown>).clear();
+    expect([...(operation.volume?.pods.keys() ?? [])]).toEqual(["default/p"]);
   });
 
   it("are found by the VolumeAttachment that they wait for, until they end", () => {

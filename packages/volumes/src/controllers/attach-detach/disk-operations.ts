@@ -112,7 +112,8 @@ export class DiskOperations {
       isShared: scope.isShared,
       kind,
       uniqueName: of.uniqueName,
-      volume: of.volume,
+      // The desired volume loses its pods while one of them is looked at again: the outcome is still theirs to hear of.
+      volume: of.volume && { ...of.volume, pods: new Map(of.volume.pods) },
       isFirst: of.isFirst ?? false,
       startedAtMs: of.startedAtMs,
       attachmentName: of.attachmentName,

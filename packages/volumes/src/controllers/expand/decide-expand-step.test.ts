@@ -97,9 +97,9 @@ describe("an external expander", () => {
   });
 });
 
-it("without an expander there is only a warning, and no retry", () => {
-  const without = observed({ expander: { kind: "none" } });
-  expect(decide(without)).toMatchObject({ step: "report", type: "Warning", reason: "ExternalExpanding" });
+it.each(["Normal", "Warning"] as const)("without an expander there is only an event (%s)", (eventType) => {
+  const without = observed({ expander: { kind: "none", eventType } });
+  expect(decide(without)).toMatchObject({ step: "report", type: eventType, reason: "ExternalExpanding" });
   expect(decide({ ...without, isReported: true })).toEqual({ step: "settle" });
 });
 

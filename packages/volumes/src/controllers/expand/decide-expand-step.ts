@@ -29,8 +29,8 @@ export type Expander =
       readonly kind: "in-tree";
       readonly plugin: Pick<ExpandableVolumePlugin, "pluginName" | "requiresFSResize" | "expandVolumeDevice">;
     }
-  /** No plugin, or one that cannot expand. */
-  | { readonly kind: "none" };
+  /** No plugin, which is worth a warning, or one that cannot expand. */
+  | { readonly kind: "none"; readonly eventType: "Normal" | "Warning" };
 
 /** What is known about a claim that asks for more. */
 export interface ExpandObservation {
@@ -111,7 +111,7 @@ export function decideExpandStep(observed: ExpandObservation): ExpandStep {
     case "external":
       return leaveToResizer(observed, expander.inTreePlugin, expander.driver);
     case "none":
-      return reportThen(observed, { step: "settle" }, "Warning", "ExternalExpanding", noPlugin);
+      return reportThen(observed, { step: "settle" }, expander.eventType, "ExternalExpanding", noPlugin);
     case "in-tree":
       return expandInTree(observed, volume, expander.plugin);
   }

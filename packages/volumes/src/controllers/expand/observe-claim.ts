@@ -42,7 +42,7 @@ function expanderOf(
   { migration, plugins }: ExpandContext,
   volume: Stored<PersistentVolume> | undefined,
 ): Expander {
-  if (volume === undefined) return { kind: "none" };
+  if (volume === undefined) return { kind: "none", eventType: "Warning" };
   const spec = specOfPersistentVolume(volume, false);
   if (migration.isMigratable(spec)) {
     const inTreePlugin = migration.inTreePluginOf(spec) ?? "";
@@ -50,8 +50,10 @@ function expanderOf(
   }
   try {
     const plugin = plugins.findExpandablePluginBySpec(spec);
-    return plugin === undefined ? { kind: "none" } : { kind: "in-tree", plugin };
+    if (plugin !== undefined) return { kind: "in-tree", plugin };
+    // Upstream's controller has no plugin for CSI at all: its look-up fails.
+    return { kind: "none", eventType: volume.spec?.csi == null ? "Normal" : "Warning" };
   } catch {
-    return { kind: "none" };
+    return { kind: "none", eventType: "Warning" };
   }
 }

@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { CloudError } from "../../framework/ports.ts";
 import type { ProvisionableVolumePlugin } from "../../framework/volume-plugin.ts";
 import { decideProvisioningStep } from "./decide-provisioning-step.ts";
+import { NoProvisionerError } from "./provisioned-volume.ts";
 import type { ProvisioningObservation, Tries } from "./provisioning-observation.ts";
 
 const decide = pureDecision(decideProvisioningStep);
@@ -101,6 +102,8 @@ describe("a claim that wants a volume", () => {
 describe("the plugin could not make it", () => {
   const final = { error: new CloudError("LimitExceeded", "quota"), retryInMs: 500 };
   const unavailable = { error: new CloudError("Unavailable", "no answer"), retryInMs: 500 };
+  const cause = new Error("no cloud");
+  const none = { error: new NoProvisionerError("Failed to create provisioner", { cause }), retryInMs: 500 };
   const late = { error: new DeadlineError(1_000), retryInMs: 500 };
   it.each<[string, Given, object]>([
     [
@@ -112,6 +115,16 @@ describe("the plugin could not make it", () => {
       "a scheduler chooses again",
       { claim: claim(selected), failure: final, isReported: true },
       { step: "unselectNode" },
+    ],
+    [
+      "without a provisioner no StorageClass is to blame",
+      { failure: none },
+      warning("ProvisioningFailed", "Failed to create provisioner: no cloud"),
+    ],
+    [
+      "without a provisioner no other node would do",
+      { claim: claim(selected), failure: none, isReported: true },
+      { step: "retry" },
     ],
     ["it is tried again", { failure: final, isReported: true }, { step: "retry" }],
     [

@@ -26,6 +26,7 @@ import { selectedNodeAnnotation } from "@longshore/storage";
 import { CloudError } from "../../framework/ports.ts";
 import { classOfClaim } from "./annotations.ts";
 import type { Report } from "./events.ts";
+import { NoProvisionerError } from "./provisioned-volume.ts";
 import type { ProvisioningObservation, Tries } from "./provisioning-observation.ts";
 
 /** One action of the provisioning controller. */
@@ -157,10 +158,16 @@ function afterFailure(observed: ProvisioningObservation, error: unknown): Provis
   const { claim, storageClass } = observed;
   const retry: ProvisioningStep = { step: "retry", error };
   if (isDeleting(claim)) return retry;
+  const report = (next: ProvisioningStep, message: string) =>
+    reportThen(observed, next, "Warning", "ProvisioningFailed", message);
+  // Another node would not help a plugin that makes no volume anywhere.
+  if (error instanceof NoProvisionerError) return report(retry, errorChain(error));
   const isToBeUnselected = !isUncertain(error) && selectedNodeOf(claim) !== undefined;
-  const next: ProvisioningStep = isToBeUnselected ? { step: "unselectNode" } : retry;
-  const message = `Failed to provision volume with StorageClass "${storageClass?.metadata.name}": ${errorChain(error)}`;
-  return reportThen(observed, next, "Warning", "ProvisioningFailed", message);
+  const className = storageClass?.metadata.name;
+  return report(
+    isToBeUnselected ? { step: "unselectNode" } : retry,
+    `Failed to provision volume with StorageClass "${className}": ${errorChain(error)}`,
+  );
 }
 
 /** After these the disk may have been made: the same place has to be tried again. */

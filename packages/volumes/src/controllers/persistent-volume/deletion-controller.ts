@@ -20,7 +20,7 @@ import {
 } from "@longshore/kube";
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { provisionedByAnnotation } from "@longshore/storage";
-import type { DeletableVolumePlugin } from "../../framework/volume-plugin.ts";
+import type { DeletableVolumePlugin, Deleter } from "../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../framework/volume-plugin-manager.ts";
 import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
 import { type DeletionObservation, type DeletionStep, decideDeletionStep } from "./decide-deletion-step.ts";
@@ -130,8 +130,8 @@ async function deleteDisk(
 ): Promise<{ readonly observed: DeletionObservation }> {
   const { volume } = observed;
   try {
-    const plugin = deleterOf(provisioners.plugins, volume);
-    const deleter = plugin.newDeleter(specOfPersistentVolume(volume, false));
+    const plugin = pluginOf(provisioners.plugins, volume);
+    const deleter = deleterOf(plugin, volume);
     await withDeadline(env.clock, providerTimeoutMs, signal, (limited) => deleter.delete(limited));
     return { observed: { ...observed, isDeleted: true } };
   } catch (error) {
@@ -142,7 +142,7 @@ async function deleteDisk(
 }
 
 /** The plugin that deletes the volume: the one that made it, else the one of its source. */
-function deleterOf(plugins: VolumePluginManager, volume: Stored<PersistentVolume>): DeletableVolumePlugin {
+function pluginOf(plugins: VolumePluginManager, volume: Stored<PersistentVolume>): DeletableVolumePlugin {
   const provisioner = volume.metadata.annotations?.[provisionedByAnnotation];
   try {
     return provisioner === undefined
@@ -150,5 +150,13 @@ function deleterOf(plugins: VolumePluginManager, volume: Stored<PersistentVolume
       : plugins.findDeletablePluginByName(provisioner);
   } catch (cause) {
     throw new Error(`Error getting deleter volume plugin for volume "${volume.metadata.name}"`, { cause });
+  }
+}
+
+function deleterOf(plugin: DeletableVolumePlugin, volume: Stored<PersistentVolume>): Deleter {
+  try {
+    return plugin.newDeleter(specOfPersistentVolume(volume, false));
+  } catch (cause) {
+    throw new Error(`Failed to create deleter for volume "${volume.metadata.name}"`, { cause });
   }
 }

@@ -4,6 +4,7 @@ import { provisionedByAnnotation } from "@longshore/storage";
 import type {
   AllowedTopologies,
   ProvisionableVolumePlugin,
+  Provisioner,
   VolumeOptions,
 } from "../../framework/volume-plugin.ts";
 import { boundByControllerAnnotation, withAnnotation } from "./annotations.ts";
@@ -18,6 +19,11 @@ export interface ProvisionRequest {
   readonly clusterName: string;
 }
 
+/** The plugin cannot make any volume: nothing was asked of its provider. */
+export class NoProvisionerError extends Error {
+  override readonly name = "NoProvisionerError";
+}
+
 /** The name of the volume made for a claim: the same for each call, so that calling again finds what was made. */
 export function provisionedName(claim: Stored<PersistentVolumeClaim>): string {
   return `pvc-${claim.metadata.uid}`;
@@ -26,16 +32,24 @@ export function provisionedName(claim: Stored<PersistentVolumeClaim>): string {
 /**
  * Makes the disk, or finds the one that an earlier call has made.
  * @returns its volume, not stored yet
- * @throws what the plugin throws
+ * @throws NoProvisionerError where the plugin gives no provisioner; else what the provisioner throws
  */
 export async function makeVolume(request: ProvisionRequest, signal: AbortSignal): Promise<PersistentVolume> {
-  const { storageClass, plugin, node } = request;
+  const { storageClass, node } = request;
   const selectedNode =
     node === undefined ? undefined : { name: node.metadata.name, labels: node.metadata.labels ?? {} };
   // The plugin's own form of topology terms, with fields that are never missing once they are stored.
   const allowedTopologies = (storageClass.allowedTopologies ?? []) as AllowedTopologies;
-  const provisioner = plugin.newProvisioner(optionsOf(request));
+  const provisioner = provisionerOf(request);
   return completeVolume(await provisioner.provision(selectedNode, allowedTopologies, signal), request);
+}
+
+function provisionerOf(request: ProvisionRequest): Provisioner {
+  try {
+    return request.plugin.newProvisioner(optionsOf(request));
+  } catch (cause) {
+    throw new NoProvisionerError("Failed to create provisioner", { cause });
+  }
 }
 
 function optionsOf({ claim, storageClass, clusterName }: ProvisionRequest): VolumeOptions {

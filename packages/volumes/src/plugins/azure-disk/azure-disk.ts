@@ -38,7 +38,7 @@ export const azureDisk: DiskDescription<"azureDisk"> = {
   provider: "azure-disk",
   sourceField: "azureDisk",
   label,
-  withoutCloud: "failed to get Azure Cloud Provider. GetCloudProvider returned <nil> instead",
+  withoutCloud: "AzureDisk -  failed to get Azure Cloud Provider. GetCloudProvider returned <nil> instead",
   readSource({ diskURI, fsType, kind }) {
     if (kind != null && kind !== "Managed") {
       throw new InTreeVolumeError(

@@ -54,27 +54,34 @@ export function azureFilePlugin(options: InTreePluginOptions = {}): AzureFilePlu
       return { getPath: () => path, tearDown: () => unmountAndRemove(kubelet.host, path) };
     },
     constructVolumeSpec: async (volumeName) => specForUnmounting(volumeName),
-    newProvisioner: (volumeOptions) => ({
-      provision: async (selectedNode, allowedTopologies, signal) =>
-        provisionDisk(
-          azureFileProvisioning,
-          cloud(),
-          host(),
-          volumeOptions,
-          selectedNode,
-          allowedTopologies,
-          signal,
-        ),
-    }),
-    newDeleter: (spec) => ({
-      async delete(signal) {
-        const { shareId, volumeName } = await shareOf(host(), spec, undefined, signal);
-        await deleteNamed(cloud(), shareId, volumeName, signal);
-      },
-    }),
+    newProvisioner(volumeOptions) {
+      const provider = cloud();
+      return {
+        provision: async (selectedNode, allowedTopologies, signal) =>
+          provisionDisk(
+            azureFileProvisioning,
+            provider,
+            host(),
+            volumeOptions,
+            selectedNode,
+            allowedTopologies,
+            signal,
+          ),
+      };
+    },
+    newDeleter(spec) {
+      const provider = cloud();
+      return {
+        async delete(signal) {
+          const { shareId, volumeName } = await shareOf(host(), spec, undefined, signal);
+          await deleteNamed(provider, shareId, volumeName, signal);
+        },
+      };
+    },
     async expandVolumeDevice(spec, newSizeBytes, _oldSizeBytes, signal) {
+      const provider = cloud();
       const { shareId } = await shareOf(host(), spec, undefined, signal);
-      return await cloud().resizeDisk(shareId, roundedSize(newSizeBytes).bytes, signal);
+      return await provider.resizeDisk(shareId, roundedSize(newSizeBytes).bytes, signal);
     },
     requiresFSResize: () => false,
   };

@@ -29,7 +29,7 @@ export const cinder: DiskDescription<"cinder"> = {
   provider: "cinder",
   sourceField: "cinder",
   label,
-  withoutCloud: "Failed to get OpenStack Cloud Provider. GetCloudProvider returned <nil> instead",
+  withoutCloud: "OpenStack cloud provider was not initialized properly",
   readSource: ({ volumeID, fsType = "" }) => ({ volumeName: volumeID, fsType }),
   sourceNamed: (volumeID) => ({ cinder: { volumeID } }),
   names,

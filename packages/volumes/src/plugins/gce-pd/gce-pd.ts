@@ -41,7 +41,7 @@ export const gcePd: DiskDescription<"gcePersistentDisk"> = {
   provider: "gce-pd",
   sourceField: "gcePersistentDisk",
   label,
-  withoutCloud: "Failed to get GCE Cloud Provider. GetCloudProvider returned <nil> instead",
+  withoutCloud: "failed to get GCE GCECloudProvider with error <nil>",
   readSource: ({ pdName, fsType = "", partition = 0 }) => ({ volumeName: pdName, fsType, partition }),
   sourceNamed: (pdName) => ({ gcePersistentDisk: { pdName } }),
   names,

@@ -27,7 +27,7 @@ export const portworxVolume: DiskDescription<"portworxVolume"> = {
   provider: "portworx-volume",
   sourceField: "portworxVolume",
   label,
-  withoutCloud: "Failed to get Portworx driver: no Portworx cluster is configured",
+  withoutCloud: 'services "portworx-service" not found',
   readSource: ({ volumeID, fsType = "" }) => ({ volumeName: volumeID, fsType }),
   sourceNamed: (volumeID) => ({ portworxVolume: { volumeID } }),
   names,

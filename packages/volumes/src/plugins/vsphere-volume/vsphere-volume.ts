@@ -42,7 +42,7 @@ export const vsphereVolume: DiskDescription<"vsphereVolume"> = {
   provider: "vsphere-volume",
   sourceField: "vsphereVolume",
   label,
-  withoutCloud: "Cloud provider not initialized properly: expected vSphere",
+  withoutCloud: "cloud provider not initialized properly",
   readSource: ({ volumePath, fsType = "" }) => ({ volumeName: volumePath, fsType }),
   sourceNamed: (volumePath) => ({ vsphereVolume: { volumePath } }),
   names,
