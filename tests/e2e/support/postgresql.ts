@@ -1,5 +1,5 @@
 /** PostgreSQL as the workload of a StatefulSet: its programs on this machine, and its objects. */
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Container, Pod, Secret, StatefulSet } from "@longshore/kube";
 import { mayMount } from "@longshore/local";
@@ -27,6 +27,8 @@ export function postgresqlPrograms(): string | undefined {
 export function reasonAgainstPostgresql(): string | undefined {
   if (!mayMount()) return "real volumes need root, loop devices and a mount namespace";
   if (postgresqlPrograms() === undefined) return `no PostgreSQL in ${packagesDirectory}/VERSION/bin`;
+  if (!/^postgres:/m.test(readFileSync("/etc/passwd", "utf8")))
+    return "there is no user `postgres` to run it as";
   return undefined;
 }
 
