@@ -5,7 +5,7 @@ import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/ru
 import { type AccessLog, watchedClient } from "@longshore/testing/deployment";
 import { expect, it } from "vitest";
 import { clusterConfig } from "../layout/cluster-config.ts";
-import { inTreeStorageClassName } from "../layout/in-tree-storage-class.ts";
+import { classNameOf, clusterPlugin } from "../layout/plugins.ts";
 import { recordPrograms, writerProgram } from "../records/in-process-programs.ts";
 import { writerSet } from "../records/writer-set.ts";
 import { createInProcessCluster } from "./in-process-cluster.ts";
@@ -15,7 +15,7 @@ const claimRef = { namespace: "default", name: "data-writer-0" };
 const podRef = { namespace: "default", name: "writer-0" };
 
 it.each([
-  ["in-tree", inTreeStorageClassName],
+  ["in-tree", classNameOf(clusterPlugin("aws-ebs"))],
   ["of a driver", "csi"],
 ])("a claim of a running pod grows, %s, without a restart of the pod", async (_, storageClassName) => {
   const clock = new VirtualClock();
@@ -43,7 +43,7 @@ it.each([
         resources.storageClasses,
         {
           metadata: { name: "csi" },
-          provisioner: config.driverName,
+          provisioner: clusterPlugin("aws-ebs").driverName,
           parameters: { "csi.storage.k8s.io/fstype": "ext4" },
           volumeBindingMode: "WaitForFirstConsumer",
           allowVolumeExpansion: true,
