@@ -138,6 +138,17 @@ describe.skipIf(reason !== undefined)("PostgreSQL", () => {
     await writes();
   }
 
+  /** The pod goes, in order, and the StatefulSet makes the next. */
+  async function deletePod(): Promise<void> {
+    const before = (await pod())?.metadata.uid;
+    await cluster.kube.delete(resources.pods, postgresql.pod, { signal: never });
+    await cluster.until("there is another pod", async () => {
+      const uid = (await pod())?.metadata.uid;
+      return uid !== undefined && uid !== before;
+    });
+    await writes();
+  }
+
   /** kill -9 of the node agent. The server and its connections do not notice. */
   async function killAgent(): Promise<void> {
     const { connections } = ledger();
@@ -167,7 +178,7 @@ describe.skipIf(reason !== undefined)("PostgreSQL", () => {
     await writes();
   }
 
-  test("on a file system", { timeout: 180_000 }, async () => {
+  test("on a file system", { timeout: 300_000 }, async () => {
     await start("Filesystem");
     await killContainer();
     await cross("migrate");
@@ -223,7 +234,7 @@ describe.skipIf(reason !== undefined)("PostgreSQL", () => {
   }
 
   test("on a file system that grows in use, or where the kernel refuses that, with the crossing", {
-    timeout: 180_000,
+    timeout: 300_000,
   }, async () => {
     await start("Filesystem");
     expect(await fileSystemBytes()).toBeLessThan(GiB);
@@ -234,6 +245,20 @@ describe.skipIf(reason !== undefined)("PostgreSQL", () => {
     await cluster.until("the claim has grown", async () => (await claimBytes()) === "2Gi");
     expect(await fileSystemBytes()).toBeGreaterThan(1.8 * GiB);
     expect((await claim())?.status?.conditions ?? []).toEqual([]);
+    await expectNothingLost();
+  });
+
+  test("on a raw block volume, whose file system the container makes and mounts itself", {
+    timeout: 300_000,
+  }, async () => {
+    await start("Block");
+    await killContainer();
+    await deletePod();
+    await cross("migrate");
+    await killNode();
+    await deletePod();
+    await cutPower();
+    await cross("rollback");
     await expectNothingLost();
   });
 });
