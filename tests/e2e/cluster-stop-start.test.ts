@@ -14,6 +14,7 @@ import {
 import { silentLogger } from "@longshore/runtime";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { machineStateBelow, nothing } from "./support/machine-state.ts";
+import { endLikePowerCut } from "./support/power-cut.ts";
 import { longshore } from "./support/run-command.ts";
 import { shortDirectory, writerScript } from "./support/test-cluster.ts";
 
@@ -77,54 +78,6 @@ function expectNothingLost(dir: string): void {
 
 interface PidFile {
   readonly pid: number;
-}
-/** Beside them lie the sockets of node agents. */
-const recordsIn = (run: string) => readdirSync(run).filter((name) => name.endsWith(".json"));
-
-const pidsOf = (dir: string) =>
-  recordsIn(join(dir, "run")).map(
-    (file) => (JSON.parse(readFileSync(join(dir, "run", file), "utf8")) as PidFile).pid,
-  );
-
-/** All that a power cut takes: every process of the cluster and its pods, mounts, loop devices. */
-function endLikePowerCut(dir: string, takesMounts: boolean): void {
-  // The supervisor first, so that it starts nothing again.
-  const supervisor = JSON.parse(readFileSync(join(dir, "run/supervisor.json"), "utf8")) as PidFile;
-  process.kill(supervisor.pid, "SIGKILL");
-  const kill = (pid: number) => {
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch {
-      // It has ended.
-    }
-  };
-  for (const pid of pidsOf(dir)) kill(pid);
-  const pods = join(dir, "p/node-1");
-  for (const pod of readdirSync(pods)) {
-    for (const name of readdirSync(join(pods, pod))) {
-      const file = join(pods, pod, name, "state.json");
-      if (!existsSync(file)) continue;
-      const { shim, container } = JSON.parse(readFileSync(file, "utf8")) as Record<
-        string,
-        PidFile | undefined
-      >;
-      for (const each of [shim, container]) if (each !== undefined) kill(each.pid);
-    }
-  }
-  if (!takesMounts) return;
-  const targets = readFileSync("/proc/self/mounts", "utf8")
-    .split("\n")
-    .map((line) => line.split(" ")[1] ?? "")
-    .filter((target) => target === dir || target.startsWith(`${dir}/`));
-  for (const target of targets.reverse()) execFileSync("umount", ["-l", target]);
-  const disks = join(dir, "cloud/disks");
-  for (const disk of readdirSync(disks)) {
-    const found = execFileSync("losetup", ["-j", join(disks, disk)], {
-      encoding: "utf8",
-    });
-    const device = found.split(":")[0];
-    if (device !== undefined && device !== "") execFileSync("losetup", ["-d", device]);
-  }
 }
 
 describe("a cluster with a writer", () => {

@@ -1,11 +1,11 @@
 /** The local cluster as a tool: the command's verbs, kubectl, and what is left when all of it is killed. */
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { createHttpClient, loadKubeconfig, resources } from "@longshore/kube";
 import { mayMount, type ProcessStatus, processEnv, processHost } from "@longshore/local";
 import { silentLogger } from "@longshore/runtime";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "./support/free-port.ts";
 import { machineStateBelow, nothing } from "./support/machine-state.ts";
 import { longshore, runProgram } from "./support/run-command.ts";
 import { longshoreCommand, shortDirectory, writerScript } from "./support/test-cluster.ts";
@@ -168,11 +168,11 @@ describe("longshore cluster down", () => {
 
   test("frees the port that the cluster was given", async () => {
     const dir = shortDirectory();
-    const port = await anyPort();
+    const port = await freePort();
     await cluster(dir, "up", "--detach", "--nodes", "1", "--port", String(port));
     expect(readFileSync(join(dir, "kubeconfig"), "utf8")).toContain(`127.0.0.1:${port}`);
     await cluster(dir, "down");
-    expect(await listen(port)).toBe(port);
+    expect(await freePort(port)).toBe(port);
   });
 });
 
@@ -210,16 +210,3 @@ async function startWriter(dir: string): Promise<void> {
   );
   await kube.close();
 }
-
-/** Listens for a moment. */
-function listen(port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on("error", reject);
-    server.listen(port, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });
-}
-const anyPort = () => listen(0);
