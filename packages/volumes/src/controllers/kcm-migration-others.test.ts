@@ -19,7 +19,7 @@ afterEach(async () => {
 describe.each(["azure-disk", "vsphere"])("%s", (plugin) => {
   const recording = loadRecording(plugin);
 
-  it.each(["on", "complete"])("gates %s", async (name) => {
+  it.each(["on", "complete"])("gates %s (controllers.md A5, B2)", async (name) => {
     const level = recording.levels[name] as Level;
     const plane = await attached(recording, level);
     const found = (await plane.list(resources.volumeAttachments)).map(({ metadata, spec }) => ({

@@ -29,7 +29,7 @@ afterEach(async () => {
 describe.each(levels)("kube-controller-manager 1.20.2, gates %s", (name) => {
   const level = recording.levels[name] as Level;
 
-  it("attaches, reports and detaches as recorded", async () => {
+  it("attaches, reports and detaches as recorded (controllers.md A5, A7, A8)", async () => {
     const { plane } = await started(level, compat);
     for (const [pod, recorded] of Object.entries(level.attach)) {
       expect({ pod, ...(await observePod(plane, pod)) }).toEqual({ pod, ...expectedPod(recorded) });
@@ -50,7 +50,7 @@ describe.each(levels)("kube-controller-manager 1.20.2, gates %s", (name) => {
     expect(await reports(plane)).toEqual(mapValues(level.volumesAttached, (node) => node.afterPodsDeleted));
   });
 
-  it("says why it skips a volume as recorded", async () => {
+  it("says why it skips a volume as recorded (controllers.md A5)", async () => {
     const { plane } = await started(level, compat);
     const skipped = plane.logged
       .map(({ message }) => message)
@@ -60,7 +60,7 @@ describe.each(levels)("kube-controller-manager 1.20.2, gates %s", (name) => {
     );
   });
 
-  it("keeps annotations, phases, finalizers and events of claims and volumes as recorded", async () => {
+  it("keeps annotations, phases, finalizers and events of claims and volumes as recorded (controllers.md B2, B5)", async () => {
     const { plane } = await started(level, compat);
     await changeClaims(plane);
     for (const [claim, recorded] of Object.entries(level.claims)) {
@@ -70,7 +70,7 @@ describe.each(levels)("kube-controller-manager 1.20.2, gates %s", (name) => {
 
   const { restart } = level;
   if (restart === undefined) return;
-  it(`changes annotations as recorded when it restarts with the gates ${restart.to}`, async () => {
+  it(`changes annotations as recorded when it restarts with the gates ${restart.to} (controllers.md B2)`, async () => {
     // The recording changes no resizer annotation, which 1.20 does for a claim that still waits to grow:
     // so the claims were at rest when it was made.
     const { plane, controllers } = await started(level, compat);
@@ -92,18 +92,21 @@ describe.each(levels)("kube-controller-manager 1.20.2, gates %s", (name) => {
 });
 
 describe("the design's behaviour (docs/decisions/0003)", () => {
-  it.each(levels)("gates %s: differs from the recording only where the decision says so", async (name) => {
-    const level = recording.levels[name] as Level;
-    const { plane } = await started(level, undefined);
-    const different: Record<string, string> = {};
-    for (const [pod, recorded] of Object.entries(level.attach)) {
-      const { backend } = await observePod(plane, pod);
-      if (backend !== recorded.backend) different[pod] = `${recorded.backend} → ${backend}`;
-    }
-    expect(different).toEqual(expectedDifferences[name]);
-  });
+  it.each(levels)(
+    "gates %s: differs from the recording only where the decision says so (controllers.md A5)",
+    async (name) => {
+      const level = recording.levels[name] as Level;
+      const { plane } = await started(level, undefined);
+      const different: Record<string, string> = {};
+      for (const [pod, recorded] of Object.entries(level.attach)) {
+        const { backend } = await observePod(plane, pod);
+        if (backend !== recorded.backend) different[pod] = `${recorded.backend} → ${backend}`;
+      }
+      expect(different).toEqual(expectedDifferences[name]);
+    },
+  );
 
-  it("emits an event for the pod in each of the error rows", async () => {
+  it("emits an event for the pod in each of the error rows (controllers.md A5)", async () => {
     const base = await started(recording.levels.base as Level, undefined);
     expect(await podEvents(base.plane, "pv-this-plugin")).toEqual([
       expect.stringContaining("but its migration to ebs.csi.aws.com is not enabled in the controller"),

@@ -117,7 +117,7 @@ describe.each([
   { name: "back to in-tree", from: csi, to: inTree },
 ])("a crossing $name", ({ from, to }) => {
   it.each(["crash before", "crash after", "lost answer to"] as const)(
-    "survives a %s any call",
+    "survives a %s any call (node-agent.md 11; contract.md C4)",
     async (what) => {
       const calls = await crossing(from, to, undefined);
       expect(calls.length).toBeGreaterThan(50);
