@@ -127,7 +127,7 @@ const repository: Files = {
 };
 // The rule of references and its tests name what they refuse.
 const namesReferences = (path: string) =>
-  /^scripts\/house-rules\/(references|house-rules\.test)\.ts$/.test(path);
+  /^scripts\/house-rules\/(references|house-rules\.test|scenarios\.test)\.ts$/.test(path);
 for (const path of files.filter(isText)) {
   const text = read(path);
   findings.push(...forbiddenTexts(path, text));

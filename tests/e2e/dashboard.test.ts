@@ -165,7 +165,7 @@ describe.skipIf(!hasBrowser)("the dashboard of a cluster that goes away", () => 
     cluster = await TestCluster.up();
     const { env } = cluster;
     const { journalFile, kubeconfig } = cluster.cluster.layout;
-    const crossing = () => readCrossingStatus(env, journalFile);
+    const crossing = () => readCrossingStatus(env, journalFile("aws-ebs"));
     // Of its own, as the command has it: the cluster closes the other when it goes down.
     kube = createHttpClient(env, await loadKubeconfig(env.host, { path: kubeconfig }));
     dashboard = await startDashboard({ ...env, kube }, { crossing });

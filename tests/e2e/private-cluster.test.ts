@@ -134,7 +134,10 @@ async function withOwnDriver(dir: string, { form, umask }: Form): Promise<() => 
       { ...processEnv("test", silentLogger), host: processHost(form) },
       {
         dir,
-        config: clusterConfig(1, form, { driverName, driverCommand: ownDriver, recordsDriverCalls: true }),
+        config: clusterConfig(1, form, {
+          ownDriver: { name: driverName, command: ownDriver },
+          recordsDriverCalls: true,
+        }),
         command: longshoreCommand,
         signal: never,
       },

@@ -17,7 +17,7 @@ describe("a local cluster", () => {
       resources.storageClasses,
       {
         metadata: { name: "csi" },
-        provisioner: cluster.cluster.config.driverName,
+        provisioner: "ebs.csi.aws.com",
         volumeBindingMode: "WaitForFirstConsumer",
       },
       { signal: never },

@@ -122,6 +122,7 @@ describe.each(versions)("kubectl %s", (version) => {
     expect((await kubectl(["logs", pod, "--previous"])).err).toContain("previous terminated container");
 
     const follow = await start(["logs", "-f", pod]);
+    const ended = new Promise((resolve) => follow.on("close", resolve));
     let followed = "";
     follow.stdout?.on("data", (chunk) => {
       followed += chunk;
@@ -156,7 +157,6 @@ describe.each(versions)("kubectl %s", (version) => {
     echo.close();
 
     await ok(["delete", `pod/${pod}`]);
-    const ended = new Promise((resolve) => follow.on("close", resolve));
     await ended;
   });
 });

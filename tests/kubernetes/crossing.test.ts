@@ -37,6 +37,7 @@ import {
 } from "./support/index.ts";
 
 const config = clusterConfig(2, "unprivileged");
+const driverName = "ebs.csi.aws.com";
 const driverUser = "system:serviceaccount:kube-system:ebs-csi-controller";
 
 let kubernetes: ControlPlane;
@@ -76,7 +77,7 @@ beforeAll(async () => {
       kubernetes,
       provider,
       machine: { nodeName: name, ...rest },
-      driverName: config.driverName,
+      driverName,
       // The programs use of a host only what every form of it has.
       programs: recordPrograms(realEnv.clock, provider.host as SimulatedHost),
     });
@@ -93,7 +94,7 @@ beforeAll(async () => {
       listener: grpcListener(realEnv),
       cloudFor: provider.cloud.forCaller.bind(provider.cloud),
     },
-    { driverName: config.driverName, socket: `${provider.directory}/csi.sock` },
+    { driverName, socket: `${provider.directory}/csi.sock` },
   );
   await nodesReady(realEnv, { kube, config }, signal);
 });
@@ -137,7 +138,7 @@ test("a StatefulSet's volumes go to CSI and back, and no acknowledged write is l
     kube,
     platform,
     host: provider.host,
-    journalFile: `${provider.directory}/crossing.json`,
+    journalFile: () => `${provider.directory}/crossing.json`,
     podLogs: async (podName) => {
       const logs = [...nodes.values()].map(({ logDir }) =>
         readPodLogs(provider.host, logDir, "default", podName),

@@ -24,7 +24,6 @@ const usageErrors: ReadonlySet<string> = new Set([
   "EmulatedVersionError",
   "FeatureGateError",
   "UnknownPluginError",
-  "NotQualifiableError",
   "DriverCommandError",
 ]);
 

@@ -19,9 +19,13 @@ type UpOptions = Parameters<typeof upCluster>[1];
 /** Fields of clusters, crossings, qualifications and dashboards. */
 export const clusterFields: FieldFlags = {
   ...({ dir: "--dir" } satisfies FlagsOf<UpOptions>),
-  ...({ compat: "--compat", nodes: "--nodes", port: "--port" } satisfies FlagsOf<
-    NonNullable<UpOptions["existing"]>
-  >),
+  ...({
+    compat: "--compat",
+    nodes: "--nodes",
+    port: "--port",
+    plugins: "--plugin",
+    ownDriver: "--driver",
+  } satisfies FlagsOf<NonNullable<UpOptions["existing"]>>),
   ...({ force: "--force" } satisfies FlagsOf<CrossingOptions>),
   ...({ plugin: "--plugin" } satisfies FlagsOf<ProcessQualificationOptions>),
   ...({ port: "--port" } satisfies FlagsOf<DashboardOptions>),

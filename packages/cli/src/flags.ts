@@ -17,3 +17,9 @@ export function duration(flag: string, text: string): number {
   if (number !== "" && ms >= 1 && ms <= 24 * 3_600_000) return ms;
   throw new UsageError(`${flag}: "${text}" is not a duration of up to a day: write 500ms, 30s or 2m`);
 }
+
+/** Collects the values of a flag that may be given several times. */
+export const repeated = (value: string, before: readonly string[] | undefined): readonly string[] => [
+  ...(before ?? []),
+  value,
+];

@@ -30,12 +30,30 @@ export { readPodLogs } from "./containers/read-pod-logs.ts";
 export { type DemoCluster, type DemoOptions, runDemo } from "./demo/demo.ts";
 export { type DemoReport, isProof } from "./demo/demo-report.ts";
 export { type ProcessDemoOptions, runProcessDemo } from "./demo/process-demo.ts";
-export { type ClusterConfig, clusterConfig, initialGates, type LocalNode } from "./layout/cluster-config.ts";
+export {
+  type ClusterConfig,
+  clusterConfig,
+  initialGates,
+  type LocalNode,
+  type OwnDriver,
+} from "./layout/cluster-config.ts";
 export { type ClusterLayout, clusterLayout } from "./layout/cluster-layout.ts";
-export { commandWords, DriverCommandError, driverPlaceholders } from "./layout/driver-command.ts";
+export { commandWords, DriverCommandError, driverArgv, driverPlaceholders } from "./layout/driver-command.ts";
 export { ClusterDirectoryError, readClusterConfig } from "./layout/files.ts";
+export {
+  type ClusterPlugin,
+  clusterPlugins,
+  everyPlugin,
+  type PluginName,
+  pluginsNamed,
+} from "./layout/plugins.ts";
 export { createEmbeddedPlatform, type GateControl } from "./platform/embedded-platform.ts";
-export { readCrossingStatus, thisRunner } from "./processes/crossing-runner.ts";
+export {
+  currentCrossing,
+  readCrossingStatus,
+  readCrossingStatuses,
+  thisRunner,
+} from "./processes/crossing-runner.ts";
 export { CrossingInProgressError, lockCrossing } from "./processes/lock-crossing.ts";
 export { mayGrowMounted, mayMount } from "./processes/machine.ts";
 export { processEnv, processHost } from "./processes/process-env.ts";
@@ -48,7 +66,6 @@ export {
 } from "./processes/start-component-process.ts";
 export { childEnvironment } from "./programs/child-environment.ts";
 export {
-  NotQualifiableError,
   type ProcessQualificationOptions,
   runProcessQualification,
 } from "./qualification/process-qualification.ts";

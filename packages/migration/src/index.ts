@@ -38,6 +38,7 @@ export {
 export { type Finding, findingWords } from "./crossing/finding.ts";
 export { inspectUnfinishedRun, type Served, type UnfinishedRun } from "./crossing/inspect-unfinished-run.ts";
 export { csiNodeLacks, migratedPluginsOf, volumesLeft } from "./crossing/node-state.ts";
+export { orderOfCrossings } from "./crossing/order-of-crossings.ts";
 export type { CrossingMark, GateValues, Platform } from "./crossing/platform.ts";
 export { preflightFindings } from "./crossing/preflight-findings.ts";
 export { type VolumeForm, volumeFormOf } from "./crossing/volume-form.ts";

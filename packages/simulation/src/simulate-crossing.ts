@@ -217,7 +217,7 @@ class Simulation {
 
   async #startWriters(cluster: InProcessCluster, replicas: number): Promise<void> {
     const { kube } = cluster;
-    await kube.create(resources.podDisruptionBudgets, writerBudget, { signal: this.#signal });
+    await kube.create(resources.podDisruptionBudgets, writerBudget(), { signal: this.#signal });
     const command = [writerProgram, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "700"];
     await kube.create(resources.statefulSets, writerSet({ replicas, command }), { signal: this.#signal });
   }

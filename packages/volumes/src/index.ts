@@ -96,6 +96,7 @@ export type {
   VolumeOptions,
   VolumePlugin,
 } from "./framework/volume-plugin.ts";
+export { hasAttachLimits } from "./framework/volume-plugin.ts";
 export type { VolumeSpec } from "./framework/volume-spec.ts";
 export {
   type MountedVolume,

@@ -74,7 +74,7 @@ export class TestCluster {
   static async up(): Promise<TestCluster> {
     const test = await TestCluster.empty();
     const { kube } = test;
-    await kube.create(resources.podDisruptionBudgets, { ...writerBudget }, { signal: never });
+    await kube.create(resources.podDisruptionBudgets, writerBudget(), { signal: never });
     const command = [process.execPath, writerScript, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "10"];
     await kube.create(resources.statefulSets, writerSet({ replicas: 1, command }), { signal: never });
     await test.writerRuns();

@@ -6,7 +6,7 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { KubeApiError } from "@longshore/kube/basics";
-import { errorChain, type RuntimeEnv } from "@longshore/runtime";
+import { errorChain, type RuntimeEnv } from "@longshore/runtime/basics";
 import { apiError, badRequest, notFound, unknownResource } from "../api/errors.ts";
 import type { Loose, LooseObject } from "../registry/kinds/shaping.ts";
 import type { Registry } from "../registry/registry.ts";

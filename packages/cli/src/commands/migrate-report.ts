@@ -41,10 +41,14 @@ export function preflightWords(warnings: readonly Finding[], end?: string): stri
   return `${lines.join("")}${end ?? (lines.length === 0 ? "preflight found no problem\n" : "nothing blocks the crossing\n")}`;
 }
 
-/** What the preflight found. */
-export function preflightJson(findings: readonly Finding[]): string {
+/** What the preflight found; of which plugin, where several are asked for. */
+export function preflightJson(findings: readonly Finding[], plugin?: string): string {
   const of = (severity: Finding["severity"]) => findings.filter((finding) => finding.severity === severity);
-  return jsonLine({ blockers: of("blocker"), warnings: of("warning") });
+  return jsonLine({
+    ...(plugin === undefined ? {} : { plugin }),
+    blockers: of("blocker"),
+    warnings: of("warning"),
+  });
 }
 
 /** Writes events to stderr, a JSON object a line. */

@@ -5,15 +5,21 @@ import {
   childEnvironment,
   clusterConfig,
   clusterLayout,
+  commandWords,
+  currentCrossing,
   downCluster,
+  driverArgv,
+  driverPlaceholders,
   fileGateControl,
+  type OwnDriver,
   openCluster,
   type ProcessHealth,
   type ProcessStatus,
+  pluginsNamed,
   processesOf,
   processHealth,
   readClusterConfig,
-  readCrossingStatus,
+  readCrossingStatuses,
   signalClusterProcess,
   statusOfCluster,
   stopCluster,
@@ -42,6 +48,8 @@ import { interruptible, UsageError, untilAborted } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";
 import { createProgress, seconds, table } from "../terminal.ts";
 import { crossingRows } from "./crossing-rows.ts";
+import { driverPlaceholderHelp } from "./driver-placeholder-help.ts";
+import { pluginsOption } from "./plugin-flag.ts";
 
 interface DirFlag {
   readonly dir?: string;
@@ -55,6 +63,9 @@ interface StartFlags extends DirFlag {
 
 interface UpFlags extends StartFlags {
   readonly nodes?: string;
+  readonly plugin?: readonly string[];
+  readonly driver?: string;
+  readonly driverCmd?: string;
   readonly compat?: "kubernetes-1.20";
 }
 
@@ -71,6 +82,16 @@ const defaultNodes = 3;
 const lifeHelp = `
 Ctrl-C, SIGTERM and "cluster stop" end a cluster and keep all that it holds; "cluster start" brings it back: API objects,
 disks, volumes, pods. "cluster down" deletes it with its disks.`;
+
+const upHelp = `
+A driver of your own (--driver, --driver-cmd) runs beside those of the plugins, or in place of the one whose name it has.
+In its command stand for what differs from place to place:
+${driverPlaceholderHelp}
+
+Examples:
+  longshore cluster up --plugin gce-pd --plugin rbd
+  longshore cluster up --plugin all
+  longshore cluster up --driver disk.example.com --driver-cmd "./driver --endpoint {endpoint} --node-id {node-id}"`;
 
 /** Adds the verbs. */
 export function registerClusterCommand(program: Command): void {
@@ -93,12 +114,17 @@ export function registerClusterCommand(program: Command): void {
   )
     .option("--nodes <count>", `number of nodes (default: ${defaultNodes})`)
     .addOption(
+      pluginsOption("an in-tree plugin of the cluster, with its driver and classes (default: aws-ebs)"),
+    )
+    .option("--driver <name>", "a driver of your own, with a StorageClass of its name; needs --driver-cmd")
+    .option("--driver-cmd <command>", "its command, started once as the controller and once on each node")
+    .addOption(
       new Option(
         "--compat <release>",
         "controllers behave as recorded from that release where ours deliberately differ",
       ).choices(["kubernetes-1.20"]),
     )
-    .addHelpText("after", lifeHelp)
+    .addHelpText("after", `${lifeHelp}\n${upHelp}`)
     .action((flags: UpFlags) => interruptible((signal) => up(flags, signal)));
   verb("stop", "end the cluster's processes and unmount its volumes; disks and objects stay")
     .addHelpText("after", lifeHelp)
@@ -162,17 +188,28 @@ async function run(
 ): Promise<void> {
   const port = flags.port === undefined ? undefined : wholeNumber("--port", flags.port, 0, 65_535);
   const dir = dirOf(flags);
+  // Before anything is started, also where that is left to another process.
+  const ownDriver = ownDriverOf(flags);
+  const plugins = flags.plugin === undefined ? {} : { plugins: pluginsNamed(flags.plugin) };
   if (flags.detach === true) return runDetached(verb, dir, flags, signal);
   const progress = createProgress();
   const logger = createLogger({ format: "human", level: "info", destination: `${dir}/logs/supervisor.log` });
   const env = flags.logInDir === true ? { ...commandEnv(), logger } : commandEnv();
   const startMs = env.clock.monotonicMs();
   const compat = flags.compat === undefined ? {} : { compat: flags.compat };
+  const own = ownDriver === undefined ? {} : { ownDriver };
   const cluster = await upCluster(env, {
     dir,
-    config: clusterConfig(nodes ?? defaultNodes, hostForm(), { port: port ?? 0, ...compat }),
+    config: clusterConfig(nodes ?? defaultNodes, hostForm(), {
+      port: port ?? 0,
+      ...compat,
+      ...plugins,
+      ...own,
+    }),
     existing: {
       ...compat,
+      ...plugins,
+      ...own,
       ...(nodes === undefined ? {} : { nodes }),
       ...(port === undefined ? {} : { port }),
     },
@@ -187,6 +224,22 @@ async function run(
   progress.line("stopping the cluster");
   await cluster.stop();
   progress.line(keptHint(dir));
+}
+
+/** The user's own driver, if there is one. @throws UsageError, DriverCommandError */
+function ownDriverOf({ driver, driverCmd }: UpFlags): OwnDriver | undefined {
+  if (driver === undefined && driverCmd === undefined) return undefined;
+  if (driver === undefined) throw new UsageError("--driver-cmd: name the driver with --driver");
+  if (driverCmd === undefined) throw new UsageError("--driver: say with --driver-cmd how it is started");
+  // A label's form, as a CSIDriver's name has: it becomes part of paths as well.
+  if (!/^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/.test(driver)) {
+    throw new UsageError(
+      `--driver: "${driver}" is not the name of a driver: at most 63 small letters, digits, dots and dashes`,
+    );
+  }
+  const command = commandWords(driverCmd);
+  driverArgv(command, driverPlaceholders);
+  return { name: driver, command };
 }
 
 const dirWords = (dir: string) => (dir === clusterDir(undefined) ? "" : ` --dir ${dir}`);
@@ -205,6 +258,12 @@ async function runDetached(
     const value = flags[name];
     return value === undefined ? [] : [`--${name}`, value];
   });
+  const plugins = (flags.plugin ?? []).flatMap((name) => ["--plugin", name]);
+  const driver = [
+    ...(flags.driver === undefined ? [] : ["--driver", flags.driver]),
+    ...(flags.driverCmd === undefined ? [] : ["--driver-cmd", flags.driverCmd]),
+  ];
+  given.push(...plugins, ...driver);
   const child = spawn(program, [...first, "cluster", verb, "--dir", dir, "--log-in-dir", ...given], {
     env: childEnvironment(),
     detached: true,
@@ -257,8 +316,10 @@ async function status(flags: StatusFlags, signal: AbortSignal): Promise<void> {
         `the cluster in ${dir} is stopped: start it with "longshore cluster start${dirWords(dir)}"`,
       );
     }
-    const journalFile = flags.journal === undefined ? cluster.layout.journalFile : absolute(flags.journal);
-    const crossing = await readCrossingStatus(env, journalFile);
+    const { layout, config } = cluster;
+    const journals =
+      flags.journal === undefined ? config.plugins.map(layout.journalFile) : [absolute(flags.journal)];
+    const crossings = await readCrossingStatuses(env, journals);
     const state = await statusOfCluster(cluster, signal).catch((error: unknown) => {
       // Why nothing answers.
       if (health.waiting.length > 0 && flags.json !== true) {
@@ -268,7 +329,9 @@ async function status(flags: StatusFlags, signal: AbortSignal): Promise<void> {
     });
     if (flags.json === true) {
       const { waiting, fullDisk } = health;
-      process.stdout.write(`${JSON.stringify({ processes, waiting, fullDisk, ...state, crossing })}\n`);
+      const crossing = currentCrossing(crossings);
+      const facts = { processes, waiting, fullDisk, ...state, crossing, crossings };
+      process.stdout.write(`${JSON.stringify(facts)}\n`);
       return;
     }
     process.stdout.write(
@@ -278,7 +341,7 @@ async function status(flags: StatusFlags, signal: AbortSignal): Promise<void> {
       ])}\n${table([
         ["VOLUME", "CLAIM", "PHASE", "HANDLE"],
         ...state.volumes.map((v) => [v.name, v.claim, v.phase, v.handle]),
-      ])}${crossing === undefined ? "" : `\n${table(crossingRows(crossing, state.nodes.length))}`}`,
+      ])}${crossings.map((crossing) => `\n${table(crossingRows(crossing, state.nodes.length))}`).join("")}`,
     );
   } finally {
     cluster.kube.close();

@@ -1,7 +1,7 @@
 /** `longshore dashboard`: a web page that shows a cluster and its crossing, live. */
 import { startDashboard } from "@longshore/dashboard";
 import { resources } from "@longshore/kube";
-import { openCluster, readCrossingStatus } from "@longshore/local";
+import { currentCrossing, openCluster, readCrossingStatuses } from "@longshore/local";
 import { withDeadline } from "@longshore/runtime";
 import type { Command } from "commander";
 import { absolute, clusterDir, commandEnv, defaultClusterDir } from "../environment.ts";
@@ -31,7 +31,7 @@ async function dashboard(flags: DashboardFlags, signal: AbortSignal): Promise<vo
   const port = wholeNumber("--port", flags.port, 0, 65_535);
   const dir = clusterDir(flags.dir);
   const env = commandEnv();
-  const { kube, layout } = await openCluster(env, dir);
+  const { kube, layout, config } = await openCluster(env, dir);
   try {
     // An informer would wait for the cluster for ever; a wrong directory has to be reported.
     await withDeadline(env.clock, answersWithinMs, signal, (deadline) =>
@@ -42,8 +42,9 @@ async function dashboard(flags: DashboardFlags, signal: AbortSignal): Promise<vo
         cause,
       });
     });
-    const journalFile = flags.journal === undefined ? layout.journalFile : absolute(flags.journal);
-    const crossing = () => readCrossingStatus(env, journalFile);
+    const journals =
+      flags.journal === undefined ? config.plugins.map(layout.journalFile) : [absolute(flags.journal)];
+    const crossing = async () => currentCrossing(await readCrossingStatuses(env, journals));
     const server = await startDashboard({ ...env, kube }, { port, crossing });
     process.stdout.write(`${server.url}\n`);
     await untilAborted(signal);

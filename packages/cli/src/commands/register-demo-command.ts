@@ -1,13 +1,15 @@
 /** `longshore demo`: a whole cluster, the crossing and the way back, and the proof. */
 import { writeFileSync } from "node:fs";
-import { isProof, runProcessDemo } from "@longshore/local";
+import { type DemoReport, isProof, pluginsNamed, runProcessDemo } from "@longshore/local";
 import type { Command } from "commander";
 import pc from "picocolors";
 import { absolute, commandEnv, hostForm, longshoreCommand, passingClusterDir } from "../environment.ts";
 import { exitCodes, interruptible } from "../exit.ts";
 import { createProgress, seconds, showCrossing, table } from "../terminal.ts";
+import { pluginsOption } from "./plugin-flag.ts";
 
 interface DemoFlags {
+  readonly plugin?: readonly string[];
   readonly json?: string;
   readonly dir?: string;
   readonly quiet?: boolean;
@@ -18,6 +20,7 @@ export function registerDemoCommand(program: Command): void {
   program
     .command("demo")
     .description("bring up a cluster, carry it to CSI and back under load, and prove that nothing was lost")
+    .addOption(pluginsOption("the in-tree plugin whose volumes are carried (default: aws-ebs)"))
     .option("--json <file>", "also write the report as JSON")
     .option("--dir <dir>", "cluster directory (default: a new one, removed afterwards)")
     .option("-q, --quiet", "no progress")
@@ -25,6 +28,7 @@ export function registerDemoCommand(program: Command): void {
 }
 
 async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
+  const plugins = flags.plugin === undefined ? undefined : pluginsNamed(flags.plugin);
   const progress = createProgress(flags.quiet);
   const { dir, release } = passingClusterDir(flags.dir);
   const form = hostForm();
@@ -36,6 +40,7 @@ async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
     {
       dir,
       hostForm: form,
+      ...(plugins === undefined ? {} : { plugins }),
       command: longshoreCommand,
       onStatus: (text) => progress.status(`… ${text}`),
       onStep: (name, ms) => progress.line(`${pc.green("✓")} ${name} ${pc.dim(seconds(ms))}`),
@@ -46,11 +51,18 @@ async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
     progress.clear();
     release();
   });
+  const isOne = report.plugins.length === 1;
   process.stdout.write(
     `\n${table([
-      ["VOLUME", "IN-TREE HANDLE", "CSI HANDLE", "NODES"],
-      ...report.volumes.map((v) => [v.pv, v.inTreeHandle, v.csiHandle, v.nodes.join(" → ")]),
-    ])}\n${table([
+      [...(isOne ? [] : ["PLUGIN"]), "VOLUME", "IN-TREE HANDLE", "CSI HANDLE", "NODES"],
+      ...report.volumes.map((v) => [
+        ...(isOne ? [] : [v.plugin]),
+        v.pv,
+        v.inTreeHandle,
+        v.csiHandle,
+        v.nodes.join(" → "),
+      ]),
+    ])}\n${isOne ? "" : `${pluginTable(report)}\n`}${table([
       ["acknowledged writes", String(report.acknowledgedWrites)],
       ["lost writes", String(report.lostWrites)],
       ["in-tree calls after migration", String(report.inTreeCallsAfterMigration)],
@@ -66,4 +78,12 @@ async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
     process.stderr.write("longshore: the demo did not prove what it claims; see the figures above\n");
     process.exitCode = exitCodes.failed;
   }
+}
+
+/** What the disk cloud has counted, by plugin. */
+function pluginTable({ plugins }: DemoReport): string {
+  return table([
+    ["PLUGIN", "IN-TREE CALLS AFTER MIGRATION", "CALLS OF THE DRIVER"],
+    ...plugins.map((p) => [p.plugin, String(p.inTreeCallsAfterMigration), String(p.csiCallsAfterMigration)]),
+  ]);
 }

@@ -3,7 +3,6 @@ import { writeFileSync } from "node:fs";
 import {
   type BehaviourResult,
   commandWords,
-  driverPlaceholders,
   type QualificationReport,
   reasonsAgainst,
   runProcessQualification,
@@ -14,6 +13,8 @@ import { absolute, commandEnv, hostForm, longshoreCommand, passingClusterDir } f
 import { exitCodes, interruptible, UsageError } from "../exit.ts";
 import { wholeNumber } from "../flags.ts";
 import { createProgress, seconds, table } from "../terminal.ts";
+import { driverPlaceholderHelp } from "./driver-placeholder-help.ts";
+import { onePluginOption } from "./plugin-flag.ts";
 
 interface QualifyFlags {
   readonly plugin: string;
@@ -25,10 +26,6 @@ interface QualifyFlags {
   readonly quiet?: boolean;
 }
 
-const placeholders = Object.entries(driverPlaceholders)
-  .map(([name, what]) => `  ${`{${name}}`.padEnd(14)}${what}`)
-  .join("\n");
-
 const help = `
 A cluster is brought up on this machine, a volume is made by the in-tree code, the cluster is carried over to the
 driver, and everything that in-tree volumes do is done through the driver. A behaviour counts when the driver's own
@@ -36,7 +33,7 @@ call log shows that the driver served it. Exit code 0: the driver may be promote
 
 A driver of your own is started once as the controller and once on each node. It must call itself what the plugin's
 driver is called (ebs.csi.aws.com for aws-ebs). No shell is involved. In its command stand for what differs:
-${placeholders}
+${driverPlaceholderHelp}
 
 Examples:
   longshore driver qualify --plugin aws-ebs
@@ -50,7 +47,7 @@ export function registerDriverQualify(driver: Command): void {
     .description(
       "run every in-tree behaviour through a driver with migration on, and say whether it may take over",
     )
-    .requiredOption("--plugin <name>", "the in-tree plugin, e.g. aws-ebs")
+    .addOption(onePluginOption("the in-tree plugin, e.g. aws-ebs").makeOptionMandatory())
     .option("--driver-cmd <command>", "command of the driver (default: the reference driver)")
     .option("-o, --output <form>", "what is printed: table or json", "table")
     .option("--json <file>", "also write the report as JSON")
@@ -100,7 +97,13 @@ async function qualify(flags: QualifyFlags, signal: AbortSignal): Promise<void> 
 }
 
 function mark({ verdict }: BehaviourResult): string {
-  return verdict === "driver" ? pc.green("✓") : verdict === "failed" ? pc.red("✗") : pc.yellow("?");
+  const marks = {
+    driver: pc.green("✓"),
+    failed: pc.red("✗"),
+    "not yet verifiable": pc.yellow("?"),
+    "not in-tree": pc.dim("-"),
+  } as const;
+  return marks[verdict];
 }
 
 function textOf(report: QualificationReport, reasons: readonly string[]): string {

@@ -1,12 +1,15 @@
 /** `longshore migrate` and `longshore rollback`: carry a cluster across and back. */
-import { lockCrossing, openCluster, thisRunner } from "@longshore/local";
+import { lockCrossing, openCluster, type PluginName, pluginsNamed, thisRunner } from "@longshore/local";
 import {
   type CrossingDirection,
+  type CrossingEnv,
   type CrossingEvent,
+  type CrossingOptions,
   type CrossingSubject,
   crossingSubject,
   defaultStepTimeoutMs,
   inspectUnfinishedRun,
+  orderOfCrossings,
   PreflightError,
   preflight,
   readJournal,
@@ -27,10 +30,11 @@ import {
   preflightJson,
   preflightWords,
 } from "./migrate-report.ts";
+import { pluginsOption } from "./plugin-flag.ts";
 
 /** Flags of both verbs. */
 export interface CrossingFlags {
-  readonly plugin: string;
+  readonly plugin: readonly string[];
   readonly dir?: string;
   readonly journal?: string;
   readonly force?: boolean;
@@ -46,6 +50,7 @@ const lookWithinMs = 10_000;
 const help = `
 A run that was interrupted is resumed by running it again. Where it waits, it says for what, at once and every 30 s.
 Ctrl-C ends it and says what it leaves; a second Ctrl-C ends it at once.
+Several plugins cross one after the other, each with a journal of its own; one that was interrupted comes first.
 
 Exit codes: ${exitCodes.done} done, ${exitCodes.failed} failed, ${exitCodes.usage} wrong usage, ${exitCodes.timedOut} a step took longer than --step-timeout, ${exitCodes.interrupted} interrupted.`;
 
@@ -63,7 +68,9 @@ export function registerMigrateCommands(program: Command): void {
     program
       .command(name)
       .description(description)
-      .requiredOption("--plugin <name>", "the in-tree plugin, e.g. aws-ebs")
+      .addOption(
+        pluginsOption("the in-tree plugin, e.g. aws-ebs; all: those of the cluster").makeOptionMandatory(),
+      )
       .option("--dir <dir>", "directory of the local cluster")
       .option("--journal <file>", "where the run keeps its journal (default: in the cluster directory)")
       .option("--force", "also evict pods that no controller brings back")
@@ -81,42 +88,33 @@ export function registerMigrateCommands(program: Command): void {
 }
 
 async function cross(direction: CrossingDirection, flags: CrossingFlags, signal: AbortSignal): Promise<void> {
-  const subject = subjectOf(flags.plugin);
+  const named = pluginsNamed(flags.plugin);
   const stepTimeoutMs = duration("--step-timeout", flags.stepTimeout);
+  if (flags.journal !== undefined && named.length > 1) {
+    throw new UsageError("--journal: every plugin has a journal of its own; name one --plugin with it");
+  }
   const env = commandEnv();
   const cluster = await openCluster(env, clusterDir(flags.dir));
-  const { kube, platform, layout } = cluster;
+  const { kube, platform, layout, config } = cluster;
+  const subjects = pluginsNamed(flags.plugin, config.plugins).map(crossingSubject);
+  const parts = { ...env, kube, platform };
   const force = flags.force === true ? { force: true } : {};
   let release = () => {};
   try {
-    if (flags.dryRun === true)
-      return await look({ ...env, kube, platform }, flags, { subject, direction, ...force }, signal);
+    if (flags.dryRun === true) {
+      for (const subject of subjects) {
+        await look(parts, flags, { subject, direction, ...force }, subjects.length > 1, signal);
+      }
+      return;
+    }
     release = lockCrossing(layout);
-    const progress = createProgress(flags.json);
-    const show = flags.json === true ? jsonEvents : showCrossing(progress);
-    const journalFile = flags.journal === undefined ? layout.journalFile : absolute(flags.journal);
-    let begun = false;
-    const onEvent = (event: CrossingEvent) => {
-      // Before the end of its preflight a run changes nothing.
-      begun ||= event.kind === "stepDone" && event.step === "preflight";
-      show(event);
-    };
-    try {
-      const options = { subject, direction, journalFile, stepTimeoutMs, by: thisRunner(), ...force, onEvent };
-      const result = await runCrossing({ ...env, kube, platform }, options, signal);
-      progress.clear();
-      process.stdout.write(crossingWords(result, flags.json === true));
-    } catch (error) {
-      progress.clear();
-      // The Ctrl-C that ended the run is not to end the look as well.
-      const within = signal.aborted ? new AbortController().signal : signal;
-      if (begun) progress.line("looking at what is left (Ctrl-C ends this at once)");
-      const left = begun
-        ? await whatIsLeft({ ...env, kube, platform }, subject, flags, journalFile, within)
-        : undefined;
-      if (flags.json === true) process.stdout.write(jsonFailure(error, signal.aborted, left));
-      else for (const line of left === undefined ? [] : leftLines(left)) progress.line(line);
-      throw error;
+    const fileOf = ({ shortName }: CrossingSubject) =>
+      flags.journal === undefined ? layout.journalFile(shortName as PluginName) : absolute(flags.journal);
+    for (const subject of await orderOfCrossings(env.host, subjects, fileOf)) {
+      const others = config.plugins.filter((name) => name !== subject.shortName);
+      const journals = { journalFile: fileOf(subject), otherJournalFiles: others.map(layout.journalFile) };
+      const options = { subject, direction, ...journals, stepTimeoutMs, by: thisRunner(), ...force };
+      await carry(parts, options, flags, signal);
     }
   } finally {
     release();
@@ -124,24 +122,57 @@ async function cross(direction: CrossingDirection, flags: CrossingFlags, signal:
   }
 }
 
-type CrossingParts = Parameters<typeof preflight>[0] &
-  Parameters<typeof inspectUnfinishedRun>[0] &
-  ReturnType<typeof commandEnv>;
+/** One plugin, and what is left of it when it does not come to its end. */
+async function carry(
+  env: CrossingParts,
+  options: CrossingOptions,
+  flags: CrossingFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const { subject, journalFile } = options;
+  const progress = createProgress(flags.json);
+  const show = flags.json === true ? jsonEvents : showCrossing(progress);
+  let begun = false;
+  const onEvent = (event: CrossingEvent) => {
+    // Before the end of its preflight a run changes nothing.
+    begun ||= event.kind === "stepDone" && event.step === "preflight";
+    show(event);
+  };
+  try {
+    const result = await runCrossing(env, { ...options, onEvent }, signal);
+    progress.clear();
+    process.stdout.write(crossingWords(result, flags.json === true));
+  } catch (error) {
+    progress.clear();
+    // The Ctrl-C that ended the run is not to end the look as well.
+    const within = signal.aborted ? new AbortController().signal : signal;
+    if (begun) progress.line("looking at what is left (Ctrl-C ends this at once)");
+    const left = begun ? await whatIsLeft(env, subject, flags, journalFile, within) : undefined;
+    if (flags.json === true) process.stdout.write(jsonFailure(error, signal.aborted, left));
+    else for (const line of left === undefined ? [] : leftLines(left)) progress.line(line);
+    throw error;
+  }
+}
+
+type CrossingParts = CrossingEnv & ReturnType<typeof commandEnv>;
 
 /** `--dry-run`. */
 async function look(
   env: CrossingParts,
   flags: CrossingFlags,
   options: Parameters<typeof preflight>[1],
+  isOneOfSeveral: boolean,
   signal: AbortSignal,
 ): Promise<void> {
+  const plugin = isOneOfSeveral ? options.subject.shortName : undefined;
+  if (plugin !== undefined && flags.json !== true) process.stdout.write(`${plugin}\n`);
   try {
     const warnings = await preflight(env, options, signal);
-    process.stdout.write(flags.json === true ? preflightJson(warnings) : preflightWords(warnings));
+    process.stdout.write(flags.json === true ? preflightJson(warnings, plugin) : preflightWords(warnings));
   } catch (error) {
     if (error instanceof PreflightError) {
       const warnings = error.findings.filter(({ severity }) => severity === "warning");
-      if (flags.json === true) process.stdout.write(preflightJson(error.findings));
+      if (flags.json === true) process.stdout.write(preflightJson(error.findings, plugin));
       else if (warnings.length > 0) process.stderr.write(preflightWords(warnings, ""));
     }
     throw error;
@@ -166,7 +197,8 @@ async function whatIsLeft(
     ...(flags.journal === undefined ? [] : ["--journal", journalFile]),
     ...(flags.force === true ? ["--force"] : []),
   ];
-  const command = (verb: string) => ["longshore", verb, "--plugin", subject.shortName, ...place].join(" ");
+  const plugins = flags.plugin.flatMap((name) => ["--plugin", name]);
+  const command = (verb: string) => ["longshore", verb, ...plugins, ...place].join(" ");
   return {
     seen,
     journalFile,
@@ -175,12 +207,4 @@ async function whatIsLeft(
     rollBack: command(journal?.direction === "rollback" ? "migrate" : "rollback"),
     uncordonAsked: uncordon,
   };
-}
-
-function subjectOf(plugin: string) {
-  try {
-    return crossingSubject(plugin);
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error), { cause: undefined });
-  }
 }

@@ -1,7 +1,7 @@
 /** The directory of a cluster: who has it, by a lock of the kernel, and what may become one. */
 
 import { type Host, HostError, lockDirectory, type PathLock, PathLockedError } from "@longshore/runtime";
-import type { ClusterConfig } from "../layout/cluster-config.ts";
+import { type ClusterConfig, driverNames } from "../layout/cluster-config.ts";
 import { type ClusterLayout, layoutProblem } from "../layout/cluster-layout.ts";
 import { ClusterDirectoryError } from "../layout/files.ts";
 import { keepFromOthers, unsafeOwner } from "../processes/machine.ts";
@@ -56,7 +56,7 @@ export async function claimDirectory(
   const problem = layoutProblem(
     layout,
     config.nodes.map((n) => n.name),
-    config.driverName,
+    driverNames(config),
   );
   if (problem !== undefined) throw new ClusterDirectoryError(problem);
   const entries = (await env.host.readDirectory(layout.dir)) ?? [];

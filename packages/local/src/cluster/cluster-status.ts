@@ -1,6 +1,7 @@
 /** What `longshore cluster status` shows, read off the API. */
 import { type KubeClient, resources } from "@longshore/kube";
 import { migratedPluginsAnnotation } from "@longshore/storage";
+import { inTreeHandle } from "../layout/plugins.ts";
 
 /** Nodes and volumes at a glance. */
 export interface ClusterStatus {
@@ -44,7 +45,7 @@ export async function statusOfCluster(
       name: pv.metadata.name,
       claim: `${pv.spec?.claimRef?.namespace ?? ""}/${pv.spec?.claimRef?.name ?? ""}`,
       phase: pv.status?.phase ?? "",
-      handle: pv.spec?.awsElasticBlockStore?.volumeID ?? pv.spec?.csi?.volumeHandle ?? "",
+      handle: inTreeHandle(pv.spec) ?? pv.spec?.csi?.volumeHandle ?? "",
     })),
   };
 }

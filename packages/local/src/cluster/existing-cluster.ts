@@ -3,9 +3,10 @@
  * is like is in its directory; nothing of that is lost when it is started.
  */
 
-import type { ClusterConfig } from "../layout/cluster-config.ts";
+import type { ClusterConfig, OwnDriver } from "../layout/cluster-config.ts";
 import type { ClusterLayout } from "../layout/cluster-layout.ts";
 import { ClusterDirectoryError } from "../layout/files.ts";
+import type { PluginName } from "../layout/plugins.ts";
 import { makeSharedMount, mayMount } from "../processes/machine.ts";
 import type { CleanupEnv } from "./cleanup.ts";
 import { endClusterProcesses } from "./cleanup.ts";
@@ -16,6 +17,8 @@ export interface AskedOfCluster {
   readonly nodes?: number;
   readonly port?: number;
   readonly compat?: "kubernetes-1.20";
+  readonly plugins?: readonly PluginName[];
+  readonly ownDriver?: OwnDriver;
 }
 
 /** Refuses what the cluster is not like. @throws ClusterDirectoryError, ClusterStartError */
@@ -30,6 +33,20 @@ export function checkAsked(layout: ClusterLayout, present: ClusterConfig, asked:
   }
   if (asked.compat !== undefined && asked.compat !== present.compat) {
     differs("compat", present.compat === undefined ? "no `compat`" : `\`compat: ${present.compat}\``);
+  }
+  if (
+    asked.plugins !== undefined &&
+    [...asked.plugins].sort().join() !== [...present.plugins].sort().join()
+  ) {
+    differs("plugins", `the plugins ${present.plugins.join(", ")}`);
+  }
+  if (
+    asked.ownDriver !== undefined &&
+    JSON.stringify(asked.ownDriver) !== JSON.stringify(present.ownDriver)
+  ) {
+    const what =
+      present.ownDriver === undefined ? "no driver of its own" : `the driver ${present.ownDriver.name}`;
+    differs("ownDriver", what);
   }
   if (present.hostForm === "kernel" && !mayMount()) {
     throw new ClusterStartError(
@@ -51,7 +68,7 @@ export async function clearEarlierRun(
   const { host } = env;
   await endClusterProcesses(env, layout, { isSupervisor: true, signal });
   await host.removeFile(layout.cloudSocket);
-  await host.removeFile(layout.driverSocket);
+  await host.removeTree(layout.driverSocketDir);
   await host.removeTree(layout.deviceDir);
   const isMounted = await host.isMountPoint(layout.dir);
   if (present.hostForm === "kernel" && !isMounted) await makeSharedMount(layout.dir);

@@ -31,15 +31,17 @@ import {
   type DriverSource,
   startCsiDriverController,
   startCsiDriverOnNode,
+  startDriversTogether,
 } from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import { noProbeNetwork, type ProbeNetwork } from "../containers/probe-network.ts";
 import { createProgramPodRuntime, type Program } from "../containers/program-pod-runtime.ts";
 import { readPodLogs } from "../containers/read-pod-logs.ts";
-import { type ClusterConfig, initialGates } from "../layout/cluster-config.ts";
+import { type ClusterConfig, driverNames, initialGates } from "../layout/cluster-config.ts";
 import { controllerPlace } from "../layout/driver-command.ts";
 import { controllerManagerUser, csiControllerUser } from "../layout/grant-control-plane.ts";
+import { clusterPlugin } from "../layout/plugins.ts";
 import { controlPlane, createEmbeddedPlatform } from "../platform/embedded-platform.ts";
 import { bootstrap } from "./process-cluster.ts";
 
@@ -98,6 +100,10 @@ export interface InProcessCluster extends Component {
 
 /** Directories of a simulated node. */
 const rootDirOf = (nodeName: string) => `/n/${nodeName}`;
+/** The state of the disk cloud. */
+const cloudDir = "/cloud";
+/** Where the machines' devices are, by their names: in a directory that all hosts have in common. */
+const deviceDir = "/dev/cloud";
 /** Where containers' output goes, on each node's host. */
 const podLogDir = "/logs";
 
@@ -116,11 +122,15 @@ export async function createInProcessCluster(
   const kube = followingClient(() => api);
   const disks = new SimulatedDisks();
   const csi = inProcessCsi(env);
-  const cloudHost = new SimulatedHost({ name: "cloud", disks });
+  // Every node reaches the shares of the cloud, as over a network.
+  const isShared = config.plugins.some((name) => clusterPlugin(name).isShared);
+  const shares = isShared ? { sharesDir: `${cloudDir}/shares` } : {};
+  const cloudHost = new SimulatedHost({ name: "cloud", disks, ...shares });
   const cloud = await createDiskCloud(
     { ...env, host: cloudHost },
     {
-      stateDir: "/cloud",
+      stateDir: cloudDir,
+      deviceDir,
       instances: config.nodes.map((node) => ({
         instanceId: node.instanceId,
         nodeName: node.name,
@@ -132,7 +142,7 @@ export async function createInProcessCluster(
   );
   const nodes = new Map(
     config.nodes.map((node) => {
-      const host = new SimulatedHost({ name: node.name, disks });
+      const host = new SimulatedHost({ name: node.name, disks, ...shares });
       return [node.name, { node, host, runtime: createProgramPodRuntime(env.clock, options.programs(host)) }];
     }),
   );
@@ -172,26 +182,37 @@ export async function createInProcessCluster(
       gates: gatesOf(controlPlane),
       identity: controlPlane,
       snapshots,
+      plugins: config.plugins,
     }),
   );
-  starters.set("csi-controller", () =>
-    startCsiDriverController(seamsOf("csi-controller", undefined, clientOf(csiControllerUser)), {
-      driverName: config.driverName,
-      socket: "/csi.sock",
-      snapshots,
-      ...callObserverOf(controllerPlace),
-    }),
-  );
+  const drivers = driverNames(config);
+  starters.set("csi-controller", () => {
+    const seams = seamsOf("csi-controller", undefined, clientOf(csiControllerUser));
+    const observer = callObserverOf(controllerPlace);
+    return startDriversTogether(
+      drivers.map(
+        (driverName) => () =>
+          startCsiDriverController(seams, {
+            driverName,
+            socket: `/${driverName}.sock`,
+            snapshots,
+            ...observer,
+          }),
+      ),
+    );
+  });
   for (const { node } of nodes.values()) {
     const rootDir = rootDirOf(node.name);
-    starters.set(`csi-node/${node.name}`, () =>
-      startCsiDriverOnNode(seamsOf(`csi-node/${node.name}`, node.name), {
-        driverName: config.driverName,
-        nodeName: node.name,
-        rootDir,
-        ...callObserverOf(node.name),
-      }),
-    );
+    starters.set(`csi-node/${node.name}`, () => {
+      const seams = seamsOf(`csi-node/${node.name}`, node.name);
+      const observer = callObserverOf(node.name);
+      return startDriversTogether(
+        drivers.map(
+          (driverName) => () =>
+            startCsiDriverOnNode(seams, { driverName, nodeName: node.name, rootDir, ...observer }),
+        ),
+      );
+    });
     starters.set(node.name, async () =>
       startNodeAgent(seamsOf(node.name, node.name, clientOf(nodeUser(node.name))), {
         nodeName: node.name,
@@ -200,7 +221,9 @@ export async function createInProcessCluster(
         region: config.region,
         rootDir,
         logDir: podLogDir,
+        deviceDir: `${deviceDir}/${node.instanceId}`,
         gates: gatesOf(node.name),
+        plugins: config.plugins,
         ebsLimit: config.attachLimit,
       }),
     );

@@ -4,7 +4,6 @@
 
 import { grpcConnector } from "@longshore/csi";
 import {
-  type CSIDriver,
   createHttpClient,
   isAlreadyExists,
   type KubeClient,
@@ -19,7 +18,7 @@ import {
   defaultSnapshotClassAnnotation,
   snapshotResources,
 } from "@longshore/storage";
-import { type ClusterConfig, initialGates } from "../layout/cluster-config.ts";
+import { type ClusterConfig, driverNames, initialGates } from "../layout/cluster-config.ts";
 import { type ClusterLayout, clusterLayout } from "../layout/cluster-layout.ts";
 import { controllerPlace, driverArgv, driverValues } from "../layout/driver-command.ts";
 import {
@@ -30,7 +29,8 @@ import {
   writeGates,
 } from "../layout/files.ts";
 import { grantControlPlane } from "../layout/grant-control-plane.ts";
-import { inTreeStorageClass } from "../layout/in-tree-storage-class.ts";
+import { clusterPlugin, type PluginName } from "../layout/plugins.ts";
+import { csiDriversOf, storageClassesOf } from "../layout/shipped-objects.ts";
 import { embeddedFindings } from "../platform/embedded-findings.ts";
 import { controlPlane, createEmbeddedPlatform, type GateControl } from "../platform/embedded-platform.ts";
 import { freePort, makeSharedMount } from "../processes/machine.ts";
@@ -54,6 +54,8 @@ export interface OpenCluster {
   readonly config: ClusterConfig;
   readonly kube: KubeClient & { close(): void };
   readonly cloud: ReturnType<typeof connectDiskCloud>;
+  /** The same cloud as the user of one provider sees it. */
+  cloudOf(provider: PluginName): ReturnType<typeof connectDiskCloud>;
   readonly control: GateControl;
   readonly platform: Platform;
 }
@@ -218,7 +220,9 @@ export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenClu
   const config = await readClusterConfig(env.host, layout);
   const kube = createHttpClient(env, await loadKubeconfig(env.host, { path: layout.kubeconfig }));
   const control = fileGateControl(env.host, layout);
-  const cloud = connectDiskCloud(env, layout.cloudSocket, { path: "csi", component: "operator" });
+  const cloudOf = (provider: PluginName) =>
+    connectDiskCloud(env, layout.cloudSocket, { path: "csi", component: "operator", provider });
+  const cloud = cloudOf("aws-ebs");
   const processes = () => processesOf(env, layout);
   const findings: NonNullable<Platform["findings"]> = (signal, onWaiting) =>
     embeddedFindings(
@@ -228,7 +232,7 @@ export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenClu
       onWaiting,
     );
   const platform = createEmbeddedPlatform({ clock: env.clock, kube, control, findings });
-  return { layout, config, kube, control, cloud, platform };
+  return { layout, config, kube, control, cloud, cloudOf, platform };
 }
 
 /**
@@ -313,11 +317,11 @@ function superviseWith(supervisor: Supervisor, layout: ClusterLayout, command: r
 /** Starts the user's own driver at a place, where the cluster has one. */
 function superviseOwnDriver(supervisor: Supervisor, layout: ClusterLayout, config: ClusterConfig) {
   return (place: string) => {
-    if (config.driverCommand === undefined) return;
+    if (config.ownDriver === undefined) return;
     const name = `driver-${place}`;
     supervisor.supervise({
       name,
-      argv: driverArgv(config.driverCommand, driverValues(config, layout, place)),
+      argv: driverArgv(config.ownDriver.command, driverValues(config, layout, place)),
       pidFile: layout.pidFile(name),
       logFile: layout.logFile(name),
     });
@@ -345,48 +349,54 @@ async function openWhenServing(
   }
 }
 
-/** The objects that a distribution would ship: the driver's CSIDriver and the default classes. */
+/** The objects that a distribution would ship: the drivers' CSIDrivers, the classes, and the secrets that these name. */
 export async function bootstrap(kube: KubeClient, config: ClusterConfig, signal: AbortSignal): Promise<void> {
-  const driver: CSIDriver = {
-    apiVersion: "storage.k8s.io/v1",
-    kind: "CSIDriver",
-    metadata: { name: config.driverName },
-    spec: { attachRequired: true, podInfoOnMount: false },
-  };
   const unlessExists = (error: unknown) => {
     if (!isAlreadyExists(error)) throw error;
   };
   await grantControlPlane(kube, config, signal);
-  await kube.create(resources.csiDrivers, driver, { signal }).catch(unlessExists);
-  await kube.create(resources.storageClasses, inTreeStorageClass, { signal }).catch(unlessExists);
+  for (const driver of csiDriversOf(config)) {
+    await kube.create(resources.csiDrivers, driver, { signal }).catch(unlessExists);
+  }
+  for (const storageClass of storageClassesOf(config)) {
+    await kube.create(resources.storageClasses, storageClass, { signal }).catch(unlessExists);
+  }
+  for (const secret of config.plugins.flatMap((name) => clusterPlugin(name).secrets)) {
+    await kube.create(resources.secrets, secret, { signal }).catch(unlessExists);
+  }
   const { volumeSnapshotClasses, volumeGroupSnapshotClasses } = snapshotResources;
   for (const [resource, annotation] of [
     [volumeSnapshotClasses, defaultSnapshotClassAnnotation],
     [volumeGroupSnapshotClasses, defaultGroupSnapshotClassAnnotation],
   ] as const) {
     if ((await kube.servedVersion(resource, { signal })) === undefined) continue;
-    const metadata = { name: snapshotClassName, annotations: { [annotation]: "true" } };
-    const snapshotClass = { metadata, driver: config.driverName, deletionPolicy: "Delete" as const };
-    await kube.create(resource, snapshotClass, { signal }).catch(unlessExists);
+    for (const driver of driverNames(config)) {
+      // The default class of a driver is one of its own (snapshot controller, default classes).
+      const name = driver === driverNames(config)[0] ? snapshotClassName : `${snapshotClassName}-${driver}`;
+      const metadata = { name, annotations: { [annotation]: "true" } };
+      const snapshotClass = { metadata, driver, deletionPolicy: "Delete" as const };
+      await kube.create(resource, snapshotClass, { signal }).catch(unlessExists);
+    }
   }
 }
 
 /** The class of snapshots, and that of group snapshots, that the cluster has from the start. */
 const snapshotClassName = "disk-snapshots";
 
-/** Resolves once every node is Ready and lists the driver. */
+/** Resolves once every node is Ready and lists all drivers. */
 export async function nodesReady(
   env: Pick<RuntimeEnv, "clock">,
   cluster: Pick<OpenCluster, "kube" | "config">,
   signal: AbortSignal,
 ): Promise<void> {
+  const wanted = driverNames(cluster.config);
   for (const { name } of cluster.config.nodes) {
     for (;;) {
       const node = await cluster.kube.get(resources.nodes, { name }, { signal });
       const csiNode = await cluster.kube.get(resources.csiNodes, { name }, { signal });
       const ready = node?.status?.conditions?.some((c) => c.type === "Ready" && c.status === "True");
-      const registered = csiNode?.spec.drivers?.some((d) => d.name === cluster.config.driverName);
-      if (ready === true && registered === true) break;
+      const registered = new Set(csiNode?.spec.drivers?.map((d) => d.name));
+      if (ready === true && wanted.every((driver) => registered.has(driver))) break;
       await env.clock.sleep(pollMs, signal);
     }
   }

@@ -38,7 +38,7 @@ export async function processHealth(
 }
 
 /** The processes that the supervisor keeps running, but for itself. */
-function namesOf({ nodes, driverCommand }: ClusterConfig): readonly string[] {
+function namesOf({ nodes, ownDriver }: ClusterConfig): readonly string[] {
   const places = [controllerPlace, ...nodes.map(({ name }) => name)];
   return [
     "apiserver",
@@ -46,6 +46,6 @@ function namesOf({ nodes, driverCommand }: ClusterConfig): readonly string[] {
     "controller-manager",
     "csi-controller",
     ...nodes.flatMap(({ name }) => [`csi-node-${name}`, `node-agent-${name}`]),
-    ...(driverCommand === undefined ? [] : places.map((place) => `driver-${place}`)),
+    ...(ownDriver === undefined ? [] : places.map((place) => `driver-${place}`)),
   ];
 }

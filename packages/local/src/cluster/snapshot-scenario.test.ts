@@ -58,7 +58,7 @@ it("a claim is restored from a snapshot, and a group of them comes and goes (sid
       };
       await kube.create(
         resources.storageClasses,
-        { metadata: { name: "csi" }, provisioner: config.driverName, volumeBindingMode: "Immediate" },
+        { metadata: { name: "csi" }, provisioner: "ebs.csi.aws.com", volumeBindingMode: "Immediate" },
         { signal },
       );
       await aBoundClaim("data");

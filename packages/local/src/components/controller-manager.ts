@@ -6,7 +6,6 @@ import { type KubeClient, sharedInformers, startLeaderElection } from "@longshor
 import { type Component, featureGates, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
 import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import {
-  awsEbsPlugin,
   type CloudCaller,
   createMigratedPluginManager,
   csiPlugin,
@@ -20,6 +19,8 @@ import {
   startProtectionControllers,
   volumeGates,
 } from "@longshore/volumes";
+import { defaultPlugins } from "../layout/cluster-config.ts";
+import type { PluginName } from "../layout/plugins.ts";
 import { startScheduler } from "../scheduler/scheduler.ts";
 import { startDaemonSetController } from "../workloads/daemon-set/daemon-set-controller.ts";
 import { startDeploymentController } from "../workloads/deployment/deployment-controller.ts";
@@ -30,6 +31,7 @@ import { startPodRemovalController } from "../workloads/pod-removal-controller.t
 import { startReplicaSetController } from "../workloads/replica-set/replica-set-controller.ts";
 import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
 import { fencedCloud } from "./fenced-cloud.ts";
+import { inTreePluginsOf } from "./in-tree-plugins.ts";
 import { publishControlPlaneGates } from "./publish-control-plane-gates.ts";
 
 /** The seams of the controller manager. */
@@ -43,6 +45,8 @@ export interface ControllerManagerEnv extends RuntimeEnv {
 export interface ControllerManagerOptions {
   /** Gate values over the defaults. */
   readonly gates: Readonly<Record<string, boolean>>;
+  /** The in-tree plugins that it has; default {@link defaultPlugins}. */
+  readonly plugins?: readonly PluginName[];
   /** Name of this replica in the election. */
   readonly identity: string;
   /** `kubernetes-1.20` selects the recorded behaviour where ours is deliberately different. */
@@ -87,7 +91,9 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
   const shared = { ...env, informers };
   const compat = options.compat === undefined ? {} : { compat: options.compat };
   const pluginsFor = (component: string) => [
-    awsEbsPlugin({ cloud: env.cloudFor({ path: "in-tree", component }) }),
+    ...inTreePluginsOf(options.plugins ?? defaultPlugins, (provider) =>
+      env.cloudFor({ path: "in-tree", component, provider }),
+    ),
     csiPlugin(),
   ];
   const { flexVolumes } = options;

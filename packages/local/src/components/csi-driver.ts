@@ -16,6 +16,7 @@ import { createReferenceDriver, type ProviderCloud } from "@longshore/reference-
 import { type Component, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
 import { type SidecarsOptions, startNodeDriverRegistrar, startSidecars } from "@longshore/sidecars";
 import { type CloudCaller, kubeletPaths } from "@longshore/volumes";
+import { clusterPlugins } from "../layout/plugins.ts";
 
 /** The seams of a driver. */
 export interface CsiDriverEnv extends RuntimeEnv {
@@ -35,6 +36,12 @@ export interface DriverSource {
 
 /** Longest that a driver elsewhere may take for a call, in milliseconds; its callers have deadlines of their own. */
 const forwardedWithinMs = 15 * 60_000;
+
+/** A driver asks the provider of the plugin that it takes over from; one that is of none has the disks of EBS. */
+function callerOf(driverName: string): CloudCaller {
+  const plugin = clusterPlugins.find((candidate) => candidate.driverName === driverName);
+  return { path: "csi", component: driverName, ...(plugin === undefined ? {} : { provider: plugin.name }) };
+}
 
 /** Waits for a driver elsewhere to be ready, so that who asks here never sees it half started. */
 async function answering(
@@ -81,7 +88,7 @@ export async function startCsiDriverOnNode(
   await env.host.makeDirectory(kubeletPaths.registrationDir(rootDir));
   const driver = await answering(env, options, () =>
     createReferenceDriver(
-      { ...env, cloud: env.cloudFor({ path: "csi", component: driverName }) },
+      { ...env, cloud: env.cloudFor(callerOf(driverName)) },
       { driverName, nodeName, services: "node", recordsFile: `${rootDir}/driver-records/${driverName}.json` },
     ),
   );
@@ -98,6 +105,26 @@ export async function startCsiDriverOnNode(
       connection.close();
       driver.close();
     },
+  };
+}
+
+/**
+ * Starts the drivers of one place as one component, side by side: it fails when one of them does. When one cannot be
+ * started, the others are stopped. @throws what that one threw
+ */
+export async function startDriversTogether(
+  starts: readonly (() => Promise<EndingComponent>)[],
+): Promise<EndingComponent> {
+  const started = await Promise.allSettled(starts.map((start) => start()));
+  const running = started.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  const failure = started.find((result) => result.status === "rejected");
+  if (failure !== undefined) {
+    await stopAll(running);
+    throw failure.reason;
+  }
+  return {
+    failed: Promise.race(running.map(({ failed }) => failed)),
+    stop: () => stopAll(running),
   };
 }
 
@@ -125,7 +152,7 @@ export async function startCsiDriverController(
   const { driverName, socket } = options;
   const driver = await answering(env, options, () =>
     createReferenceDriver(
-      { ...env, cloud: env.cloudFor({ path: "csi", component: driverName }) },
+      { ...env, cloud: env.cloudFor(callerOf(driverName)) },
       { driverName, services: "controller" },
     ),
   );

@@ -1,8 +1,27 @@
 /** One node's agent: the kubelet shell with the in-tree and CSI volume plugins. */
 import { type Component, featureGates } from "@longshore/runtime";
-import { awsEbsPlugin, csiPlugin, flexVolumeProber, podVolumePlugins, volumeGates } from "@longshore/volumes";
+import {
+  type CloudCaller,
+  type CloudProvider,
+  csiPlugin,
+  type DiskCloud,
+  flexVolumeProber,
+  hasAttachLimits,
+  podVolumePlugins,
+  type VolumePlugin,
+  volumeGates,
+} from "@longshore/volumes";
 import { type KubeletEnv, startKubelet } from "../kubelet/kubelet.ts";
+import { defaultPlugins } from "../layout/cluster-config.ts";
+import type { PluginName } from "../layout/plugins.ts";
+import { inTreePluginsOf } from "./in-tree-plugins.ts";
 import { formatFeatureGates } from "./publish-control-plane-gates.ts";
+
+/** The seams of a node agent. */
+export interface NodeAgentEnv extends KubeletEnv {
+  /** The provider's disk API, bound to a caller: some providers are asked by the node. */
+  cloudFor(caller: CloudCaller): DiskCloud;
+}
 
 /** Options of {@link startNodeAgent}. */
 export interface NodeAgentOptions {
@@ -14,6 +33,10 @@ export interface NodeAgentOptions {
   /** The kubelet root directory. */
   readonly rootDir: string;
   readonly logDir: string;
+  /** Where the machine's devices are, by their names at the providers; default `/dev`. */
+  readonly deviceDir?: string;
+  /** The in-tree plugins that it has; default {@link defaultPlugins}. */
+  readonly plugins?: readonly PluginName[];
   /** Gate values over the defaults. */
   readonly gates: Readonly<Record<string, boolean>>;
   /** Most volumes of the in-tree EBS plugin on this node. */
@@ -28,8 +51,11 @@ export interface NodeAgentOptions {
  *
  * @throws FeatureGateError for a gate that is unknown or locked
  */
-export function startNodeAgent(env: KubeletEnv, options: NodeAgentOptions): Component {
+export function startNodeAgent(env: NodeAgentEnv, options: NodeAgentOptions): Component {
   const gates = featureGates(volumeGates, options.gates);
+  const cloudFor = (provider: CloudProvider) =>
+    env.cloudFor({ path: "in-tree", component: `kubelet/${options.nodeName}`, provider });
+  const inTree = inTreePluginsOf(options.plugins ?? defaultPlugins, cloudFor);
   const { flexVolumeDir } = options;
   return startKubelet(env, {
     identity: {
@@ -38,12 +64,27 @@ export function startNodeAgent(env: KubeletEnv, options: NodeAgentOptions): Comp
       zone: options.zone,
       region: options.region,
       featureGates: formatFeatureGates(gates.values),
-      volumeLimits: { "attachable-volumes-aws-ebs": options.ebsLimit ?? 39 },
+      volumeLimits: volumeLimitsOf(inTree, options),
     },
     rootDir: options.rootDir,
+    ...(options.deviceDir === undefined ? {} : { deviceDir: options.deviceDir }),
     logDir: options.logDir,
     gates,
-    plugins: [awsEbsPlugin(), csiPlugin({ connector: env.connector }), ...podVolumePlugins()],
+    plugins: [...inTree, csiPlugin({ connector: env.connector }), ...podVolumePlugins()],
     ...(flexVolumeDir === undefined ? {} : { prober: flexVolumeProber(env, { directory: flexVolumeDir }) }),
   });
+}
+
+const ebsLimitKey = "attachable-volumes-aws-ebs";
+
+/** How many volumes of each plugin the node can have, by resource name; of EBS as many as the options say. */
+function volumeLimitsOf(
+  plugins: readonly VolumePlugin[],
+  { ebsLimit }: NodeAgentOptions,
+): Readonly<Record<string, number>> {
+  const limits = plugins
+    .filter(hasAttachLimits)
+    .map((plugin) => plugin.getVolumeLimits({ instanceType: "" }));
+  const all: Readonly<Record<string, number>> = Object.assign({}, ...limits);
+  return ebsLimit !== undefined && ebsLimitKey in all ? { ...all, [ebsLimitKey]: ebsLimit } : all;
 }

@@ -1,5 +1,5 @@
 /**
- * Counts the in-tree calls that the disk cloud saw when none should have come: for a node from its
+ * Counts the in-tree calls that the disk cloud saw of a plugin when none should have come: for a node from its
  * flip until it begins to return, for the whole cluster from the last flip until the return begins.
  * Pure.
  */
@@ -21,6 +21,13 @@ export function inTreeCallsInWindows(
   return callsInWindows(calls, marks, instanceOf).filter((call) => call.path === "in-tree");
 }
 
+/**
+ * Whether an attach/detach controller that was started again asks what is attached: the crossing of another plugin restarts
+ * it, and it asks while a volume of this one is not attached by CSI (docs/contract.md C5). It changes nothing.
+ */
+export const isListingOfRestart = ({ component, op }: CountedCall): boolean =>
+  component === "attach-detach-controller" && (op === "listInstances" || op === "listDisks");
+
 /** The driver's calls inside the windows: none would mean that nothing was put to the test there. */
 export function csiCallsInWindows(
   calls: readonly CountedCall[],
@@ -38,17 +45,21 @@ export function gapsInProof(
   calls: readonly CountedCall[],
   marks: readonly PlacedMark[],
   nodeNames: readonly string[],
+  plugins: readonly string[],
 ): string[] {
-  const has = (kind: CrossingMark["kind"], nodeName?: string) =>
-    marks.some(({ mark }) => mark.kind === kind && (!("nodeName" in mark) || mark.nodeName === nodeName));
-  const unmarked = [
-    ...(["clusterMigrated", "clusterReturning"] as const).filter((kind) => !has(kind)),
-    ...nodeNames.flatMap((name) =>
-      (["nodeMigrated", "nodeReturning"] as const)
-        .filter((kind) => !has(kind, name))
-        .map((kind) => `${kind} of ${name}`),
-    ),
-  ].map((what) => `the crossing did not say ${what}`);
+  const unmarked = plugins.flatMap((plugin) => {
+    const own = marks.filter(({ mark }) => mark.plugin === plugin);
+    const has = (kind: CrossingMark["kind"], nodeName?: string) =>
+      own.some(({ mark }) => mark.kind === kind && (!("nodeName" in mark) || mark.nodeName === nodeName));
+    return [
+      ...(["clusterMigrated", "clusterReturning"] as const).filter((kind) => !has(kind)),
+      ...nodeNames.flatMap((name) =>
+        (["nodeMigrated", "nodeReturning"] as const)
+          .filter((kind) => !has(kind, name))
+          .map((kind) => `${kind} of ${name}`),
+      ),
+    ].map((what) => `the crossing of ${plugin} did not say ${what}`);
+  });
   const dropped = calls[0]?.seq === 1 ? [] : ["the disk cloud's log does not go back to its first call"];
   return [...unmarked, ...dropped];
 }
@@ -64,12 +75,18 @@ function callsInWindows(
       (w) =>
         call.seq > w.from &&
         call.seq <= w.to &&
+        w.plugin === pluginCalled(call) &&
         (w.instanceId === undefined || w.instanceId === call.instanceId),
     ),
   );
 }
 
+/** In-tree name of the plugin whose provider was called. */
+export const pluginCalled = ({ provider = "aws-ebs" }: CountedCall): string => `kubernetes.io/${provider}`;
+
 interface Window {
+  /** In-tree name: a crossing leaves other plugins where they are. */
+  readonly plugin: string;
   /** Undefined: all instances. */
   readonly instanceId: string | undefined;
   readonly from: number;
@@ -81,13 +98,15 @@ function windowsOf(
   instanceOf: (nodeName: string) => string | undefined,
 ): Window[] {
   return marks.flatMap(({ mark, seq }, index): Window[] => {
+    const { plugin } = mark;
     const end = (closes: (m: CrossingMark) => boolean) =>
-      marks.slice(index + 1).find((later) => closes(later.mark))?.seq ?? Number.POSITIVE_INFINITY;
+      marks.slice(index + 1).find((later) => later.mark.plugin === plugin && closes(later.mark))?.seq ??
+      Number.POSITIVE_INFINITY;
     if (mark.kind === "clusterMigrated") {
-      return [{ instanceId: undefined, from: seq, to: end((m) => m.kind === "clusterReturning") }];
+      return [{ plugin, instanceId: undefined, from: seq, to: end((m) => m.kind === "clusterReturning") }];
     }
     if (mark.kind !== "nodeMigrated") return [];
     const to = end((m) => m.kind === "nodeReturning" && m.nodeName === mark.nodeName);
-    return [{ instanceId: instanceOf(mark.nodeName) ?? mark.nodeName, from: seq, to }];
+    return [{ plugin, instanceId: instanceOf(mark.nodeName) ?? mark.nodeName, from: seq, to }];
   });
 }

@@ -1,7 +1,21 @@
 import { describe, expect, it } from "vitest";
 import { type DemoReport, isProof } from "./demo-report.ts";
 
-const volume = { pv: "pv", inTreeHandle: "a", csiHandle: "b", nodes: ["n"], acknowledgedWrites: 5 };
+const plugin = "aws-ebs";
+const counts = {
+  plugin,
+  inTreeCallsAfterMigration: 0,
+  csiCallsAfterMigration: 3,
+  listingsOfRestarts: 0,
+} as const;
+const volume = {
+  plugin,
+  pv: "pv",
+  inTreeHandle: "a",
+  csiHandle: "b",
+  nodes: ["n"],
+  acknowledgedWrites: 5,
+} as const;
 const good: DemoReport = {
   acknowledgedWrites: 10,
   lostWrites: 0,
@@ -9,6 +23,7 @@ const good: DemoReport = {
   steps: [],
   inTreeCallsAfterMigration: 0,
   csiCallsAfterMigration: 3,
+  plugins: [counts],
   strandedAttachments: 0,
   elapsedMs: 1,
 };
@@ -24,7 +39,8 @@ describe("isProof", () => {
     { acknowledgedWrites: 0 },
     { volumes: [] },
     { volumes: [volume, { ...volume, acknowledgedWrites: 0 }] },
-    { csiCallsAfterMigration: 0 },
+    { plugins: [] },
+    { plugins: [counts, { ...counts, plugin: "rbd", csiCallsAfterMigration: 0 }] },
   ])("refuses %j", (wrong) => {
     expect(isProof({ ...good, ...wrong })).toBe(false);
   });

@@ -1,16 +1,9 @@
 /**
- * The demo: writers on volumes of the in-tree EBS plugin, the crossing to the CSI driver node by
- * node, the way back, and the proof that no acknowledged write was lost. It runs on any cluster that
- * is handed to it: of processes, or in this process.
+ * The demo: writers on volumes of in-tree plugins, the crossing to the CSI drivers node by node, the way back, and the
+ * proof that no acknowledged write was lost. It runs on any cluster that is handed to it: of processes, or in this process.
  */
-import {
-  type KubeClient,
-  type PersistentVolume,
-  type Pod,
-  type PodDisruptionBudget,
-  resources,
-  type Stored,
-} from "@longshore/kube";
+
+import { type KubeClient, resources } from "@longshore/kube";
 import {
   type CrossingDirection,
   type CrossingEvent,
@@ -19,14 +12,19 @@ import {
   runCrossing,
 } from "@longshore/migration";
 import { type RuntimeEnv, withDeadline } from "@longshore/runtime";
-import { translateInTreePVToCSI } from "@longshore/translation";
-import type { ObservedCluster } from "../cluster/observed-cluster.ts";
-import { acknowledgedRecords, lostRecords, rewrittenRecords } from "../records/records.ts";
-import { claimVolume, namespace, volumePod } from "../records/volume-pod.ts";
-import { writerBudget, writerSet } from "../records/writer-set.ts";
-import { isPodReady } from "../workloads/is-pod-ready.ts";
-import { csiCallsInWindows, gapsInProof, inTreeCallsInWindows, type PlacedMark } from "./call-window.ts";
+import type { CountedCall, ObservedCluster } from "../cluster/observed-cluster.ts";
+import { defaultPlugins } from "../layout/cluster-config.ts";
+import { clusterPlugin, type PluginName } from "../layout/plugins.ts";
+import {
+  csiCallsInWindows,
+  gapsInProof,
+  inTreeCallsInWindows,
+  isListingOfRestart,
+  type PlacedMark,
+  pluginCalled,
+} from "./call-window.ts";
 import type { DemoReport } from "./demo-report.ts";
+import { DemoWriters, type WritersOptions } from "./demo-writers.ts";
 
 /** The cluster that the demo runs on. */
 export interface DemoCluster extends ObservedCluster {
@@ -35,11 +33,9 @@ export interface DemoCluster extends ObservedCluster {
 }
 
 /** Options of {@link runDemo}. */
-export interface DemoOptions {
-  readonly replicas: number;
-  /** Program and arguments of the writer, and of a reader that prints the volume's records. */
-  readonly writerCommand: readonly string[];
-  readonly readerCommand: readonly string[];
+export interface DemoOptions extends Omit<WritersOptions, "plugin"> {
+  /** The plugins that are carried, one after the other; default {@link defaultPlugins}. */
+  readonly plugins?: readonly PluginName[];
   /** How long the writers write undisturbed between the parts, in milliseconds. */
   readonly restMs?: number;
   readonly onStep?: (name: string, ms: number) => void;
@@ -61,8 +57,10 @@ export async function runDemo(
   const startMs = env.clock.monotonicMs();
   const steps: { name: string; ms: number }[] = [...(options.stepsBefore ?? [])];
   const marks: PlacedMark[] = [];
-  const nodesOfClaim = new Map<string, string[]>();
   const { kube } = cluster;
+  const plugins = options.plugins ?? defaultPlugins;
+  const writersEnv = { clock: env.clock, kube, podLogs: (name: string) => cluster.podLogs(name) };
+  const writers = plugins.map((plugin) => new DemoWriters(writersEnv, { ...options, plugin }));
 
   const step = async <T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
     const fromMs = env.clock.monotonicMs();
@@ -75,48 +73,24 @@ export async function runDemo(
   const until = async (holds: () => Promise<boolean>, s: AbortSignal) => {
     while (!(await holds())) await env.clock.sleep(pollMs, s);
   };
-  const writers = async (s: AbortSignal) =>
-    (await kube.list(resources.pods, { namespace, labelSelector: "app=writer", signal: s })).items;
-  const writersReady = async (s: AbortSignal) => {
-    const pods = await writers(s);
-    for (const pod of pods) noteNode(nodesOfClaim, pod);
-    return pods.length === options.replicas && pods.every((pod) => isPodReady(pod));
+  const all = async (holds: (of: DemoWriters) => Promise<boolean>) =>
+    (await Promise.all(writers.map(holds))).every((isSo) => isSo);
+  const allReady = (s: AbortSignal) => until(() => all((of) => of.areReady(s)), s);
+  /** One plugin after the other. */
+  const crossAll = async (direction: CrossingDirection) => {
+    for (const plugin of plugins) {
+      await step(crossingStep(plugin, direction, plugins.length), async (s) => {
+        await cross(env, cluster, { plugin, direction, plugins, marks }, options, s);
+        await allReady(s);
+      });
+    }
   };
-  const cross = (direction: CrossingDirection) =>
-    step(direction === "migrate" ? "carry the cluster to CSI" : "carry it back", async (s) => {
-      const platform: Platform = {
-        ...cluster.platform,
-        noteMark: async (mark, markSignal) => {
-          const calls = await cluster.cloudCalls(markSignal);
-          marks.push({ mark, seq: calls.at(-1)?.seq ?? 0 });
-        },
-      };
-      const { journalFile } = cluster;
-      const onEvent = options.onCrossing === undefined ? {} : { onEvent: options.onCrossing };
-      const subject = crossingSubject("aws-ebs");
-      await runCrossing(
-        { ...env, kube, platform, host: cluster.host },
-        { subject, direction, journalFile, ...onEvent },
-        s,
-      );
-      await until(() => writersReady(s), s);
-    });
 
   await step("start writers on in-tree volumes", async (s) => {
-    await kube.create(resources.podDisruptionBudgets, await servedBudget(kube, s), { signal: s });
-    await kube.create(
-      resources.statefulSets,
-      writerSet({ replicas: options.replicas, command: options.writerCommand }),
-      { signal: s },
-    );
-    await until(() => writersReady(s), s);
+    await Promise.all(writers.map((of) => of.start(s)));
+    await allReady(s);
   });
-  const acknowledged = () =>
-    Promise.all(
-      Array.from({ length: options.replicas }, async (_, ordinal) => {
-        return acknowledgedRecords(await cluster.podLogs(`writer-${ordinal}`)).size;
-      }),
-    );
+  const acknowledged = async () => (await Promise.all(writers.map((of) => of.acknowledged()))).flat();
   /** Every writer writes undisturbed for a while, and has something acknowledged in it. */
   const rest = () =>
     withDeadline(env.clock, waitWithinMs, signal, async (s) => {
@@ -125,127 +99,118 @@ export async function runDemo(
       await until(async () => (await acknowledged()).every((count, i) => count > (before[i] ?? 0)), s);
     });
   await rest();
-  await cross("migrate");
+  await crossAll("migrate");
   await rest();
-  await cross("rollback");
+  await crossAll("rollback");
   await rest();
 
   await step("stop writers", async (s) => {
-    const ref = { namespace, name: "writer" };
-    await kube.patch(
-      resources.statefulSets,
-      ref,
-      { type: "merge", body: { spec: { replicas: 0 } } },
-      { signal: s },
-    );
-    await until(async () => (await writers(s)).length === 0, s);
+    await Promise.all(writers.map((of) => of.stop(s)));
+    await until(() => all((of) => of.areGone(s)), s);
   });
-  const volumes = await step("read every volume back", (s) =>
-    Promise.all(
-      Array.from({ length: options.replicas }, (_, ordinal) =>
-        checkVolume(env, cluster, options, ordinal, s),
-      ),
-    ),
+  const checked = await step("read every volume back", async (s) =>
+    (await Promise.all(writers.map((of) => of.check(s)))).flat(),
   );
   const stranded = await step("look for stranded attachments", async (s) => {
-    const count = async (countSignal: AbortSignal) => {
-      const left = await kube.list(resources.volumeAttachments, { signal: countSignal });
-      return left.items.length + (await cluster.cloudAttachments(countSignal));
-    };
-    await until(async () => (await count(s)) === 0, s).catch(() => {});
-    return count(signal);
+    await until(async () => (await attachments(kube, cluster, s)) === 0, s).catch(() => {});
+    return attachments(kube, cluster, signal);
   });
-  const instanceOf = (name: string) => cluster.config.nodes.find((n) => n.name === name)?.instanceId;
-  const calls = await cluster.cloudCalls(signal);
-  const gaps = gapsInProof(
-    calls,
-    marks,
-    cluster.config.nodes.map((n) => n.name),
-  );
-  if (gaps.length > 0) throw new Error(`the demo proves nothing about in-tree calls: ${gaps.join("; ")}`);
+  const counts = countCalls(cluster, await cluster.cloudCalls(signal), marks, plugins);
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
   return {
-    acknowledgedWrites: volumes.reduce((sum, v) => sum + v.acknowledged, 0),
-    lostWrites: volumes.reduce((sum, v) => sum + v.lost, 0),
-    volumes: volumes.map(({ pv, inTreeHandle, csiHandle, podName, acknowledged }) => ({
-      pv,
-      inTreeHandle,
-      csiHandle,
-      nodes: nodesOfClaim.get(podName) ?? [],
-      acknowledgedWrites: acknowledged,
-    })),
+    acknowledgedWrites: sum(checked.map((v) => v.acknowledged)),
+    lostWrites: sum(checked.map((v) => v.lost)),
+    volumes: checked.map(
+      ({ plugin, pv, inTreeHandle, csiHandle, nodes, acknowledged: acknowledgedWrites }) => ({
+        plugin,
+        pv,
+        inTreeHandle,
+        csiHandle,
+        nodes,
+        acknowledgedWrites,
+      }),
+    ),
     steps,
-    inTreeCallsAfterMigration: inTreeCallsInWindows(calls, marks, instanceOf).length,
-    csiCallsAfterMigration: csiCallsInWindows(calls, marks, instanceOf).length,
+    inTreeCallsAfterMigration: sum(counts.map((of) => of.inTreeCallsAfterMigration)),
+    csiCallsAfterMigration: sum(counts.map((of) => of.csiCallsAfterMigration)),
+    plugins: counts,
     strandedAttachments: stranded,
     elapsedMs:
-      Math.round(env.clock.monotonicMs() - startMs) +
-      (options.stepsBefore ?? []).reduce((sum, s) => sum + s.ms, 0),
+      Math.round(env.clock.monotonicMs() - startMs) + sum((options.stepsBefore ?? []).map(({ ms }) => ms)),
   };
 }
 
-interface CheckedVolume {
-  readonly podName: string;
-  readonly pv: string;
-  readonly inTreeHandle: string;
-  readonly csiHandle: string;
-  readonly acknowledged: number;
-  readonly lost: number;
+function crossingStep(plugin: PluginName, direction: CrossingDirection, count: number): string {
+  if (count === 1) return direction === "migrate" ? "carry the cluster to CSI" : "carry it back";
+  return direction === "migrate" ? `carry ${plugin} to CSI` : `carry ${plugin} back`;
 }
 
-/** Reads one volume through a new pod on its claim and holds it against what its writers acknowledged. */
-async function checkVolume(
+interface DemoCrossing {
+  readonly plugin: PluginName;
+  readonly direction: CrossingDirection;
+  /** All that are carried. */
+  readonly plugins: readonly PluginName[];
+  /** Where the marks of the crossing go. */
+  readonly marks: PlacedMark[];
+}
+
+async function cross(
   env: RuntimeEnv,
   cluster: DemoCluster,
-  options: DemoOptions,
-  ordinal: number,
+  { plugin, direction, plugins, marks }: DemoCrossing,
+  { onCrossing }: DemoOptions,
   signal: AbortSignal,
-): Promise<CheckedVolume> {
-  const { kube } = cluster;
-  const podName = `writer-${ordinal}`;
-  const claimName = `data-${podName}`;
-  const reader = volumePod({
-    name: `reader-${ordinal}`,
-    command: options.readerCommand,
-    volume: claimVolume(claimName),
-  });
-  await kube.create(resources.pods, reader, { signal });
-  let done: Stored<Pod> | undefined;
-  const ref = { namespace, name: `reader-${ordinal}` };
-  while (done?.status?.phase !== "Succeeded") {
-    await env.clock.sleep(pollMs, signal);
-    done = await kube.get(resources.pods, ref, { signal });
-    if (done?.status?.phase === "Failed")
-      throw new Error(`the reader of claim ${claimName} failed: look at its log`);
-  }
-  const text = (await cluster.podLogs(`reader-${ordinal}`)).join("");
-  await kube.delete(resources.pods, ref, { signal });
-  while ((await kube.get(resources.pods, ref, { signal })) !== undefined)
-    await env.clock.sleep(pollMs, signal);
-  const logs = await cluster.podLogs(podName);
-  const acknowledged = acknowledgedRecords(logs);
-  const lost = new Set([...lostRecords(podName, text, acknowledged), ...rewrittenRecords(logs)]);
-  const claim = await kube.get(resources.persistentVolumeClaims, { namespace, name: claimName }, { signal });
-  const pv = await kube.get(resources.persistentVolumes, { name: claim?.spec?.volumeName ?? "" }, { signal });
-  if (pv === undefined) throw new Error(`claim ${claimName} has no volume any more`);
-  return {
-    podName,
-    pv: pv.metadata.name,
-    inTreeHandle: pv.spec?.awsElasticBlockStore?.volumeID ?? "",
-    csiHandle: (translateInTreePVToCSI(pv) as PersistentVolume).spec?.csi?.volumeHandle ?? "",
-    acknowledged: acknowledged.size,
-    lost: lost.size,
+): Promise<void> {
+  const platform: Platform = {
+    ...cluster.platform,
+    noteMark: async (mark, markSignal) => {
+      const calls = await cluster.cloudCalls(markSignal);
+      marks.push({ mark, seq: calls.at(-1)?.seq ?? 0 });
+    },
   };
+  const { kube, host } = cluster;
+  const others = plugins.filter((name) => name !== plugin);
+  await runCrossing(
+    { ...env, kube, platform, host },
+    {
+      subject: crossingSubject(plugin),
+      direction,
+      journalFile: cluster.journalFile(plugin),
+      otherJournalFiles: others.map((name) => cluster.journalFile(name)),
+      ...(onCrossing === undefined ? {} : { onEvent: onCrossing }),
+    },
+    signal,
+  );
 }
 
-/** The budget in the version that the server has. */
-async function servedBudget(kube: KubeClient, signal: AbortSignal): Promise<PodDisruptionBudget> {
-  const version = (await kube.servedVersion(resources.podDisruptionBudgets, { signal })) ?? "v1";
-  return { ...writerBudget, apiVersion: `policy/${version}` as "policy/v1" };
+/** In the API and at the disk cloud. */
+async function attachments(kube: KubeClient, cluster: DemoCluster, signal: AbortSignal): Promise<number> {
+  const left = await kube.list(resources.volumeAttachments, { signal });
+  return left.items.length + (await cluster.cloudAttachments(signal));
 }
 
-function noteNode(nodesOfClaim: Map<string, string[]>, pod: Stored<Pod>): void {
-  const nodeName = pod.spec?.nodeName;
-  if (nodeName === undefined || !isPodReady(pod)) return;
-  const nodes = nodesOfClaim.get(pod.metadata.name) ?? [];
-  if (nodes.at(-1) !== nodeName) nodesOfClaim.set(pod.metadata.name, [...nodes, nodeName]);
+/** The calls of each plugin's provider while it was migrated. @throws Error where counting them would prove nothing */
+function countCalls(
+  { config }: DemoCluster,
+  calls: readonly CountedCall[],
+  marks: readonly PlacedMark[],
+  plugins: readonly PluginName[],
+): DemoReport["plugins"] {
+  const instanceOf = (name: string) => config.nodes.find((n) => n.name === name)?.instanceId;
+  const nodeNames = config.nodes.map(({ name }) => name);
+  const inTreeName = (plugin: PluginName) => clusterPlugin(plugin).inTreeName;
+  const gaps = gapsInProof(calls, marks, nodeNames, plugins.map(inTreeName));
+  if (gaps.length > 0) throw new Error(`the demo proves nothing about in-tree calls: ${gaps.join("; ")}`);
+  return plugins.map((plugin) => {
+    const own = calls.filter((call) => pluginCalled(call) === inTreeName(plugin));
+    const inTree = inTreeCallsInWindows(own, marks, instanceOf);
+    // Alone, nothing restarts the control plane while the plugin is migrated.
+    const listings = plugins.length === 1 ? 0 : inTree.filter(isListingOfRestart).length;
+    return {
+      plugin,
+      inTreeCallsAfterMigration: inTree.length - listings,
+      csiCallsAfterMigration: csiCallsInWindows(own, marks, instanceOf).length,
+      listingsOfRestarts: listings,
+    };
+  });
 }

@@ -2,7 +2,8 @@
 import type { CrossingEvent } from "@longshore/migration";
 import { observedCluster } from "../cluster/observed-cluster.ts";
 import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/process-cluster.ts";
-import { clusterConfig } from "../layout/cluster-config.ts";
+import { clusterConfig, defaultPlugins } from "../layout/cluster-config.ts";
+import type { PluginName } from "../layout/plugins.ts";
 import { readerCommand, writerCommand } from "../records/process-programs.ts";
 import { type DemoCluster, runDemo } from "./demo.ts";
 import type { DemoReport } from "./demo-report.ts";
@@ -10,6 +11,8 @@ import type { DemoReport } from "./demo-report.ts";
 /** Options of {@link runProcessDemo}. */
 export interface ProcessDemoOptions {
   readonly dir: string;
+  /** The plugins of the cluster, which are carried one after the other; default {@link defaultPlugins}. */
+  readonly plugins?: readonly PluginName[];
   readonly hostForm: "kernel" | "unprivileged";
   /** Program and first arguments of the longshore command. */
   readonly command: readonly string[];
@@ -19,6 +22,8 @@ export interface ProcessDemoOptions {
 }
 
 const nodeCount = 3;
+/** With several plugins each has fewer writers, which write less often: they share the machine. */
+const rush = { alone: { replicas: nodeCount }, beside: { replicas: 1, writeEveryMs: 100 } } as const;
 /** The smallest volume of the in-tree plugin; as a disk it takes all of it at once. */
 const volumeBytes = 2 ** 30;
 
@@ -29,10 +34,13 @@ export async function runProcessDemo(
   signal: AbortSignal,
 ): Promise<DemoReport> {
   const startMs = env.clock.monotonicMs();
+  const plugins = options.plugins ?? defaultPlugins;
+  const { replicas, writeEveryMs }: { replicas: number; writeEveryMs?: number } =
+    plugins.length === 1 ? rush.alone : rush.beside;
   const cluster = await upCluster(env, {
     dir: options.dir,
-    config: clusterConfig(nodeCount, options.hostForm),
-    diskBytes: options.hostForm === "kernel" ? nodeCount * volumeBytes : 0,
+    config: clusterConfig(nodeCount, options.hostForm, { plugins }),
+    diskBytes: options.hostForm === "kernel" ? plugins.length * replicas * volumeBytes : 0,
     command: options.command,
     signal,
     ...(options.onStatus === undefined ? {} : { onProgress: options.onStatus }),
@@ -41,13 +49,14 @@ export async function runProcessDemo(
     const name = "bring the cluster up";
     const ms = Math.round(env.clock.monotonicMs() - startMs);
     options.onStep?.(name, ms);
-    const { dir: _dir, hostForm: _form, command: _command, ...listeners } = options;
+    const { dir: _dir, hostForm: _form, command: _command, plugins: _plugins, ...listeners } = options;
     return await runDemo(
       env,
       demoClusterOf(env, cluster),
       {
-        replicas: nodeCount,
-        writerCommand: writerCommand(),
+        plugins,
+        replicas,
+        writerCommand: writerCommand(writeEveryMs),
         readerCommand,
         stepsBefore: [{ name, ms }],
         ...listeners,
@@ -63,7 +72,11 @@ export async function runProcessDemo(
 function demoClusterOf(env: ClusterEnv, cluster: SupervisedCluster): DemoCluster {
   return {
     ...observedCluster(env, cluster),
-    cloudAttachments: async (signal) =>
-      (await cluster.cloud.listDisks(signal)).reduce((sum, disk) => sum + disk.attachments.length, 0),
+    async cloudAttachments(signal) {
+      const disks = await Promise.all(
+        cluster.config.plugins.map((provider) => cluster.cloudOf(provider).listDisks(signal)),
+      );
+      return disks.flat().reduce((sum, disk) => sum + disk.attachments.length, 0);
+    },
   };
 }

@@ -37,6 +37,8 @@ export interface KubeletOptions {
   readonly identity: NodeIdentity;
   /** The kubelet root directory, e.g. `/var/lib/kubelet`. */
   readonly rootDir: string;
+  /** Where the machine's devices are, by their names at the providers; default `/dev`. */
+  readonly deviceDir?: string;
   /** Where containers' output goes. */
   readonly logDir: string;
   readonly gates: FeatureGates;
@@ -59,6 +61,7 @@ export function startKubelet(env: KubeletEnv, options: KubeletOptions): Componen
   const volumes = startNodeVolumes(env, {
     nodeName,
     rootDir,
+    ...(options.deviceDir === undefined ? {} : { deviceDir: options.deviceDir }),
     gates,
     plugins,
     ...(prober === undefined ? {} : { prober }),

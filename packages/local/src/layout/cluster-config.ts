@@ -1,4 +1,6 @@
 /** What a local cluster is like, as it is written into its directory. */
+import { globalMigrationGate } from "@longshore/translation";
+import { clusterPlugin, clusterPlugins, type PluginName } from "./plugins.ts";
 
 /** A node of the local cluster. */
 export interface LocalNode {
@@ -10,53 +12,87 @@ export interface LocalNode {
 
 /** The configuration of a local cluster. */
 export interface ClusterConfig {
-  readonly version: 1;
+  readonly version: 2;
   readonly region: string;
   readonly nodes: readonly LocalNode[];
-  readonly driverName: string;
-  /** Attach limit of each node. */
+  /** The in-tree plugins of the cluster, at least one; the driver of each runs beside it. */
+  readonly plugins: readonly PluginName[];
+  /** Attach limit of each node, for the disks of EBS. */
   readonly attachLimit: number;
   /** Loop devices and mounts, or directories and links. */
   readonly hostForm: "kernel" | "unprivileged";
   /** Port of the API server on the loopback interface; 0 chooses one. */
   readonly port: number;
-  /** Program and arguments of the user's own driver, see `driver-command.ts`; the reference driver when left out. */
-  readonly driverCommand?: readonly string[];
-  /** Every call that the driver answers is written down, see `driver-calls.ts`. */
+  /** The user's own driver. Left out: all drivers are the reference driver. */
+  readonly ownDriver?: OwnDriver;
+  /** Every call that the drivers answer is written down, see `driver-calls.ts`. */
   readonly recordsDriverCalls?: true;
   /** The controllers do what Kubernetes 1.20 is recorded to do where ours deliberately differ. */
   readonly compat?: "kubernetes-1.20";
 }
 
-const zones = ["us-east-1a", "us-east-1b", "us-east-1c"] as const;
+/** A driver of the user. */
+export interface OwnDriver {
+  /** The name by which it calls itself; that of a plugin's driver: it takes the reference driver's place. */
+  readonly name: string;
+  /** Program and arguments, see `driver-command.ts`. */
+  readonly command: readonly string[];
+}
+
+/** The plugins of a cluster unless others are chosen. */
+export const defaultPlugins: readonly PluginName[] = ["aws-ebs"];
+
+/**
+ * Where the nodes are. GCE's names where its disks are, as their translation reads the region off the zone; but EBS takes
+ * its own alone: beside EBS a GCE disk that is made after the migration finds no node (docs/guides/migrate.md).
+ */
+function placesOf(plugins: readonly PluginName[]): {
+  readonly region: string;
+  readonly zones: readonly string[];
+} {
+  return plugins.includes("gce-pd") && !plugins.includes("aws-ebs")
+    ? { region: "us-east1", zones: ["us-east1-b", "us-east1-c", "us-east1-d"] }
+    : { region: "us-east-1", zones: ["us-east-1a", "us-east-1b", "us-east-1c"] };
+}
 
 /** Gates before a crossing: the migration of every plugin is off. */
-export const initialGates: Readonly<Record<string, boolean>> = { CSIMigration: true, CSIMigrationAWS: false };
+export const initialGates: Readonly<Record<string, boolean>> = {
+  [globalMigrationGate]: true,
+  ...Object.fromEntries(clusterPlugins.map(({ gate }) => [gate, false])),
+};
+
+/** The drivers of a cluster: those of its plugins, and the user's own. */
+export function driverNames({
+  plugins,
+  ownDriver,
+}: Pick<ClusterConfig, "plugins" | "ownDriver">): readonly string[] {
+  const names = plugins.map((name) => clusterPlugin(name).driverName);
+  return [...new Set([...names, ...(ownDriver === undefined ? [] : [ownDriver.name])])];
+}
 
 /** The configuration of a cluster with so many nodes, spread over three zones. */
 export function clusterConfig(
   nodeCount: number,
   hostForm: ClusterConfig["hostForm"],
   options: Partial<
-    Pick<
-      ClusterConfig,
-      "port" | "attachLimit" | "compat" | "driverName" | "driverCommand" | "recordsDriverCalls"
-    >
+    Pick<ClusterConfig, "port" | "attachLimit" | "compat" | "plugins" | "ownDriver" | "recordsDriverCalls">
   > = {},
 ): ClusterConfig {
+  const plugins = options.plugins ?? defaultPlugins;
+  const { region, zones } = placesOf(plugins);
   return {
-    version: 1,
-    region: "us-east-1",
+    version: 2,
+    region,
     nodes: Array.from({ length: nodeCount }, (_, index) => ({
       name: `node-${index + 1}`,
-      zone: zones[index % zones.length] ?? zones[0],
+      zone: zones[index % zones.length] as string,
       instanceId: `i-${(index + 1).toString(16).padStart(17, "0")}`,
     })),
-    driverName: options.driverName ?? "ebs.csi.aws.com",
+    plugins,
     attachLimit: options.attachLimit ?? 39,
     hostForm,
     port: options.port ?? 0,
-    ...(options.driverCommand === undefined ? {} : { driverCommand: options.driverCommand }),
+    ...(options.ownDriver === undefined ? {} : { ownDriver: options.ownDriver }),
     ...(options.recordsDriverCalls === true ? { recordsDriverCalls: true } : {}),
     ...(options.compat === undefined ? {} : { compat: options.compat }),
   };

@@ -3,6 +3,8 @@
  * for about 107 bytes only.
  */
 
+import type { PluginName } from "./plugins.ts";
+
 /** The paths of one cluster directory. */
 export interface ClusterLayout {
   readonly dir: string;
@@ -11,15 +13,17 @@ export interface ClusterLayout {
   /** Made first and removed last: the directory is a cluster's, and may be removed with all that is in it. */
   readonly markFile: string;
   readonly kubeconfig: string;
-  /** The journal of the crossing, unless it is kept elsewhere. */
-  readonly journalFile: string;
+  /** The journal of a plugin's crossing, unless it is kept elsewhere. */
+  journalFile(plugin: PluginName): string;
   /** The API server's data. */
   readonly apiDir: string;
   /** The disk cloud's state: disks and call log. */
   readonly cloudDir: string;
   readonly cloudSocket: string;
-  /** Names of the disks' devices, by disk. */
+  /** Names of the disks' devices: by disk, or in a directory for each machine. */
   readonly deviceDir: string;
+  /** A machine's devices, by their names at the providers. */
+  machineDeviceDir(instanceId: string): string;
   /** Flexvolume drivers, for all nodes and the controller manager. */
   readonly flexVolumeDir: string;
   /** Pid files, one a process. */
@@ -28,8 +32,10 @@ export interface ClusterLayout {
   readonly logDir: string;
   /** Output of the pods' containers. */
   readonly podLogDir: string;
-  /** Socket of the driver's controller service. */
-  readonly driverSocket: string;
+  /** Socket of a driver's controller service. */
+  driverSocket(driverName: string): string;
+  /** Where these sockets are. */
+  readonly driverSocketDir: string;
   /** Socket of the user's own driver at this place: `controller` or a node. */
   ownDriverSocket(place: string): string;
   /** State of such a driver, shared by its places. */
@@ -62,16 +68,20 @@ export function clusterLayout(dir: string): ClusterLayout {
     configFile: `${dir}/cluster.json`,
     markFile: `${dir}/.longshore-cluster`,
     kubeconfig: `${dir}/kubeconfig`,
-    journalFile: `${dir}/crossing.json`,
+    // That of EBS has the name that the one journal had as long as there was no other plugin.
+    journalFile: (plugin) =>
+      plugin === "aws-ebs" ? `${dir}/crossing.json` : `${dir}/crossing-${plugin}.json`,
     apiDir: `${dir}/api`,
     cloudDir: `${dir}/cloud`,
     cloudSocket: `${dir}/cloud.sock`,
     deviceDir: `${dir}/cloud/devices`,
+    machineDeviceDir: (instanceId) => `${dir}/cloud/devices/${instanceId}`,
     flexVolumeDir: `${dir}/flexvolume`,
     runDir: `${dir}/run`,
     logDir: `${dir}/logs`,
     podLogDir: `${dir}/logs/pods`,
-    driverSocket: `${dir}/csi.sock`,
+    driverSocket: (driverName) => `${dir}/csi/${driverName}.sock`,
+    driverSocketDir: `${dir}/csi`,
     ownDriverSocket: (place) => `${dir}/d/${place}.sock`,
     ownDriverDir: `${dir}/d`,
     driverCallsFile: (place) => `${dir}/driver-calls/${place}.jsonl`,
@@ -91,10 +101,12 @@ export function clusterLayout(dir: string): ClusterLayout {
 export function layoutProblem(
   layout: ClusterLayout,
   nodeNames: readonly string[],
-  driverName: string,
+  driverNames: readonly string[],
 ): string | undefined {
-  for (const nodeName of nodeNames) {
-    const longest = `${layout.nodeDir(nodeName)}/plugins_registry/${driverName}-reg.sock`;
+  const sockets = nodeNames.flatMap((nodeName) =>
+    driverNames.map((driverName) => `${layout.nodeDir(nodeName)}/plugins_registry/${driverName}-reg.sock`),
+  );
+  for (const longest of sockets) {
     const bytes = new TextEncoder().encode(longest).length;
     if (bytes > socketPathBytesMax) {
       return `the socket path ${longest} has ${bytes} bytes, the system allows ${socketPathBytesMax}: choose a shorter \`dir\``;

@@ -3,6 +3,7 @@ import type { GateValues } from "@longshore/migration";
 import type { Host } from "@longshore/runtime";
 import { type ClusterConfig, initialGates } from "./cluster-config.ts";
 import type { ClusterLayout } from "./cluster-layout.ts";
+import { NewerConfigError, readStoredConfig } from "./stored-config.ts";
 
 /** The directory holds no cluster, or not one that this version can use. */
 export class ClusterDirectoryError extends Error {
@@ -11,23 +12,31 @@ export class ClusterDirectoryError extends Error {
 
 /** The cluster's configuration. @throws ClusterDirectoryError */
 export async function readClusterConfig(host: Host, layout: ClusterLayout): Promise<ClusterConfig> {
-  const config = (await readJson(host, layout.configFile)) as ClusterConfig | undefined;
-  if (config === undefined) {
+  const stored = await readJson(host, layout.configFile);
+  if (stored === undefined) {
     throw new ClusterDirectoryError(
       `no cluster in ${layout.dir}: start one with "longshore cluster up --dir ${layout.dir}"`,
     );
   }
-  if (config.version !== 1) {
-    throw new ClusterDirectoryError(
-      `${layout.configFile} was written by a newer version of Longshore: use that one, or another \`dir\``,
-    );
-  }
-  if (!Array.isArray(config.nodes) || typeof config.driverName !== "string") {
+  const config = storedConfig(stored, layout);
+  if (config === undefined) {
     throw new ClusterDirectoryError(
       `${layout.configFile} is damaged, or not of a cluster: choose another \`dir\``,
     );
   }
   return config;
+}
+
+function storedConfig(stored: unknown, layout: ClusterLayout): ClusterConfig | undefined {
+  try {
+    return readStoredConfig(stored);
+  } catch (error) {
+    if (!(error instanceof NewerConfigError)) throw error;
+    throw new ClusterDirectoryError(
+      `${layout.configFile} was written by a newer version of Longshore: use that one, or another \`dir\``,
+      { cause: error },
+    );
+  }
 }
 
 /** Writes the configuration of a new cluster. */

@@ -6,7 +6,7 @@ import type { UserInfo } from "@longshore/apiserver";
 import { type AccessRule, accessRules, type RuleVerb } from "@longshore/deployment";
 import { isAlreadyExists, type KubeClient, type KubeObject, type Resource } from "@longshore/kube";
 import { sidecarNames } from "@longshore/sidecars";
-import type { ClusterConfig } from "./cluster-config.ts";
+import { type ClusterConfig, driverNames } from "./cluster-config.ts";
 
 /** The controllers of the control plane, with scheduler and workloads. */
 export const controllerManagerUser: UserInfo = {
@@ -127,10 +127,32 @@ const nodeLeaseRules: readonly AccessRule[] = [
   { group: "coordination.k8s.io", resource: "leases", verbs: ["get"], reason: "nodes that are silent" },
 ];
 
+/** In-tree code that makes volumes with secrets, and leaves secrets for the nodes that mount them. */
+const inTreeSecretRules: readonly AccessRule[] = [
+  {
+    group: "",
+    resource: "secrets",
+    verbs: ["get"],
+    reason: "Ceph RBD: images are made with the users' keys",
+  },
+  {
+    group: "",
+    resource: "secrets",
+    verbs: ["create", "update"],
+    reason: "Azure File: the key of a share's account",
+  },
+];
+
+/** The plugins whose in-tree code does so. */
+const pluginsWithSecrets: ReadonlySet<string> = new Set(["azure-file", "rbd"]);
+
+/** What the grants depend on. */
+type Granted = Pick<ClusterConfig, "plugins" | "ownDriver">;
+
 /** Roles and bindings of both users. */
-export function controlPlaneRoles({ driverName }: Pick<ClusterConfig, "driverName">): readonly KubeObject[] {
-  const needs = {
-    driver: driverName,
+export function controlPlaneRoles(config: Granted): readonly KubeObject[] {
+  const needsOf = (driver: string) => ({
+    driver,
     leaderElection: false,
     topology: true,
     attach: true,
@@ -140,27 +162,31 @@ export function controlPlaneRoles({ driverName }: Pick<ClusterConfig, "driverNam
     modify: true,
     nodeDeployment: false,
     owners: [],
-  };
+  });
+  const needs = driverNames(config).map(needsOf);
+  const rulesOf = (name: Parameters<typeof accessRules>[0]) =>
+    distinct(needs.flatMap((need) => accessRules(name, need)));
   return [
     ...roleFor(controllerManagerUser, undefined, [
       ...controllerManagerRules,
-      ...accessRules("snapshot-controller", needs),
+      ...(config.plugins.some((name) => pluginsWithSecrets.has(name)) ? inTreeSecretRules : []),
+      ...rulesOf("snapshot-controller"),
     ]),
     ...roleFor(controllerManagerUser, "kube-system", controllerManagerSystemRules),
     ...roleFor(controllerManagerUser, "kube-node-lease", nodeLeaseRules),
     // The driver's secrets may be in any namespace: the user who tries a driver here chooses it.
-    ...roleFor(
-      csiControllerUser,
-      undefined,
-      sidecarNames.flatMap((name) => accessRules(name, needs)),
-    ),
+    ...roleFor(csiControllerUser, undefined, sidecarNames.flatMap(rulesOf)),
   ];
+}
+
+function distinct(rules: readonly AccessRule[]): readonly AccessRule[] {
+  return [...new Map(rules.map((rule) => [JSON.stringify(rule), rule])).values()];
 }
 
 /** Grants both users their rights. Existing roles are brought up to date. */
 export async function grantControlPlane(
   kube: KubeClient,
-  config: Pick<ClusterConfig, "driverName">,
+  config: Granted,
   signal: AbortSignal,
 ): Promise<void> {
   for (const object of controlPlaneRoles(config)) {

@@ -7,7 +7,7 @@ import type { Finding, Wait } from "@longshore/migration";
 import type { DiskCloudClient } from "@longshore/reference-driver";
 import { type Clock, errorChain, withDeadline } from "@longshore/runtime";
 import { kubeletPaths } from "@longshore/volumes";
-import type { ClusterConfig } from "../layout/cluster-config.ts";
+import { type ClusterConfig, driverNames } from "../layout/cluster-config.ts";
 import type { ClusterLayout } from "../layout/cluster-layout.ts";
 
 /** A process of the cluster. */
@@ -37,7 +37,7 @@ const crossingRestarts = /^(controller-manager$|node-agent-)/;
 /** A process that has run so long, in milliseconds, is considered stable. */
 const steadyMs = 60_000;
 
-/** Asks the disk cloud and the driver, on every node, for a sign of life. */
+/** Asks the disk cloud and the drivers, on every node, for a sign of life. */
 export async function embeddedFindings(
   env: EmbeddedFindingsEnv,
   cluster: { readonly layout: ClusterLayout; readonly config: ClusterConfig },
@@ -55,14 +55,16 @@ export async function embeddedFindings(
     answers(object, process, (deadline) => probe(env, socket, deadline));
   const found = await Promise.all([
     answers("the disk cloud", "disk-cloud", (deadline) => env.cloud.listInstances(deadline)),
-    driver(`the controller of ${config.driverName}`, layout.driverSocket, "csi-controller"),
-    ...config.nodes.map(({ name }) =>
-      driver(
-        `the driver ${config.driverName} on ${name}`,
-        kubeletPaths.csiSocket(layout.nodeDir(name), config.driverName),
-        `csi-node-${name}`,
+    ...driverNames(config).flatMap((name) => [
+      driver(`the controller of ${name}`, layout.driverSocket(name), "csi-controller"),
+      ...config.nodes.map((node) =>
+        driver(
+          `the driver ${name} on ${node.name}`,
+          kubeletPaths.csiSocket(layout.nodeDir(node.name), name),
+          `csi-node-${node.name}`,
+        ),
       ),
-    ),
+    ]),
   ]);
   return [
     ...found.filter((finding) => finding !== undefined),

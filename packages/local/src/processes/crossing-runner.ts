@@ -33,3 +33,19 @@ export async function readCrossingStatus(
   const journal = await readJournal(env.host, journalFile);
   return journal === undefined ? undefined : crossingStatusOf(journal, isRunnerAlive, env.clock.now());
 }
+
+/** How the crossings of a cluster's plugins go, those that there have been, in the order of their journals. @throws JournalError */
+export async function readCrossingStatuses(
+  env: { readonly clock: Pick<Clock, "now">; readonly host: Host },
+  journalFiles: readonly string[],
+): Promise<readonly CrossingStatus[]> {
+  const statuses = await Promise.all(journalFiles.map((file) => readCrossingStatus(env, file)));
+  return statuses.filter((status) => status !== undefined);
+}
+
+/** The one to look at: that which has not come to its end, or the last one. */
+export function currentCrossing(statuses: readonly CrossingStatus[]): CrossingStatus | undefined {
+  const unfinished = statuses.find(({ state }) => state !== "finished");
+  if (unfinished !== undefined) return unfinished;
+  return [...statuses].sort((a, b) => (a.finishedAt ?? "").localeCompare(b.finishedAt ?? "")).at(-1);
+}

@@ -13,13 +13,15 @@ import type { CloudCaller } from "@longshore/volumes";
 import { startControllerManager } from "../components/controller-manager.ts";
 import {
   type DriverSource,
+  type EndingComponent,
   startCsiDriverController,
   startCsiDriverOnNode,
+  startDriversTogether,
 } from "../components/csi-driver.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import { httpProbeNetwork } from "../containers/http-probe-network.ts";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
-import type { ClusterConfig } from "../layout/cluster-config.ts";
+import { type ClusterConfig, driverNames } from "../layout/cluster-config.ts";
 import { type ClusterLayout, clusterLayout } from "../layout/cluster-layout.ts";
 import { driverCallWriter } from "../layout/driver-calls.ts";
 import { controllerPlace } from "../layout/driver-command.ts";
@@ -131,6 +133,7 @@ async function startControllers(context: ProcessContext): Promise<StartedProcess
       gates: await readGates(host, layout, controlPlane),
       identity: controlPlane,
       snapshots: true,
+      plugins: config.plugins,
       flexVolumes: { host, directory: layout.flexVolumeDir },
       ...(config.compat === undefined ? {} : { compat: config.compat }),
       onLost: () => lost("the lead was lost"),
@@ -139,50 +142,75 @@ async function startControllers(context: ProcessContext): Promise<StartedProcess
   return { ended, stop: () => manager.stop() };
 }
 
+/** One process has the drivers of all plugins at its place: a process each would be 32 for eight plugins on three nodes. */
 async function startCsiController(context: ProcessContext): Promise<StartedProcess> {
   const { env, layout, config, host } = context;
-  const driver = await startCsiDriverController(
-    {
-      ...env,
-      host,
-      kube: await kubeClient(context, layout.componentKubeconfig("csi-controller")),
-      connector: grpcConnector(env),
-      listener: grpcListener(env),
-      cloudFor: cloudFor(context),
-    },
-    {
-      driverName: config.driverName,
-      socket: layout.driverSocket,
-      snapshots: true,
-      ...driverSource(context, controllerPlace),
-    },
+  const driverEnv = {
+    ...env,
+    host,
+    kube: await kubeClient(context, layout.componentKubeconfig("csi-controller")),
+    connector: grpcConnector(env),
+    listener: grpcListener(env),
+    cloudFor: cloudFor(context),
+  };
+  await host.makeDirectory(layout.driverSocketDir);
+  const sourceOf = driverSource(context, controllerPlace);
+  return ending(
+    await startDriversTogether(
+      driverNames(config).map(
+        (driverName) => () =>
+          startCsiDriverController(driverEnv, {
+            driverName,
+            socket: layout.driverSocket(driverName),
+            snapshots: true,
+            ...sourceOf(driverName),
+          }),
+      ),
+    ),
   );
-  return { ended: driver.failed.then((error) => error.message), stop: () => driver.stop() };
 }
 
 async function startCsiNode(context: ProcessContext): Promise<StartedProcess> {
   const { env, layout, config, host } = context;
   const node = nodeOf(context);
-  const driver = await startCsiDriverOnNode(
-    { ...env, host, connector: grpcConnector(env), listener: grpcListener(env), cloudFor: cloudFor(context) },
-    {
-      driverName: config.driverName,
-      nodeName: node.name,
-      rootDir: layout.nodeDir(node.name),
-      ...driverSource(context, node.name),
-    },
+  const driverEnv = {
+    ...env,
+    host,
+    connector: grpcConnector(env),
+    listener: grpcListener(env),
+    cloudFor: cloudFor(context),
+  };
+  const sourceOf = driverSource(context, node.name);
+  return ending(
+    await startDriversTogether(
+      driverNames(config).map(
+        (driverName) => () =>
+          startCsiDriverOnNode(driverEnv, {
+            driverName,
+            nodeName: node.name,
+            rootDir: layout.nodeDir(node.name),
+            ...sourceOf(driverName),
+          }),
+      ),
+    ),
   );
-  return { ended: driver.failed.then((error) => error.message), stop: () => driver.stop() };
+}
+
+function ending(component: EndingComponent): StartedProcess {
+  return { ended: component.failed.then((error) => error.message), stop: () => component.stop() };
 }
 
 /** Which driver answers at this place, and where its calls are written down. */
-function driverSource({ env, layout, config, host }: ProcessContext, place: string): DriverSource {
-  return {
-    ...(config.driverCommand === undefined ? {} : { endpoint: layout.ownDriverSocket(place) }),
-    ...(config.recordsDriverCalls === true
+function driverSource({ env, layout, config, host }: ProcessContext, place: string) {
+  // One writer of the file for all drivers of the place.
+  const calls =
+    config.recordsDriverCalls === true
       ? { onCall: driverCallWriter({ ...env, host }, layout.driverCallsFile(place), place) }
-      : {}),
-  };
+      : {};
+  return (driverName: string): DriverSource => ({
+    ...(config.ownDriver?.name === driverName ? { endpoint: layout.ownDriverSocket(place) } : {}),
+    ...calls,
+  });
 }
 
 async function startNode(context: ProcessContext): Promise<StartedProcess> {
@@ -198,6 +226,7 @@ async function startNode(context: ProcessContext): Promise<StartedProcess> {
       serve: (services) => startNodeServer(services, layout.nodeSocket(node.name)),
       kube: await kubeClient(context, layout.nodeKubeconfig(node.name)),
       connector: grpcConnector(env),
+      cloudFor: cloudFor(context),
     },
     {
       nodeName: node.name,
@@ -206,7 +235,9 @@ async function startNode(context: ProcessContext): Promise<StartedProcess> {
       region: config.region,
       rootDir: layout.nodeDir(node.name),
       logDir: layout.podLogDir,
+      deviceDir: layout.machineDeviceDir(node.instanceId),
       gates: await readGates(host, layout, node.name),
+      plugins: config.plugins,
       ebsLimit: config.attachLimit,
       flexVolumeDir: layout.flexVolumeDir,
     },

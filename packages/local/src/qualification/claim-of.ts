@@ -1,10 +1,11 @@
 /** The claims of a qualification: of the in-tree class. */
 import type { PersistentVolumeClaim, TypedLocalObjectReference } from "@longshore/kube";
-import { inTreeStorageClassName } from "../layout/in-tree-storage-class.ts";
+import { type ClusterPlugin, classNameOf } from "../layout/plugins.ts";
 import { namespace } from "../records/volume-pod.ts";
 
-/** A claim of the in-tree class, perhaps for a volume with the contents of another. */
+/** A claim of the plugin's class, perhaps for a volume with the contents of another. */
 export function claimOf(
+  plugin: ClusterPlugin,
   name: string,
   storage: string,
   dataSource?: TypedLocalObjectReference,
@@ -14,8 +15,8 @@ export function claimOf(
     kind: "PersistentVolumeClaim",
     metadata: { name, namespace },
     spec: {
-      accessModes: ["ReadWriteOnce"],
-      storageClassName: inTreeStorageClassName,
+      accessModes: [plugin.isShared ? "ReadWriteMany" : "ReadWriteOnce"],
+      storageClassName: classNameOf(plugin),
       resources: { requests: { storage } },
       ...(dataSource === undefined ? {} : { dataSource }),
     },

@@ -1,5 +1,6 @@
 /** Which calls of the driver prove that it, and nothing else, served a behaviour. Pure. */
 import type { DriverCall } from "../layout/driver-calls.ts";
+import type { ClusterPlugin } from "../layout/plugins.ts";
 import type { Behaviour } from "./qualification-report.ts";
 
 /** Calls that a behaviour cannot do without; `optional` ones are proof where the driver has them. */
@@ -20,18 +21,36 @@ const needed: Partial<
   inline: { rpcs: ["ControllerPublishVolume", "NodePublishVolume", "NodeUnpublishVolume"] },
 };
 
+/** Calls that a driver does not have where nodes attach by themselves. */
+const ofAttaching: ReadonlySet<string> = new Set(["ControllerPublishVolume", "ControllerUnpublishVolume"]);
+
 /** The calls about this volume that prove the behaviour, and those that are missing. */
 export function evidenceFor(
   behaviour: Behaviour,
   volumeId: string,
   calls: readonly DriverCall[],
+  { controllerPublishes }: Pick<ClusterPlugin, "controllerPublishes">,
 ): { readonly calls: readonly string[]; readonly missing: readonly string[] } {
   const { rpcs, optional = [] } = needed[behaviour] ?? { rpcs: [] };
+  const due = rpcs.filter((rpc) => controllerPublishes || !ofAttaching.has(rpc));
   const served = new Set(
     calls.filter((call) => call.volumeId === volumeId && call.code === "OK").map(({ rpc }) => rpc),
   );
   return {
-    calls: [...rpcs, ...optional].filter((rpc) => served.has(rpc)),
-    missing: rpcs.filter((rpc) => !served.has(rpc)),
+    calls: [...due, ...optional].filter((rpc) => served.has(rpc)),
+    missing: due.filter((rpc) => !served.has(rpc)),
+  };
+}
+
+/** What volumes of the plugin do not have in-tree, with the reason. */
+export function absentInTree(
+  plugin: Pick<ClusterPlugin, "isZonal" | "isShared" | "csiDriver">,
+): Partial<Record<Behaviour, string>> {
+  return {
+    ...(plugin.isZonal ? {} : { topology: "its volumes can be used in every zone" }),
+    ...(plugin.csiDriver.attachRequired === false
+      ? { attach: "nodes reach its volumes without an attachment" }
+      : {}),
+    ...(plugin.isShared ? { snapshot: "shares have no snapshots" } : {}),
   };
 }

@@ -1,5 +1,6 @@
 import type { PersistentVolume } from "@longshore/kube";
 import { expect, test } from "vitest";
+import { clusterPlugin } from "../layout/plugins.ts";
 import { differencesOfVolumes } from "./parity.ts";
 
 const inTree: PersistentVolume = {
@@ -40,7 +41,7 @@ const migrated: PersistentVolume = {
 };
 
 test("which disk, which claim and who serves it are no difference", () => {
-  expect(differencesOfVolumes(inTree, migrated)).toEqual([]);
+  expect(differencesOfVolumes(clusterPlugin("aws-ebs"), inTree, migrated)).toEqual([]);
 });
 
 test.each<[string, PersistentVolume, string]>([
@@ -71,5 +72,7 @@ test.each<[string, PersistentVolume, string]>([
     'spec.capacity.storage: "1Gi" in-tree, "2Gi" migrated',
   ],
 ])("%s is one", (_, other, expected) => {
-  expect(differencesOfVolumes(inTree, other)).toContainEqual(expect.stringContaining(expected));
+  expect(differencesOfVolumes(clusterPlugin("aws-ebs"), inTree, other)).toContainEqual(
+    expect.stringContaining(expected),
+  );
 });

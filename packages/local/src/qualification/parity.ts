@@ -7,10 +7,15 @@
 import type { PersistentVolume } from "@longshore/kube";
 import { migratedToAnnotation, provisionerFinalizer } from "@longshore/storage";
 import { inTreeDeletionFinalizer } from "@longshore/volumes";
+import { type ClusterPlugin, inTreeSource } from "../layout/plugins.ts";
 
 /** The paths at which the two differ, with both values; none: they are equal. */
-export function differencesOfVolumes(inTree: PersistentVolume, migrated: PersistentVolume): string[] {
-  return differences("", comparable(inTree), comparable(migrated));
+export function differencesOfVolumes(
+  plugin: ClusterPlugin,
+  inTree: PersistentVolume,
+  migrated: PersistentVolume,
+): string[] {
+  return differences("", comparable(plugin, inTree), comparable(plugin, migrated));
 }
 
 /** Annotations that only say who made or bound the volume, and who serves it. */
@@ -25,7 +30,8 @@ const annotationsOfOrigin = new Set([
 /** Each side keeps a volume until it has deleted the disk. */
 const deletionFinalizers = new Set([provisionerFinalizer, inTreeDeletionFinalizer]);
 
-function comparable({ metadata, spec }: PersistentVolume): unknown {
+function comparable(plugin: ClusterPlugin, { metadata, spec }: PersistentVolume): unknown {
+  const source = inTreeSource(plugin, spec);
   const { claimRef, ...rest } = spec ?? {};
   const annotations = Object.entries(metadata?.annotations ?? {}).filter(
     ([key]) => !annotationsOfOrigin.has(key),
@@ -40,11 +46,14 @@ function comparable({ metadata, spec }: PersistentVolume): unknown {
     spec: {
       ...rest,
       claimRef: { kind: claimRef?.kind, apiVersion: claimRef?.apiVersion, namespace: claimRef?.namespace },
-      ...(rest.awsElasticBlockStore === undefined
-        ? {}
-        : { awsElasticBlockStore: { ...rest.awsElasticBlockStore, volumeID: "" } }),
+      ...(source === undefined ? {} : { [plugin.source]: { ...source, ...unnamed(plugin) } }),
     },
   };
+}
+
+/** The members that say which volume it is, empty. */
+function unnamed({ identity }: ClusterPlugin): Readonly<Record<string, "">> {
+  return Object.fromEntries(identity.map((member) => [member, ""] as const));
 }
 
 function differences(path: string, a: unknown, b: unknown): string[] {

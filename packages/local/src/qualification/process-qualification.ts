@@ -5,6 +5,7 @@ import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/p
 import { clusterConfig } from "../layout/cluster-config.ts";
 import { readDriverCalls } from "../layout/driver-calls.ts";
 import { controllerPlace, driverArgv, driverPlaceholders } from "../layout/driver-command.ts";
+import { pluginsNamed } from "../layout/plugins.ts";
 import { readerCommand, writerCommand } from "../records/process-programs.ts";
 import type { QualificationReport } from "./qualification-report.ts";
 import {
@@ -24,18 +25,11 @@ export interface ProcessQualificationOptions
   readonly driverCommand?: readonly string[];
 }
 
-/** The plugin cannot be tried on the local cluster. */
-export class NotQualifiableError extends Error {
-  override readonly name = "NotQualifiableError";
-}
-
 const nodeCount = 3;
-/** Plugins whose in-tree code the local cluster has. */
-const plugins: readonly string[] = ["aws-ebs"];
 
 /**
  * Runs the qualification; the cluster and everything it has made is gone afterwards, whatever happens.
- * @throws UnknownPluginError, NotQualifiableError or DriverCommandError before anything is started
+ * @throws UnknownPluginError or DriverCommandError before anything is started
  */
 export async function runProcessQualification(
   env: ClusterEnv,
@@ -43,20 +37,16 @@ export async function runProcessQualification(
   signal: AbortSignal,
 ): Promise<QualificationReport> {
   const { dir, hostForm, command, driverCommand, ...rest } = options;
-  const { driverName, shortName } = crossingSubject(options.plugin);
-  if (!plugins.includes(shortName)) {
-    throw new NotQualifiableError(
-      `\`plugin: ${shortName}\`: the local cluster has no in-tree code of it; it has that of ${plugins.join(", ")}`,
-    );
-  }
+  const { driverName } = crossingSubject(options.plugin);
+  const plugins = pluginsNamed([options.plugin]);
   if (driverCommand !== undefined) driverArgv(driverCommand, driverPlaceholders);
   options.onStatus?.("bringing a cluster up");
   const cluster = await upCluster(env, {
     dir,
     config: clusterConfig(nodeCount, hostForm, {
-      driverName,
+      plugins,
       recordsDriverCalls: true,
-      ...(driverCommand === undefined ? {} : { driverCommand }),
+      ...(driverCommand === undefined ? {} : { ownDriver: { name: driverName, command: driverCommand } }),
     }),
     command,
     signal,

@@ -21,11 +21,14 @@ export type Behaviour = (typeof behaviours)[number];
 /** How it stands with one behaviour. */
 export interface BehaviourResult {
   readonly behaviour: Behaviour;
-  /** `driver`: it works, and the driver's call log shows that the driver served it. */
-  readonly verdict: "driver" | "failed" | "not yet verifiable";
+  /**
+   * `driver`: it works, and the driver's call log shows that the driver served it. `not in-tree`: the plugin's volumes do
+   * not have it, so that the driver owes nothing.
+   */
+  readonly verdict: "driver" | "failed" | "not yet verifiable" | "not in-tree";
   /** Calls of the driver that prove it. */
   readonly calls: readonly string[];
-  /** What was seen; why it failed; or why it cannot be verified. */
+  /** What was seen; why it failed; why it cannot be verified, or is not there. */
   readonly detail: string;
   readonly ms: number;
 }

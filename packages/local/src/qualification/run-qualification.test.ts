@@ -8,17 +8,19 @@ import { expect, test } from "vitest";
 import { createInProcessCluster } from "../cluster/in-process-cluster.ts";
 import { clusterConfig } from "../layout/cluster-config.ts";
 import type { DriverCall } from "../layout/driver-calls.ts";
+import type { PluginName } from "../layout/plugins.ts";
 import { readerProgram, recordPrograms, writerProgram } from "../records/in-process-programs.ts";
 import { observedInProcessCluster } from "../testing/observed-in-process-cluster.ts";
 import { type QualificationReport, reasonsAgainst } from "./qualification-report.ts";
 import { runQualification } from "./run-qualification.ts";
 
 async function qualify(
-  change: { readonly rpc?: string; readonly hide?: string } = {},
+  change: { readonly rpc?: string; readonly hide?: string; readonly plugin?: PluginName } = {},
 ): Promise<QualificationReport> {
   const clock = new VirtualClock();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
-  const config = clusterConfig(3, "unprivileged");
+  const { plugin = "aws-ebs" } = change;
+  const config = clusterConfig(3, "unprivileged", { plugins: [plugin] });
   const snapshotDefinitions = await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
   const calls: DriverCall[] = [];
   const onDriverCall = (place: string, call: ServedCall) => {
@@ -49,7 +51,7 @@ async function qualify(
           driverCalls: async () => calls,
         },
         {
-          plugin: "aws-ebs",
+          plugin,
           writerCommand: [writerProgram, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "500"],
           readerCommand: [readerProgram, "$(LONGSHORE_MOUNT_DATA)"],
         },
@@ -109,3 +111,15 @@ test("what the driver's call log does not show counts as not served by it", asyn
   const attach = report.behaviours.find(({ behaviour }) => behaviour === "attach");
   expect(attach?.detail).toMatch(/call log has no ControllerPublishVolume for vol-/);
 }, 60_000);
+
+const others = ["gce-pd", "azure-disk", "cinder", "vsphere-volume", "portworx-volume", "rbd"] as const;
+
+test.each(others)(
+  "the reference driver serves what volumes of %s do in-tree",
+  async (plugin) => {
+    const report = await qualify({ plugin });
+    expect(report.behaviours.filter(({ verdict }) => verdict === "failed")).toEqual([]);
+    expect(report).toMatchObject({ plugin, inTreeCalls: 0 });
+  },
+  60_000,
+);

@@ -8,18 +8,26 @@
  *
  * Source: in-tree to CSI migration design, testing and feature parity.
  */
-import { type PersistentVolume, type Pod, resources, type Stored } from "@longshore/kube";
+import { type PersistentVolume, type Pod, resources, type Stored, type Volume } from "@longshore/kube";
 import { crossingSubject, runCrossing } from "@longshore/migration";
 import { errorChain, foreignText, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
-import { translateInTreePVToCSI } from "@longshore/translation";
+import { translateInTreeInlineVolumeToCSI, translateInTreePVToCSI } from "@longshore/translation";
 import type { ObservedCluster } from "../cluster/observed-cluster.ts";
 import type { DriverCall } from "../layout/driver-calls.ts";
+import {
+  type ClusterPlugin,
+  clusterPlugin,
+  inlineVolume,
+  inTreeHandle,
+  inTreeSource,
+  pluginsNamed,
+} from "../layout/plugins.ts";
 import { acknowledgedRecords, lostRecords } from "../records/records.ts";
-import { claimVolume, namespace, type PodWork, volumePod } from "../records/volume-pod.ts";
+import { claimVolume, namespace, type PodWork, volumeName, volumePod } from "../records/volume-pod.ts";
 import { isPodReady } from "../workloads/is-pod-ready.ts";
 import { claimOf } from "./claim-of.ts";
-import { evidenceFor } from "./evidence.ts";
+import { absentInTree, evidenceFor } from "./evidence.ts";
 import { differencesOfVolumes } from "./parity.ts";
 import type { Behaviour, BehaviourResult, QualificationReport } from "./qualification-report.ts";
 
@@ -60,10 +68,12 @@ export async function runQualification(
 ): Promise<QualificationReport> {
   const startMs = env.clock.monotonicMs();
   const subject = crossingSubject(options.plugin);
-  const gate = new Gate(env, cluster, options, signal);
+  const [name = "aws-ebs"] = pluginsNamed([options.plugin]);
+  const plugin = clusterPlugin(name);
+  const gate = new Gate(env, cluster, options, plugin, signal);
   const inTree = await gate.within("an in-tree volume to compare with", (s) => gate.inTreeVolume(s));
   options.onStatus?.("carrying the cluster over to the driver");
-  const { journalFile } = cluster;
+  const journalFile = cluster.journalFile(name);
   await runCrossing(
     { ...env, kube: cluster.kube, platform: cluster.platform, host: cluster.host },
     { subject, direction: "migrate", journalFile },
@@ -75,9 +85,9 @@ export async function runQualification(
   const { migrated } = gate;
   return {
     plugin: subject.shortName,
-    driverName: cluster.config.driverName,
+    driverName: subject.driverName,
     behaviours: gate.results,
-    differences: migrated === undefined ? undefined : differencesOfVolumes(inTree, migrated),
+    differences: migrated === undefined ? undefined : differencesOfVolumes(plugin, inTree, migrated),
     inTreeCalls: calls.filter((call) => call.seq > sinceSeq && call.path === "in-tree").length,
     refusedCalls: (await cluster.driverCalls())
       .filter(({ code }) => code !== "OK" && code !== "UNIMPLEMENTED")
@@ -99,13 +109,16 @@ class Gate {
   readonly #cluster: QualificationCluster;
   readonly #options: QualificationOptions;
   readonly #signal: AbortSignal;
+  readonly #plugin: ClusterPlugin;
 
   constructor(
     env: RuntimeEnv,
     cluster: QualificationCluster,
     options: QualificationOptions,
+    plugin: ClusterPlugin,
     signal: AbortSignal,
   ) {
+    this.#plugin = plugin;
     this.#env = env;
     this.#cluster = cluster;
     this.#options = options;
@@ -125,17 +138,16 @@ class Gate {
     const name = "qualified";
     await this.#behaviour("provision", async (signal) => {
       this.migrated = await this.#provision(name, this.#firstZone, signal);
-      const { csi, awsElasticBlockStore: inTree } = this.migrated.spec ?? {};
-      if (inTree === undefined || csi !== undefined) {
-        throw new BehaviourError(`PersistentVolume ${this.migrated.metadata.name} is not an in-tree one`);
+      const { spec, metadata } = this.migrated;
+      if (inTreeSource(this.#plugin, spec) === undefined || spec?.csi !== undefined) {
+        throw new BehaviourError(`PersistentVolume ${metadata.name} is not an in-tree one`);
       }
-      return [`PersistentVolume ${this.migrated.metadata.name}, ${inTree.volumeID}`, idOf(this.migrated)];
+      return [`PersistentVolume ${metadata.name}, ${inTreeHandle(spec)}`, idOf(this.migrated)];
     });
     await this.#behaviour("topology", async (signal) => {
       const zone = this.#cluster.config.nodes.at(-1)?.zone ?? "";
       const pv = await this.#provision("placed", zone, signal);
-      const [term] = pv.spec?.nodeAffinity?.required?.nodeSelectorTerms ?? [];
-      const zones = term?.matchExpressions?.flatMap(({ values }) => values ?? []) ?? [];
+      const zones = zonesOf(pv);
       if (!zones.includes(zone)) {
         throw new BehaviourError(
           `its pod must run in ${zone}, but PersistentVolume ${pv.metadata.name} is bound to ${zones.join(", ") || "no zone"}`,
@@ -149,7 +161,7 @@ class Gate {
       const pv = this.#volume();
       const attachments = await this.#cluster.kube.list(resources.volumeAttachments, { signal });
       const own = attachments.items.find(({ spec }) => spec.source.persistentVolumeName === pv.metadata.name);
-      if (own?.status?.attached !== true || own.spec.attacher !== this.#cluster.config.driverName) {
+      if (own?.status?.attached !== true || own.spec.attacher !== this.#plugin.driverName) {
         throw new BehaviourError(
           `PersistentVolume ${pv.metadata.name} has no VolumeAttachment of the driver`,
         );
@@ -218,11 +230,16 @@ class Gate {
     behaviour: Behaviour,
     work: (signal: AbortSignal) => Promise<readonly [detail: string, volumeId: string]>,
   ): Promise<void> {
+    const absent = absentInTree(this.#plugin)[behaviour];
+    if (absent !== undefined) {
+      return this.#note({ behaviour, verdict: "not in-tree", calls: [], detail: absent, ms: 0 });
+    }
     const startMs = this.#env.clock.monotonicMs();
     const elapsed = () => Math.round(this.#env.clock.monotonicMs() - startMs);
     try {
       const [detail, volumeId] = await this.within(behaviour, work);
-      const { calls, missing } = evidenceFor(behaviour, volumeId, await this.#cluster.driverCalls());
+      const answered = await this.#cluster.driverCalls();
+      const { calls, missing } = evidenceFor(behaviour, volumeId, answered, this.#plugin);
       const isProven = missing.length === 0;
       this.#note({
         behaviour,
@@ -261,7 +278,7 @@ class Gate {
     signal: AbortSignal,
   ): Promise<Stored<PersistentVolume>> {
     const { kube } = this.#cluster;
-    await kube.create(resources.persistentVolumeClaims, claimOf(name, size), { signal });
+    await kube.create(resources.persistentVolumeClaims, claimOf(this.#plugin, name, size), { signal });
     await this.#write(
       { name, command: this.#options.writerCommand, volume: claimVolume(name), zone },
       signal,
@@ -333,7 +350,7 @@ class Gate {
       signal,
     );
     const restored = "restored";
-    const claim = claimOf(restored, grownSize, {
+    const claim = claimOf(this.#plugin, restored, grownSize, {
       apiGroup: "snapshot.storage.k8s.io",
       kind: "VolumeSnapshot",
       name: claimName,
@@ -352,7 +369,6 @@ class Gate {
     const { kube } = this.#cluster;
     const pv = await this.#provision("kept", undefined, signal);
     const { name: pvName } = pv.metadata;
-    const volumeID = pv.spec?.awsElasticBlockStore?.volumeID ?? "";
     const ref = { name: pvName };
     const keep = { spec: { persistentVolumeReclaimPolicy: "Retain" } };
     await kube.patch(resources.persistentVolumes, ref, { type: "merge", body: keep }, { signal });
@@ -369,21 +385,21 @@ class Gate {
       signal,
     );
 
-    const [zone] =
-      pv.spec?.nodeAffinity?.required?.nodeSelectorTerms[0]?.matchExpressions?.flatMap(
-        ({ values }) => values ?? [],
-      ) ?? [];
-    const volume = { awsElasticBlockStore: { volumeID, fsType: "ext4" } };
+    const [zone] = zonesOf(pv);
+    const volume = inlineVolume(this.#plugin, pv.spec);
+    if (volume === undefined) throw new BehaviourError(`PersistentVolume ${pvName} is not an in-tree one`);
     const pod = await this.#write(
       { name: "inline", command: this.#options.writerCommand, volume, zone },
       signal,
     );
     const attachments = await kube.list(resources.volumeAttachments, { signal });
     const own = attachments.items.find(({ spec }) => spec.source.inlineVolumeSpec !== undefined);
-    if (own === undefined) throw new BehaviourError("its VolumeAttachment carries no inlineVolumeSpec");
+    if (own === undefined && this.#plugin.csiDriver.attachRequired !== false) {
+      throw new BehaviourError("its VolumeAttachment carries no inlineVolumeSpec");
+    }
     await this.#removePod("inline", signal);
     await this.#adoptAndDelete(pv, signal);
-    return [`pod inline on ${pod.spec?.nodeName} names ${volumeID}`, idOf(pv)];
+    return [`pod inline on ${pod.spec?.nodeName} names ${inTreeHandle(pv.spec)}`, inlineIdOf(volume)];
   }
 
   /** Makes a volume of the disk once more, released and to be deleted, so that nothing is left behind. */
@@ -447,4 +463,17 @@ function timeOf(event: { readonly lastTimestamp?: string; readonly eventTime?: s
 /** The id that the driver knows the volume by. */
 function idOf(pv: PersistentVolume): string {
   return (translateInTreePVToCSI(pv) as PersistentVolume).spec?.csi?.volumeHandle ?? "";
+}
+
+/** The id by which the driver knows a volume that a pod names itself. */
+function inlineIdOf(volume: Omit<Volume, "name">): string {
+  const { spec } = translateInTreeInlineVolumeToCSI({ name: volumeName, ...volume }, namespace);
+  return spec?.csi?.volumeHandle ?? "";
+}
+
+/** The zones in which a pod can use the volume; none: all. */
+function zonesOf({ spec }: PersistentVolume): readonly string[] {
+  const [term] = spec?.nodeAffinity?.required?.nodeSelectorTerms ?? [];
+  const ofZones = term?.matchExpressions?.filter(({ key }) => key.endsWith("/zone")) ?? [];
+  return ofZones.flatMap(({ values }) => values ?? []);
 }

@@ -21,6 +21,9 @@ export function recordPrograms(clock: Clock, host: SimulatedHost): Readonly<Reco
     [writerProgram]: async ({ sandbox, args, signal }) => {
       const [directory = "", volume = "", everyMs = "1000"] = args;
       const path = `${directory}/records`;
+      // One on a shared volume has a directory of its own there; the volume itself is never made here.
+      const volumeDir = directory.slice(0, directory.lastIndexOf("/"));
+      if ((await host.stat(volumeDir)) !== undefined) await host.makeDirectory(directory);
       const text = (await host.readFile(path)) ?? "";
       let last = lastRecord(volume, text);
       const whole = Array.from({ length: last }, (_, i) => `${recordLine(volume, i + 1)}\n`).join("");

@@ -4,6 +4,9 @@ import type { Pod, Volume } from "@longshore/kube";
 /** The namespace of everything that writes and reads records. */
 export const namespace = "default";
 
+/** The name of the volume in such a pod. */
+export const volumeName = "data";
+
 /** What a pod is to do with its volume. */
 export interface PodWork {
   readonly name: string;
@@ -30,10 +33,10 @@ export function volumePod({ name, command, volume, zone }: PodWork): Pod {
           image: "host",
           command: [...command],
           env: [{ name: "POD_NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } }],
-          volumeMounts: [{ name: "data", mountPath: "/data" }],
+          volumeMounts: [{ name: volumeName, mountPath: "/data" }],
         },
       ],
-      volumes: [{ name: "data", ...volume }],
+      volumes: [{ name: volumeName, ...volume }],
     },
   };
 }

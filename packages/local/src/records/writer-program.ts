@@ -7,12 +7,13 @@ import {
   closeSync,
   fdatasyncSync,
   fsyncSync,
+  mkdirSync,
   openSync,
   readFileSync,
   truncateSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { lastRecord, recordLine } from "./records.ts";
 
 const [directory = "", volume = "", everyMs = "20"] = process.argv.slice(2);
@@ -28,13 +29,29 @@ function existing(): string {
   }
 }
 
+/** A writer on a volume that it shares has a directory of its own there. Above it nothing is made: a volume must be there. */
+function makeOwnDirectory(): void {
+  try {
+    mkdirSync(directory);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    return;
+  }
+  syncDirectory(dirname(directory));
+}
+
+function syncDirectory(path: string): void {
+  const file = openSync(path, "r");
+  fsyncSync(file);
+  closeSync(file);
+}
+
+makeOwnDirectory();
 let last = lastRecord(volume, existing());
 const whole = Array.from({ length: last }, (_, i) => `${recordLine(volume, i + 1)}\n`).join("").length;
 const file = openSync(path, "a", 0o640);
 truncateSync(path, whole); // What a crash tore off was never acknowledged.
-const directoryFile = openSync(directory, "r");
-fsyncSync(directoryFile);
-closeSync(directoryFile);
+syncDirectory(directory);
 writeSync(1, `start after ${last}\n`);
 
 /** A disk without room for all of it takes a part, and says so at the next attempt only. */

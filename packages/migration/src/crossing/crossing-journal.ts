@@ -42,6 +42,9 @@ export interface CrossingJournal {
   readonly run?: RunRecord;
 }
 
+/** Whether the crossing has not come to its end. */
+export const isUnfinished = ({ finishedAt }: CrossingJournal): boolean => finishedAt === undefined;
+
 /** The journal cannot be used for the crossing that was requested. */
 export class JournalError extends Error {
   override readonly name = "JournalError";

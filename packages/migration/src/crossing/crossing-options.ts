@@ -19,6 +19,8 @@ export interface CrossingOptions {
   readonly subject: CrossingSubject;
   readonly direction: CrossingDirection;
   readonly journalFile: string;
+  /** Journals of the cluster's other plugins: the crossing does not begin while one of these is unfinished. */
+  readonly otherJournalFiles?: readonly string[];
   /** Evicts pods that no controller brings back. */
   readonly force?: boolean;
   readonly onEvent?: CrossingListener;

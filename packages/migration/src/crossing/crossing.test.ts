@@ -1,7 +1,10 @@
 import type { KubeObject, PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
+import { SimulatedHost } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
+import { crossingSubject } from "./crossing-subject.ts";
 import { listBudgets } from "./list-budgets.ts";
 import { objectsCarryingMarks } from "./marks.ts";
+import { orderOfCrossings } from "./order-of-crossings.ts";
 import { aCluster, cross, pod, subject } from "./testing/fake-cluster.ts";
 
 const driver = subject.driverName;
@@ -30,6 +33,57 @@ describe("runCrossing", () => {
       },
     });
     expect(flips).toEqual(["n1", "n0"]);
+  });
+});
+
+describe("journals of several plugins", () => {
+  const journal = (plugin: string, finishedAt?: string) =>
+    JSON.stringify({
+      version: 1,
+      platform: "fake",
+      plugin,
+      direction: "migrate",
+      startedAt: "2026-01-01T00:00:00Z",
+      nodesDone: [],
+      ...(finishedAt === undefined ? {} : { finishedAt }),
+    });
+  const other = "/other.json";
+  const run = async (text: string) => {
+    const host = new SimulatedHost({ name: "operator" });
+    await host.writeFileAtomic(other, text);
+    const flips: string[] = [];
+    const { kube } = aCluster((c) => void c.objects.set("pods", []), [pod]);
+    const onFlip = (node: string) => flips.push(node);
+    const ended = await cross(kube, { host, onFlip, otherJournalFiles: [other] }).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    return { ended, flips };
+  };
+
+  it("a crossing does not begin while another plugin's is unfinished", async () => {
+    const { ended, flips } = await run(journal("kubernetes.io/gce-pd"));
+    expect(ended).toMatchObject({
+      name: "JournalError",
+      message: `an unfinished crossing of kubernetes.io/gce-pd on fake is in ${other}: finish it or roll it back first`,
+    });
+    expect(flips).toEqual([]);
+  });
+
+  it("one that has come to its end is no obstacle", async () => {
+    const { ended, flips } = await run(journal("kubernetes.io/gce-pd", "2026-01-02T00:00:00Z"));
+    expect(ended).toBeUndefined();
+    expect(flips).toEqual(["n1"]);
+  });
+
+  it("the unfinished one comes first, the others in the order that was given", async () => {
+    const host = new SimulatedHost({ name: "operator" });
+    const subjects = ["aws-ebs", "gce-pd", "rbd", "cinder"].map(crossingSubject);
+    const fileOf = ({ shortName }: { readonly shortName: string }) => `/${shortName}.json`;
+    await host.writeFileAtomic("/aws-ebs.json", journal("kubernetes.io/aws-ebs", "2026-01-02T00:00:00Z"));
+    await host.writeFileAtomic("/rbd.json", journal("kubernetes.io/rbd"));
+    const ordered = await orderOfCrossings(host, subjects, fileOf);
+    expect(ordered.map(({ shortName }) => shortName)).toEqual(["rbd", "aws-ebs", "gce-pd", "cinder"]);
   });
 });
 

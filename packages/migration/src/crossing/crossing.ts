@@ -14,7 +14,7 @@
  * Source: docs/behaviour/migration-controllers.md Part C.
  */
 
-import { type CrossingJournal, JournalError, readJournal } from "./crossing-journal.ts";
+import { type CrossingJournal, isUnfinished, JournalError, readJournal } from "./crossing-journal.ts";
 import { observe } from "./crossing-observation.ts";
 import type { CrossingEnv, CrossingOptions } from "./crossing-options.ts";
 import { CrossingRun } from "./crossing-run.ts";
@@ -95,15 +95,13 @@ async function openJournal(
   env: CrossingEnv,
   options: CrossingOptions,
 ): Promise<{ readonly journal: CrossingJournal; readonly resumed: boolean }> {
-  const { subject, direction, journalFile } = options;
+  const { subject, direction, journalFile, otherJournalFiles = [] } = options;
+  for (const file of otherJournalFiles) refuseUnfinished(await readJournal(env.host, file), file);
   const found = await readJournal(env.host, journalFile);
-  const open = found !== undefined && found.finishedAt === undefined;
-  if (open && (found.plugin !== subject.inTreeName || found.platform !== env.platform.name)) {
-    throw new JournalError(
-      `an unfinished crossing of ${found.plugin} on ${found.platform} is in ${journalFile}: finish it or roll it back first`,
-    );
+  if (found?.plugin !== subject.inTreeName || found.platform !== env.platform.name) {
+    refuseUnfinished(found, journalFile);
   }
-  if (open && found.direction === direction) {
+  if (found !== undefined && isUnfinished(found) && found.direction === direction) {
     const { run: _earlier, ...journal } = found;
     return { journal, resumed: true };
   }
@@ -117,4 +115,12 @@ async function openJournal(
     nodesDone: [],
   };
   return { journal, resumed: false };
+}
+
+/** @throws JournalError when the crossing of the journal is unfinished: its nodes may be between the two paths */
+function refuseUnfinished(journal: CrossingJournal | undefined, file: string): void {
+  if (journal === undefined || !isUnfinished(journal)) return;
+  throw new JournalError(
+    `an unfinished crossing of ${journal.plugin} on ${journal.platform} is in ${file}: finish it or roll it back first`,
+  );
 }

@@ -28,6 +28,8 @@ interface DiskUse {
 export class SimulatedDisks {
   /** The directory of device nodes, mounted at `/dev` on every host. */
   readonly devices = new SimulatedFileSystem("dev", "devtmpfs", 0);
+  /** What a file server holds, mounted on every host with a `sharesDir`: these see each other's files. */
+  readonly shares = new SimulatedFileSystem("shares", "nfs", 2 ** 40);
   readonly #loops = new Map<string, SimulatedLoop>();
   readonly #uses = new Set<DiskUse>();
   readonly #violations: string[] = [];

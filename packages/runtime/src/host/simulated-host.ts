@@ -36,6 +36,8 @@ export interface SimulatedHostOptions {
   readonly name?: string;
   /** Devices shared with other hosts; default its own. */
   readonly disks?: SimulatedDisks;
+  /** Where {@link SimulatedDisks.shares} is mounted, an absolute path; default nowhere. */
+  readonly sharesDir?: string;
   /** Capacity of the root file system in bytes; default 1 TiB. */
   readonly capacityBytes?: number;
   /** Programs that can be run, by path or name; any other is ENOENT. */
@@ -70,10 +72,7 @@ export class SimulatedHost implements Host {
     this.name = options.name ?? "host";
     this.disks = options.disks ?? new SimulatedDisks();
     this.#rootFileSystem = new SimulatedFileSystem(this.name, "ext4", options.capacityBytes ?? 2 ** 40);
-    for (const directory of ["dev", "tmp"]) {
-      const node = this.#rootFileSystem.newDirectory(0o755);
-      this.#rootFileSystem.setEntry(this.#rootFileSystem.root, directory, node);
-    }
+    for (const directory of ["/dev", "/tmp"]) this.#bootDirectory(directory);
     this.#rootFileSystem.commit();
     this.#mounts = this.#bootMounts();
   }
@@ -95,6 +94,8 @@ export class SimulatedHost implements Host {
     const lost = new Set(this.#mounts.list.filter((m) => !m.readOnly).map((m) => m.fileSystem));
     // The other hosts see their devices there; those of this host are removed below.
     lost.delete(this.disks.devices);
+    // The file server goes on.
+    lost.delete(this.disks.shares);
     for (const mount of this.#mounts.list) mount.release();
     this.disks.losePower(this.name);
     for (const fileSystem of lost) {
@@ -546,7 +547,38 @@ export class SimulatedHost implements Host {
       readOnly: false,
       release: () => {},
     });
+    const { sharesDir } = this.#options;
+    if (sharesDir !== undefined) {
+      const { shares } = this.disks;
+      mounts.add({
+        parent: root,
+        mountPoint: this.#bootDirectory(sharesDir),
+        fileSystem: shares,
+        root: shares.root,
+        source: "file-server:/",
+        target: sharesDir,
+        readOnly: false,
+        release: () => {},
+      });
+    }
     return mounts;
+  }
+
+  /** A directory of the root file system that is there whenever the machine starts. */
+  #bootDirectory(path: string): DirectoryNode {
+    const fileSystem = this.#rootFileSystem;
+    let at = fileSystem.root;
+    for (const name of path.split("/").filter((part) => part !== "")) {
+      const found = at.entries.get(name);
+      if (found?.kind === "directory") {
+        at = found;
+        continue;
+      }
+      const made = fileSystem.newDirectory(0o755);
+      fileSystem.setEntry(at, name, made);
+      at = made;
+    }
+    return at;
   }
 
   /** Lets the fault hook act; true when the machine lost power in it. */

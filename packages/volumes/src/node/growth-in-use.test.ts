@@ -1,6 +1,7 @@
 /** A volume grows while its pods use it. Source: docs/behaviour/node-agent.md 7.6. */
 import { NodeServiceCapability_RPC_Type as Capability } from "@longshore/csi";
-import { HostError } from "@longshore/runtime";
+import { KubeApiError } from "@longshore/kube";
+import { HostError, recordingLogger } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import { NodeWorld, type RunningAgent } from "./testing/node-world.ts";
 import { failOnce, type TestDriverOptions, testDriver } from "./testing/test-driver.ts";
@@ -10,8 +11,8 @@ const grows: TestDriverOptions = { rpcs: [Capability.EXPAND_VOLUME] };
 const mebibyte = 2 ** 20;
 
 /** A node with a pod that has the volume mounted, in-tree or by a driver. */
-async function mounted(driver?: TestDriverOptions) {
-  const world = await NodeWorld.create();
+async function mounted(driver?: TestDriverOptions, logger = recordingLogger()) {
+  const world = await NodeWorld.create({ logger });
   if (driver !== undefined) await world.serveDriver(testDriver(world.host, driver));
   const agent = world.start(driver === undefined ? {} : csiOn);
   await world.volume("vol-1");
@@ -75,6 +76,34 @@ describe("the look at the claim", () => {
     expect(expansions()).toEqual([]);
     await world.patchClaimStatus("vol-1", { allocatedResourceStatuses: { storage: "NodeResizePending" } });
     await untilGrown(world);
+    await agent.stop();
+  });
+});
+
+describe("a claim that is not the node's to read any more", () => {
+  it("is no failure, and is looked at later", async () => {
+    const log: string[] = [];
+    const logger = recordingLogger(({ level, message }) => void log.push(`${level} ${message}`));
+    const { world, agent } = await mounted(undefined, logger);
+    const get = world.kube.get.bind(world.kube);
+    const asked: string[] = [];
+    world.kube.get = async (resource, ref, options) => {
+      if (resource.plural !== "persistentvolumeclaims") return get(resource, ref, options);
+      asked.push(ref.name);
+      throw new KubeApiError({
+        kind: "Status",
+        apiVersion: "v1",
+        status: "Failure",
+        code: 403,
+        reason: "Forbidden",
+        message: "no relationship found",
+      });
+    };
+    log.length = 0;
+    await world.clock.advance(5 * 60_000);
+    expect(asked.length).toBeGreaterThanOrEqual(3);
+    expect(asked.length).toBeLessThanOrEqual(5);
+    expect(log).toEqual([]);
     await agent.stop();
   });
 });

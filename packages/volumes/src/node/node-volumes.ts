@@ -60,6 +60,8 @@ export interface NodeVolumesOptions {
   readonly nodeName: string;
   /** The kubelet root directory. */
   readonly rootDir: string;
+  /** Where the providers' names of devices are; default `/dev`. */
+  readonly deviceDir?: string;
   /** This node's gates; which migration they ask for may be held back (see `conditions`). */
   readonly gates: FeatureGates;
   /** The volume plugins of this node, not initialised. */
@@ -319,7 +321,7 @@ function volumesOf(node: Node | undefined): string {
 /** What the plugins see of this node. */
 function volumeHostOf(
   env: NodeVolumesEnv,
-  { nodeName, rootDir }: NodeVolumesOptions,
+  { nodeName, rootDir, deviceDir }: NodeVolumesOptions,
   agent: Pick<RunningNodeVolumes, "setKubeletError">,
   { sources, tokens }: { readonly sources: PodSources; readonly tokens: PodTokens },
 ): VolumeHost {
@@ -330,6 +332,7 @@ function volumeHostOf(
     kubelet: {
       nodeName,
       rootDir,
+      ...(deviceDir === undefined ? {} : { deviceDir }),
       host: env.host,
       sources,
       tokens,

@@ -2,10 +2,12 @@
 import {
   type Actions,
   involvedObject,
+  KubeApiError,
   type Next,
   observeAgain,
   type Pass,
   type PersistentVolumeClaim,
+  type Pod,
   parseQuantity,
   resources,
   type Stored,
@@ -61,7 +63,13 @@ async function attempted(
 async function lookAtSize(env: VolumeActionsEnv, { spec }: DesiredPod, { key, signal }: Pass): Promise<void> {
   const nowMs = env.clock.monotonicMs();
   const { name = "", namespace = "", uid } = spec.persistentVolume?.spec?.claimRef ?? {};
-  const claim = await env.kube.get(resources.persistentVolumeClaims, { name, namespace }, { signal });
+  const claim = await env.kube
+    .get(resources.persistentVolumeClaims, { name, namespace }, { signal })
+    .catch((error: unknown) => {
+      // Its pod has no object any more, although containers of it run: the claim is not this node's to read.
+      if (error instanceof KubeApiError && error.code === 403) return undefined;
+      throw error;
+    });
   // Another claim of that name is not what the pod has mounted.
   if (claim === undefined || (uid !== undefined && claim.metadata.uid !== uid)) {
     env.sizes.lookLater(key, nowMs);
@@ -117,7 +125,12 @@ async function growInUse(
   const giveUp = env.mounts.begin(key, mount.podUID);
   const spec = withCapacity(pod.spec, size);
   try {
-    const devicePath = await deviceOf(env, volume, { spec, reported: actual.devicePath, giveUp }, signal);
+    const devicePath = await deviceOf(
+      env,
+      volume,
+      { spec, pod: pod.pod, reported: actual.devicePath, giveUp },
+      signal,
+    );
     const where = { spec, devicePath, deviceMountPath: actual.device.path, path: mount.path } as const;
     const growth = await expandOnNode(env, volume.plugin, pod.pod, { ...where, phase: "published" }, signal);
     if (growth === "refused") env.sizes.refused(key);
@@ -143,14 +156,19 @@ function withCapacity(spec: VolumeSpec, storage: string): VolumeSpec {
 async function deviceOf(
   env: VolumeActionsEnv,
   { plugin, attachable }: DesiredVolume,
-  device: { readonly spec: VolumeSpec; readonly reported: string; readonly giveUp: AbortSignal },
+  device: {
+    readonly spec: VolumeSpec;
+    readonly pod: Pod;
+    readonly reported: string;
+    readonly giveUp: AbortSignal;
+  },
   signal: AbortSignal,
 ): Promise<string> {
-  const { spec, reported, giveUp } = device;
+  const { spec, pod, reported, giveUp } = device;
   if (!attachable || !isAttachable(plugin)) return reported;
   const attacher = plugin.newAttacher();
   return withDeadline(env.clock, deviceTimeoutMs, signal, (waitSignal) =>
-    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either)),
+    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either, pod)),
   );
 }
 
