@@ -2,7 +2,7 @@
  * Checks the rules of the house that no linter knows: the world outside is reached through the seams alone,
  * folders import each other in no circle, no package reaches into another's sources, the tests of a package need only what it
  * depends on, exported names are documented, members are called, no library speaks of flags, no package host, no machine path
- * and no refused word stands in a file, references lead somewhere.
+ * and no refused word stands in a file, references lead somewhere, docs/scenarios.md lists the scenarios.
  *
  *   tsx scripts/house-rules.ts      prints `path:line message` for each finding; exits 1 if there is one
  */
@@ -18,6 +18,7 @@ import { foreignSources, type KnownReach, knownReaches } from "./house-rules/for
 import { permissions } from "./house-rules/permissions.ts";
 import { type ExportsOf, privateImports } from "./house-rules/public-entries.ts";
 import { brokenLinks, brokenReferences, type Files } from "./house-rules/references.ts";
+import { staleScenarios } from "./house-rules/scenarios.ts";
 import { type Permission, reachesPastSeams } from "./house-rules/seams.ts";
 import { type Finding, parse, type Source } from "./house-rules/source.ts";
 import {
@@ -126,13 +127,14 @@ const repository: Files = {
 };
 // The rule of references and its tests name what they refuse.
 const namesReferences = (path: string) =>
-  /^scripts\/house-rules\/(references|house-rules\.test)\.ts$/.test(path);
+  /^scripts\/house-rules\/(references|house-rules\.test|scenarios\.test)\.ts$/.test(path);
 for (const path of files.filter(isText)) {
   const text = read(path);
   findings.push(...forbiddenTexts(path, text));
   if (path.endsWith(".md")) findings.push(...brokenLinks(path, text, repository));
   if (!namesReferences(path)) findings.push(...brokenReferences(path, text, repository));
 }
+findings.push(...staleScenarios(readers, repository));
 
 const lines = findings.map(({ path, line, message }) => `${path}:${line} ${message}`);
 lines.push(`house rules: ${files.length} files, ${sources.size} sources, ${findings.length} findings`);

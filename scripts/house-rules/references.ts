@@ -7,7 +7,7 @@
  *     docs/contract.md C1
  *     decision 0018                           a record of docs/decisions, by its number
  *
- * In a document's own directory, its name alone does. Within a document of `docs/behaviour`, `§5` is its own section.
+ * In a document's own directory, and in a test's file, its name alone does. Where `A7` has numbered items, `A7.3` is one of them. Within a document of `docs/behaviour`, `§5` is its own section.
  * A file of TypeScript goes by the end of its path, e.g. `controller/pass.ts`. Decisions and the change log may name what
  * is there no more.
  */
@@ -49,7 +49,7 @@ function whyBroken(path: string, text: string, target: string, files: Files): st
   return isThere ? undefined : `leads nowhere: ${there} has no such heading`;
 }
 
-const section = "(?:Part [A-Z]\\b|[A-Z]\\d+\\b|\\d+(?:\\.\\d+)*\\b)";
+const section = "(?:Part [A-Z]\\b|[A-Z]\\d+(?:\\.\\d+)*\\b|\\d+(?:\\.\\d+)*\\b)";
 const named = new RegExp(
   `(?<![\\w~])(?<file>(?:\\.{0,2}/)?(?:[\\w.-]+/)*[\\w-]+\\.md)\\b(?: (?<sections>${section}(?:(?:, | and |-|–)${section})*))?`,
   "g",
@@ -64,8 +64,11 @@ export function brokenReferences(path: string, text: string, files: Files): Find
     files.documents.filter((document) => !isRecord(document)).map((one) => basename(one)),
   );
   const records = files.documents.filter(isRecord).map((document) => basename(document).slice(0, 4));
-  const headings = (document: string): Set<string> =>
+  const headings = (document: string): ReadonlyMap<string, string> =>
     sectionsOf(document === path ? text : files.read(document));
+  const isTest = path.endsWith(".test.ts") || path === "docs/scenarios.md"; // The list has the tests' names.
+  const inDocuments = (name: string) =>
+    files.documents.filter((document) => !isRecord(document) && basename(document) === name);
   const isBehaviour = path.startsWith("docs/behaviour/");
   const isHistory = isRecord(path) || path === "CHANGELOG.md";
   const isSource = (name: string) => files.sources.some((one) => one === name || one.endsWith(`/${name}`));
@@ -74,7 +77,8 @@ export function brokenReferences(path: string, text: string, files: Files): Find
     for (const { groups } of line.matchAll(named)) {
       const { file = "", sections } = groups ?? {};
       if (!file.startsWith("docs/") && !known.has(basename(file))) continue; // Another project's.
-      const document = [join(file), join(dirname(path), file)].find((candidate) => files.exists(candidate));
+      const places = [join(file), join(dirname(path), file), ...(isTest ? inDocuments(file) : [])];
+      const document = places.find((candidate) => files.exists(candidate));
       if (document === undefined) {
         messages.push(
           `${file} is not a file of this repository; write its path, e.g. docs/behaviour/${basename(file)}`,
@@ -100,13 +104,20 @@ export function brokenReferences(path: string, text: string, files: Files): Find
   });
 }
 
-/** The numbers of a document's headings: `## A5. Which`, `### 9.2 vol_data`, `# Part C. Expand`. */
-function sectionsOf(text: string): Set<string> {
-  const numbers = withoutCode(text).flatMap((line) => {
-    const number = new RegExp(`^#+ (${section})[.:]? `).exec(line)?.[1];
-    return number === undefined ? [] : [number];
-  });
-  return new Set(numbers);
+/** The sections of a document by number, with their titles: `## A5. Which`, `### 9.2 vol_data`, `# Part C. Expand`; items as `A5.1`. */
+export function sectionsOf(text: string): Map<string, string> {
+  const sections = new Map<string, string>();
+  let under = "";
+  for (const line of withoutCode(text)) {
+    const heading = new RegExp(`^#+ (${section})[.:]? (.*)$`).exec(line);
+    if (heading !== null) under = heading[1] ?? "";
+    if (heading !== null) sections.set(under, heading[2] ?? "");
+    const item = /^(\d+)\. /.exec(line)?.[1];
+    const number = `${under}.${item}`;
+    if (item !== undefined && under !== "" && !sections.has(number))
+      sections.set(number, sections.get(under) ?? "");
+  }
+  return sections;
 }
 
 /** Anchors of a document's headings, as GitHub makes them. */

@@ -29,19 +29,19 @@ describe("found by their seeds", () => {
   // The controller manager takes the volume out of the node's status and dies before its detach leaves, or is
   // done. The crossing sees an empty node and flips it. The next controller manager asks the cloud what is
   // attached, gets no answer, and lets CSI attach the disk that the in-tree code still holds.
-  it.each([100269, 100380])("seed %i", async (seed) => {
+  it.each([100269, 100380])("seed %i (contract.md C1)", async (seed) => {
     expect((await simulateCrossing({ seed, cloud: "faultFree" })).violations).toEqual([]);
   });
 
   // The same story under a cloud that throttles, is slow and late: these broke C1, all of them.
-  it.each([29, 34, 36, 43, 47])("seed %i of a bad cloud day", async (seed) => {
+  it.each([29, 34, 36, 43, 47])("seed %i of a bad cloud day (contract.md C1)", async (seed) => {
     expect((await simulateCrossing({ seed })).violations).toEqual([]);
   });
 });
 
 describe("over to CSI", () => {
   it.each(["before its detach leaves", "while the cloud detaches"])(
-    "the controller manager crashes %s, and the next one has no record of what is attached",
+    "the controller manager crashes %s, and the next one has no record of what is attached (contract.md C1)",
     (when) =>
       Scene.play(async (scene) => {
         const flips: string[] = [];
@@ -70,7 +70,7 @@ describe("over to CSI", () => {
       }),
   );
 
-  it("a detach that was reported as failed takes effect later", () =>
+  it("a detach that was reported as failed takes effect later (contract.md C1)", () =>
     Scene.play(async (scene) => {
       const flips: string[] = [];
       scene.cloud(late);
@@ -86,7 +86,7 @@ describe("over to CSI", () => {
       await expectOnePath(scene, thereOnce);
     }));
 
-  it("the controller manager dies while the cloud attaches, and the pod goes", () =>
+  it("the controller manager dies while the cloud attaches, and the pod goes (contract.md C1)", () =>
     Scene.play(async (scene) => {
       await scene.cluster.platform.setControlPlaneGates(gatesOn, scene.signal);
       await scene.writerRuns();
@@ -114,7 +114,7 @@ describe("over to CSI", () => {
       await expectOnePath(scene, ["in-tree attach", "in-tree detach", ...thereOnce]);
     }));
 
-  it("a node is flipped by its gates alone while its volume is detached and the controller manager is dead", () =>
+  it("a node is flipped by its gates alone while its volume is detached and the controller manager is dead (contract.md C1)", () =>
     Scene.play(async (scene) => {
       await scene.cluster.platform.setControlPlaneGates(gatesOn, scene.signal);
       await scene.writerRuns();
@@ -138,7 +138,7 @@ describe("over to CSI", () => {
 });
 
 describe("back to the in-tree code", () => {
-  it.each(["csi-controller", manager])("%s dies while the driver detaches", (victim) =>
+  it.each(["csi-controller", manager])("%s dies while the driver detaches (contract.md C1)", (victim) =>
     Scene.play(async (scene) => {
       await overToCsi(scene);
       scene.cloud(slow);
@@ -160,7 +160,7 @@ describe("back to the in-tree code", () => {
     }),
   );
 
-  it("a ControllerUnpublish that was reported as failed takes effect later", () =>
+  it("a ControllerUnpublish that was reported as failed takes effect later (contract.md C1)", () =>
     Scene.play(async (scene) => {
       await overToCsi(scene);
       scene.cloud(late);
@@ -177,7 +177,7 @@ describe("back to the in-tree code", () => {
       await expectOnePath(scene, thereAndBack);
     }));
 
-  it("a node is flipped by its gates alone while the driver is dead in the midst of a detach", () =>
+  it("a node is flipped by its gates alone while the driver is dead in the midst of a detach (contract.md C1)", () =>
     Scene.play(async (scene) => {
       await overToCsi(scene);
       scene.deathAt("csi-controller", "detachDisk");

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { simulateCrossing } from "./simulate-crossing.ts";
 
 describe("a simulated crossing", () => {
-  it("keeps the contract when nothing fails, and takes its time on the virtual clock only", async () => {
+  it("keeps the contract when nothing fails, and takes its time on the virtual clock only (contract.md C1, C8)", async () => {
     const result = await simulateCrossing({
       seed: 1,
       crashes: false,
@@ -20,7 +20,9 @@ describe("a simulated crossing", () => {
   });
 
   // A sample; crossing-seeds-*.exhaustive.test.ts have many more.
-  it("keeps the contract over some seeds of crashes and lost replies", { timeout: 120_000 }, async () => {
+  it("keeps the contract over some seeds of crashes and lost replies (contract.md C1, C2, C3)", {
+    timeout: 120_000,
+  }, async () => {
     for (let seed = 1; seed <= 10; seed++) {
       const result = await simulateCrossing({ seed });
       expect(result.violations, `replay with: longshore sim --seed ${seed}`).toEqual([]);

@@ -17,7 +17,7 @@ const podRef = { namespace: "default", name: "writer-0" };
 it.each([
   ["in-tree", classNameOf(clusterPlugin("aws-ebs"))],
   ["of a driver", "csi"],
-])("a claim of a running pod grows, %s, without a restart of the pod", async (_, storageClassName) => {
+])("a running pod's claim grows in place, %s (node-agent.md 7.6)", async (_, storageClassName) => {
   const clock = new VirtualClock();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
   const log: AccessLog = { asked: new Set(), refused: [] };

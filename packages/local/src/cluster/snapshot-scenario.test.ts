@@ -14,7 +14,7 @@ const { volumeSnapshots, volumeGroupSnapshots, volumeSnapshotContents } = snapsh
 const signal = new AbortController().signal;
 const namespace = "default";
 
-it("a claim is restored from a snapshot, and a group of them comes and goes", async () => {
+it("a claim is restored from a snapshot, and a group of them comes and goes (sidecars.md 5)", async () => {
   const snapshotDefinitions = await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
   const clock = new VirtualClock();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };

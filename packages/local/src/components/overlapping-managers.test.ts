@@ -82,7 +82,7 @@ class Freezer {
   }
 }
 
-it("detaches nothing once another leads", async () => {
+it("detaches nothing once another leads (controllers.md Part E)", async () => {
   const clock = new VirtualClock();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
   const freezer = new Freezer();

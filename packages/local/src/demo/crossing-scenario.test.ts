@@ -8,7 +8,7 @@ import { observedInProcessCluster } from "../testing/observed-in-process-cluster
 import { type DemoCluster, runDemo } from "./demo.ts";
 import { isProof } from "./demo-report.ts";
 
-it("carries a cluster of three nodes to CSI and back on the virtual clock", async () => {
+it("carries a cluster of three nodes to CSI and back on the virtual clock (migration-controllers.md C1, C2; contract.md C1)", async () => {
   const clock = new VirtualClock();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
   const config = clusterConfig(3, "unprivileged");

@@ -8,7 +8,7 @@ const namespace = "default";
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
 describe("volumes of pods on the local cluster", () => {
-  it("a pod gets an emptyDir, a ConfigMap and a Secret, and all of it goes with the pod", () =>
+  it("a pod gets an emptyDir, a ConfigMap and a Secret, and all of it goes with the pod (pod-volumes.md 2.1, 3.1)", () =>
     onPodVolumesCluster(async ({ cluster, host, createPod, runs, deletePod }) => {
       const { kube } = cluster;
       const metadata = { name: "settings", namespace };
@@ -39,7 +39,7 @@ describe("sub-paths (docs/behaviour/pod-volumes.md 9)", () => {
   const scratch = { name: "scratch", emptyDir: {} };
   const mount = (subPath: string, mountPath = "/part") => ({ name: "scratch", mountPath, subPath });
 
-  it("a container sees a part, which is made where it is missing, and both go with the pod (9.1, 9.4)", () =>
+  it("a container sees a part, which is made where it is missing, and both go with the pod (pod-volumes.md 9.1, 9.4)", () =>
     onPodVolumesCluster(async ({ host, createPod, runs, deletePod }) => {
       const whole = { name: "scratch", mountPath: "/whole" };
       await createPod("p", { volumes: [scratch], mounts: [mount("logs/today"), whole] });
@@ -55,7 +55,7 @@ describe("sub-paths (docs/behaviour/pod-volumes.md 9)", () => {
       );
     }));
 
-  it("a part may be a file, and be named by a variable (9.1, 9.2)", () =>
+  it("a part may be a file, and be named by a variable (pod-volumes.md 9.1, 9.2)", () =>
     onPodVolumesCluster(async ({ cluster, host, createPod, runs }) => {
       const metadata = { name: "settings", namespace };
       await cluster.kube.create(resources.configMaps, { metadata, data: { p: "of p" } }, { signal });
@@ -69,7 +69,7 @@ describe("sub-paths (docs/behaviour/pod-volumes.md 9)", () => {
       expect(await host.readFile(at("/etc/app.yaml"))).toBe("of p");
     }));
 
-  it("a link that leads out of the volume keeps the container from starting, and one sentence says why (9.3)", () =>
+  it("a link that leads out of the volume keeps the container from starting, and one sentence says why (pod-volumes.md 9.3)", () =>
     onPodVolumesCluster(async (world) => {
       const { host, createPod, runs, warnings, until } = world;
       await host.makeDirectory("/srv");
@@ -87,7 +87,7 @@ describe("sub-paths (docs/behaviour/pod-volumes.md 9)", () => {
       expect((await host.stat("/srv/out/new"))?.kind).toBe("directory");
     }));
 
-  it("parts that an earlier agent has bound go with the pod (9.4)", () =>
+  it("parts that an earlier agent has bound go with the pod (pod-volumes.md 9.4)", () =>
     onPodVolumesCluster(async ({ cluster, host, createPod, runs, deletePod }) => {
       await host.makeDirectory("/srv");
       const volumes = [scratch, { name: "h", hostPath: { path: "/srv" } }];
@@ -102,7 +102,7 @@ describe("sub-paths (docs/behaviour/pod-volumes.md 9)", () => {
       expect(await host.readDirectory("/srv")).toEqual(["b"]);
     }));
 
-  it("a disk whose part a container has had is unmounted and detached (9.4)", () =>
+  it("a disk whose part a container has had is unmounted and detached (pod-volumes.md 9.4)", () =>
     onPodVolumesCluster(async ({ cluster, host, createPod, runs, deletePod, until }) => {
       const { kube } = cluster;
       const classes = await kube.list(resources.storageClasses, { signal });
@@ -133,7 +133,7 @@ describe("sub-paths (docs/behaviour/pod-volumes.md 9)", () => {
 });
 
 describe("updates", () => {
-  it("a pod gets a token of its account by the rights of its node alone, and a newer one in time", () =>
+  it("a pod gets a token of its account by the rights of its node alone, and a newer one in time (pod-volumes.md 6.1, 6.3)", () =>
     onPodVolumesCluster(async ({ clock, cluster, host, createPod, runs }) => {
       const account = { metadata: { name: "app", namespace } };
       await cluster.kube.create(resources.serviceAccounts, account, { signal });
@@ -149,7 +149,7 @@ describe("updates", () => {
       expect(await host.readFile(`${at("/access")}/token`)).not.toBe(first);
     }));
 
-  it("a running pod sees a changed ConfigMap within a second, by the rights of its node alone", () =>
+  it("a running pod sees a changed ConfigMap within a second, by the rights of its node alone (pod-volumes.md 5.2)", () =>
     onPodVolumesCluster(async ({ clock, cluster, host, createPod, runs }) => {
       const { kube } = cluster;
       const metadata = { name: "settings", namespace };

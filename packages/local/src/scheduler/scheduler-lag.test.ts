@@ -66,7 +66,7 @@ function start(lagMs: number) {
   return { clock: env.clock, kube };
 }
 
-test("two pods never take the same last slot", async () => {
+test("two pods never take the same last slot (controllers.md B7)", async () => {
   const { clock, kube } = start(3000);
   await createNode(kube, 1);
   await createPod(kube, "a", "v1");
@@ -78,7 +78,7 @@ test("two pods never take the same last slot", async () => {
   expect(await placesOf(kube)).toEqual({ b: "n1" });
 });
 
-test("a pod is scheduled as soon as its claim is there", async () => {
+test("a pod is scheduled as soon as its claim is there (controllers.md B7)", async () => {
   const { clock, kube } = start(0);
   await createNode(kube, 1);
   await createPod(kube, "a");

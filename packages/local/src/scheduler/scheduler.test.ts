@@ -21,7 +21,7 @@ const aPod = (uid: string) =>
 
 type Handlers = { updated?: (before: unknown, after: unknown) => void };
 
-it("schedules the next pod of a name although it was never seen that the last one was bound", async () => {
+it("schedules the next pod of a name although it was never seen that the last one was bound (controllers.md B7)", async () => {
   const clock = new VirtualClock();
   let pod = aPod("first");
   const podHandlers: Handlers[] = [];

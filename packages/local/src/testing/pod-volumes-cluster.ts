@@ -1,9 +1,13 @@
 /** A cluster in this process under the virtual clock, on which pods run whose programs wait, and whose files are looked at. */
 import { type Pod, resources, type Stored } from "@longshore/kube";
 import { noMeter, SeededRandom, type SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
-import { createInProcessCluster, type InProcessCluster } from "../cluster/in-process-cluster.ts";
+import {
+  createInProcessCluster,
+  type InProcessCluster,
+  type InProcessClusterOptions,
+} from "../cluster/in-process-cluster.ts";
 import type { ContainerConfig } from "../containers/pod-runtime.ts";
-import { clusterConfig } from "../layout/cluster-config.ts";
+import { type ClusterConfig, clusterConfig } from "../layout/cluster-config.ts";
 
 const signal = new AbortController().signal;
 const namespace = "default";
@@ -36,16 +40,27 @@ export interface PodVolumes {
   readonly metadata?: Pod["metadata"];
 }
 
-/** Runs the test on a cluster of one node; virtual time runs meanwhile. */
-export async function onPodVolumesCluster(test: (world: PodVolumesCluster) => Promise<void>): Promise<void> {
+/** What the cluster is to be like. */
+export interface PodVolumesClusterOptions extends Pick<Partial<ClusterConfig>, "plugins"> {
+  /** One, unless it is said. */
+  readonly nodes?: number;
+  readonly isolate?: InProcessClusterOptions["isolate"];
+}
+
+/** Runs the test on a cluster; virtual time runs meanwhile. */
+export async function onPodVolumesCluster(
+  test: (world: PodVolumesCluster) => Promise<void>,
+  { nodes = 1, isolate, ...options }: PodVolumesClusterOptions = {},
+): Promise<void> {
   const clock = new VirtualClock();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
   await clock.run(
     (async () => {
-      const config = clusterConfig(1, "unprivileged");
+      const config = clusterConfig(nodes, "unprivileged", options);
       const started = new Map<string, ContainerConfig>();
       const cluster = await createInProcessCluster(env, {
         config,
+        ...(isolate === undefined ? {} : { isolate }),
         programs: () => ({
           wait: async ({ sandbox, signal: ended }) => {
             started.set(sandbox.podName, sandbox);

@@ -54,7 +54,7 @@ describe("attach and detach of a Flexvolume", () => {
       ),
     );
 
-  it("attaches by the driver, reports its device, and detaches when no pod wants the volume", async () => {
+  it("attaches by the driver, reports its device, and detaches when no pod wants the volume (flexvolume.md 4.3; controllers.md A7)", async () => {
     await world.install("v.io~d", attaching());
     start();
     await flexPod("p");
@@ -72,7 +72,7 @@ describe("attach and detach of a Flexvolume", () => {
     ]);
   });
 
-  it("attaches once a driver is installed that was missing when the pod came", async () => {
+  it("attaches once a driver is installed that was missing when the pod came (flexvolume.md 8)", async () => {
     start();
     await flexPod("p");
     await plane.pass(10_000);
@@ -82,7 +82,7 @@ describe("attach and detach of a Flexvolume", () => {
     expect(await plane.volumesAttached("n1")).toEqual([uniqueName]);
   });
 
-  it("detaches nothing while the driver is missing, nor after it is back under a pod", async () => {
+  it("detaches nothing while the driver is missing, nor after it is back under a pod (flexvolume.md 8)", async () => {
     await world.install("v.io~d", attaching());
     start();
     await flexPod("p");
@@ -100,7 +100,7 @@ describe("attach and detach of a Flexvolume", () => {
     expect(commands()).not.toContain("detach");
   });
 
-  it("attaches nothing for a driver that does not", async () => {
+  it("attaches nothing for a driver that does not (flexvolume.md 4.4)", async () => {
     await world.install("v.io~d", onlyInit({ attach: false }));
     start();
     await flexPod("p");
@@ -109,7 +109,7 @@ describe("attach and detach of a Flexvolume", () => {
     expect(commands()).toEqual(["init"]);
   });
 
-  it("attaches again what the driver says is no longer attached", async () => {
+  it("attaches again what the driver says is no longer attached (controllers.md A7; flexvolume.md 4.3)", async () => {
     const driver = attaching();
     let isLost = false;
     await world.install("v.io~d", (command, args, signal) => {
@@ -175,7 +175,7 @@ describe("expansion of a Flexvolume", () => {
     };
   }
 
-  it("calls the driver where the controller has it", async () => {
+  it("calls the driver where the controller has it (flexvolume.md 8; controllers.md Part C)", async () => {
     await world.install("v.io~d", (command) =>
       command === "expandvolume" ? { status: "Success", volumeNewSize: 2 ** 34 } : { status: "Success" },
     );
@@ -184,7 +184,7 @@ describe("expansion of a Flexvolume", () => {
     expect(world.calls.find((call) => call.includes("expandvolume"))).toMatch(/ 8589934592 1073741824$/);
   });
 
-  it("is left to the node where the controller has no driver", async () => {
+  it("is left to the node where the controller has no driver (flexvolume.md 8; controllers.md Part C)", async () => {
     const { capacity, claim } = await grown();
     expect(capacity).toBe("8Gi");
     expect(claim?.status?.conditions?.map(({ type }) => type)).toEqual(["FileSystemResizePending"]);

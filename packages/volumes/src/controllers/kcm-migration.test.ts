@@ -42,7 +42,7 @@ describe.each(cases)("kube-controller-manager 1.20.2, $plugin, gates $name", ({ 
   const recording = recordingOf[plugin];
   const level = recording.levels[name] as Level;
 
-  it("attaches, reports and detaches as recorded", async () => {
+  it("attaches, reports and detaches as recorded (controllers.md A5, A7, A8)", async () => {
     const scene = await started(plugin, level, compat);
     const { plane } = scene;
     for (const [pod, recorded] of Object.entries(level.attach)) {
@@ -66,7 +66,7 @@ describe.each(cases)("kube-controller-manager 1.20.2, $plugin, gates $name", ({ 
     expect(await reports(scene)).toEqual(mapValues(level.volumesAttached, (node) => node.afterPodsDeleted));
   });
 
-  it("says why it skips a volume as recorded", async () => {
+  it("says why it skips a volume as recorded (controllers.md A5)", async () => {
     const { plane } = await started(plugin, level, compat);
     const skipped = plane.logged
       .map(({ message }) => message)
@@ -76,7 +76,7 @@ describe.each(cases)("kube-controller-manager 1.20.2, $plugin, gates $name", ({ 
     );
   });
 
-  it("keeps annotations, phases, finalizers and events of claims and volumes as recorded", async () => {
+  it("keeps annotations, phases, finalizers and events of claims and volumes as recorded (controllers.md B2, B5)", async () => {
     const scene = await started(plugin, level, compat);
     await changeClaims(scene);
     for (const [claim, recorded] of Object.entries(level.claims)) {
@@ -86,7 +86,7 @@ describe.each(cases)("kube-controller-manager 1.20.2, $plugin, gates $name", ({ 
 
   const { restart } = level;
   if (restart === undefined) return;
-  it(`changes annotations as recorded when it restarts with the gates ${restart.to}`, async () => {
+  it(`changes annotations as recorded when it restarts with the gates ${restart.to} (controllers.md B2)`, async () => {
     // The recording changes no resizer annotation, which 1.20 does for a claim that still waits to grow:
     // so the claims were at rest when it was made.
     const scene = await started(plugin, level, compat);
@@ -109,18 +109,21 @@ describe.each(cases)("kube-controller-manager 1.20.2, $plugin, gates $name", ({ 
 });
 
 describe("the design's behaviour (docs/decisions/0003)", () => {
-  it.each(levels)("gates %s: differs from the recording only where the decision says so", async (name) => {
-    const level = awsEbs.levels[name] as Level;
-    const scene = await started("aws-ebs", level, undefined);
-    const different: Record<string, string> = {};
-    for (const [pod, recorded] of Object.entries(level.attach)) {
-      const { backend } = await observePod(scene, pod);
-      if (backend !== recorded.backend) different[pod] = `${recorded.backend} → ${backend}`;
-    }
-    expect(different).toEqual(expectedDifferences[name]);
-  });
+  it.each(levels)(
+    "gates %s: differs from the recording only where the decision says so (controllers.md A5)",
+    async (name) => {
+      const level = awsEbs.levels[name] as Level;
+      const scene = await started("aws-ebs", level, undefined);
+      const different: Record<string, string> = {};
+      for (const [pod, recorded] of Object.entries(level.attach)) {
+        const { backend } = await observePod(scene, pod);
+        if (backend !== recorded.backend) different[pod] = `${recorded.backend} → ${backend}`;
+      }
+      expect(different).toEqual(expectedDifferences[name]);
+    },
+  );
 
-  it("emits an event for the pod in each of the error rows", async () => {
+  it("emits an event for the pod in each of the error rows (controllers.md A5)", async () => {
     const base = await started("aws-ebs", awsEbs.levels.base as Level, undefined);
     expect(await podEvents(base.plane, "pv-this-plugin")).toEqual([
       expect.stringContaining("but its migration to ebs.csi.aws.com is not enabled in the controller"),

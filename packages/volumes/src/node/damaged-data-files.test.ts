@@ -11,7 +11,7 @@ const plugin = "kubernetes.io/aws-ebs";
 const staging = (id: string) => `plugins/kubernetes.io/csi/pv/pv-${id}`;
 
 describe("vol_data.json that cannot be read", () => {
-  it("of a staged volume keeps it in use until it is unstaged by its PersistentVolume's name", async () => {
+  it("of a staged volume keeps it in use until it is unstaged by its PersistentVolume's name (node-agent.md 9; csi-plugin.md 8.3)", async () => {
     const { world, agent } = await nodeWithMount();
     let dead = false;
     world.driver.before = (rpc) => {
@@ -35,7 +35,7 @@ describe("vol_data.json that cannot be read", () => {
     await second.stop();
   });
 
-  it("of a running pod's volume never gets it unpublished, however slow it is mounted again", async () => {
+  it("of a running pod's volume never gets it unpublished, however slow it is mounted again (node-agent.md 9; csi-plugin.md 9.7)", async () => {
     const { world, agent, pod } = await nodeWithMount();
     const { uid } = pod.metadata;
     world.running.add(uid);
@@ -60,7 +60,7 @@ describe("vol_data.json that cannot be read", () => {
   });
 
   it.each(["readable", "damaged"] as const)(
-    "of a staged volume never gets it unstaged under the containers of a pod without object, whose own file is %s",
+    "of a staged volume never gets it unstaged under the containers of a pod without object, whose own file is %s (node-agent.md 9; csi-plugin.md 8.3)",
     async (kind) => {
       const world = await NodeWorld.create();
       await world.serveDriver();
@@ -98,7 +98,7 @@ describe("vol_data.json that cannot be read", () => {
     },
   );
 
-  it("and was removed already is no reason to keep the directory of a pod that has gone", async () => {
+  it("and was removed already is no reason to keep the directory of a pod that has gone (node-agent.md 9; csi-plugin.md 8.3)", async () => {
     const { world, agent, pod } = await nodeWithMount();
     const { uid } = pod.metadata;
     await agent.stop();
@@ -112,27 +112,32 @@ describe("vol_data.json that cannot be read", () => {
     await second.stop();
   });
 
-  it.each(["pod", "staging"] as const)("in a %s directory holds the way back to in-tree", async (where) => {
-    const { world, agent, pod } = await nodeWithMount();
-    await agent.stop();
-    const directory =
-      where === "staging" ? staging("vol-1") : `pods/${pod.metadata.uid}/volumes/kubernetes.io~csi/pv-vol-1`;
-    const other =
-      where === "pod" ? staging("vol-1") : `pods/${pod.metadata.uid}/volumes/kubernetes.io~csi/pv-vol-1`;
-    // Nothing but that file is left of the volume.
-    await world.deletePod("p");
-    const mount = where === "pod" ? `${other}/globalmount` : `${other}/mount`;
-    await world.host.unmount(`${rootDir}/${mount}`);
-    await world.host.removeDirectory(`${rootDir}/${mount}`);
-    await world.host.removeFile(`${rootDir}/${other}/vol_data.json`);
-    await world.host.removeDirectory(`${rootDir}/${other}`);
-    await world.detachCsi("vol-1");
-    await world.host.writeFileAtomic(`${rootDir}/${directory}/vol_data.json`, "{");
-    world.running.add(pod.metadata.uid);
-    const second = world.start(csiOff);
-    await world.until("ready", () => isReady(world, second));
-    await world.clock.advance(10_000);
-    expect(await world.migratedPlugins()).toBe(plugin);
-    await second.stop();
-  });
+  it.each(["pod", "staging"] as const)(
+    "in a %s directory holds the way back to in-tree (node-agent.md 2.4)",
+    async (where) => {
+      const { world, agent, pod } = await nodeWithMount();
+      await agent.stop();
+      const directory =
+        where === "staging"
+          ? staging("vol-1")
+          : `pods/${pod.metadata.uid}/volumes/kubernetes.io~csi/pv-vol-1`;
+      const other =
+        where === "pod" ? staging("vol-1") : `pods/${pod.metadata.uid}/volumes/kubernetes.io~csi/pv-vol-1`;
+      // Nothing but that file is left of the volume.
+      await world.deletePod("p");
+      const mount = where === "pod" ? `${other}/globalmount` : `${other}/mount`;
+      await world.host.unmount(`${rootDir}/${mount}`);
+      await world.host.removeDirectory(`${rootDir}/${mount}`);
+      await world.host.removeFile(`${rootDir}/${other}/vol_data.json`);
+      await world.host.removeDirectory(`${rootDir}/${other}`);
+      await world.detachCsi("vol-1");
+      await world.host.writeFileAtomic(`${rootDir}/${directory}/vol_data.json`, "{");
+      world.running.add(pod.metadata.uid);
+      const second = world.start(csiOff);
+      await world.until("ready", () => isReady(world, second));
+      await world.clock.advance(10_000);
+      expect(await world.migratedPlugins()).toBe(plugin);
+      await second.stop();
+    },
+  );
 });

@@ -38,7 +38,7 @@ async function flexNode() {
 }
 
 describe("a Flexvolume whose driver attaches (docs/behaviour/flexvolume.md 4)", () => {
-  it("waits for its device, is mounted once and bound for the pod, and goes in reverse", async () => {
+  it("waits for its device, is mounted once and bound for the pod, and goes in reverse (flexvolume.md 4.3; node-agent.md 7.3)", async () => {
     const { world, install, commands, inUse } = await flexNode();
     await install("v.io~d", onlyInit());
     await world.volume("vol-1", { flexVolume: { driver: "v.io/d" } });
@@ -64,7 +64,7 @@ describe("a Flexvolume whose driver attaches (docs/behaviour/flexvolume.md 4)", 
     await agent.stop();
   });
 
-  it("is found again after a crash of the agent, and unmounted when its pod has gone", async () => {
+  it("is found again after a crash of the agent, and unmounted when its pod has gone (flexvolume.md 8; node-agent.md 9)", async () => {
     const { world, install, inUse } = await flexNode();
     await install("v.io~d", onlyInit());
     await world.volume("vol-1", { flexVolume: { driver: "v.io/d" } });
@@ -80,7 +80,7 @@ describe("a Flexvolume whose driver attaches (docs/behaviour/flexvolume.md 4)", 
     await second.stop();
   });
 
-  it("stays in use while its driver is missing after a restart, and goes when that is back", async () => {
+  it("stays in use while its driver is missing after a restart, and goes when that is back (flexvolume.md 8)", async () => {
     const { world, install, inUse } = await flexNode();
     await install("v.io~d", onlyInit());
     await world.volume("vol-1", { flexVolume: { driver: "v.io/d" } });
@@ -103,7 +103,7 @@ describe("a Flexvolume whose driver attaches (docs/behaviour/flexvolume.md 4)", 
 });
 
 describe("a Flexvolume whose driver does not attach", () => {
-  it("is mounted for an inline volume as soon as its driver is installed", async () => {
+  it("is mounted for an inline volume as soon as its driver is installed (flexvolume.md 8)", async () => {
     const { world, install, exists, inlinePod, inUse } = await flexNode();
     const agent = world.start();
     const pod = await inlinePod("p");
@@ -120,7 +120,7 @@ describe("a Flexvolume whose driver does not attach", () => {
     await agent.stop();
   });
 
-  it("is the pod's own: two pods with a volume of one name do not share it", async () => {
+  it("is the pod's own: two pods with a volume of one name do not share it (node-agent.md 4.3)", async () => {
     const { world, install, inlinePod, exists } = await flexNode();
     await install("v.io~dir", directories(world));
     const agent = world.start();
@@ -132,7 +132,7 @@ describe("a Flexvolume whose driver does not attach", () => {
     await agent.stop();
   });
 
-  it("is found again under the pod's name after a crash, kept for the pod that runs, unmounted for the one that has gone", async () => {
+  it("is found again under the pod's name after a crash, kept for the pod that runs, unmounted for the one that has gone (flexvolume.md 8; node-agent.md 9)", async () => {
     const { world, install, inlinePod, exists, commands } = await flexNode();
     await install("v.io~dir", directories(world));
     const first = world.start();
@@ -152,7 +152,7 @@ describe("a Flexvolume whose driver does not attach", () => {
 });
 
 describe("the agent", () => {
-  it("stops while a driver hangs at its start", async () => {
+  it("stops while a driver hangs at its start (flexvolume.md 8)", async () => {
     const { world, install } = await flexNode();
     await install(
       "v.io~d",

@@ -77,7 +77,7 @@ it.each<[string, TestDriverOptions | undefined]>([
   ["in-tree", undefined],
   ["of a driver", { rpcs: [Capability.EXPAND_VOLUME, Capability.GET_VOLUME_STATS] }],
 ])(
-  "a volume %s grows whatever happens at each call",
+  "a volume %s grows whatever happens at each call (node-agent.md 7.6; contract.md C8)",
   async (_, driver) => {
     const calls = await growth(driver, undefined);
     expect(calls.length).toBeGreaterThan(5);

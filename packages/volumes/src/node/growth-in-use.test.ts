@@ -33,7 +33,7 @@ describe.each<[string, TestDriverOptions | undefined]>([
   ["in-tree", undefined],
   ["of a driver", grows],
 ])("a mounted volume, %s,", (_, driver) => {
-  it("grows with its pod running, and the claim says so", async () => {
+  it("grows with its pod running, and the claim says so (node-agent.md 7.6)", async () => {
     const { world, agent, bytes } = await mounted(driver);
     expect(await bytes()).toBe(mebibyte);
     const before = await world.mounts();
@@ -52,7 +52,7 @@ describe.each<[string, TestDriverOptions | undefined]>([
 });
 
 describe("the look at the claim", () => {
-  it("is one GET in a minute for each mounted volume, and none for one that is not", async () => {
+  it("is one GET in a minute for each mounted volume, and none for one that is not (node-agent.md 7.6)", async () => {
     const { world, agent, pod } = await mounted();
     world.requests.length = 0;
     await world.clock.advance(10 * 60_000);
@@ -68,7 +68,7 @@ describe("the look at the claim", () => {
     await agent.stop();
   });
 
-  it("grows nothing while the claim does not wait for the node", async () => {
+  it("grows nothing while the claim does not wait for the node (node-agent.md 7.6)", async () => {
     const { world, agent, expansions } = await mounted(grows);
     await world.growVolume("vol-1");
     await world.patchClaimStatus("vol-1", { conditions: [{ type: "Resizing", status: "True" }] });
@@ -109,7 +109,7 @@ describe("a claim that is not the node's to read any more", () => {
 });
 
 describe("a growth that fails", () => {
-  it("is repeated with growing delays, with an event, and the pod keeps its mount", async () => {
+  it("is repeated with growing delays, with an event, and the pod keeps its mount (node-agent.md 7.6)", async () => {
     const { world, agent, bytes, expansions } = await mounted(grows);
     const before = await world.mounts();
     let isBroken = true;
@@ -131,7 +131,7 @@ describe("a growth that fails", () => {
     await agent.stop();
   });
 
-  it("because the volume is in use is not repeated before the next mount", async () => {
+  it("because the volume is in use is not repeated before the next mount (node-agent.md 7.6)", async () => {
     const { world, agent, pod, expansions } = await mounted(grows);
     failOnce(world.driver, "NodeExpandVolume", "FAILED_PRECONDITION");
     await world.growVolume("vol-1");
@@ -146,7 +146,7 @@ describe("a growth that fails", () => {
     await agent.stop();
   });
 
-  it("does not hold up the unmount of its pod", async () => {
+  it("does not hold up the unmount of its pod (node-agent.md 7.6)", async () => {
     const { world, agent, pod } = await mounted();
     await world.growVolume("vol-1");
     // The device has vanished: the growth waits for it.
@@ -161,25 +161,28 @@ describe("a growth that fails", () => {
 });
 
 describe("after a crash", () => {
-  it.each(["before", "after"] as const)("%s the growth itself the next agent finishes it", async (when) => {
-    const { world, agent, pod, bytes } = await mounted(grows);
-    world.running.add(pod.metadata.uid);
-    world.driver[when] = (rpc) => {
-      if (rpc === "NodeExpandVolume") agent.crash();
-    };
-    await world.growVolume("vol-1");
-    await world.clock.advance(120_000);
-    expect((await world.claimStatus("vol-1"))?.capacity?.storage).toBe("1Mi");
-    world.driver[when] = () => {};
-    const second: RunningAgent = world.start(csiOn);
-    await untilGrown(world);
-    expect(await bytes()).toBe(2 * mebibyte);
-    await second.stop();
-  });
+  it.each(["before", "after"] as const)(
+    "%s the growth itself the next agent finishes it (node-agent.md 7.6)",
+    async (when) => {
+      const { world, agent, pod, bytes } = await mounted(grows);
+      world.running.add(pod.metadata.uid);
+      world.driver[when] = (rpc) => {
+        if (rpc === "NodeExpandVolume") agent.crash();
+      };
+      await world.growVolume("vol-1");
+      await world.clock.advance(120_000);
+      expect((await world.claimStatus("vol-1"))?.capacity?.storage).toBe("1Mi");
+      world.driver[when] = () => {};
+      const second: RunningAgent = world.start(csiOn);
+      await untilGrown(world);
+      expect(await bytes()).toBe(2 * mebibyte);
+      await second.stop();
+    },
+  );
 });
 
 describe("on a machine that grows ext4 only unmounted", () => {
-  it("an in-tree volume keeps its size with an event, and grows when it is mounted next", async () => {
+  it("an in-tree volume keeps its size with an event, and grows when it is mounted next (node-agent.md 7.6)", async () => {
     const { world, agent, pod } = await mounted();
     world.host.growFileSystem = async (device) => {
       throw new HostError("growFileSystem", device, "EPERM");
@@ -199,7 +202,7 @@ describe("on a machine that grows ext4 only unmounted", () => {
   });
 });
 
-it("a volume that its pods only read does not grow", async () => {
+it("a volume that its pods only read does not grow (node-agent.md 7.6)", async () => {
   const world = await NodeWorld.create();
   await world.serveDriver(testDriver(world.host, grows));
   const agent = world.start(csiOn);

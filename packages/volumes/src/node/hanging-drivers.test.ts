@@ -23,7 +23,7 @@ async function aNode(ids: readonly string[], hanging: (rpc: string, id: string) 
 }
 
 it.each(["NodeStageVolume", "NodePublishVolume"])(
-  "a %s that hangs is an event after two minutes, and the pod can go",
+  "a %s that hangs is an event after two minutes, and the pod can go (node-agent.md 7.1; contract.md C8)",
   async (hanging) => {
     const { world, agent, uids } = await aNode(
       ["vol-1", "vol-2"],
@@ -40,7 +40,7 @@ it.each(["NodeStageVolume", "NodePublishVolume"])(
   },
 );
 
-it("a NodeExpandVolume that hangs is an event, holds up no other volume, and takes no mount", async () => {
+it("a NodeExpandVolume that hangs is an event, holds up no other volume, and takes no mount (node-agent.md 7.6; contract.md C8)", async () => {
   const { world, agent, uids } = await aNode(
     ["vol-1", "vol-2"],
     (rpc, id) => rpc === "NodeExpandVolume" && id === "vol-1",

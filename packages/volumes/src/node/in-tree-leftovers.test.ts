@@ -7,37 +7,40 @@ import { NodeWorld, nodeName, rootDir } from "./testing/node-world.ts";
 
 const disks = inTreeDisks.filter(({ provider }) => provider !== "aws-ebs");
 
-it.each(disks)("$pluginName: a global mount without a pod is unmounted", async ({ pluginName, attached }) => {
-  const world = await NodeWorld.create();
-  const { host, signal } = world;
-  // The earlier agent, as far as it got.
-  const before = await InTreePluginWorld.at(pluginName, { host, dir: "", rootDir });
-  const { controller, node, cloud } = before;
-  if (!isInTreeAttachable(controller) || !isAttachable(node))
-    throw new Error(`${pluginName} attaches nothing`);
-  const spec = await before.provisioned();
-  const reported = await controller.newAttacher().attach(spec, nodeName, signal);
-  const attacher = node.newAttacher();
-  const path = attacher.getDeviceMountPath(spec);
-  const device = await attacher.waitForAttach(spec, reported, signal, podOf("a"));
-  // A node that attaches leaves something without a mount, too.
-  if (attached.by === "controller") await attacher.mountDevice(spec, device, path, signal);
-  expect(await host.stat(path)).toBeDefined();
+it.each(disks)(
+  "$pluginName: a global mount without a pod is unmounted (node-agent.md 9; volume-plugins.md 10)",
+  async ({ pluginName, attached }) => {
+    const world = await NodeWorld.create();
+    const { host, signal } = world;
+    // The earlier agent, as far as it got.
+    const before = await InTreePluginWorld.at(pluginName, { host, dir: "", rootDir });
+    const { controller, node, cloud } = before;
+    if (!isInTreeAttachable(controller) || !isAttachable(node))
+      throw new Error(`${pluginName} attaches nothing`);
+    const spec = await before.provisioned();
+    const reported = await controller.newAttacher().attach(spec, nodeName, signal);
+    const attacher = node.newAttacher();
+    const path = attacher.getDeviceMountPath(spec);
+    const device = await attacher.waitForAttach(spec, reported, signal, podOf("a"));
+    // A node that attaches leaves something without a mount, too.
+    if (attached.by === "controller") await attacher.mountDevice(spec, device, path, signal);
+    expect(await host.stat(path)).toBeDefined();
 
-  world.furtherPlugins = () => [before.newPlugin()];
-  const agent = world.start();
-  agent.volumes.setPods([]);
-  await world.until("the directory is gone", async () => (await host.stat(path)) === undefined);
-  expect(await host.listMounts(`${rootDir}/plugins`)).toEqual([]);
-  const held = [...cloud.disks.values()].flatMap(({ attachments }) => [...attachments.keys()]);
-  expect(held).toEqual(attached.by === "node" ? [] : [`i-${nodeName}`]);
-  await agent.stop();
-});
+    world.furtherPlugins = () => [before.newPlugin()];
+    const agent = world.start();
+    agent.volumes.setPods([]);
+    await world.until("the directory is gone", async () => (await host.stat(path)) === undefined);
+    expect(await host.listMounts(`${rootDir}/plugins`)).toEqual([]);
+    const held = [...cloud.disks.values()].flatMap(({ attachments }) => [...attachments.keys()]);
+    expect(held).toEqual(attached.by === "node" ? [] : [`i-${nodeName}`]);
+    await agent.stop();
+  },
+);
 
 const mappedByNodes = inTreeDisks.filter(({ pluginName }) => pluginName === "kubernetes.io/rbd");
 
 it.each(mappedByNodes)(
-  "$pluginName: a device that no pod has a link to is detached",
+  "$pluginName: a device that no pod has a link to is detached (node-agent.md 9; volume-plugins.md 10)",
   async ({ pluginName }) => {
     const world = await NodeWorld.create();
     const { host, signal } = world;

@@ -20,7 +20,7 @@ async function aNode(spec: CSIDriver["spec"] | null = ephemeral) {
 }
 
 describe("an inline volume", () => {
-  it("is published without a stage, with the pod's Secret, and deleted with its pod", async () => {
+  it("is published without a stage, with the pod's Secret, and deleted with its pod (csi-plugin.md 9.3)", async () => {
     const { world, agent, aPod, directoryOf } = await aNode();
     const secret = { metadata: { name: "s", namespace: "default" }, data: { key: "aGVsbG8=" } };
     await world.kube.create(resources.secrets, secret, world);
@@ -51,7 +51,7 @@ describe("an inline volume", () => {
     await agent.stop();
   });
 
-  it("is each pod's own, whatever its name", async () => {
+  it("is each pod's own, whatever its name (csi-plugin.md 9.3)", async () => {
     const { world, agent, aPod } = await aNode();
     for (const name of ["p", "q"]) {
       const pod = await aPod(name);
@@ -62,30 +62,33 @@ describe("an inline volume", () => {
     await agent.stop();
   });
 
-  it.each(["running", "gone"])("is found again after a crash when its pod is %s", async (fate) => {
-    const { world, agent, aPod } = await aNode();
-    const pod = await aPod("p");
-    const { uid } = pod.metadata;
-    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
-    agent.crash();
-    if (fate === "gone") await world.deletePod("p");
-    else world.running.add(uid);
-    const second = world.start();
-    const handle = inlineVolumeHandle(uid, "data-x");
-    if (fate === "gone") {
-      await world.until("gone", () => second.volumes.podVolumesGone(uid));
-      expect(world.driver.calls.at(-1)).toBe(`NodeUnpublishVolume ${handle}`);
-    } else {
-      await world.until("mounted", () => second.volumes.mountedVolumes(uid).size === 1);
-      expect(world.driver.calls).not.toContain(`NodeUnpublishVolume ${handle}`);
-    }
-    await second.stop();
-  });
+  it.each(["running", "gone"])(
+    "is found again after a crash when its pod is %s (csi-plugin.md 15; node-agent.md 9)",
+    async (fate) => {
+      const { world, agent, aPod } = await aNode();
+      const pod = await aPod("p");
+      const { uid } = pod.metadata;
+      await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+      agent.crash();
+      if (fate === "gone") await world.deletePod("p");
+      else world.running.add(uid);
+      const second = world.start();
+      const handle = inlineVolumeHandle(uid, "data-x");
+      if (fate === "gone") {
+        await world.until("gone", () => second.volumes.podVolumesGone(uid));
+        expect(world.driver.calls.at(-1)).toBe(`NodeUnpublishVolume ${handle}`);
+      } else {
+        await world.until("mounted", () => second.volumes.mountedVolumes(uid).size === 1);
+        expect(world.driver.calls).not.toContain(`NodeUnpublishVolume ${handle}`);
+      }
+      await second.stop();
+    },
+  );
 
   it.each<[string, CSIDriver["spec"] | null]>([
     ["whose driver serves only volumes of claims", { volumeLifecycleModes: ["Persistent"] }],
     ["whose driver has no CSIDriver object", null],
-  ])("%s is refused, saying so", async (_, spec) => {
+  ])("%s is refused, saying so (csi-plugin.md 3)", async (_, spec) => {
     const { world, agent, aPod } = await aNode(spec);
     const pod = await aPod("p");
     const wait = agent.volumes.waitForAttachAndMount(pod, world.signal);
@@ -96,7 +99,7 @@ describe("an inline volume", () => {
     await agent.stop();
   });
 
-  it("whose publish may have worked is unpublished with its pod", async () => {
+  it("whose publish may have worked is unpublished with its pod (node-agent.md 11.5)", async () => {
     const { world, agent, aPod } = await aNode();
     failOnce(world.driver, "NodePublishVolume", "DEADLINE_EXCEEDED", "after");
     const pod = await aPod("p");
@@ -107,7 +110,7 @@ describe("an inline volume", () => {
     await agent.stop();
   });
 
-  it("waits for its driver to register", async () => {
+  it("waits for its driver to register (csi-plugin.md 12)", async () => {
     const { world, agent, aPod } = await aNode();
     await world.until("registered", () => world.registrations.length > 0);
     await world.removeRegistration();
@@ -121,7 +124,7 @@ describe("an inline volume", () => {
   });
 });
 
-it("a generic ephemeral volume takes no claim that was not made for its pod", async () => {
+it("a generic ephemeral volume takes no claim that was not made for its pod (node-agent.md 4.2)", async () => {
   const { world, agent } = await aNode();
   const claim = {
     metadata: { name: "p-data-x", namespace: "default" },
@@ -138,7 +141,7 @@ it("a generic ephemeral volume takes no claim that was not made for its pod", as
 });
 
 describe("a data file that a full disk refuses", () => {
-  it("publishes nothing, and is written once there is room", async () => {
+  it("publishes nothing, and is written once there is room (csi-plugin.md 9.1)", async () => {
     const { world, agent, aPod, directoryOf } = await aNode();
     const write = world.host.writeFileAtomic.bind(world.host);
     let isFull = true;

@@ -63,13 +63,13 @@ describe.each([
   ["of a driver", true],
   ["in-tree", false],
 ])("a volume %s", (_, isOnCsi) => {
-  it("is given to the pod's fsGroup at each mount", async () => {
+  it("is given to the pod's fsGroup at each mount (volume-plugins.md 6)", async () => {
     const { walks, mode } = await mountedTwice({ security: { fsGroup: 7 }, isOnCsi });
     expect(walks).toHaveLength(2);
     expect(mode).toBe(0o660);
   });
 
-  it("is left alone with OnRootMismatch where its root is the group's", async () => {
+  it("is left alone with OnRootMismatch where its root is the group's (volume-plugins.md 6)", async () => {
     const security = { fsGroup: 7, fsGroupChangePolicy: "OnRootMismatch" };
     const { walks, mode } = await mountedTwice({ security, isOnCsi });
     expect(walks).toEqual(["7 changed", "7 same"]);
@@ -82,13 +82,13 @@ describe("a driver's policy", () => {
     ["None: nothing is changed", { fsGroupPolicy: "None" }, ["ReadWriteOnce"], 0],
     ["File: also a volume of many nodes is given", { fsGroupPolicy: "File" }, ["ReadWriteMany"], 2],
     ["the default: one of many nodes is not", {}, ["ReadWriteMany"], 0],
-  ])("%s", async (_, policy, accessModes, count) => {
+  ])("%s (csi-plugin.md 9.6)", async (_, policy, accessModes, count) => {
     const { walks } = await mountedTwice({ security: { fsGroup: 7 }, policy, accessModes });
     expect(walks).toHaveLength(count);
   });
 });
 
-it("a driver with VOLUME_MOUNT_GROUP gets the group, and nothing is walked", async () => {
+it("a driver with VOLUME_MOUNT_GROUP gets the group, and nothing is walked (csi-plugin.md 9.6)", async () => {
   const driver = { rpcs: [Capability.VOLUME_MOUNT_GROUP] };
   const { walks, mounts } = await mountedTwice({ security: { fsGroup: 7 }, driver });
   expect(walks).toEqual([]);
@@ -120,7 +120,7 @@ describe("SELinux", () => {
       { security, policy: { seLinuxMount: true }, accessModes: ["ReadWriteOncePod"] },
       [],
     ],
-  ])("%s", async (_, given, flags) => {
+  ])("%s (csi-plugin.md 9.8)", async (_, given, flags) => {
     const { mounts } = await mountedTwice(given);
     expect(mounts.NodeStageVolume?.flags).toEqual(flags);
     expect(mounts.NodePublishVolume?.flags).toEqual(flags);

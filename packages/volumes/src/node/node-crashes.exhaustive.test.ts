@@ -137,7 +137,7 @@ describe.each([
   { name: "back to in-tree", mode: "Block", from: csi, to: inTree },
 ] as const)("a crossing $name of a volume of mode $mode", ({ from, to, mode }) => {
   it.each(["crash before", "crash after", "lost answer to"] as const)(
-    "survives a %s any call",
+    "survives a %s any call (node-agent.md 11; contract.md C4)",
     async (what) => {
       const calls = await crossing(from, to, mode, undefined);
       expect(calls.length).toBeGreaterThan(50);

@@ -78,7 +78,7 @@ async function nodeEvents(world: NodeWorld): Promise<readonly string[]> {
 }
 
 describe.each(directions)("gates flipped $name", (direction) => {
-  it("take effect at once on a node without volumes", async () => {
+  it("take effect at once on a node without volumes (node-agent.md 2.4; contract.md C1)", async () => {
     const world = await NodeWorld.create();
     await world.serveDriver();
     const first = world.start(direction.before);
@@ -92,7 +92,7 @@ describe.each(directions)("gates flipped $name", (direction) => {
     await second.stop();
   });
 
-  it("are held back while a volume is mounted, reported, and take effect when the last is gone", async () => {
+  it("are held back while a volume is mounted, reported, and take effect when the last is gone (node-agent.md 2.4; contract.md C1)", async () => {
     const { world, agent: first, pod } = await nodeWithVolume(direction);
     const mounts = await world.mounts();
     await first.stop();
@@ -146,7 +146,7 @@ describe.each(directions)("gates flipped $name", (direction) => {
     await second.stop();
   });
 
-  it("are held back, also through a restart, while the controller has not confirmed the detach", async () => {
+  it("are held back, also through a restart, while the controller has not confirmed the detach (node-agent.md 2.4; contract.md C1)", async () => {
     const { world, agent: first } = await nodeWithVolume(direction);
     await first.stop();
     const name = direction.oldName("vol-1");
@@ -173,7 +173,7 @@ describe.each(directions)("gates flipped $name", (direction) => {
     await third.stop();
   });
 
-  it("take a pod along that was waiting for its volume, once nothing is attached", async () => {
+  it("take a pod along that was waiting for its volume, once nothing is attached (node-agent.md 2.4; contract.md C1)", async () => {
     const { world, agent: first } = await nodeWithVolume(direction);
     await first.stop();
     const second = world.start(direction.after);
@@ -196,7 +196,7 @@ describe.each(directions)("gates flipped $name", (direction) => {
     await second.stop();
   });
 
-  it("are held back through a crash, and when the CSINode is lost", async () => {
+  it("are held back through a crash, and when the CSINode is lost (node-agent.md 2.4; contract.md C1)", async () => {
     const { world, agent: first, pod } = await nodeWithVolume(direction);
     first.crash();
     await world.kube.delete(resources.csiNodes, { name: "node-1" }, world);
@@ -210,7 +210,7 @@ describe.each(directions)("gates flipped $name", (direction) => {
     await third.stop();
   });
 
-  it("flipped back before anything happened change nothing", async () => {
+  it("flipped back before anything happened change nothing (node-agent.md 2.4; contract.md C1)", async () => {
     const { world, agent: first, pod } = await nodeWithVolume(direction);
     await first.stop();
     const second = world.start(direction.after);
@@ -228,7 +228,7 @@ describe.each(directions)("gates flipped $name", (direction) => {
 });
 
 describe("going back to in-tree", () => {
-  it("does not wait for a volume whose PersistentVolume is CSI's own", async () => {
+  it("does not wait for a volume whose PersistentVolume is CSI's own (node-agent.md 2.4; contract.md C1)", async () => {
     const world = await NodeWorld.create();
     await world.serveDriver();
     await world.volume("vol-1", { csi: { driver: driverName, volumeHandle: "vol-1", fsType: "ext4" } });
@@ -246,7 +246,7 @@ describe("going back to in-tree", () => {
     await second.stop();
   });
 
-  it("waits for the VolumeAttachment of a volume that the status no longer names", async () => {
+  it("waits for the VolumeAttachment of a volume that the status no longer names (node-agent.md 2.4; contract.md C1)", async () => {
     const { world, agent: first } = await nodeWithVolume(directions[1] as Direction);
     await first.stop();
     const second = world.start(off);
@@ -279,7 +279,7 @@ describe("the announcement of a change to CSI", () => {
     };
   };
 
-  it("finds what the controller has recorded since the agent looked: the node stays as it is", async () => {
+  it("finds what the controller has recorded since the agent looked: the node stays as it is (node-agent.md 2.4; contract.md C1)", async () => {
     const world = await NodeWorld.create();
     await world.serveDriver();
     const first = world.start(off);
@@ -298,7 +298,7 @@ describe("the announcement of a change to CSI", () => {
     await second.stop();
   });
 
-  it("of an agent that died is taken away by the next", async () => {
+  it("of an agent that died is taken away by the next (node-agent.md 2.4; contract.md C1)", async () => {
     const world = await NodeWorld.create();
     await world.serveDriver();
     const first = world.start(off);

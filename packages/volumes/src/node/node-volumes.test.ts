@@ -39,7 +39,7 @@ async function exists(world: NodeWorld, path: string): Promise<boolean> {
 }
 
 describe("an in-tree EBS volume", () => {
-  it("is mounted once reported in use and attached, and unmounted when the pod is gone", async () => {
+  it("is mounted once reported in use and attached, and unmounted when the pod is gone (node-agent.md 7.2, 7.3, 8)", async () => {
     const world = await NodeWorld.create();
     await world.volume("vol-1");
     const agent = world.start();
@@ -65,7 +65,7 @@ describe("an in-tree EBS volume", () => {
     await agent.stop();
   });
 
-  it("keeps its file system and data when it is mounted again", async () => {
+  it("keeps its file system and data when it is mounted again (node-agent.md 7.3; contract.md C3)", async () => {
     const world = await NodeWorld.create();
     await world.volume("vol-1");
     const agent = world.start();
@@ -82,7 +82,7 @@ describe("an in-tree EBS volume", () => {
     await agent.stop();
   });
 
-  it("stays mounted while a container of a deleted pod still runs", async () => {
+  it("stays mounted while a container of a deleted pod still runs (node-agent.md 4.1)", async () => {
     const world = await NodeWorld.create();
     await world.volume("vol-1");
     const agent = world.start();
@@ -98,31 +98,34 @@ describe("an in-tree EBS volume", () => {
     await agent.stop();
   });
 
-  it.each(["running", "gone"])("is found again after a crash when its pod is %s", async (fate) => {
-    const world = await NodeWorld.create();
-    await world.volume("vol-1");
-    const first = world.start();
-    await world.attachInTree("vol-1");
-    const pod = await world.pod("p", ["vol-1"]);
-    const { uid } = pod.metadata;
-    await world.clock.run(first.volumes.waitForAttachAndMount(pod, world.signal));
-    first.crash();
-    if (fate === "gone") await world.deletePod("p");
-    else world.running.add(uid);
-    const second = world.start();
-    if (fate === "gone") {
-      await world.until("gone", () => second.volumes.podVolumesGone(uid));
-      await world.until("not in use", async () => (await inUse(world)).length === 0);
-      expect(await world.mounts()).toEqual([]);
-    } else {
-      await world.until("mounted", () => second.volumes.mountedVolumes(uid).size === 1);
-      expect(await world.mounts()).toEqual([globalMount("vol-1"), bound(uid, "vol-1")]);
-      expect(world.postedInUse.every((names) => names.includes(inTreeName("vol-1")))).toBe(true);
-    }
-    await second.stop();
-  });
+  it.each(["running", "gone"])(
+    "is found again after a crash when its pod is %s (node-agent.md 9)",
+    async (fate) => {
+      const world = await NodeWorld.create();
+      await world.volume("vol-1");
+      const first = world.start();
+      await world.attachInTree("vol-1");
+      const pod = await world.pod("p", ["vol-1"]);
+      const { uid } = pod.metadata;
+      await world.clock.run(first.volumes.waitForAttachAndMount(pod, world.signal));
+      first.crash();
+      if (fate === "gone") await world.deletePod("p");
+      else world.running.add(uid);
+      const second = world.start();
+      if (fate === "gone") {
+        await world.until("gone", () => second.volumes.podVolumesGone(uid));
+        await world.until("not in use", async () => (await inUse(world)).length === 0);
+        expect(await world.mounts()).toEqual([]);
+      } else {
+        await world.until("mounted", () => second.volumes.mountedVolumes(uid).size === 1);
+        expect(await world.mounts()).toEqual([globalMount("vol-1"), bound(uid, "vol-1")]);
+        expect(world.postedInUse.every((names) => names.includes(inTreeName("vol-1")))).toBe(true);
+      }
+      await second.stop();
+    },
+  );
 
-  it("is not unmounted under a running pod when a restarted agent cannot read the claim", async () => {
+  it("is not unmounted under a running pod when a restarted agent cannot read the claim (node-agent.md 9)", async () => {
     const world = await NodeWorld.create();
     await world.volume("vol-1");
     const first = world.start();
@@ -143,7 +146,7 @@ describe("an in-tree EBS volume", () => {
     await second.stop();
   });
 
-  it("whose device never appears is given up with its pod", async () => {
+  it("whose device never appears is given up with its pod (node-agent.md 3, 7.3)", async () => {
     const world = await NodeWorld.create();
     await world.volume("vol-1");
     const agent = world.start();
@@ -157,7 +160,7 @@ describe("an in-tree EBS volume", () => {
     await agent.stop();
   });
 
-  it("is offered to no container of a pod that ends", async () => {
+  it("is offered to no container of a pod that ends (node-agent.md 4.1)", async () => {
     const world = await NodeWorld.create();
     await world.volume("vol-1");
     const agent = world.start();
@@ -173,7 +176,7 @@ describe("an in-tree EBS volume", () => {
     await agent.stop();
   });
 
-  it("that lost its pod between device mount and bind mount is unmounted after a crash", async () => {
+  it("that lost its pod between device mount and bind mount is unmounted after a crash (node-agent.md 9)", async () => {
     const world = await NodeWorld.create();
     await world.volume("vol-1");
     const device = await world.disk("vol-1");
@@ -191,7 +194,7 @@ describe("an in-tree EBS volume", () => {
 });
 
 describe("a CSI volume", () => {
-  it("is staged before it is published, and leaves volumesInUse after unpublish and unstage", async () => {
+  it("is staged before it is published, and leaves volumesInUse after unpublish and unstage (node-agent.md 11.4)", async () => {
     const { world, agent } = await migratedNode();
     await world.volume("vol-1");
     const pod = await world.pod("p", ["vol-1"]);
@@ -218,7 +221,7 @@ describe("a CSI volume", () => {
     await agent.stop();
   });
 
-  it("is unstaged only after every pod's unpublish", async () => {
+  it("is unstaged only after every pod's unpublish (node-agent.md 11.4)", async () => {
     const { world, agent } = await migratedNode();
     await world.volume("vol-1");
     const pods = [await world.pod("a", ["vol-1"]), await world.pod("b", ["vol-1"])];
@@ -238,7 +241,7 @@ describe("a CSI volume", () => {
     await agent.stop();
   });
 
-  it("is not mounted before the posted volumesInUse names it", async () => {
+  it("is not mounted before the posted volumesInUse names it (node-agent.md 8.3)", async () => {
     const { world, agent } = await migratedNode();
     world.posting = false;
     await world.volume("vol-1");
@@ -252,7 +255,7 @@ describe("a CSI volume", () => {
     await agent.stop();
   });
 
-  it("is not mounted while volumesAttached names another form of it", async () => {
+  it("is not mounted while volumesAttached names another form of it (node-agent.md 7.2)", async () => {
     const { world, agent } = await migratedNode();
     await world.volume("vol-1");
     await world.pod("p", ["vol-1"]);
@@ -262,7 +265,7 @@ describe("a CSI volume", () => {
     await agent.stop();
   });
 
-  it("that only a stale cache shows as attached is not looked for without a pause", async () => {
+  it("that only a stale cache shows as attached is not looked for without a pause (node-agent.md 7.2)", async () => {
     const world = await NodeWorld.create();
     await world.volume("vol-1");
     await world.attachInTree("vol-1");
@@ -293,7 +296,7 @@ describe("a CSI volume", () => {
     await agent.stop();
   });
 
-  it("is unpublished when publishing was uncertain and its pod is deleted, and never starts it", async () => {
+  it("is unpublished when publishing was uncertain and its pod is deleted, and never starts it (node-agent.md 11.5, 11.6)", async () => {
     const { world, agent } = await migratedNode();
     await world.volume("vol-1");
     const pod = await world.pod("p", ["vol-1"]);
@@ -313,21 +316,24 @@ describe("a CSI volume", () => {
   it.each([
     { code: "DEADLINE_EXCEEDED" as const, kept: true },
     { code: "INVALID_ARGUMENT" as const, kept: false },
-  ])("after a failed stage with $code its directory is kept: $kept", async ({ code, kept }) => {
-    const { world, agent } = await migratedNode();
-    await world.volume("vol-1");
-    const pod = await world.pod("p", ["vol-1"]);
-    failOnce(world.driver, "NodeStageVolume", code);
-    await world.attachCsi("vol-1");
-    await world.until("staging failed", () => world.driver.calls.includes("NodeStageVolume vol-1"));
-    await world.clock.settle();
-    expect(await exists(world, staging("vol-1"))).toBe(kept);
-    expect(await exists(world, "plugins/kubernetes.io/csi/pv/pv-vol-1/vol_data.json")).toBe(kept);
-    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
-    await agent.stop();
-  });
+  ])(
+    "after a failed stage with $code its directory is kept: $kept (csi-plugin.md 8.2)",
+    async ({ code, kept }) => {
+      const { world, agent } = await migratedNode();
+      await world.volume("vol-1");
+      const pod = await world.pod("p", ["vol-1"]);
+      failOnce(world.driver, "NodeStageVolume", code);
+      await world.attachCsi("vol-1");
+      await world.until("staging failed", () => world.driver.calls.includes("NodeStageVolume vol-1"));
+      await world.clock.settle();
+      expect(await exists(world, staging("vol-1"))).toBe(kept);
+      expect(await exists(world, "plugins/kubernetes.io/csi/pv/pv-vol-1/vol_data.json")).toBe(kept);
+      await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+      await agent.stop();
+    },
+  );
 
-  it("that failed to stage for good and whose pod went is not unstaged", async () => {
+  it("that failed to stage for good and whose pod went is not unstaged (node-agent.md 5)", async () => {
     const { world, agent } = await migratedNode();
     await world.volume("vol-1");
     await world.pod("p", ["vol-1"]);
@@ -340,7 +346,7 @@ describe("a CSI volume", () => {
     await agent.stop();
   });
 
-  it("waits for its driver to register, to be mounted and to be unmounted", async () => {
+  it("waits for its driver to register, to be mounted and to be unmounted (csi-plugin.md 12)", async () => {
     const world = await NodeWorld.create();
     const first = world.start(csiOn);
     await world.volume("vol-1");
@@ -364,7 +370,7 @@ describe("a CSI volume", () => {
     await first.stop();
   });
 
-  it("of a driver without attach needs no VolumeAttachment", async () => {
+  it("of a driver without attach needs no VolumeAttachment (csi-plugin.md 3)", async () => {
     const { world, agent } = await migratedNode();
     await world.kube.create(
       resources.csiDrivers,
@@ -407,7 +413,7 @@ describe("a CSI volume", () => {
     await agent.stop();
   });
 
-  it("whose files cannot be given to the fsGroup is unpublished with its pod", async () => {
+  it("whose files cannot be given to the fsGroup is unpublished with its pod (csi-plugin.md 9.6)", async () => {
     const world = await NodeWorld.create();
     const chown = world.host.chownTree.bind(world.host);
     let refuse = true;
@@ -431,7 +437,7 @@ describe("a CSI volume", () => {
     await agent.stop();
   });
 
-  it("is not mounted by an attachment that is being deleted, although it says attached", async () => {
+  it("is not mounted by an attachment that is being deleted, although it says attached (csi-plugin.md 5)", async () => {
     const { world, agent } = await migratedNode();
     await world.volume("vol-1");
     const pod = await world.pod("p", ["vol-1"]);
@@ -454,40 +460,43 @@ describe("a CSI volume", () => {
     "NodeUnstageVolume",
   ] as const;
   describe.each(crashPoints)("with a crash at %s", (crashPoint) => {
-    it.each(["before", "after"] as const)("%s the driver's work, leaves nothing behind", async (when) => {
-      const { world, agent } = await migratedNode();
-      await world.volume("vol-1");
-      const pod = await world.pod("p", ["vol-1"]);
-      const { uid } = pod.metadata;
-      let crashed = false;
-      world.driver[when] = (rpc) => {
-        if (rpc !== crashPoint || crashed) return undefined;
-        crashed = true;
-        agent.crash();
-        return when === "before" ? new Promise(() => {}) : undefined;
-      };
-      await world.attachCsi("vol-1");
-      const isEnd = crashPoint.startsWith("NodeUn");
-      if (isEnd) {
-        await world.until("mounted", () => agent.volumes.mountedVolumes(uid).size === 1);
-        await world.deletePod("p");
-      }
-      await world.until("crashed", () => crashed);
-      const second = world.start(csiOn);
-      if (!isEnd) {
-        await world.until("mounted after all", () => second.volumes.mountedVolumes(uid).size === 1);
-        await world.deletePod("p");
-      }
-      await world.until("not in use", async () => (await inUse(world)).length === 0);
-      expect(await world.mounts()).toEqual([]);
-      expect(second.volumes.podVolumesGone(uid)).toBe(true);
-      expect(await exists(world, "plugins/kubernetes.io/csi/pv/pv-vol-1")).toBe(false);
-      await second.stop();
-    });
+    it.each(["before", "after"] as const)(
+      "%s the driver's work, leaves nothing behind (node-agent.md 9, 11)",
+      async (when) => {
+        const { world, agent } = await migratedNode();
+        await world.volume("vol-1");
+        const pod = await world.pod("p", ["vol-1"]);
+        const { uid } = pod.metadata;
+        let crashed = false;
+        world.driver[when] = (rpc) => {
+          if (rpc !== crashPoint || crashed) return undefined;
+          crashed = true;
+          agent.crash();
+          return when === "before" ? new Promise(() => {}) : undefined;
+        };
+        await world.attachCsi("vol-1");
+        const isEnd = crashPoint.startsWith("NodeUn");
+        if (isEnd) {
+          await world.until("mounted", () => agent.volumes.mountedVolumes(uid).size === 1);
+          await world.deletePod("p");
+        }
+        await world.until("crashed", () => crashed);
+        const second = world.start(csiOn);
+        if (!isEnd) {
+          await world.until("mounted after all", () => second.volumes.mountedVolumes(uid).size === 1);
+          await world.deletePod("p");
+        }
+        await world.until("not in use", async () => (await inUse(world)).length === 0);
+        expect(await world.mounts()).toEqual([]);
+        expect(second.volumes.podVolumesGone(uid)).toBe(true);
+        expect(await exists(world, "plugins/kubernetes.io/csi/pv/pv-vol-1")).toBe(false);
+        await second.stop();
+      },
+    );
   });
 
   it.each(["NodeStageVolume", "NodePublishVolume"] as const)(
-    "whose pod goes while the agent is down after a crash in %s is unpublished and unstaged",
+    "whose pod goes while the agent is down after a crash in %s is unpublished and unstaged (node-agent.md 9, 11)",
     async (crashPoint) => {
       const { world, agent } = await migratedNode();
       await world.volume("vol-1");
@@ -517,7 +526,7 @@ describe("an inline in-tree volume", () => {
       volumes: [{ name: "data", awsElasticBlockStore: { volumeID: "vol-9", fsType: "ext4" } }],
     });
 
-  it("is mounted in-tree under its name in the pod", async () => {
+  it("is mounted in-tree under its name in the pod (node-agent.md 4.3)", async () => {
     const world = await NodeWorld.create();
     const agent = world.start();
     const pod = await inlinePod(world);
@@ -530,7 +539,7 @@ describe("an inline in-tree volume", () => {
     await agent.stop();
   });
 
-  it("goes by CSI on a migrated node, and is found again after a crash", async () => {
+  it("goes by CSI on a migrated node, and is found again after a crash (csi-plugin.md 4; node-agent.md 9)", async () => {
     const { world, agent } = await migratedNode();
     const pod = await inlinePod(world);
     const { uid } = pod.metadata;
@@ -553,7 +562,7 @@ describe("a machine that lost power", () => {
     { way: "in-tree", gates: {}, fate: "goes" },
     { way: "csi", gates: csiOn, fate: "stays" },
     { way: "csi", gates: csiOn, fate: "goes" },
-  ])("has its $way volume back when the pod $fate", async ({ way, gates, fate }) => {
+  ])("has its $way volume back when the pod $fate (node-agent.md 9)", async ({ way, gates, fate }) => {
     const world = await NodeWorld.create();
     await world.serveDriver();
     await world.volume("vol-1");
@@ -587,7 +596,7 @@ describe("a machine that lost power", () => {
 });
 
 describe("registration", () => {
-  it("writes node ID, labels and CSINode before it says so, and survives a restart", async () => {
+  it("writes node ID, labels and CSINode before it says so, and survives a restart (node-agent.md 2.2)", async () => {
     const { world, agent } = await migratedNode();
     expect(world.registrations).toEqual([{ pluginRegistered: true, error: "" }]);
     const node = await world.node();
@@ -611,7 +620,7 @@ describe("registration", () => {
     await second.stop();
   });
 
-  it("that fails in NodeGetInfo leaves nothing and notifies false", async () => {
+  it("that fails in NodeGetInfo leaves nothing and notifies false (node-agent.md 11.2)", async () => {
     const world = await NodeWorld.create();
     failOnce(world.driver, "NodeGetInfo", "INTERNAL");
     await world.serveDriver();
@@ -630,7 +639,7 @@ describe("registration", () => {
     await agent.stop();
   });
 
-  it("waits for the Node: a registrar that came first is not refused", async () => {
+  it("waits for the Node: a registrar that came first is not refused (node-agent.md 2.2)", async () => {
     const world = await NodeWorld.create();
     await world.kube.delete(resources.nodes, { name: nodeName }, world);
     await world.serveDriver();
@@ -643,7 +652,7 @@ describe("registration", () => {
     await agent.stop();
   });
 
-  it("of a socket made again follows the deregistration of the old one", async () => {
+  it("of a socket made again follows the deregistration of the old one (node-agent.md 11.3)", async () => {
     const { world, agent } = await migratedNode();
     const seen: string[] = [];
     world.driver.before = async (rpc) => {
@@ -657,7 +666,7 @@ describe("registration", () => {
     await agent.stop();
   });
 
-  it("with an equal version is refused while the old one is registered", async () => {
+  it("with an equal version is refused while the old one is registered (csi-plugin.md 14)", async () => {
     const { world, agent } = await migratedNode();
     const other = `${rootDir}/plugins_registry/other-reg.sock`;
     await world.csi.serveRegistration(other, {
@@ -677,7 +686,7 @@ describe("registration", () => {
     await agent.stop();
   });
 
-  it("ends with its socket", async () => {
+  it("ends with its socket (node-agent.md 1.3, 2.3)", async () => {
     const { world, agent } = await migratedNode();
     await world.host.removeFile(registrationSocket);
     await world.until("deregistered", async () => {
@@ -690,7 +699,7 @@ describe("registration", () => {
     await agent.stop();
   });
 
-  it("refuses a topology that collides with a label", async () => {
+  it("refuses a topology that collides with a label (node-agent.md 2.2)", async () => {
     const world = await NodeWorld.create();
     const patch = {
       type: "merge" as const,
@@ -707,7 +716,7 @@ describe("registration", () => {
 });
 
 describe("the node", () => {
-  it("is not Ready before the annotation is in place, also when the API server is down at start", async () => {
+  it("is not Ready before the annotation is in place, also when the API server is down at start (node-agent.md 2.4, 11.1)", async () => {
     const world = await NodeWorld.create();
     world.apiDown = new Error("the API server is down");
     const agent = world.start(csiOn);
@@ -724,7 +733,7 @@ describe("the node", () => {
     await agent.stop();
   });
 
-  it("goes quiet when there is nothing to do", async () => {
+  it("goes quiet when there is nothing to do (node-agent.md 3)", async () => {
     const { world, agent } = await migratedNode();
     await world.volume("vol-1");
     const pod = await world.pod("p", ["vol-1"]);

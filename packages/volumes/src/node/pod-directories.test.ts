@@ -4,7 +4,7 @@ import { NodeWorld, rootDir } from "./testing/node-world.ts";
 
 const pods = `${rootDir}/pods`;
 
-it("a pod's directories go with its last volume", async () => {
+it("a pod's directories go with its last volume (node-agent.md 7.5)", async () => {
   const world = await NodeWorld.create();
   await world.volume("vol-1");
   const agent = world.start();
@@ -18,7 +18,7 @@ it("a pod's directories go with its last volume", async () => {
   await agent.stop();
 });
 
-it("those that an earlier agent left go when they are empty, and nothing is removed below them", async () => {
+it("those that an earlier agent left go when they are empty, and nothing is removed below them (node-agent.md 7.5)", async () => {
   const world = await NodeWorld.create();
   await world.host.makeDirectory(`${pods}/empty/volumes/kubernetes.io~csi`);
   await world.host.makeDirectory(`${pods}/holds-data/volumes/kubernetes.io~nfs/tmp`);
@@ -35,7 +35,7 @@ it("those that an earlier agent left go when they are empty, and nothing is remo
   await agent.stop();
 });
 
-it("those of a pod whose volumes are still mounted stay", async () => {
+it("those of a pod whose volumes are still mounted stay (node-agent.md 7.5)", async () => {
   const world = await NodeWorld.create();
   await world.volume("vol-1");
   const agent = world.start();

@@ -62,7 +62,7 @@ const fromSettings = (over: object = {}): Volume => ({ name: "v", configMap: { n
 const item = (key: string) => ({ items: [{ key, path: key }] });
 
 describe("files made from objects (docs/behaviour/pod-volumes.md 3)", () => {
-  it("a missing ConfigMap is named in an event, and the pod goes on as soon as it is there (3.1)", async () => {
+  it("a missing ConfigMap is named in an event, and the pod goes on as soon as it is there (pod-volumes.md 3.1)", async () => {
     const { world, settings, pod, mounted, pathOf, reports } = await podWorld();
     const agent = world.start();
     const p = await pod("p", fromSettings());
@@ -76,7 +76,7 @@ describe("files made from objects (docs/behaviour/pod-volumes.md 3)", () => {
     await agent.stop();
   });
 
-  it("a missing key of items is named in an event (3.1)", async () => {
+  it("a missing key of items is named in an event (pod-volumes.md 3.1)", async () => {
     const { world, settings, change, pod, mounted, reports } = await podWorld();
     const agent = world.start();
     await settings({ a: "1" });
@@ -87,7 +87,7 @@ describe("files made from objects (docs/behaviour/pod-volumes.md 3)", () => {
     await agent.stop();
   });
 
-  it("an optional source that is missing makes an empty volume, and is filled when it comes (3.1)", async () => {
+  it("an optional source that is missing makes an empty volume, and is filled when it comes (pod-volumes.md 3.1)", async () => {
     const { world, settings, pod, mounted, reads } = await podWorld();
     const agent = world.start();
     const p = await pod("p", fromSettings({ optional: true }));
@@ -98,7 +98,7 @@ describe("files made from objects (docs/behaviour/pod-volumes.md 3)", () => {
     await agent.stop();
   });
 
-  it("only the items are there, under their paths and modes (3.1, 3.2)", async () => {
+  it("only the items are there, under their paths and modes (pod-volumes.md 3.1, 3.2)", async () => {
     const { world, kube, pod, mounted } = await podWorld();
     const agent = world.start();
     const data = { user: base64("u"), password: base64("p"), unused: base64("x") };
@@ -117,7 +117,7 @@ describe("files made from objects (docs/behaviour/pod-volumes.md 3)", () => {
     await agent.stop();
   });
 
-  it("containers cannot write to them (3.5)", async () => {
+  it("containers cannot write to them (pod-volumes.md 3.5)", async () => {
     const { world, settings, pod, mounted } = await podWorld();
     const agent = world.start();
     await settings({ a: "1" });
@@ -130,7 +130,7 @@ describe("files made from objects (docs/behaviour/pod-volumes.md 3)", () => {
     await agent.stop();
   });
 
-  it("a projected volume joins a Secret, a ConfigMap, the pod's own data and a token (3.4)", async () => {
+  it("a projected volume joins a Secret, a ConfigMap, the pod's own data and a token (pod-volumes.md 3.4)", async () => {
     const { world, kube, settings, pod, mounted } = await podWorld();
     const agent = world.start();
     await settings({ a: "1" });
@@ -152,7 +152,7 @@ describe("files made from objects (docs/behaviour/pod-volumes.md 3)", () => {
     await agent.stop();
   });
 
-  it("downwardAPI shows metadata, and limits that fall back to what the node has (3.3)", async () => {
+  it("downwardAPI shows metadata, and limits that fall back to what the node has (pod-volumes.md 3.3)", async () => {
     const { world, kube, pathOf } = await podWorld();
     const agent = world.start();
     const allocatable = { cpu: "4", memory: "8Gi" };
@@ -203,7 +203,7 @@ describe("files made from objects (docs/behaviour/pod-volumes.md 3)", () => {
 });
 
 describe("following sources (docs/behaviour/pod-volumes.md 5)", () => {
-  it("a change reaches the volume in use, which stays mounted (5.2)", async () => {
+  it("a change reaches the volume in use, which stays mounted (pod-volumes.md 5.2)", async () => {
     const { world, settings, change, pod, mounted, reads, pathOf } = await podWorld();
     const agent = world.start();
     await settings({ a: "1", b: "1" });
@@ -226,7 +226,7 @@ describe("following sources (docs/behaviour/pod-volumes.md 5)", () => {
     await agent.stop();
   });
 
-  it("a change that cannot be shown leaves the files as they are, with an event, and is made up for (5.2)", async () => {
+  it("a change that cannot be shown leaves the files as they are, with an event, and is made up for (pod-volumes.md 5.2)", async () => {
     const { world, settings, change, pod, mounted, reads, reports, pathOf } = await podWorld();
     const agent = world.start();
     await settings({ a: "1" });
@@ -241,7 +241,7 @@ describe("following sources (docs/behaviour/pod-volumes.md 5)", () => {
     await agent.stop();
   });
 
-  it("an update that the disk has no room for is tried again with back-off, without a further event (5.2)", async () => {
+  it("an update that the disk has no room for is tried again with back-off, without a further event (pod-volumes.md 5.2)", async () => {
     const { world, settings, change, pod, mounted, reads, reports } = await podWorld();
     const agent = world.start();
     await settings({ a: "1" });
@@ -260,7 +260,7 @@ describe("following sources (docs/behaviour/pod-volumes.md 5)", () => {
     await agent.stop();
   });
 
-  it("one watch of its name serves all volumes that read an object, and ends with the last (5.1)", async () => {
+  it("one watch of its name serves all volumes that read an object, and ends with the last (pod-volumes.md 5.1)", async () => {
     const { world, settings, change, pod, mounted, reads } = await podWorld();
     const agent = world.start();
     await settings({ a: "1" });
@@ -282,7 +282,7 @@ describe("following sources (docs/behaviour/pod-volumes.md 5)", () => {
     await agent.stop();
   });
 
-  it("changed labels are shown by downwardAPI, and set up nothing else (5.3)", async () => {
+  it("changed labels are shown by downwardAPI, and set up nothing else (pod-volumes.md 5.3)", async () => {
     const { world, kube, settings, pod, mounted, reads } = await podWorld();
     const agent = world.start();
     await settings({ a: "1" });
@@ -300,7 +300,7 @@ describe("following sources (docs/behaviour/pod-volumes.md 5)", () => {
     await agent.stop();
   });
 
-  it("a token is renewed in the volume before it expires (5.4, 6.3)", async () => {
+  it("a token is renewed in the volume before it expires (pod-volumes.md 5.4, 6.3)", async () => {
     const { world, pod, mounted } = await podWorld();
     const agent = world.start();
     const serviceAccountToken = { expirationSeconds: 600, path: "token" };
@@ -317,7 +317,7 @@ describe("following sources (docs/behaviour/pod-volumes.md 5)", () => {
     await agent.stop();
   });
 
-  it("no value of a Secret is in an event or in the log", async () => {
+  it("no value of a Secret is in an event or in the log (contract.md C7)", async () => {
     const logger = recordingLogger();
     const { world, kube, pod, events, reports, mounted } = await podWorld({ logger });
     const agent = world.start();
@@ -341,7 +341,7 @@ describe("following sources (docs/behaviour/pod-volumes.md 5)", () => {
 });
 
 describe("what lies in memory (docs/behaviour/pod-volumes.md 1, 2)", () => {
-  it("files of Secrets reach no disk, and are unmounted with the pod, also after a crash (1.2)", async () => {
+  it("files of Secrets reach no disk, and are unmounted with the pod, also after a crash (pod-volumes.md 1.2)", async () => {
     const { world, kube, pod, mounted, directories, reads } = await podWorld();
     const first = world.start();
     await kube.create(resources.secrets, { metadata: configMap("login"), data: { a: base64("x") } }, world);
@@ -361,7 +361,7 @@ describe("what lies in memory (docs/behaviour/pod-volumes.md 1, 2)", () => {
     await second.stop();
   });
 
-  it("an emptyDir of medium Memory holds as much as its sizeLimit, and is empty after a loss of power (2.2)", async () => {
+  it("an emptyDir of medium Memory holds as much as its sizeLimit, and is empty after a loss of power (pod-volumes.md 2.2)", async () => {
     const { world, pod, mounted } = await podWorld();
     const first = world.start();
     const p = await pod("p", { name: "v", emptyDir: { medium: "Memory", sizeLimit: "1Ki" } });
@@ -376,7 +376,7 @@ describe("what lies in memory (docs/behaviour/pod-volumes.md 1, 2)", () => {
     await second.stop();
   });
 
-  it("another medium is refused (2.2)", async () => {
+  it("another medium is refused (pod-volumes.md 2.2)", async () => {
     const { world, pod, reports } = await podWorld();
     const agent = world.start();
     await pod("p", { name: "v", emptyDir: { medium: "HugePages" } });
@@ -386,7 +386,7 @@ describe("what lies in memory (docs/behaviour/pod-volumes.md 1, 2)", () => {
 });
 
 describe("restarts (docs/behaviour/pod-volumes.md 1, 2)", () => {
-  it("an emptyDir keeps what is in it, and goes with the pod", async () => {
+  it("an emptyDir keeps what is in it, and goes with the pod (pod-volumes.md 2.1)", async () => {
     const { world, pod, mounted, directories } = await podWorld();
     const first = world.start();
     const p = await pod("p", { name: "v", emptyDir: { sizeLimit: "1Gi" } });
@@ -402,7 +402,7 @@ describe("restarts (docs/behaviour/pod-volumes.md 1, 2)", () => {
     await second.stop();
   });
 
-  it("what changed while no agent ran is there after the next one has begun", async () => {
+  it("what changed while no agent ran is there after the next one has begun (pod-volumes.md 5.1)", async () => {
     const { world, settings, change, pod, mounted, reads } = await podWorld();
     const first = world.start();
     await settings({ a: "1" });
@@ -417,7 +417,7 @@ describe("restarts (docs/behaviour/pod-volumes.md 1, 2)", () => {
     await second.stop();
   });
 
-  it("the volumes of pods that went while no agent ran are removed", async () => {
+  it("the volumes of pods that went while no agent ran are removed (pod-volumes.md 1.3)", async () => {
     const { world, settings, pod, mounted, directories } = await podWorld();
     const first = world.start();
     await settings({ a: "1" });
@@ -440,7 +440,7 @@ describe("restarts (docs/behaviour/pod-volumes.md 1, 2)", () => {
     await second.stop();
   });
 
-  it("a volume whose source has gone while no agent ran is still removed with its pod (1.5)", async () => {
+  it("a volume whose source has gone while no agent ran is still removed with its pod (pod-volumes.md 1.5)", async () => {
     const { world, kube, settings, pod, mounted, directories, reports } = await podWorld();
     const first = world.start();
     await settings({ a: "1" });
@@ -458,7 +458,7 @@ describe("restarts (docs/behaviour/pod-volumes.md 1, 2)", () => {
 });
 
 describe("hostPath (docs/behaviour/pod-volumes.md 7)", () => {
-  it("the container gets the path itself, of which nothing is removed with the pod (7.1)", async () => {
+  it("the container gets the path itself, of which nothing is removed with the pod (pod-volumes.md 7.1)", async () => {
     const { world, pod, mounted, directories } = await podWorld();
     const agent = world.start();
     await world.host.makeDirectory("/srv");
@@ -490,7 +490,7 @@ describe("hostPath (docs/behaviour/pod-volumes.md 7)", () => {
     ["Socket", "/file", "hostPath /file is not a socket, as type Socket demands"],
     ["CharDevice", "/file", "hostPath /file is not a character device, as type CharDevice demands"],
     ["BlockDevice", "/file", "hostPath /file is not a block device, as type BlockDevice demands"],
-  ])("type %j at %s: %s (7.2, 7.3)", async (type, path, outcome) => {
+  ])("type %j at %s: %s (pod-volumes.md 7.2, 7.3)", async (type, path, outcome) => {
     const { world, pod, mounted, reports } = await podWorld();
     const { host } = world;
     await host.makeDirectory("/dir");
@@ -522,7 +522,7 @@ describe("local PersistentVolumes (docs/behaviour/pod-volumes.md 8)", () => {
     return { ...tools, claim };
   }
 
-  it("the directory is bound into the pod, and stays as it is when the pod goes (8.1, 8.4)", async () => {
+  it("the directory is bound into the pod, and stays as it is when the pod goes (pod-volumes.md 8.1, 8.4)", async () => {
     const { world, pod, mounted, claim, directories } = await localWorld("/mnt/disk", nodeName);
     await world.host.makeDirectory("/mnt/disk");
     const agent = world.start();
@@ -539,7 +539,7 @@ describe("local PersistentVolumes (docs/behaviour/pod-volumes.md 8)", () => {
     await second.stop();
   });
 
-  it("a path that is not there is named, and never made (8.1)", async () => {
+  it("a path that is not there is named, and never made (pod-volumes.md 8.1)", async () => {
     const { world, pod, reports, mounted, claim } = await localWorld("/mnt/disk", nodeName);
     const agent = world.start();
     const p = await pod("p", claim);
@@ -550,7 +550,7 @@ describe("local PersistentVolumes (docs/behaviour/pod-volumes.md 8)", () => {
     await agent.stop();
   });
 
-  it("the volume of another node is refused (8.1)", async () => {
+  it("the volume of another node is refused (pod-volumes.md 8.1)", async () => {
     const { world, pod, reports, claim } = await localWorld("/mnt/disk", "other");
     await world.host.makeDirectory("/mnt/disk");
     const agent = world.start();
@@ -559,7 +559,7 @@ describe("local PersistentVolumes (docs/behaviour/pod-volumes.md 8)", () => {
     await agent.stop();
   });
 
-  it("the group of its files changes with the first pod only (8.3)", async () => {
+  it("the group of its files changes with the first pod only (pod-volumes.md 8.3)", async () => {
     const { world, claim } = await localWorld("/mnt/disk", nodeName);
     await world.host.makeDirectory("/mnt/disk");
     const chowned: string[] = [];

@@ -38,7 +38,7 @@ const tokensIn = (attributes: Record<string, string> | undefined) =>
 describe("a driver with tokenRequests", () => {
   const tokenRequests = [{ audience: "vault", expirationSeconds: 3600 }, { audience: "" }];
 
-  it("gets a token for each audience, in the volume context", async () => {
+  it("gets a token for each audience, in the volume context (csi-plugin.md 9.5)", async () => {
     const { world, agent } = await mounted({ tokenRequests });
     const tokens = tokensIn(world.driver.lastPublish?.context);
     expect(Object.keys(tokens).sort()).toEqual(["", "vault"]);
@@ -47,14 +47,14 @@ describe("a driver with tokenRequests", () => {
     await agent.stop();
   });
 
-  it("gets them among the secrets where it asks for that", async () => {
+  it("gets them among the secrets where it asks for that (csi-plugin.md 9.5)", async () => {
     const { world, agent } = await mounted({ tokenRequests, serviceAccountTokenInSecrets: true });
     expect(world.driver.lastPublish?.context).not.toHaveProperty([attribute]);
     expect(Object.keys(tokensIn(world.driver.lastPublish?.secrets))).toHaveLength(2);
     await agent.stop();
   });
 
-  it("that repeats a token in an error puts it into no event", async () => {
+  it("that repeats a token in an error puts it into no event (csi-plugin.md 9.5; contract.md C7)", async () => {
     let token = "";
     const { world, agent } = await mounted({ tokenRequests }, (driver) => {
       driver.after = (rpc) => {
@@ -78,7 +78,7 @@ describe("a driver with requiresRepublish", () => {
     tokenRequests: [{ audience: "vault", expirationSeconds: 600 }],
   };
 
-  it("is asked about once in a minute, with tokens that have not expired", async () => {
+  it("is asked about once in a minute, with tokens that have not expired (csi-plugin.md 9.5)", async () => {
     const { world, agent, publishes } = await mounted(requiresRepublish);
     const first = tokensIn(world.driver.lastPublish?.context).vault?.token;
     await world.clock.advance(20 * 60_000);
@@ -91,7 +91,7 @@ describe("a driver with requiresRepublish", () => {
   });
 
   it.each(["INVALID_ARGUMENT", "DEADLINE_EXCEEDED"] as const)(
-    "that answers %s keeps the mount, with an event, and is asked again",
+    "that answers %s keeps the mount, with an event, and is asked again (csi-plugin.md 9.5)",
     async (code) => {
       // One that makes files in the pod's directory, and mounts nothing there.
       const { world, agent, pod, publishes } = await mounted(requiresRepublish, () => {}, {
@@ -112,7 +112,7 @@ describe("a driver with requiresRepublish", () => {
     },
   );
 
-  it("is not asked for a pod that is gone", async () => {
+  it("is not asked for a pod that is gone (csi-plugin.md 9.5)", async () => {
     const { world, agent, pod, publishes } = await mounted(requiresRepublish);
     await world.deletePod("p");
     await world.until("gone", () => agent.volumes.podVolumesGone(pod.metadata.uid));
@@ -122,7 +122,7 @@ describe("a driver with requiresRepublish", () => {
     await agent.stop();
   });
 
-  it("goes on after a restart of the agent", async () => {
+  it("goes on after a restart of the agent (csi-plugin.md 9.5)", async () => {
     const { world, agent, pod, publishes } = await mounted(requiresRepublish);
     agent.crash();
     world.running.add(pod.metadata.uid);
@@ -135,7 +135,7 @@ describe("a driver with requiresRepublish", () => {
   });
 });
 
-it("other drivers are asked once", async () => {
+it("other drivers are asked once (csi-plugin.md 9.5)", async () => {
   const { world, agent, publishes } = await mounted({});
   await world.clock.advance(10 * 60_000);
   expect(publishes()).toBe(1);

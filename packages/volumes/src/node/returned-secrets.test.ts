@@ -14,7 +14,7 @@ import { testDriver } from "./testing/test-driver.ts";
 const password = `correct horse/battery+"staple"`;
 const login = { namespace: "default", name: "login" };
 
-test("no secret that a driver returns to the node agent is anywhere", async () => {
+test("no secret that a driver returns to the node agent is anywhere (contract.md C7)", async () => {
   const logger = recordingLogger();
   const meter = createMeter();
   const world = await NodeWorld.create({ logger, meter });

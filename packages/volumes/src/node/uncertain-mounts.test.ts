@@ -20,7 +20,7 @@ describe("a stage or publish with an uncertain outcome", () => {
     ["NodePublishVolume", "before"],
     ["NodePublishVolume", "after"],
   ] as const)(
-    "%s, whose answer was lost %s it mounted, counts as mounted although the driver cannot be asked the next time",
+    "%s, whose answer was lost %s it mounted, counts as mounted although the driver cannot be asked the next time (node-agent.md 5)",
     async (rpc, when) => {
       const { world, agent } = await migratedNode();
       failOnce(world.driver, rpc, "DEADLINE_EXCEEDED", when);
@@ -50,7 +50,7 @@ describe("a stage or publish with an uncertain outcome", () => {
   );
 
   it.each(["NodeStageVolume", "NodePublishVolume"] as const)(
-    "%s counts as mounted although the next try fails on the node's own disk",
+    "%s counts as mounted although the next try fails on the node's own disk (node-agent.md 5)",
     async (rpc) => {
       const { world, agent } = await migratedNode();
       failOnce(world.driver, rpc, "DEADLINE_EXCEEDED", "before");
@@ -75,7 +75,7 @@ describe("a stage or publish with an uncertain outcome", () => {
     },
   );
 
-  it("counts as mounted after a final error, too, while the path is a mount point", async () => {
+  it("counts as mounted after a final error, too, while the path is a mount point (node-agent.md 5)", async () => {
     const { world, agent } = await migratedNode();
     // The driver did its work and answers with an error that says it did not.
     failOnce(world.driver, "NodeStageVolume", "INTERNAL", "after");
@@ -92,7 +92,7 @@ describe("a stage or publish with an uncertain outcome", () => {
 });
 
 describe("a volume that was staged before a restart", () => {
-  it("and cannot be staged again is unstaged nevertheless, by a driver that mounts nothing", async () => {
+  it("and cannot be staged again is unstaged nevertheless, by a driver that mounts nothing (node-agent.md 5)", async () => {
     const { world, agent } = await nodeWithMount();
     agent.crash();
     // As a driver does that only logs in to its storage when it stages.
@@ -112,7 +112,7 @@ describe("a volume that was staged before a restart", () => {
 });
 
 describe("a PersistentVolume that is made again under its name for another disk", () => {
-  it("is staged only after the disk before it was unstaged", async () => {
+  it("is staged only after the disk before it was unstaged (node-agent.md 7.5)", async () => {
     const { world, agent } = await nodeWithMount();
     let isHealthy = false;
     world.driver.before = (rpc) => {
@@ -135,7 +135,7 @@ describe("a PersistentVolume that is made again under its name for another disk"
 });
 
 describe("an unmount with an uncertain outcome", () => {
-  it("of the device makes the next pod stage the volume again", async () => {
+  it("of the device makes the next pod stage the volume again (node-agent.md 5)", async () => {
     const { world, agent } = await nodeWithMount();
     const next: string[] = [];
     world.driver.after = async (rpc) => {
@@ -155,7 +155,7 @@ describe("an unmount with an uncertain outcome", () => {
   });
 
   it.each(["NodeUnpublishVolume", "NodeUnstageVolume"] as const)(
-    "%s that keeps failing is tried again with back-off, and the volume stays in use",
+    "%s that keeps failing is tried again with back-off, and the volume stays in use (node-agent.md 5)",
     async (rpc) => {
       const { world, agent } = await nodeWithMount();
       let healthy = false;
@@ -177,7 +177,7 @@ describe("an unmount with an uncertain outcome", () => {
 });
 
 describe("a pod that the API server does not know any more", () => {
-  it("and that was removed while its volume was staged gets it unpublished and unstaged", async () => {
+  it("and that was removed while its volume was staged gets it unpublished and unstaged (node-agent.md 11.5)", async () => {
     const { world, agent } = await migratedNode();
     world.driver.before = async (rpc) => {
       if (rpc === "NodeStageVolume") await world.clock.sleep(30_000, world.signal);
@@ -192,7 +192,7 @@ describe("a pod that the API server does not know any more", () => {
     await agent.stop();
   });
 
-  it("keeps its mounts through a restart while its containers run", async () => {
+  it("keeps its mounts through a restart while its containers run (node-agent.md 9)", async () => {
     const { world, agent, pod } = await nodeWithMount();
     world.running.add(pod.metadata.uid);
     const mounts = await world.mounts();
@@ -210,7 +210,7 @@ describe("a pod that the API server does not know any more", () => {
 });
 
 describe("a change of the migration gates", () => {
-  it("waits while volumesInUse names a volume that no pod merely waits for", async () => {
+  it("waits while volumesInUse names a volume that no pod merely waits for (node-agent.md 2.4)", async () => {
     const world = await NodeWorld.create();
     await world.serveDriver();
     const first = world.start(csiOff);

@@ -54,7 +54,7 @@ async function withNodes(plane: ControlPlane, nodes: readonly string[], migrated
 }
 
 describe("attach and detach", () => {
-  it("attaches in-tree on a node that is not migrated, reports it, and detaches when the pod is gone", async () => {
+  it("attaches in-tree on a node that is not migrated, reports it, and detaches when the pod is gone (controllers.md A7, A8)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "aws://us-east-1a/vol-a");
@@ -71,7 +71,7 @@ describe("attach and detach", () => {
     expect(await plane.volumesAttached("n1")).toEqual([]);
   });
 
-  it("attaches by CSI on a migrated node and never calls the cloud", async () => {
+  it("attaches by CSI on a migrated node and never calls the cloud (csi-plugin.md 4, 6; controllers.md A5)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"], ebs);
     await aBoundEbsVolume(plane, "a", "aws://us-east-1a/vol-a");
@@ -94,7 +94,7 @@ describe("attach and detach", () => {
     expect(await plane.volumesAttached("n1")).toEqual([]);
   });
 
-  it("detaches before it attaches when a pod moved", async () => {
+  it("detaches before it attaches when a pod moved (controllers.md A7)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1", "n2"]);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -112,7 +112,7 @@ describe("attach and detach", () => {
     expect(cloud.calls).toEqual(["detach vol-a i-n1", "attach vol-a i-n2"]);
   });
 
-  it("attaches a shared in-tree disk to several nodes, and detaches it, at the same time", async () => {
+  it("attaches a shared in-tree disk to several nodes, and detaches it, at the same time (controllers.md A7)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1", "n2"]);
     await aBoundEbsVolume(plane, "a", "vol-a", { pv: { accessModes: ["ReadOnlyMany"] } });
@@ -135,7 +135,7 @@ describe("attach and detach", () => {
     expect(cloud.calls.sort()).toEqual(["detach i-n1", "detach i-n2"]);
   });
 
-  it("writes the node's status without the volume before it detaches, and with it again when that fails", async () => {
+  it("writes the node's status without the volume before it detaches, and with it again when that fails (controllers.md A7; node-agent.md 8)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -159,7 +159,7 @@ describe("attach and detach", () => {
     expect(await plane.volumesAttached("n1")).toEqual([]);
   });
 
-  it("detaches what a failed attach may have left behind", async () => {
+  it("detaches what a failed attach may have left behind (controllers.md A6, A7)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -175,7 +175,7 @@ describe("attach and detach", () => {
     expect(cloud.calls.filter((call) => call.startsWith("detach"))).toEqual(["detach vol-a i-n1"]);
   });
 
-  it("writes the second node's status although the first one's fails", async () => {
+  it("writes the second node's status although the first one's fails (controllers.md A8)", async () => {
     const { plane, start } = world();
     await withNodes(plane, ["n1", "n2"]);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -205,7 +205,7 @@ describe("attach and detach", () => {
 });
 
 describe("safe detach", () => {
-  it("leaves a volume that the node uses, for as long as it takes", async () => {
+  it("leaves a volume that the node uses, for as long as it takes (controllers.md A7; node-agent.md 8)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -221,7 +221,7 @@ describe("safe detach", () => {
     expect(cloud.nodeOf("vol-a")).toBeUndefined();
   });
 
-  it("detaches by force after six minutes where that is switched on, without asking the node", async () => {
+  it("detaches by force after six minutes where that is switched on, without asking the node (controllers.md A1, A7)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -239,7 +239,7 @@ describe("safe detach", () => {
   it.each([
     ["a node that is out of service", "taint"],
     ["a node that was deleted", "delete"],
-  ])("detaches from %s", async (_what, how) => {
+  ])("detaches from %s (controllers.md A10)", async (_what, how) => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -263,7 +263,7 @@ describe("safe detach", () => {
 });
 
 describe("who attaches", () => {
-  it("asks the API server for the CSINode, once for each new attach", async () => {
+  it("asks the API server for the CSINode, once for each new attach (controllers.md A5)", async () => {
     const { plane, start } = world();
     await withNodes(plane, ["n1"], ebs);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -282,7 +282,7 @@ describe("who attaches", () => {
     expect(gets()).toBe(1);
   });
 
-  it("refuses a plugin that is on the node's list while the controller's gates are off, and says so", async () => {
+  it("refuses a plugin that is on the node's list while the controller's gates are off, and says so (controllers.md A5)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"], ebs);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -306,7 +306,7 @@ describe("who attaches", () => {
     expect(cloud.nodeOf("vol-a")).toBe("n1");
   });
 
-  it("attaches in the OpenShift mode by the node alone, whatever the gates", async () => {
+  it("attaches in the OpenShift mode by the node alone, whatever the gates (controllers.md A5; migration-controllers.md B2)", async () => {
     const { plane, start } = world();
     await withNodes(plane, ["n1"], ebs);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -317,7 +317,7 @@ describe("who attaches", () => {
     expect(await plane.volumesAttached("n1")).toEqual([csiName("vol-a")]);
   });
 
-  it("waits for a listed plugin's driver and attaches when it registers", async () => {
+  it("waits for a listed plugin's driver and attaches when it registers (controllers.md A5)", async () => {
     const { plane, start } = world();
     await plane.create(resources.nodes, aNode("n1"));
     await plane.create(resources.csiNodes, aCsiNode("n1", [], ebs));
@@ -338,7 +338,7 @@ describe("who attaches", () => {
     expect(await plane.volumesAttached("n1")).toEqual([csiName("vol-a")]);
   });
 
-  it("takes a missing CSINode for a node that is not migrated, unless the driver has attachments there", async () => {
+  it("takes a missing CSINode for a node that is not migrated, unless the driver has attachments there (controllers.md A5)", async () => {
     const { plane, cloud, start } = world();
     await plane.create(resources.nodes, aNode("n1"));
     await plane.create(resources.nodes, aNode("n2"));
@@ -368,7 +368,7 @@ describe("who attaches", () => {
     metadata: { annotations: { "storage.alpha.kubernetes.io/migrated-plugins": ebs } },
   };
 
-  it("C1: what the node uses in-tree stays in-tree although the node was flipped without a drain", async () => {
+  it("what the node uses in-tree stays in-tree although the node was flipped without a drain (contract.md C1)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -392,7 +392,7 @@ describe("who attaches", () => {
     expect(cloud.calls).toEqual(["attach vol-a i-n1", "detach vol-a i-n1"]);
   });
 
-  it("takes off what is attached in-tree and not in use before CSI attaches it to the flipped node", async () => {
+  it("takes off what is attached in-tree and not in use before CSI attaches it to the flipped node (controllers.md A5, A7; contract.md C1)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -412,7 +412,7 @@ describe("who attaches", () => {
     expect((await plane.list(resources.volumeAttachments)).map((va) => va.spec.nodeName)).toEqual(["n1"]);
   });
 
-  it("decides a volume with nothing attached again when the CSINode changes", async () => {
+  it("decides a volume with nothing attached again when the CSINode changes (controllers.md A5)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -438,7 +438,7 @@ describe("who attaches", () => {
 });
 
 describe("restart", () => {
-  it("detaches by its name what no pod wants any more, CSI as well as in-tree", async () => {
+  it("detaches by its name what no pod wants any more, CSI as well as in-tree (controllers.md A6)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"], ebs);
     const names = [csiName("vol-a"), inTreeName("vol-b")];
@@ -455,7 +455,7 @@ describe("restart", () => {
     expect(await plane.volumesAttached("n1")).toEqual([]);
   });
 
-  it("detaches an inline volume whose pod vanished while the controller was down", async () => {
+  it("detaches an inline volume whose pod vanished while the controller was down (controllers.md A6)", async () => {
     const { plane, start } = world();
     await withNodes(plane, ["n1"], ebs);
     await plane.create(
@@ -476,7 +476,7 @@ describe("restart", () => {
     expect(await plane.list(resources.volumeAttachments)).toEqual([]);
   });
 
-  it("keeps every attachment that a pod's unknown volume could be, and detaches the others", async () => {
+  it("keeps every attachment that a pod's unknown volume could be, and detaches the others (controllers.md A7)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "known", "vol-known");
@@ -495,7 +495,7 @@ describe("restart", () => {
     expect(cloud.calls).toEqual(["detach vol-known i-n1", "detach vol-unknown i-n1"]);
   });
 
-  it("finds an in-tree attachment that no object records, unless it is CSI's or of no volume", async () => {
+  it("finds an in-tree attachment that no object records, unless it is CSI's or of no volume (controllers.md A6)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "aws://us-east-1a/vol-a");
@@ -511,7 +511,7 @@ describe("restart", () => {
     expect(cloud.calls).toEqual(["detach vol-a i-n1"]);
   });
 
-  it("A9: an in-tree detach also deletes the VolumeAttachment that migration would have made", async () => {
+  it("an in-tree detach also deletes the VolumeAttachment that migration would have made (controllers.md A9)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);
     await aBoundEbsVolume(plane, "a", "aws://us-east-1a/vol-a");
@@ -530,7 +530,7 @@ describe("restart", () => {
 });
 
 describe("at rest", () => {
-  it("sends no request while nothing changes", async () => {
+  it("sends no request while nothing changes (controllers.md A1)", async () => {
     const { plane, start } = world();
     await withNodes(plane, ["n1"], ebs);
     await aBoundEbsVolume(plane, "a", "vol-a");

@@ -56,7 +56,7 @@ async function attached(): Promise<void> {
 }
 
 describe("attach", () => {
-  it("takes a VolumeAttachment that is there as it is", async () => {
+  it("takes a VolumeAttachment that is there as it is (csi-plugin.md 4)", async () => {
     await world();
     const before = await aVolumeAttachment();
     await aPodOnN1();
@@ -68,7 +68,7 @@ describe("attach", () => {
     expect(await plane.volumesAttached("n1")).toEqual([csiName]);
   });
 
-  it("does not trust one that is being deleted, even one that says attached", async () => {
+  it("does not trust one that is being deleted, even one that says attached (csi-plugin.md 5)", async () => {
     await world();
     const { metadata } = await aVolumeAttachment();
     await setStatus({ attached: true });
@@ -86,7 +86,7 @@ describe("attach", () => {
     expect(await plane.volumesAttached("n1")).toEqual([csiName]);
   });
 
-  it("fails after two minutes, leaves the object, and takes it when it is attached after all", async () => {
+  it("fails after two minutes, leaves the object, and takes it when it is attached after all (csi-plugin.md 4, 5)", async () => {
     await world();
     await aPodOnN1();
     await plane.pass(119_000);
@@ -98,7 +98,7 @@ describe("attach", () => {
     expect(await plane.volumesAttached("n1")).toEqual([csiName]);
   });
 
-  it("whose answer is lost is not taken for one that did not happen", async () => {
+  it("whose answer is lost is not taken for one that did not happen (csi-plugin.md 4)", async () => {
     let losesAnswers = true;
     await world(
       (kube) =>
@@ -125,7 +125,7 @@ describe("attach", () => {
 });
 
 describe("detach", () => {
-  it("waits until the attacher has let the object go", async () => {
+  it("waits until the attacher has let the object go (csi-plugin.md 6)", async () => {
     await attached();
     await plane.delete(resources.pods, "p", "default");
     await plane.pass(60_000);
@@ -142,7 +142,7 @@ describe("detach", () => {
     expect(await plane.volumesAttached("n1")).toEqual([csiName]);
   });
 
-  it("of a VolumeAttachment that is gone already is done at once", async () => {
+  it("of a VolumeAttachment that is gone already is done at once (csi-plugin.md 6)", async () => {
     await attached();
     await plane.merge(resources.volumeAttachments, { name }, { metadata: { finalizers: null } });
     await plane.delete(resources.volumeAttachments, name);
@@ -156,7 +156,7 @@ describe("detach", () => {
     expect(await plane.get(resources.volumeAttachments, name)).toBeDefined();
   });
 
-  it("that the driver refuses lists the volume again, and is asked again until it is done", async () => {
+  it("that the driver refuses lists the volume again, and is asked again until it is done (csi-plugin.md 5, 6; controllers.md A7)", async () => {
     await attached();
     await plane.delete(resources.pods, "p", "default");
     await plane.pass(1_000);

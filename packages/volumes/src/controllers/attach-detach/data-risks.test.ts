@@ -72,7 +72,7 @@ function watched(kube: KubeClient, before: Call): KubeClient {
 }
 
 describe("a disk of one writer", () => {
-  it("does not go to a second node while the first, where it is uncertain, may use it", async () => {
+  it("does not go to a second node while the first, where it is uncertain, may use it (controllers.md A7; contract.md C2)", async () => {
     const { plane, start, nodesWithAttachment } = await world(ebs);
     // CSI has attached it to n1 and the node uses it, but its status has lost the entry.
     await plane.create(resources.volumeAttachments, {
@@ -94,7 +94,7 @@ describe("a disk of one writer", () => {
     expect(await nodesWithAttachment()).toEqual(["n2"]);
   });
 
-  it("does not go to a second node while the first, whose record names it, uses it after a restart", async () => {
+  it("does not go to a second node while the first, whose record names it, uses it after a restart (controllers.md A7, A8; contract.md C2)", async () => {
     const { plane, cloud, start } = await world();
     // The earlier controller stopped after it had taken the volume off the list, and before it listed it again.
     const annotations = { [uncertainVolumesAnnotation]: inTreeName };
@@ -110,7 +110,7 @@ describe("a disk of one writer", () => {
     expect(cloud.nodeOf("vol-a")).toBe("n2");
   });
 
-  it("goes to one of two nodes that both wait for it, also when both were tried", async () => {
+  it("goes to one of two nodes that both wait for it, also when both were tried (controllers.md A7; contract.md C2)", async () => {
     const { plane, start } = await world(ebs);
     const attacher = plane.running(startInstantAttacher(plane));
     attacher.hold = true;
@@ -132,7 +132,7 @@ describe("a disk of one writer", () => {
     expect(listed).toEqual([csiName]);
   });
 
-  it("is detached under one key: attach to one node and detach from the other never overlap", async () => {
+  it("is detached under one key: attach to one node and detach from the other never overlap (controllers.md A7; contract.md C2)", async () => {
     const { plane, cloud, start } = await world();
     let running = 0;
     let most = 0;
@@ -170,7 +170,7 @@ describe("a restart", () => {
   }
 
   it.each(["pods", "nodes", "persistentvolumes", "persistentvolumeclaims", "csinodes", "volumeattachments"])(
-    "detaches nothing while the list of %s has not come",
+    "detaches nothing while the list of %s has not come (controllers.md A2)",
     async (late) => {
       const { plane, start } = await attachedToN1();
       const writes: string[] = [];
@@ -193,7 +193,7 @@ describe("a restart", () => {
     },
   );
 
-  it("detaches nothing while a pod of the node cannot be decided", async () => {
+  it("detaches nothing while a pod of the node cannot be decided (controllers.md A2, A7)", async () => {
     const { plane, start } = await attachedToN1();
     // The claim is there, the API server does not say what the CSINode says.
     const writes: string[] = [];
@@ -212,7 +212,7 @@ describe("a restart", () => {
     expect(writes).toEqual([]);
   });
 
-  it("keeps the disk for a pod that took another's place while no controller ran", async () => {
+  it("keeps the disk for a pod that took another's place while no controller ran (controllers.md A3)", async () => {
     const { plane, start, nodesWithAttachment } = await attachedToN1();
     await plane.delete(resources.pods, "p", "default");
     await plane.create(resources.pods, aPod("q", "n1", claimVolume("a")));
@@ -222,7 +222,7 @@ describe("a restart", () => {
     expect(await plane.volumesAttached("n1")).toEqual([csiName]);
   });
 
-  it("detaches for a pod that was deleted between the list and the watch", async () => {
+  it("detaches for a pod that was deleted between the list and the watch (controllers.md A3)", async () => {
     const { plane, start, nodesWithAttachment } = await attachedToN1();
     let deletes = 1;
     start(
@@ -243,7 +243,7 @@ describe("a restart", () => {
 });
 
 describe("a pod that is being decided", () => {
-  it("holds up the detaches of its node, and no longer when it goes meanwhile", async () => {
+  it("holds up the detaches of its node, and no longer when it goes meanwhile (controllers.md A7)", async () => {
     const { plane, cloud, start } = await world();
     await aBoundEbsVolume(plane, "b", "vol-b");
     let isSlow = false;
@@ -269,7 +269,7 @@ describe("a pod that is being decided", () => {
 });
 
 describe("a pod that cannot be decided", () => {
-  it("is tried again after half a second when it was decided before", async () => {
+  it("is tried again after half a second when it was decided before (controllers.md A3)", async () => {
     const { plane, start } = await world(ebs);
     plane.running(startInstantAttacher(plane));
     let isDown = true;
@@ -302,7 +302,7 @@ describe("a pod that cannot be decided", () => {
 });
 
 describe("what the caches show", () => {
-  it("a detach is decided on a live look at the node, not on a status that is older", async () => {
+  it("a detach is decided on a live look at the node, not on a status that is older (controllers.md A7; node-agent.md 8)", async () => {
     const { plane, cloud, start } = await world();
     await plane.create(resources.pods, aPod("p", "n1", claimVolume("a")));
     let uses = false;
@@ -331,7 +331,7 @@ describe("what the caches show", () => {
     expect(cloud.nodeOf("vol-a")).toBeUndefined();
   });
 
-  it("nothing is detached before the write that takes it off the node's list has succeeded", async () => {
+  it("nothing is detached before the write that takes it off the node's list has succeeded (controllers.md A7, A8)", async () => {
     const { plane, cloud, start } = await world();
     await plane.create(resources.pods, aPod("p", "n1", claimVolume("a")));
     let isLost = false;
@@ -349,7 +349,7 @@ describe("what the caches show", () => {
     expect(cloud.calls).toEqual(["attach vol-a i-n1", "detach vol-a i-n1"]);
   });
 
-  it("disks that come and go on one node at once do not write over one another", async () => {
+  it("disks that come and go on one node at once do not write over one another (controllers.md A8)", async () => {
     const { plane, cloud, start } = await world();
     const disks = Array.from({ length: 12 }, (_, index) => `d${index}`);
     for (const disk of disks) await aBoundEbsVolume(plane, disk, `vol-${disk}`);
@@ -370,7 +370,7 @@ describe("what the caches show", () => {
 });
 
 describe("the cost of one attach by CSI", () => {
-  it("is one create, one read of the CSINode and one write of the Node", async () => {
+  it("is one create, one read of the CSINode and one write of the Node (csi-plugin.md 4)", async () => {
     const { plane, start } = await world(ebs);
     plane.running(startInstantAttacher(plane));
     const calls: string[] = [];

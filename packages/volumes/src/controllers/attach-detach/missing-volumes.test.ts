@@ -58,7 +58,7 @@ async function restoreVolume(): Promise<void> {
   await plane.create(resources.persistentVolumes, { ...volume, metadata });
 }
 
-it("a volume that returns under its pod keeps its VolumeAttachment, and is detached once when the pod goes", async () => {
+it("a volume that returns under its pod keeps its VolumeAttachment, and is detached once when the pod goes (controllers.md A6)", async () => {
   const before = await plane.get(resources.volumeAttachments, name);
   await aPodOnN1();
   start();
@@ -82,7 +82,7 @@ it("a volume that returns under its pod keeps its VolumeAttachment, and is detac
   expect(await plane.volumesAttached("n1")).toEqual([]);
 });
 
-it("a volume that does not return is detached once its node uses it no more", async () => {
+it("a volume that does not return is detached once its node uses it no more (controllers.md A6)", async () => {
   start();
   await plane.pass(130_000);
   expect(await plane.get(resources.volumeAttachments, name)).toBeDefined();
@@ -91,7 +91,7 @@ it("a volume that does not return is detached once its node uses it no more", as
   expect(await plane.list(resources.volumeAttachments)).toEqual([]);
 });
 
-it("a volume that returns while its VolumeAttachment is being deleted waits for the end of that", async () => {
+it("a volume that returns while its VolumeAttachment is being deleted waits for the end of that (controllers.md A6)", async () => {
   const finalizers = ["external-attacher/x"];
   await plane.merge(resources.volumeAttachments, { name }, { metadata: { finalizers } });
   await plane.setVolumesInUse("n1", []);
@@ -108,7 +108,7 @@ it("a volume that returns while its VolumeAttachment is being deleted waits for 
   expect(await plane.eventsOn("Pod", "p")).toEqual([expect.stringContaining("SuccessfulAttachVolume")]);
 });
 
-it("a volume that returns for a pod on another node waits while the first node uses it (C2)", async () => {
+it("a volume that returns for a pod on another node waits while the first node uses it (controllers.md A6; contract.md C2)", async () => {
   await plane.create(resources.nodes, aNode("n2"));
   await plane.create(resources.csiNodes, aCsiNode("n2", [driver], "kubernetes.io/aws-ebs"));
   start();

@@ -111,7 +111,7 @@ class World {
 }
 
 describe("the node's record of uncertain volumes", () => {
-  it("has what its status does not list, from before the attach until after the detach", async () => {
+  it("has what its status does not list, from before the attach until after the detach (controllers.md A8)", async () => {
     const { plane, cloud, record } = bound(await World.create());
     const seen: string[] = [];
     cloud.before = async (call) => {
@@ -134,7 +134,7 @@ describe("the node's record of uncertain volumes", () => {
     expect(await record()).toEqual([]);
   });
 
-  it("is written before an in-tree attach, or the attach waits", async () => {
+  it("is written before an in-tree attach, or the attach waits (controllers.md A8)", async () => {
     const { plane, cloud } = bound(await World.create());
     let isDown = true;
     const kube = new Proxy(plane.kube, {
@@ -157,7 +157,7 @@ describe("the node's record of uncertain volumes", () => {
     expect(await plane.volumesAttached("n1")).toEqual([inTreeName]);
   });
 
-  it("is written back when another client has changed it", async () => {
+  it("is written back when another client has changed it (controllers.md A8)", async () => {
     const { plane, cloud, record } = bound(await World.create());
     cloud.before = (call) => (call.startsWith("detach") ? hang() : undefined);
     world.start();
@@ -172,7 +172,7 @@ describe("the node's record of uncertain volumes", () => {
     expect(await record()).toEqual([inTreeName]);
   });
 
-  it("keeps a volume whose detach has failed, until one is known to have been done", async () => {
+  it("keeps a volume whose detach has failed, until one is known to have been done (controllers.md A8)", async () => {
     const { plane, cloud, record } = bound(await World.create());
     world.start();
     await world.aPod();
@@ -192,7 +192,7 @@ describe("the node's record of uncertain volumes", () => {
     expect([...(await record()), ...(await plane.volumesAttached("n1"))]).toEqual([]);
   });
 
-  it("keeps a volume that the provider says is not attached, until a detach has confirmed it", async () => {
+  it("keeps a volume that the provider says is not attached, until a detach has confirmed it (controllers.md A8)", async () => {
     const { plane, cloud, record } = bound(await World.create());
     world.start();
     await world.aPod();
@@ -214,7 +214,7 @@ describe("the node's record of uncertain volumes", () => {
     expect(await record()).toEqual([]);
   });
 
-  it("has a CSI volume as well while it is detached: a node may not list VolumeAttachments", async () => {
+  it("has a CSI volume as well while it is detached: a node may not list VolumeAttachments (controllers.md A8)", async () => {
     const { plane, record } = bound(await World.create(ebs));
     world.start();
     await world.aPod();
@@ -235,7 +235,7 @@ describe("the node's record of uncertain volumes", () => {
 
 describe("a controller that stops at once", () => {
   it.each(["before its detach has an effect", "before its detach is confirmed"])(
-    "%s leaves the disk to its successor, who ends the detach in-tree before CSI attaches",
+    "%s leaves the disk to its successor, who ends the detach in-tree before CSI attaches (controllers.md A6, A8)",
     async (when) => {
       const { plane, cloud, record } = bound(await World.create());
       const first = world.start();
@@ -276,7 +276,7 @@ describe("a controller that stops at once", () => {
     },
   );
 
-  it("in the midst of an attach, and whose pod goes, leaves the disk to its successor", async () => {
+  it("in the midst of an attach, and whose pod goes, leaves the disk to its successor (controllers.md A6, A8)", async () => {
     const { plane, cloud, record } = bound(await World.create());
     const first = world.start();
     cloud.before = (call) => {
@@ -302,7 +302,7 @@ describe("while the provider does not say what is attached", () => {
     throw new CloudError("Throttled", "slow down");
   };
 
-  it("CSI attaches nothing of the plugin, the pod gets one event that says why, and the list is asked for with back-off", async () => {
+  it("CSI attaches nothing of the plugin, the pod gets one event that says why, and the list is asked for with back-off (controllers.md A8)", async () => {
     // A controller that keeps no record has left the disk attached.
     const { plane, cloud } = bound(await World.create(ebs));
     await cloud.attachDisk("vol-a", "i-n1");
@@ -324,7 +324,7 @@ describe("while the provider does not say what is attached", () => {
     expect(await plane.volumesAttached("n1")).toEqual([csiName]);
   });
 
-  it("CSI keeps what it has a VolumeAttachment for, and the in-tree code attaches as before", async () => {
+  it("CSI keeps what it has a VolumeAttachment for, and the in-tree code attaches as before (controllers.md A8)", async () => {
     const { plane, cloud } = bound(await World.create(ebs));
     await plane.create(resources.nodes, aNode("n2"));
     await plane.create(resources.csiNodes, aCsiNode("n2", [driver]));
@@ -351,7 +351,7 @@ describe("while the provider does not say what is attached", () => {
 });
 
 describe("evidence at the last moment", () => {
-  it("no in-tree attach on a node that changed over after it was decided", async () => {
+  it("no in-tree attach on a node that changed over after it was decided (controllers.md A8; contract.md C1)", async () => {
     const { plane, cloud } = bound(await World.create());
     let flip: (() => Promise<unknown>) | undefined = async () => {
       const annotations = { "storage.alpha.kubernetes.io/migrated-plugins": ebs };
@@ -382,7 +382,7 @@ describe("evidence at the last moment", () => {
     expect(await plane.volumesAttached("n1")).toEqual([csiName]);
   });
 
-  it("no in-tree attach on a node that was created again, while its record lacks the volume", async () => {
+  it("no in-tree attach on a node that was created again, while its record lacks the volume (controllers.md A8; contract.md C1)", async () => {
     const { plane, cloud, record } = bound(await World.create());
     let isRecreated = false;
     let isDown = false;
@@ -424,7 +424,7 @@ describe("evidence at the last moment", () => {
     expect(await record()).toEqual([]);
   });
 
-  it("no in-tree attach on a node whose agent has announced the change, until it has thought better of it", async () => {
+  it("no in-tree attach on a node whose agent has announced the change, until it has thought better of it (controllers.md A8; contract.md C1)", async () => {
     const { plane, cloud, record } = bound(await World.create());
     const announce = (value: string | null) =>
       plane.merge(
@@ -443,7 +443,7 @@ describe("evidence at the last moment", () => {
     expect(cloud.calls).toEqual(["attach vol-a i-n1"]);
   });
 
-  it("no in-tree attach over a VolumeAttachment that came unseen: CSI detaches it first", async () => {
+  it("no in-tree attach over a VolumeAttachment that came unseen: CSI detaches it first (controllers.md A8; contract.md C1)", async () => {
     const { plane, cloud } = bound(await World.create());
     world.start();
     await plane.pass(1_000);
@@ -460,7 +460,7 @@ describe("evidence at the last moment", () => {
     expect(await world.attachments()).toEqual([]);
   });
 
-  it("no in-tree detach of a disk that CSI has a VolumeAttachment for", async () => {
+  it("no in-tree detach of a disk that CSI has a VolumeAttachment for (controllers.md A8; contract.md C1)", async () => {
     const { plane, cloud, record } = bound(await World.create(ebs));
     await cloud.attachDisk("vol-a", "i-n1");
     cloud.calls.length = 0;

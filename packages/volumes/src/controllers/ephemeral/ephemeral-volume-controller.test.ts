@@ -37,7 +37,7 @@ function unscheduledPod() {
 }
 
 describe("generic ephemeral volumes", () => {
-  it("D: a pod's claim is made from its template, and is owned by the pod", async () => {
+  it("a pod's claim is made from its template, and is owned by the pod (controllers.md Part D)", async () => {
     const plane = started();
     const pod = await plane.create(resources.pods, aPod("p", "n1", ephemeral));
     await plane.pass(1_000);
@@ -56,7 +56,7 @@ describe("generic ephemeral volumes", () => {
     ]);
   });
 
-  it("D: a pod that is there before the controller gets its claim, too", async () => {
+  it("a pod that is there before the controller gets its claim, too (controllers.md Part D)", async () => {
     const plane = new ControlPlane();
     planes.push(plane);
     await plane.create(resources.pods, aPod("p", "n1", ephemeral));
@@ -65,7 +65,7 @@ describe("generic ephemeral volumes", () => {
     expect(await plane.get(resources.persistentVolumeClaims, "p-v", "default")).toBeDefined();
   });
 
-  it("D: a claim that the pod does not own is reported once and never used, until it goes", async () => {
+  it("a claim that the pod does not own is reported once and never used, until it goes (controllers.md Part D)", async () => {
     const plane = started();
     await plane.create(resources.persistentVolumeClaims, {
       metadata: { name: "p-v", namespace: "default" },
@@ -85,7 +85,7 @@ describe("generic ephemeral volumes", () => {
     expect(own?.metadata.ownerReferences?.[0]?.name).toBe("p");
   });
 
-  it("D: a claim that is deleted while its pod lives is made again", async () => {
+  it("a claim that is deleted while its pod lives is made again (controllers.md Part D)", async () => {
     const plane = started();
     await plane.create(resources.pods, unscheduledPod());
     await plane.pass(1_000);

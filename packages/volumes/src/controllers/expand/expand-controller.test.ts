@@ -65,7 +65,7 @@ async function grown(
 }
 
 describe("expansion", () => {
-  it("of a migrated volume is the resizer's: named before any plugin is looked up", async () => {
+  it("of a migrated volume is the resizer's: named before any plugin is looked up (controllers.md Part C)", async () => {
     const { plane, cloud, lookedUp, claim } = await grown({ CSIMigrationAWS: true });
     expect(claim?.metadata.annotations?.[storageResizerAnnotation]).toBe("ebs.csi.aws.com");
     expect(await plane.eventsOn("PersistentVolumeClaim", "a")).toEqual([
@@ -74,7 +74,7 @@ describe("expansion", () => {
     expect([lookedUp, cloud.calls]).toEqual([[], []]);
   });
 
-  it("in-tree grows the disk, then waits for the file system", async () => {
+  it("in-tree grows the disk, then waits for the file system (controllers.md Part C)", async () => {
     const { plane, cloud, claim } = await grown({});
     expect(cloud.calls).toEqual(["resize vol-a"]);
     expect(claim?.metadata.annotations?.[storageResizerAnnotation]).toBe("kubernetes.io/aws-ebs");
@@ -83,7 +83,7 @@ describe("expansion", () => {
     expect((await plane.get(resources.persistentVolumes, "pv-a"))?.spec?.capacity?.storage).toBe("8Gi");
   });
 
-  it("in-tree of a device that takes too long is reported, and tried again", async () => {
+  it("in-tree of a device that takes too long is reported, and tried again (controllers.md Part C)", async () => {
     const { plane, cloud, claim } = await grown({}, {}, { isStuck: true });
     expect(claim?.status?.conditions?.map(({ type }) => type)).toEqual(["Resizing"]);
     await plane.pass(121_000);
@@ -96,7 +96,7 @@ describe("expansion", () => {
     expect(volume?.spec?.capacity?.storage).toBe("8Gi");
   });
 
-  it("in-tree changes no other volume that has taken the name meanwhile", async () => {
+  it("in-tree changes no other volume that has taken the name meanwhile (controllers.md Part C)", async () => {
     const meanwhile = async (plane: ControlPlane, call: string) => {
       if (!call.startsWith("resize")) return;
       const volumes = resources.persistentVolumes;
@@ -112,7 +112,7 @@ describe("expansion", () => {
     expect(volume?.spec?.capacity?.storage).toBe("5Gi");
   });
 
-  it("in-tree of a block volume is done with the disk", async () => {
+  it("in-tree of a block volume is done with the disk (controllers.md Part C)", async () => {
     const { claim } = await grown({}, { volumeMode: "Block" });
     expect(claim?.status?.capacity?.storage).toBe("8Gi");
     expect(claim?.status?.conditions ?? []).toEqual([]);

@@ -73,7 +73,7 @@ async function unprotect(plane: ControlPlane, name: string): Promise<void> {
 }
 
 describe("several workers", () => {
-  it("bind each volume to one claim, and each claim to one volume", async () => {
+  it("bind each volume to one claim, and each claim to one volume (controllers.md B1, B4)", async () => {
     const { plane, start } = world();
     for (let i = 0; i < 25; i++) await plane.create(persistentVolumes, aVolume(`v${i}`));
     for (let i = 0; i < 40; i++) await plane.create(persistentVolumeClaims, aClaim(`c${i}`, "manual"));
@@ -110,7 +110,7 @@ describe("several workers", () => {
     expect(conflicts.length).toBeLessThan(25);
   });
 
-  it("lose a volume that another binds in between, and choose again with fresh state", async () => {
+  it("lose a volume that another binds in between, and choose again with fresh state (controllers.md B1, B4)", async () => {
     const { plane, start } = world();
     await plane.create(persistentVolumes, aVolume("a"));
     await plane.create(persistentVolumes, aVolume("b"));
@@ -134,7 +134,7 @@ describe("several workers", () => {
     expect((await plane.get(persistentVolumes, "a"))?.spec?.claimRef?.uid).toBe(other.metadata.uid);
   });
 
-  it("do not take a second volume when the answer to the first binding was lost", async () => {
+  it("do not take a second volume when the answer to the first binding was lost (controllers.md B4)", async () => {
     const { plane, start } = world();
     await plane.create(persistentVolumes, aVolume("a"));
     await plane.create(persistentVolumes, aVolume("b"));
@@ -182,7 +182,7 @@ describe("a disk is deleted on a live reading", () => {
   const change = (plane: ControlPlane, body: object) =>
     plane.merge(persistentVolumes, { name: "pv-a" }, body);
 
-  it("which shows it released: it goes", async () => {
+  it("which shows it released: it goes (controllers.md B5)", async () => {
     const { detachedFor } = await released();
     expect(await detachedFor(50_000)).toBe(false);
   });
@@ -192,20 +192,20 @@ describe("a disk is deleted on a live reading", () => {
     ["a claimRef that was taken off", { spec: { claimRef: null } }],
     ["a claimRef without UID, for the next claim", { spec: { claimRef: { uid: null, name: "next" } } }],
     ["an external provisioner", { metadata: { annotations: { "pv.kubernetes.io/migrated-to": "x.csi" } } }],
-  ])("which shows %s: it stays", async (_name, body) => {
+  ])("which shows %s: it stays (controllers.md B5)", async (_name, body) => {
     const { plane, detachedFor } = await released();
     await change(plane, body);
     expect(await detachedFor(50_000)).toBe(true);
   });
 
-  it("which shows the volume being deleted: it stays, and so does the volume's object", async () => {
+  it("which shows the volume being deleted: it stays, and so does the volume's object (controllers.md B5)", async () => {
     const { plane, detachedFor } = await released();
     await change(plane, { metadata: { finalizers: ["example.dev/keep"] } });
     await plane.delete(persistentVolumes, "pv-a");
     expect(await detachedFor(50_000)).toBe(true);
   });
 
-  it("which shows another volume of that name: it stays", async () => {
+  it("which shows another volume of that name: it stays (controllers.md B5)", async () => {
     const { plane, detachedFor } = await released();
     await change(plane, { metadata: { finalizers: null } });
     await plane.delete(persistentVolumes, "pv-a");
@@ -213,7 +213,7 @@ describe("a disk is deleted on a live reading", () => {
     expect(await detachedFor(50_000)).toBe(true);
   });
 
-  it("which shows its claim: it stays", async () => {
+  it("which shows its claim: it stays (controllers.md B5)", async () => {
     const { plane, detachedFor } = await released();
     const claim = await plane.create(persistentVolumeClaims, aClaim("again", ""));
     await change(plane, { spec: { claimRef: { name: "again", uid: claim.metadata.uid } } });
@@ -221,7 +221,7 @@ describe("a disk is deleted on a live reading", () => {
   });
 });
 
-it("a claim that is being deleted takes no volume with it", async () => {
+it("a claim that is being deleted takes no volume with it (controllers.md B3)", async () => {
   const { plane, cloud, start } = world();
   const disk = await cloud.createDisk({ name: "d", zone: "z", sizeBytes: 5n, type: "gp2", tags: {} });
   const old = aClaim("c", "manual");
@@ -254,7 +254,7 @@ it("a claim that is being deleted takes no volume with it", async () => {
   expect((await claimOf(plane, "c"))?.spec?.volumeName).toBe("restored");
 });
 
-it("a claim that only a cache still shows takes no volume with it", async () => {
+it("a claim that only a cache still shows takes no volume with it (controllers.md B3)", async () => {
   const { plane, cloud, start } = world();
   const disk = await cloud.createDisk({ name: "d", zone: "z", sizeBytes: 5n, type: "gp2", tags: {} });
   await plane.create(persistentVolumeClaims, aClaim("c", "manual"));
@@ -284,7 +284,7 @@ it("a claim that only a cache still shows takes no volume with it", async () => 
   expect((await claimOf(plane, "c"))?.spec?.volumeName).toBe("restored");
 });
 
-it("a volume that only a cache has lost is not lost", async () => {
+it("a volume that only a cache has lost is not lost (controllers.md B4)", async () => {
   const { plane, start } = world();
   await aBoundEbsVolume(plane, "a", "vol-a");
   const blind = new Proxy(plane.kube, {
@@ -319,7 +319,7 @@ describe("an uncertain result", () => {
     return made;
   }
 
-  it("of making a disk: it is found again under its name", async () => {
+  it("of making a disk: it is found again under its name (controllers.md B6; contract.md C3)", async () => {
     const { plane, cloud, start } = world();
     await aClass(plane);
     const claim = await plane.create(persistentVolumeClaims, aClaim("c", "ebs"));
@@ -329,7 +329,7 @@ describe("an uncertain result", () => {
     expect((await claimOf(plane, "c"))?.status?.phase).toBe("Bound");
   });
 
-  it("of making a disk for a claim that is then deleted: it is found and deleted", async () => {
+  it("of making a disk for a claim that is then deleted: it is found and deleted (controllers.md B6; contract.md C3)", async () => {
     const { plane, cloud, start } = world();
     await aClass(plane);
     await plane.create(persistentVolumeClaims, aClaim("c", "ebs"));
@@ -344,7 +344,7 @@ describe("an uncertain result", () => {
     expect(await claimOf(plane, "c")).toBeUndefined();
   });
 
-  it("of storing a volume, stored while its claim is given up: its disk is the reclaim policy's", async () => {
+  it("of storing a volume, stored while its claim is given up: its disk is the reclaim policy's (controllers.md B6; contract.md C3)", async () => {
     const { plane, cloud, start } = world();
     await aClass(plane);
     const claim = await plane.create(persistentVolumeClaims, aClaim("c", "ebs"));
@@ -380,7 +380,7 @@ describe("an uncertain result", () => {
     message: "refused",
   });
 
-  it("of storing a volume: its disk is not deleted, however often the answer is lost", async () => {
+  it("of storing a volume: its disk is not deleted, however often the answer is lost (controllers.md B6; contract.md C3)", async () => {
     const { plane, cloud, start } = world();
     await aClass(plane);
     await plane.create(persistentVolumeClaims, aClaim("c", "ebs"));
@@ -391,7 +391,7 @@ describe("an uncertain result", () => {
     expect(cloud.disks.size).toBe(1);
   });
 
-  it("of storing a volume, nothing stored: its disk is kept for the next attempt", async () => {
+  it("of storing a volume, nothing stored: its disk is kept for the next attempt (controllers.md B6; contract.md C3)", async () => {
     const { plane, cloud, start } = world();
     await aClass(plane);
     await plane.create(persistentVolumeClaims, aClaim("c", "ebs"));
@@ -402,7 +402,7 @@ describe("an uncertain result", () => {
     expect(cloud.calls.filter((call) => call.startsWith("delete"))).toEqual([]);
   });
 
-  it("and a refusal: the disk of a volume that cannot be stored is deleted, and made again", async () => {
+  it("and a refusal: the disk of a volume that cannot be stored is deleted, and made again (controllers.md B6; contract.md C3)", async () => {
     const { plane, cloud, start } = world();
     await aClass(plane);
     await plane.create(persistentVolumeClaims, aClaim("c", "ebs"));
@@ -416,7 +416,7 @@ describe("an uncertain result", () => {
     expect(cloud.disks.size).toBe(1);
   });
 
-  it("and a disk that cannot be deleted either: that is reported, and it is found again", async () => {
+  it("and a disk that cannot be deleted either: that is reported, and it is found again (controllers.md B6; contract.md C3)", async () => {
     const { plane, cloud, start } = world();
     await aClass(plane);
     await plane.create(persistentVolumeClaims, aClaim("c", "ebs"));
@@ -459,20 +459,23 @@ describe("a claim that is deleted while its volume is made", () => {
     ["is made", undefined],
     ["has no answer", new CloudError("Unavailable", "no answer")],
     ["fails", new CloudError("LimitExceeded", "quota")],
-  ])("leaves neither disk nor volume: the disk %s", async (_name, error) => {
-    const { plane, cloud, answer } = await inFlight();
-    answer(error);
-    await plane.pass(60_000);
-    expect(await claimOf(plane, "c")).toBeUndefined();
-    expect(cloud.disks.size).toBe(0);
-    const left = (await plane.list(persistentVolumes)).filter(
-      (pv) => pv.metadata.deletionTimestamp === undefined,
-    );
-    expect(left).toEqual([]);
-  });
+  ])(
+    "leaves neither disk nor volume: the disk %s (controllers.md B6; contract.md C4)",
+    async (_name, error) => {
+      const { plane, cloud, answer } = await inFlight();
+      answer(error);
+      await plane.pass(60_000);
+      expect(await claimOf(plane, "c")).toBeUndefined();
+      expect(cloud.disks.size).toBe(0);
+      const left = (await plane.list(persistentVolumes)).filter(
+        (pv) => pv.metadata.deletionTimestamp === undefined,
+      );
+      expect(left).toEqual([]);
+    },
+  );
 });
 
-it("the back-off of a failed operation holds against every event", async () => {
+it("the back-off of a failed operation holds against every event (controllers.md B1)", async () => {
   const { plane, cloud, start } = world();
   await aClass(plane);
   await plane.create(persistentVolumeClaims, aClaim("c", "ebs"));

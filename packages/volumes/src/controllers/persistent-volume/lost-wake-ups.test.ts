@@ -54,7 +54,7 @@ const aVolume = (name: string, spec: Partial<PersistentVolume["spec"]> = {}): Pe
 const claimOf = (plane: ControlPlane, name: string) => plane.get(persistentVolumeClaims, name, "default");
 const phaseOf = async (plane: ControlPlane, name: string) => (await claimOf(plane, name))?.status?.phase;
 
-it("a claim that names its volume is bound when that volume appears", async () => {
+it("a claim that names its volume is bound when that volume appears (controllers.md B1, B3)", async () => {
   const { plane, start } = world();
   start();
   await plane.create(persistentVolumeClaims, aClaim("c", "v"));
@@ -65,7 +65,7 @@ it("a claim that names its volume is bound when that volume appears", async () =
   expect(await phaseOf(plane, "c")).toBe("Bound");
 });
 
-it("a claim that names a volume of another claim is bound when that volume is free", async () => {
+it("a claim that names a volume of another claim is bound when that volume is free (controllers.md B1, B3)", async () => {
   const { plane, start } = world();
   start();
   const other = { name: "other", namespace: "default" };
@@ -78,7 +78,7 @@ it("a claim that names a volume of another claim is bound when that volume is fr
   expect(await phaseOf(plane, "c")).toBe("Bound");
 });
 
-it("a claim that has lost its volume is bound again when the volume is restored", async () => {
+it("a claim that has lost its volume is bound again when the volume is restored (controllers.md B1, B4)", async () => {
   const { plane, start } = world();
   start();
   await plane.create(persistentVolumes, aVolume("v"));
@@ -94,7 +94,7 @@ it("a claim that has lost its volume is bound again when the volume is restored"
   expect(await phaseOf(plane, "c")).toBe("Bound");
 });
 
-it("a volume that was made for a claim is released once the claim has taken another", async () => {
+it("a volume that was made for a claim is released once the claim has taken another (controllers.md B1, B5)", async () => {
   const { plane, cloud, start } = world();
   const disk = await cloud.createDisk({ name: "d", zone: "z", sizeBytes: 5n, type: "gp2", tags: {} });
   // The claim is written a second after its volume: in between the other one appears.

@@ -81,7 +81,7 @@ const claimOf = (plane: ControlPlane, name: string) =>
   plane.get(resources.persistentVolumeClaims, name, "default");
 
 describe("binding", () => {
-  it("takes the smallest volume that is large enough", async () => {
+  it("takes the smallest volume that is large enough (controllers.md B3, B4)", async () => {
     const { plane, start } = world();
     for (const [name, size] of [
       ["small", "1Gi"],
@@ -107,7 +107,7 @@ describe("binding", () => {
     expect((await plane.get(resources.persistentVolumes, "large"))?.status?.phase).toBe("Available");
   });
 
-  it("never acts on a cache that is older than what it wrote", async () => {
+  it("never acts on a cache that is older than what it wrote (controllers.md B1)", async () => {
     const { plane, start } = world();
     const conflicts: string[] = [];
     const watched = interceptWrites(plane.kube, async ({ verb, key }, signal, send) => {
@@ -134,7 +134,7 @@ describe("binding", () => {
     expect(conflicts).toEqual([]);
   });
 
-  it("binds a waiting claim when a volume for it appears", async () => {
+  it("binds a waiting claim when a volume for it appears (controllers.md B1, B3)", async () => {
     const { plane, start } = world();
     await plane.create(resources.persistentVolumeClaims, aClaim("c", ""));
     start();
@@ -145,7 +145,7 @@ describe("binding", () => {
     expect((await claimOf(plane, "c"))?.spec?.volumeName).toBe("v");
   });
 
-  it("prefers the volume that names the claim, and leaves others to the scheduler when binding is delayed", async () => {
+  it("prefers the volume that names the claim, and leaves others to the scheduler when binding is delayed (controllers.md B3)", async () => {
     const { plane, start } = world();
     await plane.create(
       resources.storageClasses,
@@ -165,7 +165,7 @@ describe("binding", () => {
     expect((await claimOf(plane, "c"))?.spec?.volumeName).toBe("mine");
   });
 
-  it("calls a claim lost only when its volume is gone from the API server as well", async () => {
+  it("calls a claim lost only when its volume is gone from the API server as well (controllers.md B4)", async () => {
     const { plane, start } = world();
     await aBoundEbsVolume(plane, "a", "vol-a");
     start();
@@ -181,7 +181,7 @@ describe("binding", () => {
 });
 
 describe("provisioning in-tree", () => {
-  it("makes the disk, stores the volume, binds, and leaves no intent behind", async () => {
+  it("makes the disk, stores the volume, binds, and leaves no intent behind (controllers.md B6)", async () => {
     const { plane, cloud, start } = world();
     await plane.create(resources.storageClasses, aClass("ebs"));
     const claim = await plane.create(resources.persistentVolumeClaims, aClaim("c", "ebs"));
@@ -217,7 +217,7 @@ describe("provisioning in-tree", () => {
     expect(bound?.metadata.annotations?.["volume.beta.kubernetes.io/storage-provisioner"]).toBe(ebs);
   });
 
-  it("goes to the zone of the selected node, and lets the scheduler choose again after a final failure", async () => {
+  it("goes to the zone of the selected node, and lets the scheduler choose again after a final failure (controllers.md B6)", async () => {
     const { plane, cloud, start } = world();
     await plane.create(
       resources.storageClasses,
@@ -253,7 +253,7 @@ describe("provisioning in-tree", () => {
     expect([...cloud.disks.values()].map(({ zone }) => zone)).toEqual(["us-east-1b"]);
   });
 
-  it("loses no disk and makes no second one, wherever it crashes", async () => {
+  it("loses no disk and makes no second one, wherever it crashes (controllers.md B6; contract.md C3)", async () => {
     const points = new Set<string | undefined>();
     for (let run = 2; run < 80; run++) {
       const crashAt = run >> 1;
@@ -302,7 +302,7 @@ describe("provisioning in-tree", () => {
 });
 
 describe("the default class", () => {
-  it("B3: is given to a waiting claim when it comes, and the newest of several", async () => {
+  it("is given to a waiting claim when it comes, and the newest of several (controllers.md B3)", async () => {
     const { plane, start } = world();
     start();
     const { storageClassName: _, ...spec } = aClaim("a", "").spec;
@@ -321,7 +321,7 @@ describe("the default class", () => {
     expect(claim?.status?.phase).toBe("Bound");
   });
 
-  it("B3: is not given where the API server lets no class be given later", async () => {
+  it("is not given where the API server lets no class be given later (controllers.md B3)", async () => {
     const { plane, start } = world();
     const refusals: string[] = [];
     start(
@@ -352,7 +352,7 @@ describe("the default class", () => {
 });
 
 describe("migration annotations", () => {
-  it("come and go with the gate, and never touch a static volume", async () => {
+  it("come and go with the gate, and never touch a static volume (controllers.md B2)", async () => {
     const { plane, start } = world();
     const provisioned = { "pv.kubernetes.io/provisioned-by": ebs };
     await aBoundEbsVolume(plane, "a", "vol-a", { annotations: provisioned });
@@ -370,7 +370,7 @@ describe("migration annotations", () => {
     expect([await migrated("pv-a"), await migrated("pv-s")]).toEqual([undefined, undefined]);
   });
 
-  it("keep the controller from deleting a volume that is the external provisioner's", async () => {
+  it("keep the controller from deleting a volume that is the external provisioner's (controllers.md B2, B5)", async () => {
     const { plane, cloud, start } = world();
     await cloud.attachDisk("vol-a", "i-n1");
     await cloud.detachDisk("vol-a", "i-n1");
@@ -393,7 +393,7 @@ describe("migration annotations", () => {
 });
 
 describe("reclaim", () => {
-  it("asks the API server whether the claim is gone before a volume is released", async () => {
+  it("asks the API server whether the claim is gone before a volume is released (controllers.md B5)", async () => {
     const { plane, cloud, start } = world();
     const { pvc } = await aBoundEbsVolume(plane, "a", "vol-a", {
       pv: { persistentVolumeReclaimPolicy: "Delete" },
@@ -416,7 +416,7 @@ describe("reclaim", () => {
     expect(pvc.metadata.name).toBe("a");
   });
 
-  it("B5: a volume that is deleted before its claim stays until its disk is deleted", async () => {
+  it("a volume that is deleted before its claim stays until its disk is deleted (controllers.md B5)", async () => {
     const { plane, cloud, start } = world();
     await plane.create(resources.storageClasses, aClass("ebs"));
     const { metadata } = await plane.create(resources.persistentVolumeClaims, aClaim("c", "ebs"));
@@ -441,7 +441,7 @@ describe("reclaim", () => {
     expect(await plane.get(resources.persistentVolumes, name)).toBeUndefined();
   });
 
-  it("B5: the finalizer follows the reclaim policy, and goes with a crossing", async () => {
+  it("the finalizer follows the reclaim policy, and goes with a crossing (controllers.md B5)", async () => {
     const { plane, start } = world();
     await plane.create(resources.storageClasses, aClass("ebs"));
     const { metadata } = await plane.create(resources.persistentVolumeClaims, aClaim("c", "ebs"));
@@ -467,7 +467,7 @@ describe("reclaim", () => {
     expect(await isProtected()).toBe(false);
   });
 
-  it("waits for a disk that is still attached, and then deletes disk and volume", async () => {
+  it("waits for a disk that is still attached, and then deletes disk and volume (controllers.md B5)", async () => {
     const { plane, cloud, start } = world();
     await aBoundEbsVolume(plane, "a", "vol-a", { pv: { persistentVolumeReclaimPolicy: "Delete" } });
     await cloud.attachDisk("vol-a", "i-n1");

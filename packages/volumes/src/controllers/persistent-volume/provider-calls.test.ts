@@ -80,7 +80,7 @@ function stuckOnce(plane: ControlPlane, cloud: FakeCloud, method: "createDisk" |
   });
 }
 
-it("a disk whose making has no answer is asked for again", async () => {
+it("a disk whose making has no answer is asked for again (controllers.md B1, B6)", async () => {
   const { plane, cloud, start } = await world();
   await plane.create(persistentVolumeClaims, aClaim);
   start(plane.kube, stuckOnce(plane, cloud, "createDisk"));
@@ -89,7 +89,7 @@ it("a disk whose making has no answer is asked for again", async () => {
   expect(cloud.disks.size).toBe(1);
 });
 
-it("a disk whose deletion has no answer is deleted again", async () => {
+it("a disk whose deletion has no answer is deleted again (controllers.md B1, B5)", async () => {
   const { plane, cloud, start } = await world();
   const disk = await cloud.createDisk({ name: "d", zone: "z", sizeBytes: 5n, type: "gp2", tags: {} });
   const claimRef = { namespace: "default", name: "gone", uid: "gone" };
@@ -102,7 +102,7 @@ it("a disk whose deletion has no answer is deleted again", async () => {
   expect(cloud.disks.size).toBe(0);
 });
 
-it("a disk that could not be deleted at once stays when its volume is stored meanwhile", async () => {
+it("a disk that could not be deleted at once stays when its volume is stored meanwhile (controllers.md B6; contract.md C3)", async () => {
   const { plane, cloud, start } = await world();
   const claim = await plane.create(persistentVolumeClaims, aClaim);
   const refusing = interceptWrites(plane.kube, async ({ verb, resource }, signal, send) => {

@@ -34,7 +34,7 @@ async function withClass(): Promise<ControlPlane> {
 }
 
 describe("VolumeAttributesClasses", () => {
-  it("D: a class gets the finalizer, and goes when it is deleted and no object names it", async () => {
+  it("a class gets the finalizer, and goes when it is deleted and no object names it (controllers.md Part D)", async () => {
     const plane = await withClass();
     const stored = await plane.get(resources.volumeAttributesClasses, "gold");
     expect(stored?.metadata.finalizers).toEqual(["kubernetes.io/vac-protection"]);
@@ -43,7 +43,7 @@ describe("VolumeAttributesClasses", () => {
     expect(await plane.get(resources.volumeAttributesClasses, "gold")).toBeUndefined();
   });
 
-  it("D: a class stays while a claim names it, in its spec or as the one in force", async () => {
+  it("a class stays while a claim names it, in its spec or as the one in force (controllers.md Part D)", async () => {
     const plane = await withClass();
     await plane.create(resources.persistentVolumeClaims, claimOf("gold"));
     await plane.delete(resources.volumeAttributesClasses, "gold");

@@ -12,7 +12,7 @@ afterEach(async () => {
 });
 
 describe("protection", () => {
-  it("keeps a claim while a scheduled pod uses it, and its volume while it is bound", async () => {
+  it("keeps a claim while a scheduled pod uses it, and its volume while it is bound (controllers.md Part D)", async () => {
     const plane = new ControlPlane();
     planes.push(plane);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -40,7 +40,7 @@ describe("protection", () => {
     expect(await plane.get(resources.persistentVolumes, "pv-a")).toBeUndefined();
   });
 
-  it("keeps a claim for a pod that only the API server shows", async () => {
+  it("keeps a claim for a pod that only the API server shows (controllers.md Part D)", async () => {
     const plane = new ControlPlane();
     planes.push(plane);
     await aBoundEbsVolume(plane, "a", "vol-a");
@@ -66,7 +66,7 @@ describe("protection", () => {
     expect(await plane.get(resources.persistentVolumeClaims, "a", "default")).toBeUndefined();
   });
 
-  it("lets no claim and no volume wait for the request of another", async () => {
+  it("lets no claim and no volume wait for the request of another (controllers.md Part D)", async () => {
     const plane = new ControlPlane();
     planes.push(plane);
     await aBoundEbsVolume(plane, "a", "vol-a");

@@ -81,7 +81,7 @@ async function infoWorld({ withNode = true } = {}) {
 }
 
 describe("a driver", () => {
-  it("is written to the Node first, and leaves the CSINode first", async () => {
+  it("is written to the Node first, and leaves the CSINode first (node-agent.md 2.2, 2.3)", async () => {
     const world = await infoWorld();
     await world.manager.installDriver("d", info, signal);
     expect(world.writes()).toEqual(["patch nodes", "create csinodes"]);
@@ -91,14 +91,14 @@ describe("a driver", () => {
     expect(await world.drivers()).toEqual([]);
   });
 
-  it("that is there already costs no write", async () => {
+  it("that is there already costs no write (node-agent.md 2.2, 2.3)", async () => {
     const world = await infoWorld();
     await world.manager.installDriver("d", info, signal);
     await world.manager.installDriver("d", info, signal);
     expect(world.writes()).toHaveLength(2);
   });
 
-  it("that is not there, or has no objects, is gone without a write", async () => {
+  it("that is not there, or has no objects, is gone without a write (node-agent.md 2.2, 2.3)", async () => {
     const world = await infoWorld();
     await world.manager.uninstallDriver("d", signal);
     await world.kube.delete(resources.nodes, ref, { signal });
@@ -107,21 +107,21 @@ describe("a driver", () => {
     expect(await world.csiNode()).toBeUndefined();
   });
 
-  it("is not written where there is no Node", async () => {
+  it("is not written where there is no Node (node-agent.md 2.2, 2.3)", async () => {
     const world = await infoWorld({ withNode: false });
     await expect(world.manager.installDriver("d", info, signal)).rejects.toThrow(NodeMissingError);
     await expect(world.writer.setDriver("d", info, signal)).rejects.toThrow(NodeMissingError);
     expect(world.writes()).toEqual([]);
   });
 
-  it("without a node ID is refused before anything is read", async () => {
+  it("without a node ID is refused before anything is read (node-agent.md 2.2, 2.3)", async () => {
     const world = await infoWorld();
     const install = world.manager.installDriver("d", { ...info, nodeID: "" }, signal);
     await expect(install).rejects.toThrow(/empty node_id/);
     expect(world.requests).toEqual([]);
   });
 
-  it("whose topology collides with a label reaches no CSINode", async () => {
+  it("whose topology collides with a label reaches no CSINode (node-agent.md 2.2, 2.3)", async () => {
     const world = await infoWorld();
     const labels = { zone: "b" };
     await world.kube.patch(
@@ -136,7 +136,7 @@ describe("a driver", () => {
 });
 
 describe("the migrated plugins", () => {
-  it("are published with a CSINode of no drivers, and in every later write", async () => {
+  it("are published with a CSINode of no drivers, and in every later write (node-agent.md 2.4)", async () => {
     const world = await infoWorld();
     await world.writer.setMigratedPlugins(new Set(["kubernetes.io/aws-ebs"]), signal);
     expect(await world.drivers()).toEqual([]);
@@ -148,7 +148,7 @@ describe("the migrated plugins", () => {
     expect(world.writes()).toEqual(["create csinodes", "update csinodes"]);
   });
 
-  it("are left as they are by a driver that comes before they are decided", async () => {
+  it("are left as they are by a driver that comes before they are decided (node-agent.md 2.4)", async () => {
     const world = await infoWorld();
     await world.writer.setMigratedPlugins(new Set(["kubernetes.io/aws-ebs"]), signal);
     const restarted = new CsiNodeWriter(
@@ -165,7 +165,7 @@ describe("a write of the CSINode", () => {
     ["once", 1, undefined],
     ["three times", 3, undefined],
     ["four times: its caller learns of it", 4, /lost/],
-  ])("that loses %s", async (_name, times, message) => {
+  ])("that loses %s (node-agent.md 2.2)", async (_name, times, message) => {
     const world = await infoWorld();
     await world.writer.setMigratedPlugins(new Set(), signal);
     world.faults.set("update csinodes", Array.from({ length: times }, conflict));
@@ -176,7 +176,7 @@ describe("a write of the CSINode", () => {
     expect(await world.drivers()).toEqual(message === undefined ? ["d"] : []);
   });
 
-  it("waits longer from loss to loss", async () => {
+  it("waits longer from loss to loss (node-agent.md 2.2)", async () => {
     const world = await infoWorld();
     await world.writer.setMigratedPlugins(new Set(), signal);
     const atMs: number[] = [];
@@ -190,7 +190,7 @@ describe("a write of the CSINode", () => {
     expect([Math.round((second - first) / 10), Math.round((third - second) / 50)]).toEqual([1, 1]);
   });
 
-  it("that finds the object made meanwhile changes that one", async () => {
+  it("that finds the object made meanwhile changes that one (node-agent.md 2.2)", async () => {
     const world = await infoWorld();
     const made: CSINode = { metadata: ref, spec: { drivers: [{ name: "other", nodeID: "o-1" }] } };
     const make = () => world.kube.create(resources.csiNodes, made, { signal });
@@ -202,7 +202,7 @@ describe("a write of the CSINode", () => {
     expect(await world.drivers()).toEqual(["d"]);
   });
 
-  it("that fails otherwise fails at once, and the next goes on", async () => {
+  it("that fails otherwise fails at once, and the next goes on (node-agent.md 2.2)", async () => {
     const world = await infoWorld();
     world.faults.set("create csinodes", [new Error("the API server is down")]);
     const first = world.settled(world.writer.setDriver("d", info, signal));
@@ -212,7 +212,7 @@ describe("a write of the CSINode", () => {
     expect(await world.drivers()).toEqual(["e"]);
   });
 
-  it("waits for those before it, so that none undoes another", async () => {
+  it("waits for those before it, so that none undoes another (node-agent.md 2.2)", async () => {
     const world = await infoWorld();
     await Promise.all([
       world.writer.setDriver("d", info, signal),
@@ -223,7 +223,7 @@ describe("a write of the CSINode", () => {
     expect(world.writes()).toEqual(["create csinodes", "update csinodes"]);
   });
 
-  it("ends when its caller gives up, between two attempts as well", async () => {
+  it("ends when its caller gives up, between two attempts as well (node-agent.md 2.2)", async () => {
     const world = await infoWorld();
     await world.writer.setMigratedPlugins(new Set(), signal);
     world.faults.set("update csinodes", [conflict(), conflict()]);

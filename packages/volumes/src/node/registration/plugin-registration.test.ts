@@ -89,7 +89,7 @@ const later = async <T>(clock: VirtualClock, ms: number, value: T): Promise<T> =
 };
 
 describe("plugin registration", () => {
-  it("asks, registers and reports on one connection, and deregisters when the socket goes", async () => {
+  it("asks, registers and reports on one connection, and deregisters when the socket goes (node-agent.md 1.1, 1.3)", async () => {
     const world = await registrationWorld();
     const registration = world.start();
     world.host.placeSocket(path("a"));
@@ -106,7 +106,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("deregisters at once what it has registered by a socket that went meanwhile", async () => {
+  it("deregisters at once what it has registered by a socket that went meanwhile (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     world.getInfo.set("a", () => later(world.clock, 5_700, "d"));
     world.host.placeSocket(path("a"));
@@ -122,7 +122,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("keeps a driver that moves to another socket while it is asked", async () => {
+  it("keeps a driver that moves to another socket while it is asked (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     const drivers = new Set<string>();
     world.validate = ({ name }) => {
@@ -146,7 +146,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("asks one that does not answer again with growing delays, and reports nothing to it", async () => {
+  it("asks one that does not answer again with growing delays, and reports nothing to it (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     world.getInfo.set("a", fails("not yet"));
     world.host.placeSocket(path("a"));
@@ -171,7 +171,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("keeps the delay of a socket that is made again, and starts from the first one for one that was registered", async () => {
+  it("keeps the delay of a socket that is made again, and starts from the first one for one that was registered (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     world.getInfo.set("a", fails("not yet"));
     world.host.placeSocket(path("a"));
@@ -193,7 +193,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("reports a refusal, and asks the refused registrar again after its delay", async () => {
+  it("reports a refusal, and asks the refused registrar again after its delay (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     world.validate = () => {
       throw new Error("refused");
@@ -212,7 +212,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("does not try a failed registration again before its socket is made again", async () => {
+  it("does not try a failed registration again before its socket is made again (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     world.register = fails("no node ID");
     world.host.placeSocket(path("a"));
@@ -237,7 +237,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("begins at once where the socket is made again, also right after a failure", async () => {
+  it("begins at once where the socket is made again, also right after a failure (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     world.register = fails("no node ID");
     world.host.placeSocket(path("a"));
@@ -250,7 +250,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("of a socket that is made again meanwhile reports to the registrar that was asked, then begins again", async () => {
+  it("of a socket that is made again meanwhile reports to the registrar that was asked, then begins again (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     world.register = () => world.clock.sleep(30_000, new AbortController().signal);
     world.host.placeSocket(path("a"));
@@ -272,7 +272,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("registers after a failed deregistration, half a second later; that one is not repeated", async () => {
+  it("registers after a failed deregistration, half a second later; that one is not repeated (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     world.host.placeSocket(path("a"));
     const registration = world.start();
@@ -294,7 +294,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("lets a driver go from its old socket before it asks the new one", async () => {
+  it("lets a driver go from its old socket before it asks the new one (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     world.getInfo.set("z", async () => "driver");
     world.getInfo.set("a", async () => "driver");
@@ -309,7 +309,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("waits for no registrar but its own: forty that hang delay none", async () => {
+  it("waits for no registrar but its own: forty that hang delay none (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     for (let n = 0; n < 40; n++) {
       world.getInfo.set(`hangs-${n}`, hangs);
@@ -322,7 +322,7 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
-  it("asks no registrar while nothing may be registered, and deregisters nevertheless", async () => {
+  it("asks no registrar while nothing may be registered, and deregisters nevertheless (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     world.host.placeSocket(path("a"));
     const registration = world.start();
@@ -340,7 +340,7 @@ describe("plugin registration", () => {
   });
 
   it.each(["ask", "register"] as const)(
-    "ends a %s in flight when it is stopped, and is silent then",
+    "ends a %s in flight when it is stopped, and is silent then (node-agent.md 1.3)",
     async (during) => {
       const world = await registrationWorld();
       if (during === "ask") world.getInfo.set("a", hangs);

@@ -35,7 +35,7 @@ async function mounted(driver: TestDriverOptions | undefined, ids: readonly stri
 }
 
 describe("a volume's figures", () => {
-  it("in-tree, are those of its file system", async () => {
+  it("in-tree, are those of its file system (node-agent.md 13)", async () => {
     const { world, agent, value } = await mounted(undefined);
     expect(value("capacity_bytes")).toBe(2 ** 20);
     const [{ path } = { path: "" }] = [...agent.volumes.mountedVolumes((await podOf(world)).uid).values()];
@@ -46,7 +46,7 @@ describe("a volume's figures", () => {
     await agent.stop();
   });
 
-  it("of a driver, are what it says, for metrics and the summary", async () => {
+  it("of a driver, are what it says, for metrics and the summary (node-agent.md 13)", async () => {
     const { world, agent, value } = await mounted(counts);
     expect(value("inodes_free")).toBe(9);
     const time = expect.stringMatching(/Z$/);
@@ -63,14 +63,14 @@ describe("a volume's figures", () => {
     await agent.stop();
   });
 
-  it("are measured once in a minute, whatever happens", async () => {
+  it("are measured once in a minute, whatever happens (node-agent.md 13)", async () => {
     const { world, agent, measurements } = await mounted(counts);
     await world.clock.advance(10 * statsPeriodMs);
     expect(measurements()).toBe(11);
     await agent.stop();
   });
 
-  it("are not requested of a driver without GET_VOLUME_STATS", async () => {
+  it("are not requested of a driver without GET_VOLUME_STATS (node-agent.md 13)", async () => {
     const { world, agent, measurements } = await mounted({});
     await world.clock.advance(5 * statsPeriodMs);
     expect(measurements()).toBe(0);
@@ -78,7 +78,7 @@ describe("a volume's figures", () => {
     await agent.stop();
   });
 
-  it("go with the last mount", async () => {
+  it("go with the last mount (node-agent.md 13)", async () => {
     const { world, agent, value, measurements } = await mounted(counts);
     expect(value("capacity_bytes")).toBe(2 ** 20);
     const { uid } = await podOf(world);
@@ -93,7 +93,7 @@ describe("a volume's figures", () => {
     await agent.stop();
   });
 
-  it("of one volume wait for no other whose driver hangs", async () => {
+  it("of one volume wait for no other whose driver hangs (node-agent.md 13)", async () => {
     const ids = Array.from({ length: 9 }, (_, index) => `vol-${index + 1}`);
     const { world, agent, value, measurements } = await mounted(counts, ids);
     world.driver.before = (rpc, id) =>
@@ -107,7 +107,7 @@ describe("a volume's figures", () => {
 });
 
 describe("a volume that is not well", () => {
-  it("has events and a metric until it is well again", async () => {
+  it("has events and a metric until it is well again (node-agent.md 13)", async () => {
     const { world, agent, value } = await mounted(counts);
     expect(value("health_status_abnormal")).toBe(0);
     world.driver.condition = { abnormal: true, message: "the disk is slow" };
@@ -122,7 +122,7 @@ describe("a volume that is not well", () => {
     await agent.stop();
   });
 
-  it("is believed only of a driver with VOLUME_CONDITION", async () => {
+  it("is believed only of a driver with VOLUME_CONDITION (node-agent.md 13)", async () => {
     const { world, agent, value } = await mounted({ rpcs: [Capability.GET_VOLUME_STATS] });
     world.driver.condition = { abnormal: true, message: "the disk is slow" };
     await world.clock.advance(2 * statsPeriodMs);

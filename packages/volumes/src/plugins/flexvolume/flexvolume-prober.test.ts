@@ -31,7 +31,7 @@ const inits = ({ calls }: { readonly calls: readonly string[] }) =>
   calls.filter((call) => call.endsWith(" init")).map((call) => call.slice(0, -" init".length));
 
 describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
-  it("knows at its start what is installed, under the names of vendor and driver", async () => {
+  it("knows at its start what is installed, under the names of vendor and driver (flexvolume.md 2.2, 3)", async () => {
     const world = flexWorld();
     await world.install("k8s.io~nfs", succeeds);
     await world.install("plain", onlyInit({ attach: false }));
@@ -44,13 +44,13 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await prober.stop();
   });
 
-  it("makes the driver directory when it is missing, readable by all", async () => {
+  it("makes the driver directory when it is missing, readable by all (flexvolume.md 2.2, 8)", async () => {
     const { host, prober } = await started();
     expect(await host.stat(driverDirectory)).toMatchObject({ kind: "directory", mode: 0o700 });
     await prober.stop();
   });
 
-  it("finds a driver that is installed after the start, within a second", async () => {
+  it("finds a driver that is installed after the start, within a second (flexvolume.md 2.2, 8)", async () => {
     const world = await started();
     await world.clock.advance(60_000);
     await world.install("v.io~d", succeeds);
@@ -58,7 +58,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await world.prober.stop();
   });
 
-  it("looks once for two changes 100 ms apart, and misses neither", async () => {
+  it("looks once for two changes 100 ms apart, and misses neither (flexvolume.md 2.5, 7)", async () => {
     const world = await started();
     await world.clock.advance(5000);
     await world.install("v.io~a", succeeds);
@@ -69,7 +69,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await world.prober.stop();
   });
 
-  it("looks at most once a second in a storm of 10,000 changes", async () => {
+  it("looks at most once a second in a storm of 10,000 changes (flexvolume.md 2.5, 7)", async () => {
     const world = await started();
     const lists: number[] = [];
     const readDirectory = world.host.readDirectory.bind(world.host);
@@ -87,7 +87,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await world.prober.stop();
   });
 
-  it("looks at each change at once where no interval is asked for, as 1.20", async () => {
+  it("looks at each change at once where no interval is asked for, as 1.20 (flexvolume.md 3)", async () => {
     const world = await started(flexWorld(), { minIntervalMs: 0 });
     await world.clock.advance(5000);
     await world.install("v.io~a", succeeds);
@@ -97,7 +97,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await world.prober.stop();
   });
 
-  it("does not see names with a dot, of directories and of programs that are being written", async () => {
+  it("does not see names with a dot, of directories and of programs that are being written (flexvolume.md 6, 7)", async () => {
     const world = await started();
     const directory = `${driverDirectory}/v.io~d`;
     await world.host.makeDirectory(directory, 0o755);
@@ -113,7 +113,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await world.prober.stop();
   });
 
-  it("asks only the driver that has changed", async () => {
+  it("asks only the driver that has changed (flexvolume.md 8)", async () => {
     const world = flexWorld();
     await world.install("v.io~a", succeeds);
     await world.install("v.io~b", succeeds);
@@ -123,7 +123,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     expect(inits(world)).toEqual(["v.io~a", "v.io~b", "v.io~b"]);
   });
 
-  it("sees a change inside a directory of a driver that came later", async () => {
+  it("sees a change inside a directory of a driver that came later (flexvolume.md 7)", async () => {
     const world = await started();
     await world.install("v.io~d", succeeds);
     await world.host.makeDirectory(`${driverDirectory}/v.io~d/lib`);
@@ -134,7 +134,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await world.prober.stop();
   });
 
-  it("removes a driver with its program, and with its directory", async () => {
+  it("removes a driver with its program, and with its directory (flexvolume.md 7)", async () => {
     const world = flexWorld();
     await world.install("v.io~a", succeeds);
     await world.install("v.io~b", succeeds);
@@ -148,7 +148,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await prober.stop();
   });
 
-  it("makes a driver directory that is removed again, and watches it", async () => {
+  it("makes a driver directory that is removed again, and watches it (flexvolume.md 7)", async () => {
     const world = flexWorld();
     await world.install("v.io~d", succeeds);
     const { namesAfter, host, prober } = await started(world);
@@ -160,7 +160,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await prober.stop();
   });
 
-  it("drops the old version with an update whose init fails, and says so", async () => {
+  it("drops the old version with an update whose init fails, and says so (flexvolume.md 8)", async () => {
     const world = flexWorld();
     await world.install("v.io~d", succeeds);
     const { namesAfter, manager, prober } = await started(world);
@@ -175,7 +175,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await prober.stop();
   });
 
-  it("tries a driver that does not work again, with growing delays", async () => {
+  it("tries a driver that does not work again, with growing delays (flexvolume.md 8)", async () => {
     const world = flexWorld();
     let works = false;
     await world.install("v.io~d", () => ({ status: works ? "Success" : "Failure" }));
@@ -187,7 +187,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await prober.stop();
   });
 
-  it("keeps good drivers when others are broken, in every way a driver can be", async () => {
+  it("keeps good drivers when others are broken, in every way a driver can be (flexvolume.md 8)", async () => {
     const world = flexWorld();
     await world.install("v.io~bad", () => "Segmentation fault");
     await world.install("v.io~none", () => ({ status: "Not supported" }));
@@ -218,7 +218,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await prober.stop();
   });
 
-  it("does not wait for a driver that hangs: others come meanwhile", async () => {
+  it("does not wait for a driver that hangs: others come meanwhile (flexvolume.md 8)", async () => {
     const world = await started();
     await world.install("v.io~hangs", hangs);
     await world.clock.advance(1000);
@@ -227,7 +227,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await world.prober.stop();
   });
 
-  it("keeps what it knows while the directory cannot be read", async () => {
+  it("keeps what it knows while the directory cannot be read (flexvolume.md 7)", async () => {
     const world = flexWorld();
     await world.install("v.io~d", succeeds);
     const { namesAfter, host, prober } = await started(world);
@@ -241,7 +241,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await prober.stop();
   });
 
-  it("makes a new plugin without an attacher when an update no longer attaches", async () => {
+  it("makes a new plugin without an attacher when an update no longer attaches (flexvolume.md 7)", async () => {
     const world = flexWorld();
     await world.install("v.io~d", onlyInit({ attach: true }));
     const { clock, manager, prober } = await started(world);
@@ -256,7 +256,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await prober.stop();
   });
 
-  it("asks an updated driver for what the old one did not support, also for volumes in use", async () => {
+  it("asks an updated driver for what the old one did not support, also for volumes in use (flexvolume.md 7)", async () => {
     const world = flexWorld();
     await world.install("v.io~d", onlyInit());
     const { clock, manager, prober } = await started(world);
@@ -276,7 +276,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await prober.stop();
   });
 
-  it("unmounts what was mounted before its driver went, once that is installed again", async () => {
+  it("unmounts what was mounted before its driver went, once that is installed again (flexvolume.md 8)", async () => {
     const world = flexWorld();
     await world.install("v.io~d", succeeds);
     const { clock, manager, prober } = await started(world);
@@ -296,7 +296,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await prober.stop();
   });
 
-  it("follows links within the directory, and none out of it or to hidden names", async () => {
+  it("follows links within the directory, and none out of it or to hidden names (flexvolume.md 8)", async () => {
     const world = flexWorld();
     await world.install("v.io~d", succeeds);
     await world.host.makeDirectory("/elsewhere/out");
@@ -320,7 +320,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await prober.stop();
   });
 
-  it("ends when it is stopped while a driver hangs", async () => {
+  it("ends when it is stopped while a driver hangs (flexvolume.md 8)", async () => {
     const world = flexWorld();
     await world.install("v.io~hangs", hangs);
     const prober = flexVolumeProber(world.env, { directory: driverDirectory });
