@@ -1,5 +1,5 @@
 /**
- * PostgreSQL survives the crossing and what befalls a node: every row whose commit a client outside the cluster was told of is
+ * PostgreSQL survives the crossing and what befalls a node: every row whose commit was acknowledged to a client outside the cluster is
  * there, and no page, index or row is damaged. Needs root and PostgreSQL.
  */
 import { mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
@@ -125,14 +125,14 @@ describe.skipIf(reason !== undefined)("PostgreSQL", () => {
     expect((await pod())?.metadata.uid).not.toBe(before);
   }
 
-  /** kill -9 of all of the container's processes. Its shim sees its end; the node agent starts it anew. */
+  /** kill -9 of all of the container's processes. Its shim sees its end; the node agent starts it again. */
   async function killContainer(): Promise<void> {
     const { restartCount = 0 } = (await container()) ?? {};
     const [running] = await containers();
     // The postmaster and what it has started, each in a group of its own.
     expect(running?.all.length).toBeGreaterThan(4);
     killAll(running?.all ?? []);
-    await cluster.until("it was started anew", async () => {
+    await cluster.until("it was started again", async () => {
       return ((await container())?.restartCount ?? 0) > restartCount;
     });
     await writes();
@@ -167,7 +167,7 @@ describe.skipIf(reason !== undefined)("PostgreSQL", () => {
       ...[agentProcess(node), `csi-node-${node}`].map((name) => cluster.pidOf(name)),
       ...running.flatMap(({ shim, all }) => [shim, ...all]),
     ]);
-    await cluster.until("it is connected anew", () => ledger().connections > connections);
+    await cluster.until("it is connected again", () => ledger().connections > connections);
     await writes();
   }
 

@@ -22,7 +22,7 @@ const reconnectMs = 100;
 
 /**
  * Inserts one row after the other, each in a transaction of its own, until it is stopped. After a lost connection it
- * connects anew, for as long as it takes. A row whose commit was not acknowledged may be there or not: its number
+ * connects again, for as long as it takes. A row whose commit was not acknowledged may be there or not: its number
  * is never used for another.
  */
 export class LedgerClient {

@@ -64,7 +64,7 @@ const asPostgres = "setpriv --reuid=postgres --regid=postgres --clear-groups";
 
 /**
  * Brings the volume's file system to /data. A raw block volume gets one, once: mkfs.ext4 writes its superblock last, so that one
- * that was killed is begun anew. The mount lies in the container's own namespace and ends with it.
+ * that was killed is begun again. The mount lies in the container's own namespace and ends with it.
  */
 const prepare = {
   Filesystem: "",

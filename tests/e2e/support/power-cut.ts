@@ -63,7 +63,7 @@ export function killAll(pids: readonly number[]): void {
 
 /** All that a power cut takes: every process of the cluster and of its pods and, with `takesMounts`, mounts and loop devices. */
 export function endLikePowerCut(dir: string, takesMounts: boolean): void {
-  // The supervisor first, so that it starts nothing anew.
+  // The supervisor first, so that it starts nothing again.
   process.kill(readPid(join(dir, "run/supervisor.json")), "SIGKILL");
   const containers = readdirSync(join(dir, "p")).flatMap((node) => containersOn(dir, node));
   killAll(
