@@ -39,6 +39,11 @@ export interface ClusterPlugin extends MigrationGates {
   readonly identity: readonly [string, ...string[]];
   /** What a pod's own volume cannot say of the source. */
   readonly notInline: readonly string[];
+  /**
+   * What of a volume handle says which volume of the provider it is: two handles of one volume, the driver's own and the
+   * translated one, are equal in it. Undefined: no handle of this plugin.
+   */
+  volumeIdentity(volumeHandle: string): string | undefined;
 }
 
 /** The class of the plugin's volumes. */
@@ -82,7 +87,21 @@ function cephSecret(namespace: string, name: string, user: "admin" | "kube"): Se
   };
 }
 
-type Optional = "secrets" | "isShared" | "controllerPublishes" | "notInline";
+/**
+ * An Azure account's name is unique among all, so account and share say which share it is: a translated handle may lack the
+ * resource group, and what follows the share differs (docs/behaviour/volume-plugins.md 8.3).
+ */
+function shareIdentity(volumeHandle: string): string | undefined {
+  const [, account, share] = volumeHandle.split("#");
+  return account && share ? `${account}/${share}`.toLowerCase() : undefined;
+}
+
+/** A translated handle has no project (docs/behaviour/volume-plugins.md 8.3); the cluster's is the only one. */
+function persistentDiskIdentity(volumeHandle: string): string | undefined {
+  return /^projects\/[^/]+\/((?:zones|regions)\/[^/]+\/disks\/[^/]+)$/.exec(volumeHandle)?.[1];
+}
+
+type Optional = "secrets" | "isShared" | "controllerPublishes" | "notInline" | "volumeIdentity";
 type Entry = Omit<ClusterPlugin, keyof MigrationGates | "name" | Optional> &
   Partial<Pick<ClusterPlugin, Optional>>;
 
@@ -103,6 +122,7 @@ const entries: Readonly<Record<PluginName, Entry>> = {
     isZonal: true,
     source: "gcePersistentDisk",
     identity: ["pdName"],
+    volumeIdentity: persistentDiskIdentity,
   },
   "azure-disk": {
     classes: [
@@ -127,6 +147,7 @@ const entries: Readonly<Record<PluginName, Entry>> = {
     source: "azureFile",
     identity: ["secretName", "shareName"],
     notInline: ["secretNamespace"],
+    volumeIdentity: shareIdentity,
   },
   cinder: {
     classes: [classOf("cinder", "cinder", { type: "ssd", fsType: "ext4" }, waits)],
@@ -268,6 +289,7 @@ function pluginOf(name: PluginName): ClusterPlugin {
     isShared: false,
     controllerPublishes: true,
     notInline: [],
+    volumeIdentity: (volumeHandle) => volumeHandle,
     ...entries[name],
   };
 }

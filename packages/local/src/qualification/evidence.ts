@@ -29,12 +29,16 @@ export function evidenceFor(
   behaviour: Behaviour,
   volumeId: string,
   calls: readonly DriverCall[],
-  { controllerPublishes }: Pick<ClusterPlugin, "controllerPublishes">,
+  { controllerPublishes, volumeIdentity }: Pick<ClusterPlugin, "controllerPublishes" | "volumeIdentity">,
 ): { readonly calls: readonly string[]; readonly missing: readonly string[] } {
   const { rpcs, optional = [] } = needed[behaviour] ?? { rpcs: [] };
   const due = rpcs.filter((rpc) => controllerPublishes || !ofAttaching.has(rpc));
+  // The driver may know the volume by another handle than the translated one: it is the provider's volume that counts.
+  const identity = volumeIdentity(volumeId);
+  const isAbout = (id: string | undefined) =>
+    id !== undefined && (id === volumeId || (identity !== undefined && volumeIdentity(id) === identity));
   const served = new Set(
-    calls.filter((call) => call.volumeId === volumeId && call.code === "OK").map(({ rpc }) => rpc),
+    calls.filter((call) => isAbout(call.volumeId) && call.code === "OK").map(({ rpc }) => rpc),
   );
   return {
     calls: [...due, ...optional].filter((rpc) => served.has(rpc)),

@@ -28,7 +28,7 @@ import { claimVolume, namespace, type PodWork, volumeName, volumePod } from "../
 import { isPodReady } from "../workloads/is-pod-ready.ts";
 import { claimOf } from "./claim-of.ts";
 import { absentInTree, evidenceFor } from "./evidence.ts";
-import { differencesOfVolumes } from "./parity.ts";
+import { parityOfVolumes } from "./parity.ts";
 import type { Behaviour, BehaviourResult, QualificationReport } from "./qualification-report.ts";
 
 /** The cluster that a driver is qualified on. Migration is off in it. */
@@ -83,11 +83,13 @@ export async function runQualification(
   await gate.run();
   const calls = await cluster.cloudCalls(signal);
   const { migrated } = gate;
+  const parity = migrated === undefined ? undefined : parityOfVolumes(plugin, inTree, migrated);
   return {
     plugin: subject.shortName,
     driverName: subject.driverName,
     behaviours: gate.results,
-    differences: migrated === undefined ? undefined : differencesOfVolumes(plugin, inTree, migrated),
+    differences: parity?.differences,
+    losses: parity?.losses ?? [],
     inTreeCalls: calls.filter((call) => call.seq > sinceSeq && call.path === "in-tree").length,
     refusedCalls: (await cluster.driverCalls())
       .filter(({ code }) => code !== "OK" && code !== "UNIMPLEMENTED")
