@@ -103,13 +103,14 @@ function fishScript(places: readonly Place[]): string {
     return [
       ...verbs.map((v) => `${start} -f -a ${v.name} -d ${quoted(v.description)}`),
       ...choices.map((choice) => `${start} -f -a ${choice}`),
-      ...options.map((o) => `${start} -l ${o.long.slice(2)}${valueOf(o)} -d ${quoted(o.description)}`),
+      ...options.map((o) => `${start} -l ${o.long.slice(2)}${valuesOf(o)} -d ${quoted(o.description)}`),
     ];
   });
   return `${lines.join("\n")}\n`;
 }
 
-function valueOf({ takesValue, choices }: Place["options"][number]): string {
+/** That an option takes a value, and which words are offered for it. */
+function valuesOf({ takesValue, choices }: Place["options"][number]): string {
   if (!takesValue) return "";
   return choices.length === 0 ? " -r" : ` -x -a ${quoted(choices.join(" "))}`;
 }
