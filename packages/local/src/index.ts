@@ -81,7 +81,9 @@ export {
   type QualificationOptions,
   runQualification,
 } from "./qualification/run-qualification.ts";
+export { setWithDevices, withDevices } from "./records/device-volumes.ts";
 export { readerProgram, recordPrograms, writerProgram } from "./records/in-process-programs.ts";
+export { deviceReaderCommand, deviceWriterCommand } from "./records/process-device-programs.ts";
 export { readerCommand, writerCommand } from "./records/process-programs.ts";
 export { acknowledgedRecords, lostRecords, rewrittenRecords } from "./records/records.ts";
 export { claimVolume, volumePod } from "./records/volume-pod.ts";

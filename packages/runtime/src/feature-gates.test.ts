@@ -25,6 +25,11 @@ describe("feature gates", () => {
     expect(() => featureGates(registry, { Typo: true })).toThrow(
       'unknown feature gate "Typo"; known are CSIMigration',
     );
+    const many = Object.fromEntries(
+      Array.from("ABCDEFGHIJ", (x) => [`Gate${x}${x}`, registry.CSIMigration as never]),
+    );
+    const refusal = () => featureGates({ ...registry, ...many }, { CSIMigrationEBS: true });
+    expect(refusal).toThrow(/the nearest of \d+ are CSIMigrationAWS, CSIMigration,( \w+,){5} \w+$/);
     expect(() => featureGates(registry, { Settled: false })).toThrow('"Settled" is locked to true');
     expect(featureGates(registry, { Settled: true }).enabled("Settled")).toBe(true);
     expect(() => featureGates(registry).enabled("Typo")).toThrow(FeatureGateError);

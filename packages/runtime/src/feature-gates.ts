@@ -35,6 +35,32 @@ export function parseFeatureGates(text: string): Record<string, boolean> {
   return values;
 }
 
+/** A message that names all of many gates would hide the one that is meant. */
+const namedMax = 8;
+
+function knownLike(name: string, known: readonly string[]): string {
+  if (known.length <= namedMax) return `known are ${[...known].sort().join(", ")}`;
+  const distances = new Map(known.map((one) => [one, distance(name, one)]));
+  const nearest = [...known].sort(
+    (a, b) => (distances.get(a) ?? 0) - (distances.get(b) ?? 0) || (a < b ? -1 : 1),
+  );
+  return `the nearest of ${known.length} are ${nearest.slice(0, namedMax).join(", ")}`;
+}
+
+/** The fewest characters to insert, remove or replace (Levenshtein). */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (const [i, ofA] of [...a].entries()) {
+    const next = [i + 1];
+    for (const [j, ofB] of [...b].entries()) {
+      const replaced = (row[j] ?? 0) + (ofA === ofB ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
+
 /**
  * A fixed set of gates: the registry's defaults with `values` over them.
  * @throws FeatureGateError for an unknown or locked gate
@@ -48,9 +74,7 @@ export function featureGates(
   for (const [name, value] of Object.entries(values)) {
     const spec = registry[name];
     if (spec === undefined) {
-      throw new FeatureGateError(
-        `unknown feature gate "${name}"; known are ${Object.keys(registry).sort().join(", ")}`,
-      );
+      throw new FeatureGateError(`unknown feature gate "${name}"; ${knownLike(name, Object.keys(registry))}`);
     }
     if (spec.locked === true && value !== spec.default) {
       throw new FeatureGateError(`feature gate "${name}" is locked to ${spec.default}: remove it`);

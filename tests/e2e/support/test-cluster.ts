@@ -3,20 +3,24 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Pod, resources, type Stored } from "@longshore/kube";
+import { type Pod, resources, type Stored, type Volume } from "@longshore/kube";
 import {
   acknowledgedRecords,
   type ClusterEnv,
   claimVolume,
   clusterConfig,
+  deviceReaderCommand,
+  deviceWriterCommand,
   lostRecords,
   mayMount,
   processHost,
   readerCommand,
   readPodLogs,
   type SupervisedCluster,
+  setWithDevices,
   upCluster,
   volumePod,
+  withDevices,
   writerBudget,
   writerSet,
 } from "@longshore/local";
@@ -35,6 +39,9 @@ export const longshoreCommand = [
 export const writerScript = fileURLToPath(
   new URL("../../../packages/local/dist/records/writer-program.js", import.meta.url),
 );
+/** The command with its program as it is built: tests run the sources of `local`, containers cannot. */
+const built = (command: readonly string[]) =>
+  command.map((word) => word.replace("/packages/local/src/", "/packages/local/dist/"));
 const never = new AbortController().signal;
 
 /** A directory whose path is short enough for sockets. */
@@ -42,11 +49,20 @@ export function shortDirectory(): string {
   return realpathSync(mkdtempSync(join(tmpdir(), "ls-")));
 }
 
+/** How the cluster's disks are mounted. */
+export type HostForm = "kernel" | "unprivileged";
+
+/** Real devices and mounts, where the machine allows them. */
+export const bestForm = (): HostForm => (mayMount() ? "kernel" : "unprivileged");
+
 /** The cluster under test. */
 export class TestCluster {
   readonly env: ClusterEnv;
   readonly cluster: SupervisedCluster;
   readonly dir: string;
+  /** The pod that reads a volume back. */
+  #reader = (name: string, volume: Omit<Volume, "name">): Pod =>
+    volumePod({ name, command: readerCommand, volume });
 
   private constructor(env: ClusterEnv, cluster: SupervisedCluster, dir: string) {
     this.env = env;
@@ -55,8 +71,7 @@ export class TestCluster {
   }
 
   /** Brings it up, empty. */
-  static async empty(nodes = 1): Promise<TestCluster> {
-    const form = mayMount() ? "kernel" : "unprivileged";
+  static async empty(nodes = 1, form: HostForm = bestForm()): Promise<TestCluster> {
     const env: ClusterEnv = {
       clock: systemClock,
       random: systemRandom,
@@ -79,6 +94,17 @@ export class TestCluster {
     await kube.create(resources.statefulSets, writerSet({ replicas: 1, command }), { signal: never });
     await test.writerRuns();
     return test;
+  }
+
+  /** Starts one writer on a device, and waits until it runs. */
+  async startDeviceWriter(): Promise<void> {
+    this.#reader = (name, volume) =>
+      withDevices(volumePod({ name, command: built(deviceReaderCommand()), volume }));
+    const { kube } = this;
+    await kube.create(resources.podDisruptionBudgets, { ...writerBudget }, { signal: never });
+    const set = writerSet({ replicas: 1, command: built(deviceWriterCommand(10)) });
+    await kube.create(resources.statefulSets, setWithDevices(set), { signal: never });
+    await this.writerRuns();
   }
 
   get kube() {
@@ -172,11 +198,9 @@ export class TestCluster {
       this.until(`${name} is gone`, async () => (await this.pod(name)) === undefined);
     await gone("writer-0");
     const reader = { namespace: "default", name: "reader" };
-    await kube.create(
-      resources.pods,
-      volumePod({ name: reader.name, command: readerCommand, volume: claimVolume("data-writer-0") }),
-      { signal: never },
-    );
+    await kube.create(resources.pods, this.#reader(reader.name, claimVolume("data-writer-0")), {
+      signal: never,
+    });
     await this.until(
       "the reader is done",
       async () => (await this.pod("reader"))?.status?.phase === "Succeeded",

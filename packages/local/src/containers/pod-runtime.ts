@@ -5,7 +5,7 @@
  */
 import type { ContainerRuntime } from "@longshore/volumes";
 
-/** A directory of the node that a container sees at a path of its own. */
+/** A directory or a device of the node that a container sees at a path of its own. */
 export interface SandboxMount {
   readonly volumeName: string;
   /** Where the volume is mounted on the node. */
@@ -15,6 +15,8 @@ export interface SandboxMount {
   readonly readOnly: boolean;
   /** The part of the volume that the container sees; it is bound to `hostPath` before the container starts. */
   readonly subPath?: string;
+  /** It is a device, which the container sees in place of a file. */
+  readonly isDevice?: true;
 }
 
 /** One run of a container, ready to start. */

@@ -205,11 +205,24 @@ function buildRoot(podDir: string, config: ContainerConfig): string {
   for (const mount of config.mounts) {
     // As the container will see it: a link to an absolute path must not lead into the machine's own root.
     const target = pathInRoot(root, mount.mountPath);
+    if (mount.isDevice === true) requireOwnDevices(root, target);
     makeMountPoint(mount.hostPath, target);
     run("mount", ["--bind", mount.hostPath, target]);
     if (mount.readOnly) run("mount", ["-o", "remount,bind,ro", target]);
   }
   return root;
+}
+
+/** Nothing is made in the machine's `/dev`. @throws Error where the container has that instead of its own */
+function requireOwnDevices(root: string, target: string): void {
+  const own = join(root, "dev");
+  const [containers, machines] = [statSync(own), statSync("/dev")];
+  if (!target.startsWith(`${own}/`) || containers.dev !== machines.dev || containers.ino !== machines.ino) {
+    return;
+  }
+  throw new Error(
+    `devicePath ${target.slice(root.length)}: /dev of this container is the machine's; name a path outside of it`,
+  );
 }
 
 /** A place of the same kind as what is bound to it: a part of a volume may be a file. */

@@ -42,7 +42,7 @@ export function containerConfigOf(
     env,
     ...(workingDir === undefined || workingDir === "" ? {} : { workingDir }),
     ...(terminationMessagePath === undefined ? {} : { terminationMessagePath }),
-    mounts: mountsOf(field, container, env, mounted),
+    mounts: [...mountsOf(field, container, env, mounted), ...devicesOf(field, container, mounted)],
     logFile: podLogFile(
       logDir,
       { namespace, name: pod.metadata.name, uid: pod.metadata.uid },
@@ -84,5 +84,21 @@ function mountsOf(
       readOnly: volume.readOnly || mount.readOnly === true,
       ...(subPath !== undefined && { subPath }),
     };
+  });
+}
+
+/** The volumes that the container gets as devices. */
+function devicesOf(
+  field: string,
+  container: Container,
+  mounted: ReadonlyMap<string, MountedVolume>,
+): SandboxMount[] {
+  return (container.volumeDevices ?? []).map(({ name, devicePath }, index) => {
+    const at = `${field}.volumeDevices[${index}]`;
+    checkPath(devicePath, `${at}.devicePath`);
+    const volume = mounted.get(name);
+    if (volume === undefined) throw new PodSpecError(`${at}.name: volume "${name}" is not mapped`);
+    const { path: hostPath, readOnly } = volume;
+    return { volumeName: name, hostPath, mountPath: devicePath, readOnly, isDevice: true };
   });
 }

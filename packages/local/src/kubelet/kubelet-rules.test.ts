@@ -65,6 +65,11 @@ describe("containerConfigOf", () => {
       logFile: "/logs/ns_p_u/c_2.log",
     });
   });
+  it("gives devices in place of files", () => {
+    const pod = aPod({ volumeDevices: [{ name: "data", devicePath: "/dev/xvda" }] });
+    const device = { volumeName: "data", hostPath: "/n/v", mountPath: "/dev/xvda", readOnly: false };
+    expect(configOf(pod).mounts).toEqual([{ ...device, isDevice: true }]);
+  });
   it.each<[mount: object, subPath: string | undefined]>([
     [{ subPath: "a/b" }, "a/b"],
     [{ subPath: "" }, undefined],
@@ -76,6 +81,8 @@ describe("containerConfigOf", () => {
     expect(configOf(pod).mounts[0]?.subPath).toBe(subPath);
   });
   for (const [what, spec] of [
+    ["a device path that climbs out", { volumeDevices: [{ name: "data", devicePath: "/dev/../etc/x" }] }],
+    ["a volume that is not mapped", { volumeDevices: [{ name: "other", devicePath: "/dev/x" }] }],
     ["a mount path that climbs out", { volumeMounts: [{ name: "data", mountPath: "/data/../etc" }] }],
     ["a relative mount path", { volumeMounts: [{ name: "data", mountPath: "data" }] }],
     ["a sub-path that climbs out", { volumeMounts: [{ name: "data", mountPath: "/d", subPath: "x/../.." }] }],

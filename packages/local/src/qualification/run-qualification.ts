@@ -56,7 +56,7 @@ const grownSize = "2Gi";
 
 /** Why some behaviours cannot be verified on the local cluster. */
 const notYetVerifiable: Partial<Record<Behaviour, string>> = {
-  block: "pods of the local cluster have no raw block devices",
+  block: "a qualification makes no volume of mode Block yet",
 };
 
 /** Runs every behaviour through the driver. Rejects only when the cluster itself fails, or `signal` aborts. */

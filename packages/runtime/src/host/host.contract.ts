@@ -480,6 +480,19 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await codeOf(all("after", "missing"))).toBe("ENOENT");
       });
 
+      test("a link to a mount point is a link, and no mount point of its own", async () => {
+        await host.makeDirectory(`${dir}/real`);
+        await host.makeDirectory(`${dir}/m`);
+        await host.bindMount(`${dir}/real`, `${dir}/m`);
+        await host.symlink(`${dir}/m`, `${dir}/link`);
+        expect(await host.stat(`${dir}/link`)).toMatchObject({ kind: "symlink" });
+        expect(await host.readLink(`${dir}/link`)).toBe(`${dir}/m`);
+        expect(await host.isMountPoint(`${dir}/link`)).toBe(true);
+        await host.removeFile(`${dir}/link`);
+        expect(await host.stat(`${dir}/link`)).toBeUndefined();
+        expect(await host.isMountPoint(`${dir}/m`)).toBe(true);
+      });
+
       test("a device may refuse writes, and takes them again", async () => {
         const { device } = await disk();
         await host.setDeviceReadOnly(device, true);

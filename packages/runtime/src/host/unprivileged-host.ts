@@ -39,7 +39,7 @@ class UnprivilegedHost implements Host {
   async stat(path: string): Promise<FileStat | undefined> {
     const checked = checkedPath("stat", path);
     const stat = await files.statFile("stat", checked);
-    if (stat?.kind === "symlink" && (await this.isMountPoint(checked))) {
+    if (stat?.kind === "symlink" && (await this.#isStandIn("stat", checked))) {
       const real = await hostStep("stat", path, () => fs.realpath(checked));
       return files.statFile("stat", real);
     }
@@ -135,13 +135,13 @@ class UnprivilegedHost implements Host {
 
   async readLink(path: string): Promise<string | undefined> {
     const checked = checkedPath("readLink", path);
-    return (await this.isMountPoint(checked)) ? undefined : files.linkTarget(checked);
+    return (await this.#isStandIn("readLink", checked)) ? undefined : files.linkTarget(checked);
   }
 
   async chownTree(path: string, gid: number, options: ChownOptions = {}): Promise<void> {
     const checked = checkedPath("chownTree", path);
     // Only a link that stands in for a mount is followed.
-    const isMount = await this.isMountPoint(checked);
+    const isMount = await this.#isStandIn("chownTree", checked);
     const real = isMount ? await hostStep("chownTree", path, () => fs.realpath(checked)) : checked;
     await chownTree(real, gid, options);
   }
@@ -384,7 +384,11 @@ class UnprivilegedHost implements Host {
   }
 
   async #refuseMountPoint(operation: string, path: string): Promise<void> {
-    if (await this.isMountPoint(path)) throw new HostError(operation, path, "EBUSY");
+    if (await this.#isStandIn(operation, path)) throw new HostError(operation, path, "EBUSY");
+  }
+
+  #isStandIn(operation: string, path: string): Promise<boolean> {
+    return hostStep(operation, path, () => mounts.isStandIn(path));
   }
 }
 

@@ -54,6 +54,17 @@ export async function canonicalMountPoint(path: string, links = 0): Promise<stri
   return canonicalMountPoint(resolve(parentOf(target), await fs.readlink(target)), links + 1);
 }
 
+/** Whether `path` is itself the link that stands in for a mount; false for a link that leads to one. */
+export async function isStandIn(path: string): Promise<boolean> {
+  if (path === "/") return false;
+  try {
+    return (await mountsOn(childOf(await fs.realpath(parentOf(path)), baseOf(path)))).length > 0;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+}
+
 /** The mounts on a canonical mount point, topmost last; empty when it is none. */
 export async function mountsOn(target: string): Promise<readonly StandInMount[]> {
   if (!(await isLink(target))) return [];

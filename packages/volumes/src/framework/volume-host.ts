@@ -44,6 +44,12 @@ export const kubeletPaths = {
   podVolumesDir: (root: string, podUID: string) => `${root}/pods/${podUID}/volumes`,
   podVolumeDir: (root: string, podUID: string, pluginName: string, volumeName: string) =>
     `${root}/pods/${podUID}/volumes/${escapeQualifiedName(pluginName)}/${volumeName}`,
+  /** The directory of a plugin's block volumes. */
+  pluginDevicesDir: (root: string, pluginName: string) => `${root}/plugins/${pluginName}/volumeDevices`,
+  podDevicesDir: (root: string, podUID: string) => `${root}/pods/${podUID}/volumeDevices`,
+  /** The directory of a pod's devices of one plugin; in it each volume has a link of its name. */
+  podDeviceDir: (root: string, podUID: string, pluginName: string) =>
+    `${root}/pods/${podUID}/volumeDevices/${escapeQualifiedName(pluginName)}`,
   podSubPathsDir: (root: string, podUID: string, volumeName: string) =>
     `${root}/pods/${podUID}/volume-subpaths/${volumeName}`,
   registrationDir: (root: string) => `${root}/plugins_registry`,

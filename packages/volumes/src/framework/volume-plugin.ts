@@ -96,7 +96,10 @@ export interface NodeExpandOptions {
   readonly devicePath: string;
   /** The global mount; empty where the volume has none. */
   readonly deviceMountPath: string;
-  /** Where the file system is mounted: the global mount when staged, the pod's directory when published. */
+  /**
+   * Where the file system is mounted: the global mount when staged, the pod's directory when published; of a block volume
+   * its link in the pod's directory of devices.
+   */
   readonly path: string;
   readonly phase: "staged" | "published";
   readonly newSizeBytes: bigint;
@@ -292,7 +295,10 @@ export interface Detacher extends DeviceUnmounter {
 
 /** The paths of a volume that pods get as a device. */
 export interface BlockVolume {
-  /** The directory of the node's mappings of the volume: one entry for each pod that has it, named by the pod's UID. */
+  /**
+   * The directory of the node's mappings of the volume: one entry for each pod that has it, named by the pod's UID. It lies
+   * below `kubeletPaths.pluginDevicesDir`.
+   */
   getGlobalMapPath(spec: VolumeSpec): string;
   /** The directory of the pod's devices of this plugin, and the volume's name in it. */
   getPodDeviceMapPath(): { readonly directory: string; readonly name: string };
@@ -312,7 +318,7 @@ export interface BlockVolumeMapper extends BlockVolume {
 export interface BlockVolumeUnmapper extends BlockVolume {
   /** Reverses `mapPodDevice`. */
   unmapPodDevice?(signal: AbortSignal): Promise<void>;
-  /** Reverses `setUpDevice`, once no pod has the volume. */
+  /** Reverses `setUpDevice`, once no pod has the volume. `devicePath` is what that returned, empty where it is not known. */
   tearDownDevice?(globalMapPath: string, devicePath: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -326,10 +332,11 @@ export interface BlockVolumePlugin extends VolumePlugin {
   constructBlockVolumeSpec(podUID: string, volumeName: string, mapPath: string): Promise<VolumeSpec>;
 }
 
-/** A volume that the plugin has mounted for the whole node. */
+/** A volume that the plugin has mounted, or has as a device, for the whole node. */
 export interface GlobalMount {
   /** Good for unmounting only. */
   readonly spec: VolumeSpec;
+  /** Of a block volume its directory of mappings. */
   readonly deviceMountPath: string;
 }
 

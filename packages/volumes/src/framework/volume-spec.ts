@@ -28,3 +28,8 @@ export function specOfPersistentVolume(persistentVolume: PersistentVolume, readO
 export function specName(spec: VolumeSpec): string {
   return spec.volume?.name ?? spec.persistentVolume?.metadata?.name ?? "";
 }
+
+/** Whether pods get the volume as a device (`volumeMode: Block`). */
+export function isBlockSpec(spec: VolumeSpec): boolean {
+  return spec.persistentVolume?.spec?.volumeMode === "Block";
+}

@@ -13,6 +13,8 @@ const inTree = { CSIMigration: true, CSIMigrationAWS: false };
 const csi = { CSIMigration: true, CSIMigrationAWS: true };
 const plugin = "kubernetes.io/aws-ebs";
 
+type Mode = "Filesystem" | "Block";
+
 interface Fault {
   /** The number of the call. */
   readonly at: number;
@@ -30,6 +32,7 @@ function lostAnswer(call: string): Error | undefined {
 async function crossing(
   from: Readonly<Record<string, boolean>>,
   to: Readonly<Record<string, boolean>>,
+  mode: Mode,
   fault: Fault | undefined,
 ): Promise<readonly string[]> {
   const world = await NodeWorld.create();
@@ -38,7 +41,8 @@ async function crossing(
   controller.start(end.signal);
   world.registrarRestarts = true;
   await world.serveDriver();
-  await world.volume("vol-1");
+  const awsElasticBlockStore = { volumeID: "aws://us-east-1a/vol-1", fsType: "ext4" };
+  await world.volume("vol-1", { awsElasticBlockStore, volumeMode: mode });
   const calls: string[] = [];
   let current = from;
   let faulted = false;
@@ -71,11 +75,17 @@ async function crossing(
     return agent !== undefined;
   };
   const livePod = async (name: string, marker: string, expected: string) => {
-    const pod = await world.pod(name, ["vol-1"]);
+    const pod = await (mode === "Block" ? world.blockPod(name, ["vol-1"]) : world.pod(name, ["vol-1"]));
     const { uid } = pod.metadata;
     const mount = () => running?.volumes.mountedVolumes(uid).get("data-vol-1");
     await world.until(`${name} mounted`, () => mount() !== undefined);
     world.running.add(uid);
+    if (mode === "Block") {
+      // A device of the simulation holds no data; that it is the disk's is what can be lost.
+      const device = (await world.host.readLink(`${mount()?.path}`)) ?? "";
+      expect((await world.host.stat(device))?.kind).toBe("blockDevice");
+      return uid;
+    }
     const file = `${mount()?.path}/data`;
     expect((await world.host.readFile(file)) ?? "").toBe(expected);
     await world.host.appendFileDurable(file, marker);
@@ -103,7 +113,15 @@ async function crossing(
   await endPod("q", second);
   expect(controller.violations).toEqual([]);
   const left = [];
-  for (const directory of ["plugins/kubernetes.io/csi/pv", `pods/${first}/volumes/kubernetes.io~csi`]) {
+  for (const directory of [
+    "plugins/kubernetes.io/csi/pv",
+    "plugins/kubernetes.io/csi/volumeDevices/pv-vol-1",
+    "plugins/kubernetes.io/csi/volumeDevices/publish",
+    "plugins/kubernetes.io/csi/volumeDevices/staging",
+    `pods/${first}/volumes/kubernetes.io~csi`,
+    `pods/${first}/volumeDevices/kubernetes.io~csi`,
+    `pods/${first}/volumeDevices/kubernetes.io~aws-ebs`,
+  ]) {
     left.push(...((await world.host.readDirectory(`${rootDir}/${directory}`)) ?? []));
   }
   expect(left).toEqual([]);
@@ -113,20 +131,22 @@ async function crossing(
 }
 
 describe.each([
-  { name: "to CSI", from: inTree, to: csi },
-  { name: "back to in-tree", from: csi, to: inTree },
-])("a crossing $name", ({ from, to }) => {
+  { name: "to CSI", mode: "Filesystem", from: inTree, to: csi },
+  { name: "back to in-tree", mode: "Filesystem", from: csi, to: inTree },
+  { name: "to CSI", mode: "Block", from: inTree, to: csi },
+  { name: "back to in-tree", mode: "Block", from: csi, to: inTree },
+] as const)("a crossing $name of a volume of mode $mode", ({ from, to, mode }) => {
   it.each(["crash before", "crash after", "lost answer to"] as const)(
     "survives a %s any call",
     async (what) => {
-      const calls = await crossing(from, to, undefined);
+      const calls = await crossing(from, to, mode, undefined);
       expect(calls.length).toBeGreaterThan(50);
       const failures: string[] = [];
       for (const [index, call] of calls.entries()) {
         // "After call n" is next to "before call n + 1": every second call of each covers all gaps.
         const counts = what === "lost answer to" ? lostAnswer(call) !== undefined : index % 2 === 0;
         if (!counts) continue;
-        await crossing(from, to, { at: index + 1, what }).catch((error: unknown) => {
+        await crossing(from, to, mode, { at: index + 1, what }).catch((error: unknown) => {
           const message = error instanceof Error ? error.message : error;
           failures.push(`${what} call ${index + 1}, ${call}: ${message}`);
         });

@@ -17,7 +17,7 @@ import {
   listsAttachments,
   listsGlobalMounts,
 } from "../framework/volume-plugin.ts";
-import type { VolumeSpec } from "../framework/volume-spec.ts";
+import { isBlockSpec, type VolumeSpec } from "../framework/volume-spec.ts";
 import { InTreePluginWorld, podOf } from "../testing/in-tree-plugin-world.ts";
 import { inTreePlugins } from "./in-tree-plugins.ts";
 
@@ -163,7 +163,7 @@ describe.each(names)("%s", (pluginName) => {
       const made = world.provision({ claim: { volumeMode: "Block" } });
       return await expect(made).rejects.toThrow("does not support block volume provisioning");
     }
-    // Two of one pod: each is found by its device.
+    // Two of one pod: each is found by where its link leads.
     const volumes = [];
     for (const pvName of ["pvc-1", "pvc-2"]) {
       const spec = await world.provisioned({ pvName, claim: { volumeMode: "Block" } });
@@ -174,28 +174,26 @@ describe.each(names)("%s", (pluginName) => {
       if (isNodeExpandable(node))
         expect(await node.nodeExpand({ ...grown, phase: "staged" }, signal)).toBe(true);
       const mapper = await node.newBlockVolumeMapper(spec, podOf("a"));
-      expect((await mapper.setUpDevice?.(signal)) ?? device).toBe(device);
       const globalPath = mapper.getGlobalMapPath(spec);
       const { directory, name } = mapper.getPodDeviceMapPath();
       expect(globalPath.startsWith(`/kubelet/plugins/${pluginName}/volumeDevices/`)).toBe(true);
       expect(directory).toBe(`/kubelet/pods/a/volumeDevices/${pluginName.replace("/", "~")}`);
       expect(name).toBe(pvName);
-      // As the volume manager does it: a link in each directory.
+      // As the volume manager does it before it binds anything: a link that leads nowhere yet.
       for (const parent of [globalPath, directory]) await host.makeDirectory(parent);
-      await host.symlink(device, `${globalPath}/a`);
-      await host.symlink(device, `${directory}/${name}`);
+      await host.symlink(`${globalPath}/a`, `${directory}/${name}`);
       volumes.push({ spec, pvName, globalPath, entry: `${directory}/${name}`, device });
     }
     for (const { spec, pvName, entry } of volumes) {
       const found = await node.constructBlockVolumeSpec("a", pvName, entry);
       expect(node.getVolumeName(found)).toBe(node.getVolumeName(spec));
+      expect(isBlockSpec(found)).toBe(true);
       await expect(node.constructBlockVolumeSpec("b", pvName, entry)).rejects.toThrow("no mapping");
     }
     for (const { spec, pvName, globalPath, entry, device } of volumes) {
       const unmapper = await node.newBlockVolumeUnmapper(pvName, "a");
       expect(unmapper.getPodDeviceMapPath().name).toBe(pvName);
       await host.removeFile(entry);
-      await host.removeFile(`${globalPath}/a`);
       for (let repeat = 0; repeat < 2; repeat++) await unmapper.tearDownDevice?.(globalPath, device, signal);
       const { controller } = world;
       if (isInTreeAttachable(controller))

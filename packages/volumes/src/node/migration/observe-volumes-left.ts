@@ -8,6 +8,12 @@ import type { Host } from "@longshore/runtime";
 import { attachmentName, csiUniqueVolumeName, uncertainVolumesOf } from "@longshore/storage";
 import { splitUniqueName, uniqueNameOf } from "../../framework/unique-volume-name.ts";
 import { escapeQualifiedName, kubeletPaths } from "../../framework/volume-host.ts";
+import {
+  blockDataDirectory,
+  blockDevicesDirectory,
+  blockMapDirectory,
+  isBlockVolumeName,
+} from "../../plugins/csi/csi-block-paths.ts";
 import { csiPluginName, parseCsiVolumeName } from "../../plugins/csi/csi-names.ts";
 import { readVolData, type VolData } from "../../plugins/csi/vol-data.ts";
 import { globalMountsDirectory, volumeNameOfGlobalMount } from "../../plugins/disk/global-directories.ts";
@@ -118,7 +124,7 @@ async function csiVolumesOnDisk(env: VolumesLeftEnv, driverName: string): Promis
   return { volumes, unreadable };
 }
 
-/** Undefined: nothing was ever staged or published there, since the file is written first. */
+/** Undefined: nothing was ever staged or published there, since the file is written first and goes last. */
 async function volDataOf(
   host: Host,
   directory: string,
@@ -126,7 +132,7 @@ async function volDataOf(
 ): Promise<VolData | "unreadable" | undefined> {
   try {
     const data = await readVolData(host, directory);
-    return data === undefined && (await host.isMountPoint(mountPath)) ? "unreadable" : data;
+    return data === undefined && (await host.listMounts(mountPath)).length > 0 ? "unreadable" : data;
   } catch {
     return "unreadable";
   }
@@ -136,7 +142,12 @@ async function csiVolumeDirectories(env: VolumesLeftEnv) {
   const staging = `${kubeletPaths.pluginDir(env.rootDir, csiPluginName)}/pv`;
   const staged = ((await env.host.readDirectory(staging)) ?? []).map((name) => `${staging}/${name}`);
   const published = await podVolumeDirectories(env, csiPluginName);
+  const devices = (await env.host.readDirectory(blockDevicesDirectory(env.rootDir))) ?? [];
   return [
+    ...devices.filter(isBlockVolumeName).map((name) => ({
+      directory: blockDataDirectory(env.rootDir, name),
+      mountPath: blockMapDirectory(env.rootDir, name),
+    })),
     ...staged.map((directory) => ({ directory, mountPath: `${directory}/globalmount` })),
     ...published.map((directory) => ({ directory, mountPath: `${directory}/mount` })),
   ];
@@ -144,7 +155,10 @@ async function csiVolumeDirectories(env: VolumesLeftEnv) {
 
 /** Names of in-tree volumes of the plugin that have a directory in a pod or a global mount. */
 async function inTreeVolumesOnDisk(env: VolumesLeftEnv, inTreeName: string): Promise<readonly string[]> {
-  const names = await podVolumeDirectories(env, inTreeName);
+  const names = [
+    ...(await podVolumeDirectories(env, inTreeName)),
+    ...(await podVolumeDirectories(env, inTreeName, kubeletPaths.podDevicesDir)),
+  ];
   const disks = inTreeDisks.find(({ pluginName }) => pluginName === inTreeName);
   if (disks === undefined) return names;
   const mounted: string[] = [];
@@ -155,11 +169,16 @@ async function inTreeVolumesOnDisk(env: VolumesLeftEnv, inTreeName: string): Pro
   return [...names, ...mounted];
 }
 
-async function podVolumeDirectories(env: VolumesLeftEnv, pluginName: string): Promise<readonly string[]> {
+/** What pods have of the plugin's volumes: directories, or links to devices. */
+async function podVolumeDirectories(
+  env: VolumesLeftEnv,
+  pluginName: string,
+  directoryOf = kubeletPaths.podVolumesDir,
+): Promise<readonly string[]> {
   const { host, rootDir } = env;
   const directories: string[] = [];
   for (const podUID of (await host.readDirectory(`${rootDir}/pods`)) ?? []) {
-    const parent = `${kubeletPaths.podVolumesDir(rootDir, podUID)}/${escapeQualifiedName(pluginName)}`;
+    const parent = `${directoryOf(rootDir, podUID)}/${escapeQualifiedName(pluginName)}`;
     for (const name of (await host.readDirectory(parent)) ?? []) directories.push(`${parent}/${name}`);
   }
   return directories;

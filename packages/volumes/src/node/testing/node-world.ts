@@ -329,8 +329,21 @@ export class NodeWorld {
     );
   }
 
+  /** The same for a volume of the driver that pods get as a device. */
+  async blockVolume(id: string, more: Partial<NonNullable<PersistentVolume["spec"]>> = {}): Promise<void> {
+    await this.volume(id, { csi: { driver: driverName, volumeHandle: id }, volumeMode: "Block", ...more });
+  }
+
   /** Makes PersistentVolume and claim again under their names, for another disk. */
   async replaceVolume(id: string, otherId: string): Promise<void> {
+    await this.removeVolume(id);
+    await this.volume(id, {
+      awsElasticBlockStore: { volumeID: `aws://us-east-1a/${otherId}`, fsType: "ext4" },
+    });
+  }
+
+  /** Removes PersistentVolume and claim, whatever protects them. */
+  async removeVolume(id: string): Promise<void> {
     const pv = { name: `pv-${id}` };
     const claim = { namespace: "default", name: `claim-${id}` };
     const unprotected = { type: "merge", body: { metadata: { finalizers: null } } } as const;
@@ -338,9 +351,6 @@ export class NodeWorld {
     await this.kube.patch(resources.persistentVolumeClaims, claim, unprotected, this);
     await this.kube.delete(resources.persistentVolumes, pv, this);
     await this.kube.delete(resources.persistentVolumeClaims, claim, this);
-    await this.volume(id, {
-      awsElasticBlockStore: { volumeID: `aws://us-east-1a/${otherId}`, fsType: "ext4" },
-    });
   }
 
   /** The disk, its device and its PersistentVolume have grown; the rest is the node's, as the claim says. */
@@ -407,6 +417,16 @@ export class NodeWorld {
       },
       this,
     );
+  }
+
+  /** The same with the volumes as devices. */
+  async blockPod(
+    name: string,
+    ids: readonly string[],
+    spec: Partial<NonNullable<Pod["spec"]>> = {},
+  ): Promise<Stored<Pod>> {
+    const volumeDevices = ids.map((id) => ({ name: `data-${id}`, devicePath: `/dev/${id}` }));
+    return this.pod(name, ids, { containers: [{ name: "c", image: "i", volumeDevices }], ...spec });
   }
 
   /** Removes the pod's object at once. */

@@ -23,6 +23,12 @@ export interface TestDriver {
         readonly: boolean;
       }
     | undefined;
+  /** The last NodePublishVolume's staging path. */
+  lastStagingPath: string | undefined;
+  /** The last NodeExpandVolume. */
+  lastExpand:
+    | { readonly volumePath: string; readonly stagingPath: string; readonly isBlock: boolean }
+    | undefined;
   /** What the last NodeStageVolume and NodePublishVolume said of the mount. */
   readonly lastMount: Record<string, { readonly group: string; readonly flags: readonly string[] }>;
   /** What NodeGetVolumeStats says of a volume's condition. */
@@ -51,6 +57,8 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
     services: { identity: {} },
     calls: [],
     lastPublish: undefined,
+    lastStagingPath: undefined,
+    lastExpand: undefined,
     lastMount: {},
     condition: undefined,
     device: "",
@@ -87,6 +95,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
         },
         nodeStageVolume: (r) =>
           call("NodeStageVolume", r.volumeId, async () => {
+            if (isBlock(r)) return;
             driver.lastMount.NodeStageVolume = mountOf(r.volumeCapability);
             const device = r.publishContext.devicePath ?? driver.device;
             if ((await host.fileSystemOf(device)) === undefined) await host.format(device, "ext4");
@@ -95,6 +104,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
           }),
         nodePublishVolume: (r) =>
           call("NodePublishVolume", r.volumeId, async () => {
+            driver.lastStagingPath = r.stagingTargetPath;
             driver.lastMount.NodePublishVolume = mountOf(r.volumeCapability);
             driver.lastPublish = {
               context: { ...r.volumeContext },
@@ -103,6 +113,11 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
               readonly: r.readonly,
             };
             if (await host.isMountPoint(r.targetPath)) return;
+            if (isBlock(r)) {
+              await host.writeFileAtomic(r.targetPath, "");
+              await host.bindMount(r.publishContext.devicePath ?? driver.device, r.targetPath);
+              return;
+            }
             await host.makeDirectory(r.targetPath);
             if (r.stagingTargetPath !== "")
               await host.bindMount(r.stagingTargetPath, r.targetPath, { readOnly: r.readonly });
@@ -110,7 +125,8 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
         nodeUnpublishVolume: (r) =>
           call("NodeUnpublishVolume", r.volumeId, async () => {
             if (await host.isMountPoint(r.targetPath)) await host.unmount(r.targetPath);
-            await host.removeDirectory(r.targetPath);
+            if ((await host.stat(r.targetPath))?.kind === "file") await host.removeFile(r.targetPath);
+            else await host.removeDirectory(r.targetPath);
           }),
         nodeGetVolumeStats: async (r) => {
           await call("NodeGetVolumeStats", r.volumeId, async () => {});
@@ -130,6 +146,9 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
         },
         nodeExpandVolume: (r) =>
           call("NodeExpandVolume", r.volumeId, async () => {
+            const { volumePath, stagingTargetPath: stagingPath } = r;
+            driver.lastExpand = { volumePath, stagingPath, isBlock: isBlock(r) };
+            if (isBlock(r)) return;
             const mount = (await host.listMounts(r.volumePath)).find(({ target }) => target === r.volumePath);
             const staged = (await host.listMounts("/")).find(({ target }) => target === mount?.source);
             await host.growFileSystem(staged?.source ?? mount?.source ?? "", r.volumePath);
@@ -143,6 +162,9 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
   });
   return driver;
 }
+
+const isBlock = ({ volumeCapability }: { readonly volumeCapability?: VolumeCapability | undefined }) =>
+  volumeCapability?.accessType.case === "block";
 
 function mountOf(capability: VolumeCapability | undefined) {
   const type = capability?.accessType;

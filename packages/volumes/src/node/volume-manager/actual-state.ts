@@ -28,6 +28,25 @@ export interface ActualPod {
   readonly state: "uncertain" | "mounted";
   readonly path: string;
   readonly readOnly: boolean;
+  /** The pod has it as a device: it is mapped, not mounted. */
+  readonly isBlock?: boolean;
+}
+
+/** What a volume's pods share on the node: its device. */
+export interface ActualDevice {
+  readonly state: MountState;
+  /** The global mount; of a block volume its directory of mappings. */
+  readonly path: string;
+  /** Set for a block volume. */
+  readonly block?: BlockDevice;
+}
+
+/** What is known of a block volume's device besides its place. */
+export interface BlockDevice {
+  /** The name of the volume that the device is torn down by. */
+  readonly volumeName: string;
+  /** What setting it up returned; empty where that is not known. */
+  readonly devicePath: string;
 }
 
 /** A volume on this node. */
@@ -42,7 +61,7 @@ export interface ActualVolume {
   /** The controller has confirmed the attachment to this agent since it started. */
   readonly attachVerified: boolean;
   readonly devicePath: string;
-  readonly device: { readonly state: MountState; readonly path: string };
+  readonly device: ActualDevice;
   readonly pods: ReadonlyMap<string, ActualPod>;
 }
 
@@ -114,32 +133,32 @@ export class ActualState {
   /** Adds a volume found on disk at start: it may be mounted, and its attachment is not confirmed. */
   restore(
     volume: Pick<ActualVolume, "uniqueName" | "spec" | "plugin" | "attachable">,
-    found: { readonly deviceMountPath?: string; readonly pod?: PodMount },
+    found: { readonly device?: Omit<ActualDevice, "state">; readonly pod?: PodMount },
   ): void {
-    const { deviceMountPath, pod } = found;
+    const { pod } = found;
     const entry = this.#entryOf({ ...volume, origin: undefined });
     const device =
-      deviceMountPath === undefined ? entry.device : { state: "uncertain" as const, path: deviceMountPath };
+      found.device === undefined ? entry.device : { ...found.device, state: "uncertain" as const };
     this.#set({ ...entry, device });
     if (pod !== undefined) this.#setPod(volume.uniqueName, { ...pod, state: "uncertain" });
   }
 
-  markDeviceMounted(uniqueName: UniqueVolumeName, path: string): void {
-    this.#setDevice(uniqueName, { state: "mounted", path });
+  markDeviceMounted(uniqueName: UniqueVolumeName, path: string, block?: BlockDevice): void {
+    this.#setDevice(uniqueName, deviceOf("mounted", path, block));
   }
 
   /** The device may be mounted: it is, but is not ready for use, or its unmount has begun. */
-  markDeviceUncertain(uniqueName: UniqueVolumeName, path: string): void {
-    this.#setDevice(uniqueName, { state: "uncertain", path });
+  markDeviceUncertain(uniqueName: UniqueVolumeName, path: string, block?: BlockDevice): void {
+    this.#setDevice(uniqueName, deviceOf("uncertain", path, block));
   }
 
   markDeviceUnmounted(uniqueName: UniqueVolumeName): void {
     this.#setDevice(uniqueName, { state: "notMounted", path: "" });
   }
 
-  deviceMountFailed(uniqueName: UniqueVolumeName, path: string, error: unknown): void {
+  deviceMountFailed(uniqueName: UniqueVolumeName, path: string, error: unknown, block?: BlockDevice): void {
     const current = this.#volumes.get(uniqueName)?.device.state ?? "notMounted";
-    this.#setDevice(uniqueName, { state: stateAfterError(current, nodeErrorKind(error)), path });
+    this.#setDevice(uniqueName, deviceOf(stateAfterError(current, nodeErrorKind(error)), path, block));
   }
 
   markPodMounted(uniqueName: UniqueVolumeName, pod: PodMount): void {
@@ -210,6 +229,10 @@ export class ActualState {
       }
     );
   }
+}
+
+function deviceOf(state: MountState, path: string, block: BlockDevice | undefined): ActualDevice {
+  return { state, path, ...(block !== undefined && { block }) };
 }
 
 /** Whether anything that others follow differs: the volume, or what is sure about its device or the pod's mount. */

@@ -1,4 +1,4 @@
-/** Who has a volume mounted for certain, and where. */
+/** Who has a volume mounted for certain, and where. A pod that has it as a device has nothing mounted. */
 import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import type { ActualState } from "./actual-state.ts";
 import type { DesiredPod, DesiredState } from "./desired-state.ts";
@@ -27,7 +27,7 @@ export function volumeUseOf(
   if (volume === undefined || wanted === undefined) return undefined;
   const users = [...wanted.pods].flatMap(([podUID, pod]) => {
     const mount = volume.pods.get(podUID);
-    return mount?.state === "mounted" ? [{ ...pod, path: mount.path }] : [];
+    return mount?.state === "mounted" && mount.isBlock !== true ? [{ ...pod, path: mount.path }] : [];
   });
   const [first, ...others] = users;
   if (first === undefined) return undefined;

@@ -84,5 +84,5 @@ function missingDriverReason(env: VolumeWaitEnv, volume: DesiredVolume): readonl
 
 function mountErrorOf({ records }: VolumeWaitEnv, uniqueName: string, podUID: string): readonly string[] {
   const failure = records.of(uniqueName).failures.get(podUID);
-  return failure?.operation === "volume_mount" ? [failure.reason] : [];
+  return failure?.operation === "volume_mount" || failure?.operation === "map_volume" ? [failure.reason] : [];
 }

@@ -119,12 +119,22 @@ export function mountCapability(
   mountFlags: readonly string[],
   volumeMountGroup = "",
 ) {
-  const mode = accessModes[pvAccessModes?.[0] ?? "ReadWriteOnce"] ?? VolumeCapability_AccessMode_Mode.UNKNOWN;
   return {
-    accessMode: { mode },
+    accessMode: accessModeOf(pvAccessModes),
     accessType: {
       case: "mount" as const,
       value: { fsType: fsType ?? "", mountFlags: [...mountFlags], volumeMountGroup },
     },
   };
+}
+
+/** The capability of a volume that pods get as a device: it has neither file system nor mount flags. */
+export function blockCapability(pvAccessModes: readonly string[] | undefined) {
+  return { accessMode: accessModeOf(pvAccessModes), accessType: { case: "block" as const, value: {} } };
+}
+
+/** The first access mode counts. */
+function accessModeOf(pvAccessModes: readonly string[] | undefined) {
+  const mode = accessModes[pvAccessModes?.[0] ?? "ReadWriteOnce"] ?? VolumeCapability_AccessMode_Mode.UNKNOWN;
+  return { mode };
 }

@@ -7,7 +7,6 @@
  *  - A file that was there before says that the volume may be staged: no error of a later call takes that back.
  */
 import { resources } from "@longshore/kube";
-import type { Host } from "@longshore/runtime";
 import { nodeErrorKind, UncertainProgressError } from "../../framework/node-error-kind.ts";
 import { kubeletPaths } from "../../framework/volume-host.ts";
 import type { DeviceMounter, DeviceUnmounter, MounterArgs } from "../../framework/volume-plugin.ts";
@@ -32,7 +31,13 @@ import {
   orTransient,
 } from "./csi-node-context.ts";
 import { mountOptionsOf, publishContextOf, secretsOf } from "./csi-node-requests.ts";
-import { readVolData, removeMountDirectory, removeUnmountedDirectory, writeVolData } from "./vol-data.ts";
+import {
+  hasVolData,
+  readVolData,
+  removeMountDirectory,
+  removeUnmountedDirectory,
+  writeVolData,
+} from "./vol-data.ts";
 
 const globalMount = "globalmount";
 
@@ -130,14 +135,6 @@ async function stage(context: CsiNodeContext, staging: Staging, signal: AbortSig
       throw error;
     }
   });
-}
-
-/** An earlier call may have staged what the directory describes; a damaged file counts, too. */
-function hasVolData(host: Host, directory: string): Promise<boolean> {
-  return readVolData(host, directory).then(
-    (data) => data !== undefined,
-    () => true,
-  );
 }
 
 /**

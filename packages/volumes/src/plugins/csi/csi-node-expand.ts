@@ -2,17 +2,21 @@
 import { CsiCallError, NodeServiceCapability_RPC_Type } from "@longshore/csi";
 import { FailedPreconditionError } from "../../framework/node-error-kind.ts";
 import type { NodeExpandOptions } from "../../framework/volume-plugin.ts";
-import { mountCapability, nodeCapabilities, withDriver } from "./csi-client.ts";
+import { isBlockSpec, specName } from "../../framework/volume-spec.ts";
+import { blockPublishPathOfLink, blockStagingPath } from "./csi-block-paths.ts";
+import { blockCapability, mountCapability, nodeCapabilities, withDriver } from "./csi-client.ts";
 import { type CsiNodeContext, CsiSpecError, csiVolumeOf } from "./csi-node-context.ts";
 import { mountOptionsOf, secretsOf } from "./csi-node-requests.ts";
 
 /** @returns false: the driver stages nothing, so that it can grow the volume only once it is published */
 export function csiNodeExpand(
   context: CsiNodeContext,
-  { spec, deviceMountPath, path, phase, newSizeBytes }: NodeExpandOptions,
+  options: NodeExpandOptions,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const { spec, phase, newSizeBytes } = options;
   const { pv, source } = csiVolumeOf(spec);
+  const { volumePath, stagingPath, volumeCapability } = asUsed(context, options);
   return withDriver(context, source.driver, signal, async (calls) => {
     const capabilities = await nodeCapabilities(calls);
     if (!capabilities.has(NodeServiceCapability_RPC_Type.EXPAND_VOLUME)) {
@@ -27,10 +31,10 @@ export function csiNodeExpand(
       await calls.node.nodeExpandVolume(
         {
           volumeId: source.volumeHandle,
-          volumePath: path,
+          volumePath,
           capacityRange: { requiredBytes: newSizeBytes },
-          stagingTargetPath: stages ? deviceMountPath : "",
-          volumeCapability: mountCapability(pv.spec?.accessModes, source.fsType, mountOptionsOf(pv)),
+          stagingTargetPath: stages ? stagingPath : "",
+          volumeCapability,
           secrets,
         },
         calls.options,
@@ -43,4 +47,20 @@ export function csiNodeExpand(
     }
     return true;
   });
+}
+
+/** Where the volume is published and staged, and as what. */
+function asUsed({ kubelet }: CsiNodeContext, { spec, path, deviceMountPath }: NodeExpandOptions) {
+  const { pv, source } = csiVolumeOf(spec);
+  const modes = pv.spec?.accessModes;
+  if (!isBlockSpec(spec)) {
+    const volumeCapability = mountCapability(modes, source.fsType, mountOptionsOf(pv));
+    return { volumePath: path, stagingPath: deviceMountPath, volumeCapability };
+  }
+  const { rootDir } = kubelet;
+  return {
+    volumePath: blockPublishPathOfLink(rootDir, specName(spec), path),
+    stagingPath: blockStagingPath(rootDir, specName(spec)),
+    volumeCapability: blockCapability(modes),
+  };
 }

@@ -5,8 +5,11 @@
 import type { CsiConnector } from "@longshore/csi";
 import { invariant } from "@longshore/runtime";
 import type { PluginNodeHalf, PluginNodeHalfOptions } from "../../framework/plugin-node-half.ts";
-import type { VolumePluginWithStats } from "../../framework/volume-plugin.ts";
+import type { BlockVolumePlugin, VolumePluginWithStats } from "../../framework/volume-plugin.ts";
 import { specOfVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
+import { csiBlockMapper } from "./csi-block-mapper.ts";
+import { blockDataDirectory } from "./csi-block-paths.ts";
+import { csiBlockUnmapper } from "./csi-block-unmapper.ts";
 import { csiDeviceMounter, csiDeviceUnmounter } from "./csi-device-mounter.ts";
 import { csiMounter, csiUnmounter } from "./csi-mounter.ts";
 import { type CsiNodeContext, csiDriverPolicy, csiVolumeOf } from "./csi-node-context.ts";
@@ -21,8 +24,13 @@ export interface CsiNodeHalfOptions extends PluginNodeHalfOptions {
   readonly connector: CsiConnector;
 }
 
+type BlockHalf = Pick<
+  BlockVolumePlugin,
+  "newBlockVolumeMapper" | "newBlockVolumeUnmapper" | "constructBlockVolumeSpec"
+>;
+
 /** The node's half. The agent's registration handler fills `csiDrivers`. */
-export interface CsiNodeHalf extends PluginNodeHalf, HasCsiDrivers {
+export interface CsiNodeHalf extends PluginNodeHalf, BlockHalf, HasCsiDrivers {
   /** As `VolumePluginWithStats.getVolumeStats`. */
   getVolumeStats: VolumePluginWithStats["getVolumeStats"];
   /** Waits until the VolumeAttachment says attached; returns its name. */
@@ -51,6 +59,15 @@ export function createCsiNodeHalf(options: CsiNodeHalfOptions): CsiNodeHalf {
       if (data === undefined) throw new VolDataError(`${mountPath} has no vol_data.json`);
       return specOfVolData(data, volumeName);
     },
+    newBlockVolumeMapper: async (spec, pod) => csiBlockMapper(context(), spec, pod),
+    newBlockVolumeUnmapper: async (volumeName, podUID) => csiBlockUnmapper(context(), volumeName, podUID),
+    async constructBlockVolumeSpec(_podUID, volumeName) {
+      const { kubelet } = context();
+      const directory = blockDataDirectory(kubelet.rootDir, volumeName);
+      const data = await readVolData(kubelet.host, directory);
+      if (data === undefined) throw new VolDataError(`${directory} has no vol_data.json`);
+      return blockSpecOfVolData(data, volumeName);
+    },
     async waitForAttach(spec, _devicePath, signal) {
       const { source } = csiVolumeOf(spec);
       const policy = await csiDriverPolicy(context(), source.driver, signal);
@@ -61,16 +78,22 @@ export function createCsiNodeHalf(options: CsiNodeHalfOptions): CsiNodeHalf {
 
 /** A spec that is good for unmounting only: no access modes, secrets or attributes are known. */
 export function specOfVolData(data: VolData, volumeName: string): VolumeSpec {
+  return knownSpec(data, data.specVolID ?? volumeName, "Filesystem");
+}
+
+/** The same of a volume that pods have as a device; the name is that of its directory. */
+export function blockSpecOfVolData(data: VolData, volumeName: string): VolumeSpec {
+  return knownSpec(data, volumeName, "Block");
+}
+
+function knownSpec(data: VolData, name: string, volumeMode: "Filesystem" | "Block"): VolumeSpec {
   if (data.volumeLifecycleMode === "Ephemeral") {
-    return specOfVolume({ name: data.specVolID ?? volumeName, csi: { driver: data.driverName } });
+    return specOfVolume({ name, csi: { driver: data.driverName } });
   }
   return {
     persistentVolume: {
-      metadata: { name: data.specVolID ?? volumeName },
-      spec: {
-        csi: { driver: data.driverName, volumeHandle: data.volumeHandle },
-        volumeMode: "Filesystem",
-      },
+      metadata: { name },
+      spec: { csi: { driver: data.driverName, volumeHandle: data.volumeHandle }, volumeMode },
     },
     readOnly: false,
     inlineVolumeSpecForCsiMigration: false,

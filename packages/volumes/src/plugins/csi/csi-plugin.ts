@@ -10,6 +10,7 @@ import type { VolumeHost } from "../../framework/volume-host.ts";
 import type {
   AttachableVolumePlugin,
   Attacher,
+  BlockVolumePlugin,
   NodeExpandableVolumePlugin,
   VolumePluginWithStats,
 } from "../../framework/volume-plugin.ts";
@@ -28,7 +29,11 @@ export interface CsiPluginOptions {
 /** The plugin, to be given to `createVolumePluginManager`. */
 export function csiPlugin(
   options: CsiPluginOptions = {},
-): AttachableVolumePlugin & NodeExpandableVolumePlugin & VolumePluginWithStats & HasCsiDrivers {
+): AttachableVolumePlugin &
+  BlockVolumePlugin &
+  NodeExpandableVolumePlugin &
+  VolumePluginWithStats &
+  HasCsiDrivers {
   let initialised: VolumeHost | undefined;
   const host = (): VolumeHost => {
     invariant(initialised !== undefined, "a volume plugin is initialised before it is used");
@@ -57,6 +62,10 @@ export function csiPlugin(
     newMounter: (spec, pod) => nodeHalf.newMounter(spec, pod),
     newUnmounter: (volumeName, podUID) => nodeHalf.newUnmounter(volumeName, podUID),
     constructVolumeSpec: (volumeName, mountPath) => nodeHalf.constructVolumeSpec(volumeName, mountPath),
+    newBlockVolumeMapper: (spec, pod) => nodeHalf.newBlockVolumeMapper(spec, pod),
+    newBlockVolumeUnmapper: (volumeName, podUID) => nodeHalf.newBlockVolumeUnmapper(volumeName, podUID),
+    constructBlockVolumeSpec: (podUID, volumeName, mapPath) =>
+      nodeHalf.constructBlockVolumeSpec(podUID, volumeName, mapPath),
     newDeviceMounter: () => nodeHalf.newDeviceMounter(),
     newDeviceUnmounter: () => nodeHalf.newDeviceUnmounter(),
     nodeExpand: (expand, signal) => nodeHalf.nodeExpand(expand, signal),

@@ -34,6 +34,14 @@ export async function readVolData(host: Host, directory: string): Promise<VolDat
   return text === undefined ? undefined : parseVolData(text, path);
 }
 
+/** Whether there is a file; a damaged one counts, too: an earlier call may have staged what it described. */
+export function hasVolData(host: Host, directory: string): Promise<boolean> {
+  return readVolData(host, directory).then(
+    (data) => data !== undefined,
+    () => true,
+  );
+}
+
 /** Parses the file's text; `path` is for the error. @throws VolDataError */
 export function parseVolData(text: string, path: string): VolData {
   let value: unknown;

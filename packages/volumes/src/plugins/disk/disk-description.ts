@@ -146,6 +146,15 @@ export function specNamed(description: DiskDescription, name: string, volumeName
   };
 }
 
+/** The same of a volume that pods get as a device. */
+export function blockSpecNamed(description: DiskDescription, name: string, volumeName: string): VolumeSpec {
+  const { persistentVolume, ...spec } = specNamed(description, name, volumeName);
+  return {
+    ...spec,
+    persistentVolume: { ...persistentVolume, spec: { ...persistentVolume?.spec, volumeMode: "Block" } },
+  };
+}
+
 /** The error for a name that names no disk of the plugin. */
 export function unreadableName(
   { field, expected }: Pick<DiskNames, "field" | "expected">,

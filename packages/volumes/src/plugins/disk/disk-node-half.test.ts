@@ -11,7 +11,12 @@ import {
   listsGlobalMounts,
   type VolumePlugin,
 } from "../../framework/volume-plugin.ts";
-import { specOfPersistentVolume, specOfVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
+import {
+  isBlockSpec,
+  specOfPersistentVolume,
+  specOfVolume,
+  type VolumeSpec,
+} from "../../framework/volume-spec.ts";
 import { fakeCredentials } from "../../testing/fake-provider-cloud.ts";
 import { InTreePluginWorld, podOf } from "../../testing/in-tree-plugin-world.ts";
 import { crc32Koopman } from "../azure-disk/crc32-koopman.ts";
@@ -342,14 +347,20 @@ describe("Ceph RBD", () => {
     );
   });
 
-  it("maps a block volume when it is set up, without a global mount", async () => {
+  it("attaches a block volume without a global mount, and finds it again with nothing of a pod", async () => {
     const { world, node } = await worldOf("rbd");
     const spec = await world.provisioned({ claim: { volumeMode: "Block" } });
-    if (!isBlockVolumePlugin(node)) throw new Error("it has no block volumes");
+    if (!isBlockVolumePlugin(node) || !listsGlobalMounts(node)) throw new Error("it has no block volumes");
+    expect(await wait(world, spec)).toMatch(/^\/dev\/loop/);
     const mapper = await node.newBlockVolumeMapper(spec, podOf("a"));
-    expect(await mapper.setUpDevice?.(signal)).toMatch(/^\/dev\/loop/);
-    const unmapper = await node.newBlockVolumeUnmapper("pvc-1", "a");
-    await unmapper.tearDownDevice?.(mapper.getGlobalMapPath(spec), "", signal);
+    const deviceMountPath = mapper.getGlobalMapPath(spec);
+    const found = await node.listGlobalMounts();
+    expect(found.map((one) => one.deviceMountPath)).toEqual([deviceMountPath]);
+    expect(found.map((one) => [node.getVolumeName(one.spec), isBlockSpec(one.spec)])).toEqual([
+      [node.getVolumeName(spec), true],
+    ]);
+    const unmapper = await node.newBlockVolumeUnmapper("pvc-1", "");
+    await unmapper.tearDownDevice?.(deviceMountPath, "", signal);
     expect(attachments(world)).toEqual([]);
   });
 });

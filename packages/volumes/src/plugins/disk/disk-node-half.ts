@@ -13,15 +13,18 @@ import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { bindForPod, giveToGroup, mountFormatted, resolvedLink, unmountAndRemove } from "./device-mounts.ts";
 import {
   type AttachedByController,
+  blockSpecNamed,
   type DiskDescription,
   diskSourceOf,
   specNamed,
 } from "./disk-description.ts";
 import {
   forgetGlobalMount,
+  globalMapsDirectory,
   globalMountPath,
   globalMountsDirectory,
   recordGlobalMount,
+  volumeNameOfGlobalMap,
   volumeNameOfGlobalMount,
 } from "./global-directories.ts";
 import { InTreeVolumeError } from "./volume-source.ts";
@@ -149,7 +152,7 @@ export async function constructVolumeSpec(
   throw new InTreeVolumeError(`${mountPath}: no global mount of the ${disks.label} plugin shares its device`);
 }
 
-/** What is mounted at the plugin's global directories, from disk alone. */
+/** What the plugin's global directories hold, from disk alone. */
 export async function listGlobalMounts(node: DiskNode): Promise<readonly GlobalMount[]> {
   const { disks } = node;
   const { host, rootDir } = kubeletOf(node);
@@ -159,7 +162,19 @@ export async function listGlobalMounts(node: DiskNode): Promise<readonly GlobalM
     if (volumeName === undefined) continue;
     found.push({ spec: specNamed(disks, volumeName, volumeName), deviceMountPath });
   }
-  return found;
+  return disks.attached.by === "controller" ? found : [...found, ...(await listGlobalMaps(node))];
+}
+
+/** Block volumes that the node may have attached; where the controller attaches, a pod's link says all there is to undo. */
+async function listGlobalMaps({ disks, ...node }: DiskNode): Promise<readonly GlobalMount[]> {
+  const { host, rootDir } = kubeletOf({ disks, ...node });
+  const parent = globalMapsDirectory(rootDir, disks);
+  return ((await host.readDirectory(parent)) ?? []).flatMap((name) => {
+    const deviceMountPath = `${parent}/${name}`;
+    const volumeName = volumeNameOfGlobalMap(rootDir, disks, deviceMountPath);
+    if (volumeName === undefined) return [];
+    return { spec: blockSpecNamed(disks, volumeName, volumeName), deviceMountPath };
+  });
 }
 
 /** A node that attaches makes the directory before: one without a mount may have an attached volume. */

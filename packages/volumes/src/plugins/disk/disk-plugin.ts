@@ -22,7 +22,7 @@ import type {
   ProvisionableVolumePlugin,
   VolumePluginWithAttachLimits,
 } from "../../framework/volume-plugin.ts";
-import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import { isBlockSpec, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { growInTree } from "../grow-in-tree.ts";
 import {
   attachDisk,
@@ -187,6 +187,9 @@ function attachingInController(
 
 function attachingOnNode(node: () => AttachingNode): AttachingPart {
   const rootOf = () => kubeletOf(node()).rootDir;
+  const mountPathOf = (spec: VolumeSpec) => mounting.getDeviceMountPath(spec);
+  const mapPathOf = (spec: VolumeSpec) =>
+    globalMapPath(rootOf(), node().disks, diskSourceOf(node().disks, spec).volumeName);
   const mounting: DeviceMounter = {
     ...mountingOf(node),
     mountDevice: async (spec, devicePath, path, signal) =>
@@ -205,18 +208,12 @@ function attachingOnNode(node: () => AttachingNode): AttachingPart {
       attach: async () => "",
       volumesAreAttached: async (specs) => new Map(specs.map((spec) => [spec, true])),
       waitForAttach: async (spec, _devicePath, signal, pod) =>
-        attachOnNode(node(), mounting.getDeviceMountPath(spec), spec, pod, signal),
+        attachOnNode(node(), isBlockSpec(spec) ? mapPathOf(spec) : mountPathOf(spec), spec, pod, signal),
     }),
     newDetacher: () => ({ ...newDeviceUnmounter(), detach: async () => {} }),
     newDeviceUnmounter,
     listAttachments: async () => [],
-    async newBlockVolumeMapper(spec, pod): Promise<BlockVolumeMapper> {
-      const directory = globalMapPath(rootOf(), node().disks, diskSourceOf(node().disks, spec).volumeName);
-      return {
-        ...mapperOf(node(), spec, pod),
-        setUpDevice: (signal) => attachOnNode(node(), directory, spec, pod, signal),
-      };
-    },
+    newBlockVolumeMapper: async (spec, pod): Promise<BlockVolumeMapper> => mapperOf(node(), spec, pod),
     async newBlockVolumeUnmapper(name, podUID): Promise<BlockVolumeUnmapper> {
       return {
         ...blockVolume(node(), name, podUID),

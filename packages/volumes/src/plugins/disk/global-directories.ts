@@ -39,7 +39,7 @@ export async function volumeNameOfGlobalMount(
 
 /** The directory below which all mappings of the plugin's block volumes lie. */
 export function globalMapsDirectory(root: string, { pluginName }: Named): string {
-  return `${kubeletPaths.pluginDir(root, pluginName)}/volumeDevices`;
+  return kubeletPaths.pluginDevicesDir(root, pluginName);
 }
 
 /** The directory of a block volume's mappings. @throws InTreeVolumeError for a name that would leave the directory */

@@ -9,12 +9,17 @@ import {
 } from "@longshore/kube";
 import { backoffMs, type Component, errorChain, type KeyedLock, type RuntimeEnv } from "@longshore/runtime";
 import { operationBackoff } from "../../../framework/operation-backoff.ts";
-import { isDeviceMountable, type VolumePlugin } from "../../../framework/volume-plugin.ts";
+import {
+  isBlockVolumePlugin,
+  isDeviceMountable,
+  type VolumePlugin,
+} from "../../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualState } from "../actual-state.ts";
 import type { DesiredState, DesiredVolume } from "../desired-state.ts";
 import type { NodePods } from "../pods/node-pods.ts";
 import { removeSubPaths } from "../sub-paths.ts";
+import { tearDownByName, unmapByName } from "../volumes/device-maps.ts";
 import { podMountKey, requireNoOtherMounts, type VolumePlaces } from "../volumes/volume-places.ts";
 import { decideLeftoverStep, type LeftoverStep, type ObservedLeftover } from "./decide-leftover-step.ts";
 import type { Leftovers } from "./leftovers.ts";
@@ -152,6 +157,15 @@ export class LeftoverController implements Component {
 
 async function unmountByName(places: VolumePlaces, leftover: Leftover, signal: AbortSignal): Promise<void> {
   const { plugin } = leftover;
+  if (isBlockVolumePlugin(plugin)) {
+    if (leftover.kind === "pod" && leftover.isBlock === true) {
+      return unmapByName(places, plugin, leftover, signal);
+    }
+    if (leftover.kind === "staged" && leftover.block !== undefined) {
+      const device = { ...leftover.block, path: leftover.deviceMountPath };
+      return tearDownByName(places.host, plugin, device, signal);
+    }
+  }
   if (leftover.kind === "pod") {
     await removeSubPaths(places, leftover.podUID, leftover.volumeName);
     const unmounter = await plugin.newUnmounter(leftover.volumeName, leftover.podUID);
@@ -179,6 +193,8 @@ function wantsStaging({ plugin, pods }: DesiredVolume, leftover: StagedLeftover)
 }
 
 function isStagedAt(plugin: VolumePlugin, spec: VolumeSpec, leftover: StagedLeftover): boolean {
-  if (plugin !== leftover.plugin || !isDeviceMountable(plugin)) return false;
+  if (plugin !== leftover.plugin) return false;
+  if (leftover.block !== undefined) return specName(spec) === leftover.block.volumeName;
+  if (!isDeviceMountable(plugin)) return false;
   return plugin.newDeviceMounter().getDeviceMountPath(spec) === leftover.deviceMountPath;
 }

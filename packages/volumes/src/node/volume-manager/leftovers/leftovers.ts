@@ -4,6 +4,7 @@
  */
 import { type KubeClient, resources } from "@longshore/kube";
 import { backoffMs, type Clock, errorChain } from "@longshore/runtime";
+import { reconstructDevices } from "./reconstruct-devices.ts";
 import { type Leftover, type ReconstructEnv, reconstructVolumes } from "./reconstruct-volumes.ts";
 
 /** What restoring works with. */
@@ -34,7 +35,7 @@ export class Leftovers {
   }
 
   async #restoreOnce(env: LeftoversEnv, signal: AbortSignal): Promise<void> {
-    const found = await reconstructVolumes(env);
+    const found = [...(await reconstructVolumes(env)), ...(await reconstructDevices(env))];
     this.#namesInUse = await namesFromLastList(env, found, signal);
     for (const leftover of found) this.#directories.set(leftover.path, leftover);
   }

@@ -8,14 +8,14 @@ import { isSharedByPods, uniqueVolumeName } from "../../../framework/unique-volu
 import { kubeletPaths, unescapeQualifiedName } from "../../../framework/volume-host.ts";
 import { isAttachable, listsGlobalMounts, type VolumePlugin } from "../../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
-import type { VolumeSpec } from "../../../framework/volume-spec.ts";
+import { isBlockSpec, specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import { csiPluginName } from "../../../plugins/csi/csi-names.ts";
 import { specOfVolData } from "../../../plugins/csi/csi-node-half.ts";
 import { readVolData, removeMountDirectory, VolDataError } from "../../../plugins/csi/vol-data.ts";
 import { absentDriverPlugin } from "../../../plugins/flexvolume/absent-driver-plugin.ts";
 import { deviceMountsDirectory, volumeOfDeviceMount } from "../../../plugins/flexvolume/flexvolume-names.ts";
 import { flexVolumeSpecOf } from "../../../plugins/flexvolume/flexvolume-node-half.ts";
-import type { ActualState } from "../actual-state.ts";
+import type { ActualState, BlockDevice } from "../actual-state.ts";
 
 /** A pod's volume directory that does not identify its volume; it can still be unmounted by name. */
 export interface PodLeftover {
@@ -24,6 +24,8 @@ export interface PodLeftover {
   readonly podUID: string;
   readonly volumeName: string;
   readonly path: string;
+  /** It is a link in the pod's directory of devices. */
+  readonly isBlock?: true;
 }
 
 /** A staging directory that does not identify its volume. */
@@ -32,6 +34,8 @@ export interface StagedLeftover {
   readonly plugin: VolumePlugin;
   readonly deviceMountPath: string;
   readonly path: string;
+  /** It is a block volume's directory of mappings. */
+  readonly block?: BlockDevice;
 }
 
 /** A directory that could not be understood: something may be mounted there. */
@@ -55,7 +59,7 @@ export async function reconstructVolumes(env: ReconstructEnv): Promise<readonly 
 }
 
 /** The plugin of that name, or undefined. */
-function pluginNamed(env: ReconstructEnv, name: string): VolumePlugin | undefined {
+export function pluginNamed(env: ReconstructEnv, name: string): VolumePlugin | undefined {
   return env.plugins.plugins.find((plugin) => plugin.pluginName === name);
 }
 
@@ -100,8 +104,12 @@ async function reconstructPodVolume(
   env.actual.restore(restored(plugin, spec, podUID), { pod });
 }
 
-/** @param podUID of the pod whose directory it is; left out for a volume that is mounted for the whole node */
-function restored(plugin: VolumePlugin, spec: VolumeSpec, podUID = "") {
+/**
+ * The volume as the actual state takes it.
+ *
+ * @param podUID of the pod whose directory it is; left out for a volume that is mounted for the whole node
+ */
+export function restored(plugin: VolumePlugin, spec: VolumeSpec, podUID = "") {
   const attachable = isAttachable(plugin) && isSharedByPods(plugin, spec);
   return { uniqueName: uniqueVolumeName(plugin, spec, podUID), spec, plugin, attachable };
 }
@@ -118,7 +126,9 @@ async function reconstructStagedCsiVolumes(env: ReconstructEnv): Promise<readonl
     try {
       const data = await readVolData(env.host, path);
       if (data !== undefined)
-        env.actual.restore(restored(plugin, specOfVolData(data, pvName)), { deviceMountPath });
+        env.actual.restore(restored(plugin, specOfVolData(data, pvName)), {
+          device: { path: deviceMountPath },
+        });
       else if (await env.host.isMountPoint(deviceMountPath))
         throw new VolDataError(`${path} is mounted but has no vol_data.json`);
       else await removeNeverStaged(env, deviceMountPath);
@@ -142,7 +152,9 @@ async function removeNeverStaged({ host, logger }: ReconstructEnv, deviceMountPa
 async function reconstructGlobalMounts(env: ReconstructEnv): Promise<void> {
   for (const plugin of env.plugins.plugins.filter(listsGlobalMounts)) {
     for (const { spec, deviceMountPath } of await plugin.listGlobalMounts()) {
-      env.actual.restore(restored(plugin, spec), { deviceMountPath });
+      const block = isBlockSpec(spec) ? { volumeName: specName(spec), devicePath: "" } : undefined;
+      const device = { path: deviceMountPath, ...(block !== undefined && { block }) };
+      env.actual.restore(restored(plugin, spec), { device });
     }
   }
 }
@@ -161,7 +173,7 @@ async function reconstructFlexVolumeMounts(env: ReconstructEnv): Promise<Readonl
       absent.set(pluginName, plugin);
     }
     const spec = flexVolumeSpecOf(pluginName, volumeName);
-    actual.restore(restored(plugin, spec), { deviceMountPath: target });
+    actual.restore(restored(plugin, spec), { device: { path: target } });
   }
   return absent;
 }

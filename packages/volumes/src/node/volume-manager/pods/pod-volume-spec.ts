@@ -12,7 +12,12 @@ import {
   type Volume,
 } from "@longshore/kube";
 import type { MigratedPluginManager } from "../../../csimigration/migrated-plugin-manager.ts";
-import { specOfPersistentVolume, specOfVolume, type VolumeSpec } from "../../../framework/volume-spec.ts";
+import {
+  isBlockSpec,
+  specOfPersistentVolume,
+  specOfVolume,
+  type VolumeSpec,
+} from "../../../framework/volume-spec.ts";
 
 /** A volume of a pod cannot be mounted as things stand; says which object and why. */
 export class PodVolumeError extends Error {
@@ -51,7 +56,7 @@ export async function podVolumeSpec(
   const spec = env.migration.isMigratable(untranslated)
     ? env.migration.translateInTreeSpecToCSI(untranslated, pod.metadata.namespace ?? "")
     : untranslated;
-  requireFileSystemMode(pod, volume, spec);
+  requireUsedAs(pod, volume, spec);
   return { spec, origin };
 }
 
@@ -103,15 +108,18 @@ async function claimedSpec(
   return specOfPersistentVolume(pv, volume.persistentVolumeClaim?.readOnly === true);
 }
 
-function requireFileSystemMode(pod: Pod, volume: Volume, spec: VolumeSpec): void {
-  const mode = spec.persistentVolume?.spec?.volumeMode ?? "Filesystem";
-  const asDevice = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])].some((container) =>
-    (container.volumeDevices ?? []).some(({ name }) => name === volume.name),
-  );
-  if (mode === "Filesystem" && !asDevice) return;
-  throw new PodVolumeError(
-    asDevice && mode === "Filesystem"
-      ? `volume ${volume.name} has volumeMode Filesystem, but is specified in volumeDevices`
-      : `volume ${volume.name} has volumeMode ${mode}: only Filesystem volumes in volumeMounts can be mounted`,
-  );
+/** @throws PodVolumeError for a device in `volumeMounts`, or a file system in `volumeDevices` */
+function requireUsedAs(pod: Stored<Pod>, volume: Volume, spec: VolumeSpec): void {
+  const isBlock = isBlockSpec(spec);
+  const [wrong, right] = isBlock ? wrongForDevices : wrongForFileSystems;
+  const containers = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])];
+  for (const container of containers) {
+    if (container[wrong]?.some(({ name }) => name === volume.name) !== true) continue;
+    throw new PodVolumeError(
+      `pod ${pod.metadata.namespace}/${pod.metadata.name}, container ${container.name}, ${wrong}: volume ${volume.name} has volumeMode ${isBlock ? "Block" : "Filesystem"}, so it belongs into ${right}`,
+    );
+  }
 }
+
+const wrongForDevices = ["volumeMounts", "volumeDevices"] as const;
+const wrongForFileSystems = ["volumeDevices", "volumeMounts"] as const;

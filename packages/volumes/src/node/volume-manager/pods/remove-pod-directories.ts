@@ -10,12 +10,17 @@ export async function removePodDirectories(
   { host, rootDir, logger }: { readonly host: Host; readonly rootDir: string; readonly logger: Logger },
   podUID: string,
 ): Promise<void> {
-  const volumes = kubeletPaths.podVolumesDir(rootDir, podUID);
+  const ofPlugins = [
+    kubeletPaths.podDevicesDir(rootDir, podUID),
+    kubeletPaths.podVolumesDir(rootDir, podUID),
+  ];
   try {
-    const plugins = (await host.readDirectory(volumes)) ?? [];
-    const directories = [...plugins.map((name) => `${volumes}/${name}`), volumes];
-    for (const path of [...directories, kubeletPaths.podDir(rootDir, podUID)])
-      await host.removeDirectory(path);
+    for (const directory of ofPlugins) {
+      for (const name of (await host.readDirectory(directory)) ?? [])
+        await host.removeDirectory(`${directory}/${name}`);
+      await host.removeDirectory(directory);
+    }
+    await host.removeDirectory(kubeletPaths.podDir(rootDir, podUID));
   } catch (error) {
     if (error instanceof HostError && error.code === "ENOTEMPTY") return;
     logger.warn("directories of a pod that is gone cannot be removed", {

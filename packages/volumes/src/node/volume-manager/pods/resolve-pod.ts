@@ -3,10 +3,12 @@ import type { KubeClient, Pod, Stored } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import type { MigratedPluginManager } from "../../../csimigration/migrated-plugin-manager.ts";
 import { uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
+import { isBlockVolumePlugin } from "../../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../../framework/volume-plugin-manager.ts";
+import { isBlockSpec } from "../../../framework/volume-spec.ts";
 import type { ResolvedVolume } from "../desired-state.ts";
 import type { PodResolution } from "./decide-pod-step.ts";
-import { podVolumeSpec, usedVolumes } from "./pod-volume-spec.ts";
+import { PodVolumeError, podVolumeSpec, usedVolumes } from "./pod-volume-spec.ts";
 
 /** What resolving works with. */
 export interface ResolveEnv {
@@ -44,6 +46,9 @@ async function resolveVolume(
   const plugin = plugins.findPluginBySpec(spec);
   const attachable = (await plugins.findAttachablePluginBySpec(spec)) !== undefined;
   const deviceMountable = (await plugins.findDeviceMountablePluginBySpec(spec)) !== undefined;
+  if (isBlockSpec(spec) && !isBlockVolumePlugin(plugin)) {
+    throw new PodVolumeError(`plugin ${plugin.pluginName} has no block volumes: use volumeMode Filesystem`);
+  }
   const uniqueName = uniqueVolumeName(plugin, spec, pod.metadata.uid);
   const outerNames = new Set([volume.name]);
   return { uniqueName, plugin, attachable, deviceMountable, origin, pod, spec, outerNames };

@@ -58,6 +58,7 @@ const nothing: ObservedVolume = {
   size: undefined,
   republishAtMs: new Map(),
   mount: undefined,
+  map: undefined,
   failed: undefined,
 };
 const wanted = { ...nothing, desired: desiredBy("a") };
@@ -249,6 +250,67 @@ describe("a mount that has begun (7.3)", () => {
   check("that failed is recorded", { ...at(here), failed }, { step: "recordFailure", failed });
 });
 
+describe("a volume that pods get as a device (7.4, 7.5)", () => {
+  const blockSpec = { ...spec, persistentVolume: { spec: { volumeMode: "Block" } } };
+  const blockPod = (uid: string): DesiredPod => ({ ...wants(uid), spec: blockSpec });
+  const desired = { ...desiredBy("a"), pods: new Map([["a", blockPod("a")]]) };
+  const mapOf = (podUID: string) => ({ ...mountOf(podUID, "mounted"), isBlock: true });
+  const block = { volumeName: "n", devicePath: "" };
+  const mapped = (...pods: ActualPod[]): ActualVolume => ({
+    ...actualWith("mounted", ...pods),
+    device: { state: "mounted", path: "/maps", block },
+  });
+  check(
+    "is mapped for its pod",
+    { ...attached, desired },
+    { step: "beginMap", volume: desired, pod: blockPod("a") },
+  );
+  check(
+    "whose mapping failed waits for its back-off",
+    { ...attached, desired, failures: failure("map_volume", "a", 4000) },
+    { step: "wait", ms: 3000 },
+  );
+  check(
+    "is unmapped for a pod that does not want it",
+    { ...unwanted, actual: mapped(mapOf("a")) },
+    { step: "unmapForPod", pod: mapOf("a") },
+  );
+  check(
+    "whose unmapping failed waits for its back-off",
+    { ...unwanted, actual: mapped(mapOf("a")), failures: failure("unmap_volume", "a", 1700) },
+    { step: "wait", ms: 700 },
+  );
+  check(
+    "is torn down after its last pod",
+    { ...nothing, actual: mapped() },
+    {
+      step: "unmapDevice",
+      volume: mapped(),
+    },
+  );
+  check(
+    "whose teardown failed waits for its back-off",
+    { ...nothing, actual: mapped(), failures: failure("unmap_device", wholeVolume, 1200) },
+    { step: "wait", ms: 200 },
+  );
+  const mounting = failure("volume_mount", "a", 4000);
+  check(
+    "is torn down where it is wanted as a file system",
+    { ...attached, actual: mapped(), failures: mounting },
+    { step: "unmapDevice", volume: mapped() },
+  );
+  check(
+    "is unmounted where it is mounted and wanted as a device",
+    { ...attached, desired, actual: actualWith("mounted"), failures: failure("map_volume", "a", 4000) },
+    { step: "unmountDevice", volume: actualWith("mounted") },
+  );
+  check(
+    "stays set up while a pod wants it so",
+    { ...attached, desired, actual: mapped(), failures: failure("map_volume", "a", 4000) },
+    { step: "wait", ms: 3000 },
+  );
+});
+
 describe("a mounted volume whose sources have changed (docs/behaviour/pod-volumes.md 5)", () => {
   const mounted = { ...wanted, actual: actualWith("mounted", mountOf("a", "mounted")) };
   const changed = { ...mounted, toRemount: new Set(["a"]) };
@@ -272,6 +334,11 @@ describe("a mounted volume that is set up again (docs/behaviour/csi-plugin.md 9.
   const due = { ...mounted, republishAtMs: new Map([["a", 900]]) };
   const republish = { step: "republish", volume: desiredBy("a"), pod: wants("a"), mount };
   check("is when it is due", due, republish);
+  check(
+    "is not for a pod that has it as a device",
+    { ...due, actual: actualWith("mounted", { ...mount, isBlock: true }) },
+    { step: "settle" },
+  );
   check("waits until then", { ...due, nowMs: 800 }, { step: "wait", ms: 100 });
   check("is not for a pod that does not want it", { ...due, desired: undefined }, { step: "settle" });
   check("waits for its driver", { ...due, isDriverMissing: true }, { step: "settle" });

@@ -7,10 +7,11 @@
  *  - Nothing is unmounted for a pod that may still use it, or about which too little is known.
  *  - A volume is forgotten only after its device is certainly not mounted.
  */
-import type { VolumeSpec } from "../../../framework/volume-spec.ts";
+import { isBlockSpec, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
 import { decideGrowthStep, type GrowthStep } from "./decide-growth-step.ts";
+import { decideMapStep, type MapProgress, type MapStep } from "./decide-map-step.ts";
 import { decideMountStep, type MountProgress, type MountStep } from "./decide-mount-step.ts";
 import { type OperationFailure, type VolumeOperation, wholeVolume } from "./volume-records.ts";
 import type { VolumeSize } from "./volume-sizes.ts";
@@ -61,6 +62,8 @@ export interface ObservedVolume {
   readonly size: VolumeSize | undefined;
   /** The mount that this pass has begun. */
   readonly mount: MountProgress | undefined;
+  /** The same for a volume that pods get as a device. */
+  readonly map: MapProgress | undefined;
   /** What has just failed. */
   readonly failed: FailedOperation | undefined;
 }
@@ -69,6 +72,7 @@ export interface ObservedVolume {
 export type VolumeStep =
   | { readonly step: "recordFailure"; readonly failed: FailedOperation }
   | { readonly step: "unmountForPod"; readonly pod: ActualPod }
+  | { readonly step: "unmapForPod"; readonly pod: ActualPod }
   /** Read the live Node: may the volume be used here? */
   | { readonly step: "verifyAttached"; readonly volume: DesiredVolume; readonly spec: VolumeSpec }
   /** The live Node is to be read at this monotonic time, in milliseconds. */
@@ -83,7 +87,10 @@ export type VolumeStep =
       readonly pod: DesiredPod;
       readonly mount: ActualPod;
     }
+  | { readonly step: "beginMap"; readonly volume: DesiredVolume; readonly pod: DesiredPod }
+  | MapStep
   | { readonly step: "unmountDevice"; readonly volume: ActualVolume }
+  | { readonly step: "unmapDevice"; readonly volume: ActualVolume }
   | { readonly step: "forget" }
   /** Something is due after this time, in milliseconds. */
   | { readonly step: "wait"; readonly ms: number }
@@ -98,9 +105,10 @@ interface Due {
 
 /** Decides for a volume; pure. */
 export function decideVolumeStep(observed: ObservedVolume): VolumeStep {
-  const { failed, mount, desired, actual, nowMs } = observed;
+  const { failed, mount, map, desired, actual, nowMs } = observed;
   if (failed !== undefined) return { step: "recordFailure", failed };
   if (mount !== undefined) return decideMountStep(actual, mount);
+  if (map !== undefined) return decideMapStep(actual, map);
   if (desired === undefined && actual === undefined) return { step: "forget" };
   const steps = [
     ...unmounts(observed),
@@ -122,8 +130,8 @@ function unmounts(observed: ObservedVolume): readonly Due[] {
   return [...actual.pods.values()]
     .filter(({ podUID }) => desired?.pods.has(podUID) !== true && mayUnmount.has(podUID))
     .map((pod) => ({
-      atMs: retryAt(observed, "volume_unmount", pod.podUID),
-      step: { step: "unmountForPod", pod },
+      atMs: retryAt(observed, pod.isBlock === true ? "unmap_volume" : "volume_unmount", pod.podUID),
+      step: { step: pod.isBlock === true ? "unmapForPod" : "unmountForPod", pod },
     }));
 }
 
@@ -136,8 +144,8 @@ function mounts(observed: ObservedVolume): readonly Due[] {
   return [...desired.pods]
     .filter(([podUID]) => actual.pods.get(podUID)?.state !== "mounted" || toRemount.has(podUID))
     .map(([podUID, pod]) => ({
-      atMs: retryAt(observed, "volume_mount", podUID),
-      step: { step: "beginMount", volume: desired, pod },
+      atMs: retryAt(observed, isBlockSpec(pod.spec) ? "map_volume" : "volume_mount", podUID),
+      step: { step: isBlockSpec(pod.spec) ? "beginMap" : "beginMount", volume: desired, pod },
     }));
 }
 
@@ -157,15 +165,26 @@ function verification(observed: ObservedVolume, desired: DesiredVolume): readonl
   return [{ atMs: Math.max(atMs, attachment.lookAtMs), step: verify }];
 }
 
-/** What is left of a volume that no pod wants or has. */
+/** What is left of a volume that no pod wants or has, or that none wants as it is set up. */
 function releases(observed: ObservedVolume): readonly Due[] {
   const { desired, actual, hasAddedPods, isDriverMissing, nowMs } = observed;
   // After a restart a volume that no pod wants yet may belong to one that has not been looked at.
-  if (actual === undefined || desired !== undefined || actual.pods.size > 0 || !hasAddedPods) return [];
-  if (actual.device.state === "notMounted") return [{ atMs: nowMs, step: { step: "forget" } }];
-  if (isDriverMissing) return [];
-  const atMs = retryAt(observed, "unmount_device", wholeVolume);
-  return [{ atMs, step: { step: "unmountDevice", volume: actual } }];
+  if (actual === undefined || actual.pods.size > 0 || !hasAddedPods) return [];
+  if (actual.device.state === "notMounted")
+    return desired === undefined ? [{ atMs: nowMs, step: { step: "forget" } }] : [];
+  if (isDriverMissing || isDeviceWanted(desired, actual)) return [];
+  const isBlock = actual.device.block !== undefined;
+  const atMs = retryAt(observed, isBlock ? "unmap_device" : "unmount_device", wholeVolume);
+  return [{ atMs, step: { step: isBlock ? "unmapDevice" : "unmountDevice", volume: actual } }];
+}
+
+/** Whether a pod wants the volume as its device is set up: mounted, or mapped. */
+export function isDeviceWanted(
+  desired: DesiredVolume | undefined,
+  { device }: Pick<ActualVolume, "device">,
+): boolean {
+  const isBlock = device.block !== undefined;
+  return [...(desired?.pods.values() ?? [])].some(({ spec }) => isBlockSpec(spec) === isBlock);
 }
 
 /** Mounts of drivers that renew what is in them. */
@@ -175,7 +194,8 @@ function republications(observed: ObservedVolume): readonly Due[] {
   return [...republishAtMs].flatMap(([podUID, dueMs]) => {
     const pod = desired.pods.get(podUID);
     const mount = actual.pods.get(podUID);
-    if (pod === undefined || mount?.state !== "mounted") return [];
+    // A device has nothing in it that its driver renews.
+    if (pod === undefined || mount?.state !== "mounted" || mount.isBlock === true) return [];
     const atMs = Math.max(dueMs, retryAt(observed, "volume_republish", podUID));
     return [{ atMs, step: { step: "republish", volume: desired, pod, mount } }];
   });

@@ -9,7 +9,13 @@ import type { ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
 import { expandOnNode } from "./expand-on-node.ts";
 import { mounterArgsOf } from "./mounter-args.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
-import { checkedMountError, podMountKey, requireFreePlace, VolumeOperationError } from "./volume-places.ts";
+import {
+  checkedMountError,
+  podMountKey,
+  requireFreePlace,
+  requireNoDevice,
+  VolumeOperationError,
+} from "./volume-places.ts";
 
 const waitForAttachTimeoutMs = 600_000;
 
@@ -50,6 +56,7 @@ async function beginMount(
   const giveUp = env.mounts.begin(uniqueName, uid);
   env.remounts.begin(uniqueName, uid);
   try {
+    requireNoDevice(env.actual.get(uniqueName));
     const mounter = await plugin.newMounter(pod.spec, pod.pod);
     const begun = { isPlacementChecked: false, isDeviceToGrow: false, isGrown: false, isMounted: false };
     return {
@@ -80,11 +87,12 @@ async function advanced(
   }
 }
 
-async function checkPlacement(
+/** Compares the node with the volume's node affinity. @throws VolumeOperationError */
+export async function checkPlacement(
   env: VolumeActionsEnv,
-  { pod: { spec } }: MountProgress,
+  { pod: { spec } }: Pick<MountProgress, "pod">,
   signal: AbortSignal,
-): Promise<Progress> {
+): Promise<{ readonly isPlacementChecked: true }> {
   const affinity = spec.persistentVolume?.spec?.nodeAffinity?.required;
   if (affinity != null && !nodeSelectorMatches(await getNode(env, signal), affinity)) {
     throw new VolumeOperationError(
@@ -94,11 +102,12 @@ async function checkPlacement(
   return { isPlacementChecked: true };
 }
 
-async function waitForDevice(
+/** Waits until the device, or the attachment, is there. */
+export async function waitForDevice(
   env: VolumeActionsEnv,
-  { volume, pod: { pod, spec }, giveUp }: MountProgress,
+  { volume, pod: { pod, spec }, giveUp }: Pick<MountProgress, "volume" | "pod" | "giveUp">,
   signal: AbortSignal,
-): Promise<Progress> {
+): Promise<{ readonly devicePath: string }> {
   const { uniqueName, plugin, attachable } = volume;
   const reported = env.actual.get(uniqueName)?.devicePath ?? "";
   if (!attachable || !isAttachable(plugin)) return { devicePath: reported };

@@ -14,8 +14,14 @@ import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
 import { removeSubPaths } from "../sub-paths.ts";
-import type { FailedOperation, ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
+import {
+  type FailedOperation,
+  isDeviceWanted,
+  type ObservedVolume,
+  type VolumeStep,
+} from "./decide-volume-step.ts";
 import { growthActions } from "./growth-actions.ts";
+import { mapActions } from "./map-actions.ts";
 import { mountActions } from "./mount-actions.ts";
 import { republishActions } from "./republish-actions.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
@@ -26,6 +32,7 @@ import { wholeVolume } from "./volume-records.ts";
 export function volumeActions(env: VolumeActionsEnv): Actions<ObservedVolume, VolumeStep> {
   return {
     ...mountActions(env),
+    ...mapActions(env),
     ...growthActions(env),
     ...republishActions(env),
     recordFailure: ({ failed }, { desired }, { key }) => recordFailure(env, key, failed, desired),
@@ -70,27 +77,34 @@ function recordFailure(
   );
   const retryInMs = retryAtMs - nowMs;
   env.logger.warn(`${operation} failed`, { volume: uniqueName, retryInMs, error: reason });
-  if (operation === "volume_mount") {
+  if (operation === "volume_mount" || operation === "map_volume") {
     const pod = desired?.pods.get(subject);
     // A wait that was given up because its pod has gone is no failure to report.
-    if (pod !== undefined && !env.mounts.isGivenUp(uniqueName)) emitFailedMount(env, pod, reason);
+    if (pod !== undefined && !env.mounts.isGivenUp(uniqueName)) emitFailedMount(env, operation, pod, reason);
     env.mounts.end(uniqueName);
     // What is mounted stays, and is brought up to date when it is tried again.
     if (env.actual.podOf(uniqueName, subject)?.state === "mounted") env.remounts.request(uniqueName, subject);
   } else if (operation === "volume_republish") {
     const pod = desired?.pods.get(subject);
-    if (pod !== undefined) emitFailedMount(env, pod, reason);
+    if (pod !== undefined) emitFailedMount(env, "volume_mount", pod, reason);
   }
   env.onOperationEnd(subject);
   return observeAgain;
 }
 
-function emitFailedMount(env: VolumeActionsEnv, { pod, spec, outerNames }: DesiredPod, reason: string): void {
+function emitFailedMount(
+  env: VolumeActionsEnv,
+  operation: "volume_mount" | "map_volume",
+  { pod, spec, outerNames }: DesiredPod,
+  reason: string,
+): void {
   const names = [...outerNames].join(", ");
   const pv = spec.persistentVolume?.metadata?.name;
   const what = pv === undefined ? `volume "${names}"` : `volume "${names}" (PersistentVolume "${pv}")`;
   const subject = involvedObject(resources.pods, pod);
-  env.events.event(subject, "Warning", "FailedMount", `MountVolume failed for ${what}: ${reason}`);
+  const [event, name] =
+    operation === "map_volume" ? ["FailedMapVolume", "MapVolume"] : ["FailedMount", "MountVolume"];
+  env.events.event(subject, "Warning", event, `${name} failed for ${what}: ${reason}`);
 }
 
 /**
@@ -182,7 +196,7 @@ async function unmountDevice(
   observed: ObservedVolume,
   pass: Pass,
 ): Promise<Next<ObservedVolume>> {
-  if (env.desired.get(uniqueName) !== undefined) return observeAgain;
+  if (isDeviceWanted(env.desired.get(uniqueName), { device })) return observeAgain;
   // Whatever becomes of it: the next pod must mount the device again.
   env.actual.markDeviceUncertain(uniqueName, device.path);
   try {

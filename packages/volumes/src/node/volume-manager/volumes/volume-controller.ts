@@ -75,6 +75,7 @@ export class VolumeController implements Component {
       size: env.sizes.get(uniqueName),
       republishAtMs: env.republications.of(uniqueName),
       mount: undefined,
+      map: undefined,
       failed: undefined,
     };
   }

@@ -3,7 +3,7 @@ import type { Host } from "@longshore/runtime";
 import { nodeErrorKind, UncertainProgressError } from "../../../framework/node-error-kind.ts";
 import type { UniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import type { VolumePlugin } from "../../../framework/volume-plugin.ts";
-import type { ActualState } from "../actual-state.ts";
+import type { ActualDevice, ActualState } from "../actual-state.ts";
 
 /** The node's files. */
 export interface VolumePlaces {
@@ -62,6 +62,32 @@ export function requireFreePlace(
       `${deviceMountPath} is or may be the mount of ${other.uniqueName}: that must go first`,
     );
   }
+}
+
+/**
+ * Refuses to mount a volume while it is or may be in use as a device.
+ * @throws VolumeOperationError
+ */
+export function requireNoDevice(actual: { readonly device: ActualDevice } | undefined): void {
+  if (actual?.device.block === undefined || actual.device.state === "notMounted") return;
+  throw new VolumeOperationError(
+    `the volume is or may be in use as a device at ${actual.device.path}: that must go first`,
+  );
+}
+
+/**
+ * Refuses to use a volume from one place while its device is or may be at another, as under another PersistentVolume's name.
+ * @throws VolumeOperationError
+ */
+export function requireSamePlace(
+  actual: { readonly device: ActualDevice } | undefined,
+  devicePath: string,
+): void {
+  if (actual === undefined || actual.device.state === "notMounted" || actual.device.path === devicePath)
+    return;
+  throw new VolumeOperationError(
+    `the volume is or may be in use at ${actual.device.path}: that must go before it is used at ${devicePath}`,
+  );
 }
 
 /**

@@ -19,7 +19,10 @@ export type VolumeOperation =
   | "volume_unmount"
   | "unmount_device"
   | "volume_fs_resize"
-  | "volume_republish";
+  | "volume_republish"
+  | "map_volume"
+  | "unmap_volume"
+  | "unmap_device";
 
 /** An operation that failed and has to wait. */
 export interface OperationFailure {
