@@ -11,6 +11,7 @@ const needed: Partial<
   topology: { rpcs: ["CreateVolume"] },
   attach: { rpcs: ["ControllerPublishVolume"] },
   mount: { rpcs: ["NodePublishVolume"], optional: ["NodeStageVolume"] },
+  reconstruction: { rpcs: ["NodeUnpublishVolume"], optional: ["NodeUnstageVolume"] },
   "write/read": { rpcs: ["NodePublishVolume", "NodeUnpublishVolume"], optional: ["NodeUnstageVolume"] },
   snapshot: { rpcs: ["CreateSnapshot"] },
   expand: { rpcs: ["ControllerExpandVolume"], optional: ["NodeExpandVolume"] },

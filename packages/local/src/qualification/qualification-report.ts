@@ -7,6 +7,7 @@ export const behaviours = [
   "topology",
   "attach",
   "mount",
+  "reconstruction",
   "write/read",
   "expand",
   "block",

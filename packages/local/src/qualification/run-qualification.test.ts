@@ -48,7 +48,10 @@ async function qualify(
         env,
         {
           ...observedInProcessCluster(cluster),
-          driverCalls: async () => calls,
+          driverCalls: async () => [...calls],
+          async restartNode(nodeName) {
+            for (const component of [nodeName, `csi-node/${nodeName}`]) await cluster.restart(component);
+          },
         },
         {
           plugin,
@@ -82,6 +85,7 @@ test("the reference driver serves what the local cluster can verify, and is not 
     topology: "driver",
     attach: "driver",
     mount: "driver",
+    reconstruction: "driver",
     "write/read": "driver",
     expand: "driver",
     snapshot: "driver",

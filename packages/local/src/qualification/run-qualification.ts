@@ -35,6 +35,8 @@ import type { Behaviour, BehaviourResult, QualificationReport } from "./qualific
 export interface QualificationCluster extends ObservedCluster {
   /** Every call that the driver has answered. */
   driverCalls(): Promise<readonly DriverCall[]>;
+  /** Restarts the node's agent and what the driver has there; what is mounted stays. Need not wait until they are up. */
+  restartNode(nodeName: string): Promise<void>;
 }
 
 /** Options of {@link runQualification}. */
@@ -176,6 +178,17 @@ class Gate {
       if (pod === undefined || !isPodReady(pod)) throw new BehaviourError(`pod ${name} is not ready`);
       return [`pod ${name} on ${pod.spec?.nodeName}`, idOf(pv)];
     });
+    await this.#behaviour("reconstruction", async (signal) => {
+      const pv = this.#volume();
+      const pod = await this.#cluster.kube.get(resources.pods, { namespace, name }, { signal });
+      const nodeName = pod?.spec?.nodeName ?? "";
+      const before = (await this.#acknowledged(name)).size;
+      const callsBefore = (await this.#cluster.driverCalls()).length;
+      await this.#cluster.restartNode(nodeName);
+      await this.#until(async () => (await this.#acknowledged(name)).size > before, signal);
+      await this.#removePod(name, signal);
+      return [`${nodeName} knew its volumes after a restart`, idOf(pv), callsBefore];
+    });
     await this.#behaviour("write/read", async (signal) => {
       const pv = this.#volume();
       await this.#removePod(name, signal);
@@ -230,7 +243,7 @@ class Gate {
 
   async #behaviour(
     behaviour: Behaviour,
-    work: (signal: AbortSignal) => Promise<readonly [detail: string, volumeId: string]>,
+    work: (signal: AbortSignal) => Promise<readonly [detail: string, volumeId: string, callsBefore?: number]>,
   ): Promise<void> {
     const absent = absentInTree(this.#plugin)[behaviour];
     if (absent !== undefined) {
@@ -239,8 +252,8 @@ class Gate {
     const startMs = this.#env.clock.monotonicMs();
     const elapsed = () => Math.round(this.#env.clock.monotonicMs() - startMs);
     try {
-      const [detail, volumeId] = await this.within(behaviour, work);
-      const answered = await this.#cluster.driverCalls();
+      const [detail, volumeId, callsBefore = 0] = await this.within(behaviour, work);
+      const answered = (await this.#cluster.driverCalls()).slice(callsBefore);
       const { calls, missing } = evidenceFor(behaviour, volumeId, answered, this.#plugin);
       const isProven = missing.length === 0;
       this.#note({
@@ -305,10 +318,15 @@ class Gate {
       return ready !== undefined && isPodReady(ready);
     }, signal);
     await this.#until(
-      async () => acknowledgedRecords(await this.#cluster.podLogs(work.name)).size >= 3,
+      async () => (await this.#acknowledged(work.name)).size >= 3,
       signal,
     );
     return ready as Stored<Pod>;
+  }
+
+  /** What the writer of this name has acknowledged. */
+  async #acknowledged(writer: string): Promise<ReturnType<typeof acknowledgedRecords>> {
+    return acknowledgedRecords(await this.#cluster.podLogs(writer));
   }
 
   /** Reads through a new pod what the writer of this name acknowledged; returns the number of records. */
@@ -329,7 +347,7 @@ class Gate {
     }, signal);
     const text = (await this.#cluster.podLogs(name)).join("");
     await this.#removePod(name, signal);
-    const acknowledged = acknowledgedRecords(await this.#cluster.podLogs(writer));
+    const acknowledged = await this.#acknowledged(writer);
     const lost = lostRecords(writer, text, acknowledged);
     if (lost.length > 0) {
       throw new BehaviourError(
@@ -423,8 +441,10 @@ class Gate {
     );
   }
 
+  /** Fine when it is gone. */
   async #removePod(name: string, signal: AbortSignal): Promise<void> {
     const { kube } = this.#cluster;
+    if ((await kube.get(resources.pods, { namespace, name }, { signal })) === undefined) return;
     await kube.delete(resources.pods, { namespace, name }, { signal });
     await this.#until(
       async () => (await kube.get(resources.pods, { namespace, name }, { signal })) === undefined,
