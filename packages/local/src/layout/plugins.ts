@@ -29,6 +29,8 @@ export interface ClusterPlugin extends MigrationGates {
   readonly csiDriver: CSIDriver["spec"];
   /** Several nodes can have a volume at once, for writing. */
   readonly isShared: boolean;
+  /** Its in-tree plugin makes volumes of mode Block. */
+  readonly hasDevices: boolean;
   /** Has zones: a volume is bound to the zone in which it was made. */
   readonly isZonal: boolean;
   /** Driver and sidecars attach with calls of the controller; otherwise the node does all. */
@@ -101,7 +103,13 @@ function persistentDiskIdentity(volumeHandle: string): string | undefined {
   return /^projects\/[^/]+\/((?:zones|regions)\/[^/]+\/disks\/[^/]+)$/.exec(volumeHandle)?.[1];
 }
 
-type Optional = "secrets" | "isShared" | "controllerPublishes" | "notInline" | "volumeIdentity";
+type Optional =
+  | "secrets"
+  | "isShared"
+  | "hasDevices"
+  | "controllerPublishes"
+  | "notInline"
+  | "volumeIdentity";
 type Entry = Omit<ClusterPlugin, keyof MigrationGates | "name" | Optional> &
   Partial<Pick<ClusterPlugin, Optional>>;
 
@@ -142,6 +150,7 @@ const entries: Readonly<Record<PluginName, Entry>> = {
     classes: [classOf("azurefile", "azure-file", { skuName: "Standard_LRS" })],
     csiDriver: { ...notAttached, fsGroupPolicy: "ReadWriteOnceWithFSType" },
     isShared: true,
+    hasDevices: false,
     isZonal: false,
     controllerPublishes: false,
     source: "azureFile",
@@ -174,6 +183,7 @@ const entries: Readonly<Record<PluginName, Entry>> = {
   "portworx-volume": {
     classes: [classOf("px-repl1", "portworx-volume", { repl: "1", fs: "ext4" })],
     csiDriver: notAttached,
+    hasDevices: false,
     isZonal: false,
     controllerPublishes: false,
     source: "portworxVolume",
@@ -287,6 +297,7 @@ function pluginOf(name: PluginName): ClusterPlugin {
     name,
     secrets: [],
     isShared: false,
+    hasDevices: true,
     controllerPublishes: true,
     notInline: [],
     volumeIdentity: (volumeHandle) => volumeHandle,

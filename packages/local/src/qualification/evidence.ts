@@ -49,7 +49,7 @@ export function evidenceFor(
 
 /** What volumes of the plugin do not have in-tree, with the reason. */
 export function absentInTree(
-  plugin: Pick<ClusterPlugin, "isZonal" | "isShared" | "csiDriver">,
+  plugin: Pick<ClusterPlugin, "isZonal" | "isShared" | "csiDriver" | "hasDevices">,
 ): Partial<Record<Behaviour, string>> {
   return {
     ...(plugin.isZonal ? {} : { topology: "its volumes can be used in every zone" }),
@@ -57,5 +57,6 @@ export function absentInTree(
       ? { attach: "nodes reach its volumes without an attachment" }
       : {}),
     ...(plugin.isShared ? { snapshot: "shares have no snapshots" } : {}),
+    ...(plugin.hasDevices ? {} : { block: "its in-tree plugin has no block volumes" }),
   };
 }

@@ -230,7 +230,9 @@ class Gate {
     });
     await this.#behaviour("inline", (signal) => this.#inline(signal));
     for (const [behaviour, detail] of Object.entries(notYetVerifiable) as [Behaviour, string][]) {
-      this.#note({ behaviour, verdict: "not yet verifiable", calls: [], detail, ms: 0 });
+      const absent = absentInTree(this.#plugin)[behaviour];
+      const verdict = absent === undefined ? "not yet verifiable" : "not in-tree";
+      this.#note({ behaviour, verdict, calls: [], detail: absent ?? detail, ms: 0 });
     }
   }
 
@@ -317,10 +319,7 @@ class Gate {
       ready = await kube.get(resources.pods, { namespace, name: work.name }, { signal });
       return ready !== undefined && isPodReady(ready);
     }, signal);
-    await this.#until(
-      async () => (await this.#acknowledged(work.name)).size >= 3,
-      signal,
-    );
+    await this.#until(async () => (await this.#acknowledged(work.name)).size >= 3, signal);
     return ready as Stored<Pod>;
   }
 
