@@ -3,7 +3,7 @@
  * makes of the same claim and class. Pure.
  *
  * What must differ is left out: which disk, which claim, and what says who made, bound or serves the volume. What the
- * translation library does not carry back is told apart by asking it: the in-tree volume goes through it in the form
+ * translation library does not carry back is found by asking it: the in-tree volume goes through it in the form
  * that the provisioner would give it, and a difference that comes of this alone is a loss, not the driver's doing.
  */
 import type { PersistentVolume, SecretReference, VolumeNodeAffinity } from "@longshore/kube";
