@@ -41,6 +41,7 @@ test("the user's own driver is tried, and refused only for what cannot be verifi
     "topology",
     "attach",
     "mount",
+    "reconstruction",
     "write/read",
     "expand",
     "snapshot",

@@ -27,6 +27,12 @@ test.skipIf(!existsSync("/bin/bash")).each([
     ["longshore", "cluster", "up", "--dir", ""],
     [],
   ],
+  [
+    "the values of an option",
+    ["longshore", "driver", "qualify", "--plugin", "azure"],
+    ["azure-disk", "azure-file"],
+  ],
+  ["all of them where several are taken", ["longshore", "migrate", "--plugin", "al"], ["all"]],
   ["a file for one verb's --json", ["longshore", "demo", "--json", ""], []],
   ["no file for another's", ["longshore", "migrate", "--json", "--dr"], ["--dry-run"]],
   ["the words that an argument may be", ["longshore", "completion", "z"], ["zsh"]],
@@ -48,4 +54,12 @@ test("fish offers the verbs of a place only there", () => {
   expect(line).toContain(
     "-n '__fish_seen_subcommand_from cluster; and not __fish_seen_subcommand_from up stop start down",
   );
+});
+
+test("fish offers the values of an option", () => {
+  const script = completionScript(longshore, "fish");
+  const line = script
+    .split("\n")
+    .find((text) => text.includes("seen_subcommand_from qualify'") && text.includes("-l plugin"));
+  expect(line).toContain("-l plugin -x -a 'aws-ebs gce-pd azure-disk");
 });

@@ -26,6 +26,8 @@ interface Place {
     readonly long: string;
     readonly description: string;
     readonly takesValue: boolean;
+    /** Words that its value may be; none: anything. */
+    readonly choices: readonly string[];
   }[];
 }
 
@@ -37,8 +39,11 @@ export function completionScript(program: Command, shell: Shell): string {
 
 function placesOf(command: Command, path: readonly string[]): Place[] {
   const verbs = command.commands.map((verb) => ({ name: verb.name(), description: verb.description() }));
-  const options = command.options.flatMap(({ hidden, long, description, required, optional }) =>
-    hidden || long == null ? [] : { long, description, takesValue: required || optional },
+  const options = command.options.flatMap(
+    ({ hidden, long, description, required, optional, argChoices = [] }) =>
+      hidden || long == null
+        ? []
+        : { long, description, takesValue: required || optional, choices: argChoices },
   );
   const choices = command.registeredArguments[0]?.argChoices ?? [];
   return [
@@ -47,16 +52,23 @@ function placesOf(command: Command, path: readonly string[]): Place[] {
   ];
 }
 
-/** After an option that takes a value nothing is offered: the shell then completes a file name. */
+/** After an option with known values these are offered; after another that takes a value nothing: the shell completes a file name. */
 function bashScript(places: readonly Place[], shell: "bash" | "zsh"): string {
   const known = places.filter((p) => p.path.length > 0).map((p) => `"${p.path.join(" ")}"`);
   const valued = places.flatMap((p) =>
-    p.options.filter((o) => o.takesValue).map((o) => `"${[...p.path, o.long].join(" ")}"`),
+    p.options
+      .filter((o) => o.takesValue && o.choices.length === 0)
+      .map((o) => `"${[...p.path, o.long].join(" ")}"`),
   );
   const cases = places.map(({ path, verbs, choices, options }) => {
     const words = [...verbs.map((v) => v.name), ...choices, ...options.map((o) => o.long), "--help"];
     return `    "${path.join(" ")}") words="${words.join(" ")}" ;;`;
   });
+  const chosen = places.flatMap((p) =>
+    p.options
+      .filter((o) => o.choices.length > 0)
+      .map((o) => `    "${[...p.path, o.long].join(" ")}") words="${o.choices.join(" ")}" ;;`),
+  );
   const zsh = shell === "zsh" ? "autoload -U +X bashcompinit && bashcompinit\n" : "";
   return `${zsh}_longshore() {
   local place="" word="" last="" words=""
@@ -71,6 +83,9 @@ function bashScript(places: readonly Place[], shell: "bash" | "zsh"): string {
   esac
   case "$place" in
 ${cases.join("\n")}
+  esac
+  case "\${place:+$place }$last" in
+${chosen.join("\n")}
   esac
   COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
 }
@@ -88,12 +103,16 @@ function fishScript(places: readonly Place[]): string {
     return [
       ...verbs.map((v) => `${start} -f -a ${v.name} -d ${quoted(v.description)}`),
       ...choices.map((choice) => `${start} -f -a ${choice}`),
-      ...options.map(
-        (o) => `${start} -l ${o.long.slice(2)}${o.takesValue ? " -r" : ""} -d ${quoted(o.description)}`,
-      ),
+      ...options.map((o) => `${start} -l ${o.long.slice(2)}${valuesOf(o)} -d ${quoted(o.description)}`),
     ];
   });
   return `${lines.join("\n")}\n`;
+}
+
+/** That an option takes a value, and which words are offered for it. */
+function valuesOf({ takesValue, choices }: Place["options"][number]): string {
+  if (!takesValue) return "";
+  return choices.length === 0 ? " -r" : ` -x -a ${quoted(choices.join(" "))}`;
 }
 
 function quoted(text: string): string {

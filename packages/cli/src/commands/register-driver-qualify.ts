@@ -127,6 +127,7 @@ function textOf(report: QualificationReport, reasons: readonly string[]): string
   const refused = [...new Set(report.refusedCalls.map(({ rpc, code }) => `${rpc} ${code}`))];
   return `\n${table([["BEHAVIOUR", "VERDICT", "CALLS OF THE DRIVER", "WHAT WAS SEEN"], ...rows])}\n${table([
     ["migrated PersistentVolume beside the in-tree one", parity],
+    ...report.losses.map((loss) => ["  that no driver can bring back", loss]),
     ["in-tree calls after the migration", String(report.inTreeCalls)],
     ["calls that the driver refused", refused.join(", ") || "none"],
     ["elapsed", seconds(report.elapsedMs)],

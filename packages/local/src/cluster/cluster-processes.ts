@@ -49,6 +49,9 @@ export async function signalClusterProcess(
 /** The process of a node's agent. */
 export const agentProcess = (nodeName: string): string => `node-agent-${nodeName}`;
 
+/** The process of a node's drivers and their registrars. */
+export const nodeDriverProcess = (nodeName: string): string => `csi-node-${nodeName}`;
+
 /** A process of the cluster by its pid file, alive or not. */
 export async function identityOf(
   host: Host,

@@ -29,6 +29,8 @@ export interface ClusterPlugin extends MigrationGates {
   readonly csiDriver: CSIDriver["spec"];
   /** Several nodes can have a volume at once, for writing. */
   readonly isShared: boolean;
+  /** Its in-tree plugin makes volumes of mode Block. */
+  readonly hasDevices: boolean;
   /** Has zones: a volume is bound to the zone in which it was made. */
   readonly isZonal: boolean;
   /** Driver and sidecars attach with calls of the controller; otherwise the node does all. */
@@ -39,6 +41,11 @@ export interface ClusterPlugin extends MigrationGates {
   readonly identity: readonly [string, ...string[]];
   /** What a pod's own volume cannot say of the source. */
   readonly notInline: readonly string[];
+  /**
+   * What of a volume handle says which volume of the provider it is: two handles of one volume, the driver's own and the
+   * translated one, are equal in it. Undefined: no handle of this plugin.
+   */
+  volumeIdentity(volumeHandle: string): string | undefined;
 }
 
 /** The class of the plugin's volumes. */
@@ -82,7 +89,27 @@ function cephSecret(namespace: string, name: string, user: "admin" | "kube"): Se
   };
 }
 
-type Optional = "secrets" | "isShared" | "controllerPublishes" | "notInline";
+/**
+ * An Azure account's name is unique among all, so account and share say which share it is: a translated handle may lack the
+ * resource group, and what follows the share differs (docs/behaviour/volume-plugins.md 8.3).
+ */
+function shareIdentity(volumeHandle: string): string | undefined {
+  const [, account, share] = volumeHandle.split("#");
+  return account && share ? `${account}/${share}`.toLowerCase() : undefined;
+}
+
+/** A translated handle has no project (docs/behaviour/volume-plugins.md 8.3); the cluster's is the only one. */
+function persistentDiskIdentity(volumeHandle: string): string | undefined {
+  return /^projects\/[^/]+\/((?:zones|regions)\/[^/]+\/disks\/[^/]+)$/.exec(volumeHandle)?.[1];
+}
+
+type Optional =
+  | "secrets"
+  | "isShared"
+  | "hasDevices"
+  | "controllerPublishes"
+  | "notInline"
+  | "volumeIdentity";
 type Entry = Omit<ClusterPlugin, keyof MigrationGates | "name" | Optional> &
   Partial<Pick<ClusterPlugin, Optional>>;
 
@@ -103,6 +130,7 @@ const entries: Readonly<Record<PluginName, Entry>> = {
     isZonal: true,
     source: "gcePersistentDisk",
     identity: ["pdName"],
+    volumeIdentity: persistentDiskIdentity,
   },
   "azure-disk": {
     classes: [
@@ -122,11 +150,13 @@ const entries: Readonly<Record<PluginName, Entry>> = {
     classes: [classOf("azurefile", "azure-file", { skuName: "Standard_LRS" })],
     csiDriver: { ...notAttached, fsGroupPolicy: "ReadWriteOnceWithFSType" },
     isShared: true,
+    hasDevices: false,
     isZonal: false,
     controllerPublishes: false,
     source: "azureFile",
     identity: ["secretName", "shareName"],
     notInline: ["secretNamespace"],
+    volumeIdentity: shareIdentity,
   },
   cinder: {
     classes: [classOf("cinder", "cinder", { type: "ssd", fsType: "ext4" }, waits)],
@@ -153,6 +183,7 @@ const entries: Readonly<Record<PluginName, Entry>> = {
   "portworx-volume": {
     classes: [classOf("px-repl1", "portworx-volume", { repl: "1", fs: "ext4" })],
     csiDriver: notAttached,
+    hasDevices: false,
     isZonal: false,
     controllerPublishes: false,
     source: "portworxVolume",
@@ -266,8 +297,10 @@ function pluginOf(name: PluginName): ClusterPlugin {
     name,
     secrets: [],
     isShared: false,
+    hasDevices: true,
     controllerPublishes: true,
     notInline: [],
+    volumeIdentity: (volumeHandle) => volumeHandle,
     ...entries[name],
   };
 }

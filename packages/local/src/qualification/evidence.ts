@@ -11,6 +11,7 @@ const needed: Partial<
   topology: { rpcs: ["CreateVolume"] },
   attach: { rpcs: ["ControllerPublishVolume"] },
   mount: { rpcs: ["NodePublishVolume"], optional: ["NodeStageVolume"] },
+  reconstruction: { rpcs: ["NodeUnpublishVolume"], optional: ["NodeUnstageVolume"] },
   "write/read": { rpcs: ["NodePublishVolume", "NodeUnpublishVolume"], optional: ["NodeUnstageVolume"] },
   snapshot: { rpcs: ["CreateSnapshot"] },
   expand: { rpcs: ["ControllerExpandVolume"], optional: ["NodeExpandVolume"] },
@@ -29,12 +30,16 @@ export function evidenceFor(
   behaviour: Behaviour,
   volumeId: string,
   calls: readonly DriverCall[],
-  { controllerPublishes }: Pick<ClusterPlugin, "controllerPublishes">,
+  { controllerPublishes, volumeIdentity }: Pick<ClusterPlugin, "controllerPublishes" | "volumeIdentity">,
 ): { readonly calls: readonly string[]; readonly missing: readonly string[] } {
   const { rpcs, optional = [] } = needed[behaviour] ?? { rpcs: [] };
   const due = rpcs.filter((rpc) => controllerPublishes || !ofAttaching.has(rpc));
+  // The driver may know the volume by another handle than the translated one: it is the provider's volume that counts.
+  const identity = volumeIdentity(volumeId);
+  const isAbout = (id: string | undefined) =>
+    id !== undefined && (id === volumeId || (identity !== undefined && volumeIdentity(id) === identity));
   const served = new Set(
-    calls.filter((call) => call.volumeId === volumeId && call.code === "OK").map(({ rpc }) => rpc),
+    calls.filter((call) => isAbout(call.volumeId) && call.code === "OK").map(({ rpc }) => rpc),
   );
   return {
     calls: [...due, ...optional].filter((rpc) => served.has(rpc)),
@@ -44,7 +49,7 @@ export function evidenceFor(
 
 /** What volumes of the plugin do not have in-tree, with the reason. */
 export function absentInTree(
-  plugin: Pick<ClusterPlugin, "isZonal" | "isShared" | "csiDriver">,
+  plugin: Pick<ClusterPlugin, "isZonal" | "isShared" | "csiDriver" | "hasDevices">,
 ): Partial<Record<Behaviour, string>> {
   return {
     ...(plugin.isZonal ? {} : { topology: "its volumes can be used in every zone" }),
@@ -52,5 +57,6 @@ export function absentInTree(
       ? { attach: "nodes reach its volumes without an attachment" }
       : {}),
     ...(plugin.isShared ? { snapshot: "shares have no snapshots" } : {}),
+    ...(plugin.hasDevices ? {} : { block: "its in-tree plugin has no block volumes" }),
   };
 }

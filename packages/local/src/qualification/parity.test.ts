@@ -1,7 +1,7 @@
 import type { PersistentVolume } from "@longshore/kube";
 import { expect, test } from "vitest";
 import { clusterPlugin } from "../layout/plugins.ts";
-import { differencesOfVolumes } from "./parity.ts";
+import { parityOfVolumes } from "./parity.ts";
 
 const inTree: PersistentVolume = {
   metadata: {
@@ -41,7 +41,10 @@ const migrated: PersistentVolume = {
 };
 
 test("which disk, which claim and who serves it are no difference", () => {
-  expect(differencesOfVolumes(clusterPlugin("aws-ebs"), inTree, migrated)).toEqual([]);
+  expect(parityOfVolumes(clusterPlugin("aws-ebs"), inTree, migrated)).toEqual({
+    differences: [],
+    losses: [],
+  });
 });
 
 test.each<[string, PersistentVolume, string]>([
@@ -72,7 +75,77 @@ test.each<[string, PersistentVolume, string]>([
     'spec.capacity.storage: "1Gi" in-tree, "2Gi" migrated',
   ],
 ])("%s is one", (_, other, expected) => {
-  expect(differencesOfVolumes(clusterPlugin("aws-ebs"), inTree, other)).toContainEqual(
+  expect(parityOfVolumes(clusterPlugin("aws-ebs"), inTree, other).differences).toContainEqual(
     expect.stringContaining(expected),
   );
+});
+
+const azure: PersistentVolume = {
+  metadata: {
+    name: "pvc-1",
+    labels: { "topology.kubernetes.io/zone": "z-1", "topology.kubernetes.io/region": "z" },
+  },
+  spec: {
+    azureDisk: {
+      diskName: "d",
+      diskURI: "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/d",
+      kind: "Managed",
+      cachingMode: "ReadOnly",
+      fsType: "ext4",
+      readOnly: false,
+    },
+    nodeAffinity: {
+      required: {
+        nodeSelectorTerms: [
+          {
+            matchExpressions: [
+              { key: "topology.kubernetes.io/zone", operator: "In", values: ["z-1"] },
+              { key: "topology.kubernetes.io/region", operator: "In", values: ["z"] },
+            ],
+          },
+        ],
+      },
+    },
+  },
+};
+
+/** The same disk as the driver's provisioner makes it, in this zone and with this caching mode. */
+function azureMigrated(zone: string, cachingMode: string): PersistentVolume {
+  const matchExpressions = [
+    { key: "topology.disk.csi.azure.com/zone", operator: "In" as const, values: [zone] },
+  ];
+  return {
+    metadata: { name: "pvc-2" },
+    spec: {
+      ...azure.spec,
+      azureDisk: { ...azure.spec?.azureDisk, cachingMode } as never,
+      nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } },
+    },
+  };
+}
+
+test("what the translation does not carry back is a loss, and no difference", () => {
+  const { differences, losses } = parityOfVolumes(
+    clusterPlugin("azure-disk"),
+    azure,
+    azureMigrated("z-1", "ReadOnly"),
+  );
+  expect(differences).toEqual([]);
+  expect(losses.map((text) => text.split(": ")[0])).toEqual([
+    "labels.topology.kubernetes.io/region",
+    "labels.topology.kubernetes.io/zone",
+    "spec.nodeAffinity.required.nodeSelectorTerms",
+  ]);
+});
+
+test("where a loss is expected, anything else than this loss is a difference", () => {
+  const { differences } = parityOfVolumes(
+    clusterPlugin("azure-disk"),
+    azure,
+    azureMigrated("z-2", "ReadWrite"),
+  );
+  expect(differences.map((text) => text.split(": ")[0])).toEqual([
+    "spec.azureDisk.cachingMode",
+    "spec.nodeAffinity.required.nodeSelectorTerms",
+  ]);
 });

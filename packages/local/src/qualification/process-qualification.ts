@@ -1,5 +1,6 @@
 /** The qualification on a cluster of processes, brought up for it and taken down after it. */
 import { crossingSubject } from "@longshore/migration";
+import { agentProcess, nodeDriverProcess, signalClusterProcess } from "../cluster/cluster-processes.ts";
 import { observedCluster } from "../cluster/observed-cluster.ts";
 import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/process-cluster.ts";
 import { clusterConfig } from "../layout/cluster-config.ts";
@@ -75,5 +76,11 @@ function qualificationClusterOf(env: ClusterEnv, cluster: SupervisedCluster): Qu
   return {
     ...observedCluster(env, cluster),
     driverCalls: () => readDriverCalls(env.host, places.map(layout.driverCallsFile)),
+    async restartNode(nodeName) {
+      // Killed, not ended: nothing of them gets to put in order what is mounted. The supervisor starts them again.
+      for (const process of [agentProcess(nodeName), nodeDriverProcess(nodeName)]) {
+        await signalClusterProcess(env.host, layout, process, "SIGKILL");
+      }
+    },
   };
 }

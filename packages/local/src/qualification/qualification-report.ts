@@ -7,6 +7,7 @@ export const behaviours = [
   "topology",
   "attach",
   "mount",
+  "reconstruction",
   "write/read",
   "expand",
   "block",
@@ -40,6 +41,8 @@ export interface QualificationReport {
   readonly behaviours: readonly BehaviourResult[];
   /** Where a PV provisioned through migration differs from the in-tree one; undefined when it could not be compared. */
   readonly differences: readonly string[] | undefined;
+  /** Where it differs because the translation of this plugin carries no more, whatever the driver does. */
+  readonly losses: readonly string[];
   /** In-tree calls of the provider's disk API from the moment the whole cluster had been carried over. */
   readonly inTreeCalls: number;
   /** Calls that the driver answered with something other than OK, for the author to look at. */

@@ -28,13 +28,15 @@ import { claimVolume, namespace, type PodWork, volumeName, volumePod } from "../
 import { isPodReady } from "../workloads/is-pod-ready.ts";
 import { claimOf } from "./claim-of.ts";
 import { absentInTree, evidenceFor } from "./evidence.ts";
-import { differencesOfVolumes } from "./parity.ts";
+import { parityOfVolumes } from "./parity.ts";
 import type { Behaviour, BehaviourResult, QualificationReport } from "./qualification-report.ts";
 
 /** The cluster that a driver is qualified on. Migration is off in it. */
 export interface QualificationCluster extends ObservedCluster {
   /** Every call that the driver has answered. */
   driverCalls(): Promise<readonly DriverCall[]>;
+  /** Restarts the node's agent and what the driver has there; what is mounted stays. Need not wait until they are up. */
+  restartNode(nodeName: string): Promise<void>;
 }
 
 /** Options of {@link runQualification}. */
@@ -83,11 +85,13 @@ export async function runQualification(
   await gate.run();
   const calls = await cluster.cloudCalls(signal);
   const { migrated } = gate;
+  const parity = migrated === undefined ? undefined : parityOfVolumes(plugin, inTree, migrated);
   return {
     plugin: subject.shortName,
     driverName: subject.driverName,
     behaviours: gate.results,
-    differences: migrated === undefined ? undefined : differencesOfVolumes(plugin, inTree, migrated),
+    differences: parity?.differences,
+    losses: parity?.losses ?? [],
     inTreeCalls: calls.filter((call) => call.seq > sinceSeq && call.path === "in-tree").length,
     refusedCalls: (await cluster.driverCalls())
       .filter(({ code }) => code !== "OK" && code !== "UNIMPLEMENTED")
@@ -174,6 +178,17 @@ class Gate {
       if (pod === undefined || !isPodReady(pod)) throw new BehaviourError(`pod ${name} is not ready`);
       return [`pod ${name} on ${pod.spec?.nodeName}`, idOf(pv)];
     });
+    await this.#behaviour("reconstruction", async (signal) => {
+      const pv = this.#volume();
+      const pod = await this.#cluster.kube.get(resources.pods, { namespace, name }, { signal });
+      const nodeName = pod?.spec?.nodeName ?? "";
+      const before = (await this.#acknowledged(name)).size;
+      const callsBefore = (await this.#cluster.driverCalls()).length;
+      await this.#cluster.restartNode(nodeName);
+      await this.#until(async () => (await this.#acknowledged(name)).size > before, signal);
+      await this.#removePod(name, signal);
+      return [`${nodeName} knew its volumes after a restart`, idOf(pv), callsBefore];
+    });
     await this.#behaviour("write/read", async (signal) => {
       const pv = this.#volume();
       await this.#removePod(name, signal);
@@ -215,7 +230,9 @@ class Gate {
     });
     await this.#behaviour("inline", (signal) => this.#inline(signal));
     for (const [behaviour, detail] of Object.entries(notYetVerifiable) as [Behaviour, string][]) {
-      this.#note({ behaviour, verdict: "not yet verifiable", calls: [], detail, ms: 0 });
+      const absent = absentInTree(this.#plugin)[behaviour];
+      const verdict = absent === undefined ? "not yet verifiable" : "not in-tree";
+      this.#note({ behaviour, verdict, calls: [], detail: absent ?? detail, ms: 0 });
     }
   }
 
@@ -228,7 +245,7 @@ class Gate {
 
   async #behaviour(
     behaviour: Behaviour,
-    work: (signal: AbortSignal) => Promise<readonly [detail: string, volumeId: string]>,
+    work: (signal: AbortSignal) => Promise<readonly [detail: string, volumeId: string, callsBefore?: number]>,
   ): Promise<void> {
     const absent = absentInTree(this.#plugin)[behaviour];
     if (absent !== undefined) {
@@ -237,8 +254,8 @@ class Gate {
     const startMs = this.#env.clock.monotonicMs();
     const elapsed = () => Math.round(this.#env.clock.monotonicMs() - startMs);
     try {
-      const [detail, volumeId] = await this.within(behaviour, work);
-      const answered = await this.#cluster.driverCalls();
+      const [detail, volumeId, callsBefore = 0] = await this.within(behaviour, work);
+      const answered = (await this.#cluster.driverCalls()).slice(callsBefore);
       const { calls, missing } = evidenceFor(behaviour, volumeId, answered, this.#plugin);
       const isProven = missing.length === 0;
       this.#note({
@@ -302,11 +319,13 @@ class Gate {
       ready = await kube.get(resources.pods, { namespace, name: work.name }, { signal });
       return ready !== undefined && isPodReady(ready);
     }, signal);
-    await this.#until(
-      async () => acknowledgedRecords(await this.#cluster.podLogs(work.name)).size >= 3,
-      signal,
-    );
+    await this.#until(async () => (await this.#acknowledged(work.name)).size >= 3, signal);
     return ready as Stored<Pod>;
+  }
+
+  /** What the writer of this name has acknowledged. */
+  async #acknowledged(writer: string): Promise<ReturnType<typeof acknowledgedRecords>> {
+    return acknowledgedRecords(await this.#cluster.podLogs(writer));
   }
 
   /** Reads through a new pod what the writer of this name acknowledged; returns the number of records. */
@@ -327,7 +346,7 @@ class Gate {
     }, signal);
     const text = (await this.#cluster.podLogs(name)).join("");
     await this.#removePod(name, signal);
-    const acknowledged = acknowledgedRecords(await this.#cluster.podLogs(writer));
+    const acknowledged = await this.#acknowledged(writer);
     const lost = lostRecords(writer, text, acknowledged);
     if (lost.length > 0) {
       throw new BehaviourError(
@@ -421,8 +440,10 @@ class Gate {
     );
   }
 
+  /** Fine when it is gone. */
   async #removePod(name: string, signal: AbortSignal): Promise<void> {
     const { kube } = this.#cluster;
+    if ((await kube.get(resources.pods, { namespace, name }, { signal })) === undefined) return;
     await kube.delete(resources.pods, { namespace, name }, { signal });
     await this.#until(
       async () => (await kube.get(resources.pods, { namespace, name }, { signal })) === undefined,

@@ -275,6 +275,23 @@ describe.each(Object.keys(driverKinds))("%s", (driverName) => {
     expect(service.disks()[0]?.attachments).toEqual([]);
   });
 
+  test.runIf(kind.provider === "portworx-volume")(
+    "a blank volume gets the file system that its class asked of the provider",
+    async () => {
+      const { volumeId } = await create({ fs: "xfs" });
+      await driver.node.nodeStageVolume(
+        { volumeId, stagingTargetPath: "/s", volumeCapability: writer },
+        call,
+      );
+      expect((await host.listMounts("/s"))[0]?.fsType).toBe("xfs");
+    },
+  );
+
+  test.runIf(kind.provider === "azure-disk")("a volume's context says how it is cached", async () => {
+    const { volume } = await create({ cachingMode: "ReadOnly" });
+    expect(volume?.volumeContext).toEqual({ cachingmode: "ReadOnly" });
+  });
+
   test("what the in-tree plugin made and wrote, the driver has under the translated handle", async () => {
     const isZonal = kind.topologyKey !== undefined;
     const name = kind.provider === "rbd" ? "kubernetes-dynamic-pvc-1" : "pv-1";

@@ -13,6 +13,8 @@ export interface NodeAttachment {
   readonly readOnly: boolean;
   /** The volume was made from another or has grown, so that its file system may be smaller than it. */
   readonly mayBeSmaller: boolean;
+  /** The file system that the provider was asked for, when the volume was made. */
+  readonly fsType?: string | undefined;
 }
 
 /** What a volume is staged with. */

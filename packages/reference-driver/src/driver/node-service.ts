@@ -101,7 +101,7 @@ export function nodeService(options: NodeServiceOptions): NonNullable<CsiService
     // What is mounted is listed by the device itself, not by its name.
     const devicePath = (await host.readLink(attachment.devicePath)) ?? attachment.devicePath;
     const mayBeSmaller = disk.source !== undefined || disk.sizeBytes > disk.createdBytes;
-    return { devicePath, readOnly, mayBeSmaller };
+    return { devicePath, readOnly, mayBeSmaller, fsType: kind.fsTypeOf?.(disk) };
   }
 
   /** What proves that the node may have the volume; a share's key the node can ask for itself. */

@@ -80,7 +80,7 @@ function stagingDigest(capability: VolumeCapability): string {
 
 async function mountStaged(
   { host, defaultFsType }: NodeMachine,
-  { devicePath, mayBeSmaller }: NodeAttachment,
+  { devicePath, mayBeSmaller, fsType: providedFsType }: NodeAttachment,
   path: string,
   capability: VolumeCapability,
   readOnly: boolean,
@@ -88,7 +88,7 @@ async function mountStaged(
   const flags = capability.accessType.case === "mount" ? capability.accessType.value.mountFlags : [];
   const asked = fsTypeOf(capability);
   const present = await host.fileSystemOf(devicePath);
-  const fsType = present ?? asked ?? defaultFsType;
+  const fsType = present ?? asked ?? providedFsType ?? defaultFsType;
   if (present === undefined) {
     if (readOnly) {
       throw new CsiStatusError("FAILED_PRECONDITION", `${devicePath} is blank and may only be read`);

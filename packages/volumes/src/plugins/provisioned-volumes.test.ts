@@ -155,10 +155,10 @@ const made: readonly (readonly [plugin: string, name: string, made: Made])[] = [
     {
       asked: { parameters: { repl: "2", fs: "xfs", io_priority: "high" } },
       spec: {
-        portworxVolume: { volumeID: "1001", fsType: "xfs" },
+        portworxVolume: { volumeID: "1001" },
         accessModes: ["ReadWriteOnce", "ReadWriteMany"],
       },
-      disk: { name: "pvc-1", zone: "", tags: { repl: "2", io_priority: "high" } },
+      disk: { name: "pvc-1", zone: "", tags: { repl: "2", io_priority: "high", fs: "xfs" } },
     },
   ],
   [

@@ -1,5 +1,7 @@
 /** `disk.csi.azure.com`. */
-import { driverKindOf, shortNames } from "./driver-kind.ts";
+import { driverKindOf, renamed, shortNames } from "./driver-kind.ts";
+
+const caching = { cachingmode: "cachingmode" };
 
 /** Azure managed disks. */
 export const azureDisk = driverKindOf("azure-disk", {
@@ -14,4 +16,7 @@ export const azureDisk = driverKindOf("azure-disk", {
     ...["publicnetworkaccess", "diskaccessid", "enablebursting", "zoned", "incremental"],
   ],
   type: { parameter: "skuname", standard: "StandardSSD_LRS" },
+  // The in-tree form of a volume has its caching mode from its attributes, as a machine has that attaches it.
+  tagsOf: (parameters) => renamed(parameters, caching),
+  volumeContextOf: ({ tags }) => renamed(tags, caching),
 });

@@ -43,6 +43,8 @@ export interface DriverKind extends RequestLimits {
   /** How many zones a disk with these parameters (keys in lower case) is in; default one. */
   zonesOf?(parameters: Texts): number;
   volumeContextOf?(disk: NamedDisk): Texts;
+  /** The file system of a blank volume for which none is asked, where the provider has kept it since the disk was made. */
+  fsTypeOf?(disk: NamedDisk): string | undefined;
   /** What a node proves with, out of the secret of the call. @throws CsiStatusError INVALID_ARGUMENT where it is needed and missing */
   credentialsOf?(secrets: Texts): CloudCredentials | undefined;
 }

@@ -387,6 +387,13 @@ describe("Portworx", () => {
     expect([attachments(world), await records(world)]).toEqual([[], []]);
   });
 
+  it("formats with what the class asked of the provider, of which the volume says nothing", async () => {
+    const { world } = await worldOf("portworx-volume");
+    await setUp(world, await world.provisioned({ parameters: { fs: "xfs" } }), "a");
+    const [mount] = await world.host.listMounts("/kubelet/pods/a");
+    expect(mount?.fsType).toBe("xfs");
+  });
+
   it("knows the volume of a pod's directory after a restart", async () => {
     const { world } = await worldOf("portworx-volume");
     const spec = await world.provisioned();

@@ -29,7 +29,7 @@ import { deleteDisk, growDisk, provisionDisk } from "../disk/provision-disk.ts";
 import { hasSource, InTreeVolumeError } from "../disk/volume-source.ts";
 import { growInTree } from "../grow-in-tree.ts";
 import { type PodVolume, PodVolumes } from "./pod-volumes.ts";
-import { portworxVolume } from "./portworx-volume.ts";
+import { formatTag, portworxVolume } from "./portworx-volume.ts";
 
 /** Everything that the Portworx plugin can do. */
 export type PortworxPlugin = ProvisionableVolumePlugin &
@@ -123,7 +123,8 @@ async function setUp(
   await podVolumesOf(node).record(volume, source.volumeName);
   try {
     const device = await attachToNode(node, portworxVolume.names, source, undefined, signal);
-    await mountFormatted(host, path, { ...source, device, flags: [] });
+    const fsType = source.fsType || (await formatOf(node, source.volumeName, signal));
+    await mountFormatted(host, path, { ...source, fsType, device, flags: [] });
   } catch (error) {
     try {
       await release(node, volume, source.volumeName, signal);
@@ -135,6 +136,12 @@ async function setUp(
     }
     throw error;
   }
+}
+
+/** The file system that the volume's class asked for; empty where it left that open. */
+async function formatOf(node: PortworxNode, volumeID: string, signal: AbortSignal): Promise<string> {
+  const disk = await node.cloud().describeDisk(portworxVolume.names.diskIdOf(volumeID), signal);
+  return disk?.tags[formatTag] ?? "";
 }
 
 /** Detaches the volume where no other pod of the node has it, and forgets that this one had it. */

@@ -8,6 +8,9 @@ const label = "Portworx";
 const accessModes = ["ReadWriteOnce", "ReadWriteMany"];
 const maximumCopies = 3;
 
+/** The label in which the provider keeps the file system that a class asks for. */
+export const formatTag = "fs";
+
 const form = { field: "volumeID", expected: "the number of a volume" };
 
 const names: DiskNames = {
@@ -43,14 +46,15 @@ export const portworxVolume: DiskDescription<"portworxVolume"> = {
       const parameters: Readonly<Partial<Record<string, string>>> = classParameters(pluginName, asked, known);
       const { fs, fstype = fs, ...others } = parameters;
       checkCopies(others.repl);
-      const fsType = fstype === undefined ? {} : { fsType: oneOf("fs", fstype, ["ext4", "xfs"]) };
+      // What the volume is formatted with is the provider's to know: the PersistentVolume does not say it, as upstream.
+      const format = fstype === undefined ? {} : { [formatTag]: oneOf("fs", fstype, ["ext4", "xfs"]) };
       return {
         name: options.pvName,
         type: "",
-        tags: others as Record<string, string>,
+        tags: { ...(others as Record<string, string>), ...format },
         zoneCount: 0,
         accessModes,
-        sourceOf: ({ id }) => ({ portworxVolume: { volumeID: id, ...fsType } }),
+        sourceOf: ({ id }) => ({ portworxVolume: { volumeID: id } }),
       };
     },
   },
