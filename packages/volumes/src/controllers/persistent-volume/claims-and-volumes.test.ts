@@ -252,7 +252,7 @@ describe("a volume whose claim is gone", () => {
       awsElasticBlockStore: undefined,
       nfs: { server: "s", path: "/" },
     };
-    const { plane, volume } = await released(recycled);
+    const { plane, volume } = await released(recycled as never);
     expect((await volume("v"))?.status?.phase).toBe("Failed");
     const [event] = await plane.eventsOn("PersistentVolume", "v");
     expect(event).toMatch(
