@@ -247,12 +247,8 @@ describe("a volume whose claim is gone", () => {
   });
 
   it("is Failed under Recycle, with what to do, and keeps its disk (controllers.md B5)", async () => {
-    const recycled = {
-      persistentVolumeReclaimPolicy: "Recycle",
-      awsElasticBlockStore: undefined,
-      nfs: { server: "s", path: "/" },
-    };
-    const { plane, volume } = await released(recycled as never);
+    const { plane, cloud, volume } = await released({ persistentVolumeReclaimPolicy: "Recycle" });
+    expect(cloud.calls).toEqual([]);
     expect((await volume("v"))?.status?.phase).toBe("Failed");
     const [event] = await plane.eventsOn("PersistentVolume", "v");
     expect(event).toMatch(
