@@ -101,7 +101,7 @@ export class TestCluster {
     this.#reader = (name, volume) =>
       withDevices(volumePod({ name, command: built(deviceReaderCommand()), volume }));
     const { kube } = this;
-    await kube.create(resources.podDisruptionBudgets, { ...writerBudget }, { signal: never });
+    await kube.create(resources.podDisruptionBudgets, writerBudget(), { signal: never });
     const set = writerSet({ replicas: 1, command: built(deviceWriterCommand(10)) });
     await kube.create(resources.statefulSets, setWithDevices(set), { signal: never });
     await this.writerRuns();
