@@ -117,8 +117,17 @@ export function passLog(call: NodeCall, response: Response): Promise<void> {
   });
 }
 
+/** The verb of all three is `create`: with the right to delete or to get them alone no program is started. */
+function isUpgradable(request: ParsedRequest): boolean {
+  if (!isOfPod(request) || request.asked.verb !== "create") return false;
+  return ["exec", "attach", "portforward"].includes(request.asked.subresource ?? "");
+}
+
 /** Connects the client with the node, which speaks the protocol. @throws KubeApiError before anything is sent */
 export function passUpgrade(call: NodeCall, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  if (!isUpgradable(call.parsed)) {
+    throw badRequest("only POST of exec, attach and portforward of a pod is upgraded, to SPDY/3.1");
+  }
   const target = targetOf(call);
   const headers: Record<string, string> = {};
   for (const name of passedHeaders) {
