@@ -34,7 +34,7 @@ export async function mountFormatted(host: Host, target: string, mount: DeviceMo
   const fsType = mount.fsType === "" ? defaultFsType : mount.fsType;
   await host.makeDirectory(target);
   try {
-    if (!mount.readOnly) await formatOrCheck(host, mount, fsType);
+    if (!mount.readOnly) await formatOrCheck(host, mount.device, fsType);
     const { flags, readOnly } = mount;
     await host.mountDevice(mount.device, target, { fsType, flags: [...flags], readOnly });
   } catch (error) {
@@ -43,8 +43,8 @@ export async function mountFormatted(host: Host, target: string, mount: DeviceMo
   }
 }
 
-/** Source: upstream SafeFormatAndMount.formatAndMountSensitive. */
-async function formatOrCheck(host: Host, { device }: DeviceMount, fsType: string): Promise<void> {
+/** Makes a file system on a blank device; checks the one that is there. Source: upstream SafeFormatAndMount.formatAndMountSensitive. */
+export async function formatOrCheck(host: Host, device: string, fsType: string): Promise<void> {
   if ((await host.fileSystemOf(device)) !== undefined) {
     await host.checkFileSystem(device);
     return;

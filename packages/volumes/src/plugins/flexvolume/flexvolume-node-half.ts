@@ -8,7 +8,7 @@
  * Source: docs/behaviour/flexvolume.md 4.
  */
 import type { Pod } from "@longshore/kube";
-import { errorChain, type Host, HostError, invariant } from "@longshore/runtime";
+import { errorChain, type Host, invariant } from "@longshore/runtime";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import type { PluginNodeHalf } from "../../framework/plugin-node-half.ts";
 import { type KubeletVolumeHost, kubeletPaths, type VolumeHost } from "../../framework/volume-host.ts";
@@ -21,6 +21,7 @@ import type {
   Unmounter,
 } from "../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
+import { formatOrCheck } from "../disk/device-mounts.ts";
 import { DriverCallError, type FlexVolumeDriver } from "./driver-calls.ts";
 import {
   driverOptions,
@@ -121,19 +122,6 @@ async function formatAndMount(host: Host, spec: VolumeSpec, devicePath: string, 
   const fsType = source.fsType === "" ? defaultFsType : source.fsType;
   if (!source.readOnly) await formatOrCheck(host, devicePath, fsType);
   await host.mountDevice(devicePath, path, { fsType, readOnly: source.readOnly });
-}
-
-async function formatOrCheck(host: Host, devicePath: string, fsType: string): Promise<void> {
-  if ((await host.fileSystemOf(devicePath)) !== undefined) {
-    await host.checkFileSystem(devicePath);
-    return;
-  }
-  try {
-    await host.format(devicePath, fsType);
-  } catch (error) {
-    // Someone else's file system got there first: it is left as it is, and mounted.
-    if (!(error instanceof HostError && error.code === "EEXIST")) throw error;
-  }
 }
 
 function deviceUnmounter({ driver, kubelet: { host } }: NodeEnv): DeviceUnmounter {
