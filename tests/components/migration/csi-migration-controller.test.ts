@@ -218,7 +218,7 @@ const whole = [
 const kept = ["fast ebs.csi.aws.com", "mine kubernetes.io/aws-ebs"];
 
 describe("Gardener's CSI migration controller (migration-controllers.md A4)", () => {
-  it("a new shoot gets both annotations in one update, and nobody asks the shoot (E1)", async () => {
+  it("a new shoot gets both annotations in one update, without a client of the shoot (E1)", async () => {
     const world = await aWorld();
     await world.seed.create(clusters, aCluster(), { signal });
     world.run();

@@ -23,11 +23,11 @@ import {
 import { compareVersions, VersionError } from "./compare-versions.ts";
 import { migrationVersionOf } from "./predicates.ts";
 
-/** What the controller is told once. */
+/** What the controller is started with. */
 export interface MigrationOptions {
   /** The lowest version of Kubernetes with which the migration begins. */
   readonly csiMigrationKubernetesVersion: string;
-  /** Legacy provisioner by name of a StorageClass: such classes are deleted, to be made anew with a CSI provisioner. */
+  /** Legacy provisioner by name of a StorageClass: such classes are deleted, to be made again with a CSI provisioner. */
   readonly storageClassNameToLegacyProvisioner: Readonly<Record<string, string>>;
 }
 
@@ -74,7 +74,7 @@ export type ClusterStep =
   | { readonly step: "listClasses" }
   | { readonly step: "deleteClass"; readonly storageClass: ShootClass }
   | { readonly step: "markNeedsComplete" }
-  /** An empty patch, which has the control-plane webhook write the Deployment anew. */
+  /** An empty patch, which has the control-plane webhook write the Deployment again. */
   | { readonly step: "wakeDeployment"; readonly name: string }
   | { readonly step: "markFinished" };
 

@@ -23,7 +23,7 @@ export class ShootAccessError extends Error {
 
 /**
  * A factory of clients that reads the Secret each time, since it rotates. A kubeconfig that names files or programs is
- * refused: whoever may write the Secret must not read files or start programs here.
+ * refused: the right to write the Secret is not a right to read files or start programs here.
  *
  * @returns a function that rejects with `ShootAccessError` or `ConfigError`
  */
@@ -39,7 +39,7 @@ export function newClientForShoot(env: KubeEnv): NewClientForShoot {
     }
     throw new ShootAccessError(
       `namespace ${namespace}: neither Secret ${secretNames.join(" nor ")} has a "kubeconfig": ` +
-        "reconcile the Shoot, so that it is made anew",
+        "reconcile the Shoot, so that it is made again",
     );
   };
 }
