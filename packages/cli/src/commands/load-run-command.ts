@@ -1,5 +1,6 @@
 /** `longshore run …`: one component in the foreground. Which verbs there are below it is known without loading them. */
 import type { Command } from "commander";
+import { distributionVerbs } from "./distributions/distribution-verbs.ts";
 import { sidecarVerbs } from "./sidecars/sidecar-verbs.ts";
 
 /**
@@ -9,19 +10,28 @@ import { sidecarVerbs } from "./sidecars/sidecar-verbs.ts";
 export async function loadRunCommand(below?: string): Promise<(program: Command) => void> {
   const isSidecar = sidecarVerbs.some((verb) => verb === below);
   const isDriver = below === "reference-driver";
-  const isComponent = below !== undefined && !isSidecar && !below.startsWith("-");
+  const isDistribution = distributionVerbs.some((verb) => verb === below);
+  const isComponent = below !== undefined && !isSidecar && !isDistribution && !below.startsWith("-");
   // All of them in one process start before whatever else there is: they carry no verb but their own.
   const together = below === "sidecars" ? await import("./sidecars/together-options.ts") : undefined;
   const sidecars =
-    isComponent || together !== undefined ? undefined : await import("./sidecars/register-sidecars.ts");
-  const components = isSidecar || isDriver ? undefined : await import("./register-components.ts");
+    isComponent || isDistribution || together !== undefined
+      ? undefined
+      : await import("./sidecars/register-sidecars.ts");
+  const distributions =
+    isSidecar || isComponent ? undefined : await import("./distributions/register-distributions.ts");
+  const components =
+    isSidecar || isDistribution || isDriver ? undefined : await import("./register-components.ts");
   const driver =
-    isSidecar || (isComponent && !isDriver) ? undefined : await import("./register-reference-driver.ts");
+    isSidecar || isDistribution || (isComponent && !isDriver)
+      ? undefined
+      : await import("./register-reference-driver.ts");
   return (program) => {
     const run = program.command("run").description("run one component in the foreground");
     components?.registerComponents(run);
     driver?.registerReferenceDriver(run);
     together?.registerTogether(run);
     sidecars?.registerSidecars(run);
+    distributions?.registerDistributions(run);
   };
 }

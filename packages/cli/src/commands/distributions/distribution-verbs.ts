@@ -1,0 +1,2 @@
+/** Names of the controllers of distributions below `longshore run`. */
+export const distributionVerbs = ["migration-controller"] as const;

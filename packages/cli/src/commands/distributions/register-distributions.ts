@@ -1,0 +1,8 @@
+/** The verbs of distributions: controllers with which they drive the crossing, each a process. */
+import type { Command } from "commander";
+import { registerMigrationController } from "./register-migration-controller.ts";
+
+/** Adds the verbs. */
+export function registerDistributions(run: Command): void {
+  registerMigrationController(run);
+}
