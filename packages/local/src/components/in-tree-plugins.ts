@@ -1,5 +1,6 @@
 /** The in-tree plugins of a local cluster's controllers and nodes. */
-import { type CloudProvider, type DiskCloud, inTreePlugins, type VolumePlugin } from "@longshore/volumes";
+import type { CloudProvider, DiskCloud, VolumePlugin } from "@longshore/volumes";
+import { inTreePlugins } from "@longshore/volumes/in-tree-plugins";
 import type { PluginName } from "../layout/plugins.ts";
 
 /** Those of these names, not initialised, each bound to the cloud of its provider. */
