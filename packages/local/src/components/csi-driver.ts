@@ -17,6 +17,7 @@ import { type Component, type Host, type RuntimeEnv, stopAll } from "@longshore/
 import { type SidecarsOptions, startNodeDriverRegistrar, startSidecars } from "@longshore/sidecars";
 import { type CloudCaller, kubeletPaths } from "@longshore/volumes";
 import { clusterPlugins } from "../layout/plugins.ts";
+import { keepingShareKeys, shareDriverName } from "./keep-share-keys.ts";
 
 /** The seams of a driver. */
 export interface CsiDriverEnv extends RuntimeEnv {
@@ -150,12 +151,11 @@ export async function startCsiDriverController(
   options: CsiDriverControllerOptions,
 ): Promise<EndingComponent> {
   const { driverName, socket } = options;
-  const driver = await answering(env, options, () =>
-    createReferenceDriver(
-      { ...env, cloud: env.cloudFor(callerOf(driverName)) },
-      { driverName, services: "controller" },
-    ),
-  );
+  const driver = await answering(env, options, () => {
+    const driverEnv = { ...env, cloud: env.cloudFor(callerOf(driverName)) };
+    const services = createReferenceDriver(driverEnv, { driverName, services: "controller" });
+    return driverName === shareDriverName ? keepingShareKeys(driverEnv, services) : services;
+  });
   const server = await env.listener.serve(socket, driver.services);
   const csi = env.connector.connect(socket);
   const snapshotter = options.snapshots === true ? { snapshotter: { groupSnapshots: true } } : {};

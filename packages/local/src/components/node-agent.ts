@@ -12,9 +12,7 @@ import {
   volumeGates,
 } from "@longshore/volumes";
 import { type KubeletEnv, startKubelet } from "../kubelet/kubelet.ts";
-import { defaultPlugins } from "../layout/cluster-config.ts";
-import type { PluginName } from "../layout/plugins.ts";
-import { inTreePluginsOf } from "./in-tree-plugins.ts";
+import type { MakeInTreePlugins } from "./make-in-tree-plugins.ts";
 import { formatFeatureGates } from "./publish-control-plane-gates.ts";
 
 /** The seams of a node agent. */
@@ -35,8 +33,8 @@ export interface NodeAgentOptions {
   readonly logDir: string;
   /** Where the machine's devices are, by their names at the providers; default `/dev`. */
   readonly deviceDir?: string;
-  /** The in-tree plugins that it has; default {@link defaultPlugins}. */
-  readonly plugins?: readonly PluginName[];
+  /** The in-tree plugins that it has; left out: none. */
+  readonly inTreePlugins?: MakeInTreePlugins;
   /** Gate values over the defaults. */
   readonly gates: Readonly<Record<string, boolean>>;
   /** Most volumes of the in-tree EBS plugin on this node. */
@@ -55,7 +53,7 @@ export function startNodeAgent(env: NodeAgentEnv, options: NodeAgentOptions): Co
   const gates = featureGates(volumeGates, options.gates);
   const cloudFor = (provider: CloudProvider) =>
     env.cloudFor({ path: "in-tree", component: `kubelet/${options.nodeName}`, provider });
-  const inTree = inTreePluginsOf(options.plugins ?? defaultPlugins, cloudFor);
+  const inTree = options.inTreePlugins?.(cloudFor) ?? [];
   const { flexVolumeDir } = options;
   return startKubelet(env, {
     identity: {
