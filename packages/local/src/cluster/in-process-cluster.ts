@@ -199,6 +199,7 @@ export async function createInProcessCluster(
         (driverName) => () =>
           startCsiDriverController(seams, {
             driverName,
+            region: config.region,
             socket: `/${driverName}.sock`,
             snapshots,
             ...observer,
@@ -214,7 +215,13 @@ export async function createInProcessCluster(
       return startDriversTogether(
         drivers.map(
           (driverName) => () =>
-            startCsiDriverOnNode(seams, { driverName, nodeName: node.name, rootDir, ...observer }),
+            startCsiDriverOnNode(seams, {
+              driverName,
+              region: config.region,
+              nodeName: node.name,
+              rootDir,
+              ...observer,
+            }),
         ),
       );
     });

@@ -45,8 +45,8 @@ export interface OwnDriver {
 export const defaultPlugins: readonly PluginName[] = ["aws-ebs"];
 
 /**
- * Where the nodes are. GCE's names where its disks are, as their translation reads the region off the zone; but EBS takes
- * its own alone: beside EBS a GCE disk that is made after the migration finds no node (docs/guides/migrate.md).
+ * Where the nodes are: in GCE's zones where its disks are without those of EBS. A node has one zone label, so each provider takes
+ * the zones of the nodes as its own; the drivers then name the region, which is not to be read off such a name (docs/decisions/0012-reference-driver.md).
  */
 function placesOf(plugins: readonly PluginName[]): {
   readonly region: string;

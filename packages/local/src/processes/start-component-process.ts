@@ -162,6 +162,7 @@ async function startCsiController(context: ProcessContext): Promise<StartedProce
         (driverName) => () =>
           startCsiDriverController(driverEnv, {
             driverName,
+            region: config.region,
             socket: layout.driverSocket(driverName),
             snapshots: true,
             ...sourceOf(driverName),
@@ -188,6 +189,7 @@ async function startCsiNode(context: ProcessContext): Promise<StartedProcess> {
         (driverName) => () =>
           startCsiDriverOnNode(driverEnv, {
             driverName,
+            region: config.region,
             nodeName: node.name,
             rootDir: layout.nodeDir(node.name),
             ...sourceOf(driverName),
