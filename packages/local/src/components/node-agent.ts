@@ -62,7 +62,7 @@ export function startNodeAgent(env: NodeAgentEnv, options: NodeAgentOptions): Co
       zone: options.zone,
       region: options.region,
       featureGates: formatFeatureGates(gates.values),
-      volumeLimits: volumeLimitsOf(inTree, options),
+      volumeLimitsOf: (instanceType) => volumeLimitsOf(inTree, options, instanceType),
     },
     rootDir: options.rootDir,
     ...(options.deviceDir === undefined ? {} : { deviceDir: options.deviceDir }),
@@ -79,10 +79,9 @@ const ebsLimitKey = "attachable-volumes-aws-ebs";
 function volumeLimitsOf(
   plugins: readonly VolumePlugin[],
   { ebsLimit }: NodeAgentOptions,
+  instanceType: string,
 ): Readonly<Record<string, number>> {
-  const limits = plugins
-    .filter(hasAttachLimits)
-    .map((plugin) => plugin.getVolumeLimits({ instanceType: "" }));
+  const limits = plugins.filter(hasAttachLimits).map((plugin) => plugin.getVolumeLimits({ instanceType }));
   const all: Readonly<Record<string, number>> = Object.assign({}, ...limits);
   return ebsLimit !== undefined && ebsLimitKey in all ? { ...all, [ebsLimitKey]: ebsLimit } : all;
 }
