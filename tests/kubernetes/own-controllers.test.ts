@@ -5,13 +5,13 @@
 import type { HttpKubeClient } from "@longshore/kube";
 import { type Component, featureGates, stopAll } from "@longshore/runtime";
 import {
-  awsEbsPlugin,
   csiPlugin,
   startAttachDetachController,
   startPersistentVolumeController,
   startProtectionControllers,
   volumeGates,
 } from "@longshore/volumes";
+import { inTreePlugins } from "@longshore/volumes/in-tree-plugins";
 import { bindRole, connectAs, realEnv } from "./support/index.ts";
 import { gates, volumeLife } from "./support/volume-life.ts";
 
@@ -30,8 +30,8 @@ volumeLife("our controllers", {
     const envOf = async (user: string, component: string) => {
       const kube = await connectAs(kubernetes, user);
       clients.push(kube);
-      const cloud = provider.cloud.forCaller({ path: "in-tree", component });
-      return { ...realEnv, kube, plugins: [awsEbsPlugin({ cloud }), csiPlugin()] };
+      const cloudFor = () => provider.cloud.forCaller({ path: "in-tree", component });
+      return { ...realEnv, kube, plugins: [...inTreePlugins({ cloudFor }), csiPlugin()] };
     };
     const options = { gates: featureGates(volumeGates, gates) };
     const controllers: Component[] = [

@@ -19,13 +19,13 @@ import {
 import { featureGates, stopAll } from "@longshore/runtime";
 import {
   csiPlugin,
-  inTreePlugins,
   startAttachDetachController,
   startExpandController,
   startPersistentVolumeController,
   startProtectionControllers,
   volumeGates,
 } from "@longshore/volumes";
+import { inTreePlugins } from "@longshore/volumes/in-tree-plugins";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type ControlPlane,

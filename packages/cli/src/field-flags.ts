@@ -24,6 +24,7 @@ export const clusterFields: FieldFlags = {
     nodes: "--nodes",
     port: "--port",
     plugins: "--plugin",
+    withoutInTreePlugins: "--without-in-tree-plugins",
     ownDriver: "--driver",
   } satisfies FlagsOf<NonNullable<UpOptions["existing"]>>),
   ...({ force: "--force" } satisfies FlagsOf<CrossingOptions>),

@@ -114,7 +114,7 @@ test("one verb alone is loaded as it is among all", async () => {
 });
 
 test("every process of a cluster can be run", async () => {
-  const { processKinds } = await import("@longshore/local");
+  const { processKinds } = await import("@longshore/local/processes");
   const { clusterProcesses } = await import("./commands/register-components.ts");
   expect(["apiserver", ...clusterProcesses]).toEqual(processKinds);
 });

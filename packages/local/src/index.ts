@@ -57,13 +57,6 @@ export {
 export { CrossingInProgressError, lockCrossing } from "./processes/lock-crossing.ts";
 export { mayGrowMounted, mayMount } from "./processes/machine.ts";
 export { processEnv, processHost } from "./processes/process-env.ts";
-export {
-  type ProcessKind,
-  type ProcessOptions,
-  processKinds,
-  type StartedProcess,
-  startComponentProcess,
-} from "./processes/start-component-process.ts";
 export { childEnvironment } from "./programs/child-environment.ts";
 export {
   type ProcessQualificationOptions,

@@ -111,11 +111,6 @@ export {
   type SubPathUse,
   startNodeVolumes,
 } from "./node/index.ts";
-export {
-  type AwsEbsPlugin,
-  type AwsEbsPluginOptions,
-  awsEbsPlugin,
-} from "./plugins/aws-ebs/aws-ebs-plugin.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";
 export {
   checkFlexVolumeDriver,
@@ -130,5 +125,4 @@ export {
 } from "./plugins/flexvolume/flexvolume-names.ts";
 export { type FlexVolumeProberOptions, flexVolumeProber } from "./plugins/flexvolume/flexvolume-prober.ts";
 export { type ListedFlexVolumeDriver, listFlexVolumeDrivers } from "./plugins/flexvolume/list-drivers.ts";
-export { type InTreePluginsOptions, inTreePlugins } from "./plugins/in-tree-plugins.ts";
 export { podVolumePlugins } from "./plugins/pod-volume-plugins.ts";

@@ -64,6 +64,7 @@ interface StartFlags extends DirFlag {
 interface UpFlags extends StartFlags {
   readonly nodes?: string;
   readonly plugin?: readonly string[];
+  readonly withoutInTreePlugins?: true;
   readonly driver?: string;
   readonly driverCmd?: string;
   readonly compat?: "kubernetes-1.20";
@@ -115,6 +116,10 @@ export function registerClusterCommand(program: Command): void {
     .option("--nodes <count>", `number of nodes (default: ${defaultNodes})`)
     .addOption(
       pluginsOption("an in-tree plugin of the cluster, with its driver and classes (default: aws-ebs)"),
+    )
+    .option(
+      "--without-in-tree-plugins",
+      "no in-tree code in controllers and nodes: the drivers serve the plugins' volumes from the start",
     )
     .option("--driver <name>", "a driver of your own, with a StorageClass of its name; needs --driver-cmd")
     .option("--driver-cmd <command>", "its command, started once as the controller and once on each node")
@@ -198,17 +203,20 @@ async function run(
   const startMs = env.clock.monotonicMs();
   const compat = flags.compat === undefined ? {} : { compat: flags.compat };
   const own = ownDriver === undefined ? {} : { ownDriver };
+  const without = flags.withoutInTreePlugins === true ? { withoutInTreePlugins: true as const } : {};
   const cluster = await upCluster(env, {
     dir,
     config: clusterConfig(nodes ?? defaultNodes, hostForm(), {
       port: port ?? 0,
       ...compat,
       ...plugins,
+      ...without,
       ...own,
     }),
     existing: {
       ...compat,
       ...plugins,
+      ...without,
       ...own,
       ...(nodes === undefined ? {} : { nodes }),
       ...(port === undefined ? {} : { port }),
@@ -263,7 +271,8 @@ async function runDetached(
     ...(flags.driver === undefined ? [] : ["--driver", flags.driver]),
     ...(flags.driverCmd === undefined ? [] : ["--driver-cmd", flags.driverCmd]),
   ];
-  given.push(...plugins, ...driver);
+  const without = flags.withoutInTreePlugins === true ? ["--without-in-tree-plugins"] : [];
+  given.push(...plugins, ...without, ...driver);
   const child = spawn(program, [...first, "cluster", verb, "--dir", dir, "--log-in-dir", ...given], {
     env: childEnvironment(),
     detached: true,

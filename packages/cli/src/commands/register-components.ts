@@ -1,7 +1,7 @@
 /** `longshore run apiserver` and the processes of a local cluster: one component as a process of its own. */
 import { fileURLToPath } from "node:url";
 import { runApiServer } from "@longshore/apiserver";
-import type { ProcessKind } from "@longshore/local";
+import type { ProcessKind } from "@longshore/local/processes";
 import {
   createLogger,
   errorChain,
@@ -136,7 +136,7 @@ interface ApiServerFlags extends AccessFlags {
 
 function runOfCluster(kind: ProcessKind, dir: string, nodeName?: string): Promise<void> {
   return untilInterrupted(async () => {
-    const { startComponentProcess } = await import("@longshore/local");
+    const { startComponentProcess } = await import("@longshore/local/processes");
     return startComponentProcess(kind, { dir, ...(nodeName === undefined ? {} : { nodeName }) });
   });
 }

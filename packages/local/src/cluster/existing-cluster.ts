@@ -18,6 +18,7 @@ export interface AskedOfCluster {
   readonly port?: number;
   readonly compat?: "kubernetes-1.20";
   readonly plugins?: readonly PluginName[];
+  readonly withoutInTreePlugins?: true;
   readonly ownDriver?: OwnDriver;
 }
 
@@ -39,6 +40,9 @@ export function checkAsked(layout: ClusterLayout, present: ClusterConfig, asked:
     [...asked.plugins].sort().join() !== [...present.plugins].sort().join()
   ) {
     differs("plugins", `the plugins ${present.plugins.join(", ")}`);
+  }
+  if (asked.withoutInTreePlugins === true && present.withoutInTreePlugins !== true) {
+    differs("withoutInTreePlugins", "in-tree plugins");
   }
   if (
     asked.ownDriver !== undefined &&

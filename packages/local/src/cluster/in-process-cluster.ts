@@ -33,12 +33,13 @@ import {
   startCsiDriverOnNode,
   startDriversTogether,
 } from "../components/csi-driver.ts";
+import { inTreePluginsNamed } from "../components/in-tree-plugins.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import { noProbeNetwork, type ProbeNetwork } from "../containers/probe-network.ts";
 import { createProgramPodRuntime, type Program } from "../containers/program-pod-runtime.ts";
 import { readPodLogs } from "../containers/read-pod-logs.ts";
-import { type ClusterConfig, driverNames, initialGates } from "../layout/cluster-config.ts";
+import { type ClusterConfig, driverNames, firstGates, requireServed } from "../layout/cluster-config.ts";
 import { controllerPlace } from "../layout/driver-command.ts";
 import { controllerManagerUser, csiControllerUser } from "../layout/grant-control-plane.ts";
 import { clusterPlugin } from "../layout/plugins.ts";
@@ -61,6 +62,8 @@ export interface InProcessClusterOptions {
   readonly config: ClusterConfig;
   /** What containers can run, by program name; it gets the node's host. */
   readonly programs: (host: SimulatedHost) => Readonly<Record<string, Program>>;
+  /** Gates of all components as the cluster begins, in place of those of its configuration. */
+  readonly gates?: GateValues;
   /** Stands between a component (by name, at each start) and its seams. */
   readonly isolate?: (componentName: string, seams: Seams) => Seams;
   readonly onMark?: (mark: CrossingMark, signal: AbortSignal) => Promise<void>;
@@ -152,7 +155,7 @@ export async function createInProcessCluster(
     return found;
   };
   const gates = new Map<string, GateValues>();
-  const gatesOf = (name: string) => gates.get(name) ?? initialGates;
+  const gatesOf = (name: string) => gates.get(name) ?? options.gates ?? firstGates(config);
 
   const seamsOf = (componentName: string, nodeName: string | undefined, as = kube): Seams => {
     const place = nodeName === undefined ? undefined : nodeNamed(nodeName);
@@ -172,6 +175,8 @@ export async function createInProcessCluster(
     return options.isolate?.(componentName, seams) ?? seams;
   };
 
+  const inTree =
+    config.withoutInTreePlugins === true ? {} : { inTreePlugins: inTreePluginsNamed(config.plugins) };
   const callObserverOf = (place: string): DriverSource => {
     const { onDriverCall } = options;
     return onDriverCall === undefined ? {} : { onCall: (call) => onDriverCall(place, call) };
@@ -182,7 +187,7 @@ export async function createInProcessCluster(
       gates: gatesOf(controlPlane),
       identity: controlPlane,
       snapshots,
-      plugins: config.plugins,
+      ...inTree,
     }),
   );
   const drivers = driverNames(config);
@@ -194,6 +199,7 @@ export async function createInProcessCluster(
         (driverName) => () =>
           startCsiDriverController(seams, {
             driverName,
+            region: config.region,
             socket: `/${driverName}.sock`,
             snapshots,
             ...observer,
@@ -209,7 +215,13 @@ export async function createInProcessCluster(
       return startDriversTogether(
         drivers.map(
           (driverName) => () =>
-            startCsiDriverOnNode(seams, { driverName, nodeName: node.name, rootDir, ...observer }),
+            startCsiDriverOnNode(seams, {
+              driverName,
+              region: config.region,
+              nodeName: node.name,
+              rootDir,
+              ...observer,
+            }),
         ),
       );
     });
@@ -223,7 +235,7 @@ export async function createInProcessCluster(
         logDir: podLogDir,
         deviceDir: `${deviceDir}/${node.instanceId}`,
         gates: gatesOf(node.name),
-        plugins: config.plugins,
+        ...inTree,
         ebsLimit: config.attachLimit,
       }),
     );
@@ -249,7 +261,10 @@ export async function createInProcessCluster(
     ...(options.onMark === undefined ? {} : { onMark: options.onMark }),
     control: {
       readGates: async (name) => gatesOf(name),
-      writeGates: async (name, values) => void gates.set(name, values),
+      writeGates: async (name, values) => {
+        requireServed(config, values);
+        gates.set(name, values);
+      },
       restart: async (name) => {
         await stop(name);
         await start(name);

@@ -18,7 +18,7 @@ import {
   defaultSnapshotClassAnnotation,
   snapshotResources,
 } from "@longshore/storage";
-import { type ClusterConfig, driverNames, initialGates } from "../layout/cluster-config.ts";
+import { type ClusterConfig, driverNames, firstGates, requireServed } from "../layout/cluster-config.ts";
 import { type ClusterLayout, clusterLayout } from "../layout/cluster-layout.ts";
 import { controllerPlace, driverArgv, driverValues } from "../layout/driver-command.ts";
 import {
@@ -268,7 +268,10 @@ export async function downCluster(env: ClusterEnv, dir: string, signal: AbortSig
 export function fileGateControl(host: Host, layout: ClusterLayout): GateControl {
   return {
     readGates: (name) => readGates(host, layout, name),
-    writeGates: (name, values) => writeGates(host, layout, name, values),
+    async writeGates(name, values) {
+      requireServed(await readClusterConfig(host, layout), values);
+      await writeGates(host, layout, name, values);
+    },
     async restart(name) {
       await signalClusterProcess(host, layout, name === controlPlane ? name : agentProcess(name), "SIGTERM");
     },
@@ -284,9 +287,9 @@ async function prepare(env: ClusterEnv, layout: ClusterLayout, asked: ClusterCon
   for (const node of config.nodes) {
     await env.host.makeDirectory(layout.nodeDir(node.name));
     await env.host.makeDirectory(layout.podStateDir(node.name));
-    await writeGates(env.host, layout, node.name, initialGates);
+    await writeGates(env.host, layout, node.name, firstGates(config));
   }
-  await writeGates(env.host, layout, controlPlane, initialGates);
+  await writeGates(env.host, layout, controlPlane, firstGates(config));
   // Last: a directory with this file counts as a cluster that can be started.
   await writeClusterConfig(env.host, layout, config);
   return config;

@@ -318,7 +318,7 @@ it("the plugins of all providers serve a pod side by side (volume-plugins.md 10)
   onPodVolumesCluster(
     async (world) => {
       const { createClaim, volumes } = on(world);
-      const names = pluginNames.filter((name) => name !== "gce-pd"); // Its zones are not those of EBS.
+      const names = pluginNames;
       for (const name of names) await createClaim(name, aClaim(classNameOf(clusterPlugin(name))));
       await world.createPod("p", {
         volumes: names.map((name) => ({ name, persistentVolumeClaim: { claimName: name } })),
@@ -328,5 +328,5 @@ it("the plugins of all providers serve a pod side by side (volume-plugins.md 10)
       for (const name of names) expect(await world.host.readFile(`${at(`/${name}`)}/f`)).toBe(name);
       expect(await volumes()).toHaveLength(names.length);
     },
-    { plugins: pluginNames.filter((name) => name !== "gce-pd") },
+    { plugins: pluginNames },
   ));

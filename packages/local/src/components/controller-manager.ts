@@ -19,8 +19,6 @@ import {
   startProtectionControllers,
   volumeGates,
 } from "@longshore/volumes";
-import { defaultPlugins } from "../layout/cluster-config.ts";
-import type { PluginName } from "../layout/plugins.ts";
 import { startScheduler } from "../scheduler/scheduler.ts";
 import { startDaemonSetController } from "../workloads/daemon-set/daemon-set-controller.ts";
 import { startDeploymentController } from "../workloads/deployment/deployment-controller.ts";
@@ -31,7 +29,7 @@ import { startPodRemovalController } from "../workloads/pod-removal-controller.t
 import { startReplicaSetController } from "../workloads/replica-set/replica-set-controller.ts";
 import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
 import { fencedCloud } from "./fenced-cloud.ts";
-import { inTreePluginsOf } from "./in-tree-plugins.ts";
+import type { MakeInTreePlugins } from "./make-in-tree-plugins.ts";
 import { publishControlPlaneGates } from "./publish-control-plane-gates.ts";
 
 /** The seams of the controller manager. */
@@ -45,8 +43,8 @@ export interface ControllerManagerEnv extends RuntimeEnv {
 export interface ControllerManagerOptions {
   /** Gate values over the defaults. */
   readonly gates: Readonly<Record<string, boolean>>;
-  /** The in-tree plugins that it has; default {@link defaultPlugins}. */
-  readonly plugins?: readonly PluginName[];
+  /** The in-tree plugins that it has; left out: none. */
+  readonly inTreePlugins?: MakeInTreePlugins;
   /** Name of this replica in the election. */
   readonly identity: string;
   /** `kubernetes-1.20` selects the recorded behaviour where ours is deliberately different. */
@@ -91,9 +89,7 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
   const shared = { ...env, informers };
   const compat = options.compat === undefined ? {} : { compat: options.compat };
   const pluginsFor = (component: string) => [
-    ...inTreePluginsOf(options.plugins ?? defaultPlugins, (provider) =>
-      env.cloudFor({ path: "in-tree", component, provider }),
-    ),
+    ...(options.inTreePlugins?.((provider) => env.cloudFor({ path: "in-tree", component, provider })) ?? []),
     csiPlugin(),
   ];
   const { flexVolumes } = options;

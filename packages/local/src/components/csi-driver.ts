@@ -17,6 +17,7 @@ import { type Component, type Host, type RuntimeEnv, stopAll } from "@longshore/
 import { type SidecarsOptions, startNodeDriverRegistrar, startSidecars } from "@longshore/sidecars";
 import { type CloudCaller, kubeletPaths } from "@longshore/volumes";
 import { clusterPlugins } from "../layout/plugins.ts";
+import { keepingShareKeys, shareDriverName } from "./keep-share-keys.ts";
 
 /** The seams of a driver. */
 export interface CsiDriverEnv extends RuntimeEnv {
@@ -63,6 +64,8 @@ async function answering(
 /** Options of {@link startCsiDriverOnNode}. */
 export interface CsiDriverOnNodeOptions extends DriverSource {
   readonly driverName: string;
+  /** The region of the cluster's zones; left out: not known. */
+  readonly region?: string;
   readonly nodeName: string;
   /** The kubelet root directory; driver and registration sockets go to their places below it. */
   readonly rootDir: string;
@@ -82,14 +85,20 @@ export async function startCsiDriverOnNode(
   env: CsiDriverEnv,
   options: CsiDriverOnNodeOptions,
 ): Promise<EndingComponent> {
-  const { driverName, nodeName, rootDir } = options;
+  const { driverName, region, nodeName, rootDir } = options;
   const socket = kubeletPaths.csiSocket(rootDir, driverName);
   await env.host.makeDirectory(socket.slice(0, socket.lastIndexOf("/")));
   await env.host.makeDirectory(kubeletPaths.registrationDir(rootDir));
   const driver = await answering(env, options, () =>
     createReferenceDriver(
       { ...env, cloud: env.cloudFor(callerOf(driverName)) },
-      { driverName, nodeName, services: "node", recordsFile: `${rootDir}/driver-records/${driverName}.json` },
+      {
+        driverName,
+        region,
+        nodeName,
+        services: "node",
+        recordsFile: `${rootDir}/driver-records/${driverName}.json`,
+      },
     ),
   );
   const server = await env.listener.serve(socket, driver.services);
@@ -131,6 +140,8 @@ export async function startDriversTogether(
 /** Options of {@link startCsiDriverController}. */
 export interface CsiDriverControllerOptions extends DriverSource {
   readonly driverName: string;
+  /** The region of the cluster's zones; left out: not known. */
+  readonly region?: string;
   /** Where the controller's socket is made. */
   readonly socket: string;
   /** Sidecars to run with the driver; default {@link defaultSidecars}. Those the driver has no use for do not run. */
@@ -149,13 +160,12 @@ export async function startCsiDriverController(
   env: CsiDriverEnv & { readonly kube: KubeClient },
   options: CsiDriverControllerOptions,
 ): Promise<EndingComponent> {
-  const { driverName, socket } = options;
-  const driver = await answering(env, options, () =>
-    createReferenceDriver(
-      { ...env, cloud: env.cloudFor(callerOf(driverName)) },
-      { driverName, services: "controller" },
-    ),
-  );
+  const { driverName, region, socket } = options;
+  const driver = await answering(env, options, () => {
+    const driverEnv = { ...env, cloud: env.cloudFor(callerOf(driverName)) };
+    const services = createReferenceDriver(driverEnv, { driverName, region, services: "controller" });
+    return driverName === shareDriverName ? keepingShareKeys(driverEnv, services) : services;
+  });
   const server = await env.listener.serve(socket, driver.services);
   const csi = env.connector.connect(socket);
   const snapshotter = options.snapshots === true ? { snapshotter: { groupSnapshots: true } } : {};

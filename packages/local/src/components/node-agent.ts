@@ -12,9 +12,7 @@ import {
   volumeGates,
 } from "@longshore/volumes";
 import { type KubeletEnv, startKubelet } from "../kubelet/kubelet.ts";
-import { defaultPlugins } from "../layout/cluster-config.ts";
-import type { PluginName } from "../layout/plugins.ts";
-import { inTreePluginsOf } from "./in-tree-plugins.ts";
+import type { MakeInTreePlugins } from "./make-in-tree-plugins.ts";
 import { formatFeatureGates } from "./publish-control-plane-gates.ts";
 
 /** The seams of a node agent. */
@@ -35,8 +33,8 @@ export interface NodeAgentOptions {
   readonly logDir: string;
   /** Where the machine's devices are, by their names at the providers; default `/dev`. */
   readonly deviceDir?: string;
-  /** The in-tree plugins that it has; default {@link defaultPlugins}. */
-  readonly plugins?: readonly PluginName[];
+  /** The in-tree plugins that it has; left out: none. */
+  readonly inTreePlugins?: MakeInTreePlugins;
   /** Gate values over the defaults. */
   readonly gates: Readonly<Record<string, boolean>>;
   /** Most volumes of the in-tree EBS plugin on this node. */
@@ -55,7 +53,7 @@ export function startNodeAgent(env: NodeAgentEnv, options: NodeAgentOptions): Co
   const gates = featureGates(volumeGates, options.gates);
   const cloudFor = (provider: CloudProvider) =>
     env.cloudFor({ path: "in-tree", component: `kubelet/${options.nodeName}`, provider });
-  const inTree = inTreePluginsOf(options.plugins ?? defaultPlugins, cloudFor);
+  const inTree = options.inTreePlugins?.(cloudFor) ?? [];
   const { flexVolumeDir } = options;
   return startKubelet(env, {
     identity: {
@@ -64,7 +62,7 @@ export function startNodeAgent(env: NodeAgentEnv, options: NodeAgentOptions): Co
       zone: options.zone,
       region: options.region,
       featureGates: formatFeatureGates(gates.values),
-      volumeLimits: volumeLimitsOf(inTree, options),
+      volumeLimitsOf: (instanceType) => volumeLimitsOf(inTree, options, instanceType),
     },
     rootDir: options.rootDir,
     ...(options.deviceDir === undefined ? {} : { deviceDir: options.deviceDir }),
@@ -81,10 +79,9 @@ const ebsLimitKey = "attachable-volumes-aws-ebs";
 function volumeLimitsOf(
   plugins: readonly VolumePlugin[],
   { ebsLimit }: NodeAgentOptions,
+  instanceType: string,
 ): Readonly<Record<string, number>> {
-  const limits = plugins
-    .filter(hasAttachLimits)
-    .map((plugin) => plugin.getVolumeLimits({ instanceType: "" }));
+  const limits = plugins.filter(hasAttachLimits).map((plugin) => plugin.getVolumeLimits({ instanceType }));
   const all: Readonly<Record<string, number>> = Object.assign({}, ...limits);
   return ebsLimit !== undefined && ebsLimitKey in all ? { ...all, [ebsLimitKey]: ebsLimit } : all;
 }

@@ -11,6 +11,7 @@ import { controlPlane } from "../platform/embedded-platform.ts";
 import { recordPrograms, writerProgram } from "../records/in-process-programs.ts";
 import { writerSet } from "../records/writer-set.ts";
 import { startControllerManager } from "./controller-manager.ts";
+import { inTreePluginsNamed } from "./in-tree-plugins.ts";
 
 const signal = new AbortController().signal;
 const gates = { CSIMigration: true, CSIMigrationAWS: true };
@@ -132,7 +133,11 @@ it("detaches nothing once another leads (controllers.md Part E)", async () => {
       await until("the first is stopped", () => freezer.isFrozen);
       expect(attached()).toBe(1);
       if (seamsOfManager === undefined) throw new Error("no controller manager was started");
-      const second = startControllerManager(seamsOfManager, { gates, identity: "second" });
+      const second = startControllerManager(seamsOfManager, {
+        gates,
+        identity: "second",
+        inTreePlugins: inTreePluginsNamed(["aws-ebs"]),
+      });
       await until("the second has ended the detach", () => attached() === 0);
       await platform.setNodeGates("node-1", gates, signal);
       await scale(1);

@@ -11,7 +11,7 @@ const identity: NodeIdentity = {
   zone: "a",
   region: "r",
   featureGates: "CSIMigration=true",
-  volumeLimits: {},
+  volumeLimitsOf: () => ({}),
 };
 const now = new Date("2026-01-01T00:00:00Z");
 const later = (minutes: number) => new Date(now.getTime() + minutes * 60_000);

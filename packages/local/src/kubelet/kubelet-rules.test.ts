@@ -158,7 +158,7 @@ describe("the Node object", () => {
     zone: "a",
     region: "r",
     featureGates: "CSIMigration=true",
-    volumeLimits: { "attachable-volumes-aws-ebs": 39 },
+    volumeLimitsOf: (type: string) => ({ "attachable-volumes-aws-ebs": type === "t3.small" ? 25 : 39 }),
   };
   const registered = { ...registeredNode(identity, undefined), status: {} } as Stored<Node>;
   const facts = { error: undefined, conditions: [], volumesInUse: ["a"], now };
@@ -185,6 +185,11 @@ describe("the Node object", () => {
     );
   });
   it("is posted when something has changed, not for the time alone", () => {
+    const labels = { ...registered.metadata.labels, "node.kubernetes.io/instance-type": "t3.small" };
+    const small = { ...registered, metadata: { ...registered.metadata, labels } };
+    expect(nodeStatusOf(identity, small, facts).allocatable).toMatchObject({
+      "attachable-volumes-aws-ebs": "25",
+    });
     const status = nodeStatusOf(identity, registered, facts);
     const posted = { ...registered, status } as unknown as Stored<Node>;
     const later = new Date("2026-01-01T00:01:00Z");

@@ -16,8 +16,8 @@ export interface NodeIdentity {
   readonly region: string;
   /** `--feature-gates` form of the gates in effect, so that anyone can see what this agent runs with. */
   readonly featureGates: string;
-  /** Attach limits of in-tree plugins, by resource key. */
-  readonly volumeLimits: Readonly<Record<string, number>>;
+  /** Attach limits of in-tree plugins on a machine of this type, by resource key; the type is empty where it is not known. */
+  volumeLimitsOf(instanceType: string): Readonly<Record<string, number>>;
 }
 
 /** The annotation with the gates that an agent or the controller manager runs with. */
@@ -78,11 +78,12 @@ export function nodeStatusOf(
   current: Stored<Node>,
   facts: NodeFacts,
 ): NodeStatusParts {
+  const limits = identity.volumeLimitsOf(current.metadata.labels?.["node.kubernetes.io/instance-type"] ?? "");
   const resources = {
     cpu: "2",
     memory: "4Gi",
     pods: "110",
-    ...Object.fromEntries(Object.entries(identity.volumeLimits).map(([key, count]) => [key, String(count)])),
+    ...Object.fromEntries(Object.entries(limits).map(([key, count]) => [key, String(count)])),
   };
   return {
     capacity: resources,

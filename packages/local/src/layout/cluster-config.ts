@@ -17,6 +17,8 @@ export interface ClusterConfig {
   readonly nodes: readonly LocalNode[];
   /** The in-tree plugins of the cluster, at least one; the driver of each runs beside it. */
   readonly plugins: readonly PluginName[];
+  /** Controllers and nodes have no in-tree code: every volume of {@link plugins} is served by its driver, from the first one on. */
+  readonly withoutInTreePlugins?: true;
   /** Attach limit of each node, for the disks of EBS. */
   readonly attachLimit: number;
   /** Loop devices and mounts, or directories and links. */
@@ -43,8 +45,8 @@ export interface OwnDriver {
 export const defaultPlugins: readonly PluginName[] = ["aws-ebs"];
 
 /**
- * Where the nodes are. GCE's names where its disks are, as their translation reads the region off the zone; but EBS takes
- * its own alone: beside EBS a GCE disk that is made after the migration finds no node (docs/guides/migrate.md).
+ * Where the nodes are: in GCE's zones where its disks are without those of EBS. A node has one zone label, so each provider takes
+ * the zones of the nodes as its own; the drivers then name the region, which is not to be read off such a name (docs/decisions/0012-reference-driver.md).
  */
 function placesOf(plugins: readonly PluginName[]): {
   readonly region: string;
@@ -55,11 +57,41 @@ function placesOf(plugins: readonly PluginName[]): {
     : { region: "us-east-1", zones: ["us-east-1a", "us-east-1b", "us-east-1c"] };
 }
 
-/** Gates before a crossing: the migration of every plugin is off. */
+/** Gates before a crossing: the migration of every plugin is off. A cluster without in-tree plugins begins after it ({@link firstGates}). */
 export const initialGates: Readonly<Record<string, boolean>> = {
   [globalMigrationGate]: true,
   ...Object.fromEntries(clusterPlugins.map(({ gate }) => [gate, false])),
 };
+
+/** Gates with which a cluster begins. */
+export function firstGates({
+  plugins,
+  withoutInTreePlugins,
+}: Pick<ClusterConfig, "plugins" | "withoutInTreePlugins">): Readonly<Record<string, boolean>> {
+  if (withoutInTreePlugins !== true) return initialGates;
+  return { ...initialGates, ...Object.fromEntries(plugins.map((name) => [clusterPlugin(name).gate, true])) };
+}
+
+/** Gates under which nothing would serve the volumes of a plugin. */
+export class UnservedPluginError extends Error {
+  override readonly name = "UnservedPluginError";
+}
+
+/** Refuses gates that leave a plugin to in-tree code which the cluster does not have. @throws UnservedPluginError */
+export function requireServed(
+  config: Pick<ClusterConfig, "plugins" | "withoutInTreePlugins">,
+  gates: Readonly<Record<string, boolean>>,
+): void {
+  if (config.withoutInTreePlugins !== true) return;
+  const unserved = config.plugins.map(clusterPlugin).find(({ gate }) => {
+    return gates[globalMigrationGate] === false || gates[gate] !== true;
+  });
+  if (unserved === undefined) return;
+  throw new UnservedPluginError(
+    `the cluster has no in-tree plugin ${unserved.inTreeName}: ${globalMigrationGate} and ${unserved.gate} stay on, since ` +
+      `nothing but the driver ${unserved.driverName} can serve its volumes`,
+  );
+}
 
 /** The drivers of a cluster: those of its plugins, and the user's own. */
 export function driverNames({
@@ -75,7 +107,16 @@ export function clusterConfig(
   nodeCount: number,
   hostForm: ClusterConfig["hostForm"],
   options: Partial<
-    Pick<ClusterConfig, "port" | "attachLimit" | "compat" | "plugins" | "ownDriver" | "recordsDriverCalls">
+    Pick<
+      ClusterConfig,
+      | "port"
+      | "attachLimit"
+      | "compat"
+      | "plugins"
+      | "withoutInTreePlugins"
+      | "ownDriver"
+      | "recordsDriverCalls"
+    >
   > = {},
 ): ClusterConfig {
   const plugins = options.plugins ?? defaultPlugins;
@@ -89,6 +130,7 @@ export function clusterConfig(
       instanceId: `i-${(index + 1).toString(16).padStart(17, "0")}`,
     })),
     plugins,
+    ...(options.withoutInTreePlugins === true ? { withoutInTreePlugins: true } : {}),
     attachLimit: options.attachLimit ?? 39,
     hostForm,
     port: options.port ?? 0,

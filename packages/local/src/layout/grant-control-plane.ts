@@ -146,8 +146,15 @@ const inTreeSecretRules: readonly AccessRule[] = [
 /** The plugins whose in-tree code does so. */
 const pluginsWithSecrets: ReadonlySet<string> = new Set(["azure-file", "rbd"]);
 
+const shareKeyRule: AccessRule = {
+  group: "",
+  resource: "secrets",
+  verbs: ["create"],
+  reason: "the driver of Azure Files keeps the key of a share's account",
+};
+
 /** What the grants depend on. */
-type Granted = Pick<ClusterConfig, "plugins" | "ownDriver">;
+type Granted = Pick<ClusterConfig, "plugins" | "ownDriver" | "withoutInTreePlugins">;
 
 /** Roles and bindings of both users. */
 export function controlPlaneRoles(config: Granted): readonly KubeObject[] {
@@ -169,14 +176,21 @@ export function controlPlaneRoles(config: Granted): readonly KubeObject[] {
   return [
     ...roleFor(controllerManagerUser, undefined, [
       ...controllerManagerRules,
-      ...(config.plugins.some((name) => pluginsWithSecrets.has(name)) ? inTreeSecretRules : []),
+      ...(hasInTreeSecrets(config) ? inTreeSecretRules : []),
       ...rulesOf("snapshot-controller"),
     ]),
     ...roleFor(controllerManagerUser, "kube-system", controllerManagerSystemRules),
     ...roleFor(controllerManagerUser, "kube-node-lease", nodeLeaseRules),
     // The driver's secrets may be in any namespace: the user who tries a driver here chooses it.
-    ...roleFor(csiControllerUser, undefined, sidecarNames.flatMap(rulesOf)),
+    ...roleFor(csiControllerUser, undefined, [
+      ...sidecarNames.flatMap(rulesOf),
+      ...(config.plugins.includes("azure-file") ? [shareKeyRule] : []),
+    ]),
   ];
+}
+
+function hasInTreeSecrets({ plugins, withoutInTreePlugins }: Granted): boolean {
+  return withoutInTreePlugins !== true && plugins.some((name) => pluginsWithSecrets.has(name));
 }
 
 function distinct(rules: readonly AccessRule[]): readonly AccessRule[] {

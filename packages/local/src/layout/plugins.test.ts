@@ -119,8 +119,8 @@ describe("what a cluster has from the start", () => {
   });
 
   it("lets the controllers read and write secrets only where a plugin needs it", () => {
-    const mayRead = (plugins: Parameters<typeof pluginsNamed>[0]) => {
-      const [role] = controlPlaneRoles({ plugins: pluginsNamed(plugins) });
+    const mayRead = (plugins: Parameters<typeof pluginsNamed>[0], without = {}) => {
+      const [role] = controlPlaneRoles({ plugins: pluginsNamed(plugins), ...without });
       return JSON.stringify(role).includes('"secrets"');
     };
     expect([mayRead(["aws-ebs", "gce-pd"]), mayRead(["azure-file"]), mayRead(["rbd"])]).toEqual([
@@ -128,5 +128,6 @@ describe("what a cluster has from the start", () => {
       true,
       true,
     ]);
+    expect(mayRead(["azure-file", "rbd"], { withoutInTreePlugins: true })).toBe(false);
   });
 });

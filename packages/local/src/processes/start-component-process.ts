@@ -18,6 +18,7 @@ import {
   startCsiDriverOnNode,
   startDriversTogether,
 } from "../components/csi-driver.ts";
+import type { MakeInTreePlugins } from "../components/make-in-tree-plugins.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import { httpProbeNetwork } from "../containers/http-probe-network.ts";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
@@ -133,7 +134,7 @@ async function startControllers(context: ProcessContext): Promise<StartedProcess
       gates: await readGates(host, layout, controlPlane),
       identity: controlPlane,
       snapshots: true,
-      plugins: config.plugins,
+      ...(await inTreePluginsOf(config)),
       flexVolumes: { host, directory: layout.flexVolumeDir },
       ...(config.compat === undefined ? {} : { compat: config.compat }),
       onLost: () => lost("the lead was lost"),
@@ -161,6 +162,7 @@ async function startCsiController(context: ProcessContext): Promise<StartedProce
         (driverName) => () =>
           startCsiDriverController(driverEnv, {
             driverName,
+            region: config.region,
             socket: layout.driverSocket(driverName),
             snapshots: true,
             ...sourceOf(driverName),
@@ -187,6 +189,7 @@ async function startCsiNode(context: ProcessContext): Promise<StartedProcess> {
         (driverName) => () =>
           startCsiDriverOnNode(driverEnv, {
             driverName,
+            region: config.region,
             nodeName: node.name,
             rootDir: layout.nodeDir(node.name),
             ...sourceOf(driverName),
@@ -237,7 +240,7 @@ async function startNode(context: ProcessContext): Promise<StartedProcess> {
       logDir: layout.podLogDir,
       deviceDir: layout.machineDeviceDir(node.instanceId),
       gates: await readGates(host, layout, node.name),
-      plugins: config.plugins,
+      ...(await inTreePluginsOf(config)),
       ebsLimit: config.attachLimit,
       flexVolumeDir: layout.flexVolumeDir,
     },
@@ -254,6 +257,16 @@ export function cloudInstances(config: ClusterConfig) {
     region: config.region,
     attachLimit: config.attachLimit,
   }));
+}
+
+/** Loaded only where they are wanted: a process without in-tree plugins has none of their code. */
+async function inTreePluginsOf({
+  plugins,
+  withoutInTreePlugins,
+}: ClusterConfig): Promise<{ readonly inTreePlugins?: MakeInTreePlugins }> {
+  if (withoutInTreePlugins === true) return {};
+  const { inTreePluginsNamed } = await import("../components/in-tree-plugins.ts");
+  return { inTreePlugins: inTreePluginsNamed(plugins) };
 }
 
 function cloudFor({ env, layout }: ProcessContext) {

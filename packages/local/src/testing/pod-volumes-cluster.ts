@@ -41,16 +41,18 @@ export interface PodVolumes {
 }
 
 /** What the cluster is to be like. */
-export interface PodVolumesClusterOptions extends Pick<Partial<ClusterConfig>, "plugins"> {
+export interface PodVolumesClusterOptions
+  extends Pick<Partial<ClusterConfig>, "plugins" | "withoutInTreePlugins"> {
   /** One, unless it is said. */
   readonly nodes?: number;
   readonly isolate?: InProcessClusterOptions["isolate"];
+  readonly gates?: InProcessClusterOptions["gates"];
 }
 
 /** Runs the test on a cluster; virtual time runs meanwhile. */
 export async function onPodVolumesCluster(
   test: (world: PodVolumesCluster) => Promise<void>,
-  { nodes = 1, isolate, ...options }: PodVolumesClusterOptions = {},
+  { nodes = 1, isolate, gates, ...options }: PodVolumesClusterOptions = {},
 ): Promise<void> {
   const clock = new VirtualClock();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
@@ -61,6 +63,7 @@ export async function onPodVolumesCluster(
       const cluster = await createInProcessCluster(env, {
         config,
         ...(isolate === undefined ? {} : { isolate }),
+        ...(gates === undefined ? {} : { gates }),
         programs: () => ({
           wait: async ({ sandbox, signal: ended }) => {
             started.set(sandbox.podName, sandbox);

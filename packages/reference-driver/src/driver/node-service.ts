@@ -31,6 +31,7 @@ import { expandVolume, volumeStats } from "./node-stats.ts";
 import { PendingCalls } from "./pending-calls.ts";
 import { requestChecks } from "./request-checks.ts";
 import { answering } from "./statuses.ts";
+import { topologyOfZone } from "./topology-of-zone.ts";
 import { volumeIndex } from "./volume-index.ts";
 
 const capabilities = [
@@ -155,15 +156,14 @@ export function nodeService(options: NodeServiceOptions): NonNullable<CsiService
     nodeGetInfo: (_request, signal) =>
       answering(async () => {
         const instance = await thisInstance(signal);
+        const accessibleTopology = topologyOfZone(kind, instance.zone);
         return {
           nodeId: kind.nodeIdOf(instance),
           // Zero says that there is no limit.
           maxVolumesPerNode: BigInt(
             instance.attachLimit === Number.MAX_SAFE_INTEGER ? 0 : instance.attachLimit,
           ),
-          ...(kind.topologyKey === undefined
-            ? {}
-            : { accessibleTopology: { segments: { [kind.topologyKey]: instance.zone } } }),
+          ...(accessibleTopology === undefined ? {} : { accessibleTopology }),
         };
       }),
     nodeStageVolume: rpc(

@@ -31,6 +31,8 @@ export interface ReferenceDriverOptions {
   readonly services: "controller" | "node" | "both";
   /** Key of the topology, whose values are the cloud's zones; default the driver's own. Unused by a driver without topology. */
   readonly topologyKey?: string;
+  /** The region of its zones, so that it is named where their names do not lead to it. Default: none is known. */
+  readonly region?: string | undefined;
   /**
    * File in which the node service keeps how volumes were staged and published, so that it distinguishes a repeat from
    * another request after a restart, too; default in memory.
@@ -48,10 +50,10 @@ export function createReferenceDriver(env: ReferenceDriverEnv, options: Referenc
 }
 
 function faultlessServices(env: ReferenceDriverEnv, options: ReferenceDriverOptions): CsiServices {
-  const { driverName, nodeName, services, zone, recordsFile, defaultFsType = "ext4" } = options;
+  const { driverName, nodeName, services, zone, region, recordsFile, defaultFsType = "ext4" } = options;
   const own = driverKind(driverName);
   const { topologyKey = own.topologyKey } = own.topologyKey === undefined ? {} : options;
-  const kind = { ...own, topologyKey };
+  const kind = { ...own, topologyKey, region };
   const { host, cloud } = env;
   const identity = identityService(driverName, kind);
   const controllers =

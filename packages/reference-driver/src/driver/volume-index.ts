@@ -3,6 +3,7 @@ import { CsiStatusError, type MessageInitShape, type VolumeSchema } from "@longs
 import type { Instance } from "@longshore/volumes";
 import type { ProviderCloud, ProviderDisk } from "../disk-cloud/index.ts";
 import type { DriverKind } from "./kinds/driver-kind.ts";
+import { topologyOfZone } from "./topology-of-zone.ts";
 
 type Texts = Readonly<Record<string, string>>;
 
@@ -45,7 +46,6 @@ export function volumeIndex(cloud: ProviderCloud, kind: DriverKind): VolumeIndex
     return volumeId === undefined ? undefined : { type: { case: "volume" as const, value: { volumeId } } };
   }
 
-  const key = kind.topologyKey ?? "";
   const zonesOf = ({ zone, replicaZones = [] }: ProviderDisk) => [zone, ...replicaZones];
 
   return {
@@ -78,8 +78,7 @@ export function volumeIndex(cloud: ProviderCloud, kind: DriverKind): VolumeIndex
         volumeId: kind.volumeIdOf(disk),
         capacityBytes: disk.sizeBytes,
         volumeContext: kind.volumeContextOf?.(disk) ?? {},
-        accessibleTopology:
-          kind.topologyKey === undefined ? [] : zonesOf(disk).map((zone) => ({ segments: { [key]: zone } })),
+        accessibleTopology: zonesOf(disk).flatMap((zone) => topologyOfZone(kind, zone) ?? []),
         ...(source === undefined ? {} : { contentSource: source }),
       };
     },

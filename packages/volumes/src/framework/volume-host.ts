@@ -40,6 +40,8 @@ export interface AttachDetachVolumeHost {
 /** Path layout below the kubelet root. Source: docs/behaviour/volume-plugins.md 3, table "Path layout". */
 export const kubeletPaths = {
   pluginDir: (root: string, pluginName: string) => `${root}/plugins/${pluginName}`,
+  /** Below it lie the global mounts of an in-tree plugin. */
+  pluginMountsDir: (root: string, pluginName: string) => `${root}/plugins/${pluginName}/mounts`,
   podDir: (root: string, podUID: string) => `${root}/pods/${podUID}`,
   podVolumesDir: (root: string, podUID: string) => `${root}/pods/${podUID}/volumes`,
   podVolumeDir: (root: string, podUID: string, pluginName: string, volumeName: string) =>

@@ -14,6 +14,10 @@ export interface DriverKind extends RequestLimits {
   readonly provider: CloudProvider;
   /** Undefined: the driver has no topology. */
   readonly topologyKey: string | undefined;
+  /** The region that in-tree volumes of the provider are said to be in, by the name of their zone; left out where none is said. */
+  regionOfZone?(zone: string): string | undefined;
+  /** The region in which the driver runs, where that is known. */
+  readonly region?: string | undefined;
   volumeIdOf(disk: NamedDisk): string;
   /** Ids of the disks that a volume id may mean, the likely one first. @param context the volume's, where the call has it */
   diskIdsOf(volumeId: string, context?: Texts): readonly string[];

@@ -6,6 +6,7 @@ const project = "projects/UNSPECIFIED";
 /** Google Compute Engine persistent disks, in one zone or in two (`replication-type: regional-pd`). */
 export const gcePd: DriverKind = driverKindOf("gce-pd", {
   topologyKey: "topology.gke.io/zone",
+  regionOfZone: (zone) => (zone.split("-").length === 3 ? regionOf(zone) : undefined),
   usesDiskIds: false,
   volumeIdOf: (disk) => `${project}/${placeOf(disk)}/disks/${disk.name}`,
   diskIdsOf: (volumeId) => [volumeId.split("/")[5] ?? ""],

@@ -6,7 +6,7 @@
 import { KubeApiError, type KubeClient, type Node, resources, type Stored } from "@longshore/kube";
 import type { Host } from "@longshore/runtime";
 import { attachmentName, csiUniqueVolumeName, uncertainVolumesOf } from "@longshore/storage";
-import { splitUniqueName, uniqueNameOf } from "../../framework/unique-volume-name.ts";
+import { splitUniqueName } from "../../framework/unique-volume-name.ts";
 import { escapeQualifiedName, kubeletPaths } from "../../framework/volume-host.ts";
 import {
   blockDataDirectory,
@@ -16,8 +16,6 @@ import {
 } from "../../plugins/csi/csi-block-paths.ts";
 import { csiPluginName, parseCsiVolumeName } from "../../plugins/csi/csi-names.ts";
 import { readVolData, type VolData } from "../../plugins/csi/vol-data.ts";
-import { globalMountsDirectory, volumeNameOfGlobalMount } from "../../plugins/disk/global-directories.ts";
-import { inTreeDisks } from "../../plugins/in-tree-plugins.ts";
 import type { PluginNames } from "../volume-manager/managed-volumes.ts";
 import type { VolumePath } from "../volume-manager/volume-paths.ts";
 
@@ -153,20 +151,17 @@ async function csiVolumeDirectories(env: VolumesLeftEnv) {
   ];
 }
 
-/** Names of in-tree volumes of the plugin that have a directory in a pod or a global mount. */
+/**
+ * Paths of what the plugin's in-tree code has mounted or mapped: for pods, and for the node. No code of the plugin is asked, since a
+ * node may have none (docs/behaviour/volume-plugins.md 7.4), and an earlier agent of it may have had it.
+ */
 async function inTreeVolumesOnDisk(env: VolumesLeftEnv, inTreeName: string): Promise<readonly string[]> {
-  const names = [
+  const globalMounts = await env.host.listMounts(kubeletPaths.pluginMountsDir(env.rootDir, inTreeName));
+  return [
     ...(await podVolumeDirectories(env, inTreeName)),
     ...(await podVolumeDirectories(env, inTreeName, kubeletPaths.podDevicesDir)),
+    ...globalMounts.map(({ target }) => target),
   ];
-  const disks = inTreeDisks.find(({ pluginName }) => pluginName === inTreeName);
-  if (disks === undefined) return names;
-  const mounted: string[] = [];
-  for (const { target } of await env.host.listMounts(globalMountsDirectory(env.rootDir, disks))) {
-    const volumeName = await volumeNameOfGlobalMount(env.host, env.rootDir, disks, target);
-    if (volumeName !== undefined) mounted.push(uniqueNameOf(inTreeName, volumeName));
-  }
-  return [...names, ...mounted];
 }
 
 /** What pods have of the plugin's volumes: directories, or links to devices. */

@@ -31,13 +31,7 @@ export const awsEbs: DiskDescription<"awsElasticBlockStore"> = {
   },
 };
 
-/** What the EBS plugin is made from. */
-export type AwsEbsPluginOptions = InTreePluginOptions;
-
-/** Everything that the EBS plugin can do. */
-export type AwsEbsPlugin = DiskPlugin;
-
 /** The plugin, to be given to `createVolumePluginManager`. */
-export function awsEbsPlugin(options: AwsEbsPluginOptions = {}): AwsEbsPlugin {
+export function awsEbsPlugin(options: InTreePluginOptions = {}): DiskPlugin {
   return diskPlugin(awsEbs, options);
 }

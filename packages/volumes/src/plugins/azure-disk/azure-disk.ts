@@ -1,14 +1,12 @@
 /** The in-tree volume plugin `kubernetes.io/azure-disk`: managed disks. Disks in blobs of a storage account are refused. */
 import { type DiskDescription, type DiskNames, unreadableName } from "../disk/disk-description.ts";
 import { InTreeVolumeError } from "../disk/volume-source.ts";
+import { azureDiskLimit } from "./azure-disk-limits.ts";
 import { azureDiskProvisioning } from "./azure-disk-provisioning.ts";
 import { crc32Koopman } from "./crc32-koopman.ts";
 
 const pluginName = "kubernetes.io/azure-disk";
 const label = "Azure Disk";
-
-/** Source: upstream volume/azure_dd: what the smallest machines with many disks can have. */
-const limit = 16;
 
 const form = {
   field: "diskURI",
@@ -59,5 +57,5 @@ export const azureDisk: DiskDescription<"azureDisk"> = {
   },
   provisioning: azureDiskProvisioning(pluginName, label),
   expansion: "offline",
-  limits: { key: "attachable-volumes-azure-disk", ofInstanceType: () => limit },
+  limits: { key: "attachable-volumes-azure-disk", ofInstanceType: azureDiskLimit },
 };

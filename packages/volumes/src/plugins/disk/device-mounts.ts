@@ -10,6 +10,7 @@ import { dirname, resolve } from "node:path/posix";
 import { type Host, HostError } from "@longshore/runtime";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import type { MounterArgs } from "../../framework/volume-plugin.ts";
+import { formatOrCheck } from "../format-or-check.ts";
 import { InTreeVolumeError } from "./volume-source.ts";
 
 /** The file system that a device gets where the volume names none. */
@@ -40,20 +41,6 @@ export async function mountFormatted(host: Host, target: string, mount: DeviceMo
   } catch (error) {
     await removeIfNotMounted(host, target);
     throw await explained(host, mount, fsType, error);
-  }
-}
-
-/** Makes a file system on a blank device; checks the one that is there. Source: upstream SafeFormatAndMount.formatAndMountSensitive. */
-export async function formatOrCheck(host: Host, device: string, fsType: string): Promise<void> {
-  if ((await host.fileSystemOf(device)) !== undefined) {
-    await host.checkFileSystem(device);
-    return;
-  }
-  try {
-    await host.format(device, fsType);
-  } catch (error) {
-    // Someone else's file system got there first: it is left as it is, and mounted.
-    if (!(error instanceof HostError && error.code === "EEXIST")) throw error;
   }
 }
 

@@ -15,7 +15,7 @@ type Named = Pick<DiskDescription, "pluginName" | "names">;
 
 /** The directory below which all global mounts of the plugin lie. */
 export function globalMountsDirectory(root: string, { pluginName }: Named): string {
-  return `${kubeletPaths.pluginDir(root, pluginName)}/mounts`;
+  return kubeletPaths.pluginMountsDir(root, pluginName);
 }
 
 /** The global mount of a volume. @throws InTreeVolumeError for a name that would leave the directory */

@@ -21,7 +21,7 @@ import type {
   Unmounter,
 } from "../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
-import { formatOrCheck } from "../disk/device-mounts.ts";
+import { formatOrCheck } from "../format-or-check.ts";
 import { DriverCallError, type FlexVolumeDriver } from "./driver-calls.ts";
 import {
   driverOptions,
