@@ -312,6 +312,8 @@ export interface BlockVolumeMapper extends BlockVolume {
   setUpDevice?(signal: AbortSignal): Promise<string>;
   /** Publishes the volume for the pod; returns the device. Left out where the attached device is all. */
   mapPodDevice?(signal: AbortSignal): Promise<string>;
+  /** What `mapPodDevice` returns is the volume itself: no driver keeps it from writes, so the node does. */
+  readonly isPlainDevice?: boolean;
 }
 
 /** Unmaps a block volume. Works knowing only volume name and pod UID. Idempotent. */
