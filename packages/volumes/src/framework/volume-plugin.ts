@@ -250,6 +250,11 @@ export interface DeviceMounter {
  * of the node calls the rest.
  */
 export interface Attacher extends DeviceMounter {
+  /**
+   * On the node: `waitForAttach` itself attaches, and the unmount of the device (or its teardown) detaches. From its first
+   * attempt on the volume may be attached.
+   */
+  readonly attachesOnNode?: boolean;
   /** Whether each is still attached to the node, by the spec that was given. An answer can be older than an attach. */
   volumesAreAttached(
     specs: readonly VolumeSpec[],
