@@ -245,7 +245,8 @@ class RunningRegistration implements PluginRegistration {
     const entry = { identity, name: candidate.name, handler, serves: false };
     this.#registered.set(key, entry);
     await handler.registerPlugin(candidate, signal);
-    for (const [path, other] of this.#othersOf(entry)) this.#registered.set(path, { ...other, serves: false });
+    for (const [path, other] of this.#othersOf(entry))
+      this.#registered.set(path, { ...other, serves: false });
     this.#registered.set(key, { ...entry, serves: true });
     return { stage: "registered", candidate };
   }
