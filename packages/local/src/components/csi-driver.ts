@@ -3,6 +3,7 @@
  * attacher and resizer. Driver and sidecars of one place share a process and talk over the driver's socket.
  */
 import {
+  type CsiConnection,
   type CsiConnector,
   type CsiListener,
   type CsiServices,
@@ -13,7 +14,7 @@ import {
 } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
 import { createReferenceDriver, type ProviderCloud } from "@longshore/reference-driver";
-import { type Component, type Host, type RuntimeEnv, stopAll } from "@longshore/runtime";
+import { type Component, type Host, type RuntimeEnv, stopAll, withDeadline } from "@longshore/runtime";
 import { type SidecarsOptions, startNodeDriverRegistrar, startSidecars } from "@longshore/sidecars";
 import { type CloudCaller, kubeletPaths } from "@longshore/volumes";
 import { clusterPlugins } from "../layout/plugins.ts";
@@ -44,7 +45,15 @@ function callerOf(driverName: string): CloudCaller {
   return { path: "csi", component: driverName, ...(plugin === undefined ? {} : { provider: plugin.name }) };
 }
 
-/** Waits for a driver elsewhere to be ready, so that who asks here never sees it half started. */
+/** Longest that a driver elsewhere may take until it is ready, in milliseconds; what starts it may have to fetch it first. */
+const readyWithinMs = 10 * 60_000;
+
+/** A driver elsewhere did not become ready in time, or its probe failed for good (the cause). */
+export class DriverNotReadyError extends Error {
+  override readonly name = "DriverNotReadyError";
+}
+
+/** Waits for a driver elsewhere to be ready, so that who asks here never sees it half started. @throws DriverNotReadyError */
 async function answering(
   env: CsiDriverEnv,
   { endpoint, onCall }: DriverSource,
@@ -52,13 +61,30 @@ async function answering(
 ): Promise<{ readonly services: CsiServices; close(): void }> {
   const elsewhere = endpoint === undefined ? undefined : env.connector.connect(endpoint);
   if (elsewhere !== undefined) {
-    await waitUntilReady(env, elsewhere, { signal: new AbortController().signal, timeoutMs: 5000 });
+    await becomingReady(env, elsewhere, endpoint ?? "").catch((error: unknown) => {
+      elsewhere.close();
+      throw error;
+    });
   }
   const services = elsewhere === undefined ? reference() : forwardingServices(elsewhere, forwardedWithinMs);
   return {
     services: onCall === undefined ? services : observedServices(services, onCall),
     close: () => elsewhere?.close(),
   };
+}
+
+async function becomingReady(env: CsiDriverEnv, elsewhere: CsiConnection, endpoint: string): Promise<void> {
+  try {
+    await withDeadline(env.clock, readyWithinMs, new AbortController().signal, (signal) =>
+      waitUntilReady(env, elsewhere, { signal, timeoutMs: 5000 }),
+    );
+  } catch (cause) {
+    const limit = `${readyWithinMs / 60_000} minutes`;
+    throw new DriverNotReadyError(
+      `the driver at ${endpoint} was not ready within ${limit}: start it, or correct \`endpoint\``,
+      { cause },
+    );
+  }
 }
 
 /** Options of {@link startCsiDriverOnNode}. */
@@ -79,7 +105,7 @@ export interface EndingComponent extends Component {
 
 /**
  * Starts the node service on its socket below the kubelet root, and its registrar; resolves once the service listens. For a
- * driver elsewhere it waits, as long as it takes, until that is ready. `stop` closes both; what is mounted stays.
+ * driver elsewhere it waits until that is ready, ten minutes at most. `stop` closes both; what is mounted stays.
  */
 export async function startCsiDriverOnNode(
   env: CsiDriverEnv,
@@ -154,7 +180,7 @@ const defaultSidecars: SidecarsOptions["sidecars"] = { provisioner: {}, attacher
 
 /**
  * Starts the controller service with its sidecars, which share its connection and their caches; resolves once the service
- * listens. For a driver elsewhere it waits, as long as it takes, until that is ready.
+ * listens. For a driver elsewhere it waits until that is ready, ten minutes at most.
  */
 export async function startCsiDriverController(
   env: CsiDriverEnv & { readonly kube: KubeClient },

@@ -1,6 +1,6 @@
 /** Names of volumes and the rule of who may share one. Source: docs/behaviour/volume-plugins.md 5. */
 import { isAttachable, isDeviceMountable, type VolumePlugin } from "./volume-plugin.ts";
-import { specName, type VolumeSpec } from "./volume-spec.ts";
+import { isBlockSpec, specName, type VolumeSpec } from "./volume-spec.ts";
 
 /** `<pluginName>/<volume>`: the same on the controller, on the node and in the node's status. */
 export type UniqueVolumeName = string;
@@ -12,16 +12,16 @@ export class UniqueNameError extends Error {
 
 /**
  * The unique name: from the plugin's own name of the volume when the plugin can attach or mount
- * devices, else from the pod.
+ * devices or the volume is a block device, else from the pod.
  */
 export function uniqueVolumeName(plugin: VolumePlugin, spec: VolumeSpec, podUID: string): UniqueVolumeName {
   if (isSharedByPods(plugin, spec)) return uniqueNameOf(plugin.pluginName, plugin.getVolumeName(spec));
   return uniqueNameOf(plugin.pluginName, `${podUID}-${specName(spec)}`);
 }
 
-/** Whether several pods of a node can have the volume: an inline CSI volume is made for its pod. */
+/** Whether pods of a node share the volume, and not only its files: its device. An inline CSI volume is made for its pod. */
 export function isSharedByPods(plugin: VolumePlugin, spec: VolumeSpec): boolean {
-  return (isAttachable(plugin) || isDeviceMountable(plugin)) && spec.volume?.csi == null;
+  return (isAttachable(plugin) || isDeviceMountable(plugin) || isBlockSpec(spec)) && spec.volume?.csi == null;
 }
 
 /** Joins the two halves of a unique name. */

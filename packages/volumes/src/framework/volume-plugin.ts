@@ -250,6 +250,11 @@ export interface DeviceMounter {
  * of the node calls the rest.
  */
 export interface Attacher extends DeviceMounter {
+  /**
+   * On the node: `waitForAttach` itself attaches, and the unmount of the device (or its teardown) detaches. From its first
+   * attempt on the volume may be attached.
+   */
+  readonly attachesOnNode?: boolean;
   /** Whether each is still attached to the node, by the spec that was given. An answer can be older than an attach. */
   volumesAreAttached(
     specs: readonly VolumeSpec[],
@@ -312,6 +317,8 @@ export interface BlockVolumeMapper extends BlockVolume {
   setUpDevice?(signal: AbortSignal): Promise<string>;
   /** Publishes the volume for the pod; returns the device. Left out where the attached device is all. */
   mapPodDevice?(signal: AbortSignal): Promise<string>;
+  /** What `mapPodDevice` returns is the volume itself: no driver keeps it from writes, so the node does. */
+  readonly isPlainDevice?: boolean;
 }
 
 /** Unmaps a block volume. Works knowing only volume name and pod UID. Idempotent. */

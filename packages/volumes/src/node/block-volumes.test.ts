@@ -3,6 +3,7 @@ import { CsiStatusError, NodeServiceCapability_RPC_Type } from "@longshore/csi";
 import { type PersistentVolume, type Pod, resources, type Stored } from "@longshore/kube";
 import { type Host, HostError } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
+import { localVolumePlugin } from "../plugins/local-volume/local-volume-plugin.ts";
 import { csiOn, inUse } from "./testing/migrated-node.ts";
 import {
   csiName,
@@ -583,4 +584,26 @@ describe("what may be there stays known", () => {
     await mappedFor(world, agent, second);
     await agent.stop();
   });
+});
+
+it("a local block volume refuses writes only while no pod of the node may write (node-agent.md 7.4; pod-volumes.md 8.2)", async () => {
+  const world = await NodeWorld.create();
+  await world.host.truncateFile("/disk", 1 << 20);
+  const path = await world.host.attachLoop("/disk");
+  const matchExpressions = [{ key: "no-such-label", operator: "DoesNotExist" }];
+  const nodeAffinity = { required: { nodeSelectorTerms: [{ matchExpressions }] } };
+  await world.volume("vol-1", { local: { path }, volumeMode: "Block", nodeAffinity });
+  world.furtherPlugins = () => [localVolumePlugin()];
+  const agent = world.start();
+  const set: string[] = [];
+  world.host.setDeviceReadOnly = async (device, readOnly) => void set.push(`${device} ${readOnly}`);
+  const volumes = [
+    { name: "data-vol-1", persistentVolumeClaim: { claimName: "claim-vol-1", readOnly: true } },
+  ];
+  await mappedFor(world, agent, await world.blockPod("reader", ["vol-1"], { volumes }));
+  await mappedFor(world, agent, await world.blockPod("writer", ["vol-1"]));
+  await mappedFor(world, agent, await world.blockPod("late", ["vol-1"], { volumes }));
+  expect(set).toEqual([`${path} true`, `${path} false`, `${path} false`]);
+  expect(await world.mounts()).toHaveLength(3);
+  await agent.stop();
 });

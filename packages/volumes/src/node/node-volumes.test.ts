@@ -686,6 +686,30 @@ describe("registration", () => {
     await agent.stop();
   });
 
+  it("of a newer version that fails leaves the older one registered (csi-plugin.md 14)", async () => {
+    const { world, agent } = await migratedNode();
+    const other = `${rootDir}/plugins_registry/other-reg.sock`;
+    await world.csi.serveRegistration(other, {
+      getInfo: async () => ({
+        type: "CSIPlugin",
+        name: driverName,
+        endpoint: "/nothing-listens.sock",
+        supportedVersions: ["1.1.0"],
+      }),
+      notifyRegistrationStatus: async ({ pluginRegistered, error }) => {
+        world.registrations.push({ pluginRegistered, error });
+      },
+    });
+    world.host.placeSocket(other);
+    await world.until("failed", () => world.registrations.length === 2);
+    expect(world.registrations[1]?.pluginRegistered).toBe(false);
+    await world.host.removeFile(other);
+    await world.clock.advance(60_000);
+    const csiNode = await world.kube.get(resources.csiNodes, { name: nodeName }, world);
+    expect(csiNode?.spec.drivers.map(({ name }) => name)).toEqual([driverName]);
+    await agent.stop();
+  });
+
   it("ends with its socket (node-agent.md 1.3, 2.3)", async () => {
     const { world, agent } = await migratedNode();
     await world.host.removeFile(registrationSocket);

@@ -23,7 +23,7 @@ export interface PluginCandidate {
 export interface RegistrationHandler {
   /** Refuses a candidate by throwing. */
   validatePlugin(candidate: PluginCandidate): void;
-  /** Registers; when it throws, nothing of it is left. */
+  /** Registers; when it throws, nothing of it is left, and a plugin that was registered by that name before stays so. */
   registerPlugin(candidate: PluginCandidate, signal: AbortSignal): Promise<void>;
   deRegisterPlugin(name: string, signal: AbortSignal): Promise<void>;
 }
@@ -61,6 +61,8 @@ export function csiRegistrationHandler(
         // Only a driver whose node is known to the cluster may be used.
         drivers.set(name, { endpoint, highestVersion });
       } catch (error) {
+        // An older version serves, on another socket.
+        if (drivers.get(name) !== undefined) throw error;
         await deRegisterPlugin(name, signal).catch((undoError) =>
           env.logger.warn("undoing a failed driver registration failed", { driver: name, error: undoError }),
         );

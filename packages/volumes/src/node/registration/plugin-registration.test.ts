@@ -309,6 +309,60 @@ describe("plugin registration", () => {
     await registration.stop();
   });
 
+  describe("of two sockets of one driver", () => {
+    const registrationsOf = (story: readonly string[]) =>
+      story.filter((line) => / (de)?register /.test(line));
+
+    async function twoSockets(registerSecond = async () => {}) {
+      const world = await registrationWorld();
+      world.getInfo.set("a", async () => "driver");
+      world.getInfo.set("b", async () => "driver");
+      world.host.placeSocket(path("a"));
+      const registration = world.start();
+      await world.clock.advance(1000);
+      world.register = registerSecond;
+      world.host.placeSocket(path("b"));
+      await world.clock.advance(1000);
+      world.register = async () => {};
+      return { world, registration };
+    }
+
+    it("the one that another has replaced deregisters nothing (node-agent.md 1.3)", async () => {
+      const { world, registration } = await twoSockets();
+      await world.removeSocket("a");
+      await world.clock.advance(60_000);
+      expect(registrationsOf(world.story)).toEqual(["0 register driver", "1 register driver"]);
+      await world.removeSocket("b");
+      await world.clock.advance(60_000);
+      expect(registrationsOf(world.story).slice(2)).toEqual(["62 deregister driver"]);
+      await registration.stop();
+    });
+
+    it("the one that remains serves when the registered one goes (node-agent.md 1.3)", async () => {
+      const { world, registration } = await twoSockets();
+      await world.removeSocket("b");
+      await world.clock.advance(60_000);
+      expect(registrationsOf(world.story).slice(2)).toEqual(["2 deregister driver", "2 register driver"]);
+      await world.removeSocket("a");
+      await world.clock.advance(60_000);
+      expect(registrationsOf(world.story).slice(4)).toEqual(["62 deregister driver"]);
+      await registration.stop();
+    });
+
+    it("the one whose registration failed deregisters nothing, and takes over when the other goes (node-agent.md 1.3)", async () => {
+      const { world, registration } = await twoSockets(fails("no node ID"));
+      await world.recreateSocket("b");
+      world.register = fails("no node ID");
+      await world.clock.advance(1000);
+      expect(registrationsOf(world.story).slice(1)).toEqual(["1 register driver", "2 register driver"]);
+      world.register = async () => {};
+      await world.removeSocket("a");
+      await world.clock.advance(60_000);
+      expect(registrationsOf(world.story).slice(3)).toEqual(["3 deregister driver", "3 register driver"]);
+      await registration.stop();
+    });
+  });
+
   it("waits for no registrar but its own: forty that hang delay none (node-agent.md 1.3)", async () => {
     const world = await registrationWorld();
     for (let n = 0; n < 40; n++) {

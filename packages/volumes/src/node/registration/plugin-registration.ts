@@ -45,6 +45,8 @@ interface Registered {
   readonly identity: string;
   readonly name: string;
   readonly handler: RegistrationHandler;
+  /** Its registration succeeded, and no other socket has brought the plugin since. */
+  readonly serves: boolean;
 }
 
 /** How plugins are registered. */
@@ -167,6 +169,33 @@ class RunningRegistration implements PluginRegistration {
     if (entry === undefined) return observeAgain;
     this.#registered.delete(key);
     this.#failures.delete(key);
+    const others = this.#othersOf(entry);
+    if (others.some(([, { serves }]) => serves)) {
+      this.#env.logger.info("socket gone of a plugin that another serves", {
+        plugin: entry.name,
+        socket: key,
+      });
+      return observeAgain;
+    }
+    // They are to register it once it is gone: before the first await, so that none is taken for registered.
+    for (const [path] of others) this.#registered.delete(path);
+    try {
+      return await this.#deregisterByName(entry, key, signal);
+    } finally {
+      for (const [path] of others) this.#controller.wake(path);
+    }
+  }
+
+  /** The other sockets that have brought the same plugin. */
+  #othersOf({ name, handler }: Registered): readonly (readonly [string, Registered])[] {
+    return [...this.#registered].filter(([, other]) => other.name === name && other.handler === handler);
+  }
+
+  async #deregisterByName(
+    entry: Registered,
+    key: string,
+    signal: AbortSignal,
+  ): Promise<Next<ObservedPlugin>> {
     try {
       await entry.handler.deRegisterPlugin(entry.name, signal);
     } catch (error) {
@@ -213,8 +242,12 @@ class RunningRegistration implements PluginRegistration {
   ): Promise<RegistrationAttempt> {
     // Validated again immediately before it enters the table: another socket may have brought the driver meanwhile.
     const handler = this.#handlerFor(key, type, candidate);
-    this.#registered.set(key, { identity, name: candidate.name, handler });
+    const entry = { identity, name: candidate.name, handler, serves: false };
+    this.#registered.set(key, entry);
     await handler.registerPlugin(candidate, signal);
+    for (const [path, other] of this.#othersOf(entry))
+      this.#registered.set(path, { ...other, serves: false });
+    this.#registered.set(key, { ...entry, serves: true });
     return { stage: "registered", candidate };
   }
 

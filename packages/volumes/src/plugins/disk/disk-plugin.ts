@@ -205,6 +205,7 @@ function attachingOnNode(node: () => AttachingNode): AttachingPart {
     newDeviceMounter: () => mounting,
     newAttacher: () => ({
       ...mounting,
+      attachesOnNode: true,
       attach: async () => "",
       volumesAreAttached: async (specs) => new Map(specs.map((spec) => [spec, true])),
       waitForAttach: async (spec, _devicePath, signal, pod) =>

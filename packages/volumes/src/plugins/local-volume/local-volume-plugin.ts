@@ -64,6 +64,7 @@ export function localVolumePlugin(): BlockVolumePlugin {
       return {
         ...blockPaths(node().rootDir, pod.metadata?.uid ?? "", specName(spec)),
         readOnly: spec.readOnly,
+        isPlainDevice: true,
         mapPodDevice: () => deviceOf(node(), spec),
       };
     },

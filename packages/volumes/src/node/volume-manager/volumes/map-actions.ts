@@ -136,7 +136,8 @@ async function mapForPod(env: VolumeActionsEnv, map: MapProgress, signal: AbortS
         `plugin ${plugin.pluginName} gives no device of volume ${mapped.volumeName}`,
       );
     }
-    if (mapper.mapPodDevice === undefined) await env.host.setDeviceReadOnly(device, isForReaders(env, map));
+    const isPlainDevice = mapper.isPlainDevice ?? mapper.mapPodDevice === undefined;
+    if (isPlainDevice) await env.host.setDeviceReadOnly(device, isForReaders(env, map));
     await bindDevice(env.host, paths, device, mapper.readOnly);
   });
   return { isMapped: true };

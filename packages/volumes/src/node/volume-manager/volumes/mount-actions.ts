@@ -1,9 +1,16 @@
 /** The actions of a mount. Source: docs/behaviour/node-agent.md 7.3. */
 import { type Actions, type Next, nodeSelectorMatches, observeAgain, type Pass } from "@longshore/kube";
 import { withAnyOf, withDeadline } from "@longshore/runtime";
-import { isAttachable, isDeviceMountable } from "../../../framework/volume-plugin.ts";
-import { specName } from "../../../framework/volume-spec.ts";
+import type { UniqueVolumeName } from "../../../framework/unique-volume-name.ts";
+import {
+  type BlockVolume,
+  type DeviceMounter,
+  isAttachable,
+  isDeviceMountable,
+} from "../../../framework/volume-plugin.ts";
+import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { PodMount } from "../actual-state.ts";
+import type { MapProgress } from "./decide-map-step.ts";
 import type { MountProgress, MountStep } from "./decide-mount-step.ts";
 import type { ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
 import { expandOnNode } from "./expand-on-node.ts";
@@ -105,17 +112,34 @@ export async function checkPlacement(
 /** Waits until the device, or the attachment, is there. */
 export async function waitForDevice(
   env: VolumeActionsEnv,
-  { volume, pod: { pod, spec }, giveUp }: Pick<MountProgress, "volume" | "pod" | "giveUp">,
+  progress: Pick<MountProgress, "volume" | "pod" | "giveUp"> & Partial<Pick<MapProgress, "mapper">>,
   signal: AbortSignal,
 ): Promise<{ readonly devicePath: string }> {
+  const { volume, giveUp } = progress;
+  const { pod, spec } = progress.pod;
   const { uniqueName, plugin, attachable } = volume;
   const reported = env.actual.get(uniqueName)?.devicePath ?? "";
   if (!attachable || !isAttachable(plugin)) return { devicePath: reported };
   const attacher = plugin.newAttacher();
+  if (attacher.attachesOnNode === true) markAttaching(env, uniqueName, spec, attacher, progress.mapper);
   const devicePath = await withDeadline(env.clock, waitForAttachTimeoutMs, signal, (waitSignal) =>
     withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either, pod)),
   );
   return { devicePath };
+}
+
+/** Whatever the outcome, the volume may be attached from here on: its device is released once no pod wants it. */
+function markAttaching(
+  env: VolumeActionsEnv,
+  uniqueName: UniqueVolumeName,
+  spec: VolumeSpec,
+  attacher: DeviceMounter,
+  mapper: BlockVolume | undefined,
+): void {
+  if (env.actual.get(uniqueName)?.device.state !== "notMounted") return;
+  const path = mapper?.getGlobalMapPath(spec) ?? attacher.getDeviceMountPath(spec);
+  const block = mapper === undefined ? undefined : { volumeName: specName(spec), devicePath: "" };
+  env.actual.markDeviceUncertain(uniqueName, path, block);
 }
 
 async function mountDevice(
