@@ -8,7 +8,7 @@ import { recordLine } from "./records.ts";
 export const sectorBytes = 512;
 
 /**
- * The part of a device, from its beginning, that records may take: whoever reads them back need not read the whole device. Room for
+ * The part of a device, from its beginning, that records may take, so that a reader need not read the whole device. Room for
  * 32768 records, five minutes of a writer that writes one every 10 ms.
  */
 export const recordsRoomBytes = 32_768 * sectorBytes;
