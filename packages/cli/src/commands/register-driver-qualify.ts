@@ -100,7 +100,6 @@ function mark({ verdict }: BehaviourResult): string {
   const marks = {
     driver: pc.green("✓"),
     failed: pc.red("✗"),
-    "not yet verifiable": pc.yellow("?"),
     "not in-tree": pc.dim("-"),
   } as const;
   return marks[verdict];

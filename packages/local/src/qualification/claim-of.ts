@@ -3,12 +3,12 @@ import type { PersistentVolumeClaim, TypedLocalObjectReference } from "@longshor
 import { type ClusterPlugin, classNameOf } from "../layout/plugins.ts";
 import { namespace } from "../records/volume-pod.ts";
 
-/** A claim of the plugin's class, perhaps for a volume with the contents of another. */
+/** A claim of the plugin's class, perhaps for a device, or for a volume with the contents of another. */
 export function claimOf(
   plugin: ClusterPlugin,
   name: string,
   storage: string,
-  dataSource?: TypedLocalObjectReference,
+  more: { readonly dataSource?: TypedLocalObjectReference; readonly volumeMode?: "Block" } = {},
 ): PersistentVolumeClaim {
   return {
     apiVersion: "v1",
@@ -18,7 +18,7 @@ export function claimOf(
       accessModes: [plugin.isShared ? "ReadWriteMany" : "ReadWriteOnce"],
       storageClassName: classNameOf(plugin),
       resources: { requests: { storage } },
-      ...(dataSource === undefined ? {} : { dataSource }),
+      ...more,
     },
   };
 }

@@ -13,6 +13,16 @@ const needed: Partial<
   mount: { rpcs: ["NodePublishVolume"], optional: ["NodeStageVolume"] },
   reconstruction: { rpcs: ["NodeUnpublishVolume"], optional: ["NodeUnstageVolume"] },
   "write/read": { rpcs: ["NodePublishVolume", "NodeUnpublishVolume"], optional: ["NodeUnstageVolume"] },
+  block: {
+    rpcs: [
+      "CreateVolume",
+      "ControllerPublishVolume",
+      "NodePublishVolume",
+      "NodeUnpublishVolume",
+      "DeleteVolume",
+    ],
+    optional: ["NodeStageVolume", "NodeUnstageVolume"],
+  },
   snapshot: { rpcs: ["CreateSnapshot"] },
   expand: { rpcs: ["ControllerExpandVolume"], optional: ["NodeExpandVolume"] },
   delete: {

@@ -7,6 +7,7 @@ import { clusterConfig } from "../layout/cluster-config.ts";
 import { readDriverCalls } from "../layout/driver-calls.ts";
 import { controllerPlace, driverArgv, driverPlaceholders } from "../layout/driver-command.ts";
 import { pluginsNamed } from "../layout/plugins.ts";
+import { deviceReaderCommand, deviceWriterCommand } from "../records/process-device-programs.ts";
 import { readerCommand, writerCommand } from "../records/process-programs.ts";
 import type { QualificationReport } from "./qualification-report.ts";
 import {
@@ -61,6 +62,8 @@ export async function runProcessQualification(
         ...rest,
         writerCommand: writerCommand(),
         readerCommand,
+        deviceWriterCommand: deviceWriterCommand(),
+        deviceReaderCommand: deviceReaderCommand(),
       },
       signal,
     );

@@ -26,10 +26,10 @@ export interface BehaviourResult {
    * `driver`: it works, and the driver's call log shows that the driver served it. `not in-tree`: the plugin's volumes do
    * not have it, so that the driver owes nothing.
    */
-  readonly verdict: "driver" | "failed" | "not yet verifiable" | "not in-tree";
+  readonly verdict: "driver" | "failed" | "not in-tree";
   /** Calls of the driver that prove it. */
   readonly calls: readonly string[];
-  /** What was seen; why it failed; why it cannot be verified, or is not there. */
+  /** What was seen; why it failed; why it is not there. */
   readonly detail: string;
   readonly ms: number;
 }
@@ -53,11 +53,9 @@ export interface QualificationReport {
 /** Why the plugin must not be promoted to this driver; none: it may be. */
 export function reasonsAgainst(report: QualificationReport): string[] {
   const failed = report.behaviours.filter(({ verdict }) => verdict === "failed");
-  const unverified = report.behaviours.filter(({ verdict }) => verdict === "not yet verifiable");
   const missing = behaviours.filter((name) => !report.behaviours.some(({ behaviour }) => behaviour === name));
   return [
     ...failed.map(({ behaviour, detail }) => `${behaviour} failed: ${detail}`),
-    ...unverified.map(({ behaviour, detail }) => `${behaviour} is not yet verifiable: ${detail}`),
     ...missing.map((name) => `${name} was not reached`),
     ...(report.differences === undefined
       ? ["no PersistentVolume provisioned through migration could be compared with an in-tree one"]

@@ -8,7 +8,7 @@
  *
  * Source: in-tree to CSI migration design, testing and feature parity.
  */
-import { type PersistentVolume, type Pod, resources, type Stored, type Volume } from "@longshore/kube";
+import { type PersistentVolume, resources, type Stored, type Volume } from "@longshore/kube";
 import { crossingSubject, runCrossing } from "@longshore/migration";
 import { errorChain, foreignText, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
@@ -23,13 +23,19 @@ import {
   inTreeSource,
   pluginsNamed,
 } from "../layout/plugins.ts";
-import { acknowledgedRecords, lostRecords } from "../records/records.ts";
-import { claimVolume, namespace, type PodWork, volumeName, volumePod } from "../records/volume-pod.ts";
+import { claimVolume, namespace, volumeName } from "../records/volume-pod.ts";
 import { isPodReady } from "../workloads/is-pod-ready.ts";
 import { claimOf } from "./claim-of.ts";
 import { absentInTree, evidenceFor } from "./evidence.ts";
 import { parityOfVolumes } from "./parity.ts";
 import type { Behaviour, BehaviourResult, QualificationReport } from "./qualification-report.ts";
+import {
+  BehaviourError,
+  claimSize,
+  type RecordCommands,
+  type VolumeMode,
+  VolumeWork,
+} from "./volume-work.ts";
 
 /** The cluster that a driver is qualified on. Migration is off in it. */
 export interface QualificationCluster extends ObservedCluster {
@@ -40,26 +46,16 @@ export interface QualificationCluster extends ObservedCluster {
 }
 
 /** Options of {@link runQualification}. */
-export interface QualificationOptions {
+export interface QualificationOptions extends RecordCommands {
   /** e.g. `aws-ebs`. */
   readonly plugin: string;
-  /** Program and arguments of a writer of records, and of a reader that prints them. */
-  readonly writerCommand: readonly string[];
-  readonly readerCommand: readonly string[];
   /** Longest that one behaviour may take, in milliseconds; default two minutes. */
   readonly behaviourTimeoutMs?: number;
   readonly onResult?: (result: BehaviourResult) => void;
   readonly onStatus?: (text: string) => void;
 }
 
-const pollMs = 50;
-const size = "1Gi";
 const grownSize = "2Gi";
-
-/** Why some behaviours cannot be verified on the local cluster. */
-const notYetVerifiable: Partial<Record<Behaviour, string>> = {
-  block: "a qualification makes no volume of mode Block yet",
-};
 
 /** Runs every behaviour through the driver. Rejects only when the cluster itself fails, or `signal` aborts. */
 export async function runQualification(
@@ -73,7 +69,12 @@ export async function runQualification(
   const [name = "aws-ebs"] = pluginsNamed([options.plugin]);
   const plugin = clusterPlugin(name);
   const gate = new Gate(env, cluster, options, plugin, signal);
-  const inTree = await gate.within("an in-tree volume to compare with", (s) => gate.inTreeVolume(s));
+  const inTree = await gate.within("an in-tree volume to compare with", (s) =>
+    gate.inTreeVolume("Filesystem", s),
+  );
+  const inTreeDevice = plugin.hasDevices
+    ? await gate.within("an in-tree device to compare with", (s) => gate.inTreeVolume("Block", s))
+    : undefined;
   options.onStatus?.("carrying the cluster over to the driver");
   const journalFile = cluster.journalFile(name);
   await runCrossing(
@@ -84,14 +85,18 @@ export async function runQualification(
   const sinceSeq = (await cluster.cloudCalls(signal)).at(-1)?.seq ?? 0;
   await gate.run();
   const calls = await cluster.cloudCalls(signal);
-  const { migrated } = gate;
+  const { migrated, migratedDevice } = gate;
   const parity = migrated === undefined ? undefined : parityOfVolumes(plugin, inTree, migrated);
+  const ofDevice =
+    inTreeDevice === undefined || migratedDevice === undefined
+      ? { differences: [], losses: [] }
+      : parityOfVolumes(plugin, inTreeDevice, migratedDevice);
   return {
     plugin: subject.shortName,
     driverName: subject.driverName,
     behaviours: gate.results,
-    differences: parity?.differences,
-    losses: parity?.losses ?? [],
+    differences: parity && union(parity.differences, ofDevice.differences),
+    losses: union(parity?.losses ?? [], ofDevice.losses),
     inTreeCalls: calls.filter((call) => call.seq > sinceSeq && call.path === "in-tree").length,
     refusedCalls: (await cluster.driverCalls())
       .filter(({ code }) => code !== "OK" && code !== "UNIMPLEMENTED")
@@ -100,20 +105,24 @@ export async function runQualification(
   };
 }
 
-/** A behaviour that does not show what it should. */
-class BehaviourError extends Error {
-  override readonly name = "BehaviourError";
+/** What the two volumes have in common in texts once, then what only the device has. */
+function union(ofFiles: readonly string[], ofDevice: readonly string[]): readonly string[] {
+  const only = ofDevice.filter((text) => !ofFiles.includes(text)).map((text) => `volumeMode Block: ${text}`);
+  return [...ofFiles, ...only];
 }
 
 class Gate {
   readonly results: BehaviourResult[] = [];
   /** The first volume that was provisioned through migration. */
   migrated: Stored<PersistentVolume> | undefined;
+  /** The volume of mode Block that was. */
+  migratedDevice: Stored<PersistentVolume> | undefined;
   readonly #env: RuntimeEnv;
   readonly #cluster: QualificationCluster;
   readonly #options: QualificationOptions;
   readonly #signal: AbortSignal;
   readonly #plugin: ClusterPlugin;
+  readonly #work: VolumeWork;
 
   constructor(
     env: RuntimeEnv,
@@ -123,6 +132,7 @@ class Gate {
     signal: AbortSignal,
   ) {
     this.#plugin = plugin;
+    this.#work = new VolumeWork({ clock: env.clock, cluster, plugin, commands: options });
     this.#env = env;
     this.#cluster = cluster;
     this.#options = options;
@@ -130,10 +140,11 @@ class Gate {
   }
 
   /** Provisions with the in-tree code, and takes it away again. */
-  async inTreeVolume(signal: AbortSignal): Promise<Stored<PersistentVolume>> {
-    const pv = await this.#provision("in-tree", this.#firstZone, signal);
-    await this.#removePod("in-tree", signal);
-    await this.#removeClaim("in-tree", pv.metadata.name, signal);
+  async inTreeVolume(volumeMode: VolumeMode, signal: AbortSignal): Promise<Stored<PersistentVolume>> {
+    const name = volumeMode === "Block" ? "in-tree-device" : "in-tree";
+    const pv = await this.#work.provision({ name, zone: this.#firstZone, volumeMode }, signal);
+    await this.#work.removePod(name, signal);
+    await this.#work.removeClaim(name, pv.metadata.name, signal);
     return pv;
   }
 
@@ -141,7 +152,7 @@ class Gate {
   async run(): Promise<void> {
     const name = "qualified";
     await this.#behaviour("provision", async (signal) => {
-      this.migrated = await this.#provision(name, this.#firstZone, signal);
+      this.migrated = await this.#work.provision({ name, zone: this.#firstZone }, signal);
       const { spec, metadata } = this.migrated;
       if (inTreeSource(this.#plugin, spec) === undefined || spec?.csi !== undefined) {
         throw new BehaviourError(`PersistentVolume ${metadata.name} is not an in-tree one`);
@@ -150,15 +161,15 @@ class Gate {
     });
     await this.#behaviour("topology", async (signal) => {
       const zone = this.#cluster.config.nodes.at(-1)?.zone ?? "";
-      const pv = await this.#provision("placed", zone, signal);
+      const pv = await this.#work.provision({ name: "placed", zone }, signal);
       const zones = zonesOf(pv);
       if (!zones.includes(zone)) {
         throw new BehaviourError(
           `its pod must run in ${zone}, but PersistentVolume ${pv.metadata.name} is bound to ${zones.join(", ") || "no zone"}`,
         );
       }
-      await this.#removePod("placed", signal);
-      await this.#removeClaim("placed", pv.metadata.name, signal);
+      await this.#work.removePod("placed", signal);
+      await this.#work.removeClaim("placed", pv.metadata.name, signal);
       return [`a volume for a pod in ${zone} is made there`, idOf(pv)];
     });
     await this.#behaviour("attach", async (signal) => {
@@ -182,17 +193,17 @@ class Gate {
       const pv = this.#volume();
       const pod = await this.#cluster.kube.get(resources.pods, { namespace, name }, { signal });
       const nodeName = pod?.spec?.nodeName ?? "";
-      const before = (await this.#acknowledged(name)).size;
+      const before = (await this.#work.acknowledged(name)).size;
       const callsBefore = (await this.#cluster.driverCalls()).length;
       await this.#cluster.restartNode(nodeName);
-      await this.#until(async () => (await this.#acknowledged(name)).size > before, signal);
-      await this.#removePod(name, signal);
+      await this.#work.until(async () => (await this.#work.acknowledged(name)).size > before, signal);
+      await this.#work.removePod(name, signal);
       return [`${nodeName} knew its volumes after a restart`, idOf(pv), callsBefore];
     });
     await this.#behaviour("write/read", async (signal) => {
       const pv = this.#volume();
-      await this.#removePod(name, signal);
-      const read = await this.#readBack(name, "reader", claimVolume(name), signal);
+      await this.#work.removePod(name, signal);
+      const read = await this.#work.readBack(name, { name: "reader", volume: claimVolume(name) }, signal);
       return [`${read} acknowledged records were read back`, idOf(pv)];
     });
     await this.#behaviour("expand", async (signal) => {
@@ -205,7 +216,7 @@ class Gate {
         { type: "merge", body },
         { signal },
       );
-      await this.#until(async () => {
+      await this.#work.until(async () => {
         const grown = await this.#cluster.kube.get(
           resources.persistentVolumes,
           { name: pv.metadata.name },
@@ -214,26 +225,22 @@ class Gate {
         return grown?.spec?.capacity?.storage === grownSize;
       }, signal);
       // The file system grows when the volume is next used.
-      await this.#readBack(name, "reader-of-grown", claimVolume(name), signal);
-      await this.#until(async () => {
+      await this.#work.readBack(name, { name: "reader-of-grown", volume: claimVolume(name) }, signal);
+      await this.#work.until(async () => {
         const claim = await this.#cluster.kube.get(resources.persistentVolumeClaims, ref, { signal });
         return claim?.status?.capacity?.storage === grownSize;
       }, signal);
-      return [`from ${size} to ${grownSize}`, idOf(pv)];
+      return [`from ${claimSize} to ${grownSize}`, idOf(pv)];
     });
     await this.#behaviour("snapshot", (signal) => this.#snapshot(name, signal));
     await this.#behaviour("delete", async (signal) => {
       const pv = this.#volume();
-      await this.#removePod(name, signal);
-      await this.#removeClaim(name, pv.metadata.name, signal);
+      await this.#work.removePod(name, signal);
+      await this.#work.removeClaim(name, pv.metadata.name, signal);
       return ["the claim's deletion removed volume and attachment", idOf(pv)];
     });
     await this.#behaviour("inline", (signal) => this.#inline(signal));
-    for (const [behaviour, detail] of Object.entries(notYetVerifiable) as [Behaviour, string][]) {
-      const absent = absentInTree(this.#plugin)[behaviour];
-      const verdict = absent === undefined ? "not yet verifiable" : "not in-tree";
-      this.#note({ behaviour, verdict, calls: [], detail: absent ?? detail, ms: 0 });
-    }
+    await this.#behaviour("block", (signal) => this.#block(signal));
   }
 
   /** Runs `work` with a deadline. */
@@ -288,74 +295,6 @@ class Gate {
     return this.migrated;
   }
 
-  /** A claim and a writer on it; the volume once records are acknowledged. */
-  async #provision(
-    name: string,
-    zone: string | undefined,
-    signal: AbortSignal,
-  ): Promise<Stored<PersistentVolume>> {
-    const { kube } = this.#cluster;
-    await kube.create(resources.persistentVolumeClaims, claimOf(this.#plugin, name, size), { signal });
-    await this.#write(
-      { name, command: this.#options.writerCommand, volume: claimVolume(name), zone },
-      signal,
-    );
-    const claim = await kube.get(resources.persistentVolumeClaims, { namespace, name }, { signal });
-    const pv = await kube.get(
-      resources.persistentVolumes,
-      { name: claim?.spec?.volumeName ?? "" },
-      { signal },
-    );
-    if (pv === undefined) throw new BehaviourError(`claim ${name} has no PersistentVolume`);
-    return pv;
-  }
-
-  /** Starts a writer and waits until it has acknowledged records. */
-  async #write(work: PodWork, signal: AbortSignal): Promise<Stored<Pod>> {
-    const { kube } = this.#cluster;
-    await kube.create(resources.pods, volumePod(work), { signal });
-    let ready: Stored<Pod> | undefined;
-    await this.#until(async () => {
-      ready = await kube.get(resources.pods, { namespace, name: work.name }, { signal });
-      return ready !== undefined && isPodReady(ready);
-    }, signal);
-    await this.#until(async () => (await this.#acknowledged(work.name)).size >= 3, signal);
-    return ready as Stored<Pod>;
-  }
-
-  /** What the writer of this name has acknowledged. */
-  async #acknowledged(writer: string): Promise<ReturnType<typeof acknowledgedRecords>> {
-    return acknowledgedRecords(await this.#cluster.podLogs(writer));
-  }
-
-  /** Reads through a new pod what the writer of this name acknowledged; returns the number of records. */
-  async #readBack(
-    writer: string,
-    name: string,
-    volume: PodWork["volume"],
-    signal: AbortSignal,
-  ): Promise<number> {
-    const { kube } = this.#cluster;
-    await kube.create(resources.pods, volumePod({ name, command: this.#options.readerCommand, volume }), {
-      signal,
-    });
-    await this.#until(async () => {
-      const pod = await kube.get(resources.pods, { namespace, name }, { signal });
-      if (pod?.status?.phase === "Failed") throw new BehaviourError(`pod ${name} could not read the volume`);
-      return pod?.status?.phase === "Succeeded";
-    }, signal);
-    const text = (await this.#cluster.podLogs(name)).join("");
-    await this.#removePod(name, signal);
-    const acknowledged = await this.#acknowledged(writer);
-    const lost = lostRecords(writer, text, acknowledged);
-    if (lost.length > 0) {
-      throw new BehaviourError(
-        `${lost.length} of ${acknowledged.size} acknowledged records are not on the volume`,
-      );
-    }
-    return acknowledged.size;
-  }
-
   /** A snapshot of the volume, and what a volume made from it holds. */
   async #snapshot(claimName: string, signal: AbortSignal): Promise<readonly [string, string]> {
     const { kube } = this.#cluster;
@@ -364,42 +303,60 @@ class Gate {
     const ref = { namespace, name: claimName };
     const source = { persistentVolumeClaimName: claimName };
     await kube.create(volumeSnapshots, { metadata: ref, spec: { source } }, { signal });
-    await this.#until(
+    await this.#work.until(
       async () => (await kube.get(volumeSnapshots, ref, { signal }))?.status?.readyToUse === true,
       signal,
     );
     const restored = "restored";
     const claim = claimOf(this.#plugin, restored, grownSize, {
-      apiGroup: "snapshot.storage.k8s.io",
-      kind: "VolumeSnapshot",
-      name: claimName,
+      dataSource: { apiGroup: "snapshot.storage.k8s.io", kind: "VolumeSnapshot", name: claimName },
     });
     await kube.create(resources.persistentVolumeClaims, claim, { signal });
-    const read = await this.#readBack(claimName, "reader-of-restored", claimVolume(restored), signal);
+    const read = await this.#work.readBack(
+      claimName,
+      { name: "reader-of-restored", volume: claimVolume(restored) },
+      signal,
+    );
     const made = await kube.get(resources.persistentVolumeClaims, { namespace, name: restored }, { signal });
     await kube.delete(volumeSnapshots, ref, { signal });
-    await this.#until(async () => (await kube.get(volumeSnapshots, ref, { signal })) === undefined, signal);
-    await this.#removeClaim(restored, made?.spec?.volumeName ?? "", signal);
+    await this.#work.until(
+      async () => (await kube.get(volumeSnapshots, ref, { signal })) === undefined,
+      signal,
+    );
+    await this.#work.removeClaim(restored, made?.spec?.volumeName ?? "", signal);
     return [`a volume made from a snapshot holds ${read} acknowledged records`, idOf(pv)];
+  }
+
+  /** A volume that pods get as a device: written through one pod, read back through another. */
+  async #block(signal: AbortSignal): Promise<readonly [string, string]> {
+    const name = "device";
+    const volumeMode = "Block";
+    const pv = await this.#work.provision({ name, zone: this.#firstZone, volumeMode }, signal);
+    this.migratedDevice = pv;
+    await this.#work.removePod(name, signal);
+    const reader = { name: "device-reader", volume: claimVolume(name), volumeMode } as const;
+    const read = await this.#work.readBack(name, reader, signal);
+    await this.#work.removeClaim(name, pv.metadata.name, signal);
+    return [`${read} acknowledged records were read back from a device`, idOf(pv)];
   }
 
   /** A pod that names the disk itself. The disk is one that was provisioned and kept. */
   async #inline(signal: AbortSignal): Promise<readonly [string, string]> {
     const { kube } = this.#cluster;
-    const pv = await this.#provision("kept", undefined, signal);
+    const pv = await this.#work.provision({ name: "kept" }, signal);
     const { name: pvName } = pv.metadata;
     const ref = { name: pvName };
     const keep = { spec: { persistentVolumeReclaimPolicy: "Retain" } };
     await kube.patch(resources.persistentVolumes, ref, { type: "merge", body: keep }, { signal });
-    await this.#removePod("kept", signal);
+    await this.#work.removePod("kept", signal);
     await kube.delete(resources.persistentVolumeClaims, { namespace, name: "kept" }, { signal });
-    await this.#until(
+    await this.#work.until(
       async () =>
         (await kube.get(resources.persistentVolumes, ref, { signal }))?.status?.phase === "Released",
       signal,
     );
     await kube.delete(resources.persistentVolumes, ref, { signal });
-    await this.#until(
+    await this.#work.until(
       async () => (await kube.get(resources.persistentVolumes, ref, { signal })) === undefined,
       signal,
     );
@@ -407,16 +364,13 @@ class Gate {
     const [zone] = zonesOf(pv);
     const volume = inlineVolume(this.#plugin, pv.spec);
     if (volume === undefined) throw new BehaviourError(`PersistentVolume ${pvName} is not an in-tree one`);
-    const pod = await this.#write(
-      { name: "inline", command: this.#options.writerCommand, volume, zone },
-      signal,
-    );
+    const pod = await this.#work.write({ name: "inline", volume, zone }, signal);
     const attachments = await kube.list(resources.volumeAttachments, { signal });
     const own = attachments.items.find(({ spec }) => spec.source.inlineVolumeSpec !== undefined);
     if (own === undefined && this.#plugin.csiDriver.attachRequired !== false) {
       throw new BehaviourError("its VolumeAttachment carries no inlineVolumeSpec");
     }
-    await this.#removePod("inline", signal);
+    await this.#work.removePod("inline", signal);
     await this.#adoptAndDelete(pv, signal);
     return [`pod inline on ${pod.spec?.nodeName} names ${inTreeHandle(pv.spec)}`, inlineIdOf(volume)];
   }
@@ -434,34 +388,10 @@ class Gate {
       spec: { ...pv.spec, claimRef, persistentVolumeReclaimPolicy: "Delete" },
     };
     await kube.create(resources.persistentVolumes, adopted, { signal });
-    await this.#until(
+    await this.#work.until(
       async () => (await kube.get(resources.persistentVolumes, { name }, { signal })) === undefined,
       signal,
     );
-  }
-
-  /** Fine when it is gone. */
-  async #removePod(name: string, signal: AbortSignal): Promise<void> {
-    const { kube } = this.#cluster;
-    if ((await kube.get(resources.pods, { namespace, name }, { signal })) === undefined) return;
-    await kube.delete(resources.pods, { namespace, name }, { signal });
-    await this.#until(
-      async () => (await kube.get(resources.pods, { namespace, name }, { signal })) === undefined,
-      signal,
-    );
-  }
-
-  async #removeClaim(name: string, pvName: string, signal: AbortSignal): Promise<void> {
-    const { kube } = this.#cluster;
-    await kube.delete(resources.persistentVolumeClaims, { namespace, name }, { signal });
-    await this.#until(
-      async () => (await kube.get(resources.persistentVolumes, { name: pvName }, { signal })) === undefined,
-      signal,
-    );
-  }
-
-  async #until(holds: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
-    while (!(await holds())) await this.#env.clock.sleep(pollMs, signal);
   }
 
   /** What the cluster last complained of: a failure's cause is rarely where it shows. */

@@ -7,6 +7,12 @@ import { recordLine } from "./records.ts";
 /** The smallest part that disks write whole. */
 export const sectorBytes = 512;
 
+/**
+ * The part of a device, from its beginning, that records may take, so that a reader need not read the whole device. Room for
+ * 32768 records, five minutes of a writer that writes one every 10 ms.
+ */
+export const recordsRoomBytes = 32_768 * sectorBytes;
+
 /** The sector of a record. */
 export function recordSector(volume: string, number: number): Uint8Array {
   const sector = new Uint8Array(sectorBytes);

@@ -1,16 +1,16 @@
 /**
  * The writer of records on a device, a program of its own: writes numbered records, one a sector, syncs each to the disk,
  * and only then acknowledges it on standard output (a file). Started again it goes on after the last whole record; when
- * the device is full, it waits for its end. Arguments: the device, name of the volume, milliseconds between two.
+ * the records' room is full, it waits for its end. Arguments: the device, name of the volume, milliseconds between two.
  */
 import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
 import { recordSector, recordsText, sectorBytes } from "./device-records.ts";
-import { readDevice } from "./process-device-contents.ts";
+import { readRecordsRoom } from "./process-device-contents.ts";
 import { lastRecord } from "./records.ts";
 
 const [path = "", volume = "", everyMs = "20"] = process.argv.slice(2);
 const device = openSync(path, "r+");
-const before = readDevice(device);
+const before = readRecordsRoom(device);
 const sectors = Math.floor(before.length / sectorBytes);
 let last = lastRecord(volume, recordsText(before));
 writeSync(1, `start after ${last}\n`);
@@ -23,7 +23,7 @@ const timer = setInterval(() => {
   fdatasyncSync(device);
   writeSync(1, `ack ${last}\n`);
 }, Number(everyMs));
-// Keeps the program alive on a full device.
+// Keeps the program alive with a full room.
 setInterval(() => {}, 60_000);
 
 process.on("SIGTERM", () => {

@@ -10,6 +10,10 @@ import { lastRecord, recordLine } from "./records.ts";
 export const writerProgram = "writer";
 /** The container command of the program that logs the records it finds, and ends. */
 export const readerProgram = "reader";
+/** The same on the device of a block volume. */
+export const deviceWriterProgram = "device-writer";
+/** The same on the device of a block volume. */
+export const deviceReaderProgram = "device-reader";
 
 /** The programs on a node. */
 export function recordPrograms(clock: Clock, host: SimulatedHost): Readonly<Record<string, Program>> {
@@ -35,6 +39,23 @@ export function recordPrograms(clock: Clock, host: SimulatedHost): Readonly<Reco
         last++;
         await say(sandbox.logFile, `ack ${last}`);
       }
+    },
+    [deviceWriterProgram]: async ({ sandbox, args, signal }) => {
+      const [device = "", volume = "", everyMs = "1000"] = args;
+      let text = await host.readDevice(device);
+      let last = lastRecord(volume, text);
+      await say(sandbox.logFile, `start after ${last}`);
+      for (;;) {
+        await clock.sleep(Number(everyMs), signal);
+        last++;
+        text += `${recordLine(volume, last)}\n`;
+        await host.writeDevice(device, text);
+        await say(sandbox.logFile, `ack ${last}`);
+      }
+    },
+    [deviceReaderProgram]: async ({ sandbox, args }) => {
+      await say(sandbox.logFile, (await host.readDevice(args[0] ?? "")).trimEnd());
+      return 0;
     },
     [readerProgram]: async ({ sandbox, args }) => {
       const text = (await host.readFile(`${args[0]}/records`)) ?? "";

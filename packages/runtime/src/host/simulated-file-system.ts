@@ -38,9 +38,11 @@ export interface FileNode {
   readonly disk: DiskContents;
 }
 
-/** A disk's content: at most one file system. It stays with the disk, whichever host mounts it. */
+/** A disk's content: at most one file system, or what was written to the device itself. It stays with the disk, whichever host mounts it. */
 export interface DiskContents {
   fileSystem: SimulatedFileSystem | undefined;
+  /** Text that programs wrote to the device. */
+  raw: string;
 }
 
 /** A symbolic link. */
@@ -104,7 +106,7 @@ export class SimulatedFileSystem {
   }
 
   newFile(mode: number): FileNode {
-    const disk: DiskContents = { fileSystem: undefined };
+    const disk: DiskContents = { fileSystem: undefined, raw: "" };
     const inode = this.#inode();
     const empty = { data: "", dataBytes: 0, sizeBytes: 0, allocatedBytes: 0, version: 0 };
     return { kind: "file", inode, mode, ...empty, disk };

@@ -192,6 +192,28 @@ describe("room", () => {
   });
 });
 
+describe("what programs write to a device", () => {
+  test("is there for the next host, after a power loss, and on a copy of the disk", async () => {
+    const { cloud, a, b, device } = await twoNodes();
+    expect(await a.readDevice(device)).toBe("");
+    await a.writeDevice(device, "1\n");
+    a.losePower();
+    expect(await b.readDevice(device)).toBe("1\n");
+    await cloud.copyDisks([{ source: "/disk", target: "/copy" }]);
+    expect(await b.readDevice(await cloud.attachLoop("/copy"))).toBe("1\n");
+  });
+
+  test("has the room that the device has, and no file is a device", async () => {
+    const { a } = await twoNodes();
+    await a.truncateFile("/small", 512);
+    await expect(a.writeDevice(await a.attachLoop("/small"), "x".repeat(513))).rejects.toMatchObject({
+      code: "ENOSPC",
+    });
+    await a.writeFileAtomic("/file", "");
+    await expect(a.writeDevice("/file", "")).rejects.toMatchObject({ code: "ENOTBLK" });
+  });
+});
+
 describe("surroundings", () => {
   test("a fault hook decides the outcome of a change", async () => {
     const host = new SimulatedHost({

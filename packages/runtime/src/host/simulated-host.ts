@@ -441,6 +441,7 @@ export class SimulatedHost implements Host {
       fileSystem.setData(slot.path, file, source.data, source.sizeBytes);
       // A file system that is held still writes back what it has in memory.
       source.disk.fileSystem?.commit();
+      file.disk.raw = source.disk.raw;
       const original = source.disk.fileSystem;
       if (original !== undefined) {
         file.disk.fileSystem = this.disks.newFileSystem(original.type, original.sizeBytes);
@@ -466,6 +467,19 @@ export class SimulatedHost implements Host {
   async setDeviceReadOnly(device: string, _readOnly: boolean): Promise<void> {
     if (this.#lostBefore("setDeviceReadOnly", device)) return never();
     this.#loopOf("setDeviceReadOnly", device);
+  }
+
+  /** What a pod's program reads on the device of a block volume: the text that programs wrote there. */
+  async readDevice(device: string): Promise<string> {
+    return this.#loopOf("readDevice", device).backing.disk.raw;
+  }
+
+  /** What a pod's program does to a block volume: puts this text in place of what was there, durably. */
+  async writeDevice(device: string, text: string): Promise<void> {
+    if (this.#lostBefore("writeDevice", device)) return never();
+    const { backing, sizeBytes } = this.#loopOf("writeDevice", device);
+    if (Buffer.byteLength(text) > sizeBytes) throw new HostError("writeDevice", device, "ENOSPC");
+    backing.disk.raw = text;
   }
 
   async findLoop(backingFile: string): Promise<string | undefined> {

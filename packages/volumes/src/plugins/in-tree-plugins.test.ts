@@ -168,6 +168,11 @@ describe.each(names)("%s", (pluginName) => {
     for (const pvName of ["pvc-1", "pvc-2"]) {
       const spec = await world.provisioned({ pvName, claim: { volumeMode: "Block" } });
       expect(spec.persistentVolume?.spec?.volumeMode).toBe("Block");
+      // A device has no file system. The API server puts ext4 in place of what a source of Azure leaves out.
+      const [fsType] = Object.values(spec.persistentVolume?.spec ?? {}).flatMap((source) =>
+        typeof source === "object" && source !== null && "fsType" in source ? [source.fsType] : [],
+      );
+      expect(fsType).toBe(pluginName === "kubernetes.io/azure-disk" ? "" : undefined);
       const { device } = await attached(world, spec);
       // A device has no file system that could grow.
       const grown = { spec, devicePath: device, deviceMountPath: "", path: "", newSizeBytes: 1n };

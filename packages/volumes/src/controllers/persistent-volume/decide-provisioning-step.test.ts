@@ -25,6 +25,7 @@ const stored = (name: string, fields: object = {}) => ({
   ...fields,
 });
 const storageClass = stored("ebs", { provisioner: "kubernetes.io/aws-ebs" }) as Stored<StorageClass>;
+const snapshot = { apiGroup: "snapshot.storage.k8s.io", kind: "VolumeSnapshot", name: "s" };
 const withMountOptions = { ...storageClass, mountOptions: ["noatime"] };
 const node = stored("n") as Stored<Node>;
 const volume = stored("pvc-uid") as Stored<PersistentVolume>;
@@ -93,6 +94,11 @@ describe("a claim that wants a volume", () => {
       "with mount options that the plugin supports",
       { storageClass: withMountOptions, plugin: { ...plugin, supportsMountOption: () => true } },
       { step: "makeVolume" },
+    ],
+    [
+      "with a data source, from which no in-tree plugin makes a volume",
+      { claim: claim({}, { dataSource: snapshot }) },
+      { step: "refuse", message: expect.stringContaining("makes empty volumes only") },
     ],
   ])("%s", (_name, given, step) => {
     expect(decide(observed(given))).toMatchObject(step);

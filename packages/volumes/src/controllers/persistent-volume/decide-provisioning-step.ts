@@ -85,6 +85,10 @@ function refusal({
     const message = "Mount options are not supported by the provisioner but StorageClass has mount options";
     return { step: "refuse", message };
   }
+  if (claim.spec?.dataSource != null || claim.spec?.dataSourceRef != null) {
+    const message = `The in-tree plugin ${plugin?.pluginName} makes empty volumes only: take spec.dataSource off the claim, or name a class of a CSI driver`;
+    return { step: "refuse", message };
+  }
   const selected = selectedNodeOf(claim);
   if (selected === undefined || node !== undefined) return undefined;
   return { step: "refuse", message: `failed to get target node: node "${selected}" not found` };

@@ -1,5 +1,5 @@
 /** How EBS volumes are made. */
-import { classParameters, parameterZones } from "../disk/class-parameters.ts";
+import { classFsType, classParameters, parameterZones } from "../disk/class-parameters.ts";
 import { defaultFsType } from "../disk/device-mounts.ts";
 import type { DiskProvisioning } from "../disk/disk-description.ts";
 import { ebsNames } from "./ebs-volume-id.ts";
@@ -17,13 +17,15 @@ export function ebsProvisioning(pluginName: string): DiskProvisioning {
   return {
     createdBy: "aws-ebs-dynamic-provisioner",
     regionOfZone,
-    plan({ parameters, pvName }) {
+    plan(options) {
+      const { parameters, pvName } = options;
       const known = ["type", "fstype", "zone", "zones", ...taggedSettings] as const;
       const {
         type = defaultType,
         fstype = defaultFsType,
         ...others
       } = classParameters(pluginName, parameters, known);
+      const fsType = classFsType(options, fstype);
       const tags = taggedSettings.flatMap((name) => {
         const value = others[name];
         return value === undefined ? [] : [[`${pluginName}/${name}`, value] as const];
@@ -35,7 +37,10 @@ export function ebsProvisioning(pluginName: string): DiskProvisioning {
         zoneCount: 1,
         zones: parameterZones(others),
         sourceOf: (disk) => ({
-          awsElasticBlockStore: { volumeID: ebsNames.volumeNameOf(disk), fsType: fstype },
+          awsElasticBlockStore: {
+            volumeID: ebsNames.volumeNameOf(disk),
+            ...(fsType !== undefined && { fsType }),
+          },
         }),
       };
     },

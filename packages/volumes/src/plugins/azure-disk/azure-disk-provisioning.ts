@@ -1,7 +1,6 @@
 /** How managed disks are made. */
 import {
   checkClaim,
-  classFsType,
   classParameters,
   generatedVolumeName,
   oneOf,
@@ -55,7 +54,8 @@ export function azureDiskProvisioning(pluginName: string, label: string): DiskPr
       if (!zoned && zones !== undefined) {
         throw new InTreeVolumeError("zone and zones of the StorageClass need zoned: true: drop one");
       }
-      const fsType = classFsType(options, parameters.fstype?.toLowerCase());
+      // Empty, not left out: the API server puts ext4 in place of what is left out.
+      const fsType = options.pvc.spec?.volumeMode === "Block" ? "" : parameters.fstype?.toLowerCase();
       const cachingMode = oneOf("cachingMode", parameters.cachingmode ?? cachingModes[0], cachingModes);
       const name = generatedVolumeName(options, maximumNameLength);
       const sku = parameters.skuname ?? parameters.storageaccounttype ?? skus[0];

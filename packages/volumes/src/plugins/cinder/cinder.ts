@@ -1,5 +1,5 @@
 /** The in-tree volume plugin `kubernetes.io/cinder`: volumes of OpenStack, by UUID. */
-import { checkClaim, classParameters, generatedVolumeName } from "../disk/class-parameters.ts";
+import { checkClaim, classFsType, classParameters, generatedVolumeName } from "../disk/class-parameters.ts";
 import { defaultFsType } from "../disk/device-mounts.ts";
 import { type DiskDescription, type DiskNames, unreadableName } from "../disk/disk-description.ts";
 
@@ -40,14 +40,15 @@ export const cinder: DiskDescription<"cinder"> = {
       checkClaim(options, label, accessModes);
       const known = ["type", "availability", "fstype"] as const;
       const parameters = classParameters(pluginName, options.parameters, known);
-      const { type = "", availability, fstype: fsType = defaultFsType } = parameters;
+      const { type = "", availability, fstype = defaultFsType } = parameters;
+      const fsType = classFsType(options, fstype);
       return {
         name: generatedVolumeName(options),
         type,
         tags: {},
         zoneCount: 1,
         fixedZone: availability === "" ? undefined : availability,
-        sourceOf: ({ id }) => ({ cinder: { volumeID: id, fsType } }),
+        sourceOf: ({ id }) => ({ cinder: { volumeID: id, ...(fsType !== undefined && { fsType }) } }),
       };
     },
   },

@@ -1,5 +1,11 @@
 /** The in-tree volume plugin `kubernetes.io/vsphere-volume`: disk files of a datastore, `[datastore] kubevols/x.vmdk`. */
-import { checkClaim, classParameters, generatedVolumeName, oneOf } from "../disk/class-parameters.ts";
+import {
+  checkClaim,
+  classFsType,
+  classParameters,
+  generatedVolumeName,
+  oneOf,
+} from "../disk/class-parameters.ts";
 import { defaultFsType } from "../disk/device-mounts.ts";
 import { type DiskDescription, type DiskNames, unreadableName } from "../disk/disk-description.ts";
 import { InTreeVolumeError } from "../disk/volume-source.ts";
@@ -54,7 +60,8 @@ export const vsphereVolume: DiskDescription<"vsphereVolume"> = {
       checkClaim(options, label, accessModes);
       const known = ["diskformat", "datastore", "storagepolicyname", "fstype", ...sanSettings] as const;
       const parameters = classParameters(pluginName, options.parameters, known);
-      const { diskformat, datastore, storagepolicyname, fstype: fsType = defaultFsType, ...san } = parameters;
+      const { diskformat, datastore, storagepolicyname, fstype = defaultFsType, ...san } = parameters;
+      const fsType = classFsType(options, fstype);
       if (storagepolicyname !== undefined && Object.keys(san).length > 0) {
         throw new InTreeVolumeError(
           `storagePolicyName and ${Object.keys(san).join(", ")} of the StorageClass: a policy is given by its name or by its capabilities: drop one`,
@@ -72,7 +79,7 @@ export const vsphereVolume: DiskDescription<"vsphereVolume"> = {
         sourceOf: ({ id }) => ({
           vsphereVolume: {
             volumePath: id,
-            fsType,
+            ...(fsType !== undefined && { fsType }),
             ...(storagepolicyname !== undefined && { storagePolicyName: storagepolicyname }),
           },
         }),
