@@ -23,6 +23,14 @@ export class WaitingKeys {
     fresh: new Map(),
     background: new Map(),
   };
+  /**
+   * Where each lane is served. Kept from one turn to the next: a new iterator of a map passes every entry that was deleted
+   * before its first, which makes emptying a long lane quadratic.
+   */
+  readonly #next: Record<Priority, MapIterator<[string, number]> | undefined> = {
+    fresh: undefined,
+    background: undefined,
+  };
   /** Turns of the fresh lane since the last of the other. */
   #turns = 0;
 
@@ -44,9 +52,19 @@ export class WaitingKeys {
     const { fresh, background } = this.#lanes;
     const isBackgroundsTurn = fresh.size === 0 || (background.size > 0 && this.#turns >= FRESH_TURNS);
     this.#turns = isBackgroundsTurn ? 0 : this.#turns + 1;
-    const lane = isBackgroundsTurn ? background : fresh;
-    const first = lane.entries().next();
-    if (first.done === true) return undefined;
+    return this.#takeFrom(isBackgroundsTurn ? "background" : "fresh");
+  }
+
+  #takeFrom(name: Priority): NextKey | undefined {
+    const lane = this.#lanes[name];
+    if (lane.size === 0) return undefined;
+    this.#next[name] ??= lane.entries();
+    const first = this.#next[name].next();
+    if (first.done === true) {
+      // It has ended before: the keys came later.
+      this.#next[name] = undefined;
+      return this.#takeFrom(name);
+    }
     const [key, sinceMs] = first.value;
     lane.delete(key);
     return { key, sinceMs };

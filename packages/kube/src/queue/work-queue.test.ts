@@ -81,6 +81,19 @@ test("a change does not wait behind a first list, nor the list behind changes fo
   await queue.stop();
 });
 
+test("a lane that was emptied serves what comes later, and a key that moved, in the order of arrival", async () => {
+  const { env, queue, passes } = observed();
+  for (const key of ["a", "b"]) queue.add(key, "background");
+  await env.clock.advance(2_500);
+  for (const key of ["c", "d", "e"]) queue.add(key, "background");
+  queue.add("d");
+  await env.clock.advance(1_000);
+  queue.add("b", "background");
+  await env.clock.advance(10_000);
+  expect(passes.map((pass) => pass.split(" ")[1])).toEqual(["a", "b", "c", "d", "e", "b"]);
+  await queue.stop();
+});
+
 test("many failing keys together come back at a bounded rate", async () => {
   const env = virtualEnv();
   let passes = 0;

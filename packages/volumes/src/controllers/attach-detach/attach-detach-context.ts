@@ -9,6 +9,7 @@ import type {
   PersistentVolume,
   PersistentVolumeClaim,
   Pod,
+  Priority,
   Stored,
   VolumeAttachment,
 } from "@longshore/kube";
@@ -74,8 +75,8 @@ export interface AttachDetachContext {
   ownersOf(attachment: Attachment): VolumeOwners;
   /** Changes of each node's CSINode since the start. */
   readonly csiNodeVersions: Map<string, number>;
-  /** Decides the pod again soon; until then it counts as pending. */
-  wakePod(key: string): void;
+  /** Decides the pod again soon; until then it counts as pending. In the background what no event asks for. */
+  wakePod(key: string, priority?: Priority): void;
   /** Decides on the disk again soon. */
   wakeDisk(identity: VolumeIdentity): void;
   /** Runs work in the background until the controller stops; its end is reported by the work itself. */

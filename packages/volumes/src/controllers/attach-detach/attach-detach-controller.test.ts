@@ -129,8 +129,8 @@ describe("attach and detach", () => {
     await plane.pass(2_000);
     expect(cloud.calls.sort()).toEqual(["attach i-n1", "attach i-n2"]);
     await plane.pass(100_000);
-    for (const pod of ["p", "q"]) await plane.delete(resources.pods, pod, "default");
     cloud.calls.length = 0;
+    for (const pod of ["p", "q"]) await plane.delete(resources.pods, pod, "default");
     await plane.pass(2_000);
     expect(cloud.calls.sort()).toEqual(["detach i-n1", "detach i-n2"]);
   });
@@ -530,6 +530,20 @@ describe("restart", () => {
 });
 
 describe("at rest", () => {
+  it("waits for no timer on the way from a pod to its volume in the node's status (controllers.md A1, A8)", async () => {
+    const { plane, start } = world();
+    await withNodes(plane, ["n1"], ebs);
+    await aBoundEbsVolume(plane, "a", "vol-a");
+    plane.running(startInstantAttacher(plane));
+    start();
+    await plane.pass(1_000);
+    const beganMs = plane.clock.monotonicMs();
+    await plane.create(resources.pods, aPod("p", "n1", claimVolume("a")));
+    await plane.pass(0);
+    expect(await plane.volumesAttached("n1")).toEqual([csiName("vol-a")]);
+    expect(plane.clock.monotonicMs()).toBe(beganMs);
+  });
+
   it("sends no request while nothing changes (controllers.md A1)", async () => {
     const { plane, start } = world();
     await withNodes(plane, ["n1"], ebs);

@@ -24,6 +24,7 @@ import {
   createEventRecorder,
   keyOf,
   type OwnWrites,
+  type Priority,
   type SharedInformers,
   sharedInformers,
   trackWrites,
@@ -93,8 +94,6 @@ export interface AttachDetachOptions {
 /** Longest wait for a confirmed unmount, where that is limited, in milliseconds. */
 const forceDetachAfterMs = 360_000;
 const defaultVerifyPeriodMs = 60_000;
-/** Changes within this time are taken together, in milliseconds. */
-const coalesceMs = 10;
 
 /** Starts the controller; it works in the background until it is stopped. */
 export function startAttachDetachController(env: AttachDetachEnv, options: AttachDetachOptions): Component {
@@ -154,12 +153,13 @@ class AttachDetachController implements Component {
     expectListing(context);
     const env = this.#env;
     // Before any disk is decided: what no decided pod wants would be detached.
-    for (const pod of this.#caches.pods.list()) context.wakePod(keyOf(pod));
+    for (const pod of this.#caches.pods.list()) context.wakePod(keyOf(pod), "background");
     const pods = startPodController(env, context);
     const disks = startDiskController(env, context);
     const nodes = startNodeStatusController(env, context);
     this.#controllers = { pods, disks, nodes };
-    for (const pod of this.#caches.pods.list()) pods.wake(keyOf(pod));
+    // One that is deleted before the pods are followed would stay pending.
+    for (const pod of this.#caches.pods.list()) pods.wake(keyOf(pod), "background");
     // Behind every change: what pods wait for must not queue behind all attachments of the cluster.
     for (const { identity } of context.actual.all()) disks.wake(identity, "background");
   }
@@ -200,7 +200,7 @@ class AttachDetachController implements Component {
       plugins: await this.#createPlugins(migration),
       migration,
       desired: new DesiredState(),
-      actual: new ActualState((name) => this.#controllers?.nodes.wakeAfter(name, coalesceMs)),
+      actual: new ActualState((name) => this.#controllers?.nodes.wake(name)),
       operations: new DiskOperations(),
       pending: new PendingPods(),
       events,
@@ -208,8 +208,8 @@ class AttachDetachController implements Component {
       csiNodeVersions: new Map(),
       identityOfName: (name) => identityOfName(migration, name),
       ownersOf: ({ identity }) => ownersOf(this.#caches, identity),
-      wakePod: (key) => this.#wakePod(context, key),
-      wakeDisk: (identity) => this.#controllers?.disks.wakeAfter(identity, coalesceMs),
+      wakePod: (key, priority) => this.#wakePod(context, key, priority),
+      wakeDisk: (identity) => this.#controllers?.disks.wake(identity),
       inBackground: (work) => this.#tasks.spawn(work),
     };
     return context;
@@ -234,10 +234,10 @@ class AttachDetachController implements Component {
   }
 
   /** The pod is pending until it is decided; its end may be what a detach has waited for. */
-  #wakePod(context: AttachDetachContext, key: string): void {
+  #wakePod(context: AttachDetachContext, key: string, priority?: Priority): void {
     const freed = context.pending.mark(key, this.#caches.pods.get(key)?.spec?.nodeName);
     if (freed !== undefined) wakeUnwanted(context, freed);
-    this.#controllers?.pods.wake(key);
+    this.#controllers?.pods.wake(key, priority);
   }
 }
 

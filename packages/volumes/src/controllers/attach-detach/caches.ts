@@ -1,5 +1,11 @@
 /** The caches of the attach/detach controller and their indexes. */
-import { resources, type SharedInformers } from "@longshore/kube";
+import {
+  type Informer,
+  type InformerHandler,
+  type KubeObject,
+  resources,
+  type SharedInformers,
+} from "@longshore/kube";
 import { type AttachDetachCaches, cacheIndexes } from "./attach-detach-context.ts";
 import { claimOfPodVolume } from "./build-pod-volume.ts";
 
@@ -23,4 +29,21 @@ export function startCaches(informers: SharedInformers): AttachDetachCaches {
     csiDrivers: informers.of(resources.csiDrivers),
     attachments: informers.of(resources.volumeAttachments),
   };
+}
+
+/**
+ * Follows what changes from now on, without what is there already: at its start the controller wakes every pod, and every
+ * disk that is attached, itself. @returns a function that ends it
+ */
+export function onLaterChange<T extends KubeObject>(
+  cache: Informer<T>,
+  handler: InformerHandler<T>,
+): () => void {
+  let isReplay = true;
+  const end = cache.onChange({
+    ...handler,
+    added: (object, how) => (isReplay ? undefined : handler.added?.(object, how)),
+  });
+  isReplay = false;
+  return end;
 }

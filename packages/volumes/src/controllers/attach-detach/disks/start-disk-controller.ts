@@ -17,6 +17,7 @@ import {
 } from "@longshore/kube";
 import type { AttachDetachContext } from "../attach-detach-context.ts";
 import { managedNodeAnnotation } from "../attach-detach-context.ts";
+import { onLaterChange } from "../caches.ts";
 import { isOutOfService } from "../detach-guards.ts";
 import { identitiesOfVolume, provisionalIdentity, type VolumeIdentity } from "../volume-identity.ts";
 import { decideDisk } from "./decide-disk.ts";
@@ -53,14 +54,14 @@ function diskSources(context: AttachDetachContext): readonly Source[] {
   };
   return [
     source(() =>
-      nodes.onChange({
+      onLaterChange(nodes, {
         added: ({ metadata }) => wakeNode(context, metadata.name),
         updated: (before, after) => onNode(context, before, after),
         deleted: ({ metadata }) => wakeNode(context, metadata.name),
       }),
     ),
     source(() =>
-      attachments.onChange({
+      onLaterChange(attachments, {
         added: ({ metadata }) => wakeOperation(metadata.name),
         updated: (_before, { metadata }) => wakeOperation(metadata.name),
         deleted: ({ metadata }) => wakeOperation(metadata.name),
@@ -68,7 +69,11 @@ function diskSources(context: AttachDetachContext): readonly Source[] {
     ),
     // Whose a disk is decides whether it could be a volume that cannot be named.
     source(() =>
-      volumes.onChange({ added: wakeOwned, updated: (_before, pv) => wakeOwned(pv), deleted: wakeOwned }),
+      onLaterChange(volumes, {
+        added: wakeOwned,
+        updated: (_before, pv) => wakeOwned(pv),
+        deleted: wakeOwned,
+      }),
     ),
   ];
 }

@@ -15,8 +15,9 @@ import {
   managedNodeAnnotation,
 } from "../attach-detach-context.ts";
 import { hasPodStopped } from "../build-pod-volume.ts";
+import { onLaterChange } from "../caches.ts";
 
-/** All of them. A pod that they wake is pending until it is decided. */
+/** All of them. A pod that they wake is pending until it is decided; every pod that is there is woken once, by its own source. */
 export function podSources(context: AttachDetachContext): readonly Source[] {
   return [
     ofPods(context),
@@ -33,7 +34,8 @@ function ofPods(context: AttachDetachContext): Source {
   const wake = (pod: Stored<Pod>) => context.wakePod(keyOf(pod));
   return source(() =>
     context.caches.pods.onChange({
-      added: wake,
+      // Those of the first list do not keep a pod that comes now waiting.
+      added: (pod, { initial }) => context.wakePod(keyOf(pod), initial ? "background" : "fresh"),
       updated: (before, after) => {
         if (changesDemand(before, after)) wake(after);
       },
@@ -56,7 +58,7 @@ function ofNodes(context: AttachDetachContext): Source {
   const managedAs = ({ metadata: { annotations } }: Stored<Node>) =>
     `${annotations?.[managedNodeAnnotation] !== undefined} ${annotations?.[keepTerminatedAnnotation]}`;
   return source(() =>
-    context.caches.nodes.onChange({
+    onLaterChange(context.caches.nodes, {
       added: ({ metadata }) => wakePodsOn(context, metadata.name),
       updated: (before, after) => {
         if (managedAs(before) !== managedAs(after)) wakePodsOn(context, after.metadata.name);
@@ -68,7 +70,11 @@ function ofNodes(context: AttachDetachContext): Source {
 function ofClaims(context: AttachDetachContext): Source {
   const wake = (claim: Stored) => wakePodsOfClaim(context, keyOf(claim));
   return source(() =>
-    context.caches.claims.onChange({ added: wake, updated: (_before, after) => wake(after), deleted: wake }),
+    onLaterChange(context.caches.claims, {
+      added: wake,
+      updated: (_before, after) => wake(after),
+      deleted: wake,
+    }),
   );
 }
 
@@ -78,7 +84,7 @@ function ofVolumes(context: AttachDetachContext): Source {
     if (claim != null) wakePodsOfClaim(context, `${claim.namespace}/${claim.name}`);
   };
   return source(() =>
-    context.caches.volumes.onChange({
+    onLaterChange(context.caches.volumes, {
       added: wake,
       updated(before, after) {
         if (before.spec?.claimRef?.uid !== after.spec?.claimRef?.uid) wake(before);
@@ -97,7 +103,7 @@ function ofCsiNodes(context: AttachDetachContext): Source {
     wakePodsOn(context, name);
   };
   return source(() =>
-    context.caches.csiNodes.onChange({
+    onLaterChange(context.caches.csiNodes, {
       added: wake,
       updated: (_before, after) => wake(after),
       deleted: wake,
@@ -110,14 +116,9 @@ function ofCsiDrivers(context: AttachDetachContext): Source {
   const wakeAll = () => {
     for (const pod of context.caches.pods.list()) context.wakePod(keyOf(pod));
   };
-  return source(() => {
-    let isReplay = true; // Of what is in the cache: all pods are woken once for it.
-    const added = () => (isReplay ? undefined : wakeAll());
-    const end = context.caches.csiDrivers.onChange({ added, updated: wakeAll, deleted: wakeAll });
-    isReplay = false;
-    wakeAll();
-    return end;
-  });
+  return source(() =>
+    onLaterChange(context.caches.csiDrivers, { added: wakeAll, updated: wakeAll, deleted: wakeAll }),
+  );
 }
 
 /** A missing CSINode is decided by whether the driver has VolumeAttachments on the node. */
