@@ -14,6 +14,7 @@ import {
   podMountKey,
   requireFreePlace,
   requireNoDevice,
+  requireNoOtherPod,
   VolumeOperationError,
 } from "./volume-places.ts";
 
@@ -57,6 +58,7 @@ async function beginMount(
   env.remounts.begin(uniqueName, uid);
   try {
     requireNoDevice(env.actual.get(uniqueName));
+    requireNoOtherPod(env, uniqueName, pod);
     const mounter = await plugin.newMounter(pod.spec, pod.pod);
     const begun = { isPlacementChecked: false, isDeviceToGrow: false, isGrown: false, isMounted: false };
     return {
