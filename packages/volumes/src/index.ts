@@ -106,6 +106,7 @@ export {
   type NodeVolumesEnv,
   type NodeVolumesOptions,
   type NodeVolumesStatus,
+  type PodVolumeStats,
   PodVolumesError,
   SubPathError,
   type SubPathUse,

@@ -13,7 +13,15 @@ import type { Credentials } from "../authentication/authenticator.ts";
 import { answerPath } from "./answer-path.ts";
 import { answerResource } from "./answer-resource.ts";
 import type { Request, Response } from "./exchange.ts";
-import { isPodLog, type NodeSocket, passLog, passUpgrade, refuseUpgrade } from "./http-node-proxy.ts";
+import {
+  isNodeProxy,
+  isPodLog,
+  type NodeSocket,
+  passLog,
+  passNodeProxy,
+  passUpgrade,
+  refuseUpgrade,
+} from "./http-node-proxy.ts";
 import { impersonated } from "./impersonation.ts";
 import { attributesOfParsed, type Operation, parseRequest, type ResourceRequest } from "./parsed-request.ts";
 import { InFlight, type RequestLimits, requestLimitsDefault } from "./request-limits.ts";
@@ -118,11 +126,12 @@ async function handle(
     if (parsed.type === "path") {
       await answerPath({ ...call, method: request.method ?? "GET", path: parsed.path });
     } else {
-      const operation = operationOf(parsed);
       const { nodeSocket } = options;
-      if (nodeSocket !== undefined && isPodLog(parsed)) {
-        await passLog({ registry: server.registry, nodeSocket, parsed, params: to.params }, response);
-      } else await answerResource(env, { ...call, operation });
+      const nodeCall = { registry: server.registry, nodeSocket, parsed, params: to.params };
+      if (nodeSocket !== undefined && isNodeProxy(parsed)) return await passNodeProxy(nodeCall, response);
+      const operation = operationOf(parsed);
+      if (nodeSocket !== undefined && isPodLog(parsed)) await passLog(nodeCall, response);
+      else await answerResource(env, { ...call, operation });
     }
   } finally {
     end();

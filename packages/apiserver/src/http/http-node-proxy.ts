@@ -1,7 +1,7 @@
 /**
- * Requests that the node of a pod answers: its log, programs beside its containers, its ports. They have been authorized as
- * `pods/log`, `pods/exec`, `pods/attach` and `pods/portforward`; what is passed on says nothing of the user. Source: kubernetes
- * pkg/registry/core/pod/rest, apimachinery proxy.UpgradeAwareHandler.
+ * Requests that a node answers: the log of a pod, programs beside its containers, its ports, and the node's own figures. They have
+ * been authorized as `pods/log`, `pods/exec`, `pods/attach`, `pods/portforward` and `nodes/proxy`; what is passed on says nothing
+ * of the user. Source: kubernetes pkg/registry/core/pod/rest, core/node/rest, apimachinery proxy.UpgradeAwareHandler.
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
@@ -40,6 +40,17 @@ export function isPodLog(request: ParsedRequest): request is ResourceRequest {
   return isOfPod(request) && request.asked.subresource === "log" && request.asked.verb === "get";
 }
 
+/** What of a node the right to `nodes/proxy` reaches: figures alone, so that it gives no logs and no programs (docs/decisions/0006). */
+const proxiedPaths: ReadonlySet<string> = new Set(["stats/summary"]);
+
+/** Whether it asks for a node's figures, through `nodes/NAME/proxy/`. */
+export function isNodeProxy(request: ParsedRequest): request is ResourceRequest {
+  if (request.type !== "resource" || !proxiedPaths.has(request.below)) return false;
+  const { verb, group, version, resource, namespace, name, subresource } = request.asked;
+  const isProxy = verb === "get" && resource === "nodes" && subresource === "proxy" && name !== undefined;
+  return isProxy && group === "" && version === "v1" && namespace === undefined;
+}
+
 function isOfPod(request: ParsedRequest): request is ResourceRequest {
   if (request.type !== "resource") return false;
   const { group, version, resource, namespace, name } = request.asked;
@@ -54,7 +65,7 @@ interface NodeTarget {
 }
 
 /** @throws KubeApiError 400 for a pod without a node or a container that it does not have, 404, 503 */
-function targetOf({ registry, nodeSocket, parsed, params }: NodeCall): NodeTarget {
+function podTargetOf({ registry, nodeSocket, parsed, params }: NodeCall): NodeTarget {
   const { namespace = "", name = "", subresource = "" } = parsed.type === "resource" ? parsed.asked : {};
   const verb = Object.hasOwn(nodeVerbs, subresource) ? nodeVerbs[subresource] : undefined;
   if (verb === undefined || !isOfPod(parsed)) throw unknownResource();
@@ -63,13 +74,28 @@ function targetOf({ registry, nodeSocket, parsed, params }: NodeCall): NodeTarge
   if (pod === undefined) throw notFound({ group: "", resource: "pods" }, name);
   const { nodeName = "" } = (pod as LooseObject).spec ?? {};
   if (nodeName === "") throw badRequest(`pod ${name} does not have a host assigned`);
-  const socketPath = nodeSocket?.(String(nodeName));
-  if (socketPath === undefined) {
-    throw apiError(503, "ServiceUnavailable", `node ${nodeName} has no address that this API server knows`);
-  }
+  const socketPath = socketOf(nodeSocket, String(nodeName));
   const container = verb === "portForward" ? [] : [containerOf(pod as LooseObject, name, params)];
   const parts = [verb, namespace, name, ...container].map(encodeURIComponent);
   return { socketPath, path: `/${parts.join("/")}?${params}` };
+}
+
+/** @throws KubeApiError 404, 503 */
+function nodeTargetOf({ registry, nodeSocket, parsed, params }: NodeCall): NodeTarget {
+  if (parsed.type !== "resource") throw unknownResource();
+  const { name = "" } = parsed.asked;
+  const kind = registry.context.kinds.find("", "nodes");
+  if (kind === undefined || registry.read(kind, "", name) === undefined) {
+    throw notFound({ group: "", resource: "nodes" }, name);
+  }
+  return { socketPath: socketOf(nodeSocket, name), path: `/${parsed.below}?${params}` };
+}
+
+/** @throws KubeApiError 503 */
+function socketOf(nodeSocket: NodeSocket | undefined, nodeName: string): string {
+  const socketPath = nodeSocket?.(nodeName);
+  if (socketPath !== undefined) return socketPath;
+  throw apiError(503, "ServiceUnavailable", `node ${nodeName} has no address that this API server knows`);
 }
 
 const defaultContainerAnnotation = "kubectl.kubernetes.io/default-container";
@@ -95,7 +121,15 @@ function containerOf(pod: LooseObject, name: string, params: URLSearchParams): s
 
 /** Answers with the log as the node sends it; resolves when it has ended. @throws KubeApiError */
 export function passLog(call: NodeCall, response: Response): Promise<void> {
-  const target = targetOf(call);
+  return passRead(podTargetOf(call), "text/plain", response);
+}
+
+/** Answers with the node's figures; resolves when they are sent. @throws KubeApiError */
+export function passNodeProxy(call: NodeCall, response: Response): Promise<void> {
+  return passRead(nodeTargetOf(call), "application/json", response);
+}
+
+function passRead(target: NodeTarget, contentType: string, response: Response): Promise<void> {
   return new Promise((resolve, reject) => {
     const asked = httpRequest({ ...target, method: "GET", agent: false });
     asked.on("error", (error) => reject(unreachable(error)));
@@ -105,7 +139,7 @@ export function passLog(call: NodeCall, response: Response): Promise<void> {
         readText(answer).then((text) => reject(refusal(code, text)), reject);
         return;
       }
-      response.writeHead(200, { "content-type": "text/plain" });
+      response.writeHead(200, { "content-type": contentType });
       answer.pipe(response as NodeJS.WritableStream);
       answer.on("error", () => response.end());
     });
@@ -128,7 +162,7 @@ export function passUpgrade(call: NodeCall, request: IncomingMessage, socket: Du
   if (!isUpgradable(call.parsed)) {
     throw badRequest("only POST of exec, attach and portforward of a pod is upgraded, to SPDY/3.1");
   }
-  const target = targetOf(call);
+  const target = podTargetOf(call);
   const headers: Record<string, string> = {};
   for (const name of passedHeaders) {
     const value = request.headers[name];

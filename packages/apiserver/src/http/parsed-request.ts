@@ -35,6 +35,8 @@ export interface ResourceRequest {
   readonly asked: Asked;
   /** The field selector of a list, watch or deletion of many, as given. */
   readonly fieldSelector: string | undefined;
+  /** The path below the sub-resource, without its first slash: what a proxied component is asked for. Empty where there is none. */
+  readonly below: string;
   /** What is to be done, which is what `asked` says, or why nothing is. */
   readonly outcome: { readonly operation: Operation } | { readonly refusal: () => Error };
 }
@@ -52,6 +54,8 @@ interface ResourcePath {
   readonly resource: string;
   readonly name: string | undefined;
   readonly subresource: string | undefined;
+  /** What follows the sub-resource. */
+  readonly below: string;
   /** Nothing is served there: there is more after the sub-resource than any path has, or a part is empty. */
   readonly isNowhere: boolean;
   /** The path does not begin with the root of the API, but with more slashes. */
@@ -76,7 +80,8 @@ export function parseRequest(method: string, to: RequestTarget, kinds: KindTable
   };
   // The old form of a watch selects nothing that a right could be for.
   const fieldSelector = at.special === undefined ? (to.params.get("fieldSelector") ?? undefined) : undefined;
-  return { type: "resource", asked, fieldSelector, outcome: outcomeOf(method, at, asked, kinds) };
+  const { below } = at;
+  return { type: "resource", asked, fieldSelector, below, outcome: outcomeOf(method, at, asked, kinds) };
 }
 
 /** The attributes that the request is authorized with. */
@@ -116,6 +121,7 @@ function resourcePath(path: string): ResourcePath | undefined {
     resource,
     name: name || undefined,
     subresource: subresource || undefined,
+    below: rest.join("/"),
     isNowhere: rest.length > 0 || parts.includes(""),
     isOutside: from > 1,
   };

@@ -2,7 +2,7 @@
 import { noMeter, type RuntimeEnv, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
 import { adminUser } from "../api/api-request.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "../api-server.ts";
-import { type HttpsServer, serveHttps } from "../http/https-server.ts";
+import { type HttpsOptions, type HttpsServer, serveHttps } from "../http/https-server.ts";
 import { createAuthority, issueCertificate, type KeyPair } from "../http/issue-certificate.ts";
 import type { RequestLimits } from "../http/request-limits.ts";
 import { memoryStore } from "../storage/object-store.ts";
@@ -32,6 +32,7 @@ export async function serveForTest(
   options: Partial<ApiServerOptions> = {},
   env = realEnv,
   limits: Partial<RequestLimits> = {},
+  nodes: Pick<HttpsOptions, "nodeSocket"> = {},
 ): Promise<TestServer> {
   const now = env.clock.now();
   const authority = await createAuthority("test", now);
@@ -55,6 +56,7 @@ export async function serveForTest(
     key: own.key,
     clientCa: authority.certificate,
     limits,
+    ...nodes,
   });
   await server.start();
   return {

@@ -14,6 +14,7 @@ import { type DynamicPluginProber, startNodeVolumes, type VolumePlugin } from "@
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import type { ProbeNetwork } from "../containers/probe-network.ts";
 import type { NodeServices } from "../node-server/http-node-server.ts";
+import { statsSummary } from "../node-server/stats-summary.ts";
 import type { NodeIdentity } from "./node-object.ts";
 import { startNodePods } from "./node-pods.ts";
 import { startNodeReporter } from "./node-reporter.ts";
@@ -76,7 +77,9 @@ export function startKubelet(env: KubeletEnv, options: KubeletOptions): Componen
   scope.own(events, pods, volumes, reporter, worker);
   if (env.serve !== undefined) {
     const onError = (error: unknown) => env.logger.error("an answer to the API server failed", { error });
-    const serving = env.serve({ clock: env.clock, pods, runtime: env.runtime, logDir, onError });
+    const node = { nodeName, startTime: env.clock.now().toISOString() };
+    const stats = () => statsSummary(node, pods.list(), volumes.volumeStats());
+    const serving = env.serve({ clock: env.clock, pods, runtime: env.runtime, logDir, stats, onError });
     serving.catch((error) => env.logger.error("the node serves no logs", { error }));
     scope.own({ stop: async () => (await serving.catch(() => undefined))?.stop() });
   }

@@ -1,5 +1,5 @@
 /**
- * What a node answers to its API server: logs of containers, programs beside them, and their ports. The paths are those of a
+ * What a node answers to its API server: logs of containers, programs beside them, their ports, and the figures of volumes. The paths are those of a
  * kubelet. It listens on a unix socket of the cluster's directory, which only the cluster's own user may open: who is allowed
  * what, the API server has decided. Source: kubernetes pkg/kubelet/server.
  */
@@ -14,6 +14,7 @@ import { podLogFile } from "../containers/read-pod-logs.ts";
 import { PortForwarder } from "./http-port-forward.ts";
 import { expectedStreams, type RemoteStreams, runRemoteCommand } from "./remote-command.ts";
 import { type SpdyConnection, type SpdyStream, serveSpdy } from "./spdy-connection.ts";
+import type { StatsSummary } from "./stats-summary.ts";
 
 /** What the node serves from. */
 export interface NodeServices {
@@ -21,6 +22,8 @@ export interface NodeServices {
   readonly pods: Informer<Pod>;
   readonly runtime: PodRuntime;
   readonly logDir: string;
+  /** The figures of the node, as measured last. It waits for no volume. */
+  readonly stats: () => StatsSummary;
   readonly onError: (error: unknown) => void;
 }
 
@@ -42,6 +45,7 @@ interface Target {
   readonly params: URLSearchParams;
 }
 
+const summaryPath = "/stats/summary";
 /** Protocols of streams, best first; the ends of programs are reported alike in all. */
 const streamProtocols = ["v4.channel.k8s.io", "portforward.k8s.io"];
 /** How long a client may take to open its streams, in milliseconds. */
@@ -87,6 +91,11 @@ async function answer(
   stopped: AbortSignal,
 ): Promise<void> {
   try {
+    if (new URL(request.url ?? "", "http://node").pathname === summaryPath) {
+      const summary = JSON.stringify(services.stats());
+      response.writeHead(200, { "content-type": "application/json" }).end(summary);
+      return;
+    }
     const target = targetOf(services, request.url ?? "");
     if (target.verb !== "containerLogs")
       throw new NodeRefusal(400, "the request must be upgraded to SPDY/3.1");

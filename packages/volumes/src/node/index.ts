@@ -7,5 +7,6 @@ export {
   type NodeVolumesStatus,
   startNodeVolumes,
 } from "./node-volumes.ts";
+export type { PodVolumeStats } from "./stats/volume-stats-summary.ts";
 export { SubPathError, type SubPathUse } from "./volume-manager/sub-paths.ts";
 export { MountTimeoutError, PodVolumesError } from "./volume-manager/wait-for-volumes.ts";

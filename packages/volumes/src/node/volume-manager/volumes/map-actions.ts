@@ -21,7 +21,13 @@ import {
 import { expandOnNode } from "./expand-on-node.ts";
 import { checkPlacement, waitForDevice } from "./mount-actions.ts";
 import type { VolumeActionsEnv } from "./volume-actions-env.ts";
-import { podMountKey, requireFreePlace, requireSamePlace, VolumeOperationError } from "./volume-places.ts";
+import {
+  podMountKey,
+  requireFreePlace,
+  requireNoOtherPod,
+  requireSamePlace,
+  VolumeOperationError,
+} from "./volume-places.ts";
 import { wholeVolume } from "./volume-records.ts";
 
 /** What a step changes in the progress of a mapping. */
@@ -67,6 +73,7 @@ async function beginMap(
   // Before the first await: a pod that goes meanwhile is not forgotten while a mapping runs for it.
   const giveUp = env.mounts.begin(uniqueName, uid);
   try {
+    requireNoOtherPod(env, uniqueName, pod);
     const mapper = await requireBlockPlugin(plugin).newBlockVolumeMapper(pod.spec, pod.pod);
     const begun = { isPlacementChecked: false, isMapped: false, isGrown: false, devicePath: undefined };
     return { observed: { ...observed, map: { ...begun, volume, pod, mapper, giveUp } } };

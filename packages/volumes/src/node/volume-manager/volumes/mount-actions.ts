@@ -21,6 +21,7 @@ import {
   podMountKey,
   requireFreePlace,
   requireNoDevice,
+  requireNoOtherPod,
   VolumeOperationError,
 } from "./volume-places.ts";
 
@@ -64,6 +65,7 @@ async function beginMount(
   env.remounts.begin(uniqueName, uid);
   try {
     requireNoDevice(env.actual.get(uniqueName));
+    requireNoOtherPod(env, uniqueName, pod);
     const mounter = await plugin.newMounter(pod.spec, pod.pod);
     const begun = { isPlacementChecked: false, isDeviceToGrow: false, isGrown: false, isMounted: false };
     return {

@@ -3,7 +3,9 @@ import type { Host } from "@longshore/runtime";
 import { nodeErrorKind, UncertainProgressError } from "../../../framework/node-error-kind.ts";
 import type { UniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import type { VolumePlugin } from "../../../framework/volume-plugin.ts";
+import { specName } from "../../../framework/volume-spec.ts";
 import type { ActualDevice, ActualState } from "../actual-state.ts";
+import type { DesiredPod, DesiredState } from "../desired-state.ts";
 
 /** The node's files. */
 export interface VolumePlaces {
@@ -72,6 +74,28 @@ export function requireNoDevice(actual: { readonly device: ActualDevice } | unde
   if (actual?.device.block === undefined || actual.device.state === "notMounted") return;
   throw new VolumeOperationError(
     `the volume is or may be in use as a device at ${actual.device.path}: that must go first`,
+  );
+}
+
+/**
+ * Refuses a volume of ReadWriteOncePod alone to a pod while another has it here, or may. A pod that may have it itself is not
+ * refused: an agent that starts finds what is mounted uncertain. Source: docs/behaviour/node-agent.md 7.3.
+ * @throws VolumeOperationError
+ */
+export function requireNoOtherPod(
+  { actual, desired }: { readonly actual: Pick<ActualState, "get">; readonly desired: DesiredState },
+  uniqueName: UniqueVolumeName,
+  { pod, spec }: Pick<DesiredPod, "pod" | "spec">,
+): void {
+  const accessModes = spec.persistentVolume?.spec?.accessModes ?? [];
+  if (accessModes.length !== 1 || accessModes[0] !== "ReadWriteOncePod") return;
+  const having = actual.get(uniqueName)?.pods ?? new Map<string, unknown>();
+  const [other] = having.keys();
+  if (other === undefined || having.has(pod.metadata.uid)) return;
+  const named = desired.podOf(uniqueName, other)?.pod.metadata;
+  const who = named === undefined ? `with UID ${other}` : `${named.namespace}/${named.name}`;
+  throw new VolumeOperationError(
+    `PersistentVolume ${specName(spec)} has the access mode ReadWriteOncePod and pod ${who} has it on this node: that pod must go first`,
   );
 }
 
