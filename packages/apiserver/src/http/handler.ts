@@ -13,7 +13,14 @@ import type { Credentials } from "../authentication/authenticator.ts";
 import { answerPath } from "./answer-path.ts";
 import { answerResource } from "./answer-resource.ts";
 import type { Request, Response } from "./exchange.ts";
-import { isPodLog, type NodeSocket, passLog, passUpgrade, refuseUpgrade } from "./http-node-proxy.ts";
+import {
+  isPodLog,
+  type NodeSocket,
+  passLog,
+  passUpgrade,
+  refuseUpgrade,
+  upgradeAsCreation,
+} from "./http-node-proxy.ts";
 import { impersonated } from "./impersonation.ts";
 import { attributesOfParsed, type Operation, parseRequest, type ResourceRequest } from "./parsed-request.ts";
 import { InFlight, type RequestLimits, requestLimitsDefault } from "./request-limits.ts";
@@ -52,31 +59,28 @@ export function createHandler(env: RuntimeEnv, options: HandlerOptions): HttpHan
     },
     upgrade(request, socket, head) {
       socket.on("error", () => {});
-      try {
+      const handled = async () => {
         checkHeaders(request, limits.headerBytesMax);
-        handleUpgrade(options, request, socket, head);
-      } catch (error) {
-        refuseUpgrade(env, socket, error);
-      }
+        await handleUpgrade(env, options, request, socket, head);
+      };
+      handled().catch((error) => refuseUpgrade(env, socket, error));
     },
   };
 }
 
 /** Authenticated and authorized like any request; then the node has the connection. */
-function handleUpgrade(
+async function handleUpgrade(
+  { clock }: RuntimeEnv,
   options: HandlerOptions,
   request: IncomingMessage,
   socket: Duplex,
   head: Buffer,
-): void {
-  const { parsed } = authorized(options, request, () => {});
+): Promise<void> {
+  const { user, parsed, to } = authorized(options, request, () => {});
   const { registry } = options.server;
-  passUpgrade(
-    { registry, nodeSocket: options.nodeSocket, parsed, params: requestTarget(request.url ?? "/").params },
-    request,
-    socket,
-    head,
-  );
+  registry.authorize(attributesOfParsed(user, upgradeAsCreation(parsed, request)));
+  const call = { clock, registry, nodeSocket: options.nodeSocket, parsed, params: to.params };
+  await passUpgrade(call, request, socket, head);
 }
 
 /** Who asks for what, once it is allowed. @throws KubeApiError 401, 403 */
@@ -121,7 +125,8 @@ async function handle(
       const operation = operationOf(parsed);
       const { nodeSocket } = options;
       if (nodeSocket !== undefined && isPodLog(parsed)) {
-        await passLog({ registry: server.registry, nodeSocket, parsed, params: to.params }, response);
+        const node = { clock: env.clock, registry: server.registry, nodeSocket };
+        await passLog({ ...node, parsed, params: to.params }, response);
       } else await answerResource(env, { ...call, operation });
     }
   } finally {
