@@ -164,7 +164,7 @@ function methodOfUpgrade({ headers }: IncomingMessage): "GET" | "POST" {
  * delete `pods/exec` alone none is. A WebSocket begins with GET, whose verb is `get`, and asks for `create` too, in every version
  * (the reference: from 1.35 on, AuthorizePodWebsocketUpgradeCreatePermission).
  *
- * @throws KubeApiError 400 for a request that is none of these
+ * @throws KubeApiError 400 for any other request
  */
 export function upgradeAsCreation(parsed: ParsedRequest, request: IncomingMessage): ResourceRequest {
   const isKnown = isOfPod(parsed) && upgradedSubresources.has(parsed.asked.subresource ?? "");

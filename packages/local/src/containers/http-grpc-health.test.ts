@@ -65,8 +65,8 @@ it("a service that is not known fails with the code", async () => {
 
 it("no answer, and nothing that listens", async () => {
   const late = new AbortController();
-  answer = () => late.abort();
-  await expect(check("", late.signal)).rejects.toThrow("CANCELLED");
+  answer = () => late.abort(new Error("too late"));
+  await expect(check("", late.signal)).rejects.toThrow("too late");
   server.forceShutdown();
   await expect(check()).rejects.toThrow("UNAVAILABLE");
 });

@@ -12,7 +12,7 @@ const channelOptions = {
 /** The numbers of `HealthCheckResponse.ServingStatus`. */
 const servingStatuses = ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"];
 
-/** Asks once, without TLS. Resolves with the name of the status. @throws Error without an answer, which names the gRPC code */
+/** Asks once, without TLS. Resolves with the name of the status. @throws Error without an answer, which names the gRPC code; the signal's reason */
 export function checkGrpcHealth(
   { host, port, service }: GrpcHealthRequest,
   signal: AbortSignal,
@@ -27,6 +27,7 @@ export function checkGrpcHealth(
       service,
       (error, answer = 0) => {
         if (error === null) resolve(servingStatuses[answer] ?? String(answer));
+        else if (signal.aborted) reject(signal.reason);
         else reject(new Error(`gRPC ${status[error.code]}: ${error.details}`));
       },
     );
