@@ -17,7 +17,6 @@ import {
 } from "@longshore/kube";
 import { featureGates, noMeter, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
 import {
-  awsEbsPlugin,
   csiPlugin,
   type DiskCloud,
   startAttachDetachController,
@@ -25,6 +24,7 @@ import {
   startPersistentVolumeController,
   volumeGates,
 } from "@longshore/volumes";
+import { inTreePlugins } from "@longshore/volumes/in-tree-plugins";
 import { late, manyOf, nodeOf, type Size, signal, unwanted } from "./objects.ts";
 
 /** What a word is answered with; times in milliseconds. */
@@ -74,7 +74,7 @@ const cloud = new Proxy({} as DiskCloud, {
 function startControllers(client: KubeClient): Promise<void> {
   const shared = { ...env, kube: client, informers: sharedInformers({ ...env, kube: client }) };
   const gates = featureGates(volumeGates, { CSIMigrationAWS: true });
-  const plugins = () => [awsEbsPlugin({ cloud }), csiPlugin()];
+  const plugins = () => [...inTreePlugins({ cloudFor: () => cloud }), csiPlugin()];
   startAttachDetachController({ ...shared, plugins: plugins() }, { gates });
   startPersistentVolumeController({ ...shared, plugins: plugins() }, { gates });
   startExpandController({ ...shared, plugins: plugins() }, { gates });

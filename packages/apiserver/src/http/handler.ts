@@ -21,6 +21,7 @@ import {
   passNodeProxy,
   passUpgrade,
   refuseUpgrade,
+  upgradeAsCreation,
 } from "./http-node-proxy.ts";
 import { impersonated } from "./impersonation.ts";
 import { attributesOfParsed, type Operation, parseRequest, type ResourceRequest } from "./parsed-request.ts";
@@ -60,31 +61,28 @@ export function createHandler(env: RuntimeEnv, options: HandlerOptions): HttpHan
     },
     upgrade(request, socket, head) {
       socket.on("error", () => {});
-      try {
+      const handled = async () => {
         checkHeaders(request, limits.headerBytesMax);
-        handleUpgrade(options, request, socket, head);
-      } catch (error) {
-        refuseUpgrade(env, socket, error);
-      }
+        await handleUpgrade(env, options, request, socket, head);
+      };
+      handled().catch((error) => refuseUpgrade(env, socket, error));
     },
   };
 }
 
 /** Authenticated and authorized like any request; then the node has the connection. */
-function handleUpgrade(
+async function handleUpgrade(
+  { clock }: RuntimeEnv,
   options: HandlerOptions,
   request: IncomingMessage,
   socket: Duplex,
   head: Buffer,
-): void {
-  const { parsed } = authorized(options, request, () => {});
+): Promise<void> {
+  const { user, parsed, to } = authorized(options, request, () => {});
   const { registry } = options.server;
-  passUpgrade(
-    { registry, nodeSocket: options.nodeSocket, parsed, params: requestTarget(request.url ?? "/").params },
-    request,
-    socket,
-    head,
-  );
+  registry.authorize(attributesOfParsed(user, upgradeAsCreation(parsed, request)));
+  const call = { clock, registry, nodeSocket: options.nodeSocket, parsed, params: to.params };
+  await passUpgrade(call, request, socket, head);
 }
 
 /** Who asks for what, once it is allowed. @throws KubeApiError 401, 403 */
@@ -127,7 +125,8 @@ async function handle(
       await answerPath({ ...call, method: request.method ?? "GET", path: parsed.path });
     } else {
       const { nodeSocket } = options;
-      const nodeCall = { registry: server.registry, nodeSocket, parsed, params: to.params };
+      const { registry } = server;
+      const nodeCall = { clock: env.clock, registry, nodeSocket, parsed, params: to.params };
       if (nodeSocket !== undefined && isNodeProxy(parsed)) return await passNodeProxy(nodeCall, response);
       const operation = operationOf(parsed);
       if (nodeSocket !== undefined && isPodLog(parsed)) await passLog(nodeCall, response);

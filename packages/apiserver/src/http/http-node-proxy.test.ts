@@ -1,102 +1,184 @@
-/** The figures of a node, through the API server, over real connections. */
+/** Requests that a node answers: who may make them, what of them the node sees, and a node that does not answer. */
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer, request as httpRequest, type IncomingMessage, type Server } from "node:http";
+import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { resources } from "@longshore/kube";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { HttpsConnections } from "../testing/http.ts";
-import { adminToken, janeToken, realEnv, serveForTest, type TestServer } from "../testing/serve.ts";
+import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { adminUser } from "../api/api-request.ts";
+import { createApiServer } from "../api-server.ts";
+import { rbacGroup } from "../authorization/rbac/policy-rule.ts";
+import { memoryStore } from "../storage/object-store.ts";
+import { asker } from "../testing/ask.ts";
+import { createHandler } from "./handler.ts";
 
-const admin = { authorization: `Bearer ${adminToken}` };
-const jane = { authorization: `Bearer ${janeToken}` };
-const summary = "/api/v1/nodes/n1/proxy/stats/summary";
+const clock = new VirtualClock();
+const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
+const pods = "/api/v1/namespaces/default/pods/p";
 
 let dir: string;
 let node: Server;
-let test: TestServer;
-let connections: HttpsConnections;
-const asked: string[] = [];
-let answer = { code: 200, text: '{"node":{"nodeName":"n1"}}' };
+let front: Server;
+const sockets = new Set<Socket>();
+/** What the node was asked. */
+let seen: IncomingMessage[];
 
-beforeAll(async () => {
+beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), "longshore-proxy-"));
-  node = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`);
-    response.writeHead(answer.code).end(answer.text);
+  seen = [];
+  node = listening("node", (request) => void seen.push(request));
+  node.on("upgrade", (request: IncomingMessage, socket: Socket) => {
+    seen.push(request);
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+    socket.pipe(socket);
   });
-  await new Promise<void>((resolve) => node.listen(join(dir, "n1"), resolve));
-  const nodeSocket = (name: string) => (name === "far" ? undefined : join(dir, name));
-  test = await serveForTest({}, realEnv, {}, { nodeSocket });
-  connections = new HttpsConnections(test.front.url, { ca: test.authority.certificate });
-  const { signal } = new AbortController();
-  for (const name of ["n1", "n2", "far"]) {
-    await test.server
-      .client()
-      .create(resources.nodes, { apiVersion: "v1", kind: "Node", metadata: { name } }, { signal });
-  }
+  const tokens = ["all", "get", "create", "delete"].map((name) => ({
+    token: name,
+    user: { name, uid: name, groups: [] },
+  }));
+  const server = createApiServer(env, { store: memoryStore(), controllers: false, tokens });
+  const nodeSocket = () => join(dir, "node");
+  const handler = createHandler(env, { server, certificateOf: () => undefined, nodeSocket });
+  front = listening("front", (request, response) => void handler.answer(request, response));
+  front.on("upgrade", handler.upgrade);
+  const admin = asker(server, adminUser);
+  admin.ask("create", "api/v1/namespaces/default/pods", {
+    metadata: { name: "p" },
+    spec: { nodeName: "n", containers: [{ name: "c", image: "i" }] },
+  });
+  for (const name of ["all", "get", "create", "delete"]) grant(admin, name);
+  await Promise.all([once(node, "listening"), once(front, "listening")]);
 });
-afterAll(async () => {
-  connections.close();
-  await test.stop();
+afterEach(() => {
+  for (const socket of sockets) socket.destroy();
   node.close();
-  rmSync(dir, { recursive: true });
-});
-beforeEach(() => {
-  asked.length = 0;
-  answer = { code: 200, text: '{"node":{"nodeName":"n1"}}' };
+  front.close();
+  rmSync(dir, { recursive: true, force: true });
 });
 
-const get = async (path: string, headers: Record<string, string> = admin, method = "GET") => {
-  const { status, headers: got, body } = await connections.send({ method, path, headers });
-  return { status, type: got["content-type"], text: body.toString() };
+function listening(name: string, answer: Parameters<typeof createServer>[1]): Server {
+  const server = createServer(answer);
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+  });
+  return server.listen(join(dir, name));
+}
+
+/** The user of that name has the verb of that name alone on what a pod's node answers; `all` has every one. */
+function grant({ ask }: ReturnType<typeof asker>, name: string): void {
+  const verbs = [name === "all" ? "*" : name];
+  const rules = [{ verbs, apiGroups: [""], resources: ["pods/exec", "pods/portforward", "pods/log"] }];
+  const rbac = `apis/${rbacGroup}/v1`;
+  ask("create", `${rbac}/clusterroles`, { metadata: { name }, rules });
+  ask("create", `${rbac}/clusterrolebindings`, {
+    metadata: { name },
+    roleRef: { apiGroup: rbacGroup, kind: "ClusterRole", name },
+    subjects: [{ apiGroup: rbacGroup, kind: "User", name }],
+  });
+}
+
+const webSocket = {
+  connection: "Upgrade",
+  upgrade: "websocket",
+  "sec-websocket-version": "13",
+  "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+  "sec-websocket-protocol": "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.c2VjcmV0",
+};
+const spdy = {
+  connection: "Upgrade",
+  upgrade: "SPDY/3.1",
+  "x-stream-protocol-version": "v4.channel.k8s.io",
 };
 
-describe("stats/summary through nodes/NAME/proxy", () => {
-  it("is what the node answers", async () => {
-    expect(await get(`${summary}?x=1`)).toEqual({ status: 200, type: "application/json", text: answer.text });
-    expect(asked).toEqual(["GET /stats/summary?x=1"]);
+/** The code of the answer; 101 with the connection. */
+async function upgraded(method: string, user: string, headers: object, path = "exec") {
+  const request = httpRequest({
+    socketPath: join(dir, "front"),
+    method,
+    path: `${pods}/${path}?command=ls`,
+    headers: { ...headers, authorization: `Bearer ${user}` },
   });
+  request.end();
+  const found = await Promise.race([once(request, "upgrade"), once(request, "response")]);
+  const [{ statusCode }, socket] = found as [IncomingMessage, Socket | undefined];
+  return { code: statusCode, socket };
+}
 
-  it("needs the right to get nodes/proxy", async () => {
-    const refused = await get(summary, jane);
-    expect(refused.status).toBe(403);
-    expect(refused.text).toContain('cannot get resource \\"nodes/proxy\\"');
-    expect(asked).toEqual([]);
-  });
+it.each([
+  ["POST", "all", spdy, 101],
+  ["POST", "create", spdy, 101],
+  ["POST", "get", spdy, 403],
+  ["POST", "delete", spdy, 403],
+  ["DELETE", "delete", spdy, 400],
+  ["DELETE", "all", spdy, 400],
+  ["GET", "get", spdy, 400],
+  ["GET", "all", webSocket, 101],
+  ["GET", "get", webSocket, 403],
+  ["GET", "create", webSocket, 403],
+  ["HEAD", "all", webSocket, 400],
+  ["POST", "all", webSocket, 400],
+  ["DELETE", "delete", webSocket, 400],
+] as const)("%s of exec by who may %s, over %j: %i", async (method, user, headers, code) => {
+  const answer = await upgraded(method, user, headers);
+  expect(answer.code).toBe(code);
+  expect(seen).toHaveLength(code === 101 ? 1 : 0);
+});
 
-  it.each([
-    ["/api/v1/nodes/n1/proxy/containerLogs/ns/pod/main"],
-    ["/api/v1/nodes/n1/proxy/stats/../containerLogs/ns/pod/main"],
-    ["/api/v1/nodes/n1/proxy/stats//summary"],
-    ["/api/v1/nodes/n1/proxy/"],
-    ["/api/v1/nodes/n1/status/stats/summary"],
-    ["/api/v1/proxy/nodes/n1/stats/summary"],
-  ])("is all that is passed on: %s is not", async (path) => {
-    expect((await get(path)).status).toBe(404);
-    expect(asked).toEqual([]);
-  });
+it("a path that is no program is not upgraded", async () => {
+  expect(await upgraded("GET", "all", webSocket, "log")).toMatchObject({ code: 400 });
+});
 
-  it("is read alone", async () => {
-    for (const method of ["POST", "PUT", "DELETE"])
-      expect((await get(summary, admin, method)).status).toBe(404);
-    expect(asked).toEqual([]);
-  });
+it("bytes go both ways; the node sees neither the user nor a token", async () => {
+  const { socket } = await upgraded("GET", "all", webSocket);
+  socket?.write("there");
+  const [back] = await once(socket as Socket, "data");
+  expect(String(back)).toBe("there");
+  expect(seen[0]).toMatchObject({ method: "GET", url: "/exec/default/p/c?command=ls" });
+  expect(seen[0]?.headers).not.toHaveProperty("authorization");
+  expect(seen[0]?.headers["sec-websocket-protocol"]).toBe("v5.channel.k8s.io");
+});
 
-  it.each([
-    ["gone", 404, 'nodes \\"gone\\" not found'],
-    ["far", 503, "node far has no address"],
-    ["n2", 503, "the node does not answer"],
-  ])("of node %s: %i, %s", async (name, code, message) => {
-    const refused = await get(`/api/v1/nodes/${name}/proxy/stats/summary`);
-    expect(refused.status).toBe(code);
-    expect(refused.text).toContain(message);
-  });
+function log(): { request: ReturnType<typeof httpRequest>; answered: Promise<IncomingMessage> } {
+  const headers = { authorization: "Bearer get" };
+  const request = httpRequest({ socketPath: join(dir, "front"), path: `${pods}/log?follow=true`, headers });
+  const answered = once(request, "response").then(([answer]) => answer as IncomingMessage);
+  request.end();
+  return { request, answered };
+}
+const asked = async () => {
+  while (seen.length === 0) await once(node, "request");
+};
 
-  it("passes on what the node refuses", async () => {
-    answer = { code: 500, text: "the node is starting" };
-    const refused = await get(summary);
-    expect(refused.status).toBe(500);
-    expect(refused.text).toContain("the node is starting");
+it("a node that does not begin to answer within 30 seconds is unavailable, for logs and for programs", async () => {
+  const { answered } = log();
+  await asked();
+  await clock.advance(29_000);
+  await clock.advance(1000);
+  expect((await answered).statusCode).toBe(503);
+  node.removeAllListeners("upgrade");
+  node.on("upgrade", (request) => void seen.push(request));
+  const program = upgraded("POST", "create", spdy);
+  while (seen.length < 2) await once(node, "upgrade");
+  await clock.advance(30_000);
+  expect((await program).code).toBe(503);
+});
+
+it("a log that is followed has no limit, and ends with the client", async () => {
+  node.removeAllListeners("request");
+  const ended = new Promise((resolve) => {
+    node.on("request", (_request, response) => {
+      response.write("a line\n");
+      response.on("close", resolve);
+    });
   });
+  const { request, answered } = log();
+  const answer = await answered;
+  expect(String((await once(answer, "data"))[0])).toBe("a line\n");
+  await clock.advance(3_600_000);
+  expect(answer.destroyed).toBe(false);
+  request.destroy();
+  await ended;
 });

@@ -3,10 +3,10 @@
  * been authorized as `pods/log`, `pods/exec`, `pods/attach`, `pods/portforward` and `nodes/proxy`; what is passed on says nothing
  * of the user. Source: kubernetes pkg/registry/core/pod/rest, core/node/rest, apimachinery proxy.UpgradeAwareHandler.
  */
-import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import type { Duplex } from "node:stream";
 import { KubeApiError } from "@longshore/kube/basics";
-import { errorChain, type RuntimeEnv } from "@longshore/runtime/basics";
+import { type Clock, errorChain, type RuntimeEnv, withDeadline } from "@longshore/runtime/basics";
 import { apiError, badRequest, notFound, unknownResource } from "../api/errors.ts";
 import type { Loose, LooseObject } from "../registry/kinds/shaping.ts";
 import type { Registry } from "../registry/registry.ts";
@@ -18,6 +18,7 @@ export type NodeSocket = (nodeName: string) => string | undefined;
 
 /** A request for a node. */
 export interface NodeCall {
+  readonly clock: Clock;
   readonly registry: Registry;
   readonly nodeSocket: NodeSocket | undefined;
   readonly parsed: ParsedRequest;
@@ -33,7 +34,16 @@ const nodeVerbs: Readonly<Record<string, string>> = {
 };
 
 /** What of an upgrade request a node is to know. */
-const passedHeaders = ["connection", "upgrade", "x-stream-protocol-version"];
+const passedHeaders = [
+  "connection",
+  "upgrade",
+  "x-stream-protocol-version",
+  "sec-websocket-key",
+  "sec-websocket-version",
+  "sec-websocket-protocol",
+];
+/** Browsers send a token among the protocols: it is a secret, and no node's business (apiserver authentication/request/websocket). */
+const tokenProtocolPrefix = "base64url.bearer.authorization.k8s.io.";
 
 /** Whether it asks for a pod's log. */
 export function isPodLog(request: ParsedRequest): request is ResourceRequest {
@@ -119,76 +129,127 @@ function containerOf(pod: LooseObject, name: string, params: URLSearchParams): s
   throw badRequest(`container ${asked} is not valid for pod ${name}`);
 }
 
-/** Answers with the log as the node sends it; resolves when it has ended. @throws KubeApiError */
-export function passLog(call: NodeCall, response: Response): Promise<void> {
-  return passRead(podTargetOf(call), "text/plain", response);
+/** How long a node may take to begin its answer, in milliseconds. What follows takes as long as the client stays. */
+const answerTimeoutMs = 30_000;
+
+/** What the node has answered with: its headers, or another protocol. */
+interface NodeAnswer {
+  readonly answer: IncomingMessage;
+  /** The connection, where the protocol has changed, and what has arrived on it. */
+  readonly upgraded?: { readonly node: Duplex; readonly head: Buffer };
 }
 
-/** Answers with the node's figures; resolves when they are sent. @throws KubeApiError */
-export function passNodeProxy(call: NodeCall, response: Response): Promise<void> {
-  return passRead(nodeTargetOf(call), "application/json", response);
-}
-
-function passRead(target: NodeTarget, contentType: string, response: Response): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const asked = httpRequest({ ...target, method: "GET", agent: false });
-    asked.on("error", (error) => reject(unreachable(error)));
-    asked.on("response", (answer) => {
-      const code = answer.statusCode ?? 500;
-      if (code !== 200) {
-        readText(answer).then((text) => reject(refusal(code, text)), reject);
-        return;
-      }
-      response.writeHead(200, { "content-type": contentType });
-      answer.pipe(response as NodeJS.WritableStream);
-      answer.on("error", () => response.end());
+/** Asks the node. @throws KubeApiError 503 when it does not begin to answer in time; what it refuses with */
+async function askNode(
+  call: NodeCall,
+  target: NodeTarget,
+  options: Pick<RequestOptions, "method" | "headers">,
+  left: AbortSignal,
+): Promise<NodeAnswer> {
+  return withDeadline(call.clock, answerTimeoutMs, left, async (signal) => {
+    const asked = httpRequest({ ...target, ...options, signal, agent: false });
+    const given = await new Promise<NodeAnswer>((resolve, reject) => {
+      asked.on("error", (error) => reject(unreachable(signal.aborted ? signal.reason : error)));
+      asked.on("response", (answer) => resolve({ answer }));
+      asked.on("upgrade", (answer, node, head) => resolve({ answer, upgraded: { node, head } }));
+      asked.end();
     });
-    response.on("close", () => {
-      asked.destroy();
-      resolve();
-    });
-    asked.end();
+    const { statusCode = 500 } = given.answer;
+    if (given.upgraded !== undefined || statusCode === 200) return given;
+    throw refusal(statusCode, await readText(given.answer));
   });
 }
 
-/** The verb of all three is `create`: with the right to delete or to get them alone no program is started. */
-function isUpgradable(request: ParsedRequest): boolean {
-  if (!isOfPod(request) || request.asked.verb !== "create") return false;
-  return ["exec", "attach", "portforward"].includes(request.asked.subresource ?? "");
+/** Answers with the log as the node sends it; resolves when it has ended, or the client has left. @throws KubeApiError */
+export function passLog(call: NodeCall, response: Response): Promise<void> {
+  return passRead(call, podTargetOf(call), "text/plain", response);
+}
+
+/** Answers with the node's figures; resolves when they are sent, or the client has left. @throws KubeApiError */
+export function passNodeProxy(call: NodeCall, response: Response): Promise<void> {
+  return passRead(call, nodeTargetOf(call), "application/json", response);
+}
+
+async function passRead(
+  call: NodeCall,
+  target: NodeTarget,
+  contentType: string,
+  response: Response,
+): Promise<void> {
+  const left = new AbortController();
+  const closed = new Promise<void>((resolve) => response.on("close", resolve));
+  void closed.then(() => left.abort());
+  try {
+    const { answer } = await askNode(call, target, { method: "GET" }, left.signal);
+    response.writeHead(200, { "content-type": contentType });
+    answer.pipe(response as NodeJS.WritableStream);
+    answer.on("error", () => response.end());
+    await closed;
+    answer.destroy();
+  } catch (error) {
+    if (!left.signal.aborted) throw error;
+  }
+}
+
+const upgradedSubresources: ReadonlySet<string> = new Set(["exec", "attach", "portforward"]);
+
+/** SPDY is asked for with POST, a WebSocket with GET (RFC 6455, 4.1). */
+function methodOfUpgrade({ headers }: IncomingMessage): "GET" | "POST" {
+  return headers.upgrade?.toLowerCase() === "websocket" ? "GET" : "POST";
+}
+
+/**
+ * The request that has to be allowed beside the one that was sent, for a program to be started: with the right to get or to
+ * delete `pods/exec` alone none is. A WebSocket begins with GET, whose verb is `get`, and asks for `create` too, in every version
+ * (the reference: from 1.35 on, AuthorizePodWebsocketUpgradeCreatePermission).
+ *
+ * @throws KubeApiError 400 for any other request
+ */
+export function upgradeAsCreation(parsed: ParsedRequest, request: IncomingMessage): ResourceRequest {
+  const isKnown = isOfPod(parsed) && upgradedSubresources.has(parsed.asked.subresource ?? "");
+  if (!isKnown || request.method !== methodOfUpgrade(request)) {
+    throw badRequest(
+      "only exec, attach and portforward of a pod are upgraded: POST to SPDY/3.1, GET to a WebSocket",
+    );
+  }
+  return { ...parsed, asked: { ...parsed.asked, verb: "create" } };
 }
 
 /** Connects the client with the node, which speaks the protocol. @throws KubeApiError before anything is sent */
-export function passUpgrade(call: NodeCall, request: IncomingMessage, socket: Duplex, head: Buffer): void {
-  if (!isUpgradable(call.parsed)) {
-    throw badRequest("only POST of exec, attach and portforward of a pod is upgraded, to SPDY/3.1");
-  }
+export async function passUpgrade(
+  call: NodeCall,
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): Promise<void> {
   const target = podTargetOf(call);
   const headers: Record<string, string> = {};
   for (const name of passedHeaders) {
     const value = request.headers[name];
     if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
   }
-  const asked = httpRequest({ ...target, method: "POST", headers, agent: false });
-  asked.on("error", (error) => writeStatus(socket, unreachable(error)));
-  asked.on("response", (answer) => {
-    readText(answer).then(
-      (text) => writeStatus(socket, refusal(answer.statusCode ?? 500, text)),
-      () => socket.destroy(),
-    );
-  });
-  asked.on("upgrade", (answer, node, nodeHead) => {
-    const lines = Object.entries(answer.headers).map(([name, value]) => `${name}: ${value}\r\n`);
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join("")}\r\n`);
-    if (nodeHead.length > 0) socket.write(nodeHead);
-    if (head.length > 0) node.write(head);
-    node.on("error", () => socket.destroy());
-    node.on("close", () => socket.end());
-    socket.on("close", () => node.destroy());
-    node.pipe(socket);
-    socket.pipe(node);
-  });
-  socket.on("close", () => asked.destroy());
-  asked.end();
+  const protocols = headers["sec-websocket-protocol"];
+  if (protocols !== undefined) headers["sec-websocket-protocol"] = withoutTokens(protocols);
+  const left = new AbortController();
+  socket.on("close", () => left.abort());
+  const options = { method: methodOfUpgrade(request), headers };
+  const { answer, upgraded } = await askNode(call, target, options, left.signal);
+  if (upgraded === undefined) throw apiError(500, "InternalError", "the node has not changed the protocol");
+  const { node, head: nodeHead } = upgraded;
+  const lines = Object.entries(answer.headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join("")}\r\n`);
+  if (nodeHead.length > 0) socket.write(nodeHead);
+  if (head.length > 0) node.write(head);
+  node.on("error", () => socket.destroy());
+  node.on("close", () => socket.end());
+  socket.on("close", () => node.destroy());
+  node.pipe(socket);
+  socket.pipe(node);
+}
+
+function withoutTokens(protocols: string): string {
+  const offered = protocols.split(",").map((one) => one.trim());
+  return offered.filter((one) => !one.startsWith(tokenProtocolPrefix)).join(", ");
 }
 
 /** Answers with the failure, and closes. */

@@ -2,6 +2,7 @@
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { connect } from "node:net";
+import { checkGrpcHealth } from "./http-grpc-health.ts";
 import type { ProbeNetwork } from "./probe-network.ts";
 
 /** The machine's network; containers share it. */
@@ -33,4 +34,5 @@ export const httpProbeNetwork: ProbeNetwork = {
       socket.on("error", (error) => end(() => reject(error)));
       if (signal.aborted) abort();
     }),
+  grpcHealth: checkGrpcHealth,
 };

@@ -13,7 +13,7 @@ import type { Component, FeatureGates, Host, RuntimeEnv } from "@longshore/runti
 import { type DynamicPluginProber, startNodeVolumes, type VolumePlugin } from "@longshore/volumes";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import type { ProbeNetwork } from "../containers/probe-network.ts";
-import type { NodeServices } from "../node-server/http-node-server.ts";
+import type { NodeServices } from "../node-server/node-request.ts";
 import { statsSummary } from "../node-server/stats-summary.ts";
 import type { NodeIdentity } from "./node-object.ts";
 import { startNodePods } from "./node-pods.ts";

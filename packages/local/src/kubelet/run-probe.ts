@@ -70,7 +70,10 @@ async function handle(
     await parts.clock.sleep(1000 * sleep.seconds, signal);
     return undefined;
   }
-  return grpc === undefined ? "no handler is set" : "local nodes have no gRPC probes: use exec or tcpSocket";
+  if (grpc === undefined) return "no handler is set";
+  const service = grpc.service ?? "";
+  const status = await parts.network.grpcHealth({ host: podAddress, port: grpc.port, service }, signal);
+  return status === "SERVING" ? undefined : `service unhealthy (responded with "${status}")`;
 }
 
 async function runCommand(

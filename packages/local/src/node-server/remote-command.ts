@@ -1,10 +1,10 @@
 /**
  * A program whose streams a client holds: `kubectl exec`, `cp` and `attach`. Source: Kubernetes remotecommand,
- * `v4.channel.k8s.io`: a stream for each of error, stdin, stdout and stderr; how the program has ended is a Status on the
+ * `v4.channel.k8s.io` and `v5.channel.k8s.io`: a stream for each of error, stdin, stdout and stderr; how the program has ended is a Status on the
  * first.
  */
 import type { ExecProcess } from "../containers/pod-runtime.ts";
-import type { SpdyStream } from "./spdy-connection.ts";
+import type { RemoteStream } from "./remote-stream.ts";
 
 /** Which streams the client asks for. */
 export interface RemoteStreams {
@@ -27,7 +27,7 @@ export function expectedStreams({ stdin, stdout, stderr, tty }: RemoteStreams): 
 
 /** Connects the program with the client's streams until it has ended, and reports how. */
 export async function runRemoteCommand(
-  streams: ReadonlyMap<string, SpdyStream>,
+  streams: ReadonlyMap<string, RemoteStream>,
   start: () => Promise<ExecProcess>,
 ): Promise<void> {
   const errors = streams.get("error");
@@ -61,11 +61,11 @@ function statusOf(exitCode: number): object {
   };
 }
 
-async function feed(stdin: SpdyStream, process: ExecProcess): Promise<void> {
+async function feed(stdin: RemoteStream, process: ExecProcess): Promise<void> {
   for await (const bytes of stdin.input) await process.write(bytes);
   process.endInput();
 }
 
-async function drain(output: AsyncIterable<Uint8Array>, to: SpdyStream | undefined): Promise<void> {
+async function drain(output: AsyncIterable<Uint8Array>, to: RemoteStream | undefined): Promise<void> {
   for await (const bytes of output) await to?.write(bytes);
 }

@@ -9,17 +9,13 @@
  */
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
+import { InputQueue } from "./input-queue.ts";
+import type { RemoteStream } from "./remote-stream.ts";
 import { HeaderCoder, type SpdyHeaders } from "./spdy-headers.ts";
 
 /** A stream that the client has opened. */
-export interface SpdyStream {
+export interface SpdyStream extends RemoteStream {
   readonly headers: SpdyHeaders;
-  /** What the client sends; ends when it closes its side, or with the connection. */
-  readonly input: AsyncIterable<Uint8Array>;
-  /** Sends bytes; resolves once there is room for more. Without effect after the end. */
-  write(bytes: Uint8Array): Promise<void>;
-  /** Closes this side. */
-  end(): Promise<void>;
 }
 
 /** A connection; `closed` resolves when it has ended, for whatever reason. */
@@ -30,8 +26,6 @@ export interface SpdyConnection {
 }
 
 const frameBytesMax = 1024 * 1024;
-/** Bytes of one stream that are not read yet, beyond which the socket waits. */
-const queuedBytesMax = 256 * 1024;
 const streamsMax = 1000;
 const writeBytesMax = 32 * 1024;
 
@@ -107,7 +101,7 @@ class Connection implements SpdyConnection {
     const stream = this.#streams.get(id);
     // What comes after the end of a stream was on its way.
     if (stream === undefined) return;
-    if (body.length > 0) await stream.push(body);
+    if (body.length > 0) await stream.input.push(body);
     if ((flags & finFlag) !== 0) stream.finishInput();
   }
 
@@ -188,56 +182,17 @@ interface StreamLink {
 
 class Stream implements SpdyStream {
   readonly headers: SpdyHeaders;
+  readonly input = new InputQueue();
   readonly #link: StreamLink;
-  readonly #queue: Uint8Array[] = [];
-  #queuedBytes = 0;
-  #isInputOver = false;
   #isOutputOver = false;
-  #onMore = () => {};
-  #onRoom = () => {};
 
   constructor(headers: SpdyHeaders, link: StreamLink) {
     this.headers = headers;
     this.#link = link;
   }
 
-  get input(): AsyncIterable<Uint8Array> {
-    return { [Symbol.asyncIterator]: () => this.#chunks() };
-  }
-
-  async *#chunks(): AsyncGenerator<Uint8Array> {
-    for (;;) {
-      const chunk = this.#queue.shift();
-      if (chunk !== undefined) {
-        this.#queuedBytes -= chunk.length;
-        this.#onRoom();
-        yield chunk;
-      } else if (this.#isInputOver) return;
-      else {
-        await new Promise<void>((resolve) => {
-          this.#onMore = resolve;
-        });
-      }
-    }
-  }
-
-  /** Resolves once there is room for more. */
-  async push(bytes: Uint8Array): Promise<void> {
-    if (this.#isInputOver) return;
-    this.#queue.push(bytes);
-    this.#queuedBytes += bytes.length;
-    this.#onMore();
-    while (this.#queuedBytes > queuedBytesMax && !this.#isInputOver && !this.#isOutputOver) {
-      await new Promise<void>((resolve) => {
-        this.#onRoom = resolve;
-      });
-    }
-  }
-
   finishInput(): void {
-    this.#isInputOver = true;
-    this.#onMore();
-    this.#onRoom();
+    this.input.finish();
     if (this.#isOutputOver) this.#link.forget();
   }
 
@@ -254,9 +209,9 @@ class Stream implements SpdyStream {
   async end(): Promise<void> {
     if (this.#isOutputOver) return;
     this.#isOutputOver = true;
-    this.#onRoom();
+    this.input.release();
     await this.#link.send(new Uint8Array(0), true);
-    if (this.#isInputOver) this.#link.forget();
+    if (this.input.isFinished) this.#link.forget();
   }
 }
 
