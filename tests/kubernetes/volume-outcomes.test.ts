@@ -1,4 +1,4 @@
-/** The comparison of `same-decisions.test.ts` sees a difference, whoever made it, and names object and field. */
+/** The comparison of `same-decisions.test.ts` sees a difference and names object and field. */
 import { describe, expect, test } from "vitest";
 import { differences, type PluginOutcome, replacedIn } from "./support/volume-outcomes.ts";
 
