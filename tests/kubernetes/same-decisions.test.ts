@@ -5,16 +5,12 @@
  * `support/plugin-volumes.ts` names the others, plugin by plugin.
  */
 import {
-  type Event,
   type HttpKubeClient,
   type KubeObject,
-  type Node,
   type PersistentVolume,
   type PersistentVolumeClaim,
   type Resource,
   resources,
-  type Stored,
-  type VolumeAttachment,
 } from "@longshore/kube";
 import { featureGates, stopAll } from "@longshore/runtime";
 import {
@@ -37,6 +33,7 @@ import {
 } from "./support/index.ts";
 import { type PluginVolumes, pluginVolumes } from "./support/plugin-volumes.ts";
 import { eventually } from "./support/processes.ts";
+import { differences, type Outcome, observeOutcome, replacedIn } from "./support/volume-outcomes.ts";
 
 const compat = "kubernetes-1.20" as const;
 const namespace = "default";
@@ -49,6 +46,7 @@ const slowestRefusalMs = 55_000;
 const withinMs = 150_000;
 const pollMs = 500;
 
+const shortNames = pluginVolumes.map(({ shortName }) => shortName);
 const modes = ["off", "on"] as const;
 type Mode = (typeof modes)[number];
 
@@ -59,10 +57,10 @@ const gatesOf = (mode: Mode): Readonly<Record<string, boolean>> => ({
   ),
 });
 
-/** What one set of controllers has made of the objects, by plugin. */
-type Outcome = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+/** What one set of controllers has made of the objects: while pods use them, and after some of the pods are gone. */
+type Life = Readonly<Record<"inUse" | "givenBack", Outcome>>;
 
-const outcomes = new Map<string, Outcome>();
+const lives = new Map<string, Life>();
 
 describe("the same objects to both", () => {
   const planes: ControlPlane[] = [];
@@ -73,28 +71,45 @@ describe("the same objects to both", () => {
         planes.push(plane);
         const kube = await connectAs(plane);
         const startKubernetes = () => startOfKubernetes(plane, mode);
-        outcomes.set(`kubernetes ${mode}`, await outcomeOf(kube, startKubernetes, slowestRefusalMs));
-        outcomes.set(`ours ${mode}`, await outcomeOf(kube, async () => startOurs(kube, mode), 0));
+        lives.set(`kubernetes ${mode}`, await lifeUnder(kube, startKubernetes, slowestRefusalMs));
+        lives.set(`ours ${mode}`, await lifeUnder(kube, async () => startOurs(kube, mode), 0));
       }),
     );
   }, 600_000);
   afterAll(() => Promise.all(planes.map((plane) => plane.stop())));
 
   describe.each(modes)("migration %s", (mode) => {
-    test.each(pluginVolumes)("$shortName", (plugin) => {
-      const theirs = outcomes.get(`kubernetes ${mode}`)?.[plugin.shortName] ?? {};
-      expect(Object.keys(theirs).length).toBeGreaterThan(5);
-      expect(outcomes.get(`ours ${mode}`)?.[plugin.shortName]).toEqual(asOurs(theirs, plugin));
+    describe.each(["inUse", "givenBack"] as const)("%s", (phase) => {
+      const outcomeOf = (whose: string, { shortName }: PluginVolumes) =>
+        lives.get(`${whose} ${mode}`)?.[phase][shortName] ?? { fields: {}, events: [] };
+      test.each(pluginVolumes)("$shortName", (plugin) => {
+        const theirs = outcomeOf("kubernetes", plugin);
+        expect(Object.keys(theirs.fields).length).toBeGreaterThan(50);
+        expect(theirs.events.length).toBeGreaterThan(0);
+        expect(
+          differences(replacedIn(theirs, plugin.meantDifferences ?? []), outcomeOf("ours", plugin)),
+        ).toEqual([]);
+      });
     });
+  });
+
+  test("what is attached, is detached after its pod", () => {
+    const attached = ({ shortName }: PluginVolumes, phase: keyof Life) =>
+      Object.keys(lives.get("kubernetes on")?.[phase][shortName]?.fields ?? {}).filter((path) =>
+        /^attachment of [^,]*, name$/.test(path),
+      ).length;
+    const counts = pluginVolumes.map((plugin) => [attached(plugin, "inUse"), attached(plugin, "givenBack")]);
+    const migrated = pluginVolumes.map(({ gate }) => (gate === undefined ? [0, 0] : [2, 1]));
+    expect(counts).toEqual(migrated);
   });
 });
 
 /** @param leastMs how long the objects are left alone after the changes */
-async function outcomeOf(
+async function lifeUnder(
   kube: HttpKubeClient,
   start: () => Promise<() => Promise<void>>,
   leastMs: number,
-): Promise<Outcome> {
+): Promise<Life> {
   for (const plugin of pluginVolumes) await createObjects(kube, plugin);
   const stop = await start();
   try {
@@ -103,7 +118,9 @@ async function outcomeOf(
     for (const plugin of pluginVolumes) await createPods(kube, plugin);
     await settled(kube, 0);
     for (const plugin of pluginVolumes) await changeObjects(kube, plugin);
-    return await settled(kube, leastMs);
+    const inUse = await settled(kube, leastMs);
+    for (const plugin of pluginVolumes) await deletePod(kube, `${plugin.shortName}-pv-migrated`);
+    return { inUse, givenBack: await settled(kube, 0) };
   } finally {
     await stop();
     await removeAll(kube);
@@ -184,7 +201,9 @@ async function createObjects(kube: HttpKubeClient, plugin: PluginVolumes): Promi
   }
   await createClaim(kube, `${shortName}-new`, `${shortName}-now`);
   await createClaim(kube, `${shortName}-waits`, `${shortName}-wait`);
-  for (const use of ["migrated", "plain", "grow", "deleted"]) await createBound(kube, plugin, use);
+  for (const use of ["migrated", "plain", "grow", "carried", "deleted"]) {
+    await createBound(kube, plugin, use);
+  }
 }
 
 async function createPods(kube: HttpKubeClient, plugin: PluginVolumes): Promise<void> {
@@ -223,20 +242,22 @@ async function createClaim(kube: HttpKubeClient, name: string, storageClass: str
   await kube.create(resources.persistentVolumeClaims, claimOf(name, storageClass, {}), { signal });
 }
 
-/** A claim with its volume, as the in-tree provisioner has made them. */
+/** A claim with its volume, as the in-tree provisioner has made them; `carried`: as a migration has left them. */
 async function createBound(
   kube: HttpKubeClient,
-  { shortName, source }: PluginVolumes,
+  { shortName, driver, source }: PluginVolumes,
   use: string,
 ): Promise<void> {
   const name = `${shortName}-${use}`;
   const provisioner = `kubernetes.io/${shortName}`;
+  const carried = use === "carried" ? { "pv.kubernetes.io/migrated-to": driver } : {};
   const claim = claimOf(
     name,
     `${shortName}-now`,
     { volumeName: name },
     {
       ...bound,
+      ...carried,
       "volume.beta.kubernetes.io/storage-provisioner": provisioner,
     },
   );
@@ -248,6 +269,7 @@ async function createBound(
     metadata: {
       name,
       annotations: {
+        ...carried,
         "pv.kubernetes.io/bound-by-controller": "yes",
         "pv.kubernetes.io/provisioned-by": provisioner,
       },
@@ -303,6 +325,11 @@ async function changeObjects(kube: HttpKubeClient, { shortName }: PluginVolumes)
   }
 }
 
+/** As a kubelet does that has stopped it. */
+async function deletePod(kube: HttpKubeClient, name: string): Promise<void> {
+  await kube.delete(resources.pods, { namespace, name }, { signal, gracePeriodSeconds: 0 });
+}
+
 const kinds = [
   resources.pods,
   resources.persistentVolumeClaims,
@@ -335,7 +362,7 @@ async function settled(kube: HttpKubeClient, leastMs: number): Promise<Outcome> 
   let before = "";
   let since = beganAt;
   const probe = async () => {
-    const outcome = await observe(kube);
+    const outcome = await observeOutcome(kube, shortNames);
     const text = JSON.stringify(outcome);
     if (text !== before) since = performance.now();
     before = text;
@@ -343,78 +370,4 @@ async function settled(kube: HttpKubeClient, leastMs: number): Promise<Outcome> 
     return now - since > quietMs && now - beganAt > leastMs && outcome;
   };
   return eventually("nothing changes", probe, withinMs, pollMs);
-}
-
-// What is compared
-
-/** One object, or all events of a plugin, by what it is called in the comparison. */
-type Observed = readonly [owner: string, key: string, value: unknown];
-
-async function observe(kube: HttpKubeClient): Promise<Outcome> {
-  const list = async <T extends KubeObject>(resource: Resource<T>) =>
-    (await kube.list(resource, { signal })).items;
-  const observed: readonly Observed[] = [
-    ...(await list(resources.persistentVolumeClaims)).map(observeClaim),
-    ...(await list(resources.persistentVolumes)).map(observeVolume),
-    ...(await list(resources.volumeAttachments)).map(observeAttachment),
-    ...(await list(resources.nodes)).map(observeNode),
-  ];
-  const events = await list(resources.events);
-  return Object.fromEntries(
-    pluginVolumes.map(({ shortName }) => {
-      const isOwn = (name = "") => name.startsWith(`${shortName}-`);
-      const objects = observed.filter(([owner]) => isOwn(owner)).map(([, key, value]) => [key, value]);
-      const texts = events.filter(({ involvedObject }) => isOwn(involvedObject.name)).map(eventText);
-      return [shortName, { ...Object.fromEntries(objects), events: [...new Set(texts)].sort() }];
-    }),
-  );
-}
-
-function observeClaim({ metadata, status }: Stored<PersistentVolumeClaim>): Observed {
-  const value = {
-    annotations: metadata.annotations ?? {},
-    finalizers: metadata.finalizers ?? [],
-    isDeleting: metadata.deletionTimestamp !== undefined,
-    phase: status?.phase,
-    capacity: status?.capacity,
-    conditions: (status?.conditions ?? []).map(({ type, status: is }) => `${type}=${is}`),
-  };
-  return [metadata.name, `claim ${metadata.name}`, value];
-}
-
-function observeVolume({ metadata, spec, status }: Stored<PersistentVolume>): Observed {
-  const value = {
-    annotations: metadata.annotations ?? {},
-    finalizers: metadata.finalizers ?? [],
-    phase: status?.phase,
-    capacity: spec?.capacity,
-  };
-  return [metadata.name, `volume ${metadata.name}`, value];
-}
-
-function observeAttachment({ metadata, spec }: Stored<VolumeAttachment>): Observed {
-  const { inlineVolumeSpec, persistentVolumeName } = spec.source;
-  const volume = persistentVolumeName ?? `inline of ${inlineVolumeSpec?.csi?.driver}`;
-  const key = `attachment of ${volume} to ${spec.nodeName}`;
-  return [spec.nodeName, key, { name: metadata.name, attacher: spec.attacher }];
-}
-
-function observeNode({ metadata, status }: Stored<Node>): Observed {
-  const attached = (status?.volumesAttached ?? []).map(({ name }) => name).sort();
-  return [metadata.name, `node ${metadata.name}`, attached];
-}
-
-function eventText({ involvedObject: { kind, name }, type, reason, message }: Stored<Event>): string {
-  return `${kind} ${name}: ${type} ${reason}: ${message}`;
-}
-
-/** What Kubernetes has made, with the differences that are meant taken out of it. */
-function asOurs(
-  theirs: Readonly<Record<string, unknown>>,
-  { meantDifferences = [] }: PluginVolumes,
-): unknown {
-  return JSON.parse(JSON.stringify(theirs), (_key, value: unknown) => {
-    if (typeof value !== "string") return value;
-    return meantDifferences.reduce((text, [pattern, ours]) => text.replace(pattern, ours), value);
-  });
 }

@@ -25,7 +25,7 @@ const azureFileDriver = "file.csi.azure.com";
 function azureFileHandle(handle: string, more: string): NonNullable<PluginVolumes["meantDifferences"]> {
   const nameOf = (text: string) => attachmentName(text, azureFileDriver, "azure-file-migrated");
   return [
-    [new RegExp(`(?<=\\^)${handle}$`), `${handle}${more}`],
+    [new RegExp(`(?<=\\^|^)${handle}$`), `${handle}${more}`],
     [new RegExp(nameOf(handle)), nameOf(`${handle}${more}`)],
   ];
 }
@@ -66,8 +66,12 @@ export const pluginVolumes: readonly PluginVolumes[] = [
         readOnly: false,
       },
     })),
-    // The newer translation names an inline volume by its URI (docs/behaviour/volume-plugins.md 8.3).
-    meantDifferences: [[/(?<=")disk\.csi\.azure\.com-([^"]+)/, azureDiskUri("$1")]],
+    // The newer translation names an inline volume by its URI, and attributes in lower case (docs/behaviour/volume-plugins.md 8).
+    meantDifferences: [
+      [/(?<=")disk\.csi\.azure\.com-([^"]+)/, azureDiskUri("$1")],
+      [/(?<=, volumeAttributes, )cachingMode$/, "cachingmode"],
+      [/(?<=, volumeAttributes, )fsType$/, "fstype"],
+    ],
   },
   {
     shortName: "azure-file",
@@ -77,9 +81,10 @@ export const pluginVolumes: readonly PluginVolumes[] = [
       azureFile: { secretName: "azure-storage-account-a-secret", secretNamespace: "default", shareName: id },
     }),
     inline: (id) => ({ azureFile: { secretName: "azure-storage-account-a-secret", shareName: id } }),
-    // The newer translation writes volume and namespace into the handle (docs/behaviour/volume-plugins.md 8.3).
+    // The newer one writes volume and namespace into the handle, and attributes in lower case (docs/behaviour/volume-plugins.md 8).
     meantDifferences: [
       [/(?<=")file\.csi\.azure\.com-([^"]+)/, "#a#$1#v#default"],
+      [/(?<=, volumeAttributes, )shareName$/, "sharename"],
       ...azureFileHandle("#a#azure-file-inline-migrated#", "v#default"),
       ...azureFileHandle("#a#azure-file-migrated#", "azure-file-migrated#default"),
     ],

@@ -317,6 +317,61 @@ describe("who attaches", () => {
     expect(await plane.volumesAttached("n1")).toEqual([csiName("vol-a")]);
   });
 
+  it("stays in-tree in the OpenShift mode on a node that lists nothing, or has no CSINode (controllers.md A5; migration-controllers.md B2)", async () => {
+    const { plane, cloud, start } = world();
+    await withNodes(plane, ["n1"]);
+    await plane.create(resources.nodes, aNode("n2"));
+    for (const [id, node] of [
+      ["a", "n1"],
+      ["b", "n2"],
+    ] as const) {
+      await aBoundEbsVolume(plane, id, `vol-${id}`);
+      await plane.create(resources.pods, aPod(`p-${id}`, node, claimVolume(id)));
+    }
+    start({ gates: off, forceMigrationOf: [ebs] });
+    await plane.pass(2_000);
+    expect(cloud.calls.toSorted()).toEqual(["attach vol-a i-n1", "attach vol-b i-n2"]);
+    expect(await plane.list(resources.volumeAttachments)).toEqual([]);
+  });
+
+  it("detaches in the OpenShift mode by CSI what CSI attached, though the gates went off before the node's (migration-controllers.md B1, B2)", async () => {
+    const { plane, cloud, start } = world();
+    await withNodes(plane, ["n1"], ebs);
+    await aBoundEbsVolume(plane, "a", "vol-a");
+    await plane.create(resources.pods, aPod("p", "n1", claimVolume("a")));
+    plane.running(startInstantAttacher(plane));
+    const first = start();
+    await plane.pass(2_000);
+    await plane.clock.run(first.stop());
+    start({ gates: off, forceMigrationOf: [ebs] });
+    await plane.pass(2_000);
+    expect(await plane.volumesAttached("n1")).toEqual([csiName("vol-a")]);
+    await plane.delete(resources.pods, "p", "default");
+    await plane.pass(2_000);
+    expect(await plane.list(resources.volumeAttachments)).toEqual([]);
+    expect(await plane.volumesAttached("n1")).toEqual([]);
+    expect(cloud.calls).toEqual([]);
+  });
+
+  it("detaches in the OpenShift mode in-tree what was attached so, though the node changes over first (migration-controllers.md B1, B2)", async () => {
+    const { plane, cloud, start } = world();
+    await withNodes(plane, ["n1"]);
+    await aBoundEbsVolume(plane, "a", "vol-a");
+    await plane.create(resources.pods, aPod("p", "n1", claimVolume("a")));
+    plane.running(startInstantAttacher(plane));
+    start({ gates: off, forceMigrationOf: [ebs] });
+    await plane.pass(2_000);
+    await plane.delete(resources.pods, "p", "default");
+    const annotations = { "storage.alpha.kubernetes.io/migrated-plugins": ebs };
+    await plane.merge(resources.csiNodes, { name: "n1" }, { metadata: { annotations } });
+    await plane.pass(2_000);
+    expect(cloud.calls).toEqual(["attach vol-a i-n1", "detach vol-a i-n1"]);
+    await plane.create(resources.pods, aPod("q", "n1", claimVolume("a")));
+    await plane.pass(2_000);
+    expect(await plane.volumesAttached("n1")).toEqual([csiName("vol-a")]);
+    expect(cloud.calls).toHaveLength(2);
+  });
+
   it("waits for a listed plugin's driver and attaches when it registers (controllers.md A5)", async () => {
     const { plane, start } = world();
     await plane.create(resources.nodes, aNode("n1"));
@@ -455,25 +510,61 @@ describe("restart", () => {
     expect(await plane.volumesAttached("n1")).toEqual([]);
   });
 
-  it("detaches an inline volume whose pod vanished while the controller was down (controllers.md A6)", async () => {
-    const { plane, start } = world();
-    await withNodes(plane, ["n1"], ebs);
-    await plane.create(
-      resources.pods,
-      aPod("p", "n1", { awsElasticBlockStore: { volumeID: "vol-i", fsType: "ext4" } }),
+  describe("an inline volume whose pod vanished while the controller was down", () => {
+    /** Attached, used by the node, and its pod gone when the first controller has stopped; the node's status is `after`. */
+    async function vanished(migrated: string | undefined, after: (name: string) => object) {
+      const { plane, cloud, start } = world();
+      await withNodes(plane, ["n1"], migrated);
+      const inline = { awsElasticBlockStore: { volumeID: "vol-i", fsType: "ext4" } };
+      await plane.create(resources.pods, aPod("p", "n1", inline));
+      plane.running(startInstantAttacher(plane));
+      const first = start();
+      await plane.pass(2_000);
+      const [name = ""] = await plane.volumesAttached("n1");
+      expect(name).toBe(migrated === undefined ? inTreeName("vol-i") : csiName("vol-i"));
+      await plane.clock.run(first.stop());
+      await plane.delete(resources.pods, "p", "default");
+      const setStatus = (status: object) =>
+        plane.merge(resources.nodes, { name: "n1" }, { status }, "status");
+      await setStatus(after(name));
+      start();
+      await plane.pass(5_000);
+      return { plane, cloud, setStatus };
+    }
+    const isLeft = async ({ plane, cloud }: Pick<ReturnType<typeof world>, "plane" | "cloud">) => {
+      const attachments = await plane.list(resources.volumeAttachments);
+      return attachments.length > 0 || cloud.nodeOf("vol-i") !== undefined;
+    };
+
+    it.each([
+      ["in-tree", undefined],
+      ["by CSI", ebs],
+    ])(
+      "is detached %s by the name that the node's status has (controllers.md A6)",
+      async (_how, migrated) => {
+        expect(await isLeft(await vanished(migrated, () => ({})))).toBe(false);
+      },
     );
-    plane.running(startInstantAttacher(plane));
-    const first = start();
-    await plane.pass(2_000);
-    const [attachment] = await plane.list(resources.volumeAttachments);
-    expect(attachment?.spec.source.inlineVolumeSpec?.csi?.volumeHandle).toBe("vol-i");
-    await plane.clock.run(first.stop());
-    await plane.delete(resources.pods, "p", "default");
-    // Even the status entry is lost.
-    await plane.merge(resources.nodes, { name: "n1" }, { status: { volumesAttached: null } }, "status");
-    start();
-    await plane.pass(5_000);
-    expect(await plane.list(resources.volumeAttachments)).toEqual([]);
+
+    it("is detached by CSI as its VolumeAttachment says, where the status has lost it (controllers.md A6)", async () => {
+      expect(await isLeft(await vanished(ebs, () => ({ volumesAttached: null })))).toBe(false);
+    });
+
+    it("is left attached in-tree where the status has lost it: no object says whose disk it is (controllers.md A6)", async () => {
+      expect(await isLeft(await vanished(undefined, () => ({ volumesAttached: null })))).toBe(true);
+    });
+
+    it.each([
+      ["in-tree", undefined],
+      ["by CSI", ebs],
+    ])("stays attached %s until the node uses it no more (controllers.md A6, A7)", async (_how, migrated) => {
+      const world = await vanished(migrated, (name) => ({ volumesInUse: [name] }));
+      await world.plane.pass(600_000);
+      expect(await isLeft(world)).toBe(true);
+      await world.setStatus({ volumesInUse: null });
+      await world.plane.pass(5_000);
+      expect(await isLeft(world)).toBe(false);
+    });
   });
 
   it("keeps every attachment that a pod's unknown volume could be, and detaches the others (controllers.md A7)", async () => {
