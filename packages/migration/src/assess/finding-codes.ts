@@ -26,7 +26,7 @@ const codes = {
     title: "objects of a kind may not be read, or could not be",
     severity: "unknown",
     why: "The rules that look at these objects had nothing to look at. That they found nothing says nothing.",
-    remedy: "Grant the rights that `longshore assess --print-rbac` prints, and run again.",
+    remedy: "Grant the role that `longshore assess` can print, and run again.",
   },
   LS1002: {
     title: "a dump has no object of a kind that the verdict needs",
@@ -38,7 +38,7 @@ const codes = {
     title: "the version of the cluster is not known",
     severity: "unknown",
     why: "Whether a plugin is redirected to its driver depends on the version. Without it every plugin that can be redirected is taken for one that is.",
-    remedy: "Name it with `--cluster-version`.",
+    remedy: "Name the version of the cluster, and run again.",
   },
   LS1004: {
     title: "a part of the input cannot be read",
@@ -50,7 +50,7 @@ const codes = {
     title: "secrets were not looked for",
     severity: "info",
     why: "Volumes refer to Secrets. To list the names of Secrets takes the right to read them, so it is done on request only.",
-    remedy: "Run with `--check-secrets`, under an account that may list Secrets.",
+    remedy: "Ask for them to be looked for, under an account that may list Secrets.",
   },
   // Drivers.
   LS1101: {
@@ -102,7 +102,7 @@ const codes = {
     title: "a pod template describes an in-tree volume itself",
     severity: "info",
     why: "A volume in a pod's spec has no PersistentVolume: it cannot be expanded, snapshotted or limited to nodes that reach it.",
-    remedy: "Make a claim of it: `longshore translate --inline claim`.",
+    remedy: "Make a claim of it: `longshore translate` does.",
   },
   LS1204: {
     title: "a volume in a pod's spec cannot be translated to CSI",
