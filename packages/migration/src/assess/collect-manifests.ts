@@ -43,7 +43,7 @@ function noteMissingKinds(builder: InventoryBuilder, listed: ReadonlySet<string>
     const { kind: name, plural, group } = kind.resource;
     if (builder.has(kind) || listed.has(name) || !kind.essential) continue;
     builder.unread.add(name);
-    const remedy = `add the output of \`kubectl get ${group === "" ? plural : `${plural}.${group}`} --all-namespaces -o json\``;
+    const remedy = `add the output of \`kubectl get ${group === "" ? plural : `${plural}.${group}`} -A -o json\``;
     builder.gaps.push(
       found("LS1002", { object: `kind ${name}`, evidence: `the input has no ${name}`, remedy }),
     );
