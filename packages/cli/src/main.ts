@@ -22,6 +22,10 @@ const verbs: readonly {
     load: async () => (await import("./commands/register-migrate-commands.ts")).registerMigrateCommands,
   },
   {
+    names: ["assess", "explain"],
+    load: async () => (await import("./commands/register-assess-commands.ts")).registerAssessCommands,
+  },
+  {
     names: ["translate"],
     load: async () => (await import("./commands/register-translate-command.ts")).registerTranslateCommand,
   },
@@ -78,6 +82,11 @@ function verbOf(argv: readonly string[]): string | undefined {
   return word !== "completion" && verbs.some(({ names }) => names.includes(word ?? "")) ? word : undefined;
 }
 
+/** The library ends wrong usage with 1; a verb whose codes mean something else sets its own. */
+function usageCode({ exitCode }: CommanderError): number {
+  return exitCode === 1 ? exitCodes.usage : exitCode;
+}
+
 /** The reader of the output may stop reading (`longshore … | head`): the command ends, without a failure. */
 function onOutputError(error: NodeJS.ErrnoException): void {
   if (isOutputOptional()) return;
@@ -100,7 +109,6 @@ export async function main(argv: readonly string[]): Promise<void> {
     const program = await createProgram(verb, verb === undefined ? undefined : argv[3]);
     await program.parseAsync([...argv]);
   } catch (error) {
-    process.exitCode =
-      error instanceof CommanderError ? (error.exitCode === 0 ? 0 : exitCodes.usage) : reportFailure(error);
+    process.exitCode = error instanceof CommanderError ? usageCode(error) : reportFailure(error);
   }
 }

@@ -1,14 +1,10 @@
 /** `longshore translate`: wires files and standard streams to the manifest conversion. */
 
-import { createReadStream } from "node:fs";
-import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
 import { parseQuantity } from "@longshore/kube";
 import {
   type ClaimSizes,
   type ConversionNote,
   convertManifests,
-  type ManifestInput,
   ManifestInputError,
   type ManifestOptions,
   type ManifestWriter,
@@ -16,6 +12,7 @@ import {
 } from "@longshore/migration";
 import { type Command, InvalidArgumentError } from "commander";
 import { type FlagsOf, inFlags } from "../field-flags.ts";
+import { manifestInputs } from "../manifest-inputs.ts";
 
 /** What the command reads and writes; the process's own streams unless a test says otherwise. */
 export interface TranslateStreams {
@@ -105,7 +102,7 @@ async function translate(flags: TranslateFlags, streams: TranslateStreams): Prom
     streams.stderr.write(`${prefixOf[kind]}${object}: ${inFlags(text, conversionFields)}\n`);
   };
   try {
-    const inputs = await inputsOf(flags.filename, streams);
+    const inputs = await manifestInputs(flags.filename, streams.stdin);
     const totals = await convertManifests(inputs, writerTo(streams.stdout), {
       to: flags.to,
       output: flags.output,
@@ -133,57 +130,6 @@ async function translate(flags: TranslateFlags, streams: TranslateStreams): Prom
 const conversionFields = { inline: "--inline" } satisfies FlagsOf<ManifestOptions>;
 
 const prefixOf = { failed: "error: ", dropped: "warning: ", inline: "", explain: "" } as const;
-
-/** The files that kubectl takes from a directory, too. */
-const MANIFEST_FILE = /\.(?:json|ya?ml)$/;
-
-/** The inputs that were named, in that order; a directory stands for the manifests in it, by name. */
-async function inputsOf(
-  filenames: readonly string[],
-  streams: TranslateStreams,
-): Promise<readonly ManifestInput[]> {
-  const inputs: ManifestInput[] = [];
-  for (const name of filenames) {
-    if (name === "-") inputs.push({ name: "standard input", bytes: streams.stdin });
-    else if (!(await isDirectory(name))) inputs.push(fileInput(name));
-    else {
-      const files = (await readdir(name)).filter((file) => MANIFEST_FILE.test(file)).sort();
-      if (files.length === 0)
-        throw new ManifestInputError(`${name} holds no .yaml, .yml or .json file: name another directory`);
-      for (const file of files) inputs.push(fileInput(join(name, file)));
-    }
-  }
-  return inputs;
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch (error) {
-    throw unreadable(path, error);
-  }
-}
-
-function fileInput(name: string): ManifestInput {
-  return { name, bytes: bytesOf(name) };
-}
-
-/** Opened when it is read: many files are never open at once. */
-async function* bytesOf(path: string): AsyncGenerator<Uint8Array> {
-  const stream = createReadStream(path, { highWaterMark: 256 * 1024 });
-  try {
-    yield* stream;
-  } catch (error) {
-    throw unreadable(path, error);
-  } finally {
-    stream.destroy();
-  }
-}
-
-function unreadable(path: string, error: unknown): ManifestInputError {
-  const { message } = error as Error;
-  return new ManifestInputError(`cannot read ${path}: ${message}; check the file`, { cause: error });
-}
 
 /** Writes to a stream and waits until it has room again, or has failed. */
 function writerTo(stream: NodeJS.WritableStream): ManifestWriter {

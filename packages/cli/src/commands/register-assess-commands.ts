@@ -1,0 +1,232 @@
+/** `longshore assess` and `longshore explain`: wires a cluster or a dump of one to the assessment. */
+import { writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { AssessOptions, Inventory, ReportForm, Verdict } from "@longshore/migration";
+import type { Command } from "commander";
+import { interruptible, reportFailure, UsageError } from "../exit.ts";
+import { repeated } from "../flags.ts";
+import { kubeconfigOf } from "../kubeconfig.ts";
+import { dumpInputs } from "../manifest-inputs.ts";
+
+/** What the commands read and write; the process's own streams unless a test says otherwise. */
+export interface AssessStreams {
+  readonly stdin: AsyncIterable<Uint8Array>;
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean };
+}
+
+interface AssessFlags {
+  readonly filename?: readonly string[];
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  readonly clusterVersion?: string;
+  readonly targetVersion?: string;
+  readonly checkSecrets?: true;
+  readonly output?: readonly string[];
+  readonly printRbac?: true;
+}
+
+/** What a script reads off the exit code. */
+const verdictCodes: Readonly<Record<Verdict, number>> = {
+  READY: 0,
+  WARNINGS: 1,
+  "NOT READY": 2,
+  "CANNOT DETERMINE": 3,
+};
+
+/** Adds the commands `assess` and `explain` to `program`. */
+export function registerAssessCommands(program: Command, streams: AssessStreams = process): void {
+  program
+    .command("assess")
+    .description(
+      "what of a cluster, or of a dump, depends on in-tree volume plugins, what breaks at an upgrade, and why",
+    )
+    .option(
+      "-f, --filename <file>",
+      "a dump instead of a cluster: a file, a tree of files, or - for standard input (YAML, JSON, JSON lines, also by gzip); may be given several times",
+      repeated,
+    )
+    .option("--kubeconfig <file>", "the cluster; default $KUBECONFIG, then the account of the pod")
+    .option("--context <name>", "of the kubeconfig; default its current one")
+    .option("--target-version <1.N>", "judge the cluster for this version of Kubernetes as well")
+    .option("--cluster-version <1.N>", "the version that the cluster has; default that of its newest kubelet")
+    .option("--check-secrets", "look for the Secrets that volumes refer to; takes the right to list Secrets")
+    .option(
+      "-o, --output <form[=file]>",
+      "table, wide, json, yaml, sarif or junit, to a file or to standard output; may be given several times",
+      repeated,
+    )
+    .option("--print-rbac", "print the ClusterRole that an assessment needs, and end")
+    .addHelpText(
+      "after",
+      "\nExit codes: 0 ready, 1 warnings, 2 not ready, 3 cannot determine, also for wrong usage and a cluster that cannot be reached.\n" +
+        "With --target-version the heavier of the two verdicts counts.",
+    )
+    .exitOverride((error) => {
+      // Without a verdict the code is that of none.
+      if (error.exitCode !== 0) error.exitCode = verdictCodes["CANNOT DETERMINE"];
+      throw error;
+    })
+    .action(async (flags: AssessFlags) => {
+      process.exitCode = await assessed(flags, streams);
+    });
+  program
+    .command("explain")
+    .description(
+      "what a code of `longshore assess` means, why it matters and what to do; without a code, all of them",
+    )
+    .argument("[code]", "such as LS1103")
+    .action(async (code: string | undefined) => {
+      streams.stdout.write(await explained(code));
+    });
+}
+
+async function assessed(flags: AssessFlags, streams: AssessStreams): Promise<number> {
+  try {
+    return await interruptible((signal) => run(flags, streams, signal));
+  } catch (error) {
+    const code = reportFailure(error);
+    return code === 130 ? code : verdictCodes["CANNOT DETERMINE"];
+  }
+}
+
+async function run(flags: AssessFlags, streams: AssessStreams, signal: AbortSignal): Promise<number> {
+  const { assess, assessmentRole, renderReport } = await import("@longshore/migration");
+  if (flags.printRbac === true) {
+    const { dump } = await import("js-yaml");
+    streams.stdout.write(dump(assessmentRole({ checkSecrets: flags.checkSecrets === true })));
+    return 0;
+  }
+  const outputs = await outputsOf(flags.output ?? ["table"]);
+  const options = await versionsOf(flags);
+  const inventory =
+    flags.filename === undefined
+      ? await fromCluster(flags, streams, signal)
+      : await fromDump(flags, flags.filename, streams);
+  const assessment = assess(inventory, options);
+  for (const { form, file } of outputs) {
+    const text = renderReport(form, assessment);
+    if (file === undefined) streams.stdout.write(text);
+    else await writeFile(file, text);
+  }
+  const { verdict, targetVerdict = verdict } = assessment;
+  return heavier(verdictCodes[verdict], verdictCodes[targetVerdict]);
+}
+
+/** An error weighs more than a gap: it is there whatever else is. */
+function heavier(now: number, target: number): number {
+  const notReady = verdictCodes["NOT READY"];
+  return now === notReady || target === notReady ? notReady : Math.max(now, target);
+}
+
+async function outputsOf(
+  outputs: readonly string[],
+): Promise<readonly { readonly form: ReportForm; readonly file: string | undefined }[]> {
+  const { reportForms } = await import("@longshore/migration");
+  const parsed = outputs.map((output) => {
+    const [, name = "", file] = /^([^=]*)(?:=(.*))?$/s.exec(output) ?? [];
+    const form = reportForms.find((known) => known === name);
+    if (form === undefined) {
+      throw new UsageError(`--output: "${name}" is not one of ${reportForms.join(", ")}`);
+    }
+    if (file === "") throw new UsageError(`--output: "${output}" names no file; write ${name}=FILE`);
+    return { form, file: file === undefined ? undefined : resolve(file) };
+  });
+  if (parsed.filter(({ file }) => file === undefined).length > 1) {
+    throw new UsageError(
+      "--output: only one form can go to standard output; give the others a file, as json=FILE",
+    );
+  }
+  return parsed;
+}
+
+async function versionsOf({ clusterVersion, targetVersion }: AssessFlags): Promise<AssessOptions> {
+  const clusterMinor = await minorOf("--cluster-version", clusterVersion);
+  const targetMinor = await minorOf("--target-version", targetVersion);
+  return {
+    ...(clusterMinor === undefined ? {} : { clusterMinor }),
+    ...(targetMinor === undefined ? {} : { targetMinor }),
+  };
+}
+
+async function minorOf(flag: string, text: string | undefined): Promise<number | undefined> {
+  if (text === undefined) return undefined;
+  const { minorVersionOf } = await import("@longshore/migration");
+  const minor = minorVersionOf(text);
+  if (minor === undefined) throw new UsageError(`${flag}: "${text}" is not a version; write 1.32`);
+  return minor;
+}
+
+async function fromDump(
+  flags: AssessFlags,
+  filenames: readonly string[],
+  streams: AssessStreams,
+): Promise<Inventory> {
+  if (flags.kubeconfig !== undefined || flags.context !== undefined) {
+    throw new UsageError("--filename: give either a dump or a cluster (--kubeconfig, --context), not both");
+  }
+  const { collectManifests } = await import("@longshore/migration");
+  const { systemClock } = await import("@longshore/runtime");
+  const inputs = await dumpInputs(filenames, streams.stdin);
+  return collectManifests(inputs, { now: systemClock.now(), checkSecrets: flags.checkSecrets === true });
+}
+
+async function fromCluster(
+  flags: AssessFlags,
+  streams: AssessStreams,
+  signal: AbortSignal,
+): Promise<Inventory> {
+  const { collectCluster } = await import("@longshore/migration");
+  const { createHttpClient } = await import("@longshore/kube");
+  const { createLogger, noMeter, systemClock, systemRandom } = await import("@longshore/runtime");
+  const logger = createLogger({ format: "human", level: "warn" });
+  const runtime = { clock: systemClock, random: systemRandom, logger, meter: noMeter };
+  const kube = createHttpClient(runtime, await configOf(flags));
+  const progress = (text: string) => streams.stderr.write(`read ${text}\n`);
+  try {
+    return await collectCluster(
+      { clock: systemClock, kube },
+      {
+        signal,
+        checkSecrets: flags.checkSecrets === true,
+        // A log of a job needs no progress.
+        ...(streams.stderr.isTTY === true ? { onProgress: progress } : {}),
+      },
+    );
+  } finally {
+    await kube.close();
+  }
+}
+
+async function configOf(flags: AssessFlags) {
+  const path = flags.kubeconfig ?? process.env.KUBECONFIG ?? "";
+  if (path !== "") {
+    return kubeconfigOf(flags.kubeconfig === undefined ? "KUBECONFIG" : "--kubeconfig", {
+      path: resolve(path),
+      environment: process.env as Record<string, string>,
+      ...(flags.context === undefined ? {} : { context: flags.context }),
+    });
+  }
+  if (process.env.KUBERNETES_SERVICE_HOST === undefined) {
+    throw new UsageError(
+      "--kubeconfig: which cluster? Give a file, set KUBECONFIG, or name a dump with --filename",
+    );
+  }
+  const { inClusterConfig } = await import("@longshore/kube");
+  const { kernelHost } = await import("@longshore/runtime");
+  return inClusterConfig(kernelHost(), process.env as Record<string, string>);
+}
+
+async function explained(code: string | undefined): Promise<string> {
+  const { findingCode, findingCodes, findingLink } = await import("@longshore/migration");
+  if (code === undefined) {
+    return findingCodes
+      .map((entry) => `${entry.code}  ${entry.severity.padEnd(7)}  ${entry.title}\n`)
+      .join("");
+  }
+  const entry = findingCode(code);
+  if (entry === undefined) {
+    throw new UsageError(`"${code}" is not a code of longshore assess; \`longshore explain\` lists them`);
+  }
+  return `${entry.code} (${entry.severity}): ${entry.title}\n\n${entry.why}\n\nRemedy: ${entry.remedy}\n\nSee ${findingLink(entry.code)}\n`;
+}

@@ -1,0 +1,190 @@
+/** What the rules look at: an inventory, the version that it is judged for, and what follows from both. */
+import { isPodTerminal, type PersistentVolume, type Pod, type Stored, type Volume } from "@longshore/kube";
+import { migratedPluginsOf } from "@longshore/storage";
+import {
+  getInTreePluginNameFromSpec,
+  isInlineMigratable,
+  isPVMigratable,
+  type MigrationGates,
+  migrationGates,
+  translateInTreeInlineVolumeToCSI,
+  translateInTreePVToCSI,
+} from "@longshore/translation";
+import { isCordonedForCrossing } from "../crossing/cordon.ts";
+import type { Inventory } from "./inventory.ts";
+import { type PluginState, pluginStateAt } from "./plugin-history.ts";
+
+/** A volume that a pod on a node uses. */
+export interface VolumeUse {
+  readonly pod: Stored<Pod>;
+  readonly nodeName: string;
+  /** The PersistentVolume, or undefined for a volume of the pod's own. */
+  readonly pv: Stored<PersistentVolume> | undefined;
+  /** e.g. `PersistentVolume pv-1`, or `volume data` of the pod. */
+  readonly what: string;
+  /** The in-tree plugin; undefined for a volume that is a CSI one in the API. */
+  readonly gates: MigrationGates | undefined;
+  readonly driver: string;
+}
+
+/** A volume in its CSI form. */
+export interface TranslatedVolume {
+  readonly gates: MigrationGates;
+  readonly csi: PersistentVolume;
+}
+
+/** See the file. */
+export interface AssessView {
+  readonly inventory: Inventory;
+  /** The minor version of Kubernetes 1 that is judged; undefined: not known. */
+  readonly minor: number | undefined;
+  /** True when the version is not the one that the cluster has. */
+  readonly isTarget: boolean;
+  readonly volumeByName: ReadonlyMap<string, Stored<PersistentVolume>>;
+  /** For each driver the nodes where it is registered. */
+  readonly registered: ReadonlyMap<string, ReadonlySet<string>>;
+  /** For each in-tree plugin the nodes whose annotation lists it. */
+  readonly migratedOn: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly uses: readonly VolumeUse[];
+  /** In-tree volumes in CSI form, by name; those that cannot be translated are not in it. */
+  readonly translated: ReadonlyMap<string, TranslatedVolume>;
+  /** Plugins of which the cluster has anything: a volume, a pod's own volume or a class. */
+  readonly plugins: readonly MigrationGates[];
+}
+
+const byInTreeName: ReadonlyMap<string, MigrationGates> = new Map(
+  migrationGates.map((gates) => [gates.inTreeName, gates]),
+);
+
+/** The gates of a plugin; undefined for one that cannot cross. */
+export function gatesOf(inTreeName: string | undefined): MigrationGates | undefined {
+  return byInTreeName.get(inTreeName ?? "");
+}
+
+/** The plugin of an in-tree volume that can cross; undefined for any other. */
+export function pluginOfVolume(pv: PersistentVolume): MigrationGates | undefined {
+  return isPVMigratable(pv) ? gatesOf(getInTreePluginNameFromSpec(pv, null)) : undefined;
+}
+
+/** The same for a volume in a pod's spec. */
+export function pluginOfInlineVolume(volume: Volume): MigrationGates | undefined {
+  return isInlineMigratable(volume) ? gatesOf(getInTreePluginNameFromSpec(null, volume)) : undefined;
+}
+
+/** Makes the view, in time proportional to the inventory. */
+export function assessView(inventory: Inventory, minor: number | undefined, isTarget: boolean): AssessView {
+  const registered = new Map<string, Set<string>>();
+  const migratedOn = new Map<string, Set<string>>();
+  for (const csiNode of inventory.csiNodes) {
+    const node = csiNode.metadata.name;
+    for (const { name } of csiNode.spec?.drivers ?? []) addTo(registered, name, node);
+    for (const plugin of migratedPluginsOf(csiNode)) addTo(migratedOn, plugin, node);
+  }
+  const volumeByName = new Map(inventory.volumes.map((pv) => [pv.metadata.name, pv]));
+  const view = { inventory, minor, isTarget, volumeByName, registered, migratedOn };
+  return {
+    ...view,
+    uses: usesOf(inventory, volumeByName),
+    translated: translatedVolumes(inventory),
+    plugins: pluginsOf(inventory),
+  };
+}
+
+function addTo(sets: Map<string, Set<string>>, key: string, value: string): void {
+  const set = sets.get(key);
+  if (set === undefined) sets.set(key, new Set([value]));
+  else set.add(value);
+}
+
+function translatedVolumes({ volumes }: Inventory): Map<string, TranslatedVolume> {
+  const translated = new Map<string, TranslatedVolume>();
+  for (const pv of volumes) {
+    const gates = pluginOfVolume(pv);
+    if (gates === undefined) continue;
+    try {
+      translated.set(pv.metadata.name, { gates, csi: translateInTreePVToCSI(pv) as PersistentVolume });
+    } catch {
+      // The rule of translations says why.
+    }
+  }
+  return translated;
+}
+
+function usesOf(
+  { pods, claims }: Inventory,
+  volumeByName: ReadonlyMap<string, Stored<PersistentVolume>>,
+): VolumeUse[] {
+  const volumeOfClaim = new Map(
+    claims.map(({ metadata, spec }) => [`${metadata.namespace}/${metadata.name}`, spec?.volumeName]),
+  );
+  return pods.flatMap((pod) => {
+    const nodeName = pod.spec?.nodeName;
+    if (nodeName === undefined || isPodTerminal(pod)) return [];
+    return (pod.spec?.volumes ?? []).flatMap((volume): VolumeUse[] => {
+      const own = pluginOfInlineVolume(volume);
+      if (own !== undefined) {
+        const what = `volume ${volume.name} of Pod ${pod.metadata.namespace}/${pod.metadata.name}`;
+        return [{ pod, nodeName, pv: undefined, what, gates: own, driver: own.driverName }];
+      }
+      const claim = claimNameOf(pod, volume);
+      const pv =
+        claim === undefined
+          ? undefined
+          : volumeByName.get(volumeOfClaim.get(`${pod.metadata.namespace}/${claim}`) ?? "");
+      if (pv === undefined) return [];
+      const gates = pluginOfVolume(pv);
+      const driver = gates?.driverName ?? pv.spec?.csi?.driver;
+      return driver === undefined
+        ? []
+        : [{ pod, nodeName, pv, what: `PersistentVolume ${pv.metadata.name}`, gates, driver }];
+    });
+  });
+}
+
+/** The claim of a pod's volume; that of a generic ephemeral one is named for the pod (KEP-1698). */
+function claimNameOf(pod: Stored<Pod>, volume: Volume): string | undefined {
+  if (volume.ephemeral != null) return `${pod.metadata.name}-${volume.name}`;
+  return volume.persistentVolumeClaim?.claimName;
+}
+
+function pluginsOf({ volumes, pods, classes }: Inventory): MigrationGates[] {
+  const names = new Set<MigrationGates | undefined>();
+  for (const pv of volumes) names.add(pluginOfVolume(pv));
+  for (const pod of pods)
+    for (const volume of pod.spec?.volumes ?? []) names.add(pluginOfInlineVolume(volume));
+  for (const { provisioner } of classes) names.add(gatesOf(provisioner));
+  return migrationGates.filter((gates) => names.has(gates));
+}
+
+/**
+ * What becomes of the plugin's volumes at the view's version. A version that is not known is taken for one that redirects
+ * every plugin; a node whose annotation lists the plugin shows that its gates were set by hand.
+ */
+export function stateOf(view: AssessView, { inTreeName }: MigrationGates): PluginState {
+  if (view.minor === undefined) return "redirected";
+  const state = pluginStateAt(inTreeName, view.minor);
+  return state === "in-tree" && view.migratedOn.has(inTreeName) ? "redirected" : state;
+}
+
+/** True when the driver is registered on the node. */
+export function hasDriver(view: AssessView, driver: string, nodeName: string): boolean {
+  return view.registered.get(driver)?.has(nodeName) === true;
+}
+
+/** True when pods may be scheduled to the node, now or once its crossing has ended. */
+export function mayGetPods(node: Inventory["nodes"][number]): boolean {
+  if (isCordonedForCrossing(node)) return true;
+  if (node.spec?.unschedulable === true) return false;
+  const taints = node.spec?.taints ?? [];
+  return !taints.some(({ key, effect }) => controlPlaneTaints.has(key) && effect !== "PreferNoSchedule");
+}
+
+const controlPlaneTaints: ReadonlySet<string> = new Set([
+  "node-role.kubernetes.io/control-plane",
+  "node-role.kubernetes.io/master",
+]);
+
+/** A PersistentVolume around a volume in a pod's spec. @throws TranslationError */
+export function translatedInline(volume: Volume, namespace: string): PersistentVolume {
+  return translateInTreeInlineVolumeToCSI(volume, namespace) as PersistentVolume;
+}

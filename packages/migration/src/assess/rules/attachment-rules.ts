@@ -1,0 +1,75 @@
+/** VolumeAttachments that are stuck or have lost what they belong to, and finalizers of drivers that are gone. */
+import type { Stored, VolumeAttachment } from "@longshore/kube";
+import { attacherFinalizer } from "@longshore/storage";
+import type { AssessView } from "../assess-view.ts";
+import { found, type RuleFinding } from "../assessment-finding.ts";
+import { subjectOf } from "../inventory.ts";
+
+/** After this time a detach is stuck, in milliseconds: the attach/detach controller forces one after six minutes. */
+const stuckAfterMs = 6 * 60_000;
+
+/** Findings about VolumeAttachments and finalizers. */
+export function attachmentRules(view: AssessView): RuleFinding[] {
+  const { attachments, nodes, unread } = view.inventory;
+  const known = unread.has("Node") ? undefined : new Set(nodes.map(({ metadata }) => metadata.name));
+  return [...attachments.flatMap((va) => attachment(view, known, va)), ...finalizersLeft(view)];
+}
+
+function attachment(
+  view: AssessView,
+  nodes: ReadonlySet<string> | undefined,
+  va: Stored<VolumeAttachment>,
+): RuleFinding[] {
+  const object = subjectOf("VolumeAttachment", va);
+  const { nodeName, source } = va.spec;
+  const pv = source.persistentVolumeName;
+  const findings: RuleFinding[] = [];
+  if (nodes?.has(nodeName) === false) {
+    findings.push(
+      found("LS1501", { object, field: "spec.nodeName", evidence: `there is no Node ${nodeName}` }),
+    );
+  }
+  if (pv !== undefined && !view.inventory.unread.has("PersistentVolume") && !view.volumeByName.has(pv)) {
+    const field = "spec.source.persistentVolumeName";
+    findings.push(found("LS1502", { object, field, evidence: `there is no PersistentVolume ${pv}` }));
+  }
+  return [...findings, ...stuck(view, va, object)];
+}
+
+function stuck(view: AssessView, va: Stored<VolumeAttachment>, object: string): RuleFinding[] {
+  const since = va.metadata.deletionTimestamp;
+  if (since === undefined) {
+    const message = va.status?.attached === true ? undefined : va.status?.attachError?.message;
+    return message === undefined
+      ? []
+      : [found("LS1504", { object, field: "status.attachError", evidence: message })];
+  }
+  const detachError = va.status?.detachError?.message;
+  if (detachError === undefined && view.inventory.now.getTime() - Date.parse(since) < stuckAfterMs) return [];
+  const held = `it is being deleted since ${since}, held by ${(va.metadata.finalizers ?? []).join(", ")}`;
+  const evidence = detachError === undefined ? held : `${held}: ${detachError}`;
+  return [found("LS1503", { object, field: "metadata.finalizers", evidence })];
+}
+
+/** Only the attacher of its driver takes such a finalizer off. */
+function finalizersLeft(view: AssessView): RuleFinding[] {
+  if (view.inventory.unread.has("CSINode")) return [];
+  const owned = attacherFinalizer("");
+  const objects = [
+    ...view.inventory.attachments.map((va) => ["VolumeAttachment", va] as const),
+    ...view.inventory.volumes.map((pv) => ["PersistentVolume", pv] as const),
+  ];
+  // The form of a finalizer replaces characters of the driver's name.
+  const present = new Set([...view.registered.keys()].map(attacherFinalizer));
+  return objects.flatMap(([kind, object]) =>
+    (object.metadata.finalizers ?? [])
+      .filter((finalizer) => finalizer.startsWith(owned) && !present.has(finalizer))
+      .map((finalizer) =>
+        found("LS1505", {
+          object: subjectOf(kind, object),
+          field: "metadata.finalizers",
+          evidence: `${finalizer} holds it, and no node has that driver`,
+        }),
+      ),
+  );
+}

@@ -1,0 +1,96 @@
+/** Nodes: what their CSINodes say of migrated plugins, their limits, and cordons that were left. */
+import type { CSINode, Node, Stored } from "@longshore/kube";
+import { migratedPluginsOf } from "@longshore/storage";
+import type { MigrationGates } from "@longshore/translation";
+import { isCordonedForCrossing } from "../../crossing/cordon.ts";
+import { type AssessView, hasDriver } from "../assess-view.ts";
+import { found, type RuleFinding } from "../assessment-finding.ts";
+import { minorVersionOf, pluginStateAt } from "../plugin-history.ts";
+
+/** Findings about Nodes and CSINodes. */
+export function nodeRules(view: AssessView): RuleFinding[] {
+  const findings = view.inventory.nodes.filter(isCordonedForCrossing).map((node) =>
+    found("LS1605", {
+      object: `Node ${node.metadata.name}`,
+      field: "metadata.annotations",
+      evidence: "it has the mark of a crossing's cordon",
+    }),
+  );
+  if (view.inventory.unread.has("CSINode")) return findings;
+  const nodes = new Map(view.inventory.nodes.map((node) => [node.metadata.name, node]));
+  return [
+    ...findings,
+    ...view.inventory.csiNodes.flatMap((csiNode) =>
+      annotation(view, csiNode, nodes.get(csiNode.metadata.name)),
+    ),
+    ...view.plugins.flatMap((gates) => halfCrossed(view, gates)),
+    ...limits(view),
+  ];
+}
+
+function annotation(
+  view: AssessView,
+  csiNode: Stored<CSINode>,
+  node: Stored<Node> | undefined,
+): RuleFinding[] {
+  const name = csiNode.metadata.name;
+  const listed = migratedPluginsOf(csiNode);
+  const object = `Node ${name}`;
+  const field = "CSINode metadata.annotations[storage.alpha.kubernetes.io/migrated-plugins]";
+  const used = view.plugins.filter(({ inTreeName }) => listed.has(inTreeName));
+  // A plugin of which the cluster has nothing needs no driver.
+  const lacking = used.filter(({ driverName }) => !hasDriver(view, driverName, name));
+  const minor = minorVersionOf(node?.status?.nodeInfo?.kubeletVersion);
+  const silent =
+    minor === undefined
+      ? []
+      : view.plugins.filter(
+          ({ inTreeName }) => !listed.has(inTreeName) && pluginStateAt(inTreeName, minor) === "redirected",
+        );
+  return [
+    ...lacking.map(({ inTreeName, driverName }) =>
+      found("LS1601", {
+        object,
+        field,
+        evidence: `it lists ${inTreeName}, and ${driverName} is not registered there`,
+      }),
+    ),
+    ...silent.map(({ inTreeName }) =>
+      found("LS1603", {
+        object,
+        field,
+        evidence: `its kubelet is of 1.${minor}, and it does not list ${inTreeName}`,
+      }),
+    ),
+  ];
+}
+
+function halfCrossed(view: AssessView, { inTreeName }: MigrationGates): RuleFinding[] {
+  const crossed = view.migratedOn.get(inTreeName);
+  const others = view.inventory.csiNodes.filter(({ metadata }) => crossed?.has(metadata.name) !== true);
+  if (crossed === undefined || others.length === 0) return [];
+  const evidence = `${crossed.size} of ${view.inventory.csiNodes.length} nodes have crossed; not, for example, ${others[0]?.metadata.name}`;
+  return [found("LS1602", { object: `plugin ${inTreeName}`, evidence })];
+}
+
+/** Volumes in pods count for the driver's limit as well as PersistentVolumes do. */
+function limits(view: AssessView): RuleFinding[] {
+  const used = new Map<string, Set<string>>();
+  for (const { nodeName, driver, what } of view.uses) {
+    const key = `${nodeName}/${driver}`;
+    used.set(key, (used.get(key) ?? new Set()).add(what));
+  }
+  return view.inventory.csiNodes.flatMap(({ metadata, spec }) =>
+    (spec?.drivers ?? []).flatMap(({ name, allocatable }) => {
+      const count = used.get(`${metadata.name}/${name}`)?.size ?? 0;
+      if (allocatable?.count === undefined || count <= allocatable.count) return [];
+      return [
+        found("LS1604", {
+          object: `Node ${metadata.name}`,
+          field: "CSINode spec.drivers[].allocatable.count",
+          evidence: `its pods use ${count} volumes of ${name}, which allows ${allocatable.count}`,
+        }),
+      ];
+    }),
+  );
+}

@@ -1,0 +1,65 @@
+/** In-tree plugins that are in use: how much of each there is, and what a version does with it. */
+import type { KubeObject, Stored } from "@longshore/kube";
+import type { MigrationGates } from "@longshore/translation";
+import { type AssessView, pluginOfInlineVolume, pluginOfVolume, stateOf } from "../assess-view.ts";
+import { found, type RuleFinding } from "../assessment-finding.ts";
+import { subjectOf } from "../inventory.ts";
+import { pluginStateAt, removedSources } from "../plugin-history.ts";
+import { volumesOf } from "./workload-rules.ts";
+
+/** Findings about plugins. */
+export function upgradeRules(view: AssessView): RuleFinding[] {
+  return [...view.plugins.flatMap((gates) => plugin(view, gates)), ...goneSources(view)];
+}
+
+function plugin(view: AssessView, gates: MigrationGates): RuleFinding[] {
+  const { volumes, pods, classes } = view.inventory;
+  const object = `plugin ${gates.inTreeName}`;
+  const counts = [
+    [volumes.filter((pv) => pluginOfVolume(pv) === gates).length, "PersistentVolumes"],
+    [
+      pods.filter((pod) => pod.spec?.volumes?.some((v) => pluginOfInlineVolume(v) === gates)).length,
+      "pods with volumes of their own",
+    ],
+    [classes.filter(({ provisioner }) => provisioner === gates.inTreeName).length, "StorageClasses"],
+  ] as const;
+  const what = counts
+    .filter(([count]) => count > 0)
+    .map(([count, name]) => `${count} ${name}`)
+    .join(", ");
+  const evidence = `${what}; its driver is ${gates.driverName}`;
+  switch (stateOf(view, gates)) {
+    case "gone":
+      return [found("LS1701", { object, evidence: `${what}; it is not in Kubernetes 1.${view.minor}` })];
+    case "redirected":
+      return [found(view.isTarget ? "LS1702" : "LS1202", { object, evidence })];
+    case "in-tree":
+      return [found("LS1202", { object, evidence })];
+  }
+}
+
+/** Volumes of plugins that no driver takes over: each is lost to the cluster. */
+function goneSources(view: AssessView): RuleFinding[] {
+  const { minor } = view;
+  if (minor === undefined) return [];
+  const gone = Object.entries(removedSources).filter(([, name]) => pluginStateAt(name, minor) === "gone");
+  const report = (object: Stored<KubeObject>, kind: string, source: object | undefined, path: string) =>
+    gone
+      .filter(
+        ([field]) => source !== undefined && (source as Readonly<Record<string, unknown>>)[field] != null,
+      )
+      .map(([field, name]) =>
+        found("LS1701", {
+          object: subjectOf(kind, object),
+          field: `${path}.${field}`,
+          evidence: `${name} is not in Kubernetes 1.${minor}`,
+        }),
+      );
+  return [
+    ...view.inventory.volumes.flatMap((pv) => report(pv, "PersistentVolume", pv.spec, "spec")),
+    ...[...view.inventory.pods, ...view.inventory.workloads].flatMap((holder) => {
+      const { path, volumes } = volumesOf(holder);
+      return volumes.flatMap((v, index) => report(holder, holder.kind ?? "object", v, `${path}[${index}]`));
+    }),
+  ];
+}

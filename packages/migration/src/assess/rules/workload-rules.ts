@@ -1,0 +1,87 @@
+/** Volumes that pods and the templates of pods describe themselves, and budgets that keep pods where they are. */
+import { type KubeObject, labelSelectorMatches, type Pod, type Stored, type Volume } from "@longshore/kube";
+import { checkInlineVolume } from "@longshore/translation";
+import { member } from "../../convert/kube-object.ts";
+import { podHolderOf } from "../../convert/pod-volumes.ts";
+import { type AssessView, pluginOfInlineVolume, stateOf, translatedInline } from "../assess-view.ts";
+import { found, type RuleFinding } from "../assessment-finding.ts";
+import { subjectOf } from "../inventory.ts";
+import { translationFault } from "../translation-fault.ts";
+
+/** Findings about pods and what makes them. */
+export function workloadRules(view: AssessView): RuleFinding[] {
+  const { pods, workloads } = view.inventory;
+  // What a controller makes is reported where it is written down: there it can be changed.
+  const made = [...pods, ...workloads].filter(
+    ({ metadata }) => metadata.ownerReferences?.some(({ controller }) => controller === true) !== true,
+  );
+  return [...made.flatMap((holder) => ownVolumes(view, holder)), ...budgetRules(view)];
+}
+
+/** The volumes in the pod spec that an object holds, with their path. */
+export function volumesOf(object: KubeObject): {
+  readonly path: string;
+  readonly volumes: readonly Volume[];
+} {
+  const holder = podHolderOf(object as Parameters<typeof podHolderOf>[0]);
+  const volumes = holder === undefined ? undefined : member(object, ...holder.path, "volumes");
+  return {
+    path: `${holder?.path.join(".") ?? "spec"}.volumes`,
+    volumes: Array.isArray(volumes) ? (volumes as Volume[]) : [],
+  };
+}
+
+function ownVolumes(view: AssessView, holder: Stored): RuleFinding[] {
+  const object = subjectOf(holder.kind ?? "object", holder);
+  const { path, volumes } = volumesOf(holder);
+  return volumes.flatMap((volume, index) => {
+    const gates = pluginOfInlineVolume(volume);
+    if (gates === undefined) return [];
+    const state = stateOf(view, gates);
+    if (state === "gone") return [];
+    const field = `${path}[${index}]`;
+    const fault = translationFault(() => {
+      checkInlineVolume(volume);
+      translatedInline(volume, holder.metadata.namespace ?? "default");
+    });
+    if (fault !== undefined) {
+      const severity = state === "redirected" ? "error" : "warning";
+      return [
+        found("LS1204", {
+          object,
+          severity,
+          ...fault,
+          field: `${field}.${fault.field ?? ""}`.replace(/\.$/, ""),
+        }),
+      ];
+    }
+    return [
+      found("LS1203", { object, field, evidence: `volume ${volume.name} is one of ${gates.inTreeName}` }),
+    ];
+  });
+}
+
+function budgetRules(view: AssessView): RuleFinding[] {
+  const byNamespace = new Map<string, Set<Stored<Pod>>>();
+  for (const { pod, gates } of view.uses) {
+    if (gates === undefined) continue;
+    const namespace = pod.metadata.namespace ?? "default";
+    byNamespace.set(namespace, (byNamespace.get(namespace) ?? new Set()).add(pod));
+  }
+  return view.inventory.budgets.flatMap((budget) => {
+    if (budget.status?.disruptionsAllowed !== 0) return [];
+    const selector = budget.spec?.selector;
+    const covered = [...(byNamespace.get(budget.metadata.namespace ?? "default") ?? [])].filter(
+      ({ metadata }) => selector !== undefined && labelSelectorMatches(selector, metadata.labels ?? {}),
+    );
+    const [first] = covered;
+    if (first === undefined) return [];
+    return [
+      found("LS1801", {
+        object: subjectOf("PodDisruptionBudget", budget),
+        field: "status.disruptionsAllowed",
+        evidence: `it is 0, and covers ${covered.length} pods with in-tree volumes, such as ${first.metadata.name} on node ${first.spec?.nodeName}`,
+      }),
+    ];
+  });
+}
