@@ -1,8 +1,8 @@
 /** Bad input on a node: each is one clear sentence of an event, and nothing is lost. The node agent under the virtual clock. */
-import { resources } from "@longshore/kube";
-import { expect, it } from "vitest";
+import { type Pod, resources, type Stored } from "@longshore/kube";
+import { describe, expect, it } from "vitest";
 import { driverDirectory, installDriver } from "../plugins/flexvolume/testing/flex-world.ts";
-import { NodeWorld } from "./testing/node-world.ts";
+import { inTreeName, NodeWorld, type RunningAgent, rootDir } from "./testing/node-world.ts";
 
 /** The messages of warnings about the pod. */
 async function warnings(world: NodeWorld, pod: string): Promise<readonly string[]> {
@@ -59,4 +59,57 @@ it("a Flexvolume driver that prints garbage is named, and the pod goes on once i
   isBroken = false;
   await world.until("mounted", () => agent.volumes.mountedVolumes(pod.metadata.uid).size === 1, 900_000);
   await agent.stop();
+});
+
+describe("a device that vanishes", () => {
+  const isMounted = ({ volumes }: RunningAgent, { metadata }: Stored<Pod>) =>
+    volumes.mountedVolumes(metadata.uid).size === 1;
+
+  it("before it is mounted: volume, node and device are named, and it is mounted where it comes back (node-agent.md 7.3)", async () => {
+    const world = await NodeWorld.create();
+    await world.volume("vol-1");
+    const agent = world.start();
+    await world.disk("vol-1");
+    await world.reportAttached(inTreeName("vol-1"), "/dev/xvdba");
+    const pod = await world.pod("p", ["vol-1"]);
+    await says(
+      world,
+      "p",
+      /volume aws:\/\/us-east-1a\/vol-1: node node-1 has no device \/dev\/xvdba, .*: look whether the provider/,
+    );
+    expect(isMounted(agent, pod)).toBe(false);
+    expect((await world.node()).status?.volumesInUse).toEqual([inTreeName("vol-1")]);
+    // The controller has attached it with another device.
+    await world.reportDetached(inTreeName("vol-1"));
+    await world.attachInTree("vol-1");
+    await world.until("mounted", () => isMounted(agent, pod), 900_000);
+    await agent.stop();
+  });
+
+  it("while it is mounted: the pod that has it keeps it, the next is refused, and its data is there once it is back (node-agent.md 7.3)", async () => {
+    const world = await NodeWorld.create();
+    await world.volume("vol-1");
+    const agent = world.start();
+    await world.attachInTree("vol-1");
+    const first = await world.pod("p", ["vol-1"]);
+    await world.until("mounted", () => isMounted(agent, first));
+    const [global = ""] = (await world.mounts()).filter((target) => target.startsWith("plugins/"));
+    await world.host.writeFileAtomic(`${rootDir}/${global}/data`, "kept");
+    world.host.disks.losePower(world.host.name);
+    const second = await world.pod("q", ["vol-1"]);
+    await says(
+      world,
+      "q",
+      /volume aws:.*vol-1: its device \/dev\/loop0 has gone while it was mounted.*: end all pods/,
+    );
+    expect([isMounted(agent, first), isMounted(agent, second)]).toEqual([true, false]);
+    await world.deletePod("p");
+    await world.deletePod("q");
+    await world.until("unmounted", async () => (await world.mounts()).length === 0);
+    await world.disk("vol-1");
+    const third = await world.pod("r", ["vol-1"]);
+    await world.until("mounted", () => isMounted(agent, third), 900_000);
+    expect(await world.host.readFile(`${rootDir}/${global}/data`)).toBe("kept");
+    await agent.stop();
+  });
 });

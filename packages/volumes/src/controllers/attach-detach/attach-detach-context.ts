@@ -44,6 +44,7 @@ export const cacheIndexes = {
   podsByNode: "spec.nodeName",
   podsByClaim: "claim",
   volumesByIdentity: "volume identity",
+  volumesByInTreeName: "in-tree volume name",
 } as const;
 
 /** Settings. */

@@ -38,6 +38,7 @@ import {
 import { gateDependencyWarnings, withForcedMigration } from "../../csimigration/volume-gates.ts";
 import type { DynamicPluginProber } from "../../framework/dynamic-plugin-prober.ts";
 import { operationBackoff } from "../../framework/operation-backoff.ts";
+import type { UniqueVolumeName } from "../../framework/unique-volume-name.ts";
 import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import {
   createVolumePluginManager,
@@ -56,6 +57,7 @@ import type { VolumeOwners } from "./detach-guards.ts";
 import { DiskOperations } from "./disk-operations.ts";
 import { operationTimeoutMs } from "./disks/attach-in-tree.ts";
 import { startDiskController } from "./disks/start-disk-controller.ts";
+import { inTreeNameKeysOf, keyOfInTreeName } from "./in-tree-name-key.ts";
 import { startNodeStatusController } from "./nodes/start-node-status-controller.ts";
 import { PendingPods } from "./pending-pods.ts";
 import { startPodController } from "./pods/start-pod-controller.ts";
@@ -189,6 +191,7 @@ class AttachDetachController implements Component {
     const events = createEventRecorder(env, { component: "attachdetach-controller" });
     this.#cleanup.push(events);
     this.#caches.volumes.addIndex(cacheIndexes.volumesByIdentity, (pv) => identitiesOfVolume(migration, pv));
+    this.#caches.volumes.addIndex(cacheIndexes.volumesByInTreeName, inTreeNameKeysOf);
     const isForced = forceDetachOnTimeout ?? compat !== undefined;
     const context: AttachDetachContext = {
       env,
@@ -206,7 +209,7 @@ class AttachDetachController implements Component {
       events,
       unlisted: new Map(),
       csiNodeVersions: new Map(),
-      identityOfName: (name) => identityOfName(migration, name),
+      identityOfName: (name) => identityAmong(this.#caches, migration, name),
       ownersOf: ({ identity }) => ownersOf(this.#caches, identity),
       wakePod: (key, priority) => this.#wakePod(context, key, priority),
       wakeDisk: (identity) => this.#controllers?.disks.wake(identity),
@@ -239,6 +242,20 @@ class AttachDetachController implements Component {
     if (freed !== undefined) wakeUnwanted(context, freed);
     this.#controllers?.pods.wake(key, priority);
   }
+}
+
+/** The identity behind a unique name: that of the PVs of its disk, which know more of it (GCE's zone) or spell it in another way. */
+function identityAmong(
+  { volumes }: AttachDetachCaches,
+  migration: MigratedPluginManager,
+  uniqueName: UniqueVolumeName,
+): VolumeIdentity {
+  const key = keyOfInTreeName(uniqueName);
+  const owners = key === undefined ? [] : volumes.byIndex(cacheIndexes.volumesByInTreeName, key);
+  const known = new Set(owners.flatMap((pv) => identitiesOfVolume(migration, pv)));
+  const named = identityOfName(migration, uniqueName);
+  const [only] = known;
+  return known.size === 1 && only !== undefined ? only : named;
 }
 
 /** The PVs of a disk and their claims. */

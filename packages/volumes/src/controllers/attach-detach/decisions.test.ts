@@ -93,7 +93,11 @@ describe("identity", () => {
             volumesAttached: listed.map((name) => ({ name, devicePath: "" })),
           },
         },
-        { identity: csi, pluginName: attachedAs === csi ? "kubernetes.io/csi" : plugin },
+        {
+          identity: csi,
+          uniqueName: attachedAs,
+          pluginName: attachedAs === csi ? "kubernetes.io/csi" : plugin,
+        },
         {
           identityOfName: (name) => identityOfName(migration, name),
           isAttachedAs: (name) => known.includes(name),

@@ -83,7 +83,7 @@ export interface FormsAttached {
  */
 export function nodeUses(
   node: Node,
-  attachment: Pick<Attachment, "identity" | "pluginName">,
+  attachment: Pick<Attachment, "identity" | "pluginName" | "uniqueName">,
   forms: FormsAttached,
 ): boolean {
   const listed = node.status?.volumesAttached ?? [];
@@ -93,10 +93,12 @@ export function nodeUses(
       provisionalIdentity(identity, node.metadata?.name ?? "") === attachment.identity);
   return (node.status?.volumesInUse ?? []).some(
     (name) =>
-      isOfDisk(forms.identityOfName(name)) &&
-      (name.startsWith(`${attachment.pluginName}/`) ||
-        listed.some((volume) => volume.name === name) ||
-        forms.isAttachedAs(name)),
+      // Its own name needs no identity: that of an inline disk or of a volume that has gone may not follow from it.
+      name === attachment.uniqueName ||
+      (isOfDisk(forms.identityOfName(name)) &&
+        (name.startsWith(`${attachment.pluginName}/`) ||
+          listed.some((volume) => volume.name === name) ||
+          forms.isAttachedAs(name))),
   );
 }
 

@@ -130,6 +130,12 @@ export class ActualState {
     this.#set({ ...this.#entryOf(volume), spec, origin, attachVerified: true, devicePath });
   }
 
+  /** Whether the volume is attached, and where, is to be confirmed before it is next mounted. */
+  doubtAttachment(uniqueName: UniqueVolumeName): void {
+    const entry = this.#volumes.get(uniqueName);
+    if (entry !== undefined) this.#set({ ...entry, attachVerified: false });
+  }
+
   /** Adds a volume found on disk at start: it may be mounted, and its attachment is not confirmed. */
   restore(
     volume: Pick<ActualVolume, "uniqueName" | "spec" | "plugin" | "attachable">,

@@ -7,7 +7,7 @@
  *  - Each step may be repeated after a crash at any point: what is there already is left alone.
  */
 import { dirname, resolve } from "node:path/posix";
-import { type Host, HostError } from "@longshore/runtime";
+import { type Host, HostError, type Mount } from "@longshore/runtime";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import type { MounterArgs } from "../../framework/volume-plugin.ts";
 import { formatOrCheck } from "../format-or-check.ts";
@@ -74,6 +74,7 @@ export async function bindForPod(
   if (await host.isMountPoint(target)) return;
   await host.makeDirectory(target);
   try {
+    await refuseLostDevice(host, source, volumeName);
     if (!readOnly) await refuseReadOnly(host, source, volumeName);
     await host.bindMount(source, target, { readOnly });
   } catch (error) {
@@ -82,13 +83,27 @@ export async function bindForPod(
   }
 }
 
+const endPods = "end all pods of this node that use it, so that it is checked and mounted again";
+
+/** A mount outlives its device. @throws InTreeVolumeError when what is mounted at the path has lost its device */
+export async function refuseLostDevice(host: Host, path: string, volumeName: string): Promise<void> {
+  const device = (await topMount(host, path))?.source;
+  if (device?.startsWith("/dev/") !== true || (await host.stat(device)) !== undefined) return;
+  throw new InTreeVolumeError(
+    `volume ${volumeName}: its device ${device} has gone while it was mounted on this node: ${endPods}`,
+  );
+}
+
 /** The kernel makes a file system read-only when it finds errors in it. Source: ext4(5), errors=remount-ro. */
 async function refuseReadOnly(host: Host, source: string, volumeName: string): Promise<void> {
-  const top = (await host.listMounts(source)).findLast(({ target }) => target === source);
-  if (top?.readOnly !== true) return;
+  if ((await topMount(host, source))?.readOnly !== true) return;
   throw new InTreeVolumeError(
-    `volume ${volumeName}: its file system has become read-only, as at an error in it: end all pods of this node that use it, so that it is checked and mounted again`,
+    `volume ${volumeName}: its file system has become read-only, as at an error in it: ${endPods}`,
   );
+}
+
+async function topMount(host: Host, path: string): Promise<Mount | undefined> {
+  return (await host.listMounts(path)).findLast(({ target }) => target === path);
 }
 
 /** Gives the files of a mounted volume to the group that the pod wants. */

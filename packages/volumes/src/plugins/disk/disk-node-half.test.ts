@@ -88,7 +88,7 @@ describe("the device", () => {
       .then((device) => {
         found = device;
       });
-    await clock.advance(60_000);
+    await clock.advance(50_000);
     expect(found).toBeUndefined();
     await host.truncateFile("/backing-x", 1 << 20);
     await host.symlink(await host.attachLoop("/backing-x"), "/d/disk");

@@ -5,12 +5,19 @@
  * Invariant: nothing is made or removed outside the kubelet root.
  */
 import type { Pod } from "@longshore/kube";
-import { backoffMs, invariant } from "@longshore/runtime";
+import { backoffMs, DeadlineError, type Host, invariant, withDeadline } from "@longshore/runtime";
 import type { DiskCloud } from "../../framework/ports.ts";
 import { type KubeletVolumeHost, kubeletPaths, type VolumeHost } from "../../framework/volume-host.ts";
 import type { DeviceMounter, GlobalMount, Mounter, Unmounter } from "../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
-import { bindForPod, giveToGroup, mountFormatted, resolvedLink, unmountAndRemove } from "./device-mounts.ts";
+import {
+  bindForPod,
+  giveToGroup,
+  mountFormatted,
+  refuseLostDevice,
+  resolvedLink,
+  unmountAndRemove,
+} from "./device-mounts.ts";
 import {
   type AttachedByController,
   blockSpecNamed,
@@ -31,6 +38,9 @@ import { InTreeVolumeError } from "./volume-source.ts";
 
 const defaultDeviceDir = "/dev";
 
+/** Longest wait for a device in one attempt, in milliseconds; what follows is an event, and a further attempt. */
+const deviceTimeoutMs = 60_000;
+
 /** What the node's half works with. */
 export interface DiskNode {
   readonly disks: DiskDescription;
@@ -46,8 +56,10 @@ export function kubeletOf({ disks, host }: Pick<DiskNode, "disks" | "host">): Ku
 }
 
 /**
- * Waits until the device (or its partition) that the controller has reported is there; returns its path. Has no
- * deadline of its own.
+ * Waits until the device (or its partition) that the controller has reported is there; returns its path.
+ * Source: docs/behaviour/node-agent.md 7.3.
+ *
+ * @throws InTreeVolumeError when it is not there within a minute
  */
 export async function waitForDevice(
   node: DiskNode,
@@ -57,7 +69,7 @@ export async function waitForDevice(
   signal: AbortSignal,
 ): Promise<string> {
   const { volumeName, partition } = diskSourceOf(node.disks, spec);
-  const { host, deviceDir = defaultDeviceDir } = kubeletOf(node);
+  const { host, nodeName, rootDir, deviceDir = defaultDeviceDir } = kubeletOf(node);
   if (reported === "") {
     throw new InTreeVolumeError(
       `volume ${volumeName}: status.volumesAttached of the node gives no devicePath: attach it again`,
@@ -65,14 +77,29 @@ export async function waitForDevice(
   }
   const device = attached.deviceOf?.(reported, deviceDir) ?? reported;
   const path = partition > 0 ? (attached.partitionOf ?? partitionPath)(device, partition) : device;
-  for (let attempt = 1; ; attempt++) {
-    // A link may be there before the device, or be left after it.
-    if ((await host.stat(path)) !== undefined) {
-      const found = await resolvedLink(host, path);
-      if ((await host.stat(found)) !== undefined) return found;
-    }
-    await node.host.clock.sleep(backoffMs({ initialMs: 100, maximumMs: 1000 }, attempt), signal);
+  const { clock } = node.host;
+  await refuseLostDevice(host, globalMountPath(rootDir, node.disks, volumeName), volumeName);
+  try {
+    return await withDeadline(clock, deviceTimeoutMs, signal, async (within) => {
+      for (let attempt = 1; ; attempt++) {
+        const found = await presentDevice(host, path);
+        if (found !== undefined) return found;
+        await clock.sleep(backoffMs({ initialMs: 100, maximumMs: 1000 }, attempt), within);
+      }
+    });
+  } catch (error) {
+    if (signal.aborted || !(error instanceof DeadlineError)) throw error;
+    throw new InTreeVolumeError(
+      `volume ${volumeName}: node ${nodeName} has no device ${path}, where it is reported as attached: look whether the provider has the disk attached to the node; it is mounted once the device is there`,
+    );
   }
+}
+
+/** Where a path leads, if anything is there: a link may be there before its device, or be left after it. */
+async function presentDevice(host: Host, path: string): Promise<string | undefined> {
+  if ((await host.stat(path)) === undefined) return undefined;
+  const found = await resolvedLink(host, path);
+  return (await host.stat(found)) === undefined ? undefined : found;
 }
 
 /** `/dev/xvdba` → `/dev/xvdba1`; a name that ends in a digit gets a `p` in between. */

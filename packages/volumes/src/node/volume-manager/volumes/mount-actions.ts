@@ -124,10 +124,16 @@ export async function waitForDevice(
   if (!attachable || !isAttachable(plugin)) return { devicePath: reported };
   const attacher = plugin.newAttacher();
   if (attacher.attachesOnNode === true) markAttaching(env, uniqueName, spec, attacher, progress.mapper);
-  const devicePath = await withDeadline(env.clock, waitForAttachTimeoutMs, signal, (waitSignal) =>
-    withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either, pod)),
-  );
-  return { devicePath };
+  try {
+    const devicePath = await withDeadline(env.clock, waitForAttachTimeoutMs, signal, (waitSignal) =>
+      withAnyOf([waitSignal, giveUp], (either) => attacher.waitForAttach(spec, reported, either, pod)),
+    );
+    return { devicePath };
+  } catch (error) {
+    // It may have been detached meanwhile, or attached with another device: the node's status is read before the next attempt.
+    if (reported !== "") env.actual.doubtAttachment(uniqueName);
+    throw error;
+  }
 }
 
 /** Whatever the outcome, the volume may be attached from here on: its device is released once no pod wants it. */

@@ -1,0 +1,58 @@
+/**
+ * Which disk an in-tree name means, for comparison alone: all spellings of one disk have one key. A provider lists a disk in
+ * its own spelling, a PersistentVolume in that of its author. No other name is made of a key: the hash of a VolumeAttachment's name is
+ * that of the volume's own spelling. Pure. Source: docs/behaviour/controllers.md A6.
+ */
+import type { PersistentVolume } from "@longshore/kube";
+import { splitUniqueName, type UniqueVolumeName } from "../../framework/unique-volume-name.ts";
+
+/** How the names of a plugin are compared. */
+interface Spelling {
+  /** The plugin's name of a PersistentVolume's disk; undefined: its source is another plugin's. */
+  nameOf(spec: NonNullable<PersistentVolume["spec"]>): string | undefined;
+  /** Left out: there is one spelling. */
+  keyOf?(volumeName: string): string;
+}
+
+/** The plugins whose disks the controller attaches. */
+const spellings: Readonly<Record<string, Spelling>> = {
+  "kubernetes.io/aws-ebs": {
+    nameOf: (spec) => spec.awsElasticBlockStore?.volumeID,
+    // aws://<zone>/vol-1 and vol-1.
+    keyOf: (volumeID) => volumeID.replace(/^aws:\/\/[^/]*\//, ""),
+  },
+  "kubernetes.io/azure-disk": {
+    nameOf: (spec) => spec.azureDisk?.diskURI,
+    // The provider ignores letter case, and lists groups in another than they were made in.
+    keyOf: (diskURI) => diskURI.toLowerCase(),
+  },
+  "kubernetes.io/cinder": { nameOf: (spec) => spec.cinder?.volumeID },
+  "kubernetes.io/gce-pd": { nameOf: (spec) => spec.gcePersistentDisk?.pdName },
+  "kubernetes.io/vsphere-volume": {
+    nameOf: (spec) => spec.vsphereVolume?.volumePath,
+    // [datastore] path and [datastore]path.
+    keyOf: (volumePath) => volumePath.replace(/^(\[[^\]]*\]) +/, "$1"),
+  },
+};
+
+/** The key of a unique name; undefined: it is not that of an in-tree disk that the controller attaches. */
+export function keyOfInTreeName(uniqueName: UniqueVolumeName): string | undefined {
+  // Fewer than three parts name no volume.
+  if (uniqueName.split("/", 3).length < 3) return undefined;
+  const { pluginName, volumeName } = splitUniqueName(uniqueName);
+  const spelling = spellings[pluginName];
+  return spelling === undefined ? undefined : keyOf(pluginName, spelling, volumeName);
+}
+
+/** The keys of a PersistentVolume's disk: one, or none where it is not an in-tree disk that the controller attaches. */
+export function inTreeNameKeysOf({ spec }: PersistentVolume): readonly string[] {
+  if (spec === undefined) return [];
+  return Object.entries(spellings).flatMap(([pluginName, spelling]) => {
+    const name = spelling.nameOf(spec);
+    return name == null ? [] : [keyOf(pluginName, spelling, name)];
+  });
+}
+
+function keyOf(pluginName: string, spelling: Spelling, volumeName: string): string {
+  return `${pluginName}/${spelling.keyOf?.(volumeName) ?? volumeName}`;
+}
