@@ -1,4 +1,7 @@
-/** The bare sequence: what mounts a volume, and nothing else, one after the other. */
+/**
+ * The bare sequence: the requests, calls and directories that one mount depends on, one after the other. Events, the status of the pod
+ * and the volume of its token are not among them, nor what the node agent reads a second time: those are the cost of ours.
+ */
 import { inProcessCsi } from "@longshore/csi";
 import { type KubeClient, resources } from "@longshore/kube";
 import { createDiskCloud, createReferenceDriver } from "@longshore/reference-driver";

@@ -1,5 +1,5 @@
 /** What is shipped, in this process, as clients of a server elsewhere. */
-import { type KubeClient, resources } from "@longshore/kube";
+import { type HttpKubeClient, resources } from "@longshore/kube";
 import type { RuntimeEnv } from "@longshore/runtime";
 import { createInProcessCluster } from "../../packages/local/src/cluster/in-process-cluster.ts";
 import { bootstrap, nodesReady } from "../../packages/local/src/cluster/process-cluster.ts";
@@ -19,7 +19,7 @@ export interface Ours {
 /** Starts them all; resolves when the node has its driver. `isMounting` is called at the beginning and at the end of each mount. */
 export async function startOurs(
   env: RuntimeEnv,
-  kube: KubeClient,
+  kube: HttpKubeClient,
   isMounting: (is: boolean) => void,
 ): Promise<Ours> {
   const config = clusterConfig(1, "unprivileged", { attachLimit: 1000, withoutInTreePlugins: true });
