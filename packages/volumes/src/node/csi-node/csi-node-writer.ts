@@ -134,8 +134,9 @@ export class CsiNodeWriter {
         malformed: old.malformed,
       });
     } catch (error) {
-      if (!(error instanceof KubeApiError) || error.code !== 403) throw error;
-      logger.debug("the CSINodeInfo may not be read: no drivers are taken over", {
+      // Over HTTP a kind that is not served is an error, unlike an object that is not there.
+      if (!(error instanceof KubeApiError) || (error.code !== 404 && error.code !== 403)) throw error;
+      logger.debug("CSINodeInfos are not served, or may not be read: no drivers are taken over", {
         csiNodeInfo,
         error: errorChain(error),
       });

@@ -211,6 +211,7 @@ describe("the CSINodeInfo of a node without a CSINode", () => {
 
   it.each<[string, object | undefined, object]>([
     ["is not there", undefined, { level: "debug" }],
+    ["is of a kind that is not served", refusal(404, "NotFound"), { level: "debug" }],
     ["may not be read", refusal(403, "Forbidden"), { level: "debug" }],
     [
       "is malformed",
