@@ -361,7 +361,7 @@ export interface VolumePluginWithAttachLimits extends VolumePlugin {
   volumeLimitKey(spec: VolumeSpec): string;
 }
 
-/** Room in a mounted volume, and whether it is well. */
+/** Room in a volume that pods have, and whether it is well. */
 export interface VolumeStats {
   readonly bytes?: VolumeUsage;
   /** Of a file system that has a number of them. */
@@ -370,17 +370,17 @@ export interface VolumeStats {
   readonly condition?: { readonly abnormal: boolean; readonly message: string };
 }
 
-/** How much there is of something. */
+/** How much there is of something. Of a device only `total` is known: what its pods have written is theirs to say. */
 export interface VolumeUsage {
   readonly total: number;
-  readonly available: number;
-  readonly used: number;
+  readonly available?: number;
+  readonly used?: number;
 }
 
 /** Asks something else than the mounted file system how much room a volume has. */
 export interface VolumePluginWithStats extends VolumePlugin {
   /**
-   * @param where the mount, and the global one (empty: none)
+   * @param where the mount, and the global one (empty: none); of a block volume the pod's device, and the directory of mappings
    * @returns undefined when nothing knows
    */
   getVolumeStats(

@@ -4,11 +4,15 @@
  *
  * Each change observes, decides and acts like a pass of a controller, but without a queue: its caller (the registration of a
  * plugin, the migration of the node) waits for its outcome, and has a rule of its own for what follows a failure.
+ * The first CSINode of a node takes over what its CSINodeInfo says: its drivers' volumes stay reachable by node ID until each
+ * has registered here.
  * Source: docs/behaviour/node-agent.md 2.
  */
 import {
   type Actions,
   type CSINode,
+  type CSINodeDriver,
+  KubeApiError,
   type KubeClient,
   type Next,
   observeAgain,
@@ -17,7 +21,7 @@ import {
   settled,
   walkSteps,
 } from "@longshore/kube";
-import { backoffMs, type RuntimeEnv } from "@longshore/runtime";
+import { backoffMs, errorChain, type RuntimeEnv } from "@longshore/runtime";
 import {
   type CsiNodeChange,
   type CsiNodeStep,
@@ -25,6 +29,7 @@ import {
   type ObservedCsiNode,
 } from "./decide-csi-node-step.ts";
 import type { DriverInfo } from "./driver-info.ts";
+import { csiNodeInfos, oldDriversOf } from "./old-csi-node-info.ts";
 
 /** The Node object is not there yet, so no CSINode can belong to it. */
 export class NodeMissingError extends Error {
@@ -39,6 +44,11 @@ export class CsiNodeWriter {
   readonly #nodeName: string;
   /** What the annotation is to list; undefined: not decided yet. */
   #migrated: ReadonlySet<string> | undefined;
+  /**
+   * What the first CSINode takes over; undefined: not read. Empty once there is a CSINode: one that is made after it was
+   * deleted must not bring back what was removed from it.
+   */
+  #oldDrivers: readonly CSINodeDriver[] | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(env: RuntimeEnv & { readonly kube: KubeClient }, nodeName: string) {
@@ -97,21 +107,54 @@ export class CsiNodeWriter {
 
   async #observe(change: CsiNodeChange, signal: AbortSignal): Promise<ObservedCsiNode> {
     const stored = await this.read(signal);
+    if (stored !== undefined) this.#oldDrivers = [];
     const isToBeMade = stored === undefined && change.kind !== "removeDriver";
     const node = isToBeMade
       ? await this.#env.kube.get(resources.nodes, { name: this.#nodeName }, { signal })
       : undefined;
-    return { change, stored, node, migrated: this.#migrated, failure: undefined };
+    if (node !== undefined) this.#oldDrivers ??= await this.#readOldDrivers(signal);
+    const oldDrivers = this.#oldDrivers ?? [];
+    return { change, stored, node, oldDrivers, migrated: this.#migrated, failure: undefined };
+  }
+
+  /** A server without the resource, or one that does not let the node read it, has nothing to take over. */
+  async #readOldDrivers(signal: AbortSignal): Promise<readonly CSINodeDriver[]> {
+    const { kube, logger } = this.#env;
+    const csiNodeInfo = this.#nodeName;
+    try {
+      const stored = await kube.get(csiNodeInfos, { name: csiNodeInfo }, { signal });
+      if (stored === undefined) {
+        logger.debug("no CSINodeInfo to take drivers over from", { csiNodeInfo });
+        return [];
+      }
+      const old = oldDriversOf(stored);
+      if ("drivers" in old) return old.drivers;
+      logger.warn("a malformed CSINodeInfo is left alone: correct the field, or delete the object", {
+        csiNodeInfo,
+        malformed: old.malformed,
+      });
+    } catch (error) {
+      // Over HTTP a kind that is not served is an error, unlike an object that is not there.
+      if (!(error instanceof KubeApiError) || (error.code !== 404 && error.code !== 403)) throw error;
+      logger.debug("CSINodeInfos are not served, or may not be read: no drivers are taken over", {
+        csiNodeInfo,
+        error: errorChain(error),
+      });
+    }
+    return [];
   }
 
   #actions(
     written: (observed: ObservedCsiNode, write: () => Promise<unknown>) => Promise<Next<ObservedCsiNode>>,
     signal: AbortSignal,
   ): Actions<ObservedCsiNode, CsiNodeStep> {
-    const { kube, clock, random } = this.#env;
+    const { kube, clock, random, logger } = this.#env;
     return {
       create: ({ csiNode }, observed) =>
-        written(observed, () => kube.create(resources.csiNodes, csiNode, { signal })),
+        written(observed, async () => {
+          await kube.create(resources.csiNodes, csiNode, { signal });
+          this.#oldDrivers = [];
+        }),
       update: ({ csiNode }, observed) =>
         written(observed, () => kube.update(resources.csiNodes, csiNode, { signal })),
       settle: () => settled,
@@ -120,6 +163,14 @@ export class CsiNodeWriter {
       },
       retry: async ({ attempts }) => {
         await clock.sleep(backoffMs(retryBackoff, attempts, random), signal);
+        return observeAgain;
+      },
+      dropOldDrivers: ({ error }) => {
+        logger.warn("drivers of the CSINodeInfo are not taken over: the CSINode is refused with them", {
+          csiNodeInfo: this.#nodeName,
+          error: errorChain(error),
+        });
+        this.#oldDrivers = [];
         return observeAgain;
       },
       fail: ({ error }) => {

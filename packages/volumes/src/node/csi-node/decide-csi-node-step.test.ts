@@ -26,7 +26,13 @@ function csiNode(drivers: CSINode["spec"]["drivers"], listed?: string): Stored<C
   return { metadata: { name: "n", resourceVersion: "3", annotations }, spec: { drivers } } as Stored<CSINode>;
 }
 
-const nothing = { stored: undefined, node: undefined, migrated: undefined, failure: undefined };
+const nothing = {
+  stored: undefined,
+  node: undefined,
+  oldDrivers: [],
+  migrated: undefined,
+  failure: undefined,
+};
 /** What is written: the step, names of the drivers, what the annotation lists. */
 function written(observed: Omit<ObservedCsiNode, keyof typeof nothing> & Partial<ObservedCsiNode>) {
   const step = decide({ ...nothing, ...observed });
@@ -51,6 +57,18 @@ describe("a change where there is no CSINode", () => {
       publish,
       { node, migrated: new Set() },
       "create: ; not annotated",
+    ],
+    [
+      "takes over the drivers of a CSINodeInfo",
+      publish,
+      { node, oldDrivers: [d, other] },
+      "create: d other; not annotated",
+    ],
+    [
+      "sets its driver over what a CSINodeInfo says of it",
+      set,
+      { node, oldDrivers: [{ name: "d", nodeID: "old" }, other] },
+      "create: other d; not annotated",
     ],
     ["waits for the Node", set, {}, "waitForNode"],
     ["waits for the Node before the annotation is published", publish, { migrated: ebs }, "waitForNode"],
@@ -159,6 +177,12 @@ describe("a write that fails", () => {
     const error = reason(name);
     const rest = step === "retry" ? { attempts } : { error };
     expect(decide(failed(error, attempts))).toEqual({ step, ...rest });
+  });
+
+  it("is repeated without the drivers of a CSINodeInfo when it is refused with them", () => {
+    const error = reason("Invalid");
+    expect(decide({ ...failed(error, 1), oldDrivers: [other] })).toEqual({ step: "dropOldDrivers", error });
+    expect(decide(failed(error, 1))).toEqual({ step: "fail", error });
   });
 
   it("fails with what is no answer, too", () => {

@@ -3,11 +3,12 @@
  *
  *     no CSINode ─► create, or waitForNode;  another content ─► update;  equal ─► settle
  *     the write lost ─► retry (read again, decide again) ─► … ─► fail
+ *     what an old CSINodeInfo says is refused ─► dropOldDrivers ─► create without it
  *
  * Invariants
  *  - Once it is decided what the annotation lists, no write leaves it otherwise.
  *  - Entries of other drivers stay as they are.
- *  - A CSINode is made only for a Node that exists, and belongs to it.
+ *  - A CSINode is made only for a Node that exists, and belongs to it. What its CSINodeInfo says keeps no node from getting one.
  * Source: docs/behaviour/node-agent.md 2.
  */
 import {
@@ -15,6 +16,7 @@ import {
   type CSINodeDriver,
   isAlreadyExists,
   isConflict,
+  isInvalid,
   type Node,
   type Stored,
 } from "@longshore/kube";
@@ -39,6 +41,8 @@ export interface ObservedCsiNode {
   readonly stored: Stored<CSINode> | undefined;
   /** Only read where there is no CSINode. */
   readonly node: Stored<Node> | undefined;
+  /** What a CSINode that is made takes over from the node's CSINodeInfo. */
+  readonly oldDrivers: readonly CSINodeDriver[];
   /** What the annotation is to list; undefined: not decided yet, so it is left as it is. */
   readonly migrated: ReadonlySet<string> | undefined;
   /** The write that has just failed; `attempts`: how many of this change have. */
@@ -54,22 +58,30 @@ export type CsiNodeStep =
   | { readonly step: "waitForNode" }
   /** Read and decide again after the pause that follows so many attempts. */
   | { readonly step: "retry"; readonly attempts: number }
+  /** Make the CSINode without what the CSINodeInfo says: the server refuses it. */
+  | { readonly step: "dropOldDrivers"; readonly error: unknown }
   | { readonly step: "fail"; readonly error: unknown };
 
 /** Decides for a change; pure. */
-export function decideCsiNodeStep({ change, stored, node, migrated, failure }: ObservedCsiNode): CsiNodeStep {
-  if (failure !== undefined) return afterFailure(failure);
+export function decideCsiNodeStep(observed: ObservedCsiNode): CsiNodeStep {
+  const { change, stored, node, oldDrivers, migrated, failure } = observed;
+  if (failure !== undefined) return afterFailure(failure, oldDrivers);
   if (stored === undefined) {
     if (change.kind === "removeDriver") return { step: "settle" };
     if (node === undefined) return { step: "waitForNode" };
-    return { step: "create", csiNode: withAnnotation(changed(emptyCsiNode(node), change), migrated) };
+    const csiNode = withAnnotation(changed(newCsiNode(node, oldDrivers), change), migrated);
+    return { step: "create", csiNode };
   }
   const csiNode = withAnnotation(changed(stored, change), migrated);
   return csiNode === stored ? { step: "settle" } : { step: "update", csiNode };
 }
 
-/** Only a write that lost against another is repeated. */
-function afterFailure({ error, attempts }: NonNullable<ObservedCsiNode["failure"]>): CsiNodeStep {
+/** Only a write that lost against another is repeated, and a refused one whose old drivers may be the reason, without them. */
+function afterFailure(
+  { error, attempts }: NonNullable<ObservedCsiNode["failure"]>,
+  oldDrivers: ObservedCsiNode["oldDrivers"],
+): CsiNodeStep {
+  if (isInvalid(error) && oldDrivers.length > 0) return { step: "dropOldDrivers", error };
   const isLost = isConflict(error) || isAlreadyExists(error);
   return isLost && attempts < attemptsMax ? { step: "retry", attempts } : { step: "fail", error };
 }
@@ -89,12 +101,12 @@ function withAnnotation(csiNode: CSINode, migrated: ReadonlySet<string> | undefi
   return migrated === undefined ? csiNode : withMigratedPlugins(csiNode, migrated);
 }
 
-function emptyCsiNode({ metadata: { name, uid } }: Stored<Node>): CSINode {
+function newCsiNode({ metadata: { name, uid } }: Stored<Node>, drivers: readonly CSINodeDriver[]): CSINode {
   return {
     apiVersion: "storage.k8s.io/v1",
     kind: "CSINode",
     metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid }] },
-    spec: { drivers: [] },
+    spec: { drivers: [...drivers] },
   };
 }
 

@@ -1,7 +1,7 @@
 /** What is written to Node and CSINode, in which order, and what happens when a write loses. */
 import { type ApiServer, createApiServer, memoryStore } from "@longshore/apiserver";
 import { type CSINode, KubeApiError, type KubeClient, resources } from "@longshore/kube";
-import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
+import { noMeter, recordingLogger, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { migratedPluginsAnnotation } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
 import { CsiNodeWriter, NodeMissingError } from "./csi-node-writer.ts";
@@ -28,9 +28,19 @@ const exists = () =>
     message: "there",
   });
 const ref = { name: "n" };
+const refusal = (code: number, reason: string) =>
+  new KubeApiError({ kind: "Status", apiVersion: "v1", status: "Failure", code, reason, message: reason });
 
-async function infoWorld({ withNode = true } = {}) {
+/** @param oldInfo the node's CSINodeInfo, besides its metadata, or why it cannot be read; undefined: there is none */
+async function infoWorld({
+  withNode = true,
+  oldInfo,
+}: {
+  withNode?: boolean;
+  oldInfo?: object | Error;
+} = {}) {
   const clock = new VirtualClock();
+  const logger = recordingLogger();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
   const api: ApiServer = createApiServer(env, { store: memoryStore() });
   const kube = api.client();
@@ -47,11 +57,15 @@ async function infoWorld({ withNode = true } = {}) {
         const fault = faults.get(request)?.shift();
         if (fault instanceof Error) throw fault;
         await fault?.();
+        if (request === "get csinodeinfos" && oldInfo !== undefined) {
+          if (oldInfo instanceof Error) throw oldInfo;
+          return { metadata: ref, ...oldInfo };
+        }
         return member.apply(target, args);
       };
     },
   }) as KubeClient;
-  const writer = new CsiNodeWriter({ ...env, kube: watched }, "n");
+  const writer = new CsiNodeWriter({ ...env, logger, kube: watched }, "n");
   const manager = new NodeInfoManager(watched, "n", writer);
   return {
     kube,
@@ -60,6 +74,7 @@ async function infoWorld({ withNode = true } = {}) {
     faults,
     writer,
     manager,
+    logged: () => logger.lines.map(({ level, fields }) => ({ level, fields })),
     writes: () => requests.filter((request) => !request.startsWith("get")),
     csiNode: () => kube.get(resources.csiNodes, ref, { signal }),
     drivers: async () =>
@@ -157,6 +172,70 @@ describe("the migrated plugins", () => {
     );
     await restarted.setDriver("d", info, signal);
     expect(await world.annotation()).toBe("kubernetes.io/aws-ebs");
+  });
+});
+
+describe("the CSINodeInfo of a node without a CSINode", () => {
+  const csiDrivers = [{ driver: "o", nodeID: "o-1", topologyKeys: ["o/zone"] }];
+  const o = { name: "o", nodeID: "o-1", topologyKeys: ["o/zone"] };
+  const setUp = (oldInfo?: object | Error) => infoWorld(oldInfo === undefined ? {} : { oldInfo });
+
+  it("is read once, and its drivers are taken over beside the new one (node-agent.md 2.1)", async () => {
+    const world = await setUp({ csiDrivers });
+    world.faults.set("create csinodes", [new Error("the API server is down")]);
+    await world.settled(world.writer.setDriver("d", info, signal));
+    await world.writer.setDriver("d", info, signal);
+    await world.writer.setDriver("e", info, signal);
+    expect((await world.csiNode())?.spec.drivers).toMatchObject([o, { name: "d" }, { name: "e" }]);
+    expect(world.requests.filter((request) => request.endsWith("csinodeinfos"))).toHaveLength(1);
+    expect(world.logged()).toEqual([]);
+  });
+
+  it("brings back nothing when the CSINode is deleted (node-agent.md 2.1)", async () => {
+    const world = await setUp({ csiDrivers });
+    await world.writer.setDriver("d", info, signal);
+    await world.kube.delete(resources.csiNodes, ref, { signal });
+    await world.writer.setDriver("d", info, signal);
+    expect(await world.drivers()).toEqual(["d"]);
+  });
+
+  it("is not read where there was a CSINode before (node-agent.md 2.1)", async () => {
+    const world = await setUp({ csiDrivers });
+    await world.kube.create(resources.csiNodes, { metadata: ref, spec: { drivers: [] } }, { signal });
+    await world.writer.setDriver("d", info, signal);
+    await world.kube.delete(resources.csiNodes, ref, { signal });
+    await world.writer.setDriver("d", info, signal);
+    expect(await world.drivers()).toEqual(["d"]);
+    expect(world.requests).not.toContain("get csinodeinfos");
+  });
+
+  it.each<[string, object | undefined, object]>([
+    ["is not there", undefined, { level: "debug" }],
+    ["is of a kind that is not served", refusal(404, "NotFound"), { level: "debug" }],
+    ["may not be read", refusal(403, "Forbidden"), { level: "debug" }],
+    [
+      "is malformed",
+      { csiDrivers: [...csiDrivers, { driver: "p", nodeID: 7 }] },
+      { level: "warn", fields: { csiNodeInfo: "n", malformed: "csiDrivers[1].nodeID must be a string" } },
+    ],
+  ])("that %s adds nothing (node-agent.md 2.1)", async (_name, oldInfo, line) => {
+    const world = await setUp(oldInfo);
+    await world.writer.setDriver("d", info, signal);
+    expect(await world.drivers()).toEqual(["d"]);
+    expect(world.logged()).toMatchObject([line]);
+  });
+
+  it("is left out when the server refuses what it says (node-agent.md 2.1)", async () => {
+    const world = await setUp({ csiDrivers: [{ driver: "not a name", nodeID: "o-1" }] });
+    await world.writer.setDriver("d", info, signal);
+    expect(await world.drivers()).toEqual(["d"]);
+    expect(world.logged()).toMatchObject([{ level: "warn", fields: { csiNodeInfo: "n" } }]);
+  });
+
+  it("that cannot be read for now lets no CSINode be made without it (node-agent.md 2.1)", async () => {
+    const world = await setUp(refusal(500, "InternalError"));
+    await expect(world.writer.setDriver("d", info, signal)).rejects.toThrow(/InternalError/);
+    expect(world.writes()).toEqual([]);
   });
 });
 

@@ -1,7 +1,7 @@
 /**
  * What comes next for the figures of one volume. Source: docs/behaviour/node-agent.md 13.
  *
- *     mounted? ── no ──► forget
+ *     had by a pod? ── no ──► forget
  *        └─ yes ─► measure, once in a minute ─► report
  */
 import type { VolumeStats } from "../../framework/volume-plugin.ts";
@@ -21,7 +21,7 @@ export interface MeasuredVolume {
 export interface ObservedStats {
   /** Monotonic time in milliseconds. */
   readonly nowMs: number;
-  /** Undefined: it is mounted for no pod. */
+  /** Undefined: no pod has it. */
   readonly use: VolumeUse | undefined;
   /** When it is measured next, in monotonic milliseconds. */
   readonly nextMs: number;

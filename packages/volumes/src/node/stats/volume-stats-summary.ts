@@ -28,7 +28,7 @@ export interface PodVolumeStats {
   readonly volume: readonly VolumeStatsEntry[];
 }
 
-/** What was measured of a volume, and who has it mounted. */
+/** What was measured of a volume, and who has it. */
 export interface MeasuredUse {
   readonly use: VolumeUse;
   readonly measured: MeasuredVolume;
@@ -71,13 +71,13 @@ function entryOf(name: string, use: VolumeUse, { stats, time }: MeasuredVolume):
     ...(pvcRef !== undefined && { pvcRef }),
     ...(bytes !== undefined && {
       capacityBytes: bytes.total,
-      availableBytes: bytes.available,
-      usedBytes: bytes.used,
+      ...(bytes.available !== undefined && { availableBytes: bytes.available }),
+      ...(bytes.used !== undefined && { usedBytes: bytes.used }),
     }),
     ...(inodes !== undefined && {
       inodes: inodes.total,
-      inodesFree: inodes.available,
-      inodesUsed: inodes.used,
+      ...(inodes.available !== undefined && { inodesFree: inodes.available }),
+      ...(inodes.used !== undefined && { inodesUsed: inodes.used }),
     }),
     ...(condition !== undefined && { volumeHealthStats: { abnormal: condition.abnormal } }),
   };

@@ -4,7 +4,7 @@ import { resources } from "@longshore/kube";
 import { pureDecision } from "@longshore/kube/testing";
 import { recordingMeter } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import { driverName, NodeWorld } from "../testing/node-world.ts";
+import { driverName, NodeWorld, rootDir } from "../testing/node-world.ts";
 import { type TestDriverOptions, testDriver } from "../testing/test-driver.ts";
 import type { VolumeUse } from "../volume-manager/volume-use.ts";
 import { decideStatsStep, type ObservedStats, type StatsStep, statsPeriodMs } from "./decide-stats-step.ts";
@@ -15,16 +15,21 @@ const metric = (name: string) => `kubelet_volume_stats_${name}`;
 const labelsOf = (id: string) => ({ namespace: "default", persistentvolumeclaim: `claim-${id}` });
 
 /** A node with a pod for each volume, in-tree or of a driver. */
-async function mounted(driver: TestDriverOptions | undefined, ids: readonly string[] = ["vol-1"]) {
+async function mounted(
+  driver: TestDriverOptions | undefined,
+  ids: readonly string[] = ["vol-1"],
+  volumeMode: "Filesystem" | "Block" = "Filesystem",
+) {
   const meter = recordingMeter();
   const world = await NodeWorld.create({ meter });
   if (driver !== undefined) await world.serveDriver(testDriver(world.host, driver));
   const agent = world.start();
   for (const id of ids) {
     const csi = { csi: { driver: driverName, volumeHandle: id, fsType: "ext4" } };
-    await world.volume(id, driver === undefined ? undefined : csi);
+    const ebs = { awsElasticBlockStore: { volumeID: `aws://us-east-1a/${id}` } };
+    await world.volume(id, { ...(driver === undefined ? ebs : csi), volumeMode });
     await (driver === undefined ? world.attachInTree(id) : world.attachCsi(id));
-    const pod = await world.pod(`p-${id}`, [id]);
+    const pod = await (volumeMode === "Block" ? world.blockPod(`p-${id}`, [id]) : world.pod(`p-${id}`, [id]));
     await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
   }
   await world.clock.advance(1_000);
@@ -102,6 +107,63 @@ describe("a volume's figures", () => {
     expect(measurements("vol-9")).toBeGreaterThanOrEqual(5);
     expect(value("capacity_bytes", "vol-9")).toBe(2 ** 20);
     expect(value("capacity_bytes", "vol-1")).toBe(0);
+    await agent.stop();
+  });
+});
+
+describe("the figures of a block volume", () => {
+  const ids = ["vol-1"];
+  it.each<[string, TestDriverOptions | undefined]>([
+    ["in-tree, are the size of its device", undefined],
+    ["of a driver, are the total that it says", counts],
+  ])("%s, for metrics and the summary (node-agent.md 13)", async (_name, driver) => {
+    const { world, agent, value } = await mounted(driver, ids, "Block");
+    const all = ["capacity_bytes", "available_bytes", "used_bytes", "inodes"].map((name) => value(name));
+    expect(all).toEqual([2 ** 20, 0, 0, 0]);
+    expect(agent.volumes.volumeStats()[0]?.volume).toEqual([
+      {
+        time: expect.stringMatching(/Z$/),
+        name: "data-vol-1",
+        pvcRef: { namespace: "default", name: "claim-vol-1" },
+        capacityBytes: 2 ** 20,
+      },
+    ]);
+    await world.growVolume("vol-1");
+    await world.clock.advance(statsPeriodMs);
+    expect(value("capacity_bytes")).toBe(2 ** 21);
+    await agent.stop();
+  });
+
+  it("are requested of a driver for what it has staged and published (node-agent.md 13)", async () => {
+    const { world, agent } = await mounted(counts, ids, "Block");
+    const { uid } = await podOf(world);
+    const devices = `${rootDir}/plugins/kubernetes.io/csi/volumeDevices`;
+    expect(world.driver.lastStats).toEqual({
+      volumePath: `${devices}/publish/pv-vol-1/${uid}`,
+      stagingPath: `${devices}/staging/pv-vol-1`,
+    });
+    await agent.stop();
+  });
+
+  it("go with the last pod that has it (node-agent.md 13)", async () => {
+    const { world, agent, value } = await mounted(undefined, ids, "Block");
+    const { uid } = await podOf(world);
+    await world.deletePod("p-vol-1");
+    await world.until("gone", () => agent.volumes.podVolumesGone(uid));
+    await world.clock.advance(statsPeriodMs);
+    expect(value("capacity_bytes")).toBe(0);
+    expect(agent.volumes.volumeStats()).toEqual([]);
+    await agent.stop();
+  });
+
+  it("are none where something else than a device lies (node-agent.md 13)", async () => {
+    const { world, agent, value } = await mounted(undefined, ids, "Block");
+    const { uid } = await podOf(world);
+    const file = `${rootDir}/plugins/kubernetes.io/aws-ebs/volumeDevices/aws/us-east-1a/vol-1/${uid}`;
+    await world.host.unmount(file);
+    await world.clock.advance(statsPeriodMs);
+    expect(value("capacity_bytes")).toBe(0);
+    expect(agent.volumes.volumeStats()).toEqual([]);
     await agent.stop();
   });
 });

@@ -1,11 +1,11 @@
 /**
- * Measures the mounted volumes of the node, each once in a minute, and keeps what was measured last for metrics and for the
+ * Measures the volumes that pods have, mounted or as devices, each once in a minute, and keeps what was measured last for metrics and for the
  * summary API. Source: docs/behaviour/node-agent.md 13.
  *
  * Invariants
  *  - A volume is measured once at a time; one whose measurement hangs is not measured beside it, and holds up no other
  *    for longer than the deadline.
- *  - What is not mounted any more has no figures.
+ *  - What no pod has any more has no figures.
  */
 import {
   type Controller,
@@ -19,6 +19,7 @@ import {
 } from "@longshore/kube";
 import { type Component, errorChain, type Host, type RuntimeEnv, withDeadline } from "@longshore/runtime";
 import { hasVolumeStats, isDeviceMountable, type VolumeStats } from "../../framework/volume-plugin.ts";
+import { isBlockSpec } from "../../framework/volume-spec.ts";
 import type { VolumeUse } from "../volume-manager/volume-use.ts";
 import {
   decideStatsStep,
@@ -38,7 +39,7 @@ const measureTimeoutMs = 30_000;
 export interface VolumeStatsEnv extends RuntimeEnv {
   readonly host: Host;
   readonly events: Pick<EventRecorder, "event">;
-  /** Who has the volume mounted; undefined: no pod. */
+  /** Who has the volume; undefined: no pod. */
   readonly volumeUse: (uniqueName: string) => VolumeUse | undefined;
 }
 
@@ -80,12 +81,12 @@ export class VolumeStatsCollector implements Component {
     return this.#controller.stop();
   }
 
-  /** The volume may have been mounted or unmounted. */
+  /** The volume may have been mounted, mapped, or taken away. */
   wake(uniqueName: string): void {
     this.#controller.wake(uniqueName);
   }
 
-  /** What was measured last, of volumes that are mounted. */
+  /** What was measured last, of volumes that pods have. */
   summary(): readonly PodVolumeStats[] {
     return volumeStatsSummary(
       [...this.#kept].flatMap(([uniqueName, { measured }]) => {
@@ -137,17 +138,25 @@ export class VolumeStatsCollector implements Component {
     }
   }
 
-  /** A mounted file system is asked itself, unless its plugin knows better. */
+  /** A mounted file system and a device are asked themselves, unless their plugin knows better. */
   async #statsOf(
     { plugin, deviceMountPath, users }: VolumeUse,
     signal: AbortSignal,
   ): Promise<VolumeStats | undefined> {
     const [{ spec, pod, path }] = users;
     if (hasVolumeStats(plugin)) return plugin.getVolumeStats(spec, pod, { path, deviceMountPath }, signal);
+    if (isBlockSpec(spec)) return this.#sizeOf(path);
     if (!isDeviceMountable(plugin)) return undefined;
     const { totalBytes, availableBytes, totalInodes, availableInodes } = await this.#env.host.usage(path);
     const bytes = usage(totalBytes, availableBytes);
     return totalInodes === 0 ? { bytes } : { bytes, inodes: usage(totalInodes, availableInodes) };
+  }
+
+  /** @throws Error when there is no device: a size of another file would be a wrong figure */
+  async #sizeOf(device: string): Promise<VolumeStats> {
+    const stat = await this.#env.host.stat(device);
+    if (stat?.kind === "blockDevice") return { bytes: { total: stat.sizeBytes } };
+    throw new Error(`${device} is ${stat?.kind ?? "missing"}: a device must be bound there`);
   }
 
   #report(uniqueName: string, use: VolumeUse, measured: MeasuredVolume | "unknown"): Next<ObservedStats> {

@@ -31,6 +31,8 @@ export interface TestDriver {
     | undefined;
   /** What the last NodeStageVolume and NodePublishVolume said of the mount. */
   readonly lastMount: Record<string, { readonly group: string; readonly flags: readonly string[] }>;
+  /** Where the last NodeGetVolumeStats was to look. */
+  lastStats: { readonly volumePath: string; readonly stagingPath: string } | undefined;
   /** What NodeGetVolumeStats says of a volume's condition. */
   condition: { abnormal: boolean; message: string } | undefined;
   /** Device of a volume that comes without a publish context. */
@@ -59,6 +61,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
     lastPublish: undefined,
     lastStagingPath: undefined,
     lastExpand: undefined,
+    lastStats: undefined,
     lastMount: {},
     condition: undefined,
     device: "",
@@ -130,6 +133,12 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
           }),
         nodeGetVolumeStats: async (r) => {
           await call("NodeGetVolumeStats", r.volumeId, async () => {});
+          driver.lastStats = { volumePath: r.volumePath, stagingPath: r.stagingTargetPath };
+          const device = await host.stat(r.volumePath);
+          if (device?.kind === "blockDevice") {
+            const total = BigInt(device.sizeBytes);
+            return { usage: [{ unit: VolumeUsage_Unit.BYTES, total, available: 0n, used: 0n }] };
+          }
           const { totalBytes: total, availableBytes: available } = await host.usage(r.volumePath);
           const bytes = {
             total: BigInt(total),
