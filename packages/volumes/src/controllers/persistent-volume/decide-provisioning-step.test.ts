@@ -70,9 +70,15 @@ describe("a claim that wants a volume", () => {
     ["that has another by now", { claim: claim({}, { volumeName: "w" }) }, settle],
     ["of a class that is gone", { storageClass: undefined }, settle],
     ["of a class that is an external provisioner's by now", { plugin: undefined }, settle],
+    ["is checked first", { claimWithIntent: withIntent, isBegun: false }, { step: "check" }],
     [
-      "stores its intent first",
-      { claimWithIntent: withIntent, isBegun: false },
+      "is refused before its intent is stored",
+      { claimWithIntent: withIntent, isBegun: false, storageClass: withMountOptions },
+      { step: "refuse" },
+    ],
+    [
+      "then stores its intent",
+      { claimWithIntent: withIntent, isBegun: false, isChecked: true },
       { step: "storeIntent", claim: withIntent },
     ],
     ["then has it made", {}, { step: "makeVolume" }],

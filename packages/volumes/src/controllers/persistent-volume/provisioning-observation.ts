@@ -29,6 +29,8 @@ export interface ProvisioningObservation {
   /** Milliseconds until what failed may be tried again; 0: now. */
   readonly waitMs: number;
 
+  /** The plugin would make the volume, as far as it can say without its provider. */
+  readonly isChecked?: boolean;
   /** What the plugin has made in this pass. */
   readonly made?: PersistentVolume;
   /** Attempts to store it that have failed. */
