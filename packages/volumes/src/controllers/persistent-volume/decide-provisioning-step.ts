@@ -37,6 +37,8 @@ export type ProvisioningStep =
   | { readonly step: "wait"; readonly ms: number }
   /** Asks the plugin whether it would make the volume; its provider is not called. */
   | { readonly step: "check" }
+  /** Stores, for a claim that is refused, whose it is. */
+  | { readonly step: "storeProvisioner"; readonly claim: Stored<PersistentVolumeClaim> }
   | { readonly step: "storeIntent"; readonly claim: Stored<PersistentVolumeClaim> }
   /** The plugin must not be asked. */
   | { readonly step: "refuse"; readonly message: string }
@@ -165,9 +167,10 @@ function nextTry(
 
 /** A claim that is being deleted gets no event, and its node stays: only there the disk is found again. */
 function afterFailure(observed: ProvisioningObservation, error: unknown): ProvisioningStep {
-  const { claim, storageClass } = observed;
+  const { claim, claimGiven, storageClass } = observed;
   const retry: ProvisioningStep = { step: "retry", error };
   if (isDeleting(claim)) return retry;
+  if (claimGiven !== claim) return { step: "storeProvisioner", claim: claimGiven };
   const report = (next: ProvisioningStep, message: string) =>
     reportThen(observed, next, "Warning", "ProvisioningFailed", message);
   // Another node would not help a plugin that makes no volume anywhere.

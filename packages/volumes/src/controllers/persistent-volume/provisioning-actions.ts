@@ -57,16 +57,24 @@ export function provisioningActions(context: PersistentVolumeContext): Provision
 function claimWrites({
   env,
   attempts,
-}: PersistentVolumeContext): Pick<ProvisioningActions, "storeIntent" | "unselectNode" | "removeIntent"> {
+}: PersistentVolumeContext): Pick<
+  ProvisioningActions,
+  "storeProvisioner" | "storeIntent" | "unselectNode" | "removeIntent"
+> {
+  const store = async (
+    after: ProvisioningObservation["claim"],
+    observed: ProvisioningObservation,
+    signal: AbortSignal,
+  ): Promise<Next<ProvisioningObservation>> => {
+    const claim = await env.kube.update(persistentVolumeClaims, after, { signal });
+    return { observed: { ...observed, claim, claimGiven: claim, claimWithIntent: claim } };
+  };
   return {
-    async storeIntent(step, observed, { signal }) {
-      const claim = await env.kube.update(persistentVolumeClaims, step.claim, { signal });
-      return { observed: { ...observed, claim, claimWithIntent: claim } };
-    },
-    async unselectNode(_step, observed, { signal }) {
+    storeProvisioner: ({ claim }, observed, { signal }) => store(claim, observed, signal),
+    storeIntent: ({ claim }, observed, { signal }) => store(claim, observed, signal),
+    unselectNode(_step, observed, { signal }) {
       const after = withAnnotation(observed.claim, selectedNodeAnnotation, undefined);
-      const claim = await env.kube.update(persistentVolumeClaims, after, { signal });
-      return { observed: { ...observed, claim, claimWithIntent: claim } };
+      return store(after, observed, signal);
     },
     async removeIntent(_step, { claim }, { signal }) {
       await env.kube.update(persistentVolumeClaims, withoutFinalizer(claim, provisioningFinalizer), {

@@ -15,6 +15,8 @@ export interface Tries {
 /** Claim and volume are read live: what is decided on them cannot be undone. */
 export interface ProvisioningObservation {
   readonly claim: Stored<PersistentVolumeClaim>;
+  /** The claim with the annotation of its provisioner; the same object when it has it. */
+  readonly claimGiven: Stored<PersistentVolumeClaim>;
   /** The claim with annotation and finalizer of a provisioning that begins; the same object when it has them. */
   readonly claimWithIntent: Stored<PersistentVolumeClaim>;
   /** The finalizer of an in-tree provisioning is on the claim. */
