@@ -155,6 +155,11 @@ export type AllowedTopologies = readonly {
 /** Makes one volume. The provisioning controller calls it, again and again until the PV is stored. */
 export interface Provisioner {
   /**
+   * Refuses what `provision` would refuse by class, claim and secrets alone. Asks nothing of the provider, so a refusal of a
+   * claim whose making has not begun is certain to leave no disk behind.
+   */
+  check(signal: AbortSignal): Promise<void>;
+  /**
    * Makes the volume and returns a PV that is not stored yet. Idempotent by `pvName`: a second call finds the disk of
    * the first. An error may leave a disk behind, which the next call finds.
    *

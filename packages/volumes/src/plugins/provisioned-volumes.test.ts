@@ -212,7 +212,14 @@ const refused: readonly (readonly [plugin: string, asked: ProvisionRequest, mess
     { claim: { accessModes: ["ReadWriteMany"] } },
     /invalid AccessModes ReadWriteMany .*GCE PD supports/,
   ],
-  ["gce-pd", { claim: { selector: {} } }, /claim.spec.selector is not supported/],
+  [
+    "gce-pd",
+    { claim: { selector: {} } },
+    /claim.Spec.Selector is not supported for dynamic provisioning on GCE PD/,
+  ],
+  ["aws-ebs", { claim: { accessModes: ["ReadWriteMany"] } }, /invalid AccessModes ReadWriteMany .*AWS EBS/],
+  ["aws-ebs", { claim: { accessModes: ["ReadWriteOncePod"] } }, /invalid AccessModes ReadWriteOncePod/],
+  ["aws-ebs", { claim: { selector: {} } }, /claim.Spec.Selector is not supported/],
   ["azure-disk", { parameters: { kind: "Dedicated" } }, /kind "Dedicated" .*use one of Managed/],
   ["azure-disk", { parameters: { cachingMode: "Fast" } }, /cachingMode "Fast" .*ReadOnly, ReadWrite, None/],
   ["azure-disk", { parameters: { skuName: "Slow" } }, /skuName "Slow"/],
@@ -236,7 +243,7 @@ const refused: readonly (readonly [plugin: string, asked: ProvisionRequest, mess
   ["portworx-volume", { parameters: { repl: "4" } }, /repl "4" .*1 to 3 copies/],
   ["portworx-volume", { parameters: { fs: "ntfs" } }, /fs "ntfs"/],
   ["azure-file", { parameters: { skuName: "Slow" } }, /skuName "Slow"/],
-  ["azure-file", { claim: { selector: {} } }, /selector is not supported/],
+  ["azure-file", { claim: { selector: {} } }, /Selector is not supported/],
 ];
 
 it.each(refused)("%s refuses %j", async (plugin, asked, message) => {

@@ -41,6 +41,7 @@ function observed(given: Given = {}): ProvisioningObservation {
   const of = given.claim ?? claim();
   return {
     claim: of,
+    claimGiven: of,
     claimWithIntent: of,
     isBegun: true,
     volume: undefined,
@@ -70,9 +71,15 @@ describe("a claim that wants a volume", () => {
     ["that has another by now", { claim: claim({}, { volumeName: "w" }) }, settle],
     ["of a class that is gone", { storageClass: undefined }, settle],
     ["of a class that is an external provisioner's by now", { plugin: undefined }, settle],
+    ["is checked first", { claimWithIntent: withIntent, isBegun: false }, { step: "check" }],
     [
-      "stores its intent first",
-      { claimWithIntent: withIntent, isBegun: false },
+      "is refused before its intent is stored",
+      { claimWithIntent: withIntent, isBegun: false, storageClass: withMountOptions },
+      { step: "refuse" },
+    ],
+    [
+      "then stores its intent",
+      { claimWithIntent: withIntent, isBegun: false, isChecked: true },
       { step: "storeIntent", claim: withIntent },
     ],
     ["then has it made", {}, { step: "makeVolume" }],
@@ -106,6 +113,7 @@ describe("a claim that wants a volume", () => {
 });
 
 describe("the plugin could not make it", () => {
+  const given = claim({ annotations: { "volume.beta.kubernetes.io/storage-provisioner": "p" } });
   const final = { error: new CloudError("LimitExceeded", "quota"), retryInMs: 500 };
   const unavailable = { error: new CloudError("Unavailable", "no answer"), retryInMs: 500 };
   const cause = new Error("no cloud");
@@ -116,6 +124,11 @@ describe("the plugin could not make it", () => {
       "that is reported",
       { failure: final },
       warning("ProvisioningFailed", 'Failed to provision volume with StorageClass "ebs": quota'),
+    ],
+    [
+      "the claim says first whose it is",
+      { failure: final, claimGiven: given },
+      { step: "storeProvisioner", claim: given },
     ],
     [
       "a scheduler chooses again",

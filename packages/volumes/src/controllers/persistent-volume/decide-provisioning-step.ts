@@ -2,13 +2,15 @@
  * What comes next for a claim whose volume is made in-tree. Pure. Source: docs/behaviour/controllers.md B6;
  * docs/contract.md C3.
  *
- *     wanted:     storeIntent ──► makeVolume ──► storeVolume ──► report ──► settle
+ *     wanted:     check ──► storeIntent ──► makeVolume ──► storeVolume ──► report ──► settle
  *     deleting:                   makeVolume ──► readVolume ──► deleteDisk ──► removeIntent
  *     not stored:                                readVolume ──► deleteDisk ──► retry
  *
  * Invariants
  *  - The finalizer `longshore.dev/provisioning` is stored on the claim before the plugin is called, and goes once the
  *    volume is stored or the disk is certainly gone: no disk is lost to a crash or to the deletion of its claim.
+ *  - What class, claim or plugin refuse before the provider is called is refused before the finalizer is stored: such a claim
+ *    goes when it is deleted. With the finalizer on it, a refusal proves nothing about the disk of an earlier call, and it stays.
  *  - Names are deterministic (`pvc-<uid>`): the same call finds the disk of an earlier one, whatever came of that, and
  *    so does an external provisioner that takes over.
  *  - The disk of a volume that is stored, or that may be stored, is never deleted: only after every attempt to store it
@@ -33,6 +35,10 @@ import type { ProvisioningObservation, Tries } from "./provisioning-observation.
 export type ProvisioningStep =
   /** A failed attempt was not long ago. */
   | { readonly step: "wait"; readonly ms: number }
+  /** Asks the plugin whether it would make the volume; its provider is not called. */
+  | { readonly step: "check" }
+  /** Stores, for a claim that is refused, whose it is. */
+  | { readonly step: "storeProvisioner"; readonly claim: Stored<PersistentVolumeClaim> }
   | { readonly step: "storeIntent"; readonly claim: Stored<PersistentVolumeClaim> }
   /** The plugin must not be asked. */
   | { readonly step: "refuse"; readonly message: string }
@@ -66,12 +72,14 @@ export function decideProvisioningStep(observed: ProvisioningObservation): Provi
 }
 
 function begin(observed: ProvisioningObservation): ProvisioningStep {
-  const { claim, claimWithIntent, storageClass, plugin } = observed;
+  const { claim, claimWithIntent, storageClass, plugin, isChecked } = observed;
   const isWanted =
     (claim.spec?.volumeName ?? "") === "" && storageClass !== undefined && plugin !== undefined;
   if (!isWanted) return { step: "settle" };
-  if (claimWithIntent !== claim) return { step: "storeIntent", claim: claimWithIntent };
-  return refusal(observed) ?? { step: "makeVolume" };
+  const refused = refusal(observed);
+  if (refused !== undefined) return refused;
+  if (claimWithIntent === claim) return { step: "makeVolume" };
+  return isChecked === true ? { step: "storeIntent", claim: claimWithIntent } : { step: "check" };
 }
 
 /** Why the plugin must not be asked. */
@@ -159,9 +167,10 @@ function nextTry(
 
 /** A claim that is being deleted gets no event, and its node stays: only there the disk is found again. */
 function afterFailure(observed: ProvisioningObservation, error: unknown): ProvisioningStep {
-  const { claim, storageClass } = observed;
+  const { claim, claimGiven, storageClass } = observed;
   const retry: ProvisioningStep = { step: "retry", error };
   if (isDeleting(claim)) return retry;
+  if (claimGiven !== claim) return { step: "storeProvisioner", claim: claimGiven };
   const report = (next: ProvisioningStep, message: string) =>
     reportThen(observed, next, "Warning", "ProvisioningFailed", message);
   // Another node would not help a plugin that makes no volume anywhere.

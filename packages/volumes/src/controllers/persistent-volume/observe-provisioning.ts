@@ -33,16 +33,22 @@ export async function observeProvisioning(
   key: string,
   { signal }: Pass,
 ): Promise<ProvisioningObservation | undefined> {
-  const { env, caches, attempts, provisioners } = context;
+  const { env, caches, attempts, provisioners, compat } = context;
   const claim = await env.kube.get(resources.persistentVolumeClaims, refOfKey(key), { signal });
   if (claim === undefined) return undefined;
   const name = provisionedName(claim);
   const volume = await env.kube.get(resources.persistentVolumes, { name }, { signal });
   const storageClass = caches.classes.get(classOfClaim(claim));
   const plugin = pluginFor(provisioners, claim, storageClass);
+  const claimGiven =
+    storageClass === undefined
+      ? claim
+      : claimGivenTo(claim, storageClass.provisioner, provisioners.migration);
+  const hasNoIntent = storageClass === undefined || compat;
   return {
     claim,
-    claimWithIntent: storageClass === undefined ? claim : claimWithIntent(context, claim, storageClass),
+    claimGiven,
+    claimWithIntent: hasNoIntent ? claimGiven : withFinalizer(claimGiven, provisioningFinalizer),
     isBegun: plugin !== undefined && hasFinalizer(claim, provisioningFinalizer),
     volume,
     storageClass,
@@ -66,15 +72,6 @@ function pluginFor(
   if (storageClass === undefined) return undefined;
   const choice = chooseProvisioner(provisioners, storageClass);
   return choice.kind === "in-tree" ? choice.plugin : undefined;
-}
-
-function claimWithIntent(
-  { compat, provisioners }: PersistentVolumeContext,
-  claim: Claim,
-  { provisioner }: StorageClass,
-): Claim {
-  const given = claimGivenTo(claim, provisioner, provisioners.migration);
-  return compat ? given : withFinalizer(given, provisioningFinalizer);
 }
 
 async function selectedNode(

@@ -217,6 +217,35 @@ describe("provisioning in-tree", () => {
     expect(bound?.metadata.annotations?.["volume.beta.kubernetes.io/storage-provisioner"]).toBe(ebs);
   });
 
+  it.each<[string, Partial<StorageClass>, object]>([
+    ["an access mode", {}, { accessModes: ["ReadWriteMany"] }],
+    ["a selector", {}, { selector: { matchLabels: { disk: "mine" } } }],
+    ["a parameter", { parameters: { longshoreUnknown: "1" } }, {}],
+    ["a data source", {}, { dataSource: { apiGroup: "g", kind: "VolumeSnapshot", name: "s" } }],
+  ])(
+    "a claim refused for %s goes when it is deleted, and the provider is never called (controllers.md B6)",
+    async (_what, ofClass, spec) => {
+      const { plane, cloud, start } = world();
+      const calls: string[] = [];
+      cloud.before = (call) => void calls.push(call);
+      await plane.create(resources.storageClasses, aClass("ebs", ofClass));
+      const plain = aClaim("c", "ebs");
+      await plane.create(resources.persistentVolumeClaims, { ...plain, spec: { ...plain.spec, ...spec } });
+      start();
+      await plane.pass(5_000);
+      expect((await plane.eventsOn("PersistentVolumeClaim", "c"))[0]).toContain("Warning ProvisioningFailed");
+      await plane.delete(resources.persistentVolumeClaims, "c", "default");
+      const finalizers = (await claimOf(plane, "c"))?.metadata.finalizers ?? [];
+      // What pvc-protection does, which is not run here.
+      const rest = finalizers.filter((finalizer) => finalizer !== "kubernetes.io/pvc-protection");
+      const ref = { name: "c", namespace: "default" };
+      await plane.merge(resources.persistentVolumeClaims, ref, { metadata: { finalizers: rest } });
+      await plane.pass(60_000);
+      expect(await claimOf(plane, "c")).toBeUndefined();
+      expect(calls).toEqual([]);
+    },
+  );
+
   it("goes to the zone of the selected node, and lets the scheduler choose again after a final failure (controllers.md B6)", async () => {
     const { plane, cloud, start } = world();
     await plane.create(

@@ -30,6 +30,14 @@ export function provisionedName(claim: Stored<PersistentVolumeClaim>): string {
 }
 
 /**
+ * Asks the plugin whether it would make the volume; its provider is not called.
+ * @throws as {@link makeVolume}, for what the plugin refuses by class, claim and secrets alone
+ */
+export async function checkRequest(request: ProvisionRequest, signal: AbortSignal): Promise<void> {
+  await provisionerOf(request).check(signal);
+}
+
+/**
  * Makes the disk, or finds the one that an earlier call has made.
  * @returns its volume, not stored yet
  * @throws NoProvisionerError where the plugin gives no provisioner; else what the provisioner throws

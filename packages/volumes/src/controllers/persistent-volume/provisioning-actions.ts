@@ -18,7 +18,7 @@ import { reportOnClaim } from "./events.ts";
 import { provisioningOf } from "./observe-provisioning.ts";
 import { providerTimeoutMs } from "./operation-attempts.ts";
 import type { PersistentVolumeContext } from "./persistent-volume-context.ts";
-import { makeVolume, provisionedName } from "./provisioned-volume.ts";
+import { checkRequest, makeVolume, type ProvisionRequest, provisionedName } from "./provisioned-volume.ts";
 import type { ProvisioningObservation, Tries } from "./provisioning-observation.ts";
 
 type ProvisioningActions = Actions<ProvisioningObservation, ProvisioningStep>;
@@ -34,6 +34,7 @@ export function provisioningActions(context: PersistentVolumeContext): Provision
   return {
     ...claimWrites(context),
     ...endings(context),
+    check: checkAction(context),
     makeVolume: makeVolumeAction(context),
     storeVolume: storeVolume(context),
     readVolume: readVolume(context),
@@ -56,16 +57,24 @@ export function provisioningActions(context: PersistentVolumeContext): Provision
 function claimWrites({
   env,
   attempts,
-}: PersistentVolumeContext): Pick<ProvisioningActions, "storeIntent" | "unselectNode" | "removeIntent"> {
+}: PersistentVolumeContext): Pick<
+  ProvisioningActions,
+  "storeProvisioner" | "storeIntent" | "unselectNode" | "removeIntent"
+> {
+  const store = async (
+    after: ProvisioningObservation["claim"],
+    observed: ProvisioningObservation,
+    signal: AbortSignal,
+  ): Promise<Next<ProvisioningObservation>> => {
+    const claim = await env.kube.update(persistentVolumeClaims, after, { signal });
+    return { observed: { ...observed, claim, claimGiven: claim, claimWithIntent: claim } };
+  };
   return {
-    async storeIntent(step, observed, { signal }) {
-      const claim = await env.kube.update(persistentVolumeClaims, step.claim, { signal });
-      return { observed: { ...observed, claim, claimWithIntent: claim } };
-    },
-    async unselectNode(_step, observed, { signal }) {
+    storeProvisioner: ({ claim }, observed, { signal }) => store(claim, observed, signal),
+    storeIntent: ({ claim }, observed, { signal }) => store(claim, observed, signal),
+    unselectNode(_step, observed, { signal }) {
       const after = withAnnotation(observed.claim, selectedNodeAnnotation, undefined);
-      const claim = await env.kube.update(persistentVolumeClaims, after, { signal });
-      return { observed: { ...observed, claim, claimWithIntent: claim } };
+      return store(after, observed, signal);
     },
     async removeIntent(_step, { claim }, { signal }) {
       await env.kube.update(persistentVolumeClaims, withoutFinalizer(claim, provisioningFinalizer), {
@@ -104,12 +113,34 @@ function endings({
   };
 }
 
+function requestOf(
+  { clusterName }: PersistentVolumeContext,
+  { claim, storageClass, plugin, node }: ProvisioningObservation,
+): ProvisionRequest | undefined {
+  if (storageClass === undefined || plugin === undefined) return undefined;
+  return { claim, storageClass, plugin, node, clusterName };
+}
+
+function checkAction(context: PersistentVolumeContext): Action<"check"> {
+  return async (_step, observed, { signal }) => {
+    const request = requestOf(context, observed);
+    if (request === undefined) return settled;
+    try {
+      const check = (limited: AbortSignal) => checkRequest(request, limited);
+      await withDeadline(context.env.clock, providerTimeoutMs, signal, check);
+      return { observed: { ...observed, isChecked: true } };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return failed(context, observed, error);
+    }
+  };
+}
+
 function makeVolumeAction(context: PersistentVolumeContext): Action<"makeVolume"> {
   return async (_step, observed, { signal }) => {
-    const { claim, storageClass, plugin, node } = observed;
-    if (storageClass === undefined || plugin === undefined) return settled;
+    const request = requestOf(context, observed);
+    if (request === undefined) return settled;
     try {
-      const request = { claim, storageClass, plugin, node, clusterName: context.clusterName };
       const make = (limited: AbortSignal) => makeVolume(request, limited);
       const made = await withDeadline(context.env.clock, providerTimeoutMs, signal, make);
       const protection = {

@@ -15,6 +15,8 @@ export interface Tries {
 /** Claim and volume are read live: what is decided on them cannot be undone. */
 export interface ProvisioningObservation {
   readonly claim: Stored<PersistentVolumeClaim>;
+  /** The claim with the annotation of its provisioner; the same object when it has it. */
+  readonly claimGiven: Stored<PersistentVolumeClaim>;
   /** The claim with annotation and finalizer of a provisioning that begins; the same object when it has them. */
   readonly claimWithIntent: Stored<PersistentVolumeClaim>;
   /** The finalizer of an in-tree provisioning is on the claim. */
@@ -29,6 +31,8 @@ export interface ProvisioningObservation {
   /** Milliseconds until what failed may be tried again; 0: now. */
   readonly waitMs: number;
 
+  /** The plugin would make the volume, as far as it can say without its provider. */
+  readonly isChecked?: boolean;
   /** What the plugin has made in this pass. */
   readonly made?: PersistentVolume;
   /** Attempts to store it that have failed. */

@@ -1,23 +1,25 @@
 /** How EBS volumes are made. */
-import { classFsType, classParameters, parameterZones } from "../disk/class-parameters.ts";
+import { checkClaim, classFsType, classParameters, parameterZones } from "../disk/class-parameters.ts";
 import { defaultFsType } from "../disk/device-mounts.ts";
 import type { DiskProvisioning } from "../disk/disk-description.ts";
 import { ebsNames } from "./ebs-volume-id.ts";
 
+const label = "AWS EBS";
+const accessModes = ["ReadWriteOnce"];
 const defaultType = "gp2";
 
 /** Settings that the disk keeps as tags. */
 const taggedSettings = ["iopspergb", "encrypted", "kmskeyid"] as const;
 
 /**
- * The provisioning of `pluginName`. The disk is named after the PersistentVolume. Access modes and selector of the claim are
- * not looked at: a disk is attached to one node at a time in any case.
+ * The provisioning of `pluginName`. The disk is named after the PersistentVolume.
  */
 export function ebsProvisioning(pluginName: string): DiskProvisioning {
   return {
     createdBy: "aws-ebs-dynamic-provisioner",
     regionOfZone,
     plan(options) {
+      checkClaim(options, label, accessModes);
       const { parameters, pvName } = options;
       const known = ["type", "fstype", "zone", "zones", ...taggedSettings] as const;
       const {

@@ -18,7 +18,7 @@ import { refusal } from "../disk/attach-on-node.ts";
 import { roundedSize } from "../disk/class-parameters.ts";
 import { bindForPod, giveToGroup, unmountAndRemove } from "../disk/device-mounts.ts";
 import type { InTreePluginOptions } from "../disk/disk-plugin.ts";
-import { deleteNamed, provisionDisk } from "../disk/provision-disk.ts";
+import { deleteNamed, diskProvisioner } from "../disk/provision-disk.ts";
 import { hasSource, InTreeVolumeError, inTreeSourceOf } from "../disk/volume-source.ts";
 import { azureFileProvisioning } from "./azure-file-provisioning.ts";
 import { azureFilePluginName, shareNameOf, shareOf } from "./azure-file-source.ts";
@@ -56,18 +56,7 @@ export function azureFilePlugin(options: InTreePluginOptions = {}): AzureFilePlu
     constructVolumeSpec: async (volumeName) => specForUnmounting(volumeName),
     newProvisioner(volumeOptions) {
       const provider = cloud();
-      return {
-        provision: async (selectedNode, allowedTopologies, signal) =>
-          provisionDisk(
-            azureFileProvisioning,
-            provider,
-            host(),
-            volumeOptions,
-            selectedNode,
-            allowedTopologies,
-            signal,
-          ),
-      };
+      return diskProvisioner(azureFileProvisioning, () => provider, host, volumeOptions);
     },
     newDeleter(spec) {
       const provider = cloud();

@@ -68,7 +68,7 @@ export function checkClaim({ pvc }: VolumeOptions, label: string, accessModes: r
   }
   if (pvc.spec?.selector != null) {
     throw new InTreeVolumeError(
-      `claim.spec.selector is not supported for dynamic provisioning on ${label}: remove it`,
+      `claim.Spec.Selector is not supported for dynamic provisioning on ${label}: remove it`,
     );
   }
 }

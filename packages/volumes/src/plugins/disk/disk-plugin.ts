@@ -46,7 +46,7 @@ import {
   waitForDevice,
 } from "./disk-node-half.ts";
 import { globalMapPath, globalMountPath, volumeNameOfGlobalMap } from "./global-directories.ts";
-import { deleteDisk, growDisk, provisionDisk } from "./provision-disk.ts";
+import { deleteDisk, diskProvisioner, growDisk } from "./provision-disk.ts";
 import { hasSource, InTreeVolumeError } from "./volume-source.ts";
 
 /** What an in-tree plugin is made from. */
@@ -94,18 +94,8 @@ export function diskPlugin(disks: DiskDescription, options: InTreePluginOptions 
     constructVolumeSpec: (volumeName, mountPath) => constructVolumeSpec(node(), volumeName, mountPath),
     listGlobalMounts: () => listGlobalMounts(node()),
     nodeExpand: (expand) => growInTree(kubeletOf(node()).host, expand, (spec) => diskSourceOf(disks, spec)),
-    newProvisioner: (volumeOptions) => ({
-      provision: async (selectedNode, allowedTopologies, signal) =>
-        provisionDisk(
-          disks.provisioning,
-          cloud(),
-          node().host,
-          volumeOptions,
-          selectedNode,
-          allowedTopologies,
-          signal,
-        ),
-    }),
+    newProvisioner: (volumeOptions) =>
+      diskProvisioner(disks.provisioning, cloud, () => node().host, volumeOptions),
     newDeleter: (spec) => ({ delete: async (signal) => deleteDisk(disks, cloud(), spec, signal) }),
     ...attachingPart(disks, options, node, () => initialised),
     ...(disks.expansion !== undefined && expanding(disks, cloud)),

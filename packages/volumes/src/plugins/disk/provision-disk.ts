@@ -3,7 +3,7 @@ import type { PersistentVolume } from "@longshore/kube";
 import { DeletedVolumeInUseError } from "../../framework/controller-errors.ts";
 import { CloudError, type Disk, type DiskCloud, type Instance } from "../../framework/ports.ts";
 import type { VolumeHost } from "../../framework/volume-host.ts";
-import type { AllowedTopologies, VolumeOptions } from "../../framework/volume-plugin.ts";
+import type { AllowedTopologies, Provisioner, VolumeOptions } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { chooseZones, regionLabels, zoneLabels } from "./choose-zone.ts";
 import { requestedSize, roundedSize } from "./class-parameters.ts";
@@ -16,16 +16,33 @@ import {
 import { InTreeVolumeError } from "./volume-source.ts";
 
 /** The node that the scheduler has chosen. */
-export interface SelectedNode {
+interface SelectedNode {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
+}
+
+/** The provisioner of one volume. `cloud` throws where there is no provider. */
+export function diskProvisioner(
+  provisioning: DiskProvisioning,
+  cloud: () => DiskCloud,
+  host: () => VolumeHost,
+  options: VolumeOptions,
+): Provisioner {
+  return {
+    async check(signal) {
+      cloud();
+      await provisioning.plan(options, host(), signal);
+    },
+    provision: async (selectedNode, allowedTopologies, signal) =>
+      provisionDisk(provisioning, cloud(), host(), options, selectedNode, allowedTopologies, signal),
+  };
 }
 
 /**
  * Makes the disk by a name that follows from the PV's (so that asking again finds it) and returns the PV, not stored
  * yet, with zones and region as labels and node affinity.
  */
-export async function provisionDisk(
+async function provisionDisk(
   provisioning: DiskProvisioning,
   cloud: DiskCloud,
   host: VolumeHost,

@@ -25,7 +25,7 @@ import { giveToGroup, mountFormatted, unmountAndRemove } from "../disk/device-mo
 import { type DiskSource, diskSourceOf, specNamed } from "../disk/disk-description.ts";
 import { type DiskNode, kubeletOf } from "../disk/disk-node-half.ts";
 import type { InTreePluginOptions } from "../disk/disk-plugin.ts";
-import { deleteDisk, growDisk, provisionDisk } from "../disk/provision-disk.ts";
+import { deleteDisk, diskProvisioner, growDisk } from "../disk/provision-disk.ts";
 import { hasSource, InTreeVolumeError } from "../disk/volume-source.ts";
 import { growInTree } from "../grow-in-tree.ts";
 import { type PodVolume, PodVolumes } from "./pod-volumes.ts";
@@ -63,18 +63,8 @@ export function portworxPlugin(options: InTreePluginOptions = {}): PortworxPlugi
     newMounter: async (spec, pod) => podMounter(node(), spec, pod.metadata?.uid ?? ""),
     newUnmounter: async (name, podUID) => podUnmounter(node(), { name, podUID }),
     constructVolumeSpec: (name, mountPath) => constructVolumeSpec(node(), name, mountPath),
-    newProvisioner: (volumeOptions) => ({
-      provision: async (selectedNode, allowedTopologies, signal) =>
-        provisionDisk(
-          portworxVolume.provisioning,
-          cloud(),
-          node().host,
-          volumeOptions,
-          selectedNode,
-          allowedTopologies,
-          signal,
-        ),
-    }),
+    newProvisioner: (volumeOptions) =>
+      diskProvisioner(portworxVolume.provisioning, cloud, () => node().host, volumeOptions),
     newDeleter: (spec) => ({ delete: async (signal) => deleteDisk(portworxVolume, cloud(), spec, signal) }),
     expandVolumeDevice: async (spec, newSizeBytes, _oldSizeBytes, signal) =>
       growDisk(portworxVolume, cloud(), spec, newSizeBytes, signal),
