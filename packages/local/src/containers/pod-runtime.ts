@@ -79,8 +79,16 @@ export interface ExecRequest {
   readonly podUID: string;
   readonly containerName: string;
   readonly argv: readonly string[];
+  /** It gets a terminal of its own. */
+  readonly tty?: boolean;
   /** Ends the program. */
   readonly signal: AbortSignal;
+}
+
+/** The size of a terminal, in characters. */
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
 }
 
 /** A program that runs beside a container. */
@@ -89,6 +97,8 @@ export interface ExecProcess {
   write(bytes: Uint8Array): Promise<void>;
   /** Closes its standard input. */
   endInput(): void;
+  /** Changes the size of its terminal; absent where it has none. */
+  resize?(size: TerminalSize): void;
   readonly stdout: AsyncIterable<Uint8Array>;
   readonly stderr: AsyncIterable<Uint8Array>;
   /** Its exit code; 128 and the number of the signal where one has ended it. Never rejects. */

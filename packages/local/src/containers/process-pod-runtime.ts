@@ -22,6 +22,7 @@ import {
   withoutPast,
 } from "./pod-runtime.ts";
 import type { ExitRecord, ShimFile } from "./pod-shim.ts";
+import { terminalFileText } from "./terminal.ts";
 
 /** What the runtime needs. */
 export interface ProcessPodRuntimeEnv {
@@ -127,7 +128,9 @@ class ProcessPodRuntime implements PodRuntime {
     const { container } = (await this.#read<ShimState>(dir, "state.json")) ?? {};
     const file = await this.#read<ShimFile>(dir, "sandbox.json");
     if (container === undefined || file === undefined || !isAlive(container)) throw notRunning(request);
-    return startExec(file, container, request);
+    const terminal = `${dir}/terminal`;
+    if (request.tty === true) await this.#host.writeFileAtomic(terminal, terminalFileText(), { mode: 0o700 });
+    return startExec(file, container, request, terminal);
   }
 
   async list(): Promise<readonly string[]> {

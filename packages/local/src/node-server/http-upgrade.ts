@@ -151,7 +151,8 @@ async function programOf(
     const connection = await carrier.openStreams(expectedStreams(wanted));
     const { streams, signal } = connection;
     const argv = params.getAll("command");
-    const request = { podUID: pod.metadata.uid, containerName: container, argv, signal };
+    const { tty } = wanted;
+    const request = { podUID: pod.metadata.uid, containerName: container, argv, tty, signal };
     const start = verb === "exec" ? () => runtime.exec(request) : () => attached(services, target, signal);
     await runRemoteCommand(streams, start);
     await connection.close();

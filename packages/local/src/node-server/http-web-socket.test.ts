@@ -66,6 +66,7 @@ function echo({ signal }: ExecRequest): ExecProcess {
       await Promise.all([stdout.push(bytes), stderr.push(Buffer.from("e"))]);
     },
     endInput: () => end(3),
+    resize: ({ columns, rows }) => void stdout.push(Buffer.from(`${columns}x${rows}`)),
     stdout,
     stderr,
     exitCode,
@@ -106,6 +107,22 @@ it("v5: streams are channels, the client ends its input, and the end of the prog
   await client.closed;
   expect(JSON.parse(String(client.said(3)))).toMatchObject({ reason: "NonZeroExitCode" });
   expect(ran[0]?.argv).toEqual(["cat", "-"]);
+});
+
+it("a program with a terminal hears how large it is, and has no stream of errors", async () => {
+  const client = open("/exec/default/p/c?command=sh&stdin=true&stdout=true&stderr=true&tty=true", [
+    "v5.channel.k8s.io",
+  ]);
+  await client.opened;
+  client.send(4, '{"Width":80,"Height":24}\n');
+  await client.until(() => client.said(1).length > 0);
+  client.send(0, "there");
+  await client.until(() => String(client.said(1)).includes("there"));
+  client.send(255, 0);
+  await client.closed;
+  expect(String(client.said(1)).replace("there", "").replace("e", "")).toBe("80x24");
+  expect(client.said(2)).toHaveLength(0);
+  expect(ran[0]?.tty).toBe(true);
 });
 
 it("v4 knows no end of input: the program ends with the connection", async () => {
