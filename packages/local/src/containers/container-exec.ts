@@ -1,11 +1,11 @@
 /** Programs beside a container: in its mount namespace and root, with its environment. Real form. */
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import type { ProcessIdentity } from "../programs/process-identity.ts";
 import { environmentOf, exitCodeOfSignal } from "./container-command.ts";
 import type { ExecProcess, ExecRequest } from "./pod-runtime.ts";
 import type { ShimFile } from "./pod-shim.ts";
 import { spawnOnTerminal } from "./terminal.ts";
+import { writeToStream } from "./write-to-stream.ts";
 
 /** Exit code of a program that could not be started, as shells report it. */
 const notStarted = 127;
@@ -51,9 +51,7 @@ export function startExec(
   void exitCode.then(() => signal.removeEventListener("abort", kill));
   return {
     async write(bytes) {
-      if (child.stdin.writable && !child.stdin.write(bytes)) {
-        await Promise.race([once(child.stdin, "drain"), once(child.stdin, "close"), exitCode]);
-      }
+      await Promise.race([writeToStream(child.stdin, bytes), exitCode]);
     },
     endInput: () => void child.stdin.end(),
     stdout: child.stdout,

@@ -12,8 +12,11 @@ import type { Clock, Host } from "@longshore/runtime";
 import { childEnvironment } from "../programs/child-environment.ts";
 import { isAlive, type ProcessIdentity, signalProcess } from "../programs/process-identity.ts";
 import { startExec } from "./container-exec.ts";
+import { inputName, openContainerInput } from "./container-input.ts";
 import {
+  type AttachRequest,
   type ContainerConfig,
+  type ContainerInput,
   type ContainerState,
   type ExecProcess,
   type ExecRequest,
@@ -131,6 +134,10 @@ class ProcessPodRuntime implements PodRuntime {
     const terminal = `${dir}/terminal`;
     if (request.tty === true) await this.#host.writeFileAtomic(terminal, terminalFileText(), { mode: 0o700 });
     return startExec(file, container, request, terminal);
+  }
+
+  async attachInput({ podUID, containerName, signal }: AttachRequest): Promise<ContainerInput | undefined> {
+    return openContainerInput(`${this.#stateDir}/${podUID}/${containerName}/${inputName}`, signal);
   }
 
   async list(): Promise<readonly string[]> {

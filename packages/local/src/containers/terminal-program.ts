@@ -23,17 +23,14 @@ function start({ argv: [program = "", ...args], env, cwd }: TerminalCommand): Ch
     process.exit(notStarted);
   });
   child.on("exit", (code, signal) => process.exit(code ?? exitCodeOfSignal(signal)));
-  // What is typed is the program's: this one, of the same process group, outlives it.
-  for (const signal of ["SIGINT", "SIGQUIT", "SIGTSTP"] as const) process.on(signal, () => {});
-  process.on("SIGHUP", () => void hangUp(child));
   return child;
 }
 
 /** The terminal has gone: a shell is asked, so that it ends what it has started. */
-async function hangUp(child: ChildProcess): Promise<void> {
-  child.kill("SIGHUP");
+async function hangUp(): Promise<void> {
+  child?.kill("SIGHUP");
   await systemClock.sleep(hangUpMs, new AbortController().signal);
-  child.kill("SIGKILL");
+  child?.kill("SIGKILL");
   process.exit(128 + constants.signals.SIGHUP);
 }
 
@@ -43,6 +40,9 @@ function resize({ columns, rows }: TerminalSize): void {
 }
 
 let child: ChildProcess | undefined;
+// What is typed is the program's: this one, of the same process group, outlives it. Listened to before there is a program to end.
+for (const signal of ["SIGINT", "SIGQUIT", "SIGTSTP"] as const) process.on(signal, () => {});
+process.on("SIGHUP", () => void hangUp());
 const control = new Socket({ fd: 3 }).on("error", () => {});
 for await (const line of createInterface({ input: control })) {
   if (child === undefined) child = start(JSON.parse(line) as TerminalCommand);
