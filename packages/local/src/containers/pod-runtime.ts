@@ -37,6 +37,8 @@ export interface ContainerConfig {
   readonly mounts: readonly SandboxMount[];
   /** The file that standard output and error are appended to; it outlives the pod. */
   readonly logFile: string;
+  /** It has a standard input, to which clients attach: always open, or ended with the first of them. */
+  readonly stdin?: "kept" | "once";
   /** The file of the container's root whose text becomes the message of its end. */
   readonly terminationMessagePath?: string;
 }
@@ -79,16 +81,38 @@ export interface ExecRequest {
   readonly podUID: string;
   readonly containerName: string;
   readonly argv: readonly string[];
+  /** It gets a terminal of its own. */
+  readonly tty?: boolean;
   /** Ends the program. */
   readonly signal: AbortSignal;
 }
 
-/** A program that runs beside a container. */
-export interface ExecProcess {
-  /** Its standard input. Resolves once there is room for more. */
+/** The size of a terminal, in characters. */
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** A container to whose standard input a client attaches. */
+export interface AttachRequest {
+  readonly podUID: string;
+  readonly containerName: string;
+  /** Lets go of the input. */
+  readonly signal: AbortSignal;
+}
+
+/** The standard input of a program. */
+export interface ContainerInput {
+  /** Resolves once there is room for more, or no reader is left. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Closes its standard input. */
+  /** Nothing more comes from this client. */
   endInput(): void;
+}
+
+/** A program that runs beside a container. */
+export interface ExecProcess extends ContainerInput {
+  /** Changes the size of its terminal; absent where it has none. */
+  resize?(size: TerminalSize): void;
   readonly stdout: AsyncIterable<Uint8Array>;
   readonly stderr: AsyncIterable<Uint8Array>;
   /** Its exit code; 128 and the number of the signal where one has ended it. Never rejects. */
@@ -118,6 +142,8 @@ export interface PodRuntime extends ContainerRuntime {
   terminate(podUID: string, graceMs: number, signal: AbortSignal): Promise<void>;
   /** Starts a program beside a running container, with its files and environment. @throws Error when it does not run */
   exec(request: ExecRequest): Promise<ExecProcess>;
+  /** The container's standard input; undefined where it has none, or has had all of it. */
+  attachInput(request: AttachRequest): Promise<ContainerInput | undefined>;
   /** UIDs of all pods it knows, running or ended. */
   list(signal: AbortSignal): Promise<readonly string[]>;
 }

@@ -22,11 +22,13 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import type { Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { backoffMs, systemClock } from "@longshore/runtime/basics";
 import { writeFileAtomicSync } from "../programs/atomic-file.ts";
 import { identifyProcess } from "../programs/process-identity.ts";
 import { argvOf, environmentOf, exitCodeOfSignal } from "./container-command.ts";
+import { feedContainer, inputName, makeContainerInput } from "./container-input.ts";
 import { pathInRoot } from "./path-in-root.ts";
 import type { ContainerConfig, EndedContainer } from "./pod-runtime.ts";
 
@@ -110,19 +112,28 @@ async function main(sandboxFile: string): Promise<void> {
   const env = environmentOf(config, isolated);
   let command = argvOf(config, env);
   let root = "/";
+  let input: Socket | undefined;
   try {
+    if (config.stdin !== undefined) {
+      input = makeContainerInput(join(podDir, inputName), config.stdin === "once");
+    }
     if (isolated) {
       root = buildRoot(podDir, config);
       command = ["chroot", root, ...inDirectory(root, config.workingDir, command)];
     }
   } catch (error) {
-    say(log, `cannot make the container's root: ${error instanceof Error ? error.message : error}\n`);
+    say(
+      log,
+      `cannot make the container's root or input: ${error instanceof Error ? error.message : error}\n`,
+    );
     await recordEnd(rootFailed);
     return;
   }
   const [program = "", ...args] = command;
   const cwd = isolated ? "/" : (config.workingDir ?? "/");
-  const child = spawn(program, args, { env, cwd, detached: true, stdio: ["ignore", log, log] });
+  const stdin = input === undefined ? "ignore" : "pipe";
+  const child = spawn(program, args, { env, cwd, detached: true, stdio: [stdin, log, log] });
+  if (input !== undefined && child.stdin !== null) feedContainer(input, child.stdin);
   const end = async (exitCode: number) => {
     // What the container leaves behind would keep its mounts busy.
     if (child.pid !== undefined) kill(-child.pid, "SIGKILL");

@@ -12,8 +12,11 @@ import type { Clock, Host } from "@longshore/runtime";
 import { childEnvironment } from "../programs/child-environment.ts";
 import { isAlive, type ProcessIdentity, signalProcess } from "../programs/process-identity.ts";
 import { startExec } from "./container-exec.ts";
+import { inputName, openContainerInput } from "./container-input.ts";
 import {
+  type AttachRequest,
   type ContainerConfig,
+  type ContainerInput,
   type ContainerState,
   type ExecProcess,
   type ExecRequest,
@@ -22,6 +25,7 @@ import {
   withoutPast,
 } from "./pod-runtime.ts";
 import type { ExitRecord, ShimFile } from "./pod-shim.ts";
+import { terminalFileText } from "./terminal.ts";
 
 /** What the runtime needs. */
 export interface ProcessPodRuntimeEnv {
@@ -127,7 +131,13 @@ class ProcessPodRuntime implements PodRuntime {
     const { container } = (await this.#read<ShimState>(dir, "state.json")) ?? {};
     const file = await this.#read<ShimFile>(dir, "sandbox.json");
     if (container === undefined || file === undefined || !isAlive(container)) throw notRunning(request);
-    return startExec(file, container, request);
+    const terminal = `${dir}/terminal`;
+    if (request.tty === true) await this.#host.writeFileAtomic(terminal, terminalFileText(), { mode: 0o700 });
+    return startExec(file, container, request, terminal);
+  }
+
+  async attachInput({ podUID, containerName, signal }: AttachRequest): Promise<ContainerInput | undefined> {
+    return openContainerInput(`${this.#stateDir}/${podUID}/${containerName}/${inputName}`, signal);
   }
 
   async list(): Promise<readonly string[]> {

@@ -98,6 +98,9 @@ export function createProgramPodRuntime(
         exitCode: runProgram(programs, running.config, request.argv, request.signal),
       };
     },
+    async attachInput() {
+      return undefined;
+    },
     async list() {
       return [...pods.keys()];
     },

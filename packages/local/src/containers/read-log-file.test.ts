@@ -28,6 +28,7 @@ it.each<[string, Partial<LogQuery>, string | undefined, string]>([
   ["nothing of a file that is not there", {}, undefined, ""],
   ["the last line", { tailLines: 1 }, "a\nb\n", "b\n"],
   ["the last line, which has no end", { tailLines: 1 }, "a\nb", "b"],
+  ["from a byte on", { startByte: 2 }, "a\nb\n", "b\n"],
   ["no line", { tailLines: 0 }, "a\nb\n", ""],
   ["more lines than there are", { tailLines: 9 }, "a\nb\n", "a\nb\n"],
   ["long lines", { tailLines: 2 }, `a\n${long}${long}`, `${long}${long}`],

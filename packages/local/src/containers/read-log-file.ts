@@ -6,6 +6,8 @@ import type { Clock } from "@longshore/runtime";
 export interface LogQuery {
   /** Only so many lines from the end. */
   readonly tailLines?: number;
+  /** Only from this byte on; not beside `tailLines`. */
+  readonly startByte?: number;
   /** Only so many bytes from there on. */
   readonly limitBytes?: number;
   /** Goes on with what is written until `hasEnded`. */
@@ -23,14 +25,14 @@ const pollMs = 100;
 export async function* readLogFile(
   clock: Pick<Clock, "sleep">,
   path: string,
-  { tailLines, limitBytes = Number.POSITIVE_INFINITY, follow }: LogQuery,
+  { tailLines, startByte = 0, limitBytes = Number.POSITIVE_INFINITY, follow }: LogQuery,
   hasEnded: () => Promise<boolean>,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   let file: FileHandle | undefined;
   let leftBytes = limitBytes;
   try {
-    let at = 0;
+    let at = startByte;
     for (;;) {
       const isLast = !follow || (await hasEnded());
       if (file === undefined) {
@@ -48,6 +50,16 @@ export async function* readLogFile(
       if (isLast || leftBytes <= 0) return;
       await clock.sleep(pollMs, signal);
     }
+  } finally {
+    await file?.close();
+  }
+}
+
+/** How long the log is now, in bytes; 0 where there is none. */
+export async function logLength(path: string): Promise<number> {
+  const file = await openIfThere(path);
+  try {
+    return file === undefined ? 0 : (await file.stat()).size;
   } finally {
     await file?.close();
   }

@@ -42,6 +42,7 @@ export function containerConfigOf(
     env,
     ...(workingDir === undefined || workingDir === "" ? {} : { workingDir }),
     ...(terminationMessagePath === undefined ? {} : { terminationMessagePath }),
+    ...(container.stdin === true ? { stdin: container.stdinOnce === true ? "once" : "kept" } : {}),
     mounts: [...mountsOf(field, container, env, mounted), ...devicesOf(field, container, mounted)],
     logFile: podLogFile(
       logDir,

@@ -65,6 +65,14 @@ describe("containerConfigOf", () => {
       logFile: "/logs/ns_p_u/c_2.log",
     });
   });
+  it.each([
+    [{}, undefined],
+    [{ stdinOnce: true }, undefined],
+    [{ stdin: true }, "kept"],
+    [{ stdin: true, stdinOnce: true }, "once"],
+  ])("the standard input of %j", (container, stdin) => {
+    expect(configOf(aPod(container)).stdin).toBe(stdin);
+  });
   it("gives devices in place of files", () => {
     const pod = aPod({ volumeDevices: [{ name: "data", devicePath: "/dev/xvda" }] });
     const device = { volumeName: "data", hostPath: "/n/v", mountPath: "/dev/xvda", readOnly: false };

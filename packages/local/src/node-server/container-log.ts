@@ -1,5 +1,5 @@
 /** The part of a container's log that a client asks for. Source: core/v1 PodLogOptions; kubernetes pkg/kubelet/kubelet_pods.go. */
-import { readLogFile } from "../containers/read-log-file.ts";
+import { logLength, readLogFile } from "../containers/read-log-file.ts";
 import { podLogFile } from "../containers/read-pod-logs.ts";
 import { isTrue, NodeRefusal, type NodeServices, type NodeTarget, numberOf } from "./node-request.ts";
 
@@ -48,7 +48,9 @@ export async function logOf(
   const limitBytes = numberOf(params, "limitBytes");
   const query = {
     follow: isTrue(params, "follow") && !isPrevious,
-    ...(tailLines === undefined ? {} : { tailLines }),
+    // Now, not at the first look: what comes after this call is not missed.
+    ...(tailLines === 0 ? { startByte: await logLength(path) } : {}),
+    ...(tailLines === undefined || tailLines === 0 ? {} : { tailLines }),
     ...(limitBytes === undefined ? {} : { limitBytes }),
   };
   return readLogFile(clock, path, query, hasEnded, signal);

@@ -147,25 +147,42 @@ async function programOf(
     stderr: isTrue(params, "stderr") || isTrue(params, "error"),
     tty: isTrue(params, "tty"),
   };
+  if (verb === "attach" && wanted.stdin && wanted.tty) {
+    throw new NodeRefusal(400, "containers of local nodes have no terminal: attach with -i, without -t");
+  }
   return async () => {
     const connection = await carrier.openStreams(expectedStreams(wanted));
     const { streams, signal } = connection;
     const argv = params.getAll("command");
-    const request = { podUID: pod.metadata.uid, containerName: container, argv, signal };
-    const start = verb === "exec" ? () => runtime.exec(request) : () => attached(services, target, signal);
+    const { tty } = wanted;
+    const request = { podUID: pod.metadata.uid, containerName: container, argv, tty, signal };
+    const start =
+      verb === "exec" ? () => runtime.exec(request) : () => attached(services, target, wanted.stdin, signal);
     await runRemoteCommand(streams, start);
     await connection.close();
   };
 }
 
-/** The output of the container from now on. A container of a local node has no standard input. */
+/** The output of the container from now on, and its standard input where it has one. What is written to none is dropped. */
 async function attached(
   services: NodeServices,
   target: NodeTarget,
+  hasInput: boolean,
   signal: AbortSignal,
 ): Promise<ExecProcess> {
+  const request = { podUID: target.pod.metadata.uid, containerName: target.container, signal };
   const params = new URLSearchParams({ follow: "true", tailLines: "0" });
   const stdout = await logOf(services, { ...target, params }, signal);
+  // After the log, so that no answer to the input is missed.
+  const input = hasInput ? await services.runtime.attachInput(request) : undefined;
   async function* nothing(): AsyncGenerator<Uint8Array> {}
-  return { async write() {}, endInput() {}, stdout, stderr: nothing(), exitCode: Promise.resolve(0) };
+  return {
+    async write(bytes) {
+      await input?.write(bytes);
+    },
+    endInput: () => input?.endInput(),
+    stdout,
+    stderr: nothing(),
+    exitCode: Promise.resolve(0),
+  };
 }

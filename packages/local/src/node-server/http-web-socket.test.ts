@@ -1,15 +1,16 @@
 /** Programs and ports over WebSockets, as current kubectl asks for them, from a node that serves on a real unix socket. */
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Informer, Pod, Stored } from "@longshore/kube";
 import { type Component, systemClock } from "@longshore/runtime";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import type { ExecProcess, ExecRequest, PodRuntime } from "../containers/pod-runtime.ts";
+import { podLogFile } from "../containers/read-pod-logs.ts";
 import { startNodeServer } from "./http-node-server.ts";
 import { InputQueue } from "./input-queue.ts";
 
@@ -21,12 +22,23 @@ const pod = {
 let dir: string;
 let node: Component;
 let ran: ExecRequest[];
+let isRunning: boolean;
+const running = { kind: "running", attempt: 0, quickRestarts: 0, startedAt: "2026-01-01T00:00:00Z" } as const;
+const log = () => podLogFile(dir, { namespace: "default", name: "p", uid: "u" }, "c", 0);
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), "longshore-ws-"));
   ran = [];
-  const runtime: Pick<PodRuntime, "state" | "exec"> = {
-    state: async () =>
-      new Map([["c", { kind: "running", attempt: 0, quickRestarts: 0, startedAt: "2026-01-01T00:00:00Z" }]]),
+  isRunning = true;
+  const runtime: Pick<PodRuntime, "state" | "exec" | "attachInput"> = {
+    async attachInput() {
+      return {
+        write: async (bytes) => appendFileSync(log(), bytes),
+        endInput: () => {
+          isRunning = false;
+        },
+      };
+    },
+    state: async () => (isRunning ? new Map([["c", running]]) : new Map()),
     async exec(request) {
       ran.push(request);
       return echo(request);
@@ -66,6 +78,7 @@ function echo({ signal }: ExecRequest): ExecProcess {
       await Promise.all([stdout.push(bytes), stderr.push(Buffer.from("e"))]);
     },
     endInput: () => end(3),
+    resize: ({ columns, rows }) => void stdout.push(Buffer.from(`${columns}x${rows}`)),
     stdout,
     stderr,
     exitCode,
@@ -108,6 +121,35 @@ it("v5: streams are channels, the client ends its input, and the end of the prog
   expect(ran[0]?.argv).toEqual(["cat", "-"]);
 });
 
+it("a program with a terminal hears how large it is, and has no stream of errors", async () => {
+  const client = open("/exec/default/p/c?command=sh&stdin=true&stdout=true&stderr=true&tty=true", [
+    "v5.channel.k8s.io",
+  ]);
+  await client.opened;
+  client.send(4, '{"Width":80,"Height":24}\n');
+  await client.until(() => client.said(1).length > 0);
+  client.send(0, "there");
+  await client.until(() => String(client.said(1)).includes("there"));
+  client.send(255, 0);
+  await client.closed;
+  expect(String(client.said(1)).replace("there", "").replace("e", "")).toBe("80x24");
+  expect(client.said(2)).toHaveLength(0);
+  expect(ran[0]?.tty).toBe(true);
+});
+
+it("attach writes to the container's input, and shows what it says from then on", async () => {
+  mkdirSync(dirname(log()), { recursive: true });
+  writeFileSync(log(), "before\n");
+  const client = open(`/attach/default/p/c?${all}`, ["v5.channel.k8s.io"]);
+  await client.opened;
+  client.send(0, "there\n");
+  await client.until(() => client.said(1).length > 0);
+  client.send(255, 0);
+  await client.closed;
+  expect(String(client.said(1))).toBe("there\n");
+  expect(ran).toEqual([]);
+});
+
 it("v4 knows no end of input: the program ends with the connection", async () => {
   const client = open(`/exec/default/p/c?command=cat&${all}`, ["v4.channel.k8s.io"]);
   await client.opened;
@@ -132,6 +174,7 @@ it("more than is read waits, and arrives in its order", async () => {
 it.each([
   ["no known protocol", "/exec/default/p/c?command=x&stdout=true", ["v9.channel.k8s.io"], 403],
   ["the protocol of ports for a program", "/exec/default/p/c?command=x", ["portforward.k8s.io"], 403],
+  ["a terminal of a container", `/attach/default/p/c?${all}&tty=true`, ["v5.channel.k8s.io"], 400],
   ["a container that is not there", "/exec/default/p/d?command=x", ["v5.channel.k8s.io"], 404],
 ] as const)("%s is refused before the protocol changes", async (_name, path, protocols, code) => {
   await expect(open(path, protocols).opened).rejects.toThrow(String(code));

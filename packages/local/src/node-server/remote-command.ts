@@ -1,17 +1,18 @@
 /**
  * A program whose streams a client holds: `kubectl exec`, `cp` and `attach`. Source: Kubernetes remotecommand,
- * `v4.channel.k8s.io` and `v5.channel.k8s.io`: a stream for each of error, stdin, stdout and stderr; how the program has ended is a Status on the
+ * `v4.channel.k8s.io` and `v5.channel.k8s.io`: a stream for each of error, stdin, stdout, stderr and, with a terminal, resize; how the program has ended is a Status on the
  * first.
  */
 import type { ExecProcess } from "../containers/pod-runtime.ts";
 import type { RemoteStream } from "./remote-stream.ts";
+import { terminalSizes } from "./terminal-sizes.ts";
 
 /** Which streams the client asks for. */
 export interface RemoteStreams {
   readonly stdin: boolean;
   readonly stdout: boolean;
   readonly stderr: boolean;
-  /** Standard error comes with standard output, as a terminal has it. There is no terminal. */
+  /** The program has a terminal: standard error comes with standard output, and the client says how large it is. */
   readonly tty: boolean;
 }
 
@@ -22,6 +23,7 @@ export function expectedStreams({ stdin, stdout, stderr, tty }: RemoteStreams): 
     ...(stdin ? ["stdin"] : []),
     ...(stdout ? ["stdout"] : []),
     ...(stderr && !tty ? ["stderr"] : []),
+    ...(tty ? ["resize"] : []),
   ];
 }
 
@@ -36,6 +38,8 @@ export async function runRemoteCommand(
     const stdin = streams.get("stdin");
     if (stdin === undefined) process.endInput();
     else void feed(stdin, process);
+    const resize = streams.get("resize");
+    if (resize !== undefined) void followSizes(resize.input, process);
     const stdout = streams.get("stdout");
     const output = [drain(process.stdout, stdout), drain(process.stderr, streams.get("stderr") ?? stdout)];
     await Promise.all(output);
@@ -68,4 +72,8 @@ async function feed(stdin: RemoteStream, process: ExecProcess): Promise<void> {
 
 async function drain(output: AsyncIterable<Uint8Array>, to: RemoteStream | undefined): Promise<void> {
   for await (const bytes of output) await to?.write(bytes);
+}
+
+async function followSizes(input: AsyncIterable<Uint8Array>, process: ExecProcess): Promise<void> {
+  for await (const size of terminalSizes(input)) process.resize?.(size);
 }
